@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLEAN = ["bench", "examples", "fuzz", "python", "src/api", "src/arith", "src/base", "src/explain",
          "src/frontend", "src/graph", "src/interp", "src/ir", "src/lower", "src/runtime",
          "src/schedule", "src/script", "src/solve", "src/target", "src/te"]
-TO_DO = ["docs", "include", "src/autosched", "src/cli", "src/driver", "src/layout", "src/plan",
+TO_DO = ["docs", "src/autosched", "src/cli", "src/driver", "src/layout", "src/plan",
          "src/query"]
 SOURCES = {".c", ".h", ".def", ".py", ".md", ".map", ".build"}
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pleat's library: the part that is stable.
+ * The public interface of Pleat: questions about layouts, and compiled models. Link with libpleat.
  *
- * Link with libpleat. Every pointer is marked: *owned* is yours and goes back to pleat_free (a
- * model to pleat_model_free), *borrowed* belongs to somebody else and is only read. No function
- * keeps what it is given. All may be called by several threads at once; runs of one model wait for
- * each other.
+ * Memory. The description of each pointer says who owns it. An *owned* pointer belongs to the
+ * caller, who frees it with pleat_free, or a model with pleat_model_free. A *borrowed* pointer
+ * belongs to the library, or for an argument to the caller, and is only read. No function keeps a
+ * pointer to an argument after it returns.
  *
- * Programs in C that want the layout algebra alone link libpleat_layout and include its own header,
- * layout/layout.h, whose functions and types they then use directly.
+ * Threads. All functions may be called by several threads at once. Runs of one model wait for each
+ * other.
+ *
+ * Related libraries. The layout algebra alone is libpleat_layout, with the header layout/layout.h.
+ * The solver of the planner is libpleat_solve, with the header pleat/solve.h.
  */
 #ifndef PLEAT_H
 #define PLEAT_H
@@ -23,13 +26,13 @@ extern "C" {
 /* The version that this header belongs to: major * 10000 + minor * 100 + patch. */
 #define PLEAT_VERSION_NUMBER 100
 
-/* The version of the library that runs. The same major as PLEAT_VERSION_NUMBER, and at least it,
- * means that everything declared here is there. */
+/* The version of the library at run time. When it has the same major number as PLEAT_VERSION_NUMBER
+ * and is not smaller, it has everything that this header declares. */
 int pleat_version_number(void);
-/* Borrowed, for ever: "0.1.0". */
+/* The same version as text, such as "0.1.0". Borrowed; valid until the program ends. */
 const char *pleat_version_text(void);
 
-/* Gives back what was owned. NULL is no mistake. */
+/* Frees an owned pointer other than a model. NULL is allowed. */
 void pleat_free(void *owned);
 
 /* ---- Layouts ---------------------------------------------------------------------------------
@@ -38,26 +41,33 @@ void pleat_free(void *owned);
  *
  *   {"op": "inverse", "a": {"layout": "NCHW16c", "shape": [1, 30, 7, 7]}}
  *
- * with "op", the layout or layouts it is about ("a", "b"), and what else that question takes; a
- * layout is an object of a spelling and optionally "shape" (integers or names; without it what the
- * spelling says, or a name for each axis), "physical" (its physical extents), "where" (conditions
- * on the names, such as "C % 16 == 0"), "order" (of the logical axes of a named spelling) and
- * "padding". The reply is an object with "answer", and, where
- * there are such, "witness", "reason", "level", "ns" and further fields; or with "error", which has
- * "message", "field", "column" and "text". `pleat layout --help-batch` lists the questions and
- * their fields.
+ * The field "op" names the question, "a" and "b" are the layouts that it is about, and some
+ * questions take further fields. A layout is an object with these fields:
  *
- * With `certificates` not 0, an answer that is proved comes with "certificate": text that
- * `pleat-check` judges without trusting what made it.
+ *   "layout"    the text, in any spelling of layouts
+ *   "shape"     the logical extents, integers or names. Without it the text decides, and an axis
+ *               without an extent gets a name
+ *   "physical"  the physical extents
+ *   "where"     conditions on the names, such as "C % 16 == 0"
+ *   "order"     the order of the logical axes of a named spelling
+ *   "padding"   the content of the padding
  *
- * Owned text, never NULL but when memory is exhausted. */
+ * The reply is an object. It has "answer", and for some questions "witness", "reason", "level",
+ * "ns" and further fields; or it has "error", an object with "message", "field", "column" and
+ * "text". `pleat layout --help-batch` lists the questions and their fields.
+ *
+ * When `certificates` is not 0, an answer that is proved has the field "certificate": a text that
+ * `pleat-check` verifies independently of the code that found the answer.
+ *
+ * Returns owned text; NULL only when memory is exhausted. */
 char *pleat_layout_query(const char *request, int certificates);
 
-/* Where each element lies: offsets in elements, row-major over the physical axes, in the row-major
- * order of the logical index (with the copies of an element that has several side by side).
- * `layout` is an object as above. `count` is the number of offsets that `offsets` has room for.
- * Returns how many there are, and writes them when they fit; -1 when the layout is refused, is
- * symbolic, or has an element without a place: then *error, if not NULL, gets owned text. */
+/* Computes the offset at which each element is stored, in elements, when the physical axes are
+ * row-major. The offsets are in the row-major order of the logical index; in a layout with
+ * replicas, the copies of an element are consecutive. `layout` is a JSON object as above, and
+ * `offsets` has room for `count` numbers. Returns the number of offsets, and writes them if there
+ * is room for all. Returns -1 when the layout is refused, has symbolic extents, or has an element
+ * that is not stored; *error, if `error` is not NULL, is then owned text. */
 int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error);
 
 /* ---- Models ----------------------------------------------------------------------------------
@@ -79,16 +89,17 @@ int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count
  *   int status = pleat_model_run(model, &input, 1, &output, 1, &messages);
  */
 
-/* What became of a call. */
+/* The status of a call. */
 enum {
   PLEAT_OK = 0,
-  PLEAT_REFUSED = 1,   /* the model, a request or an argument cannot be taken: see the messages */
-  PLEAT_FAULT = 2,     /* a fault of the library's own; the messages say where */
-  PLEAT_NO_MEMORY = 3, /* memory ran out */
+  PLEAT_REFUSED = 1,   /* the model, the request or an argument is not valid: see the messages */
+  PLEAT_FAULT = 2,     /* an internal fault of the library; the messages say where */
+  PLEAT_NO_MEMORY = 3, /* memory is exhausted */
 };
 
 /* DLPack's DLDataType: code 0 is a signed integer, 1 unsigned, 2 float, 4 bfloat16, 6 bool,
- * 10 float8_e4m3fn, 12 float8_e5m2; lanes is 1. Elements narrower than a byte take a byte. */
+ * 10 float8_e4m3fn, 12 float8_e5m2; lanes is 1. An element that is narrower than a byte is stored
+ * in one byte. */
 typedef struct PleatElement {
   uint8_t code, bits;
   uint16_t lanes;
@@ -97,12 +108,12 @@ typedef struct PleatElement {
 /* DLPack's DLTensor, field for field: a pointer to one can be cast to the other. */
 typedef struct PleatTensor {
   void *data;
-  int32_t device_type, device_id; /* 1, 0: this processor's memory, the only one taken */
+  int32_t device_type, device_id; /* must be 1, 0: the memory of this processor */
   int32_t rank;                   /* axes; 0 is a scalar */
   PleatElement type;
   int64_t *shape;       /* `rank` extents */
-  int64_t *strides;     /* in elements; NULL: rows in order without gaps, all that a run takes */
-  uint64_t byte_offset; /* of the first element from `data` */
+  int64_t *strides;     /* in elements; NULL: row-major and compact, which a run requires */
+  uint64_t byte_offset; /* from `data` to the first element */
 } PleatTensor;
 
 /* A tensor with a name. */
@@ -111,32 +122,42 @@ typedef struct PleatNamedTensor {
   const PleatTensor *tensor;
 } PleatNamedTensor;
 
-/* What is compiled, and how. Borrowed during the call. Zeros ask for what is usual. */
+/* A model to compile, and how. All pointers are borrowed during the call. A field that is zero
+ * selects the default. */
 typedef struct PleatRequest {
-  size_t size; /* sizeof(PleatRequest), as the caller's header has it: later fields are zeros */
-  /* The file; or, with `bytes`, the model's name in messages: its external data lie in the same
-   * folder. */
+  /* sizeof(PleatRequest) in the caller's version of this header. Fields that only a
+   * newer header has count as zero. */
+  size_t size;
+  /* The path of the file. With `bytes`, it names the model in messages, and its folder has the
+   * files of external data. */
   const char *path;
-  const void *bytes; /* the file's contents, where they are in memory already; NULL: read `path` */
+  const void *bytes; /* the contents of the file, if already in memory; NULL: read `path` */
   size_t byte_count;
   /* "x=1x3x224x224" is the shape of an input, "batch=4" the size of a free dimension. A sequence
-   * has an input for each tensor, "x[0]=2x3" and so on, or "x=empty"; "x=none" leaves out what is
-   * optional. */
+   * has one input for each tensor, "x[0]=2x3" and so on, or none with "x=empty"; "x=none" leaves
+   * out an optional input. */
   const char *const *shapes;
   size_t shape_count;
-  /* Values of inputs that the compiler must know, such as the target of a Reshape. The model is
-   * then right for these values alone; runs that bring others are refused. */
+  /* Values of inputs that the compiler must know, such as the target shape of a Reshape. The
+   * compiled model is valid for these values only; a run with other values is refused. */
   const PleatNamedTensor *known;
   size_t known_count;
-  int threads;     /* of a run, while compiling takes up to five; 0: one for each core */
-  const char *cpu; /* "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: all that is here */
-  int quick;       /* not 0: code is made in less time and runs slower, for what runs once or so */
-  /* How tensors lie in memory, in any spelling of layouts. "x=NHWC" is how the caller has an input
-   * or output: runs take and give tensors of its physical shape, which pleat_model_input and
-   * pleat_model_output tell; what lies in padding is anybody's. "Conv=NHWC" is how operators of a
-   * kind, or one node by its name, read and write all their tensors of as many axes;
-   * "conv1:data=NCHW8c,weight=OIHW16i16o" names operands. What is kept is the layout of a tensor,
-   * or of all that a node reads and writes, by its name; "" keeps every layout as it is. */
+  int threads;     /* for runs; 0: one for each core. Compiling uses up to five */
+  const char *cpu; /* "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: this machine's */
+  int quick;       /* not 0: compile faster to slower code, for a model that runs only once or so */
+  /* Layout constraints. Each is a text NAME=LAYOUT with a layout in any spelling.
+   *
+   * input_layouts, output_layouts: "x=NHWC" is the layout in which the caller has an input or
+   * output. A run then takes and gives tensors of the physical shape, which pleat_model_input and
+   * pleat_model_output report. The content of padding is undefined in outputs and ignored in
+   * inputs.
+   *
+   * desired_layouts: "Conv=NHWC" makes all operators of a kind, or the one node of that name, read
+   * and write their tensors of as many axes in this layout;
+   * "conv1:data=NCHW8c,weight=OIHW16i16o" names single operands.
+   *
+   * keep_layouts: the name of a tensor, or of a node, whose layout, or whose tensors' layouts, do
+   * not change; "" keeps every layout. */
   const char *const *input_layouts;
   size_t input_layout_count;
   const char *const *output_layouts;
@@ -145,39 +166,41 @@ typedef struct PleatRequest {
   size_t desired_layout_count;
   const char *const *keep_layouts;
   size_t keep_layout_count;
-  /* How all other layouts are chosen: "optimal" (as NULL), "forward", "backward" or "none". */
+  /* How all other layouts are chosen: "optimal" (the default), "forward", "backward" or "none". */
   const char *policy;
 } PleatRequest;
 
-/* An input or an output. Borrowed, until the model is freed. */
+/* An input or an output of a model. Borrowed until the model is freed. */
 typedef struct PleatArgument {
-  const char *name; /* as the model has it */
+  const char *name; /* in the model */
   const char *type; /* "float32", "int64", "bool", "bfloat16", … */
   PleatElement element;
-  int32_t rank; /* the caller's, where a layout was asked for */
+  int32_t rank; /* of the tensor that a run takes: physical, where a layout was given */
   const int64_t *shape;
 } PleatArgument;
 
 typedef struct PleatModel PleatModel;
 
-/* *model is owned, NULL unless the status is PLEAT_OK. *messages (`messages` may be NULL) is owned
- * text: every error and warning with its place in the model, one below the other, all that are
- * found and not only the first; NULL when there is none. Weights are copied: neither the file nor
+/* Compiles a model. Returns a status. *model is owned, and NULL unless the status is PLEAT_OK.
+ * *messages is owned text with every error and warning and its position in the model, one per line,
+ * or NULL when there is none; `messages` may be NULL. The weights are copied: neither the file nor
  * `bytes` is needed afterwards. */
 int pleat_model_compile(const PleatRequest *request, PleatModel **model, char **messages);
 
-/* NULL is no mistake. No run may be under way. */
+/* Frees a model, of which no run may be under way. NULL is allowed. */
 void pleat_model_free(PleatModel *model);
 
-/* How many, and number `i` of them in the model's order; NULL where there is no such one. */
+/* The number of inputs and outputs, and number `i` of them in the model's order, or NULL when `i`
+ * is out of range. */
 int pleat_model_input_count(const PleatModel *model);
 int pleat_model_output_count(const PleatModel *model);
 const PleatArgument *pleat_model_input(const PleatModel *model, int i);
 const PleatArgument *pleat_model_output(const PleatModel *model, int i);
 
-/* Computes the outputs, one tensor for each in the model's order, of exactly their types and
- * shapes, compact, anywhere in memory. Their contents are overwritten; they must overlap neither
- * each other nor the inputs, which are only read. *messages as above. */
+/* Runs a model. Returns a status. There is one tensor for each input and output, in the model's
+ * order, of exactly its type and shape, and compact; it may be anywhere in memory. The contents of
+ * the outputs are overwritten. They must overlap neither each other nor the inputs, which are only
+ * read. *messages is as for pleat_model_compile. */
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
                     PleatTensor *outputs, int output_count, char **messages);
 
