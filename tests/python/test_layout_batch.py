@@ -230,6 +230,11 @@ def test_lines_are_answered_as_they_come():
     assert process.wait(10) == 0
 
 
+def test_the_offset_of_a_scalar_has_a_certificate():
+    reply = batch([{"id": 1, "op": "offset", "at": [], "a": {"layout": " -> 0", "shape": []}}])[0]
+    assert reply["answer"] == 0 and "offset0 = 0" in reply["certificate"]
+
+
 def test_c_code_packs_as_the_layout(tmp_path):
     cases = [("NCHW16c", "2x30x3x7", [2, 30, 3, 7]), ("OIHW4i16o4i", "20x18x3x1", [20, 18, 3, 1]),
              ("i, j -> (j - i + 7)//3, i, (j - i + 7)%3", "7x8", [7, 8])]

@@ -103,7 +103,7 @@ bool divide_left_certificate(Certificate *c, const LayoutQuestion *q, const Layo
 
 bool offset_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer *answer) {
   const Layout *layout = q->a;
-  if (!q->index) return false;
+  if (!q->index && layout->rank) return false;
   const LayoutExpr *lets[2 * MAX_RANK];
   goal_begin(c, GOAL_EQUAL, layout->facts);
   for (int i = 0; i < layout_box_rank(layout); i++)
