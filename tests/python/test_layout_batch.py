@@ -231,8 +231,11 @@ def test_lines_are_answered_as_they_come():
 
 
 def test_the_offset_of_a_scalar_has_a_certificate():
-    reply = batch([{"id": 1, "op": "offset", "at": [], "a": {"layout": " -> 0", "shape": []}}])[0]
-    assert reply["answer"] == 0 and "offset0 = 0" in reply["certificate"]
+    line = {"id": 1, "op": "offset", "at": [], "a": {"layout": " -> 0", "shape": []}}
+    done = subprocess.run([PLEAT, "layout", "--batch", "-"], input=json.dumps(line) + "\n",
+                          capture_output=True, text=True, check=True)
+    reply = json.loads(done.stdout)
+    assert reply["answer"] == 0 and "place offset0 = 0 other 0" in reply["certificate"]
 
 
 def test_c_code_packs_as_the_layout(tmp_path):
