@@ -1,76 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat layout`: the layout algebra with no model. Options are turned into the fields of a request
-// (layout_request.h), so that the command and --batch cannot say different things.
+// `pleat layout`: the layout algebra without a model. A table (layout_options.def) says which
+// option asks which question of query/query.h and gives which field of it, so that the command and
+// --batch give the same answers.
 #include "cli/layout_show.h"
 
 #include <stdlib.h>
 
 static const Option options[] = {
-    {"shape", 0, OPTION_TEXT, "1x30x7x7",
-     "logical extents: numbers, names (NxCx7x7); by default what SPEC says, or names",
-     offsetof(LayoutCommand, shape)},
-    {"physical", 0, OPTION_TEXT, "1x2x7x7x16", "physical extents, where not those of the spelling",
-     offsetof(LayoutCommand, physical)},
-    {"where", 0, OPTION_LIST, "'C % 16 == 0'", "what is known of a name in the shape",
-     offsetof(LayoutCommand, where)},
-    {"order", 0, OPTION_TEXT, "NCHW", "the logical axes of a named layout, in order",
-     offsetof(LayoutCommand, order)},
-    {"pad-value", 0, OPTION_TEXT, "0", "what the padding holds: a number, any, unknown",
-     offsetof(LayoutCommand, pad_value)},
-    {"show", 0, OPTION_TEXT, "WHAT", "one of those below", offsetof(LayoutCommand, show)},
-    {"is", 0, OPTION_TEXT, "injective|onto|bijective|identity|permutation|blocking",
-     "whether it is; exit 1 when not", offsetof(LayoutCommand, is)},
-    {"equal", 0, OPTION_TEXT, "OTHER", "whether both are the same; exit 1 when not",
-     offsetof(LayoutCommand, equal)},
-    {"inverse", 0, OPTION_FLAG, NULL, "the map from places to elements",
-     offsetof(LayoutCommand, inverse)},
-    {"to", 0, OPTION_TEXT, "OTHER", "the map from its places to those in another layout",
-     offsetof(LayoutCommand, to)},
-    {"compose", 0, OPTION_TEXT, "OTHER", "OTHER applied to its places",
-     offsetof(LayoutCommand, compose)},
-    {"copy", 0, OPTION_TEXT, "OTHER", "what a copy to another layout moves, by resource",
-     offsetof(LayoutCommand, copy)},
-    {"refine", 0, OPTION_TEXT, "OTHER", "the digits of which both layouts consist",
-     offsetof(LayoutCommand, refine)},
-    {"product", 0, OPTION_TEXT, "OTHER", "its copies, arranged as OTHER on --other-shape",
-     offsetof(LayoutCommand, product)},
-    {"other-shape", 0, OPTION_TEXT, "4x4", "the shape of OTHER, where not the same",
-     offsetof(LayoutCommand, other_shape)},
-    {"at", 0, OPTION_TEXT, "0,17,3,2", "where the element of an index lies",
-     offsetof(LayoutCommand, at)},
-    {"at-offset", 0, OPTION_TEXT, "37", "the element that lies at an offset",
-     offsetof(LayoutCommand, at_offset)},
-    {"box", 0, OPTION_TEXT, "c=0:16,h=2:5", "a part of the tensor: start:stop:step by axis",
-     offsetof(LayoutCommand, box)},
-    {"slice", 0, OPTION_TEXT, "c=0:16,h=::2", "the layout of a part",
-     offsetof(LayoutCommand, slice)},
-    {"reshape", 0, OPTION_TEXT, "30x49", "the same places under another logical shape",
-     offsetof(LayoutCommand, reshape)},
-    {"read", 0, OPTION_LIST, "i=0:32,j=0", "what lanes read at once, a range by axis",
-     offsetof(LayoutCommand, reads)},
-    {"vector", 0, OPTION_INT, "N", "elements that each lane reads",
-     offsetof(LayoutCommand, vector)},
-    {"banks", 0, OPTION_TEXT, "32x4", "banks and their bytes; 32x4 by default",
-     offsetof(LayoutCommand, banks)},
-    {"swizzle", 0, OPTION_FLAG, NULL, "the swizzle with the fewest conflicts for every --read",
-     offsetof(LayoutCommand, swizzle)},
-    {"line", 0, OPTION_INT, "64", "bytes of a cache line, or of a page",
-     offsetof(LayoutCommand, line)},
-    {"element-bytes", 0, OPTION_INT, "4", "bytes of an element",
-     offsetof(LayoutCommand, element_bytes)},
-    {"axis", 0, OPTION_TEXT, "NAME", "colour memory by this axis", offsetof(LayoutCommand, axis)},
-    {"name", 0, OPTION_TEXT, "NAME", "what --show c calls its functions",
-     offsetof(LayoutCommand, name)},
-    {"type", 0, OPTION_TEXT, "TYPE", "the element type of --show c", offsetof(LayoutCommand, type)},
-    {"all", 0, OPTION_FLAG, NULL, "show large tensors whole", offsetof(LayoutCommand, all)},
-    {"color", 0, OPTION_TEXT, "auto|always|never", "colours", offsetof(LayoutCommand, color)},
-    {"batch", 0, OPTION_TEXT, "FILE", "answer a JSON object on each line; - is standard input",
-     offsetof(LayoutCommand, batch)},
-    {"no-certificates", 0, OPTION_FLAG, NULL, "leave certificates out of the answers of --batch",
-     offsetof(LayoutCommand, no_certificates)},
-    {"help-batch", 0, OPTION_FLAG, NULL, "what the lines of --batch say",
-     offsetof(LayoutCommand, help_batch)},
+#define OPTION(member, name, kind, value, ask, field, users, are, help)                            \
+  {name, 0, OPTION_##kind, value, help, offsetof(LayoutCommand, member)},
+#include "cli/layout_options.def"
+#undef OPTION
 };
+
+static const char ASK_VALUE[] = "value", ASK_SHOW[] = "show";
+
+// What an option has to do with questions: a row for each of `options`.
+static const struct OptionUse {
+  const char *ask, *field, *users, *are;
+} uses[] = {
+#define OPTION(member, name, kind, value, ask, field, users, are, help) {ask, field, users, are},
+#include "cli/layout_options.def"
+#undef OPTION
+};
+
+static const void *member(const LayoutCommand *command, int option) {
+  return (const char *)command + options[option].offset;
+}
+
+// The value of an option that is text; NULL where it is not given, or no text.
+static const char *text_of(const LayoutCommand *command, int option) {
+  return options[option].kind == OPTION_TEXT ? *(const char *const *)member(command, option) : NULL;
+}
+
+static bool is_given(const LayoutCommand *command, int option) {
+  switch (options[option].kind) {
+  case OPTION_FLAG: return *(const bool *)member(command, option);
+  case OPTION_INT: return *(const int64_t *)member(command, option) > 0;
+  case OPTION_LIST: return ((const StringList *)member(command, option))->count > 0;
+  default: return text_of(command, option) != NULL;
+  }
+}
 
 // ---- Layouts ----------------------------------------------------------------------------------
 
@@ -102,21 +72,24 @@ static bool read_main(LayoutView *view) {
   return good;
 }
 
-// The other layout of a question; of --compose, on the places of this one. Without a shape of its
-// own, on this one's.
-static bool read_other(LayoutView *view, const char *spelling, const char *option, bool on_places,
-                       QueryOperand *out) {
+// The other layout of a question. Where neither its text nor an option says its shape, it is on the
+// shape of this layout, or of --compose, on its physical shape.
+static bool read_other(LayoutView *view, const QueryRow *row, int option, QueryOperand *out) {
   const Layout *layout = view->operand.layout;
   Context *context = view->cli->context;
-  json_t *object = operand_json(view->command, spelling);
+  json_t *object = operand_json(view->command, text_of(view->command, option));
   if (view->command->other_shape)
     json_object_set_new(object, "shape", json_string(view->command->other_shape));
-  if (on_places)
+  if (row->other == QUERY_OTHER_OUTER)
     json_object_set_new(object, "shape",
                         json_expressions(context, layout->physical, layout->physical_rank));
-  const QueryOperand *like = view->command->product ? NULL : &view->operand;
-  bool good = query_operand_read(context, object, option, like, out);
+  const QueryOperand *like = row->other == QUERY_OTHER_ANY ? NULL : &view->operand;
+  const char *name = arena_printf(&context->arena, "--%s", options[option].name);
+  bool good = query_operand_read(context, object, name, like, out);
   json_decref(object);
+  if (!good && row->other == QUERY_OTHER_OUTER)
+    diag_note(context, (SourcePos){0}, "its tensor has the physical shape of the layout, %s",
+              index_map_text(context, layout->map));
   return good;
 }
 
@@ -139,102 +112,73 @@ static json_t *reads_json(const LayoutCommand *command) {
   return list;
 }
 
-static void set_text(json_t *fields, const char *key, const char *text) {
-  if (text) json_object_set_new(fields, key, json_string(text));
+// The value of an option as the field of a question.
+static json_t *field_json(const LayoutCommand *command, int option) {
+  const char *text = text_of(command, option);
+  if (options[option].kind == OPTION_INT)
+    return json_integer(*(const int64_t *)member(command, option));
+  return strcmp(uses[option].field, "at") ? json_string(text) : index_json(text);
 }
 
 static json_t *question_fields(const LayoutCommand *command) {
   json_t *fields = json_object();
-  if (command->at) json_object_set_new(fields, "at", index_json(command->at));
-  if (command->at_offset) json_object_set_new(fields, "at", index_json(command->at_offset));
-  set_text(fields, "to", command->reshape);
-  set_text(fields, "box", command->slice ? command->slice : command->box);
-  set_text(fields, "banks", command->banks);
+  for (int i = 0; i < COUNT_OF(options); i++)
+    if (uses[i].field && options[i].kind != OPTION_LIST && is_given(command, i))
+      json_object_set_new(fields, uses[i].field, field_json(command, i));
   if (command->reads.count) {
     json_object_set_new(fields, "read", json_string(command->reads.items[0]));
     json_object_set_new(fields, "reads", reads_json(command));
   }
-  if (command->vector) json_object_set_new(fields, "vector", json_integer(command->vector));
-  if (command->line) json_object_set_new(fields, "line", json_integer(command->line));
   int64_t bytes = command->element_bytes ? command->element_bytes : 4;
   json_object_set_new(fields, "element_bits", json_integer(8 * bytes));
   return fields;
 }
 
-// Errors in the fields of a question are errors in the options that say them.
+// The option that gave a field; "reads[1]" is of the field "read".
+static const char *option_of_field(const LayoutCommand *command, const char *name) {
+  for (int i = 0; i < COUNT_OF(options); i++) {
+    size_t size = uses[i].field ? strlen(uses[i].field) : 0;
+    if (size && is_given(command, i) && !strncmp(name, uses[i].field, size) &&
+        !strcspn(name + size, "s["))
+      return options[i].name;
+  }
+  return NULL;
+}
+
+// Errors in the fields of a question are errors in the options that give them.
 static void name_options(Context *context, const LayoutCommand *command) {
-  const struct {
-    const char *field, *option;
-  } rows[] = {
-      {"at", command->at ? "--at" : "--at-offset"},
-      {"box", command->slice ? "--slice" : "--box"},
-      {"to", "--reshape"},
-      {"read", "--read"},
-      {"banks", "--banks"},
-      {"vector", "--vector"},
-      {"line", "--line"},
-      {"element_bits", "--element-bytes"},
-  };
   for (int i = 0; i < context->diags.count; i++) {
     const SourceFile *file = context->diags.items[i].pos.file;
-    for (int j = 0; file && j < COUNT_OF(rows); j++) {
-      size_t size = strlen(rows[j].field);
-      if (strncmp(file->name, rows[j].field, size) || strcspn(file->name + size, "s[")) continue;
-      context->diags.items[i].pos.file =
-          source_file_new(context, rows[j].option, file->text, file->size);
-    }
+    const char *option = file ? option_of_field(command, file->name) : NULL;
+    if (option)
+      context->diags.items[i].pos.file = source_file_new(
+          context, arena_printf(&context->arena, "--%s", option), file->text, file->size);
   }
 }
 
-// The name of the question that the options ask, and the other layout; NULL: none.
-static const char *question_of(const LayoutCommand *command, const char **other,
-                               const char **option) {
-  *other = NULL;
-  *option = "";
-  if (command->equal) return *other = command->equal, *option = "--equal", "equal";
-  if (command->to) return *other = command->to, *option = "--to", "divide";
-  if (command->compose) return *other = command->compose, *option = "--compose", "compose";
-  if (command->copy) return *other = command->copy, *option = "--copy", "copy";
-  if (command->refine) return *other = command->refine, *option = "--refine", "refine";
-  if (command->product) return *other = command->product, *option = "--product", "product";
-  if (command->inverse) return "inverse";
-  if (command->at) return "offset";
-  if (command->at_offset) return "logical";
-  if (command->slice) return "slice";
-  if (command->reshape) return "reshape";
-  if (command->swizzle) return "swizzle";
-  return command->is;
-}
-
-bool layout_view_ask(LayoutView *view, const char *op, const QueryOperand *a, const QueryOperand *b,
-                     QueryReply *reply) {
+bool layout_view_ask(LayoutView *view, const QueryRow *row, const QueryOperand *a,
+                     const QueryOperand *b, QueryReply *reply) {
   json_t *fields = question_fields(view->command);
   QueryRequest request = {.context = view->cli->context,
                           .fields = fields,
-                          .operation = query_row_find(op),
+                          .row = row,
                           .a = *a,
                           .b = b ? *b : (QueryOperand){0}};
   *reply = (QueryReply){0};
-  bool good = request.operation->run(&request, reply);
+  bool good = row->run(&request, reply);
   json_decref(fields);
   if (!good) name_options(view->cli->context, view->command);
   return good;
 }
 
-static int ask(LayoutView *view, const char *op, const char *other, const char *option) {
+static int ask(LayoutView *view, const QueryRow *row, int option) {
   QueryOperand second = {0};
   QueryReply reply = {0};
-  bool compose = strcmp(op, "compose") == 0, to = strcmp(op, "divide") == 0;
-  if (other && !read_other(view, other, option, compose, &second)) {
-    if (compose)
-      diag_note(view->cli->context, (SourcePos){0}, "its tensor is the places of the layout, %s",
-                index_map_text(view->cli->context, view->operand.layout->map));
-    return STATUS_BAD;
-  }
-  // --to asks for OTHER divided by this one, --compose for OTHER after it.
-  const QueryOperand *a = compose || to ? &second : &view->operand;
-  const QueryOperand *b = compose || to ? &view->operand : &second;
-  if (!layout_view_ask(view, op, a, b, &reply)) return STATUS_BAD;
+  if (query_row_takes(row, "b") && !read_other(view, row, option, &second)) return STATUS_BAD;
+  bool swapped = row->other == QUERY_OTHER_OUTER || row->other == QUERY_OTHER_DIVIDED;
+  const QueryOperand *a = swapped ? &second : &view->operand;
+  const QueryOperand *b = swapped ? &view->operand : &second;
+  if (!layout_view_ask(view, row, a, b, &reply)) return STATUS_BAD;
   const char *word = json_string_value(reply.answer);
   bool no = word && (!strcmp(word, "no") || !strcmp(word, "unknown"));
   if (view->cli->json) {
@@ -242,25 +186,25 @@ static int ask(LayoutView *view, const char *op, const char *other, const char *
     query_reply_set(&reply, object);
     json_print(view->cli, object);
   } else {
-    layout_print_reply(view, op, &reply);
+    layout_print_reply(view, row, &reply);
   }
   query_reply_free(&reply);
   return no ? STATUS_BAD : STATUS_DONE;
 }
 
-// ---- What says nothing -------------------------------------------------------------------------
+// ---- Options without use -----------------------------------------------------------------------
 
-static bool uses(const LayoutExpr *e, Str symbol) {
+static bool expr_uses(const LayoutExpr *e, Str symbol) {
   bool found = e->op == LAYOUT_SYMBOL && e->symbol == symbol;
-  for (int i = 0; i < 3 && e->args[i] && !found; i++) found = uses(e->args[i], symbol);
+  for (int i = 0; i < 3 && e->args[i] && !found; i++) found = expr_uses(e->args[i], symbol);
   return found;
 }
 
 static bool has_symbol(const Layout *layout, Str symbol) {
   bool found = false;
-  for (int k = 0; k < layout->rank && !found; k++) found = uses(layout->shape[k], symbol);
+  for (int k = 0; k < layout->rank && !found; k++) found = expr_uses(layout->shape[k], symbol);
   for (int k = 0; k < layout->physical_rank && !found; k++)
-    found = uses(layout->physical[k], symbol) || uses(layout->map->outputs[k], symbol);
+    found = expr_uses(layout->physical[k], symbol) || expr_uses(layout->map->outputs[k], symbol);
   return found;
 }
 
@@ -309,47 +253,34 @@ static bool is_word_of(const char *word, const char *words) {
   return false;
 }
 
-// Options that the question has no use for, and questions beside the first.
-static bool options_are_used(LayoutView *view, const char *op) {
+// The name of the question that an option asks: a row of the table, or ASK_SHOW.
+static const char *name_asked(const LayoutCommand *command, int option) {
+  const char *ask = uses[option].ask;
+  return ask == ASK_VALUE ? text_of(command, option) : ask;
+}
+
+// The option that asks; -1: none does.
+static int asking_option(const LayoutCommand *command) {
+  for (int i = 0; i < COUNT_OF(options); i++)
+    if (uses[i].ask && uses[i].ask != ASK_SHOW && is_given(command, i)) return i;
+  return -1;
+}
+
+// Refuses options that the question does not use, and a second question.
+static bool options_are_used(LayoutView *view, int asking) {
   const LayoutCommand *c = view->command;
-  const char *asked = op ? op : c->show ? c->show : "summary", *more = NULL;
-  const struct {
-    bool given;
-    const char *option, *users, *are;
-  } rows[] = {
-      {c->reads.count > 0, "--read", "banks swizzle", "--show banks and --swizzle"},
-      {c->vector > 0, "--vector", "banks swizzle", "--show banks and --swizzle"},
-      {c->banks, "--banks", "banks swizzle svg picture logical memory offsets",
-       "--show banks, pictures and --swizzle"},
-      {c->line > 0, "--line", "lines svg picture logical memory offsets",
-       "--show lines and pictures"},
-      {c->box, "--box", "lines", "--show lines"},
-      {c->axis, "--axis", "svg picture logical memory offsets", "pictures"},
-      {c->all, "--all", "table svg picture logical memory offsets", "--show table and pictures"},
-      {c->name, "--name", "c", "--show c"},
-      {c->type, "--type", "c", "--show c"},
-      {c->other_shape, "--other-shape", "equal divide copy refine product",
-       "questions about OTHER"},
-  };
-  const struct {
-    bool given;
-    const char *option;
-  } questions[] = {
-      {c->equal, "--equal"},     {c->to, "--to"},           {c->compose, "--compose"},
-      {c->copy, "--copy"},       {c->refine, "--refine"},   {c->product, "--product"},
-      {c->inverse, "--inverse"}, {c->at, "--at"},           {c->at_offset, "--at-offset"},
-      {c->slice, "--slice"},     {c->reshape, "--reshape"}, {c->swizzle, "--swizzle"},
-      {c->is, "--is"},           {c->show, "--show"},
-  };
-  for (int i = 0; i < COUNT_OF(rows); i++)
-    if (rows[i].given && !is_word_of(asked, rows[i].users))
-      return diag_error(view->cli->context, (SourcePos){0}, "%s is not used here: it is for %s",
-                        rows[i].option, rows[i].are);
-  for (int i = 0; i < COUNT_OF(questions); i++) {
-    if (questions[i].given && more)
-      return diag_error(view->cli->context, (SourcePos){0}, "%s and %s: one question at a time",
-                        more, questions[i].option);
-    if (questions[i].given) more = questions[i].option;
+  const char *asked = asking >= 0 ? name_asked(c, asking) : c->show ? c->show : "summary";
+  int first = -1;
+  for (int i = 0; i < COUNT_OF(options); i++)
+    if (uses[i].users && is_given(c, i) && !is_word_of(asked, uses[i].users))
+      return diag_error(view->cli->context, (SourcePos){0}, "--%s is not used here: it is for %s",
+                        options[i].name, uses[i].are);
+  for (int i = 0; i < COUNT_OF(options); i++) {
+    if (!uses[i].ask || !is_given(c, i)) continue;
+    if (first >= 0)
+      return diag_error(view->cli->context, (SourcePos){0}, "--%s and --%s: one question at a time",
+                        options[first].name, options[i].name);
+    first = i;
   }
   return true;
 }
@@ -373,10 +304,11 @@ static int run(Cli *cli, void *given) {
                "--swizzle needs what is read at once: --read 'i=0:32' --read 'j=0:32'");
     return STATUS_MISUSE;
   }
-  const char *other, *option, *op = question_of(command, &other, &option);
-  if (!layout_show_known(&view) || !options_are_used(&view, op)) return STATUS_MISUSE;
+  int asking = asking_option(command);
+  if (!layout_show_known(&view) || !options_are_used(&view, asking)) return STATUS_MISUSE;
   if (!read_main(&view) || !names_are_used(&view)) return STATUS_BAD;
-  return op ? ask(&view, op, other, option) : layout_show(&view);
+  if (asking < 0) return layout_show(&view);
+  return ask(&view, query_row_find(name_asked(command, asking)), asking);
 }
 
 const Command command_layout = {
@@ -386,7 +318,7 @@ const Command command_layout = {
     .example =
         "  $ pleat layout NCHW16c --shape 1x30x7x7\n"
         "  n, c, h, w -> n, c//16, h, w, c%16\n"
-        "  1x30x7x7 in 1x2x7x7x16   1568 places, 98 padding\n"
+        "  1x30x7x7 in 1x2x7x7x16   1568 physical indices, 98 padding\n"
         "  is            injective, not onto\n"
         "  one step of   n -   c 1 (then 784 after 16)   h 112   w 16\n"
         "  vectors       c 16 wide, aligned to 64 bytes\n"

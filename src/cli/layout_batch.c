@@ -51,20 +51,22 @@ int layout_batch(Context *context, const char *path, bool certificates) {
 void layout_batch_help(FILE *out) {
   fputs(
       "pleat layout --batch FILE   (or -)\n\n"
-      "One JSON object a line in, one a line out, in order:\n"
+      "Reads a JSON object from each line, and writes one on a line for it, in order:\n"
       "  {\"id\": 7, \"op\": \"divide\", \"a\": LAYOUT, \"b\": LAYOUT}\n"
       "  LAYOUT = {\"layout\": \"NCHW16c\", \"shape\": [1, \"C\", 7, 7], \"physical\": [...],\n"
       "            \"where\": [\"C % 16 == 0\", \"C <= 512\"], \"order\": \"NCHW\", "
       "\"padding\": 0}\n"
-      "  (all but \"layout\" may be absent; a shape that neither \"shape\" nor the spelling says\n"
-      "   is a name for each axis, NxCxHxW, or, for a \"b\" of the same tensor, that of \"a\")\n\n"
-      "  {\"id\", \"answer\", \"witness\", \"certificate\", \"level\", \"ns\"}\n"
-      "  answer       as below; \"no\" and \"unknown\" come with a \"reason\" where a word helps\n"
-      "  witness      of a \"no\": an index, or a list of two that share a place; onto: a place\n"
-      "  values       of the symbols, where the witness is of one instance\n"
-      "  certificate  a text that shows the answer, for pleat-check; null: none was found\n"
-      "  level        what decided it: digits, isl or points\n"
-      "  ns           time of the question alone, without reading its layouts\n"
+      "  Only \"layout\" is required. Without \"shape\", the shape is the one that the spelling "
+      "says,\n"
+      "  or for a \"b\" of the same tensor that of \"a\", or a name for each axis: NxCxHxW.\n\n"
+      "The reply: {\"id\", \"answer\", \"witness\", \"certificate\", \"level\", \"ns\"}\n"
+      "  answer       see below; \"no\" and \"unknown\" may come with a \"reason\"\n"
+      "  witness      of a \"no\": an index that refutes it, or two that have one physical index;\n"
+      "               of onto: a physical index\n"
+      "  values       the values of the symbols at which the witness refutes it\n"
+      "  certificate  a text with which pleat-check checks the answer; null: none was found\n"
+      "  level        the method that decided: digits, isl or points\n"
+      "  ns           the time of the question in nanoseconds, without reading its layouts\n"
       "  error        instead of an answer: {\"message\", \"field\", \"column\", \"end\", "
       "\"text\", \"line\"}\n\n",
       out);
@@ -73,7 +75,7 @@ void layout_batch_help(FILE *out) {
   table_cell(&table, "op");
   table_cell(&table, "also reads");
   table_cell(&table, "answer");
-  table_cell(&table, "is");
+  table_cell(&table, "meaning");
   for (int i = 0; i < query_row_count; i++) {
     const QueryRow *row = &query_rows[i];
     table_cell(&table, "%s", row->name);

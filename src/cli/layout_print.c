@@ -89,12 +89,12 @@ static void print_level(const json_t *level) {
 }
 
 // Answers that are digits, a line each; false where the answer is something else.
-static bool print_rows(Cli *cli, const char *op, const QueryReply *reply) {
+static bool print_rows(Cli *cli, const QueryRow *row, const QueryReply *reply) {
   Arena *arena = &cli->context->arena;
   const json_t *levels = json_object_get(reply->more, "levels"), *item;
-  bool steps = !strcmp(op, "refine"), copy = !strcmp(op, "copy"), is = !strcmp(op, "blocking");
+  bool is = row->print == QUERY_PRINTS_BLOCKS;
   size_t i;
-  if (!json_is_array(reply->answer) || (!steps && !copy && !is)) return false;
+  if (!json_is_array(reply->answer) || (!is && row->print != QUERY_PRINTS_DIGITS)) return false;
   if (is) puts("yes: memory is the array of these, the last one fastest");
   printf("%s%-11s %8s%s%s\n", paint(cli, COLOUR_DIM), "digit", "extent",
          is ? "" : "   step in this   in OTHER", paint(cli, COLOUR_NONE));
@@ -122,30 +122,29 @@ static void print_order(const LayoutView *view, const json_t *order) {
 
 // ---- Answers -----------------------------------------------------------------------------------
 
-// A no with one index, which says what it is of.
-static const char *verdict_text(LayoutView *view, const char *op, const LayoutAnswer *answer) {
+// The verdict. A "no" with one index says in which way the index refutes the question.
+static const char *verdict_text(LayoutView *view, const QueryRow *row, const LayoutAnswer *answer) {
   Context *context = view->cli->context;
-  bool differs = !strcmp(op, "equal") || !strcmp(op, "identity");
-  bool place = !strcmp(op, "onto") || !strcmp(op, "bijective");
   const char *text = layout_answer_text(context, answer);
   bool alone = answer->verdict == VERDICT_NO && answer->witness && !answer->witness2;
-  if (!alone || answer->reason || (!differs && !place) || strncmp(text, "no: ", 4)) return text;
-  return arena_printf(&context->arena,
-                      differs ? "no: the places of %s differ" : "no: nothing lies at %s", text + 4);
+  if (!alone || answer->reason || !row->no || strncmp(text, "no: ", 4)) return text;
+  const char *index = strstr(row->no, "%s");
+  return arena_printf(&context->arena, "no: %.*s%s%s", (int)(index - row->no), row->no, text + 4,
+                      index + 2);
 }
 
-void layout_print_reply(LayoutView *view, const char *op, const QueryReply *reply) {
+void layout_print_reply(LayoutView *view, const QueryRow *row, const QueryReply *reply) {
   Cli *cli = view->cli;
   const char *word = json_string_value(reply->answer);
   bool verdict = word && (!strcmp(word, "yes") || !strcmp(word, "no") || !strcmp(word, "unknown"));
   const char *key;
   json_t *value;
-  if (print_rows(cli, op, reply)) return;
+  if (print_rows(cli, row, reply)) return;
   if (verdict)
-    puts(verdict_text(view, op, &reply->proof));
+    puts(verdict_text(view, row, &reply->proof));
   else if (word)
     puts(word);
-  else if (!strcmp(op, "permutation"))
+  else if (row->print == QUERY_PRINTS_ORDER)
     print_order(view, reply->answer);
   else if (json_is_null(reply->answer))
     puts("padding");

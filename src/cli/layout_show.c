@@ -196,11 +196,12 @@ static int show_padding(LayoutView *view, Text *out) {
   QueryReply reply;
   LayoutRuns runs = {0};
   Context *context = context_of(view);
-  if (!layout_view_ask(view, "padding", &view->operand, NULL, &reply)) return STATUS_BAD;
+  if (!layout_view_ask(view, query_row_find("padding"), &view->operand, NULL, &reply))
+    return STATUS_BAD;
   char *number = json_is_string(reply.answer) ? NULL : json_dumps(reply.answer, JSON_ENCODE_ANY);
   const char *count = number ? number : json_string_value(reply.answer);
   text_printf(
-      out, "%s of %s places hold no element\n", count ? count : "",
+      out, "%s of the physical indices of %s hold no element\n", count ? count : "",
       extents_text(context, view->operand.layout->physical, view->operand.layout->physical_rank));
   free(number);
   query_reply_free(&reply);
@@ -254,7 +255,7 @@ static int show_summary(LayoutView *view, Text *out) {
               extents_text(context, layout->shape, layout->rank),
               extents_text(context, layout->physical, layout->physical_rank));
   if (layout_physical_size(layout, &places)) {
-    text_printf(out, "   %" PRId64 " place%s", places, places == 1 ? "" : "s");
+    text_printf(out, "   %" PRId64 " physical ind%s", places, places == 1 ? "ex" : "ices");
     if (layout_padding_count(context, layout, &count).verdict == VERDICT_YES)
       text_printf(out, ", %" PRId64 " padding", count);
   }
@@ -337,7 +338,7 @@ static int show_formulas(LayoutView *view, Text *out) {
   const IndexMap *map = layout->map;
   const LayoutExpr *offset = layout_offset_expr(context, layout), *axes[MOST_AXES];
   for (int i = 0; i < layout->rank; i++) axes[i] = layout_axis(context, i);
-  text_printf(out, "# %s -> place in %s -> offset\n",
+  text_printf(out, "# %s -> physical index in %s -> offset\n",
               extents_text(context, layout->shape, layout->rank),
               extents_text(context, layout->physical, layout->physical_rank));
   text_printf(out, "[%s] -> [%s] -> %s\n", exprs_text(context, map, axes, layout->rank),
@@ -353,7 +354,7 @@ static int show_table(LayoutView *view, Text *out) {
   int64_t elements = 0, index[MOST_AXES], physical[MOST_AXES], offset;
   layout_logical_size(layout, &elements);
   int64_t shown = view->command->all ? elements : MIN_OF(elements, (int64_t)TABLE_ROWS);
-  text_printf(out, "# %s -> place -> offset\n",
+  text_printf(out, "# %s -> physical index -> offset\n",
               extents_text(context_of(view), layout->shape, layout->rank));
   for (int64_t n = 0; n < shown; n++) {
     layout_index_at(layout->extents, layout->rank, n, index);
@@ -453,7 +454,8 @@ static int show_lines(LayoutView *view, Text *out) {
   int64_t line = view->command->line ? view->command->line : 64;
   QueryReply reply;
   Context *context = context_of(view);
-  if (!layout_view_ask(view, "lines", &view->operand, NULL, &reply)) return STATUS_BAD;
+  if (!layout_view_ask(view, query_row_find("lines"), &view->operand, NULL, &reply))
+    return STATUS_BAD;
   if (json_is_integer(reply.answer)) {
     text_printf(out, "%s of %s", counted(context, json_integer_value(reply.answer), "line"),
                 counted(context, line, "byte"));
@@ -471,7 +473,8 @@ static int show_lines(LayoutView *view, Text *out) {
 static int put_conflicts(LayoutView *view, Text *out) {
   QueryReply reply;
   Context *context = context_of(view);
-  if (!layout_view_ask(view, "conflicts", &view->operand, NULL, &reply)) return STATUS_BAD;
+  if (!layout_view_ask(view, query_row_find("conflicts"), &view->operand, NULL, &reply))
+    return STATUS_BAD;
   int64_t degree = json_integer_value(reply.answer);
   if (!json_is_integer(reply.answer))
     text_printf(out, "%s\n", layout_answer_text(context, &reply.proof));

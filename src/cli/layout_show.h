@@ -22,16 +22,16 @@ typedef struct LayoutView {
 } LayoutView;
 
 #define LAYOUT_SHOW_HELP                                                                           \
-  "  summary    what one asks first (without --show)\n"                                            \
+  "  summary    the most important answers (without --show)\n"                                     \
   "  picture    the tensor and the memory, in the terminal; logical, memory: one of them\n"        \
   "  svg        the same as SVG\n"                                                                 \
-  "  table      each element, its place and its offset\n"                                          \
+  "  table      each element, its physical index and its offset\n"                                 \
   "  offsets    the tensor with each element's offset\n"                                           \
-  "  strides    steps of each axis, vectors\n"                                                     \
-  "  padding    how many places hold no element, and which\n"                                      \
+  "  strides    the stride of each axis, vectors\n"                                                \
+  "  padding    the physical indices that hold no element\n"                                       \
   "  lines      cache lines or pages (--line) that the tensor or a --box touches\n"                \
   "  banks      bank conflicts of each --read\n"                                                   \
-  "  loops      the loop nest that walks memory in sequence\n"                                     \
+  "  loops      the loop nest that visits memory in sequence\n"                                    \
   "  c          offset, pack and unpack as C\n"                                                    \
   "  index-map, lambda, named, onednn, cute, xla, torch, bases, shards: that spelling\n"
 
@@ -39,10 +39,10 @@ typedef struct LayoutView {
 bool layout_show_known(LayoutView *view);
 int layout_show(LayoutView *view);
 // A question with the command's own fields. False with diagnostics.
-bool layout_view_ask(LayoutView *view, const char *op, const QueryOperand *a, const QueryOperand *b,
-                     QueryReply *reply);
+bool layout_view_ask(LayoutView *view, const QueryRow *row, const QueryOperand *a,
+                     const QueryOperand *b, QueryReply *reply);
 // Prints an answer for people.
-void layout_print_reply(LayoutView *view, const char *op, const QueryReply *reply);
+void layout_print_reply(LayoutView *view, const QueryRow *row, const QueryReply *reply);
 // Answers the lines of the file `path` ("-": standard input) on standard output.
 int layout_batch(Context *context, const char *path, bool certificates);
 void layout_batch_help(FILE *out);

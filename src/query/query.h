@@ -17,7 +17,7 @@ typedef struct QueryOperand {
 typedef struct QueryRequest {
   Context *context;
   const json_t *fields; // the object that asks
-  const struct QueryRow *operation;
+  const struct QueryRow *row;
   QueryOperand a, b;
   bool certificates; // wanted
 } QueryRequest;
@@ -30,18 +30,41 @@ typedef struct QueryReply {
   int64_t ns;              // the question alone, without reading the layouts
 } QueryReply;
 
-// A row of the table of questions (query_rows.c).
+// How the terminal shows the answer to a question.
+typedef enum QueryPrint {
+  QUERY_PRINTS_VALUE,  // as text
+  QUERY_PRINTS_DIGITS, // a line for each digit, with its strides in two layouts
+  QUERY_PRINTS_BLOCKS, // a line for each block
+  QUERY_PRINTS_ORDER,  // the names of the axes
+} QueryPrint;
+
+// What the other layout of a question is, "b" or, where the command's option names it, OTHER.
+typedef enum QueryOther {
+  QUERY_OTHER_ANY,        // a layout with a shape of its own
+  QUERY_OTHER_SAME_SHAPE, // a layout of the tensor of "a": its shape may be left out
+  QUERY_OTHER_DIVIDED,    // the same, and the layout of the command is "b"
+  QUERY_OTHER_OUTER,      // a layout on the physical shape of the command's layout, which is "b"
+} QueryOther;
+
+// A question. The table of rows is the only list of them: the lines of a batch, the help of it, and
+// the options of `pleat layout` are read by it. Python's methods are compared with it in a test.
 typedef struct QueryRow {
   const char *name;
-  const char *fields; // what it reads beside "a": "b at"
-  const char *answer; // what "answer" is
+  const char *fields; // that are read beside "a", with "?" after those that may be absent
+  const char *answer; // what "answer" holds
   const char *help;
+  // Reads the fields, asks, and fills the reply. False with diagnostics.
   bool (*run)(QueryRequest *request, QueryReply *reply);
-  bool same_shape; // "b" is about the tensor of "a": its shape may be left out
+  LayoutAsk ask; // of the questions whose answer is a verdict
+  QueryOther other;
+  QueryPrint print;
+  const char *no; // what the terminal says of a "no" with one index; NULL: the index alone
 } QueryRow;
 extern const QueryRow query_rows[];
 extern const int query_row_count;
 const QueryRow *query_row_find(const char *name);
+// Whether the question reads the field.
+bool query_row_takes(const QueryRow *row, const char *field);
 
 // Reads a layout from an object {"layout", "shape", "physical", "where", "order", "padding"}. Only
 // "layout" must be there: a shape that neither field nor spelling says is that of `like`, or, where
@@ -113,7 +136,7 @@ bool query_run_left_divide(QueryRequest *r, QueryReply *reply);
 bool query_run_refine(QueryRequest *r, QueryReply *reply);
 bool query_run_copy(QueryRequest *r, QueryReply *reply);
 
-// A condition over the places of a map, or null.
+// A condition over the inputs of a map, or null.
 json_t *json_condition(Context *context, const IndexMap *map, const LayoutExpr *condition);
 json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count);
 json_t *json_integers(const int64_t *values, int count);

@@ -26,40 +26,18 @@ static bool value_reply(QueryReply *reply, json_t *value) {
 
 // ---- Yes or no --------------------------------------------------------------------------------
 
-static bool run_equal(QueryRequest *r, QueryReply *reply) {
-  QUERY_ASK(reply, layout_equal(r->context, r->a.layout, r->b.layout));
-  return verdict_reply(reply);
-}
-
-static bool run_same_map(QueryRequest *r, QueryReply *reply) {
-  QUERY_ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
-  QUERY_CERTIFY(r, reply, LAYOUT_ASK_SAME_MAP, r->a.layout, .map = r->b.layout->map);
-  return verdict_reply(reply);
-}
-
-static bool run_identity(QueryRequest *r, QueryReply *reply) {
-  QUERY_ASK(reply, layout_is_identity(r->context, r->a.layout));
-  return verdict_reply(reply);
-}
-
-static bool run_injective(QueryRequest *r, QueryReply *reply) {
-  QUERY_ASK(reply, layout_is_injective(r->context, r->a.layout));
-  return verdict_reply(reply);
-}
-
-static bool run_onto(QueryRequest *r, QueryReply *reply) {
-  QUERY_ASK(reply, layout_is_onto(r->context, r->a.layout));
-  return verdict_reply(reply);
-}
-
-static bool run_bijective(QueryRequest *r, QueryReply *reply) {
-  QUERY_ASK(reply, layout_is_bijective(r->context, r->a.layout));
+static bool run_verdict(QueryRequest *r, QueryReply *reply) {
+  LayoutQuestion question = {r->row->ask, r->a.layout, r->b.layout,
+                             .map = r->b.layout ? r->b.layout->map : NULL};
+  QUERY_ASK(reply, layout_ask(r->context, &question));
+  if (r->certificates)
+    reply->certificate = layout_certificate(r->context, &question, &reply->proof);
   return verdict_reply(reply);
 }
 
 // ---- Maps -------------------------------------------------------------------------------------
 
-// A map on the places of `domain`, and where they are padding.
+// A map on the physical shape of `domain`, and the condition for its padding.
 static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInverse *inverse,
                           const Layout *domain) {
   if (reply->proof.verdict != VERDICT_YES) return verdict_reply(reply);
@@ -73,6 +51,7 @@ static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInver
 static bool run_inverse(QueryRequest *r, QueryReply *reply) {
   LayoutInverse inverse;
   QUERY_ASK(reply, layout_inverse(r->context, r->a.layout, &inverse));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_INVERSE, r->a.layout, .inverse = inverse);
   return inverse_reply(r->context, reply, &inverse, r->a.layout);
 }
 
@@ -217,6 +196,7 @@ static bool run_padding(QueryRequest *r, QueryReply *reply) {
   bool one_to_one = layout_inverse(r->context, a, &inverse).verdict == VERDICT_YES;
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = (LayoutAnswer){answer.verdict, answer.level, answer.reason};
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_PADDING, a, .value = count);
   if (one_to_one)
     query_reply_more(reply, "padding", json_condition(r->context, inverse.map, inverse.padding));
   if (!count) return verdict_reply(reply);
@@ -279,29 +259,39 @@ static bool run_svg(QueryRequest *r, QueryReply *reply) {
 
 // ---- The table --------------------------------------------------------------------------------
 
+#define VERDICT "yes, no, unknown"
+
 const QueryRow query_rows[] = {
-    {"equal", "b", "yes, no, unknown",
-     "same map on the same logical shape, same physical extents and separators", run_equal, true},
-    {"same_map", "b", "yes, no, unknown", "same map, whatever the physical extents", run_same_map,
-     true},
-    {"identity", "", "yes, no, unknown",
-     "every element lies at its logical index, and the shapes agree", run_identity},
-    {"injective", "", "yes, no, unknown", "no two elements share a place", run_injective},
-    {"onto", "", "yes, no, unknown", "every place holds an element: no padding", run_onto},
-    {"bijective", "", "yes, no, unknown", "injective and onto", run_bijective},
+    {"equal", "b", VERDICT, "same map, logical and physical extents, and axis separators",
+     run_verdict, LAYOUT_ASK_EQUAL, QUERY_OTHER_SAME_SHAPE,
+     .no = "the physical indices of %s differ"},
+    {"same_map", "b", VERDICT, "same map; the physical extents may differ", run_verdict,
+     LAYOUT_ASK_SAME_MAP, QUERY_OTHER_SAME_SHAPE},
+    {"identity", "", VERDICT,
+     "every physical index is the logical index, and the extents are the same", run_verdict,
+     LAYOUT_ASK_IDENTITY, .no = "the physical indices of %s differ"},
+    {"injective", "", VERDICT, "no two elements have the same physical index", run_verdict,
+     LAYOUT_ASK_INJECTIVE},
+    {"onto", "", VERDICT, "every physical index holds an element: there is no padding", run_verdict,
+     LAYOUT_ASK_ONTO, .no = "no element is stored at %s"},
+    {"bijective", "", VERDICT, "injective and onto", run_verdict, LAYOUT_ASK_BIJECTIVE,
+     .no = "no element is stored at %s"},
     {"inverse", "", "map, no, unknown",
-     "from places to elements; \"padding\": which places hold none", run_inverse},
-    {"compose", "b", "layout", "a after b: b's places are a's logical indices", run_compose},
+     "from physical to logical indices; \"padding\": the physical indices without an element",
+     run_inverse},
+    {"compose", "b", "layout", "a after b: the physical indices of b are the logical ones of a",
+     run_compose, .other = QUERY_OTHER_OUTER},
     {"divide", "b", "map, no, unknown",
-     "from b's places to a's, of the same elements; \"padding\": of b", run_divide, true},
+     "from the physical indices of b to those of a, of the same elements; \"padding\": of b",
+     run_divide, .other = QUERY_OTHER_DIVIDED},
     {"offset", "at?", "number, or map without at",
-     "flat offset of the logical index `at`; \"place\": its physical index", run_offset},
-    {"logical", "at", "index, null on padding", "logical index at the flat offset `at`",
-     run_logical},
+     "offset of the logical index `at`; \"place\": its physical index", run_offset},
+    {"logical", "at", "index, null on padding", "logical index at the offset `at`", run_logical},
     {"physical_shape", "", "extents",
      "extents of the physical axes; \"shape\": of the logical ones", run_physical_shape},
-    {"padding", "", "number", "places that hold no element; \"padding\": which", run_padding},
-    {"strides", "", "list", "step of the offset for each logical axis, null where it varies",
+    {"padding", "", "number",
+     "how many physical indices hold no element; \"padding\": the condition for them", run_padding},
+    {"strides", "", "list", "stride of the offset along each logical axis, null where it varies",
      run_strides},
     {"vector", "axis?", "list, or number with axis",
      "widest contiguous aligned vector along each logical axis", run_vector},
@@ -309,38 +299,40 @@ const QueryRow query_rows[] = {
      "layout of a box: \"c=0:16, h=2:5\" or [[0, 1], [0, 16], ...]; \"strides\": in memory, or "
      "null",
      query_run_slice},
-    {"reshape", "to", "layout, no", "the same places under the logical shape `to`",
+    {"reshape", "to", "layout, no", "the same offsets under the logical shape `to`",
      query_run_reshape},
-    {"is_reshape", "b", "yes, no, unknown", "a is b under another logical shape",
-     query_run_is_reshape},
-    {"permutation", "", "order, no, unknown", "the whole axes in some order: outermost first",
-     query_run_permutation},
+    {"is_reshape", "b", VERDICT, "a is b under another logical shape", query_run_is_reshape},
+    {"permutation", "", "order, no, unknown",
+     "row-major over the whole axes in some order: outermost first", query_run_permutation,
+     .print = QUERY_PRINTS_ORDER},
     {"blocking", "", "blocks, no, unknown", "row-major over blocks of the axes: outermost first",
-     query_run_blocking},
+     query_run_blocking, .print = QUERY_PRINTS_BLOCKS},
     {"loop_order", "", "loops, no, unknown",
-     "the loop nest that walks memory in sequence, outermost first", query_run_loop_order},
-    {"padding_runs", "", "number", "places without an element; \"runs\": [first, count] of them",
-     query_run_padding_runs},
+     "the loop nest that visits memory in sequence, outermost first", query_run_loop_order},
+    {"padding_runs", "", "number",
+     "how many offsets hold no element; \"runs\": [first, count] of them", query_run_padding_runs},
     {"lines", "box? line? base? element_bits?", "number",
      "cache lines (or pages) that a box touches; \"runs\" of them", query_run_lines},
     {"conflicts", "read banks? vector? element_bits?", "number",
-     "distinct words that the busiest bank gives at once: 1 is no conflict", query_run_conflicts},
+     "distinct words that the busiest bank serves at once: 1 is no conflict", query_run_conflicts},
     {"swizzle", "reads banks? vector? element_bits?", "layout, no, unknown",
      "the layout under the linear swizzle with the fewest conflicts for all `reads`",
      query_run_swizzle},
-    {"sum", "b", "layout", "both side by side: (x, y) -> (a(x), b(y))", query_run_sum},
+    {"sum", "b", "layout", "direct sum: (x, y) -> (a(x), b(y))", query_run_sum},
     {"product", "b kind? filled?", "layout, no, unknown",
-     "copies of a arranged as b: kind logical, blocked (default), raked; filled: b in a's gaps",
+     "copies of a arranged as b: kind logical, blocked (default), raked; filled: in the gaps of a",
      query_run_product},
     {"complement", "size", "layout, no, unknown",
      "the offsets at which copies of a fill its gaps up to `size`", query_run_complement},
-    {"left_divide", "b", "map, no, unknown", "from b's index to the index that a has at that place",
-     query_run_left_divide, true},
+    {"left_divide", "b", "map, no, unknown",
+     "from the logical index of b to that of a with the same physical index", query_run_left_divide,
+     .other = QUERY_OTHER_SAME_SHAPE},
     {"refine", "b", "digits, no, unknown",
-     "the coarsest digits of the axes of which both offsets are sums", query_run_refine, true},
+     "the coarsest digits of the axes of which both offsets are sums", query_run_refine,
+     .other = QUERY_OTHER_SAME_SHAPE, .print = QUERY_PRINTS_DIGITS},
     {"copy", "b element_bits?", "digits, no, unknown",
      "a to b: where each digit goes; \"levels\": bytes that stay or move, by resource",
-     query_run_copy, true},
+     query_run_copy, .other = QUERY_OTHER_SAME_SHAPE, .print = QUERY_PRINTS_DIGITS},
     {"spell", "as", "text, no", "the layout in another spelling: cute, xla, named, ...",
      query_run_spell},
     {"svg", "", "text", "a picture of the tensor and of memory", run_svg},

@@ -312,7 +312,7 @@ static bool find_operation(QueryRequest *request) {
     return query_field_error(request->context, "op", "expected the name of a question%s%s",
                              op ? ", not " : "", op ? kind_of(op) : "");
   const char *name = json_string_value(op);
-  if ((request->operation = query_row_find(name))) return true;
+  if ((request->row = query_row_find(name))) return true;
   const char **names = arena_array(&request->context->arena, const char *, query_row_count);
   for (int i = 0; i < query_row_count; i++) names[i] = query_rows[i].name;
   const char *near = nearest_name(name, names, query_row_count);
@@ -320,29 +320,11 @@ static bool find_operation(QueryRequest *request) {
                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-static bool takes_field(const QueryRow *operation, const char *field) {
+bool query_row_takes(const QueryRow *row, const char *field) {
   size_t size = strlen(field);
-  for (const char *p = operation->fields; (p = strstr(p, field)); p += size)
-    if ((p == operation->fields || p[-1] == ' ') && (!p[size] || p[size] == ' ')) return true;
+  for (const char *p = row->fields; (p = strstr(p, field)); p += size)
+    if ((p == row->fields || p[-1] == ' ') && (!p[size] || strchr(" ?", p[size]))) return true;
   return false;
-}
-
-// Of the questions that have certificates.
-static void certify(const QueryRequest *request, QueryReply *reply) {
-  static const struct {
-    const char *name;
-    LayoutAsk question;
-  } rows[] = {
-      {"equal", LAYOUT_ASK_EQUAL},         {"identity", LAYOUT_ASK_IDENTITY},
-      {"injective", LAYOUT_ASK_INJECTIVE}, {"onto", LAYOUT_ASK_ONTO},
-      {"bijective", LAYOUT_ASK_BIJECTIVE}, {"inverse", LAYOUT_ASK_INVERSE},
-      {"padding", LAYOUT_ASK_PADDING},
-  };
-  for (int i = 0; i < COUNT_OF(rows); i++)
-    if (strcmp(rows[i].name, request->operation->name) == 0)
-      reply->certificate = layout_certificate(
-          request->context,
-          &(LayoutQuestion){rows[i].question, request->a.layout, request->b.layout}, &reply->proof);
 }
 
 bool query_answer(Context *context, const json_t *fields, bool certificate, QueryReply *reply) {
@@ -353,12 +335,12 @@ bool query_answer(Context *context, const json_t *fields, bool certificate, Quer
   if (!find_operation(&request)) return false;
   const json_t *a = json_object_get(fields, "a"), *b = json_object_get(fields, "b");
   if (!query_operand_read(context, a, "a", NULL, &request.a)) return false;
-  const QueryOperand *like = request.operation->same_shape ? &request.a : NULL;
-  if (takes_field(request.operation, "b") && !query_operand_read(context, b, "b", like, &request.b))
+  bool same_shape =
+      request.row->other == QUERY_OTHER_SAME_SHAPE || request.row->other == QUERY_OTHER_DIVIDED;
+  const QueryOperand *like = same_shape ? &request.a : NULL;
+  if (query_row_takes(request.row, "b") && !query_operand_read(context, b, "b", like, &request.b))
     return false;
-  if (!request.operation->run(&request, reply)) return false;
-  if (certificate) certify(&request, reply);
-  return true;
+  return request.row->run(&request, reply);
 }
 
 void query_reply_more(QueryReply *reply, const char *name, json_t *value) {

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The typed questions of pleat.layout.Layout, each against NumPy at every element, and on symbols."""
+import inspect
 import itertools
+import re
+import subprocess
 
 import numpy as np
 import pytest
-from built import skip_sanitized
+from built import BUILD, skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
@@ -18,6 +21,15 @@ SKEWED = Layout("i, j -> i, (i + j) % 8", (4, 8))
 def offsets(layout):
     """The offset of every element, in the logical shape."""
     return np.array([layout.offset(*i) for i in np.ndindex(*layout.shape)]).reshape(layout.shape)
+
+
+def test_methods_are_those_of_the_table():
+    """Each question that the command lists is asked by some method, and no other is."""
+    text = subprocess.run([BUILD / "pleat", "layout", "--help-batch"], check=True,
+                          capture_output=True, text=True).stdout
+    listed = {line.split()[0] for line in text.partition("\nop ")[2].splitlines()[1:] if line}
+    asked = re.findall(r'_(?:ask|value|runs)\(\s*"(\w+)"', inspect.getsource(Layout))
+    assert len(listed) > 30 and set(asked) == listed
 
 
 def test_shapes_that_the_spelling_says():
