@@ -449,7 +449,7 @@ static const struct {
     {"{1,0:T(0)}", {3, 4}, 2, 7, 8, "a tile of 0 elements"},
     {"{0:T(2,2)}", {3}, 1, 4, 8, "a tile of more axes than there are, 1"},
     {"{1,0:T(*,4)}", {3, 4}, 2, 0, 0, NULL},
-    {"{1,0:T(4,*)}", {3, 4}, 2, 6, 11, "`*` joins an axis with the next, the last has none"},
+    {"{1,0:T(4,*)}", {3, 4}, 2, 6, 11, "`*` merges an axis with the next, the last has none"},
     {"f32[3,4,5]{1,0}", {3, 4}, 2, 0, 15, "the shape has 3 axes, the layout 2"},
     {"{1,0:T(2,2)Q(1024)}",
      {3, 4},

@@ -11,7 +11,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { MAX_TILES = 16, JOINED = -1 };
+enum { MAX_TILES = 16, MERGED = -1 };
 
 typedef struct XlaTile {
   int64_t sizes[MAX_RANK];
@@ -34,12 +34,12 @@ typedef struct XlaAxes {
 } XlaAxes;
 
 // Applies the `*` of a tile: merges axes, so that as many are left as the tile has numbers.
-static bool join_axes(Context *context, XlaAxes *axes, XlaTile *tile) {
+static bool merge_axes(Context *context, XlaAxes *axes, XlaTile *tile) {
   int begin = axes->count - tile->count, to = begin, kept = 0;
   for (int i = 0; i < tile->count; i++) {
     int at = begin + i;
     const LayoutExpr *e = axes->exprs[at], *extent = axes->extents[at];
-    for (; tile->sizes[i] == JOINED; i++) {
+    for (; tile->sizes[i] == MERGED; i++) {
       const LayoutExpr *inner = axes->extents[begin + i + 1];
       if (!inner || !extent) return false;
       e = layout_binary(context, LAYOUT_ADD, layout_binary(context, LAYOUT_MUL, e, inner),
@@ -63,7 +63,7 @@ static const LayoutExpr *blocks(Context *context, const LayoutExpr *extent,
 }
 
 static bool apply_tile(Context *context, XlaAxes *axes, XlaTile tile) {
-  if (!join_axes(context, axes, &tile)) return false;
+  if (!merge_axes(context, axes, &tile)) return false;
   int begin = axes->count - tile.count;
   for (int i = 0; i < tile.count; i++) {
     const LayoutExpr *size = layout_const(context, tile.sizes[i]), *e = axes->exprs[begin + i];
@@ -176,7 +176,7 @@ static bool read_tile(LayoutReader *r, XlaTiling *tiling, int axes) {
     layout_reader_space(r);
     const char *at = r->at;
     if (layout_reader_accept(r, "*"))
-      *size = JOINED;
+      *size = MERGED;
     else if (!layout_reader_number(r, size))
       return false;
     if (*size == 0) return layout_reader_refuse(r, at, r->at, "a tile of 0 elements");
@@ -184,9 +184,9 @@ static bool read_tile(LayoutReader *r, XlaTiling *tiling, int axes) {
       return layout_reader_refuse(r, from, r->at, "a tile of more axes than there are, %d", axes);
   }
   if (r->failed) return false;
-  if (tile->sizes[tile->count - 1] == JOINED)
+  if (tile->sizes[tile->count - 1] == MERGED)
     return layout_reader_refuse(r, from, r->at,
-                                "`*` joins an axis with the next, the last has none");
+                                "`*` merges an axis with the next, the last has none");
   return true;
 }
 
@@ -270,7 +270,7 @@ static bool read_tiles(LayoutReader *r, XlaTiling *tiling) {
   do {
     if (!read_tile(r, tiling, axes)) return false;
     const XlaTile *tile = &tiling->tiles[tiling->tile_count - 1];
-    for (int i = 0; i < tile->count; i++) axes += tile->sizes[i] != JOINED ? 1 : -1;
+    for (int i = 0; i < tile->count; i++) axes += tile->sizes[i] != MERGED ? 1 : -1;
     if (axes > MAX_RANK)
       return layout_reader_error(r, r->text, r->at, "more than %d physical axes", MAX_RANK);
     layout_reader_space(r);
