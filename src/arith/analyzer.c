@@ -151,6 +151,26 @@ static const Form *unless_const(const Form *f) {
   return f && f->count ? f : NULL;
 }
 
+// c * atom + k >= 0 is a bound of the atom.
+static void narrow(Analyzer *analyzer, const Form *f) {
+  int64_t coef = f->terms[0].coef;
+  Fact fact = range_of(analyzer, f->terms[0].atom);
+  int64_t bound = coef > 0 ? ceil_div(-f->constant, coef) : floor_div(f->constant, -coef);
+  if (coef > 0)
+    fact.bounds.low = MAX_OF(fact.bounds.low, bound);
+  else
+    fact.bounds.high = MIN_OF(fact.bounds.high, bound);
+  push_fact(analyzer, fact);
+}
+
+// Takes `f >= 0` for a fact in what follows.
+static void assume_sign(Analyzer *analyzer, const Form *f) {
+  if (!f || f->count == 0) return;
+  Fact *known = analyzer_info(analyzer, f->terms[0].atom)->fact;
+  if (f->count == 1 && (!known || known->kind == FACT_RANGE)) narrow(analyzer, f);
+  push_fact(analyzer, (Fact){.kind = FACT_SIGN, .form = f});
+}
+
 static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const Form *last,
                        bool kept) {
   Fact fact = no_range;
@@ -162,7 +182,7 @@ static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const F
   fact.last = unless_const(last);
   push_fact(analyzer, fact);
   const Form *steps = form_sub(analyzer, last, first);
-  if (unless_const(steps)) analyzer_assume_sign(analyzer, steps); // else the loop does not run
+  if (unless_const(steps)) assume_sign(analyzer, steps); // else the loop does not run
 }
 
 static void bind_form(Analyzer *analyzer, Expr *atom, const Form *value) {
@@ -234,26 +254,7 @@ void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
 
 // ---- Assumptions
 
-// c * atom + k >= 0 is a bound of the atom.
-static void narrow(Analyzer *analyzer, const Form *f) {
-  int64_t coef = f->terms[0].coef;
-  Fact fact = range_of(analyzer, f->terms[0].atom);
-  int64_t bound = coef > 0 ? ceil_div(-f->constant, coef) : floor_div(f->constant, -coef);
-  if (coef > 0)
-    fact.bounds.low = MAX_OF(fact.bounds.low, bound);
-  else
-    fact.bounds.high = MIN_OF(fact.bounds.high, bound);
-  push_fact(analyzer, fact);
-}
-
-void analyzer_assume_sign(Analyzer *analyzer, const Form *f) {
-  if (!f || f->count == 0) return;
-  Fact *known = analyzer_info(analyzer, f->terms[0].atom)->fact;
-  if (f->count == 1 && (!known || known->kind == FACT_RANGE)) narrow(analyzer, f);
-  push_fact(analyzer, (Fact){.kind = FACT_SIGN, .form = f});
-}
-
-void analyzer_assume_truth(Analyzer *analyzer, Expr *condition, bool truth) {
+static void assume_truth(Analyzer *analyzer, Expr *condition, bool truth) {
   push_fact(analyzer, (Fact){.kind = FACT_TRUTH, .atom = condition, .truth = truth});
 }
 
@@ -297,8 +298,8 @@ static void assume_zero(Analyzer *analyzer, const Form *f) {
     return;
   }
   assume_rest(analyzer, f);
-  analyzer_assume_sign(analyzer, f);
-  analyzer_assume_sign(analyzer, form_scale(analyzer, f, -1));
+  assume_sign(analyzer, f);
+  assume_sign(analyzer, form_scale(analyzer, f, -1));
 }
 
 static void assume_comparison(Analyzer *analyzer, Expr *condition) {
@@ -307,10 +308,10 @@ static void assume_comparison(Analyzer *analyzer, Expr *condition) {
     if (condition->op == EXPR_EQ)
       assume_zero(analyzer, f);
     else
-      analyzer_assume_sign(analyzer, f);
+      assume_sign(analyzer, f);
     return;
   }
-  analyzer_assume_truth(analyzer, condition, true);
+  assume_truth(analyzer, condition, true);
 }
 
 static void assume_one(Analyzer *analyzer, Expr *condition) {
@@ -324,7 +325,7 @@ static void assume_one(Analyzer *analyzer, Expr *condition) {
   if (condition->op == EXPR_AND)
     assume_one(analyzer, condition);
   else if (condition->op == EXPR_NOT)
-    analyzer_assume_truth(analyzer, condition->args[0], false);
+    assume_truth(analyzer, condition->args[0], false);
   else
     assume_comparison(analyzer, condition);
 }

@@ -172,13 +172,10 @@ Info *analyzer_info(Analyzer *analyzer, Expr *e);
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
 Stamp stamp_now(const Analyzer *analyzer);
 void analyzer_fence(Analyzer *analyzer);             // hides all earlier results
-void analyzer_assume_sign(Analyzer *analyzer, const Form *f); // f >= 0
-void analyzer_assume_truth(Analyzer *analyzer, Expr *condition, bool truth);
 
 Interval atom_bounds(Analyzer *analyzer, Expr *atom);
 Interval form_bounds(Analyzer *analyzer, const Form *f);
 Interval form_group_bounds(Analyzer *analyzer, const Group *group);
-Interval type_bounds(DType t);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 
 // index_region for variables whose ranges are bound already.

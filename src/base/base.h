@@ -161,7 +161,6 @@ BitSet bit_set_new(Arena *arena, int size);
 void bit_set_add(BitSet *set, int i);
 void bit_set_remove(BitSet *set, int i);
 bool bit_set_has(const BitSet *set, int i);
-int bit_set_count(const BitSet *set);
 
 // ---- Source positions and diagnostics --------------------------------------------------------
 

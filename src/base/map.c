@@ -122,8 +122,3 @@ void bit_set_remove(BitSet *set, int i) {
 bool bit_set_has(const BitSet *set, int i) {
   return set->words[i / 64] >> (i % 64) & 1;
 }
-int bit_set_count(const BitSet *set) {
-  int count = 0;
-  for (int i = 0; i < (set->size + 63) / 64; i++) count += __builtin_popcountll(set->words[i]);
-  return count;
-}

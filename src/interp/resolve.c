@@ -22,7 +22,7 @@ int slot_bind(Resolver *resolver, const Expr *var) {
   return slot;
 }
 
-void slot_share(Resolver *resolver, const Expr *var, int slot) {
+static void slot_share(Resolver *resolver, const Expr *var, int slot) {
   map_put(&resolver->slots, var, (intptr_t)slot + 1);
 }
 

@@ -22,7 +22,6 @@ typedef struct Resolver {
 
 int slot_new(Resolver *resolver, int width);
 int slot_bind(Resolver *resolver, const Expr *var); // the variable's slot, made when it is new
-void slot_share(Resolver *resolver, const Expr *var, int slot);
 int slot_of(Resolver *resolver, const Expr *var); // fails when the variable is not bound
 bool slot_is_bound(Resolver *resolver, const Expr *var);
 InterpNode *resolve_expr(Resolver *resolver, const Expr *e);

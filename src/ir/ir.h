@@ -494,7 +494,6 @@ Stmt *rewrite_stmt(Rewriter *rewriter, Stmt *s);
 // statements.
 Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s);
 Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b);
-Region rewrite_region(Rewriter *rewriter, Region region);
 
 // Replaces variables (Expr*) by expressions and buffers by buffers. Either map may be NULL.
 Expr *substitute_expr(Context *context, Expr *e, const Map *vars);

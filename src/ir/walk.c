@@ -170,7 +170,7 @@ Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b) {
   return copy;
 }
 
-Region rewrite_region(Rewriter *rewriter, Region region) {
+static Region rewrite_region(Rewriter *rewriter, Region region) {
   int rank = region.buffer->rank;
   return (Region){mapped_buffer(rewriter, region.buffer), rewrite_exprs(rewriter, region.min, rank),
                   rewrite_exprs(rewriter, region.extent, rank)};

@@ -441,7 +441,8 @@ static bool count_stmt(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-int storage_uses(Stmt *s, const Buffer *buffer) {
+// The number of accesses below `s` to a buffer's storage, and of other uses of its data pointer.
+static int storage_uses(Stmt *s, const Buffer *buffer) {
   CountUses count = {buffer, 0};
   Visitor visitor = {.env = &count, .enter_expr = count_expr, .enter_stmt = count_stmt};
   visit_stmt(&visitor, s);

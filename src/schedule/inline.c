@@ -161,7 +161,7 @@ static Stmt *remove_alloc(Rewriter *rewriter, Stmt *s) {
   return s;
 }
 
-Stmt *stmt_without_allocation(Context *context, Stmt *body, const Buffer *buffer) {
+static Stmt *without_allocation(Context *context, Stmt *body, const Buffer *buffer) {
   Removal env = {context, buffer};
   Rewriter rewriter = {.context = context, .env = &env, .stmt = remove_alloc};
   return rewrite_stmt(&rewriter, body);
@@ -217,7 +217,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   BlockInlining env = {context, block, buffer, false};
   Rewriter rewriter = {.context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
   Stmt *body = path_replace(context, &path, path.count - 1, NULL);
-  body = rewrite_stmt(&rewriter, stmt_without_allocation(context, body, buffer));
+  body = rewrite_stmt(&rewriter, without_allocation(context, body, buffer));
   schedule_set_body(schedule, body);
   if (env.too_large)
     return refuse_block(schedule, at,
@@ -433,6 +433,6 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));
   path_to_block(schedule, b.into->name, &producer);
   Stmt *body = path_replace(context, &producer, producer.count - 1, backward_block(&b));
-  schedule_set_body(schedule, stmt_without_allocation(context, body, b.buffer));
+  schedule_set_body(schedule, without_allocation(context, body, b.buffer));
   return true;
 }

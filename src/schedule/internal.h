@@ -110,9 +110,6 @@ static inline StepValue value_int(int64_t i) {
 static inline StepValue value_string(Str s) {
   return (StepValue){VALUE_STRING, {.s = s}};
 }
-StepValue value_loops(Schedule *schedule, const LoopRef *loops, int count);
-StepValue value_target(BlockRef block, LoopRef loop);
-StepValue value_slot(Schedule *schedule, BufferSlot slot);
 
 // Runs a step and records it, or restores the schedule when it is refused. The results are in
 // `call`.
@@ -241,8 +238,6 @@ typedef Array(Access) AccessArray;
 // the facts of the loops above `s`.
 void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);
 
-// The number of accesses below `s` to a buffer's storage, and of other uses of its data pointer.
-int storage_uses(Stmt *s, const Buffer *buffer);
 // True when the index is a variable that takes exactly the values 0 … extent - 1, or 0 for an
 // extent of 1.
 bool index_is_axis(const Block *block, const Expr *index, const Expr *extent);
@@ -299,11 +294,9 @@ typedef struct Remake {
 } Remake;
 bool remake_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
                   Remake *remake, const char **why);
-void remake_names(Remake *remake, const IndexMap *map); // sets new_vars, new_loops
 // Sets all fields from the inverse of a static layout over the chosen variables' domains.
 bool remake_by_map(Remake *remake, const Layout *layout, const char **why);
 Stmt *remake_block(const Remake *remake); // to replace path->items[depth]
-bool layout_expr_uses(const LayoutExpr *e, const LayoutExpr *part);
 // Simplifies the indices and conditions below `s` under the analyzer's facts.
 Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 
@@ -313,13 +306,11 @@ Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 Map schedule_size_symbols(const Schedule *schedule);
 // The buffer of a block that a SLOT names; NULL after a refusal.
 Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
-void schedule_replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars);
 // Replaces every alias of a buffer's storage by a changed copy, in the whole function.
 void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
                               void (*change)(void *env, Buffer *b), void *env, const Map *vars);
 // True when the storage has aliases or uses other than accesses; *why says which.
 bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why);
-Stmt *stmt_without_allocation(Context *context, Stmt *body, const Buffer *buffer);
 bool block_touches(const Block *block, const Buffer *buffer, bool write);
 bool expr_uses_block_vars(const Expr *e, const Block *block);
 // True when all accesses of the block are proved to be inside of their buffers.

@@ -80,7 +80,8 @@ static Str name_of_output(Context *context, const IndexMap *map, int output, Str
   return total == 1 ? names[axis] : str_format(context, "%s_%d", names[axis], before);
 }
 
-void remake_names(Remake *remake, const IndexMap *map) {
+// Sets new_vars and new_loops.
+static void remake_names(Remake *remake, const IndexMap *map) {
   Context *context = remake->schedule->context;
   const Block *block = remake->block;
   Str *loop_names = arena_array(&context->arena, Str, remake->count);
@@ -214,6 +215,13 @@ Stmt *remake_block(const Remake *remake) {
 
 // ---- transform_block_layout --------------------------------------------------------------------
 
+static bool reads_axis(const LayoutExpr *e, const LayoutExpr *axis) {
+  if (e == axis) return true;
+  for (int i = 0; i < layout_op_arguments(e->op); i++)
+    if (reads_axis(e->args[i], axis)) return true;
+  return false;
+}
+
 static bool kinds_of_outputs(Remake *remake, const IndexMap *map) {
   Context *context = remake->schedule->context;
   IterKind *kinds = arena_array(&context->arena, IterKind, map->output_count);
@@ -221,7 +229,7 @@ static bool kinds_of_outputs(Remake *remake, const IndexMap *map) {
     bool any = false;
     for (int k = 0; k < remake->count; k++) {
       const LayoutExpr *probe = layout_axis(context, k);
-      if (!layout_expr_uses(map->outputs[i], probe)) continue;
+      if (!reads_axis(map->outputs[i], probe)) continue;
       IterKind kind = remake->block->vars[k].kind;
       if (any && kinds[i] != kind) return false;
       kinds[i] = kind;
@@ -231,13 +239,6 @@ static bool kinds_of_outputs(Remake *remake, const IndexMap *map) {
   }
   remake->kinds = kinds;
   return true;
-}
-
-bool layout_expr_uses(const LayoutExpr *e, const LayoutExpr *part) {
-  if (e == part) return true;
-  for (int i = 0; i < layout_op_arguments(e->op); i++)
-    if (layout_expr_uses(e->args[i], part)) return true;
-  return false;
 }
 
 bool remake_by_map(Remake *remake, const Layout *layout, const char **why) {

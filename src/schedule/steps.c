@@ -104,18 +104,18 @@ bool schedule_refuse(Schedule *schedule, SourcePos pos, const char *format, ...)
 
 // ---- Values ----------------------------------------------------------------------------------
 
-StepValue value_loops(Schedule *schedule, const LoopRef *loops, int count) {
+static StepValue value_loops(Schedule *schedule, const LoopRef *loops, int count) {
   StepValue list = {VALUE_LIST, {.list = {NULL, count}}};
   list.as.list.items = arena_array(&schedule->context->arena, StepValue, count);
   for (int i = 0; i < count; i++) list.as.list.items[i] = value_loop(loops[i]);
   return list;
 }
 
-StepValue value_target(BlockRef block, LoopRef loop) {
+static StepValue value_target(BlockRef block, LoopRef loop) {
   return loop ? value_loop(loop) : value_block(block);
 }
 
-StepValue value_slot(Schedule *schedule, BufferSlot slot) {
+static StepValue value_slot(Schedule *schedule, BufferSlot slot) {
   Context *context = schedule->context;
   StepValue list = {VALUE_LIST, {.list = {NULL, 2}}};
   list.as.list.items = arena_array(&context->arena, StepValue, 2);

@@ -510,7 +510,7 @@ bool step_transform_layout(Schedule *schedule, StepCall *call) {
 // ---- Axis separators -------------------------------------------------------------------------
 
 // Replaces buffers by others of the same rank in the whole function.
-void schedule_replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
+static void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
   Context *context = schedule->context;
   PrimFunc *func = prim_func_with_body(
       context, schedule->func, substitute_stmt(context, schedule->func->body, vars, buffers));
@@ -532,7 +532,7 @@ void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
     change(env, copy);
     map_put(&buffers, aliases.found.items[i], copy);
   }
-  schedule_replace_buffers(schedule, &buffers, vars);
+  replace_buffers(schedule, &buffers, vars);
 }
 
 typedef struct Separators {

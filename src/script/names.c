@@ -73,7 +73,7 @@ const char *parser_suggestion(Parser *parser, const char *word, const char *cons
   return near ? str_format(parser->context, "; did you mean '%s'?", near) : "";
 }
 
-const char *parser_suggest_bound(Parser *parser, const char *word) {
+static const char *parser_suggest_bound(Parser *parser, const char *word) {
   Array(const char *) names = {0};
   for (int i = 0; i < parser->bindings.count; i++)
     array_push(parser->arena, &names, parser->bindings.items[i].name);

@@ -80,7 +80,6 @@ void parser_reset(Parser *parser, int mark);
 const char *parser_suggestion(Parser *parser, const char *word, const char *const *names,
                               int count);
 const char *parser_type_name(Parser *parser, DType type); // for messages
-const char *parser_suggest_bound(Parser *parser, const char *word);
 
 // ---- Expressions (parse_expr.c, parse_call.c)
 

@@ -28,7 +28,7 @@ void script_print_stmt(Context *context, const Stmt *s, Text *out, const ScriptO
   text_puts(out, "\n");
 }
 
-void script_print_expr(Context *context, const Expr *e, Text *out) {
+static void script_print_expr(Context *context, const Expr *e, Text *out) {
   Printer printer = printer_new(context, out, NULL);
   print_expr(&printer, e);
 }

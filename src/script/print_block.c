@@ -90,7 +90,7 @@ static void print_regions(Printer *printer, const char *name, const Region *regi
   text_puts(printer->out, ")");
 }
 
-void print_allocations(Printer *printer, const Block *block) {
+static void print_allocations(Printer *printer, const Block *block) {
   for (int i = 0; i < block->alloc_count; i++) {
     printer_line(printer);
     Str name = printer_define_buffer(printer, block->allocs[i]);

@@ -53,7 +53,6 @@ void print_const_data(Printer *printer, const ConstData *data); // as one flat l
 void print_body(Printer *printer, const Stmt *s);               // indented by one level
 void print_stmt(Printer *printer, const Stmt *s, bool is_last);
 void print_block_heading(Printer *printer, const Block *block);
-void print_allocations(Printer *printer, const Block *block);
 // Prints `n = T.int64()` for each variable of the buffer that is not defined yet.
 void print_free_vars(Printer *printer, const Buffer *buffer);
 void print_prim_func(Printer *printer, const PrimFunc *func);

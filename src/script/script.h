@@ -26,7 +26,6 @@ void script_print_prim_func(Context *context, const PrimFunc *func, Text *out,
 void script_print_graph_func(Context *context, const GraphFunc *func, Text *out,
                              const ScriptOptions *options);
 void script_print_stmt(Context *context, const Stmt *s, Text *out, const ScriptOptions *options);
-void script_print_expr(Context *context, const Expr *e, Text *out);
 // The same as text in the context's arena, for messages.
 const char *script_expr_text(Context *context, const Expr *e);
 const char *script_buffer_text(Context *context, const Buffer *buffer); // A: T.Buffer((3, 4), …)

@@ -41,10 +41,6 @@ bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t le
 // Sets the windows of the axes 2… of `x` from the node's attributes strides, padding, dilation,
 // auto_pad and ceil_mode. The caller has set each window's kernel.
 bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count);
-// The input indices of the windows at `at` and their taps; returns the condition that they are
-// within the tensor.
-Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr *const *at,
-                        Expr *const *taps, Expr **indices);
 // x at (n, c, windows…), or `outside` where a window is beyond the tensor.
 Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
                    Expr *const *at, Expr *const *taps, Expr *outside);

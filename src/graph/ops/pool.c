@@ -110,7 +110,9 @@ static bool passes_end(const WindowAxis *w) {
   return (output - 1) * w->stride + reach(w) - w->begin > input;
 }
 
-Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr *const *at,
+// The input indices of the windows at `at` and their taps; returns the condition that they are
+// within the tensor.
+static Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr *const *at,
                         Expr *const *taps, Expr **indices) {
   Context *context = call->context;
   Expr *inside = expr_bool(context, true);
