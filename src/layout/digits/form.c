@@ -380,9 +380,9 @@ static bool sum_of_bounds(const DigitSpace *d, const DigitForm *f, Interval *out
 }
 
 bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Interval *out) {
-  const DigitForm *grouped = regroup_bases(d, f), *joined = regroup_offsets(d, grouped);
+  const DigitForm *grouped = regroup_bases(d, f), *moved = regroup_offsets(d, grouped);
   Interval other;
   if (!sum_of_bounds(d, grouped, out)) return false;
-  if (joined != grouped && sum_of_bounds(d, joined, &other)) *out = interval_meet(*out, other);
+  if (moved != grouped && sum_of_bounds(d, moved, &other)) *out = interval_meet(*out, other);
   return true;
 }

@@ -94,11 +94,8 @@ static bool by_size(SumSearch *s, OpenDigits *open, const DigitForm **value,
   return false;
 }
 
-static const DigitForm *both(SumSearch *s, const DigitForm *a, const DigitForm *b) {
-  return a && b ? layout_form_operation(s->d, LAYOUT_BOTH, a, b, NULL) : NULL;
-}
-
-static const DigitForm *compare(SumSearch *s, LayoutOp op, const DigitForm *a, const DigitForm *b) {
+static const DigitForm *operation(SumSearch *s, LayoutOp op, const DigitForm *a,
+                                  const DigitForm *b) {
   return a && b ? layout_form_operation(s->d, op, a, b, NULL) : NULL;
 }
 
@@ -109,11 +106,11 @@ static const DigitForm *is_sum(SumSearch *s, const OpenDigits *open, const Digit
   for (int i = 0; i < open->count; i++) {
     const DigitForm *x = found[open->at[i]];
     const DigitForm *last = layout_form_const(s->d, s->parts[open->at[i]].radix - 1);
-    good = both(s, good, compare(s, LAYOUT_LE, zero, x));
-    good = both(s, good, compare(s, LAYOUT_LE, x, last));
+    good = operation(s, LAYOUT_BOTH, good, operation(s, LAYOUT_LE, zero, x));
+    good = operation(s, LAYOUT_BOTH, good, operation(s, LAYOUT_LE, x, last));
     value = minus(s, value, open->at[i], x);
   }
-  return both(s, good, compare(s, LAYOUT_EQ, value, zero));
+  return operation(s, LAYOUT_BOTH, good, operation(s, LAYOUT_EQ, value, zero));
 }
 
 static bool by_trial(SumSearch *s, OpenDigits *open, const DigitForm **value,

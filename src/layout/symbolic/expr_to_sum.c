@@ -206,8 +206,7 @@ static const SymbolicSum *sum_and(SymbolicBox *box, const SymbolicSum *a, const 
   if (layout_sum_same(a, b)) return a;
   layout_sum_bounds(box, a, &low, &high);
   layout_sum_bounds(box, b, &other_low, &other_high);
-  if (!low || !other_low || !poly_nonnegative(low) || !poly_nonnegative(other_low))
-    return NULL;
+  if (!low || !other_low || !poly_nonnegative(low) || !poly_nonnegative(other_low)) return NULL;
   const SymbolicSum *operands[] = {a, b};
   if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
   return operation_atom(box, LAYOUT_AND, operands, 2, layout_poly_const(box->polys, 0),
@@ -234,9 +233,9 @@ static Interval signs_of(SymbolicBox *box, const SymbolicSum *a) {
   layout_sum_bounds(box, a, &low, &high);
   bool up = low && layout_poly_positive(s, low);
   bool down = high && layout_poly_nonpositive(s, layout_poly_plus(s, high, 1));
-  return (Interval){up                             ? 1
+  return (Interval){up                      ? 1
                     : poly_nonnegative(low) ? 0
-                                                   : -1,
+                                            : -1,
                     down                                       ? -1
                     : high && layout_poly_nonpositive(s, high) ? 0
                                                                : 1};

@@ -29,8 +29,7 @@ static SymbolicRange interval_floor(Polys *s, SymbolicRange a, const Poly *divis
 
 static SymbolicRange shifted(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRange b) {
   int64_t bits;
-  if (!poly_same(b.low, b.high) || !poly_is_const(b.low, &bits) || bits < 0 ||
-      bits > 61)
+  if (!poly_same(b.low, b.high) || !poly_is_const(b.low, &bits) || bits < 0 || bits > 61)
     return unknown;
   const Poly *factor = layout_poly_const(s, (int64_t)1 << bits);
   return op == LAYOUT_SHL ? interval_product(s, a, factor) : interval_floor(s, a, factor);
@@ -54,8 +53,7 @@ static SymbolicRange bits_interval(Polys *s, LayoutOp op, SymbolicRange a, Symbo
   const Poly *zero = layout_poly_const(s, 0);
   if (!poly_nonnegative(a.low) || !poly_nonnegative(b.low)) return unknown;
   if (op == LAYOUT_AND) return (SymbolicRange){zero, extreme(s, LAYOUT_MIN, a.high, b.high)};
-  if (!poly_is_const(a.high, &x) || !poly_is_const(b.high, &y))
-    return (SymbolicRange){zero, NULL};
+  if (!poly_is_const(a.high, &x) || !poly_is_const(b.high, &y)) return (SymbolicRange){zero, NULL};
   return (SymbolicRange){zero, layout_poly_const(s, mask_over(MAX_OF(x, y)))};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses and sections of layouts of symbolic extents, by propagation of what is known, as solve.c
-// finds them for static ones. Equations `sum over logical axes = sum over physical axes` start as
-// `output j = p_j`; each round takes the known atoms out of them and separates the rest by weights,
-// until every axis is known. What is found is proved by normal form.
+// Inverses and sections of layouts of symbolic extents, by propagation of what is known, as
+// digits/solve.c finds them for static ones. Equations `sum over logical axes = sum over physical
+// axes` start as `output j = p_j`; each round takes the known atoms out of them and separates the
+// rest by weights, until every axis is known. What is found is proved by normal form.
 //
 //   p0 = c//16, p1 = c - 16·(c//16)       =>   c = 16·p0 + p1
 //   p0 = h·W + w with w < W               =>   h = p0//W, w = p0 - W·(p0//W)
@@ -438,8 +438,7 @@ static bool assume_equation(SymbolicInversion *v, int at) {
 
 // Whether 0 is a bound of the atom.
 static bool may_be_zero(const SymbolicAtom *atom) {
-  return (atom->low && poly_is_zero(atom->low)) ||
-         (atom->high && poly_is_zero(atom->high));
+  return (atom->low && poly_is_zero(atom->low)) || (atom->high && poly_is_zero(atom->high));
 }
 
 // Assumes a value of something that is not known yet: that the item of the most weight in an

@@ -46,8 +46,7 @@ const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const 
     const Poly *q = right ? layout_poly_product(s, b->terms[j++].coefficient, y) : zero;
     const Poly *coefficient = layout_poly_linear(s, p, 1, q, 1);
     if (!coefficient) return NULL;
-    if (!poly_is_zero(coefficient))
-      out->terms[out->count++] = (SymbolicTerm){coefficient, atom};
+    if (!poly_is_zero(coefficient)) out->terms[out->count++] = (SymbolicTerm){coefficient, atom};
   }
   return out;
 }
@@ -275,8 +274,7 @@ static void split_poly(Polys *s, const Poly *x, const Poly *y, bool toward_zero,
 }
 
 static void append_term(SymbolicSum *sum, const Poly *coefficient, int atom) {
-  if (!poly_is_zero(coefficient))
-    sum->terms[sum->count++] = (SymbolicTerm){coefficient, atom};
+  if (!poly_is_zero(coefficient)) sum->terms[sum->count++] = (SymbolicTerm){coefficient, atom};
 }
 
 // a = y·q + r, term by term.
@@ -318,8 +316,7 @@ static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const
 static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   int64_t value;
   int at = layout_sum_atom(a, false);
-  if (at < 0 || box->atoms[at].kind != ATOM_XOR || !poly_is_const(y, &value) ||
-      value & (value - 1))
+  if (at < 0 || box->atoms[at].kind != ATOM_XOR || !poly_is_const(y, &value) || value & (value - 1))
     return NULL;
   const SymbolicAtom atom = box->atoms[at];
   const SymbolicSum *out = layout_sum_const(box, 0);
@@ -395,8 +392,7 @@ bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *ex
     const Poly *last = layout_poly_plus(polys, extent, -1);
     box->atoms[i] =
         (SymbolicAtom){.kind = ATOM_AXIS, .low = layout_poly_const(polys, 0), .high = last};
-    axes[i] =
-        last && poly_is_zero(last) ? layout_sum_const(box, 0) : layout_sum_of_atom(box, i);
+    axes[i] = last && poly_is_zero(last) ? layout_sum_const(box, 0) : layout_sum_of_atom(box, i);
   }
   return true;
 }
