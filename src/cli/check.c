@@ -9,7 +9,7 @@
 
 static const Option options[] = {INPUT_SHAPE_OPTION};
 
-// What one file holds, and the operators of its nodes as far as they are known.
+// The contents of one file, and the operators of its nodes as far as they are known.
 typedef struct Checked {
   Cli *cli;
   const ModelOptions *options;
@@ -79,7 +79,7 @@ static void look(void *env) {
   if (load(c)) check_definitions(c);
 }
 
-// What another size shows.
+// The errors that appear with another size.
 typedef struct Trial {
   FurtherList list;
   const char *fine; // the options with which all is supported

@@ -16,7 +16,8 @@ enum { STATUS_DONE = 0, STATUS_BAD = 1, STATUS_MISUSE = 2, STATUS_FAULT = 3 };
 
 typedef Array(const char *) StringList;
 
-// What an option stores at `offset` of the subcommand's option struct, which starts as `defaults`.
+// The value that an option stores at `offset` of the subcommand's option struct, which starts as
+// `defaults`.
 typedef enum OptionKind {
   OPTION_FLAG,     // bool: true when given
   OPTION_INT,      // int64_t, not negative
@@ -35,7 +36,7 @@ typedef struct Option {
   size_t offset;
 } Option;
 
-// Options that many subcommands take; their values lie in Cli.
+// Options that many subcommands take; Cli holds their values.
 enum { TAKES_JSON = 1, TAKES_OUTPUT = 2, TAKES_THREADS = 4, TAKES_CPU = 8 };
 
 typedef struct Cli Cli;

@@ -59,7 +59,7 @@ static bool is_output(const GraphFunc *graph, const Value *value) {
   return false;
 }
 
-// Of a node that is not computed: the kernels of its readers, from the end on.
+// Finds for each node that is not computed the kernels of its readers, beginning at the last node.
 static void place_in_place(Arena *arena, Map *places, const GraphFunc *graph) {
   Map users = graph_users(arena, graph);
   for (int i = graph->nodes.count - 1; i >= 0; i--) {

@@ -8,7 +8,7 @@
 typedef enum NodeFate {
   NODE_UNUSED,   // no output of the graph needs it
   NODE_FOLDED,   // computed while compiling
-  NODE_IN_PLACE, // only moves elements: its readers read them where they lie
+  NODE_IN_PLACE, // only moves elements: its readers read them in place
   NODE_COMPUTED,
 } NodeFate;
 
@@ -19,7 +19,8 @@ typedef struct NodeKernels {
 
 // Node to NodeKernels *, of all nodes.
 Map node_kernels(Context *context, const GraphFunc *graph, const Plan *plan);
-// What is known of one that is several: the fate of those that are computed, if some are.
+// Adds a node's kernels and fate to those of an operator that is several nodes; the fate of nodes
+// that are computed prevails.
 void node_kernels_add(Arena *arena, NodeKernels *all, const NodeKernels *one);
 // "kernel:3", "read-by:4,7", "constant", "unused".
 const char *node_kernels_text(Arena *arena, const NodeKernels *place);
@@ -28,7 +29,7 @@ const char *node_kernels_text(Arena *arena, const NodeKernels *place);
 const char *fusion_operators(const View *view, const PlanKernel *kernel);
 const char *fusion_because(const View *view, const PlanKernel *kernel);
 
-// What runs together and what does not: a few lines, or a table of all kernels, or JSON.
+// Which operators are fused and which are not: a few lines, or a table of all kernels, or JSON.
 void fusion_print_summary(const View *view);
 void fusion_print(const View *view);
 struct json_t *fusion_json(const View *view);

@@ -11,7 +11,7 @@
 
 static const Option options[] = {MODEL_OPTIONS};
 
-// What the plan made of one operator.
+// The kernel and tensors of one operator in the plan.
 typedef struct Placed {
   const PlanKernel *kernel; // NULL: computed while compiling, or only moves elements
   int number;               // of the kernel, from 1

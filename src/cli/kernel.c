@@ -233,7 +233,7 @@ static bool has_contents(Making *m, int i) {
   return m->fill_all || (m->kernel->access[i] & PARAM_READ);
 }
 
-// The elements that a buffer's strides span lie in one flat tensor.
+// Makes one flat tensor of the elements that a buffer's strides span.
 static bool spanned(Making *m, int i, InterpTensor *arg, Tensor **flat) {
   Context *context = m->cli->context;
   const Buffer *buffer = m->kernel->func->buffers[i];

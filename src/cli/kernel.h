@@ -28,14 +28,15 @@ bool kernels_load(Cli *cli, const Module *module, const char *name, const HostMa
 bool kernels_check_given(Cli *cli, const Kernels *kernels, const StringList *given,
                          const StringList *sizes);
 
-// One argument a parameter. `tensors[i]` lies over args[i]; both are freed with the context.
+// One argument for each parameter. `tensors[i]` has the memory of args[i]; both are freed with the
+// context.
 typedef struct KernelArguments {
   InterpTensor *args;
   Tensor **tensors;
 } KernelArguments;
-// What `contents` gives. Sizes that are free in the function's shapes follow from the arrays given,
-// or from `sizes` ("n=128"). Buffers that are only written start with zeros; with `fill_all` they
-// are filled as inputs are. False with diagnostics.
+// Makes the arguments from `contents`. Sizes that are free in the function's shapes follow from the
+// arrays given, or from `sizes` ("n=128"). Buffers that are only written start with zeros; with
+// `fill_all` they are filled as inputs are. False with diagnostics.
 bool kernel_arguments(Cli *cli, const Kernel *kernel, const InputContents *contents,
                       const StringList *sizes, bool fill_all, KernelArguments *out);
 

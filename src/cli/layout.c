@@ -15,7 +15,7 @@ static const Option options[] = {
 
 static const char ASK_VALUE[] = "value", ASK_SHOW[] = "show";
 
-// What an option has to do with questions: a row for each of `options`.
+// How an option is related to questions: a row for each of `options`.
 static const struct OptionUse {
   const char *ask, *field, *users, *are;
 } uses[] = {
@@ -230,7 +230,7 @@ static bool is_defined_for(LayoutView *view, Str symbol) {
   return found;
 }
 
-// What --where says is of names that are there.
+// Checks that the conditions of --where are about symbols of the layout.
 static bool names_are_used(LayoutView *view) {
   const LayoutConditions *said = &view->operand.conditions;
   Str unused = NULL;

@@ -121,7 +121,7 @@ static bool depends(const LayoutExpr *e, int axis) {
   return found;
 }
 
-// Of layouts on several resources: the step in memory where nothing else changes.
+// For a layout on several resources: the step in memory, when only the memory axes change.
 static const char *step_in_memory(LayoutView *view, int axis) {
   const Layout *layout = view->operand.layout;
   int64_t strides[MOST_AXES];

@@ -54,7 +54,7 @@ typedef struct LoadedModel {
   const char *assumed; // options for what was assumed of them
 } LoadedModel;
 
-// What --input-shape and --dim say of free sizes.
+// The texts of --input-shape and --dim.
 const StringList *model_sizes(Cli *cli, const ModelOptions *options);
 bool is_script(const char *path); // TVMScript rather than a model, by the path
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
@@ -85,12 +85,13 @@ bool cli_check_pass(Cli *cli, const char *option, const char *name);
 Tensor *model_tensor(Cli *cli, const Value *value);
 // The same of the physical shape of a layout; NULL is row-major.
 Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout);
-// A tensor laid out (padding holds zeros), and brought back; itself where `layout` is NULL. NULL
-// with a diagnostic, such as that what lies so has another shape.
+// Copies a tensor into `layout` (with zeros in the padding), and back; the tensor itself where
+// `layout` is NULL. NULL with a diagnostic, for example when the shape does not fit the layout.
 Tensor *model_pack(Cli *cli, const Value *value, const Layout *layout, Tensor *logical);
 Tensor *model_unpack(Cli *cli, const Value *value, const Layout *layout, Tensor *physical);
 Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor); // freed with the context; NULL stays NULL
-// What `--input name=file.npy` says this input holds; NULL when nothing, or with a diagnostic.
+// The array that `--input name=file.npy` gives for this input; NULL when it gives none, or with a
+// diagnostic.
 Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name);
 // Does each `--input` give one of these to a "model" or the like? False with diagnostics.
 bool cli_check_given(Cli *cli, const StringList *given, const char *what, const char *const *names,

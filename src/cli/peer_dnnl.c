@@ -33,7 +33,7 @@ typedef struct Arg {
   void *memory;
 } Arg;
 
-// What is used of the library; `generation` 0: of every one.
+// The functions of the library that are used; with `generation` 0 in every generation.
 typedef struct Library {
   const int *(*version)(void);
   int (*engine_create)(void **engine, int kind, size_t index);

@@ -60,7 +60,8 @@ static const char *member_name(const Row *row, int i) {
   return plan_tensor_name(((const PlanRewrite *)row->members.items[i])->tensor);
 }
 
-// What the names of the row's tensors share at both ends, with a star between: "conv*.weight".
+// The common beginning and end of the names of the row's tensors, with a star between:
+// "conv*.weight".
 const char *view_row_name(const View *v, const Row *row) {
   const char *first = member_name(row, 0), *end = first + strlen(first);
   size_t head = strlen(first), tail = head;
@@ -121,7 +122,7 @@ const char *view_gap(const View *v) {
   return left_out ? arena_printf(arena, "%s (%s)", best, left_out) : best;
 }
 
-// What the policies make of the same choices, beside the best.
+// Prints the cost of each policy for the same choices, beside the optimum.
 static void print_policies(const View *v) {
   const Plan *plan = v->plan;
   if (plan->cost_optimal <= 0) return;
@@ -217,7 +218,7 @@ static int print_why_rewrite(const View *v, long number) {
 
 // ---- One tensor -------------------------------------------------------------------------------
 
-// The option that makes a tensor lie so.
+// The option that gives a tensor this layout.
 static const char *option_for(const View *v, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &v->cli->context->arena;
   const char *name = view_layout_name(v, tensor, layout), *quote = strchr(name, ' ') ? "'" : "";

@@ -85,7 +85,7 @@ static void put_kernel(Noting *n, NodeTexts *t, int number) {
   put_rewrites(n, &t->rewrites, kernel);
 }
 
-// Of the kernels that compute a node, or what else became of it.
+// The notes of a node: the kernels that compute it, or why no kernel does.
 static const OnnxNoteList *node_notes(void *env, const PtrArray *known) {
   static const char *const none[] = {"none: no output needs it", "none: computed while compiling",
                                      "none: only moves elements, which are read in place"};

@@ -33,7 +33,7 @@ static double bandwidth_for(Limits *limits, double bytes) {
   return *known;
 }
 
-// Every tensor once, as much of it as lies in memory.
+// The bytes of every tensor of the step, counted once, with its padding.
 static double traffic(const Session *s, const ProgramStep *step) {
   double bytes = 0;
   for (int i = 0; i < step->plan->params.count; i++)
@@ -118,7 +118,8 @@ static void add_row(Table *table, const KernelProfile *p, double whole) {
   table_cell(table, "%s", p->slow ? "slow" : "");
 }
 
-// What a run takes beside its kernels: the caller's tensors are checked and bound, clocks are read.
+// Adds the time that a run takes outside its kernels: to check and bind the caller's tensors, and
+// to read clocks.
 static void add_rest(Table *table, double seconds, double whole) {
   table_cell(table, "%s", "");
   table_cell(table, "around them");

@@ -35,7 +35,8 @@ typedef struct Session {
   double profiled_seconds; // that run
 } Session;
 
-// What inputs hold: `--input`, else random or zero as `fill` says; NULL: they must be given.
+// The contents of inputs: those of `--input`, else random numbers or zeros as `fill` says; NULL:
+// they must be given.
 typedef struct InputContents {
   StringList given;
   const char *fill;

@@ -57,7 +57,7 @@ void slow_paths_print(const SlowPaths *paths) {
 
 // ---- The model ----------------------------------------------------------------------------------
 
-// Of the user's operators: one that is several here counts once.
+// Counts the user's operators; an operator that became several nodes counts once.
 static int count_operators(const Program *p, Map *counts) {
   Map seen = map_new(&p->context->arena);
   int count = 0;
@@ -93,7 +93,7 @@ static const char *operators_text(const Program *p) {
   return text_string(&text);
 }
 
-// Layouts in which tensors lie between kernels.
+// The number of different layouts of the tensors between kernels.
 static int layout_count(const Program *p) {
   Map names = map_new(&p->context->arena);
   const Plan *plan = p->plan;

@@ -62,7 +62,7 @@ static bool too_many(Cli *cli, const TestData *data, const char *kind, int count
                                      path, count, kind, count == 1 ? "" : "s");
 }
 
-// Of each of the inputs' tensors the file that holds it goes to data->files.
+// Reads the files of the inputs; data->files gets the file of each input's tensor.
 static bool read_inputs(Cli *cli, const char *path, TestData *data, OnnxHeld *held) {
   Arena *arena = &cli->context->arena;
   OnnxBoundaryValue *values;

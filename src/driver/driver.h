@@ -82,7 +82,8 @@ typedef struct Program {
   int nodes_folded;
 } Program;
 
-// What constants decide with much work, computed by compiled code. False with diagnostics.
+// Computes by compiled code the stages that depend on constants alone and take many operations.
+// False with diagnostics.
 bool program_fold(Context *context, StageGraph *stages, const CompileOptions *options);
 // Plan and schedules only: nothing is lowered or placed. NULL with diagnostics.
 Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options);
@@ -127,7 +128,7 @@ typedef void (*OnSpan)(void *env, const ChunkSpan *span); // called by the threa
 // As executable_run, telling of each chunk at its end.
 bool executable_spans(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, OnSpan on_span, void *env);
-// Where parameter `param` of a step lies, during executable_trace.
+// The memory of parameter `param` of a step, during executable_trace.
 const void *executable_argument(const Executable *executable, int step, int param);
 
 // Tensor programs made runnable one by one, lowered as they are. NULL with diagnostics.
@@ -145,17 +146,17 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
                        OnSpan on_span, void *env);
 void kernel_code_free(KernelCode *code);
 
-// What a tensor program does with each parameter. Reading back what it wrote itself in a reduction
-// that has an init does not count.
+// How a tensor program uses each parameter. A read of the program's own results, in a reduction
+// that has an init, does not count.
 enum { PARAM_READ = 1, PARAM_WRITTEN = 2 };
 const uint8_t *prim_func_access(Context *context, const PrimFunc *func);
 // Arithmetic on floating-point numbers; divisions and functions count as 1, symbolic extents too.
 double prim_func_operations(const PrimFunc *func);
 double expr_operations(Expr *e);
 
-// Kernels as a file. One alone of static shapes becomes a program (target_write_program): what it
-// writes are the outputs, all else are inputs; others are written as they lie in `kernels`.
-// `access` has a prim_func_access for each. False with a diagnostic.
+// Writes kernels to a file. A single kernel of static shapes becomes a program
+// (target_write_program) whose outputs are the parameters that it writes; several kernels are
+// written in their order. `access` has the prim_func_access of each. False with a diagnostic.
 bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
                    const TargetRow *target, const TargetProgramOptions *options, const char *path);
 
@@ -165,7 +166,7 @@ void layout_pack(Context *context, const Layout *layout, int element_bytes, cons
 // The same of a constant, row-major where `layout` is NULL. What was read of a mapped file is given
 // back as it goes, so that a large constant is not in memory twice.
 void constant_place(Context *context, const ConstData *data, const Layout *layout, void *to);
-// The opposite: row-major `to` gets the elements that lie in `from` as `layout` says.
+// The inverse: row-major `to` gets the elements of `from`, which has the layout `layout`.
 void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
                    void *to);
 

@@ -54,7 +54,7 @@ static void forget(Context *context, Copy *copy) {
   copy->forgotten = copy->logical;
 }
 
-// Elements of a mapped file may lie at any address.
+// Elements of a mapped file may be at any address.
 #define UNALIGNED __attribute__((aligned(1), may_alias))
 typedef uint8_t Word1 UNALIGNED;
 typedef uint16_t Word2 UNALIGNED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building a program: stages, plan, schedules, lowered kernels, and where every tensor lies.
+// Builds a program: stages, plan, schedules, lowered kernels, and the memory of every tensor.
 #include "driver/driver.h"
 
 enum { SLOT_ALIGNMENT = 64 };
@@ -52,7 +52,7 @@ static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int s
 }
 
 static void place_weights(Program *p) {
-  Map seen = map_new(&p->context->arena); // tensors that lie in several layouts count once
+  Map seen = map_new(&p->context->arena); // tensors that exist in several layouts count once
   for (int i = 0; i < p->slots.count; i++) {
     ProgramSlot *slot = &p->slots.items[i];
     if (slot->kind != SLOT_CONSTANT) continue;

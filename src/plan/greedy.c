@@ -53,7 +53,7 @@ typedef struct Greedy {
 
 static const double never = -1;
 
-// What reading costs beside the producers that are decided; `never` when the stage is fused
+// The cost of reading beside the producers that are decided; `never` when the stage is fused
 // with a producer that writes another layout.
 static double reading_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   double cost = 0;
@@ -86,7 +86,7 @@ static const Stage *estranged(const Greedy *g, const StageTensor *tensor, int ou
   return theirs->fused == read && theirs->reads[read] != output ? user : NULL;
 }
 
-// What writing costs beside the users that are decided, including the cost of separating a fused
+// The cost of writing beside the users that are decided, including the cost of separating a fused
 // user that reads another layout.
 static double writing_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   const Planner *p = g->planner;

@@ -13,7 +13,7 @@ enum { PLAN_MAX_LAYOUTS = PLAN_MAX_ALTERNATIVES, PLAN_MAX_CHOICES = 1024 };
 typedef struct Candidate {
   const Layout *layout; // NULL: row-major
   int axis;             // the logical axis that is innermost; CANDIDATE_ROWS, CANDIDATE_OTHER
-  int64_t block;        // so many of its values side by side; 0: all of them
+  int64_t block;        // consecutive values of it; 0: all of them
   bool panels;          // in panels that a reduction reads from end to end
   bool requested;       // the user named it
 } Candidate;
@@ -94,7 +94,7 @@ int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
 
 // bodies.c: before the stage's choices, those before it being done.
 void planner_measure_body(Planner *planner, const Stage *stage);
-// What keeps a stage from being fused with the producer of a tensor that it reads: the first of
+// The reason why a stage cannot be fused with the producer of a tensor that it reads: the first of
 // these conditions that holds.
 typedef enum FusionBlocker {
   BLOCKER_NONE, // the two may be fused

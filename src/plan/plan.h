@@ -63,7 +63,7 @@ typedef struct PlanKernel {
   KernelChoice choice; // set by plan_schedule
 } PlanKernel;
 
-// A tensor as it lies in memory: one of the layouts it exists in.
+// A tensor in one of the layouts in which it exists.
 typedef struct PlanVersion {
   StageTensor *tensor;
   const Layout *layout; // NULL: row-major
@@ -130,7 +130,7 @@ PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor);
 
 // "NCHW16c", "NCHW", or the arrow form.
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout);
-// Of the tensor in memory.
+// The bytes that the tensor takes in memory, with its padding.
 int64_t plan_bytes(const StageTensor *tensor, const Layout *layout);
 // A readable name of a tensor.
 const char *plan_tensor_name(const StageTensor *tensor);

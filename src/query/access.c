@@ -221,7 +221,7 @@ static bool skips(const QueryRequest *r, const Ranges *ranges) {
   return found;
 }
 
-// Of a box with steps: those of the whole of its slice.
+// For a box with steps, the lines of its whole slice.
 bool query_run_lines(QueryRequest *r, QueryReply *reply) {
   Ranges ranges;
   LayoutRuns runs = {0};

@@ -38,7 +38,7 @@ typedef enum QueryPrint {
   QUERY_PRINTS_ORDER,  // the names of the axes
 } QueryPrint;
 
-// What the other layout of a question is, "b" or, where the command's option names it, OTHER.
+// The role of the other layout of a question, "b" or, where the command's option names it, OTHER.
 typedef enum QueryOther {
   QUERY_OTHER_ANY,        // a layout with a shape of its own
   QUERY_OTHER_SAME_SHAPE, // a layout of the tensor of "a": its shape may be left out
