@@ -117,7 +117,7 @@ static bool try_quietly(AutoSched *s, bool (*steps)(AutoSched *s), const char **
   return made;
 }
 
-// What the planner paid for is what is built: both have the same nest and the same layouts.
+// Checks that the kernel which is built has the nest and the layouts that the planner costed.
 static void check_planned(AutoSched *s) {
   for (int i = 0; i < s->planned->count; i++) {
     const Strategy *strategy = &s->planned->items[i];

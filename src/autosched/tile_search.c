@@ -16,8 +16,8 @@ typedef struct TileSearch {
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS];  // along the vector axis
   int64_t strides[NEST_MAX_READS]; // small ones, likewise; 0: none
-  int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
-  int64_t written;                 // vectors side by side in a block of the output
+  int64_t panel;                   // consecutive vectors in a read laid out in panels; 0: any
+  int64_t written;                 // consecutive vectors in a block of the output
   int64_t group;                   // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
