@@ -3,6 +3,8 @@
 // right.
 #include "layout_input.h"
 
+#include "../tests/unit/layout_oracle.h"
+
 #include <stdlib.h>
 
 enum { MOST_POINTS = 2048, MOST_POSITIONS = 1 << 16, BETWEEN = 1 << 14 };
@@ -252,6 +254,13 @@ static bool is_slow(const Layout *layout) { // larger ones would take too long t
   return points > BETWEEN && points <= 1 << 22;
 }
 
+// Compares the layouts that operations make of one or two layouts with their definitions.
+static void check_made(const LayoutInput *input, const Layout *layout, const Layout *other) {
+  const char *wrong = oracle_unary(input->context, layout);
+  if (!wrong && other) wrong = oracle_binary(input->context, layout, other);
+  layout_input_require(input, !wrong, wrong);
+}
+
 // Checks an input: the tensor's shape, a layout of it, and optionally a second layout on its own
 // line.
 static void check(LayoutInput *input) {
@@ -266,6 +275,7 @@ static void check(LayoutInput *input) {
   const Layout *other = layout ? other_of(input, layout, line) : NULL;
   if (!layout) return;
   if (other && !is_slow(layout) && !is_slow(other)) ask_pair(input->context, layout, other);
+  if (!is_slow(layout)) check_made(input, layout, other && !is_slow(other) ? other : NULL);
   if (!layout->is_static) return ask(input->context, layout);
   if (!layout_logical_size(layout, &t.elements) || !layout_physical_size(layout, &t.positions))
     return;

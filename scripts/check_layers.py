@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every source file: a folder includes only folders before it in the order of layers, a file
 has at most 1,500 lines and at most 100 columns, and each names its licence, and no two types share a name."""
+import argparse
 import pathlib
 import re
+import subprocess
 import sys
 
 LAYERS = ("base solve layout ir arith interp script te schedule autosched graph plan lower target "
@@ -12,11 +14,12 @@ LAYERS = ("base solve layout ir arith interp script te schedule autosched graph 
 # layout/layout.h.
 SUBLAYERS = {"layout": "core check points digits symbolic isl proofs answers spellings operations "
                        "certificates".split()}
-# The hooks of builds that check each answer include a header of a later folder. Of the table of
-# operations each folder takes its own columns.
-EXCEPTIONS = {"certificates/verify.h", "core/ops.def"}
-# Sub-folders of which the others may include one header alone, X/X.h.
-ONE_HEADER = "core check points digits symbolic isl answers spellings operations".split()
+# Each folder takes its own columns of the table of operations.
+EXCEPTIONS = {"core/ops.def"}
+# The one header of a sub-folder that the others may include, where it is not called X/X.h.
+HEADERS = {"proofs": "goal.h", "certificates": "certificate.h"}
+# Functions of later sub-folders that earlier ones may call: the hook of builds that check answers.
+HOOKS = {"layout_verify"}
 # The files that compiled code needs to run must not include the compiler.
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}, "solve": {"base", "solve"},
            "query": {"base", "layout", "runtime", "explain", "query"}}
@@ -28,14 +31,12 @@ TABLES = {".def"}
 SOURCES = {".c", ".h", ".def", ".py", ".sh", ".build"}
 FOLDERS = ("src", "include", "tests", "scripts", "bench", "examples", "fuzz", "python")
 
-
 def layer_problem(layer, included):
     """Why a file of `layer` may not include one of `included`, or None."""
     if included not in LAYERS:
         return f"'{included}/' is not a layer"
     allowed = ALLOWED.get(layer, set(LAYERS[:LAYERS.index(layer) + 1]))
     return None if included in allowed else f"'{layer}' may not include '{included}'"
-
 
 def sublayer_problem(path, included):
     """Why a file of a folder's sub-folder may not include the file `included`, or None."""
@@ -48,10 +49,10 @@ def sublayer_problem(path, included):
     own = path.parts[2] if len(path.parts) > 3 else order[0]
     if parts[1] not in order[:order.index(own) + 1]:
         return f"'{path.parent}' may not include '{included}'"
-    if parts[1] != own and parts[1] in ONE_HEADER and parts[2] != parts[1] + ".h":
-        return f"'{included}' is private to its folder; include '{layer}/{parts[1]}/{parts[1]}.h'"
+    header = HEADERS.get(parts[1], parts[1] + ".h")
+    if parts[1] != own and parts[2] != header:
+        return f"'{included}' is private to its folder; include '{layer}/{parts[1]}/{header}'"
     return None
-
 
 def check_includes(path, layer, text):
     for number, line in enumerate(text.splitlines(), 1):
@@ -62,13 +63,35 @@ def check_includes(path, layer, text):
         if problem:
             yield f"{path}:{number}: {problem}"
 
+def symbols_of(library):
+    """(object file, kind, name) of each symbol that an object file of the library has."""
+    lines = subprocess.run(["nm", "-g", "-A", library], check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    for line in lines:
+        match = re.match(r".*?([^/:]+)\.o:.*\b([A-Z]) (\S+)$", line)
+        if match:
+            yield match.groups()
+
+
+def check_symbols(build, layer):
+    """No object file of a sub-folder may refer to a function of a later one: the public header
+    declares the functions of all sub-folders, so the includes do not show this."""
+    order = SUBLAYERS[layer]
+    symbols = [(name.split("_")[0], name, kind, symbol) for name, kind, symbol in
+               symbols_of(build / "src" / layer / f"libpleat_{layer}.a")]
+    rank = {symbol: order.index(folder) for folder, _, kind, symbol in symbols
+            if kind != "U" and folder in order}
+    for folder, name, kind, symbol in symbols:
+        calls = kind == "U" and folder in order and symbol not in HOOKS
+        if calls and rank.get(symbol, -1) > order.index(folder):
+            yield f"{build}: {name} uses {symbol} of '{layer}/{order[rank[symbol]]}'"
+
 
 def check_lifetime(path, layer, text):
     """Layouts are cached for the context's lifetime, so their memory must not end with a scope."""
     for number, line in enumerate(text.splitlines(), 1):
         if layer == "layout" and "context->arena" in line:
             yield f"{path}:{number}: layouts live in context->lasting, not in context->arena"
-
 
 def types_of(text):
     """The names of the types that a C file defines; forward declarations are not definitions."""
@@ -87,7 +110,6 @@ def types_of(text):
             names.add(name[1])
     return names
 
-
 def check_type_names(root, paths):
     """Each type name of src/ has one definition; src/layout may still share the listed ones."""
     places = {}
@@ -98,7 +120,6 @@ def check_type_names(root, paths):
     for name, found in sorted(places.items()):
         if len(found) > 1 and name not in SHARED_TYPES:
             yield f"{found[1]}: the type '{name}' has the name of one in {found[0]}"
-
 
 def check_form(path, text):
     lines = text.splitlines()
@@ -113,7 +134,6 @@ def check_form(path, text):
             if len(line) > MOST_COLUMNS:
                 yield f"{path}:{number}: {len(line)} columns, more than {MOST_COLUMNS}"
 
-
 def sources(root):
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
@@ -121,8 +141,10 @@ def sources(root):
             if path.is_file() and path.suffix in SOURCES and not in_cases:
                 yield path.relative_to(root)
 
-
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, help="also check this build's object files")
+    build = parser.parse_args().build
     root = pathlib.Path(__file__).resolve().parent.parent
     problems, count = [], 0
     for path in sources(root):
@@ -136,6 +158,8 @@ def main():
                 problems += check_includes(path, path.parts[1], text)
                 problems += check_lifetime(path, path.parts[1], text)
     problems += check_type_names(root, sources(root))
+    for layer in SUBLAYERS if build else ():
+        problems += check_symbols(build, layer)
     print(*problems, sep="\n", end="\n" if problems else "")
     print(f"layers: {count} files, {len(problems)} problems")
     return 1 if problems else 0

@@ -26,8 +26,9 @@ FIRST = 1e9  # seconds of a test that never ran
 
 
 def run_layers(arguments):
-    checks = [ROOT / "scripts" / name for name in ("check_layers.py", "check_words.py")]
-    passed = sum(subprocess.run([sys.executable, check]).returncode == 0 for check in checks)
+    checks = [["check_layers.py", "--build", arguments.build], ["check_words.py"]]
+    passed = sum(subprocess.run([sys.executable, ROOT / "scripts" / name, *options]).returncode == 0
+                 for name, *options in checks)
     return passed, len(checks) - passed
 
 

@@ -10,7 +10,6 @@
 //                      steps, base by base and set by set; or all sets of physical indices
 #include "layout/answers/answers.h"
 #include "layout/points/points.h"
-#include "layout/certificates/verify.h"
 
 #include <stdlib.h>
 
@@ -207,7 +206,6 @@ const Layout *layout_of_copies(Context *context, const Layout *layout) {
   for (int axis = copies->rank - 1; axis >= layout->rank; axis--)
     if (is_idle(context, copies, axis)) copies = without_axis(context, copies, axis);
   layout->cache->copies = without_overlap(context, copies, layout->rank);
-  layout_verify_copies(context, layout, layout->cache->copies);
   return layout->cache->copies;
 }
 

@@ -5,7 +5,6 @@
 // modes.
 #include "layout/operations/memory_order.h"
 #include "layout/answers/answers.h"
-#include "layout/certificates/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 // ---- Combining two layouts ---------------------------------------------------------------------
@@ -107,13 +106,7 @@ const Layout *layout_direct_sum(Context *context, const Layout *a, const Layout 
   if (a->rank + b->rank > MAX_RANK) return NULL;
   append_axes(context, &j, a, j.first_axes);
   append_axes(context, &j, b, j.second_axes);
-  const Layout *made = join(context, &j);
-  layout_verify_made(context, &(LayoutMade){.what = "direct sum",
-                                            .locate = layout_locate_sum,
-                                            .layout = made,
-                                            .parts = {a, b},
-                                            .part_count = 2});
-  return made;
+  return join(context, &j);
 }
 
 // ---- Products ----------------------------------------------------------------------------------
@@ -146,14 +139,7 @@ static bool product_axes(Context *context, const Layout *tile, const Layout *til
 const Layout *layout_product(Context *context, const Layout *tile, const Layout *tiles,
                              LayoutProduct kind) {
   Joint j = {.first = tiles, .second = tile};
-  const Layout *made = product_axes(context, tile, tiles, kind, &j) ? join(context, &j) : NULL;
-  layout_verify_made(context, &(LayoutMade){.what = "product",
-                                            .locate = layout_locate_product,
-                                            .layout = made,
-                                            .parts = {tile, tiles},
-                                            .part_count = 2,
-                                            .kind = kind});
-  return made;
+  return product_axes(context, tile, tiles, kind, &j) ? join(context, &j) : NULL;
 }
 
 // ---- Complements -------------------------------------------------------------------------------
@@ -207,7 +193,6 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
   }
   const IndexMap *map = index_map_new(context, rank, NULL, 1, &sum, NULL, NULL, 0);
   *out = layout_try(context, map, shape, NULL, layout->facts);
-  if (*out) layout_verify_complement(context, layout, size, *out);
   return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
               : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
@@ -251,12 +236,6 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
   make_unique(context, j.names, j.rank);
   const IndexMap *map = index_map_new(context, j.rank, j.names, 1, &e, NULL, NULL, 0);
   *out = layout_try(context, map, j.shape, NULL, tile->facts);
-  layout_verify_made(context, &(LayoutMade){.what = "filled product",
-                                            .locate = layout_locate_filled,
-                                            .layout = *out,
-                                            .parts = {tile, tiles, gaps},
-                                            .part_count = 3,
-                                            .kind = kind});
   return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
               : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
@@ -283,7 +262,7 @@ static const LayoutExpr *append_part(Context *context, AxisTiling *t, const Layo
 
 // Axis i becomes the tile's axes and those of the rest, whose offsets must fill it exactly.
 static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, const Layout *tiler,
-                              AxisTiling *t, const Layout **rest_out) {
+                              AxisTiling *t) {
   const Layout *rest;
   int64_t tile;
   LayoutAnswer answer = layout_complement(context, tiler, layout->shape[i], &rest);
@@ -300,17 +279,12 @@ static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, con
   const LayoutExpr *inside = append_part(context, t, tiler, layout->map->inputs[i]);
   const LayoutExpr *outside = append_part(context, t, rest, layout->map->inputs[i]);
   t->axes[i] = layout_binary(context, LAYOUT_ADD, inside, outside);
-  *rest_out = rest;
   return answer;
 }
 
 LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *const *tilers,
                          const Layout **out) {
   AxisTiling t = {.rank = 0};
-  LayoutMade made = {.what = "tiling",
-                     .locate = layout_locate_tiled,
-                     .parts = {layout},
-                     .part_count = 2 * layout->rank + 1};
   const LayoutExpr *outputs[MAX_RANK];
   const IndexMap *map = layout->map;
   *out = NULL;
@@ -318,8 +292,7 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
     return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
   for (int i = 0; i < layout->rank; i++) {
     if (tilers[i]) {
-      made.parts[2 * i + 1] = tilers[i];
-      LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t, &made.parts[2 * i + 2]);
+      LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t);
       if (answer.verdict != VERDICT_YES) return answer;
       continue;
     }
@@ -332,8 +305,7 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   make_unique(context, t.names, t.rank);
   map = index_map_new(context, t.rank, t.names, map->output_count, outputs, map->resources,
                       map->separators, map->separator_count);
-  *out = made.layout = layout_try(context, map, t.shape, layout->physical, layout->facts);
-  layout_verify_made(context, &made);
+  *out = layout_try(context, map, t.shape, layout->physical, layout->facts);
   return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
               : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }

@@ -3,7 +3,6 @@
 // offset and strides exist when the offset is affine on the box and the box is on one lane, device,
 // …. Reshapes: the layout of the same tensor with another logical shape.
 #include "layout/answers/answers.h"
-#include "layout/certificates/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 // The map from indices of the box to those of the tensor; NULL where it is not proved to stay in
@@ -154,13 +153,6 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
     out->strides = strides;
     return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   }
-  layout_verify_made(context, &(LayoutMade){.what = "slice",
-                                            .locate = layout_locate_slice,
-                                            .layout = out->layout,
-                                            .parts = {layout},
-                                            .part_count = 1,
-                                            .low = low,
-                                            .step = step});
   LayoutAnswer answer = view_answer(context, out);
   LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_SLICE, layout, .low = low, .extent = extent,
                   .step = step, .slice = *out);
@@ -217,13 +209,7 @@ const Layout *layout_reshape(Context *context, const Layout *layout, const Layou
   layout_symbolic_simplify(context, layout->facts, box, rank + copies, axes, layout->rank + copies,
                            simple);
   const Layout *made = reshaped(context, layout, box, rank, simple);
-  if (!made) made = reshaped(context, layout, box, rank, axes);
-  layout_verify_made(context, &(LayoutMade){.what = "reshaped layout",
-                                            .locate = layout_locate_reshaped,
-                                            .layout = made,
-                                            .parts = {layout},
-                                            .part_count = 1});
-  return made;
+  return made ? made : reshaped(context, layout, box, rank, axes);
 }
 
 const Layout *layout_simplified(Context *context, const Layout *layout) {
@@ -235,10 +221,5 @@ const Layout *layout_simplified(Context *context, const Layout *layout) {
   const Layout *made =
       map == layout->map ? layout
                          : layout_try(context, map, layout->shape, layout->physical, layout->facts);
-  layout_verify_made(context, &(LayoutMade){.what = "simplified layout",
-                                            .locate = layout_locate_same,
-                                            .layout = made,
-                                            .parts = {layout},
-                                            .part_count = 1});
   return made ? layout_with_padding(context, made, layout->padding) : layout;
 }

@@ -1,47 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds that verify check what is made of layouts, at every point, by the definition over numbers:
-// where the parts put the element. Of symbolic extents, on instances.
-#include "layout/certificates/verify.h"
-#include "layout/answers/answers.h"
+// The definitions of the layouts that operations make, over numbers. A layout is compared with its
+// definition at every point; one of symbolic extents, on instances.
+#include "layout_oracle.h"
 
-enum { MAX_HELD = 1 << 16, MAP_POINTS = 16, MAX_POINTS = 1 << 12, MAX_WORK = 1 << 20 };
+enum { MAX_HELD = 1 << 16, MAP_POINTS = 16, MAX_POINTS = 1 << 12, INSTANCES = 3 };
 
-// ---- When --------------------------------------------------------------------------------------
-
-static int64_t work_of(const Layout *layout) {
+// Whether the layout is static with at most MAX_POINTS elements and copies.
+static bool is_small(const Layout *layout) {
   int64_t points = 1;
   bool fits = layout->is_static;
   for (int i = 0; i < layout_box_rank(layout) && fits; i++)
     fits = mul_fits(points, MAX_OF(layout->shape[i]->value, (int64_t)0), &points) &&
            points <= MAX_POINTS;
-  return fits ? points : -1;
+  return fits;
 }
 
-bool layout_verify_open(Context *context) {
-  LayoutTable *table = PLEAT_VERIFY_EACH ? layout_table(context) : NULL;
-  return table && !table->verifying && table->verified <= MAX_WORK;
-}
-
-static bool layout_verify_begin(Context *context, const Layout *a, const Layout *b) {
-  if (!layout_verify_open(context)) return false;
-  LayoutTable *table = layout_table(context);
-  int64_t work = work_of(a), more = b ? work_of(b) : 0;
-  if (work < 0 || more < 0) return false;
-  table->verified += work + more;
-  return table->verifying = true;
-}
-
-static void layout_verify_end(Context *context, const char *what, const Layout *a, bool good) {
-  layout_table(context)->verifying = false;
-  if (!good) bug(context, "the %s of %s is not confirmed", what, layout_text(context, a));
-}
-
-#define LAYOUT_VERIFY(context, what, a, b, good)                                                   \
-  do {                                                                                             \
-    if (layout_verify_begin(context, a, b)) layout_verify_end(context, what, a, good);             \
-  } while (0)
-
-// ---- Where elements lie by definition ----------------------------------------------------------
+// ---- Physical indices by definition ------------------------------------------------------------
 
 bool layout_locate_sum(const LayoutMade *m, const int64_t *index, const int64_t *copy,
                        int64_t *position) {
@@ -79,7 +53,7 @@ bool layout_locate_product(const LayoutMade *m, const int64_t *index, const int6
                               position + tiles->physical_rank);
 }
 
-// The offset of element number n, the first axis fastest; the last takes what is left.
+// The offset of element number n, where the first axis is fastest and the last takes the rest.
 static bool offset_of_number(const Layout *layout, int64_t n, int64_t *offset) {
   int64_t index[MAX_RANK];
   for (int i = 0; i < layout->rank; i++) {
@@ -101,7 +75,7 @@ bool layout_locate_filled(const LayoutMade *m, const int64_t *index, const int64
   return add_fits(inside, outside, position);
 }
 
-// Parts: the layout, then for each axis its tiles and what they leave, or NULL twice.
+// The parts are the layout, then for each axis its tiles and their complement, or NULL twice.
 bool layout_locate_tiled(const LayoutMade *m, const int64_t *index, const int64_t *copy,
                          int64_t *position) {
   int64_t whole[MAX_RANK], inside, outside;
@@ -170,7 +144,7 @@ static int64_t box_size(const Layout *layout) {
   return size;
 }
 
-// Index and copy number `n` of the box.
+// The index and the replica index with number `n` in the box.
 static void box_at(const Layout *layout, int64_t n, int64_t *index) {
   for (int i = layout_box_rank(layout) - 1; i >= 0; n /= layout->shape[i--]->value)
     index[i] = n % layout->shape[i]->value;
@@ -195,7 +169,7 @@ static bool is_fixed(const LayoutMade *m) {
   return fixed;
 }
 
-// All of it at one instance of what was made.
+// Replaces the layout, its parts and its numbers by those of one instance of the layout.
 static bool instance_of(Context *context, LayoutMade *m, const LayoutExpr **low, int which) {
   LayoutInstance whole, part;
   if (!layout_instance(context, m->layout, which, &whole)) return false;
@@ -211,15 +185,15 @@ static bool instance_of(Context *context, LayoutMade *m, const LayoutExpr **low,
   return is_fixed(m);
 }
 
-void layout_verify_made(Context *context, const LayoutMade *made) {
+bool oracle_made(Context *context, const LayoutMade *made) {
   const LayoutExpr *low[MAX_RANK];
-  if (!made->layout || !layout_verify_open(context)) return;
-  bool fixed = is_fixed(made);
-  for (int i = 0; i < (fixed ? 1 : 3); i++) {
+  bool good = true, fixed = made->layout && is_fixed(made);
+  for (int i = 0; i < (fixed ? 1 : INSTANCES) && made->layout && good; i++) {
     LayoutMade one = *made;
-    if (fixed || instance_of(context, &one, low, i))
-      LAYOUT_VERIFY(context, one.what, one.layout, NULL, is_located(&one));
+    if ((fixed || instance_of(context, &one, low, i)) && is_small(one.layout))
+      good = is_located(&one);
   }
+  return good;
 }
 
 // ---- Copies ------------------------------------------------------------------------------------
@@ -236,8 +210,8 @@ static bool has_copy(const Layout *layout, const int64_t *index, const int64_t *
   return false;
 }
 
-// Whether every place of an element under `a` is one of it under `b`, whose box may have further
-// logical axes for the copies.
+// Whether every physical index of an element under `a` is one of the element under `b`, whose box
+// may have further logical axes for the copies.
 static bool copies_within(const Layout *a, const Layout *b, int rank) {
   int64_t index[MAX_RANK], position[MAX_RANK], other[MAX_RANK], size = box_size(a), more = 1;
   for (int i = rank; i < b->rank; i++) more *= b->extents[i];
@@ -261,25 +235,22 @@ static bool same_positions(const Layout *a, const Layout *b) {
          copies_within(b, a, rank);
 }
 
-void layout_verify_copies(Context *context, const Layout *layout, const Layout *copies) {
-  LayoutInstance x, y;
-  if (!layout_verify_open(context)) return;
-  for (int i = 0; i < (layout->is_static ? 1 : 3); i++) {
-    if (layout->is_static)
-      x.layout = layout, y.layout = copies;
-    else if (!layout_instance(context, layout, i, &x) ||
-             !layout_instance_at(context, copies, x.values, x.count, &y))
-      continue;
-    LAYOUT_VERIFY(context, "layout of the copies", x.layout, y.layout,
-                  same_positions(x.layout, y.layout));
-  }
+bool oracle_copies(Context *context, const Layout *layout, const Layout *copies) {
+  LayoutInstance x = {.layout = layout}, y = {.layout = copies};
+  bool good = true;
+  for (int i = 0; i < (layout->is_static ? 1 : INSTANCES) && good; i++)
+    if ((layout->is_static || (layout_instance(context, layout, i, &x) &&
+                               layout_instance_at(context, copies, x.values, x.count, &y))) &&
+        is_small(x.layout) && is_small(y.layout))
+      good = same_positions(x.layout, y.layout);
+  return good;
 }
 
 // ---- Complements -------------------------------------------------------------------------------
 
 // Whether copies of `layout` at the offsets of `made`, which ascend with the first axis fastest,
-// hold every offset below some n once, and no copy of the block that has all of the layout is
-// beyond `size`.
+// hold every offset below some n >= size once, and all copies of the smallest filled block are
+// needed for that.
 static bool is_complement(Context *context, const Layout *layout, int64_t size,
                           const Layout *made) {
   int64_t elements = box_size(layout), gaps = box_size(made), index[MAX_RANK];
@@ -303,17 +274,18 @@ static bool is_complement(Context *context, const Layout *layout, int64_t size,
   return good && total >= size && (!gaps || total - size < elements * below);
 }
 
-void layout_verify_complement(Context *context, const Layout *layout, const LayoutExpr *size,
-                              const Layout *made) {
+bool oracle_complement(Context *context, const Layout *layout, const LayoutExpr *size,
+                       const Layout *made) {
   LayoutInstance one = {.layout = made};
-  if (!layout_verify_open(context)) return;
-  for (int i = 0; i < (made->is_static ? 1 : 3); i++) {
+  bool good = true;
+  for (int i = 0; i < (made->is_static ? 1 : INSTANCES) && good; i++) {
     if (!made->is_static && !layout_instance(context, made, i, &one)) continue;
     const LayoutExpr *n = layout_instantiate(context, size, one.values, one.count);
-    if (is_const(n) && box_size(layout) * box_size(one.layout) < MAX_HELD)
-      LAYOUT_VERIFY(context, "complement", layout, one.layout,
-                    is_complement(context, layout, n->value, one.layout));
+    if (is_const(n) && is_small(layout) && is_small(one.layout) &&
+        box_size(layout) * box_size(one.layout) < MAX_HELD)
+      good = is_complement(context, layout, n->value, one.layout);
   }
+  return good;
 }
 
 // ---- Maps and expressions ----------------------------------------------------------------------
@@ -343,24 +315,24 @@ static bool has_values(const LayoutExpr *e, const LayoutInstance *at) {
   return found;
 }
 
-void layout_verify_inside(Context *context, const Layout *layout) {
+bool oracle_inside(Context *context, const Layout *layout) {
   LayoutInstance box = {.layout = layout};
-  if (!layout_verify_open(context) || !layout_map_is_small(layout->map)) return;
   const IndexMap *same = index_map_identity(context, layout->rank);
-  if (layout->map == same) return;
+  bool good = true;
+  if (!layout_map_is_small(layout->map)) return true;
   const Layout *shape =
       layout->is_static ? layout : layout_try(context, same, layout->shape, NULL, layout->facts);
-  for (int i = 0; i < (layout->is_static ? 1 : 3) && shape; i++) {
+  for (int i = 0; i < (layout->is_static ? 1 : INSTANCES) && shape && good; i++) {
     bool known = layout->is_static || layout_instance(context, shape, i, &box);
     for (int k = 0; k < layout->physical_rank && known; k++)
       known = has_values(layout->map->outputs[k], &box) && has_values(layout->physical[k], &box);
-    if (known)
-      LAYOUT_VERIFY(context, "physical shape", box.layout, NULL, stays_inside(layout, &box));
+    if (known && is_small(box.layout)) good = stays_inside(layout, &box);
   }
+  return good;
 }
 
 // Whether the map is outer after inner at some points, where both have values.
-static bool is_composed(const IndexMap *outer, const IndexMap *inner, const IndexMap *made) {
+bool oracle_composed(const IndexMap *outer, const IndexMap *inner, const IndexMap *made) {
   int64_t index[2 * MAX_RANK], between[MAX_RANK], want[MAX_RANK], seen[MAX_RANK];
   int inputs = inner->input_count;
   const int64_t *copy = index + inputs;
@@ -376,23 +348,160 @@ static bool is_composed(const IndexMap *outer, const IndexMap *inner, const Inde
   return true;
 }
 
-void layout_verify_composed(Context *context, const IndexMap *outer, const IndexMap *inner,
-                            const IndexMap *made) {
-  if (layout_verify_open(context) && layout_map_is_small(made) && !is_composed(outer, inner, made))
-    bug(context, "%s is not a composed map", index_map_text(context, made));
-}
-
-void layout_verify_simplified(Context *context, const LayoutExpr *e, const LayoutExpr *simple,
-                              const int64_t *extents, int rank) {
+bool oracle_simplified(const LayoutExpr *e, const LayoutExpr *simple, const int64_t *extents,
+                       int rank) {
   int64_t index[MAX_RANK], size, x, y;
-  bool open = e != simple && rank <= MAX_RANK && layout_verify_open(context);
-  if (!open || !layout_box_strides(extents, rank, NULL, &size) || size > MAX_HELD / 16) return;
-  layout_table(context)->verified += size;
+  if (!layout_box_strides(extents, rank, NULL, &size) || size > MAX_POINTS) return true;
   for (int64_t n = 0; n < size; n++) {
     layout_index_at(extents, rank, n, index);
     if (layout_expr_value(e, index, NULL, 0, &x) &&
         (!layout_expr_value(simple, index, NULL, 0, &y) || x != y))
-      bug(context, "%s is not %s", layout_expr_text(context, simple, NULL, 0),
-          layout_expr_text(context, e, NULL, 0));
+      return false;
   }
+  return true;
+}
+
+// ---- All operations on layouts -----------------------------------------------------------------
+
+static bool good_part(Context *context, const Layout *a, Str resource) {
+  return oracle_made(context, &(LayoutMade){.locate = layout_locate_part,
+                                            .layout = layout_on_resource(context, a, resource),
+                                            .parts = {a},
+                                            .part_count = 1,
+                                            .resource = resource});
+}
+
+static bool good_parts(Context *context, const Layout *a) {
+  bool good = good_part(context, a, NULL);
+  for (int i = 0; i < a->physical_rank && good; i++)
+    if (a->map->resources[i]) good = good_part(context, a, a->map->resources[i]);
+  return good;
+}
+
+static bool made_of(Context *context, LayoutLocate *locate, const Layout *made, const Layout *a) {
+  return !made ||
+         (oracle_inside(context, made) &&
+          oracle_made(
+              context,
+              &(LayoutMade){.locate = locate, .layout = made, .parts = {a}, .part_count = 1}));
+}
+
+static bool good_simplified(Context *context, const Layout *a) {
+  bool good = made_of(context, layout_locate_same, layout_simplified(context, a), a);
+  int rank = layout_box_rank(a);
+  if (!is_small(a)) return good;
+  for (int i = 0; i < a->physical_rank && good; i++) {
+    const LayoutExpr *e = a->map->outputs[i];
+    good =
+        oracle_simplified(e, layout_expr_simplify(context, e, a->extents, rank), a->extents, rank);
+  }
+  return good;
+}
+
+static bool good_flattened(Context *context, const Layout *a) {
+  return !layout_is_plain(a) ||
+         made_of(context, layout_locate_flat, layout_flattened(context, a), a);
+}
+
+static bool good_reshaped(Context *context, const Layout *a) {
+  const LayoutExpr *all = layout_const(context, 1);
+  for (int i = 0; i < a->rank; i++) all = layout_binary(context, LAYOUT_MUL, all, a->shape[i]);
+  return made_of(context, layout_locate_reshaped, layout_reshape(context, a, &all, 1), a);
+}
+
+// Slices of two kinds: the upper half, downwards, and every second element.
+static bool good_slices(Context *context, const Layout *a) {
+  const LayoutExpr *low[MAX_RANK], *extent[MAX_RANK], *two = layout_const(context, 2);
+  int64_t step[MAX_RANK];
+  bool good = true;
+  for (int kind = 0; kind < 2 && good; kind++) {
+    LayoutSlice slice;
+    for (int i = 0; i < a->rank; i++) {
+      const LayoutExpr *half = layout_binary(context, LAYOUT_DIV, a->shape[i], two);
+      extent[i] = half;
+      low[i] = kind ? layout_const(context, 0) : layout_by(context, LAYOUT_SUB, a->shape[i], 1);
+      step[i] = kind ? 2 : -1;
+    }
+    layout_slice(context, a, low, extent, step, &slice);
+    if (!slice.layout) continue;
+    LayoutMade made = {.locate = layout_locate_slice, .layout = slice.layout, .part_count = 1};
+    made.parts[0] = a;
+    made.low = low;
+    made.step = step;
+    good = oracle_inside(context, slice.layout) && oracle_made(context, &made);
+  }
+  return good;
+}
+
+static bool good_complement(Context *context, const Layout *a) {
+  const LayoutExpr *size = layout_const(context, 600);
+  const Layout *made;
+  layout_complement(context, a, size, &made);
+  return !made || !is_small(a) || oracle_complement(context, a, size, made);
+}
+
+const char *oracle_unary(Context *context, const Layout *a) {
+  if (!oracle_inside(context, a)) return "physical shape";
+  if (!oracle_copies(context, a, layout_of_copies(context, a))) return "layout of the copies";
+  if (!good_parts(context, a)) return "part on a resource";
+  if (!good_simplified(context, a)) return "simplified layout";
+  if (!good_flattened(context, a)) return "flattened layout";
+  if (!good_reshaped(context, a)) return "reshaped layout";
+  if (!good_slices(context, a)) return "slice";
+  return good_complement(context, a) ? NULL : "complement";
+}
+
+static bool good_pair(Context *context, LayoutMade made, const Layout *a, const Layout *b) {
+  made.parts[0] = a;
+  made.parts[1] = b;
+  made.part_count = made.parts[2] ? 3 : 2;
+  return !made.layout || (oracle_inside(context, made.layout) && oracle_made(context, &made));
+}
+
+static bool good_filled(Context *context, const Layout *tile, const Layout *tiles,
+                        LayoutProduct kind) {
+  LayoutMade made = {.locate = layout_locate_filled, .kind = kind};
+  int64_t elements, positions, size;
+  layout_product_filled(context, tile, tiles, kind, &made.layout);
+  if (!made.layout || !layout_logical_size(tile, &elements) ||
+      !layout_physical_size(tiles, &positions) || !mul_fits(elements, positions, &size))
+    return true;
+  layout_complement(context, tile, layout_const(context, size), &made.parts[2]);
+  return good_pair(context, made, tile, tiles);
+}
+
+static bool good_products(Context *context, const Layout *a, const Layout *b) {
+  bool good = true;
+  for (int kind = 0; kind <= LAYOUT_PRODUCT_RAKED && good; kind++) {
+    if (a->rank != b->rank && kind != LAYOUT_PRODUCT_LOGICAL) continue;
+    LayoutMade made = {.locate = layout_locate_product, .kind = (LayoutProduct)kind};
+    made.layout = layout_product(context, a, b, made.kind);
+    good = good_pair(context, made, a, b) && good_filled(context, a, b, made.kind);
+  }
+  return good;
+}
+
+// The first axis of `a` tiled by `b`.
+static bool good_tiled(Context *context, const Layout *a, const Layout *b) {
+  const Layout *tilers[MAX_RANK] = {b};
+  LayoutMade made = {.locate = layout_locate_tiled, .part_count = 2 * a->rank + 1};
+  if (!a->rank) return true;
+  layout_tile(context, a, tilers, &made.layout);
+  if (!made.layout) return true;
+  made.parts[0] = a;
+  made.parts[1] = b;
+  layout_complement(context, b, a->shape[0], &made.parts[2]);
+  return oracle_inside(context, made.layout) && oracle_made(context, &made);
+}
+
+const char *oracle_binary(Context *context, const Layout *a, const Layout *b) {
+  LayoutMade sum = {.locate = layout_locate_sum, .layout = layout_direct_sum(context, a, b)};
+  if (!good_pair(context, sum, a, b)) return "direct sum";
+  if (!good_products(context, a, b)) return "product";
+  if (!good_tiled(context, a, b)) return "tiling";
+  int axes = b->rank + b->map->replica_count + a->map->replica_count;
+  if (a->rank != b->physical_rank || axes > MAX_RANK) return NULL;
+  const IndexMap *made = index_map_compose(context, a->map, b->map);
+  return !layout_map_is_small(made) || oracle_composed(a->map, b->map, made) ? NULL
+                                                                             : "composed map";
 }
