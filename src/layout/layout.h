@@ -427,16 +427,16 @@ typedef struct LayoutLoops {
 // the physical axes by way of the inverse. NO: two elements share a physical index.
 LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out);
 
-// The digit (axis // block) % extent. The topmost block of an axis takes the rest of the axis,
-// padded to `extent`.
-typedef struct LayoutBlock {
+// The digit (axis // cut) % extent.
+typedef struct LayoutDigit {
   int axis;
-  int64_t block;
+  int64_t cut;
   const LayoutExpr *extent;
-} LayoutBlock;
+} LayoutDigit;
+// The topmost block of an axis takes the rest of the axis, padded to `extent`.
 typedef struct LayoutBlocking {
   int count;
-  const LayoutBlock *blocks; // outermost in memory first, without digits that are always 0
+  const LayoutDigit *blocks; // outermost in memory first, without digits that are always 0
 } LayoutBlocking;
 // Whether memory is the row-major array of digits of the axes, in some order; finds these digits.
 // Physical axes count as flattened, so `(4, 8):(1, 4)` is a blocking too.
@@ -478,12 +478,9 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
 LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *const *tilers,
                          const Layout **out);
 
-// The digit (axis // cut) % extent, with its weight in the offset of each refined layout, a's
-// first.
+// A digit, with its weight in the offset of each refined layout, a's first.
 typedef struct LayoutFactor {
-  int axis;
-  int64_t cut;
-  const LayoutExpr *extent;
+  LayoutDigit digit;
   const LayoutExpr *const *weights;
 } LayoutFactor;
 typedef struct LayoutRefinement {
@@ -511,10 +508,8 @@ typedef struct LayoutDigitPosition {
   Str resource;
   const LayoutExpr *stride; // NULL: the digit does not change the index (broadcast, replicated)
 } LayoutDigitPosition;
-typedef struct LayoutMove { // the move of the digit (axis // cut) % extent
-  int axis;
-  int64_t cut;
-  const LayoutExpr *extent;
+typedef struct LayoutMove { // the move of a digit
+  LayoutDigit digit;
   LayoutDigitPosition from, to;
 } LayoutMove;
 typedef struct LayoutCopyPlan {

@@ -449,7 +449,7 @@ bool query_run_blocking(QueryRequest *r, QueryReply *reply) {
     json_array_append_new(reply->answer,
                           json_pack("{s:s, s:I, s:o}", "axis",
                                     query_axis_name(r, found.blocks[i].axis), "block",
-                                    (json_int_t)found.blocks[i].block, "extent",
+                                    (json_int_t)found.blocks[i].cut, "extent",
                                     json_expression(r->context, found.blocks[i].extent)));
   return true;
 }

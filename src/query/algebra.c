@@ -78,11 +78,12 @@ bool query_run_refine(QueryRequest *r, QueryReply *reply) {
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++) {
     const LayoutFactor *factor = &found.factors[i];
-    json_array_append_new(
-        reply->answer,
-        json_pack("{s:s, s:I, s:o, s:o}", "axis", query_axis_name(r, factor->axis), "cut",
-                  (json_int_t)factor->cut, "extent", json_expression(r->context, factor->extent),
-                  "strides", json_expressions(r->context, factor->weights, 2)));
+    json_array_append_new(reply->answer,
+                          json_pack("{s:s, s:I, s:o, s:o}", "axis",
+                                    query_axis_name(r, factor->digit.axis), "cut",
+                                    (json_int_t)factor->digit.cut, "extent",
+                                    json_expression(r->context, factor->digit.extent), "strides",
+                                    json_expressions(r->context, factor->weights, 2)));
   }
   query_reply_more(reply, "bits", json_boolean(found.bits));
   return true;
@@ -117,11 +118,12 @@ static json_t *moves_json(const QueryRequest *r, const LayoutCopyPlan *plan) {
   json_t *list = json_array();
   for (int i = 0; i < plan->move_count; i++) {
     const LayoutMove *move = &plan->moves[i];
-    json_array_append_new(
-        list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis", query_axis_name(r, move->axis), "cut",
-                        (json_int_t)move->cut, "extent", json_expression(r->context, move->extent),
-                        "from", place_json(r->context, move->from), "to",
-                        place_json(r->context, move->to)));
+    json_array_append_new(list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis",
+                                          query_axis_name(r, move->digit.axis), "cut",
+                                          (json_int_t)move->digit.cut, "extent",
+                                          json_expression(r->context, move->digit.extent), "from",
+                                          place_json(r->context, move->from), "to",
+                                          place_json(r->context, move->to)));
   }
   return list;
 }

@@ -353,7 +353,7 @@ static int64_t weighed(const LayoutRefinement *r, int which, const int64_t *inde
   int64_t sum = origin;
   for (int i = 0; i < r->count; i++) {
     const LayoutFactor *f = &r->factors[i];
-    int64_t digit = index[f->axis] / f->cut % f->extent->value;
+    int64_t digit = index[f->digit.axis] / f->digit.cut % f->digit.extent->value;
     int64_t part = digit * f->weights[which]->value;
     sum = r->bits ? sum ^ part : sum + part;
   }
@@ -400,8 +400,8 @@ static void test_refinement_examples(void **state) {
   const Layout *b = layout_of("c, w -> c//4, w, c%4", shape, 2);
   assert_int_equal(layout_refine(context, a, b, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 4); // c//16, c//4%4, c%4, w
-  assert_int_equal(out.factors[1].cut, 4);
-  assert_int_equal(out.factors[1].extent->value, 4);
+  assert_int_equal(out.factors[1].digit.cut, 4);
+  assert_int_equal(out.factors[1].digit.extent->value, 4);
   assert_int_equal(out.factors[1].weights[0]->value, 4);
   assert_int_equal(out.factors[1].weights[1]->value, 48);
   assert_int_equal(out.factors[0].weights[1]->value, 192);
@@ -426,7 +426,7 @@ static void test_symbolic_refinement(void **state) {
   const Layout *b = layout_parse(context, &last, shape, 4, facts);
   assert_int_equal(layout_refine(context, a, b, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 5);
-  assert_int_equal(out.factors[1].cut, 16);
+  assert_int_equal(out.factors[1].digit.cut, 16);
   assert_string_equal(layout_expr_text(context, out.factors[1].weights[0], NULL, 0), "H*W*16");
   assert_int_equal(out.factors[1].weights[1]->value, 16);
   assert_int_equal(out.factors[2].weights[0]->value, 1);

@@ -161,8 +161,8 @@ static void test_mma_fragments(void **state) {
   assert_int_equal(level_of(&plan, "lane")->bytes, 4 * level_of(&plan, "lane")->elements);
   // i: 2 (rows 8 apart), 8; j: 2, 2, 2. The rows' digit goes from registers to lanes.
   assert_int_equal(plan.move_count, 5);
-  assert_int_equal(plan.moves[0].axis, 0);
-  assert_int_equal(plan.moves[0].cut, 8);
+  assert_int_equal(plan.moves[0].digit.axis, 0);
+  assert_int_equal(plan.moves[0].digit.cut, 8);
   assert_ptr_equal(plan.moves[0].from.resource, name("register"));
   assert_ptr_equal(plan.moves[0].to.resource, name("lane"));
   assert_int_equal(plan.moves[0].from.stride->value, 2);

@@ -233,7 +233,7 @@ static void check_blocking(const Layout *layout) {
     unravel(n, layout->extents, layout->rank, index);
     for (int i = 0; i < out.count; i++)
       want = want * out.blocks[i].extent->value +
-             index[out.blocks[i].axis] / out.blocks[i].block % out.blocks[i].extent->value;
+             index[out.blocks[i].axis] / out.blocks[i].cut % out.blocks[i].extent->value;
     layout_offset(layout, index, &offset);
     assert_int_equal(want, offset);
   }
@@ -249,7 +249,7 @@ static void test_blocking_examples(void **state) {
   const Layout *blocked = layout_of("NCHW16c", (int64_t[]){2, 30, 7, 9}, 4);
   assert_int_equal(layout_is_blocking(context, blocked, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 5);
-  assert_int_equal(out.blocks[1].block, 16);
+  assert_int_equal(out.blocks[1].cut, 16);
   assert_int_equal(out.blocks[4].extent->value, 16);
   assert_int_equal(layout_is_permutation(context, blocked, order).verdict, VERDICT_NO);
   const Layout *column = layout_of("(4, 8):(1, 4)", (int64_t[]){4, 8}, 2);

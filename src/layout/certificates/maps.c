@@ -264,8 +264,9 @@ bool refine_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAns
     const LayoutExpr *sum = goal_at(c, offset, zeros, a->rank);
     for (int i = 0; i < found->count; i++) {
       const LayoutFactor *f = &found->factors[i];
-      const LayoutExpr *digit = goal_op(c, LAYOUT_DIV, axes[f->axis], goal_number(c, f->cut));
-      digit = goal_op(c, LAYOUT_MOD, digit, f->extent);
+      const LayoutExpr *digit =
+          goal_op(c, LAYOUT_DIV, axes[f->digit.axis], goal_number(c, f->digit.cut));
+      digit = goal_op(c, LAYOUT_MOD, digit, f->digit.extent);
       sum = goal_op(c, found->bits ? LAYOUT_XOR : LAYOUT_ADD, sum,
                     goal_op(c, LAYOUT_MUL, digit, f->weights[k]));
     }
@@ -274,7 +275,7 @@ bool refine_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAns
   return goal_show(c);
 }
 
-// Row-major over (axis // block) % extent, outermost first; the last along an axis takes the rest.
+// Row-major over (axis // cut) % extent, outermost first; the last along an axis takes the rest.
 bool blocking_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer *answer) {
   const Layout *layout = q->a;
   const LayoutBlocking *found = &q->blocking;
@@ -283,12 +284,11 @@ bool blocking_certificate(Certificate *c, const LayoutQuestion *q, const LayoutA
   const LayoutExpr *sum = goal_number(c, 0);
   goal_box(c, layout, axes);
   for (int i = 0; i < found->count; i++) {
-    const LayoutBlock *block = &found->blocks[i];
-    const LayoutExpr *digit =
-        goal_op(c, LAYOUT_DIV, axes[block->axis], goal_number(c, block->block));
+    const LayoutDigit *block = &found->blocks[i];
+    const LayoutExpr *digit = goal_op(c, LAYOUT_DIV, axes[block->axis], goal_number(c, block->cut));
     bool last = true;
     for (int j = 0; j < found->count; j++)
-      last &= found->blocks[j].axis != block->axis || found->blocks[j].block <= block->block;
+      last &= found->blocks[j].axis != block->axis || found->blocks[j].cut <= block->cut;
     if (!last) digit = goal_op(c, LAYOUT_MOD, digit, block->extent);
     sum = goal_op(c, LAYOUT_ADD, goal_op(c, LAYOUT_MUL, sum, block->extent), digit);
   }

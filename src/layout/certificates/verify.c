@@ -82,7 +82,7 @@ static const IndexMap *map_at(const At *at, const IndexMap *map) {
 }
 
 static LayoutBlocking blocking_at(const At *at, LayoutBlocking found) {
-  LayoutBlock *blocks = arena_array(&at->context->lasting, LayoutBlock, found.count + 1);
+  LayoutDigit *blocks = arena_array(&at->context->lasting, LayoutDigit, found.count + 1);
   for (int i = 0; i < found.count; i++) {
     blocks[i] = found.blocks[i];
     blocks[i].extent = expr_at(at, blocks[i].extent);
@@ -95,7 +95,7 @@ static LayoutRefinement refinement_at(const At *at, LayoutRefinement found) {
   LayoutFactor *factors = arena_array(&at->context->lasting, LayoutFactor, found.count + 1);
   for (int i = 0; i < found.count; i++) {
     factors[i] = found.factors[i];
-    factors[i].extent = expr_at(at, factors[i].extent);
+    factors[i].digit.extent = expr_at(at, factors[i].digit.extent);
     factors[i].weights = exprs_at(at, factors[i].weights, 2);
   }
   found.factors = factors;

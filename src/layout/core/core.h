@@ -111,12 +111,18 @@ const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
 // Whether all physical axes are in memory and there are no replica axes.
 bool layout_is_plain(const Layout *layout);
 
-// (axis // cut) % modulus, where modulus 0 means that there is none. The expression must have this
-// form, or nest such forms.
-typedef struct LayoutAxisDigit {
-  int axis;
-  int64_t cut, modulus;
-} LayoutAxisDigit;
-bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out);
+// weight · (⌊(base + offset)/cut⌋ mod radix). The base is an axis, or in digits/ a number that
+// has digits. An open digit is the top one of its base, whose value stays below the radix.
+typedef struct Digit {
+  int64_t weight, offset, cut, radix;
+  int base;
+  bool open;
+} Digit;
+// (axis // cut) % radix, where radix 0 means that there is no remainder. The expression must have
+// this form, or nest such forms.
+bool layout_axis_digit(const LayoutExpr *e, Digit *out);
+// (e // cut) % radix, likewise.
+const LayoutExpr *layout_digit_expr(Context *context, const LayoutExpr *e, int64_t cut,
+                                    int64_t radix);
 
 #endif

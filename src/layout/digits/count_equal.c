@@ -8,13 +8,9 @@
 
 enum { MAX_PIECES = 256 };
 
-typedef struct AgreementDigit { // (axis // cut) % radix at `weight` in function `which`
-  int axis, which;
-  int64_t cut, radix, weight;
-} AgreementDigit;
-
 typedef struct Agreement {
-  AgreementDigit pieces[MAX_PIECES];
+  Digit pieces[MAX_PIECES]; // of axes, with offset 0
+  int which[MAX_PIECES];    // the function that has the piece
   int count;
 } Agreement;
 
@@ -31,17 +27,21 @@ static bool add_pieces(Agreement *a, DigitSpace *d, const LayoutExpr *e, int whi
     if (d->bases[g->base].kind != BASE_AXIS || g->offset || g->weight < 1) return false;
     if (a->count == MAX_PIECES || extent % g->cut) return false;
     if (g->open ? extent / g->cut != radix : extent / g->cut % radix != 0) return false;
-    a->pieces[a->count++] = (AgreementDigit){g->base, which, g->cut, radix, g->weight};
+    a->which[a->count] = which;
+    a->pieces[a->count++] = *g;
   }
   return true;
 }
 
 // Splits piece `at` into a digit of radix `low` and the rest; false where `low` does not divide it.
 static bool split(Agreement *a, int at, int64_t low) {
-  AgreementDigit *p = &a->pieces[at];
+  Digit *p = &a->pieces[at], high = *p;
   if (p->radix % low || a->count == MAX_PIECES) return false;
-  a->pieces[a->count++] =
-      (AgreementDigit){p->axis, p->which, p->cut * low, p->radix / low, p->weight * low};
+  high.cut *= low;
+  high.radix /= low;
+  high.weight *= low;
+  a->which[a->count] = a->which[at];
+  a->pieces[a->count++] = high;
   p->radix = low;
   return true;
 }
@@ -56,16 +56,16 @@ static bool crosses(int64_t from, int64_t radix, int64_t b) {
 static bool refine(Agreement *a) {
   for (int at = 0; at < a->count; at++)
     for (int other = 0; other < a->count; other++) {
-      const AgreementDigit *p = &a->pieces[at], *q = &a->pieces[other];
+      const Digit *p = &a->pieces[at], *q = &a->pieces[other];
       int64_t bounds[2] = {q->cut, q->cut * q->radix};
-      for (int k = 0; k < 2 && p->axis == q->axis; k++)
+      for (int k = 0; k < 2 && p->base == q->base; k++)
         if (crosses(p->cut, p->radix, bounds[k])) {
           if (bounds[k] % p->cut || !split(a, at, bounds[k] / p->cut)) return false;
           at = other = -1;
           break;
         }
       if (at < 0) break;
-      if (p->which / 2 == q->which / 2 && crosses(p->weight, p->radix, q->weight)) {
+      if (a->which[at] / 2 == a->which[other] / 2 && crosses(p->weight, p->radix, q->weight)) {
         if (q->weight % p->weight || !split(a, at, q->weight / p->weight)) return false;
         at = -1;
         break;
@@ -79,13 +79,13 @@ static bool refine(Agreement *a) {
 static bool positions_separate(const Agreement *a) {
   for (int at = 0; at < a->count; at++) {
     int64_t reach[2] = {0, 0}, part;
-    const AgreementDigit *p = &a->pieces[at];
+    const Digit *p = &a->pieces[at];
     for (int i = 0; i < a->count; i++) {
-      const AgreementDigit *q = &a->pieces[i];
-      if (q->which / 2 != p->which / 2) continue;
-      if (i != at && q->which == p->which && q->weight == p->weight) return false;
+      const Digit *q = &a->pieces[i];
+      if (a->which[i] / 2 != a->which[at] / 2) continue;
+      if (i != at && a->which[i] == a->which[at] && q->weight == p->weight) return false;
       if (q->weight >= p->weight) continue;
-      int64_t *sum = &reach[q->which % 2];
+      int64_t *sum = &reach[a->which[i] % 2];
       if (!mul_fits(q->weight, q->radix - 1, &part) || !add_fits(*sum, part, sum)) return false;
     }
     if (reach[0] >= p->weight || reach[1] >= p->weight) return false;
@@ -96,12 +96,12 @@ static bool positions_separate(const Agreement *a) {
 // Whether the cuts of each axis divide one another and its extent: then its digits are independent.
 static bool axes_divide(const Agreement *a, const int64_t *box) {
   for (int i = 0; i < a->count; i++) {
-    const AgreementDigit *p = &a->pieces[i];
+    const Digit *p = &a->pieces[i];
     int64_t end = p->cut * p->radix;
-    if (box[p->axis] % end) return false;
+    if (box[p->base] % end) return false;
     for (int j = 0; j < a->count; j++) {
-      const AgreementDigit *q = &a->pieces[j];
-      if (q->axis == p->axis && q->cut >= end && q->cut % end) return false;
+      const Digit *q = &a->pieces[j];
+      if (q->base == p->base && q->cut >= end && q->cut % end) return false;
     }
   }
   return true;
@@ -123,12 +123,12 @@ static void unite(int *parents, int i, int j) {
 static void classify(const Agreement *a, int *parents, bool *zero) {
   for (int i = 0; i < a->count; i++) parents[i] = i;
   for (int i = 0; i < a->count; i++) {
-    const AgreementDigit *p = &a->pieces[i];
+    const Digit *p = &a->pieces[i];
     bool met = false;
     for (int j = 0; j < a->count; j++) {
-      const AgreementDigit *q = &a->pieces[j];
-      bool same_digit = p->axis == q->axis && p->cut == q->cut;
-      bool same_position = (p->which ^ 1) == q->which && p->weight == q->weight;
+      const Digit *q = &a->pieces[j];
+      bool same_digit = p->base == q->base && p->cut == q->cut;
+      bool same_position = (a->which[i] ^ 1) == a->which[j] && p->weight == q->weight;
       if (same_digit || same_position) unite(parents, i, j);
       met = met || same_position;
     }
@@ -152,9 +152,9 @@ static bool count_points(const Agreement *a, const int64_t *box, int rank, int64
   for (int axis = 0; axis < rank; axis++) {
     int64_t rest = box[axis];
     for (int i = 0; i < a->count; i++) {
-      bool first = a->pieces[i].axis == axis;
+      bool first = a->pieces[i].base == axis;
       for (int j = 0; j < i && first; j++)
-        first = a->pieces[j].axis != axis || a->pieces[j].cut != a->pieces[i].cut;
+        first = a->pieces[j].base != axis || a->pieces[j].cut != a->pieces[i].cut;
       if (first) rest /= a->pieces[i].radix;
     }
     if (!mul_fits(free, rest, &free)) return false;

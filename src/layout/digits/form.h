@@ -62,14 +62,6 @@ typedef struct DigitSpace {
   FormBit *bits;
 } DigitSpace;
 
-// weight · (⌊(base + offset)/cut⌋ mod radix). An open digit is the top one of its base, whose value
-// stays below the radix.
-typedef struct Digit {
-  int64_t weight, offset, cut, radix;
-  int base;
-  bool open;
-} Digit;
-
 // A workspace for questions over a box without empty axes.
 DigitSpace layout_digits_new(Context *context, const int64_t *extents, int axis_count);
 

@@ -325,7 +325,7 @@ static LayoutAnswer find_moves(CopyPlanner *p, const Layout *from, const Layout 
   LayoutMove *moves = arena_array(&p->context->lasting, LayoutMove, refinement.count);
   for (int i = 0; i < refinement.count; i++) {
     const LayoutFactor *f = &refinement.factors[i];
-    moves[i] = (LayoutMove){.axis = f->axis, .cut = f->cut, .extent = f->extent};
+    moves[i] = (LayoutMove){.digit = f->digit};
     find_position(p, f->weights, &moves[i].from);
     find_position(p, f->weights + p->count, &moves[i].to);
   }

@@ -108,10 +108,10 @@ static LayoutAnswer position_loops(Context *context, const Layout *layout, const
   LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, count);
   const LayoutExpr *stride = layout_const(context, 1);
   for (int i = count - 1; i >= 0; i--) {
-    LayoutAxisDigit digit;
-    bool known = layout_axis_digit(memory->map->outputs[i], &digit) && digit.axis < layout->rank;
+    Digit digit;
+    bool known = layout_axis_digit(memory->map->outputs[i], &digit) && digit.base < layout->rank;
     loops[i] =
-        (LayoutLoop){memory->physical[i], stride, known ? digit.axis : -1, known ? digit.cut : 0};
+        (LayoutLoop){memory->physical[i], stride, known ? digit.base : -1, known ? digit.cut : 0};
     stride = layout_binary(context, LAYOUT_MUL, memory->physical[i], stride);
   }
   out->count = count;
@@ -144,7 +144,7 @@ LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoo
 // padded.
 static const char *blocks_of_walk(Context *context, const Layout *layout, const MemoryOrder *walk,
                                   LayoutBlocking *out) {
-  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, walk->count);
+  LayoutDigit *blocks = arena_array(&context->lasting, LayoutDigit, walk->count);
   int64_t size, inner = 1;
   if (!layout_physical_size(layout, &size)) return "the physical size does not fit";
   if (walk->start) return "the first element is not first in memory";
@@ -157,7 +157,7 @@ static const char *blocks_of_walk(Context *context, const Layout *layout, const 
     if (g->down || walk->shift[g->axis]) return "an axis is turned or shifted";
     if (g->weight != inner || above % g->weight || (!top && extent != g->high + 1))
       return "there are gaps within a block";
-    blocks[i] = (LayoutBlock){g->axis, g->cut, layout_const(context, extent)};
+    blocks[i] = (LayoutDigit){g->axis, g->cut, layout_const(context, extent)};
     inner = above;
   }
   if (!walk->count && size != 1) return "there are gaps around the only element";
@@ -313,16 +313,16 @@ static LayoutAnswer static_blocking(Context *context, const Layout *memory, Layo
 // Reads a blocking in which each physical axis is a digit of one logical axis, and each cut of an
 // axis is a multiple of the one before.
 static const char *blocks_of_text(Context *context, const Layout *layout, LayoutBlocking *out) {
-  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, layout->physical_rank);
-  LayoutAxisDigit digits[MAX_RANK];
+  LayoutDigit *blocks = arena_array(&context->lasting, LayoutDigit, layout->physical_rank);
+  Digit digits[MAX_RANK];
   int count = 0;
   for (int i = 0; i < layout->physical_rank; i++) {
-    LayoutAxisDigit *digit = &digits[count];
+    Digit *digit = &digits[count];
     if (layout->physical[i] == layout_const(context, 1)) continue;
     if (!layout_axis_digit(layout->map->outputs[i], digit))
       return "an index is no digit of an axis";
-    blocks[count++] = (LayoutBlock){digit->axis, digit->cut, layout->physical[i]};
-    if (digit->modulus && layout->physical[i] != layout_const(context, digit->modulus))
+    blocks[count++] = (LayoutDigit){digit->base, digit->cut, layout->physical[i]};
+    if (digit->radix && layout->physical[i] != layout_const(context, digit->radix))
       return "there are gaps within a block";
   }
   for (int axis = 0; axis < layout->rank; axis++) {
@@ -331,14 +331,14 @@ static const char *blocks_of_text(Context *context, const Layout *layout, Layout
     for (int steps = 0; cut && steps <= count; steps++) {
       int at = 0;
       if (is_const(extent) && extent->value <= cut) break;
-      while (at < count && (digits[at].axis != axis || digits[at].cut != cut)) at++;
+      while (at < count && (digits[at].base != axis || digits[at].cut != cut)) at++;
       if (at == count) return "a digit of an axis is missing";
-      cut = digits[at].modulus ? digits[at].modulus * cut : 0;
-      digits[at].axis = -1;
+      cut = digits[at].radix ? digits[at].radix * cut : 0;
+      digits[at].base = -1;
     }
   }
   for (int i = 0; i < count; i++)
-    if (digits[i].axis >= 0) return "a digit of an axis occurs twice";
+    if (digits[i].base >= 0) return "a digit of an axis occurs twice";
   *out = (LayoutBlocking){count, blocks};
   return NULL;
 }
@@ -399,7 +399,7 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
     return no_instance(context, layout, permutation_of, answer.reason);
   if (answer.verdict != VERDICT_YES) return answer;
   for (int i = 0; i < blocking.count; i++) {
-    const LayoutBlock *block = &blocking.blocks[i];
+    const LayoutDigit *block = &blocking.blocks[i];
     if (seen[block->axis])
       return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "an axis is split into blocks");
     if (!layout_symbolic_same_extent(context, layout->facts, block->extent,

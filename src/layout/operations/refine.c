@@ -71,13 +71,13 @@ static bool text_floors(Floors *f, const Layout *part, int which) {
   Context *context = f->context;
   const LayoutExpr *weight = layout_const(context, 1);
   for (int i = part->physical_rank - 1; i >= 0; i--) {
-    LayoutAxisDigit g;
+    Digit g;
     if (!is_const(part->map->outputs[i]) && !layout_axis_digit(part->map->outputs[i], &g))
       return false;
     if (!is_const(part->map->outputs[i])) {
-      const LayoutExpr *back = times(context, weight, layout_const(context, -g.modulus));
-      if (!add_floor(f, (Floor){g.axis, which, g.cut, weight})) return false;
-      if (g.modulus && !add_floor(f, (Floor){g.axis, which, g.cut * g.modulus, back})) return false;
+      const LayoutExpr *back = times(context, weight, layout_const(context, -g.radix));
+      if (!add_floor(f, (Floor){g.base, which, g.cut, weight})) return false;
+      if (g.radix && !add_floor(f, (Floor){g.base, which, g.cut * g.radix, back})) return false;
     }
     weight = times(context, part->physical[i], weight);
   }
@@ -119,7 +119,7 @@ static const char *axis_factors(const Floors *f, const Layout *box, int axis, in
     if (next % cut) return "the cuts of an axis are no chain";
     if (out->count == MAX_CUTS) return "too many digits";
     out->factors[out->count++] =
-        (LayoutFactor){axis, cut, next ? layout_const(context, next / cut) : NULL, weights};
+        (LayoutFactor){{axis, cut, next ? layout_const(context, next / cut) : NULL}, weights};
     if (!next) break;
     const LayoutExpr **above = arena_array(&context->lasting, const LayoutExpr *, parts);
     for (int k = 0; k < parts; k++)
@@ -127,7 +127,7 @@ static const char *axis_factors(const Floors *f, const Layout *box, int axis, in
     weights = above;
     cut = next;
   }
-  LayoutFactor *top = &out->factors[out->count - 1];
+  LayoutDigit *top = &out->factors[out->count - 1].digit;
   const LayoutExpr *past = layout_by(context, LAYOUT_ADD, box->shape[axis], top->cut - 1);
   top->extent = layout_by(context, LAYOUT_DIV, past, top->cut);
   if (top->extent == layout_const(context, 1)) out->count--;
@@ -158,11 +158,6 @@ static bool is_power_of_two(int64_t v) {
   return v > 0 && !(v & (v - 1));
 }
 
-static const LayoutExpr *bit_of(Context *context, int axis, int64_t cut) {
-  const LayoutExpr *e = layout_by(context, LAYOUT_DIV, layout_axis(context, axis), cut);
-  return layout_by(context, LAYOUT_MOD, e, 2);
-}
-
 // Whether an offset is its value at the origin XORed with the weight of each bit that is set.
 static bool is_bitwise(Context *context, const Layout *part, const FactorChain *bits, int k) {
   int64_t origin, zeros[MAX_RANK] = {0};
@@ -170,9 +165,10 @@ static bool is_bitwise(Context *context, const Layout *part, const FactorChain *
   if (!layout_expr_value(offset, zeros, NULL, 0, &origin)) return false;
   sum = layout_const(context, origin);
   for (int i = 0; i < bits->count; i++) {
-    const LayoutFactor *bit = &bits->factors[i];
-    sum = layout_binary(context, LAYOUT_XOR, sum,
-                        times(context, bit_of(context, bit->axis, bit->cut), bit->weights[k]));
+    const LayoutFactor *f = &bits->factors[i];
+    const LayoutExpr *axis = layout_axis(context, f->digit.axis),
+                     *bit = layout_digit_expr(context, axis, f->digit.cut, 2);
+    sum = layout_binary(context, LAYOUT_XOR, sum, times(context, bit, f->weights[k]));
   }
   const LayoutExpr *size = layout_const(context, 1);
   for (int i = 0; i < part->physical_rank; i++) size = times(context, size, part->physical[i]);
@@ -195,7 +191,7 @@ static bool read_bit(Context *context, const Layout *const *parts, int count, in
     weights[k] = layout_const(context, origin ^ value);
   }
   if (out->count == MAX_CUTS) return false;
-  out->factors[out->count++] = (LayoutFactor){axis, cut, layout_const(context, 2), weights};
+  out->factors[out->count++] = (LayoutFactor){{axis, cut, layout_const(context, 2)}, weights};
   return true;
 }
 

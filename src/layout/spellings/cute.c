@@ -121,9 +121,8 @@ static const LayoutExpr *mode_offset(LayoutReader *r, const CuteTuple *shape,
   *extent = 1;
   for (int leaf = begin; leaf < end; leaf++) {
     const LayoutExpr *digit =
-        layout_by(context, LAYOUT_DIV, layout_axis(context, axis), MAX_OF(*extent, 1));
-    if (leaf + 1 < end)
-      digit = layout_by(context, LAYOUT_MOD, digit, MAX_OF(shape->leaves[leaf], 1));
+        layout_digit_expr(context, layout_axis(context, axis), MAX_OF(*extent, 1),
+                          leaf + 1 < end ? MAX_OF(shape->leaves[leaf], 1) : 0);
     bool feeds = same_path(&strides->paths[leaf], path);
     const LayoutExpr *stride = layout_const(context, feeds ? strides->leaves[leaf] : 0);
     sum =
@@ -308,7 +307,7 @@ bool layout_read_cute(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-static void put_stride(Text *text, const LayoutPlacement *p, const AxisDigit *g) {
+static void put_stride(Text *text, const LayoutPlacement *p, const PlacedDigit *g) {
   int fed = 0;
   while (fed + 1 < p->output_count && !g->weights[fed]) fed++;
   text_printf(text, "%lld", (long long)g->weights[fed]);
@@ -320,7 +319,7 @@ static void put_modes(Text *text, const Layout *layout, const LayoutPlacement *p
   text_puts(text, layout->rank == 1 && p->digit_count < 2 ? "" : "(");
   for (int axis = 0, end = 0; axis < layout->rank; axis++) {
     int begin = end;
-    while (end < p->digit_count && p->digits[end].axis == axis) end++;
+    while (end < p->digit_count && p->digits[end].digit.base == axis) end++;
     if (axis) text_puts(text, ",");
     if (end - begin > 1) text_puts(text, "(");
     if (end == begin) text_printf(text, "%lld", strides ? 0LL : (long long)layout->extents[axis]);
@@ -328,7 +327,7 @@ static void put_modes(Text *text, const Layout *layout, const LayoutPlacement *p
       if (strides)
         put_stride(text, p, &p->digits[i]);
       else
-        text_printf(text, "%lld", (long long)p->digits[i].radix);
+        text_printf(text, "%lld", (long long)p->digits[i].digit.radix);
       text_puts(text, i > begin ? "," : "");
     }
     if (end - begin > 1) text_puts(text, ")");

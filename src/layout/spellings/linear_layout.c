@@ -269,9 +269,7 @@ static bool invert(LayoutReader *r, const LinearLayout *b, LinearInverse *v) {
 }
 
 static const LayoutExpr *bit_of(Context *context, int axis, int bit) {
-  const LayoutExpr *e =
-      layout_by(context, LAYOUT_DIV, layout_axis(context, axis), (int64_t)1 << bit);
-  return layout_by(context, LAYOUT_MOD, e, 2);
+  return layout_digit_expr(context, layout_axis(context, axis), (int64_t)1 << bit, 2);
 }
 
 // Hardware bit `at`, as an exclusive or of logical bits and bits of the replica axis.

@@ -142,9 +142,7 @@ static const LayoutExpr *part_expr(LayoutReader *r, const AxisName *name, int at
   Context *context = r->context;
   int64_t size;
   if (!inner_size(name, at, &size)) return NULL;
-  const LayoutExpr *e = layout_by(context, LAYOUT_DIV, layout_axis(context, axis), size);
-  if (!name->parts[at].factor) return e;
-  return layout_by(context, LAYOUT_MOD, e, name->parts[at].factor);
+  return layout_digit_expr(context, layout_axis(context, axis), size, name->parts[at].factor);
 }
 
 // Named axes may give the order of the logical axes: `NHWC16c of NCHW`.

@@ -88,9 +88,9 @@ static void fill_axis(const PlacementReader *r, Context *context, int axis, int 
   const Cuts *cuts = &r->cuts[axis];
   for (int i = cuts->count - 1; i >= 0; i--) {
     int64_t next = i + 1 < cuts->count ? cuts->at[i + 1] : r->d.extents[axis];
-    AxisDigit *g = &out->digits[out->digit_count++];
-    *g = (AxisDigit){axis, cuts->at[i], next / cuts->at[i],
-                     arena_array(&context->scratch, int64_t, outputs)};
+    PlacedDigit *g = &out->digits[out->digit_count++];
+    *g = (PlacedDigit){{.base = axis, .cut = cuts->at[i], .radix = next / cuts->at[i]},
+                       arena_array(&context->scratch, int64_t, outputs)};
     for (int j = 0; j < outputs; j++) g->weights[j] = weight_of(r, j, axis, cuts->at[i]);
   }
 }
@@ -112,7 +112,7 @@ bool layout_placement(Context *context, const int64_t *extents, int rank,
   for (int i = 0; i < rank && good; i++) good = cuts_nest(r, i);
   *why = r->why;
   for (int i = 0; i < rank; i++) total += r->cuts[i].count;
-  out->digits = arena_array(&context->scratch, AxisDigit, total);
+  out->digits = arena_array(&context->scratch, PlacedDigit, total);
   for (int i = 0; i < rank && good; i++) fill_axis(r, context, i, count, out);
   return good;
 }

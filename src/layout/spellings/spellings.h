@@ -110,15 +110,14 @@ const char *layout_one_memory_axis(Context *context, const Layout *layout, const
 
 // A digit ⌊axis/cut⌋ mod radix of a logical or replica axis. It adds its weight times its value to
 // every output. The digits are sorted by axis, the most significant digit first.
-typedef struct AxisDigit {
-  int axis;
-  int64_t cut, radix;
+typedef struct PlacedDigit {
+  Digit digit;      // of an axis, without offset and weight
   int64_t *weights; // by output
-} AxisDigit;
+} PlacedDigit;
 
 typedef struct LayoutPlacement {
   int output_count, digit_count;
-  AxisDigit *digits;
+  PlacedDigit *digits;
   int64_t *constants; // by output
 } LayoutPlacement;
 

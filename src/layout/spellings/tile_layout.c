@@ -358,7 +358,7 @@ bool layout_read_tile_layout(LayoutReader *r, Spelled *out) {
 // ---- Printing ----------------------------------------------------------------------------------
 
 // The one output that a digit feeds: 0 when it feeds none, -1 when it feeds several.
-static int fed_output(const LayoutPlacement *p, const AxisDigit *g) {
+static int fed_output(const LayoutPlacement *p, const PlacedDigit *g) {
   int fed = -2;
   for (int i = 0; i < p->output_count; i++)
     if (g->weights[i]) fed = fed == -2 ? i : -1;
@@ -381,13 +381,13 @@ static void put_list(Text *text, const IndexMap *map, const LayoutPlacement *p, 
                      bool steps) {
   if (end - begin != 1) text_puts(text, "(");
   for (int i = begin; i < end; i++) {
-    const AxisDigit *g = &p->digits[i];
+    const PlacedDigit *g = &p->digits[i];
     int output = MAX_OF(fed_output(p, g), 0);
     if (i > begin) text_puts(text, ", ");
     if (steps)
       put_step(text, map, g->weights[output], output);
     else
-      text_printf(text, "%lld", (long long)g->radix);
+      text_printf(text, "%lld", (long long)g->digit.radix);
   }
   if (end - begin != 1) text_puts(text, ")");
 }
@@ -417,7 +417,7 @@ static const char *sharding_text(Context *context, const Layout *layout, const L
   const IndexMap *map = layout->map;
   int shards = 0;
   bool in_order = named_in_order(p);
-  while (shards < p->digit_count && p->digits[shards].axis < layout->rank) shards++;
+  while (shards < p->digit_count && p->digits[shards].digit.base < layout->rank) shards++;
   for (int i = 0; i < p->output_count && !in_order; i++) { // offsets of 0 name the axes in order
     put_step(&text, map, p->constants[i], i);
     text_puts(&text, " + ");
@@ -441,10 +441,11 @@ static const char *sharding_text(Context *context, const Layout *layout, const L
 static LayoutPlacement empty_placement(Context *context, const Layout *layout) {
   Arena *scratch = &context->scratch;
   int rank = layout->rank, outputs = layout->physical_rank;
-  LayoutPlacement p = {outputs, rank, arena_array(scratch, AxisDigit, rank),
+  LayoutPlacement p = {outputs, rank, arena_array(scratch, PlacedDigit, rank),
                        arena_array(scratch, int64_t, outputs)};
   for (int i = 0; i < rank; i++)
-    p.digits[i] = (AxisDigit){i, 1, layout->extents[i], arena_array(scratch, int64_t, outputs)};
+    p.digits[i] = (PlacedDigit){{.base = i, .cut = 1, .radix = layout->extents[i]},
+                                arena_array(scratch, int64_t, outputs)};
   return p;
 }
 

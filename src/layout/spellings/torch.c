@@ -174,13 +174,13 @@ static bool find_strides(Context *context, const Layout *layout, int64_t *stride
     return false;
   *start = p.constants[0];
   for (int i = 0; i < p.digit_count; i++) {
-    const AxisDigit *g = &p.digits[i];
-    if (g->cut != 1 || g->radix != layout->extents[g->axis])
+    const PlacedDigit *g = &p.digits[i];
+    if (g->digit.cut != 1 || g->digit.radix != layout->extents[g->digit.base])
       *why = "an axis has no one stride";
     else if (g->weights[0] < 0)
       *why = "PyTorch has no negative strides";
     if (*why) return false;
-    strides[g->axis] = g->weights[0];
+    strides[g->digit.base] = g->weights[0];
   }
   return true;
 }

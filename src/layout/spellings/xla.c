@@ -447,7 +447,7 @@ static bool find_tiling(Context *context, const Layout *layout, XlaTiling *out) 
 }
 
 static int heavier(const void *a, const void *b) {
-  int64_t x = ((const AxisDigit *)a)->weights[0], y = ((const AxisDigit *)b)->weights[0];
+  int64_t x = ((const PlacedDigit *)a)->weights[0], y = ((const PlacedDigit *)b)->weights[0];
   return (x < y) - (x > y);
 }
 
@@ -467,14 +467,12 @@ static const Layout *unflattened(Context *context, const Layout *layout) {
     if (layout->extents[axis] == 1) outputs[count++] = layout_axis(context, axis);
   if (p.digit_count) qsort(p.digits, (size_t)p.digit_count, sizeof *p.digits, heavier);
   for (int i = 0; i < p.digit_count; i++) {
-    const AxisDigit *g = &p.digits[i];
-    const LayoutExpr *e = layout_axis(context, g->axis);
-    e = layout_by(context, LAYOUT_DIV, e, g->cut);
-    if (g->cut * g->radix < layout->extents[g->axis])
-      e = layout_by(context, LAYOUT_MOD, e, g->radix);
-    outputs[count++] = e;
+    const Digit *g = &p.digits[i].digit;
+    bool top = g->cut * g->radix >= layout->extents[g->base];
+    outputs[count++] =
+        layout_digit_expr(context, layout_axis(context, g->base), g->cut, top ? 0 : g->radix);
   }
-  for (int i = p.digit_count - 1; i >= 0; size *= p.digits[i--].radix)
+  for (int i = p.digit_count - 1; i >= 0; size *= p.digits[i--].digit.radix)
     if (p.digits[i].weights[0] != size) return NULL;
   const IndexMap *map =
       index_map_new(context, layout->rank, layout->map->inputs, count, outputs, NULL, NULL, 0);
