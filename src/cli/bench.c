@@ -131,7 +131,7 @@ static void show_peer(const Session *s, const Figures *f) {
 static void show_text(const Session *s, const Figures *f, const char *what) {
   Arena *arena = &s->cli->context->arena;
   int threads = session_threads(s);
-  printf("%s%s%s\n", paint(s->cli, COLOUR_BOLD), what, paint(s->cli, COLOUR_NONE));
+  printf("%s%s%s\n", cli_paint(s->cli, COLOUR_BOLD), what, cli_paint(s->cli, COLOUR_NONE));
   printf("latency         %s median   %s p10   %s p90   (%d thread%s, %d runs, %s)\n",
          show_seconds(arena, s->latency.median), show_seconds(arena, s->latency.p10),
          show_seconds(arena, s->latency.p90), threads, threads == 1 ? "" : "s", s->runs,

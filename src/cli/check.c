@@ -19,7 +19,7 @@ typedef struct Checked {
 } Checked;
 
 static bool load(Checked *c) {
-  if (is_script(c->path)) {
+  if (model_is_script(c->path)) {
     Module *module = script_load(c->cli, c->path);
     for (int i = 0; module && i < module->funcs.count && !c->model.graph; i++)
       c->model.graph = module->funcs.items[i].graph;
@@ -187,10 +187,10 @@ static int show_text(const Checked *c) {
     printf("%d operator%s, ", c->model.node_count, c->model.node_count == 1 ? "" : "s");
   if (c->model.opset) printf("opset %lld, ", (long long)c->model.opset);
   if (errors == 0)
-    printf("%ssupported%s\n", paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE));
+    printf("%ssupported%s\n", cli_paint(cli, COLOUR_GREEN), cli_paint(cli, COLOUR_NONE));
   else
-    printf("%s%d problem%s%s%s%s\n", paint(cli, COLOUR_RED), errors, errors == 1 ? "" : "s",
-           paint(cli, COLOUR_NONE), *operators ? ": " : "", operators);
+    printf("%s%d problem%s%s%s%s\n", cli_paint(cli, COLOUR_RED), errors, errors == 1 ? "" : "s",
+           cli_paint(cli, COLOUR_NONE), *operators ? ": " : "", operators);
   return errors ? STATUS_BAD : STATUS_DONE;
 }
 

@@ -89,7 +89,7 @@ typedef enum Colour {
   COLOUR_YELLOW,
   COLOUR_CYAN,
 } Colour;
-const char *paint(const Cli *cli, Colour colour); // "" where there is no colour
+const char *cli_paint(const Cli *cli, Colour colour); // "" where there is no colour
 
 // A line that says how far long work has come, when standard error is a terminal.
 typedef struct Progress {

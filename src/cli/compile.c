@@ -154,10 +154,10 @@ static int run(Cli *cli, void *given) {
                "compile needs -o FILE; its ending says what to write");
     return STATUS_MISUSE;
   }
-  Module *module = is_script(path) ? script_load(cli, path) : NULL;
+  Module *module = model_is_script(path) ? script_load(cli, path) : NULL;
   GraphFunc *graph = module ? module_graph(module) : NULL;
   if (graph && !graph_infer(cli->context, graph)) return STATUS_BAD;
-  if (!is_script(path)) graph = model_load(cli, path, &o->model);
+  if (!model_is_script(path)) graph = model_load(cli, path, &o->model);
   bool done = graph ? compile_model(cli, o, graph) : module && compile_kernels(cli, o, module);
   return done ? STATUS_DONE : STATUS_BAD;
 }

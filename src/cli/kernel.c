@@ -335,9 +335,9 @@ static bool begin_kernel(Session *s, const Module *module, const char *name,
 
 bool session_begin_file(Session *s, const char *path, const char *name,
                         const InputContents *contents) {
-  Module *module = is_script(path) ? script_load(s->cli, path) : NULL;
+  Module *module = model_is_script(path) ? script_load(s->cli, path) : NULL;
   if (module && !module_graph(module)) return begin_kernel(s, module, name, contents);
-  if (is_script(path) && !module) return false;
+  if (model_is_script(path) && !module) return false;
   if (name)
     return diag_error(s->cli->context, (SourcePos){0}, "--func %s: %s is a model", name, path);
   GraphFunc *graph = module ? module_graph(module) : model_load(s->cli, path, s->model);

@@ -28,7 +28,7 @@ static void print_value(Cli *cli, const char *name, const json_t *value) {
   char *text = extents                 ? extents_text(value)
                : json_is_string(value) ? NULL
                                        : json_dumps(value, JSON_ENCODE_ANY);
-  printf("%s%-11s%s%s\n", paint(cli, COLOUR_DIM), name, paint(cli, COLOUR_NONE),
+  printf("%s%-11s%s%s\n", cli_paint(cli, COLOUR_DIM), name, cli_paint(cli, COLOUR_NONE),
          json_is_null(value) ? "none"
          : text              ? text
                              : json_string_value(value));
@@ -96,8 +96,8 @@ static bool print_rows(Cli *cli, const QueryRow *row, const QueryReply *reply) {
   size_t i;
   if (!json_is_array(reply->answer) || (!is && row->print != QUERY_PRINTS_DIGITS)) return false;
   if (is) puts("yes: memory is the array of these, the last one fastest");
-  printf("%s%-11s %8s%s%s\n", paint(cli, COLOUR_DIM), "digit", "extent",
-         is ? "" : "   step in this   in OTHER", paint(cli, COLOUR_NONE));
+  printf("%s%-11s %8s%s%s\n", cli_paint(cli, COLOUR_DIM), "digit", "extent",
+         is ? "" : "   step in this   in OTHER", cli_paint(cli, COLOUR_NONE));
   json_array_foreach(reply->answer, i, item) print_digit(arena, item);
   if (json_is_true(json_object_get(reply->more, "bits")))
     puts("these are bits, and their steps are XORed");

@@ -169,7 +169,7 @@ static void put_vectors(LayoutView *view, Text *out) {
 }
 
 static int show_strides(LayoutView *view, Text *out) {
-  const char *dim = paint(view->cli, COLOUR_DIM), *plain = paint(view->cli, COLOUR_NONE);
+  const char *dim = cli_paint(view->cli, COLOUR_DIM), *plain = cli_paint(view->cli, COLOUR_NONE);
   text_printf(out, "%sone step of%s   ", dim, plain);
   put_steps(view, out);
   text_printf(out, "\n%svectors%s       ", dim, plain);
@@ -187,8 +187,8 @@ static void put_padding_where(LayoutView *view, Text *out) {
   if (layout_inverse(context, layout, &inverse).verdict != VERDICT_YES) return;
   if (!inverse.padding) return;
   text_printf(
-      out, "%spadding%s       where %s\n", paint(view->cli, COLOUR_DIM),
-      paint(view->cli, COLOUR_NONE),
+      out, "%spadding%s       where %s\n", cli_paint(view->cli, COLOUR_DIM),
+      cli_paint(view->cli, COLOUR_NONE),
       layout_expr_text(context, inverse.padding, inverse.map->inputs, inverse.map->input_count));
 }
 
@@ -208,8 +208,8 @@ static int show_padding(LayoutView *view, Text *out) {
   put_padding_where(view, out);
   LayoutAnswer answer = layout_padding_runs(context, view->operand.layout, 8, &runs);
   if (answer.verdict != VERDICT_YES || !runs.total) return STATUS_DONE;
-  text_printf(out, "%soffsets%s       ", paint(view->cli, COLOUR_DIM),
-              paint(view->cli, COLOUR_NONE));
+  text_printf(out, "%soffsets%s       ", cli_paint(view->cli, COLOUR_DIM),
+              cli_paint(view->cli, COLOUR_NONE));
   for (int i = 0; i < runs.shown; i++) {
     int64_t first = runs.runs[i].first, last = first + runs.runs[i].count - 1;
     text_printf(out, "%s%" PRId64, i ? ", " : "", first);
@@ -231,8 +231,8 @@ static void put_claims(LayoutView *view, Text *out) {
   const Layout *layout = view->operand.layout;
   LayoutAnswer injective = layout_is_injective(context, layout);
   LayoutAnswer onto = layout_is_onto(context, layout);
-  text_printf(out, "%sis%s            %sinjective, %sonto", paint(view->cli, COLOUR_DIM),
-              paint(view->cli, COLOUR_NONE), claim(injective, ""), claim(onto, ""));
+  text_printf(out, "%sis%s            %sinjective, %sonto", cli_paint(view->cli, COLOUR_DIM),
+              cli_paint(view->cli, COLOUR_NONE), claim(injective, ""), claim(onto, ""));
   if (layout_is_identity(context, layout).verdict == VERDICT_YES) text_puts(out, ", the identity");
   if (injective.verdict == VERDICT_NO)
     text_printf(out, "; %s", layout_answer_text(context, &injective) + strlen("no: "));
@@ -250,8 +250,8 @@ static int show_summary(LayoutView *view, Text *out) {
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
   int64_t places, count = -1;
-  text_printf(out, "%s%s%s\n%s in %s", paint(view->cli, COLOUR_BOLD),
-              index_map_text(context, layout->map), paint(view->cli, COLOUR_NONE),
+  text_printf(out, "%s%s%s\n%s in %s", cli_paint(view->cli, COLOUR_BOLD),
+              index_map_text(context, layout->map), cli_paint(view->cli, COLOUR_NONE),
               extents_text(context, layout->shape, layout->rank),
               extents_text(context, layout->physical, layout->physical_rank));
   if (layout_physical_size(layout, &places)) {
@@ -264,8 +264,8 @@ static int show_summary(LayoutView *view, Text *out) {
   show_strides(view, out);
   put_padding_where(view, out);
   if (layout->padding.kind != LAYOUT_PADDING_UNKNOWN)
-    text_printf(out, "%sit holds%s      %s\n", paint(view->cli, COLOUR_DIM),
-                paint(view->cli, COLOUR_NONE), padding_text(context, layout->padding));
+    text_printf(out, "%sit holds%s      %s\n", cli_paint(view->cli, COLOUR_DIM),
+                cli_paint(view->cli, COLOUR_NONE), padding_text(context, layout->padding));
   return STATUS_DONE;
 }
 

@@ -24,7 +24,7 @@ const StringList *model_sizes(Cli *cli, const ModelOptions *options) {
   return sizes;
 }
 
-bool is_script(const char *path) {
+bool model_is_script(const char *path) {
   return strcmp(path, "-") == 0 || ends_with(path, ".py");
 }
 
@@ -77,7 +77,7 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
 
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
   LoadedModel model;
-  if (is_script(path)) return load_script(cli, path);
+  if (model_is_script(path)) return load_script(cli, path);
   return model_read(cli, path, options, 0, &model) ? model.graph : NULL;
 }
 

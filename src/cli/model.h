@@ -56,7 +56,7 @@ typedef struct LoadedModel {
 
 // The texts of --input-shape and --dim.
 const StringList *model_sizes(Cli *cli, const ModelOptions *options);
-bool is_script(const char *path); // TVMScript rather than a model, by the path
+bool model_is_script(const char *path); // TVMScript rather than a model, by the path
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
 Module *script_load(Cli *cli, const char *path);
 GraphFunc *module_graph(const Module *module); // its first graph function, or NULL

@@ -151,9 +151,9 @@ static void print_totals(const View *v) {
          view_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
   print_policies(v);
   fusion_print_summary(v);
-  printf("%ssee all:  pleat plan %s --fusion", paint(v->cli, COLOUR_DIM), v->path);
+  printf("%ssee all:  pleat plan %s --fusion", cli_paint(v->cli, COLOUR_DIM), v->path);
   if (v->rows.count) printf("   one rewrite:  --why 1");
-  printf("%s\n", paint(v->cli, COLOUR_NONE));
+  printf("%s\n", cli_paint(v->cli, COLOUR_NONE));
 }
 
 // ---- One rewrite ------------------------------------------------------------------------------

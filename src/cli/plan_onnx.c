@@ -168,7 +168,7 @@ bool plan_write_onnx(const View *view, const char *path) {
   Noting n = {view, arena, {.by_name = map_new(arena), .by_output = map_new(arena)}};
   n.notes.make = node_notes;
   n.notes.env = &n;
-  if (is_script(view->path))
+  if (model_is_script(view->path))
     return diag_error(context, (SourcePos){0}, "--onnx: %s is not an ONNX model", view->path);
   note_places(&n);
   n.notes.model = model_notes(&n);

@@ -67,8 +67,8 @@ static void show_slow_paths(const Session *s) {
 static void show_kernel(const Session *s, const char *name) {
   Arena *arena = &s->cli->context->arena;
   const Kernel *kernel = s->kernel;
-  printf("%s%-14s%s  %s: %s\n", paint(s->cli, COLOUR_BOLD), name, paint(s->cli, COLOUR_NONE),
-         kernel->func->name, kernel_signature(s->cli, kernel));
+  printf("%s%-14s%s  %s: %s\n", cli_paint(s->cli, COLOUR_BOLD), name,
+         cli_paint(s->cli, COLOUR_NONE), kernel->func->name, kernel_signature(s->cli, kernel));
   if (kernel->why_written)
     printf("schedule        as written: %s\n", kernel->why_written);
   else

@@ -7,7 +7,7 @@
 
 enum { PROGRESS_PERIOD_NS = 100000000, MOST_COLUMNS = 16 };
 
-const char *paint(const Cli *cli, Colour colour) {
+const char *cli_paint(const Cli *cli, Colour colour) {
   static const char *const codes[] = {
       [COLOUR_NONE] = "\033[0m",  [COLOUR_BOLD] = "\033[1m",   [COLOUR_DIM] = "\033[2m",
       [COLOUR_RED] = "\033[31m",  [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m",

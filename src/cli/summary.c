@@ -147,8 +147,9 @@ void summary_print_model(Cli *cli, const char *path, const Program *p, double se
                          const char *where) {
   Arena *arena = &cli->context->arena;
   const char *slash = strrchr(path, '/');
-  printf("%s%-14s%s  %s      %s of weights\n", paint(cli, COLOUR_BOLD), slash ? slash + 1 : path,
-         paint(cli, COLOUR_NONE), operators_text(p), show_bytes(arena, p->original_weight_bytes));
+  printf("%s%-14s%s  %s      %s of weights\n", cli_paint(cli, COLOUR_BOLD),
+         slash ? slash + 1 : path, cli_paint(cli, COLOUR_NONE), operators_text(p),
+         show_bytes(arena, p->original_weight_bytes));
   show_plan(p);
   printf("code            %d kernel%s, %s, %s%s%s             arena %s\n", p->kernels.count,
          p->kernels.count == 1 ? "" : "s", p->options.machine.level_name,

@@ -295,8 +295,8 @@ static int show_json(Checking *s, bool agrees) {
 
 static int show_text(Checking *s) {
   const Cli *cli = s->cli;
-  printf("%s: %sagrees%s with %s", s->path, paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE),
-         reference_name(s));
+  printf("%s: %sagrees%s with %s", s->path, cli_paint(cli, COLOUR_GREEN),
+         cli_paint(cli, COLOUR_NONE), reference_name(s));
   if (s->sets) printf(" and %d set%s of test data", s->sets, s->sets == 1 ? "" : "s");
   printf(", %s: %d tensors of %d kernels", allowed(s), s->compared, s->program->steps.count);
   int inside = s->program->steps.count - s->compared;
@@ -438,8 +438,8 @@ static void show_kernel(const KernelCheck *k, const Kernel *kernel) {
   const Cli *cli = k->cli;
   printf("%s: '%s' %sagrees%s with the interpreter, %s; at most %.2g of the largest element apart "
          "(%s)\n",
-         cli->inputs.items[0], kernel->func->name, paint(cli, COLOUR_GREEN),
-         paint(cli, COLOUR_NONE), tolerance_text(&cli->context->arena, &k->options->tolerance),
+         cli->inputs.items[0], kernel->func->name, cli_paint(cli, COLOUR_GREEN),
+         cli_paint(cli, COLOUR_NONE), tolerance_text(&cli->context->arena, &k->options->tolerance),
          k->largest, kernel->why_written ? "as written" : "scheduled by the model");
 }
 
@@ -484,9 +484,9 @@ static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module
 static int run(Cli *cli, void *given) {
   const char *path = cli->inputs.items[0];
   const VerifyOptions *o = given;
-  if (o->reduce && is_script(path))
+  if (o->reduce && model_is_script(path))
     return diag_error(cli->context, (SourcePos){0}, "--reduce takes ONNX models, not TVMScript");
-  if (is_script(path)) {
+  if (model_is_script(path)) {
     Module *module = script_load(cli, path);
     if (!module) return STATUS_BAD;
     if (!module_graph(module)) return verify_kernels(cli, given, module);

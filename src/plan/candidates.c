@@ -192,7 +192,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
     int64_t width = (int64_t)lanes_of(p, read->buffer) * panel_vectors(p);
     int last = nest->output->rank ? nest->output_axis[nest->output->rank - 1] : -1;
     int d = last < 0 ? -1 : panel_dimension(nest, read, last, &width);
-    if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < smallest) continue;
+    if (!tensor || tensor->data || d < 0 || planner_tensor_bytes(tensor, NULL) < smallest) continue;
     bool matrix = false; // other axes of the output do not move it
     for (int a = 0; a < nest->spatial_count; a++)
       matrix |= a != last && nest->axes[a].extent > 1 && !nest_depends(read, a);

@@ -2,7 +2,7 @@
 // The feasible ways to run each stage, and their costs in cycles of this machine.
 #include "plan/internal.h"
 
-double tensor_bytes_as(const StageTensor *tensor, const Layout *layout) {
+double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
   int64_t count = 1, extent;
   if (!layout || !layout_physical_size(layout, &count))
     for (int d = 0; d < tensor->buffer->rank; d++)
@@ -15,7 +15,7 @@ double planner_move_cost(const Planner *p, double bytes) {
   return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
 }
 
-int64_t integer_cost(double cycles) {
+int64_t planner_integer_cost(double cycles) {
   return (int64_t)(cycles + 0.5);
 }
 
@@ -28,8 +28,8 @@ int stage_read_of(const Stage *stage, const StageTensor *tensor) {
 double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
   if (from == to) return 0;
   const Candidate *items = p->candidates[tensor->index].items;
-  double bytes =
-      tensor_bytes_as(tensor, items[from].layout) + tensor_bytes_as(tensor, items[to].layout);
+  double bytes = planner_tensor_bytes(tensor, items[from].layout) +
+                 planner_tensor_bytes(tensor, items[to].layout);
   const CostModel *costs = cost_model_of(p->machine);
   return costs->rewrite_passes * planner_move_cost(p, bytes) + costs->call_cycles;
 }
@@ -92,7 +92,7 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
       if (tensor->buffer == c->nest->reads[i].buffer)
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
-  double write = planner_move_cost(p, tensor_bytes_as(c->stage->output, layouts.output));
+  double write = planner_move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
   Strategies found = strategies_of(p->context, p->machine, c->nest, &layouts);
   choice->strategies = arena_copy(&p->context->arena, &found, sizeof found);
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
@@ -132,11 +132,11 @@ static double member_cycles(const Combination *c, const Stage *member) {
 
 static double group_cost(const Combination *c) {
   const Planner *p = c->planner;
-  double bytes = tensor_bytes_as(c->stage->output, NULL),
+  double bytes = planner_tensor_bytes(c->stage->output, NULL),
          cycles = cost_model_of(p->machine)->call_cycles;
   for (int i = 0; i < c->stage->reads.count; i++) {
     bool packed;
-    bytes += tensor_bytes_as(c->stage->reads.items[i], layout_read(c, i, &packed));
+    bytes += planner_tensor_bytes(c->stage->reads.items[i], layout_read(c, i, &packed));
   }
   for (int i = 0; i < c->stage->member_count; i++) cycles += member_cycles(c, c->stage->members[i]);
   return MAX_OF(cycles, planner_move_cost(p, bytes));
@@ -260,11 +260,11 @@ static double stage_bytes(const Planner *p, const Stage *stage, const StageChoic
     const StageTensor *tensor = stage->reads.items[i];
     if (i == choice->fused) continue;
     int candidate = MAX_OF(choice->reads[i], 0);
-    bytes += tensor_bytes_as(tensor, p->candidates[tensor->index].items[candidate].layout);
+    bytes += planner_tensor_bytes(tensor, p->candidates[tensor->index].items[candidate].layout);
   }
   if (choice->fused < 0)
-    bytes += tensor_bytes_as(stage->output,
-                             p->candidates[stage->output->index].items[choice->output].layout);
+    bytes += planner_tensor_bytes(stage->output,
+                                  p->candidates[stage->output->index].items[choice->output].layout);
   return bytes;
 }
 

@@ -33,12 +33,12 @@ static double rewrites_cost(const Planner *p, const StageTensor *tensor, int fro
 int64_t planner_cost_of(const Planner *p, const int *choice) {
   int64_t cost = 0;
   for (int i = 0; i < p->stages->stages.count; i++)
-    cost += integer_cost(chosen(p, choice, p->stages->stages.items[i])->cost);
+    cost += planner_integer_cost(chosen(p, choice, p->stages->stages.items[i])->cost);
   for (int i = 0; i < p->stages->tensors.count; i++) {
     const StageTensor *tensor = p->stages->tensors.items[i];
     if (tensor->data) continue;
-    cost += integer_cost(rewrites_cost(p, tensor, planner_written(p, choice, tensor),
-                                       planner_exists(p, choice, tensor)));
+    cost += planner_integer_cost(rewrites_cost(p, tensor, planner_written(p, choice, tensor),
+                                               planner_exists(p, choice, tensor)));
   }
   return cost;
 }

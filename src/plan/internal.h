@@ -119,8 +119,8 @@ double planner_fused_operations(const Planner *planner, const Stage *stage,
 bool planner_find_choices(Planner *planner, int stage);
 double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
 double planner_move_cost(const Planner *planner, double bytes);
-double tensor_bytes_as(const StageTensor *tensor, const Layout *layout);
-int64_t integer_cost(double cycles);
+double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
+int64_t planner_integer_cost(double cycles);
 int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1
 
 // problem.c: the best plan; `forced`, unless NULL, is written in candidate `number`.

@@ -38,8 +38,8 @@ static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, cons
   kernel->layouts[0].layout = layout_number(g, tensor, from);
   kernel->layouts[1].layout = layout_number(g, tensor, to);
   array_push(&context->arena, &plan->kernels, kernel);
-  double bytes = MAX_OF(tensor_bytes_as(tensor, kernel->layouts[0].layout),
-                        tensor_bytes_as(tensor, kernel->layouts[1].layout));
+  double bytes = MAX_OF(planner_tensor_bytes(tensor, kernel->layouts[0].layout),
+                        planner_tensor_bytes(tensor, kernel->layouts[1].layout));
   kernel->cost = planner_rewrite_cost(g->planner, tensor, from, to);
   PlanRewrite rewrite = {tensor,
                          kernel->layouts[0].layout,

@@ -19,7 +19,7 @@ const char *plan_tensor_name(const StageTensor *tensor) {
 }
 
 int64_t plan_bytes(const StageTensor *tensor, const Layout *layout) {
-  return (int64_t)tensor_bytes_as(tensor, layout);
+  return (int64_t)planner_tensor_bytes(tensor, layout);
 }
 
 // ---- The plan
@@ -170,7 +170,7 @@ static void note_folded(Plan *plan, PlanKernel *kernel) {
                            NULL,
                            layout,
                            .folded = true,
-                           .bytes = (int64_t)tensor_bytes_as(tensor, layout),
+                           .bytes = (int64_t)planner_tensor_bytes(tensor, layout),
                            .because =
                                str_format(plan->context, "read in the order of %s", kernel->name)};
     array_push(&plan->context->arena, &plan->rewrites, rewrite);

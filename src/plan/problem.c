@@ -26,7 +26,7 @@ static void add_stage_variable(Solving *s, const Stage *stage) {
   int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, choices->count);
   for (int i = 0; i < choices->count; i++) {
     bool allowed = stage->output != s->forced || choices->items[i].output == s->number;
-    costs[i] = allowed ? integer_cost(choices->items[i].cost) : PBQP_INFINITY;
+    costs[i] = allowed ? planner_integer_cost(choices->items[i].cost) : PBQP_INFINITY;
   }
   s->stage_variable[stage->index] = pbqp_variable(s->problem, choices->count, costs);
 }
@@ -52,7 +52,7 @@ static int64_t state_cost(const Solving *s, const StageTensor *tensor, TensorSta
   if (tensor->is_output && !(state.exists >> given & 1)) return PBQP_INFINITY;
   for (int i = 0; i < c->count; i++)
     if (state.exists >> i & 1) cost += planner_rewrite_cost(s->planner, tensor, state.written, i);
-  return integer_cost(cost);
+  return planner_integer_cost(cost);
 }
 
 static bool needs_variable(const StageTensor *tensor) {
@@ -111,7 +111,8 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
       int written = from->items[i].output, wanted = to->items[j].reads[read];
       double cost = planner_rewrite_cost(s->planner, tensor, written, wanted);
       bool fused = to->items[j].fused == read;
-      matrix[i * to->count + j] = fused && written != wanted ? PBQP_INFINITY : integer_cost(cost);
+      matrix[i * to->count + j] =
+          fused && written != wanted ? PBQP_INFINITY : planner_integer_cost(cost);
     }
   pbqp_edge(s->problem, s->stage_variable[tensor->producer->index], s->stage_variable[user->index],
             matrix);
