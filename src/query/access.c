@@ -20,7 +20,7 @@ typedef struct RangeText {
   SourcePos pos;
   const char *begin;
   Ranges *ranges;
-  bool rest_single; // axes that are not named are at 0, not whole
+  bool rest_single; // axes that are not named have the range 0:1, not the whole axis
 } RangeText;
 
 static bool range_error(RangeText *t, const char *from, const char *to, const char *what) {
@@ -160,7 +160,7 @@ static bool request_box(QueryRequest *request, Ranges *ranges) {
   return read_ranges(request, "box", box ? json_string_value(box) : "", false, ranges);
 }
 
-// Numbers of a box of a static layout.
+// The box of a static layout in numbers.
 static bool static_box(QueryRequest *request, const char *field, const Ranges *ranges, int64_t *low,
                        int64_t *extent) {
   for (int i = 0; i < request->a.layout->rank; i++) {
@@ -314,7 +314,7 @@ static bool object_access(QueryRequest *r, const char *field, const json_t *obje
   return true;
 }
 
-// Refuses lanes that leave the shape; a symbolic shape is the question's own affair.
+// Refuses lanes that leave the shape. The question itself checks a symbolic shape.
 static bool lanes_stay(QueryRequest *r, const char *field, const LayoutAccess *access) {
   Context *context = r->context;
   const Layout *layout = r->a.layout;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions that make a layout of two, or compare two digit by digit.
+// Questions that make a layout of two layouts, or compare two layouts digit by digit.
 #include "query/query.h"
 #include "runtime/runtime.h"
 
@@ -128,7 +128,7 @@ static json_t *moves_json(const QueryRequest *r, const LayoutCopyPlan *plan) {
   return list;
 }
 
-// From a to b; what is counted where extents are numbers.
+// The copy from a to b. Elements and bytes are counted where extents are numbers.
 bool query_run_copy(QueryRequest *r, QueryReply *reply) {
   LayoutCopyPlan plan = {0};
   Str order[] = {str_intern(r->context, "device"), str_intern(r->context, "warp"),

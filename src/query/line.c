@@ -29,7 +29,7 @@ static json_t *diag_json(const Diag *diag) {
   return object;
 }
 
-// The first error; whatever else was found stands in its "notes".
+// The first diagnostic, with the others in its "notes".
 static json_t *diags_json(const RequestLine *line) {
   json_t *first = NULL, *notes = NULL;
   for (int i = 0; i < line->context->diags.count; i++) {
@@ -51,7 +51,7 @@ static void set_error(RequestLine *line, json_t *error) {
 
 // ---- A line -----------------------------------------------------------------------------------
 
-// The id of a line that is not JSON as a whole.
+// The id of a line that is not valid JSON.
 static json_t *find_id(const RequestLine *line) {
   static const char key[] = "\"id\":";
   const char *at = memmem(line->text, line->size, key, sizeof key - 1);

@@ -76,10 +76,10 @@ bool query_operand_read(Context *context, const json_t *object, const char *name
 bool query_field_error(Context *context, const char *field, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-// Fields of a request. False with a diagnostic where they are not as asked.
+// Read fields of a request. False with a diagnostic where a field has another type.
 bool query_integers(QueryRequest *request, const char *field, IntArray *out);
 bool query_integer(QueryRequest *request, const char *field, int64_t *out);
-// The number where it is given; *out stays where not.
+// The number where the field is given; otherwise *out keeps its value.
 bool query_optional(QueryRequest *request, const char *field, int64_t *out);
 bool query_has(const QueryRequest *request, const char *field);
 // Extents as a shape has them: numbers or names, in a list or one text. NULL with a diagnostic.
@@ -115,7 +115,7 @@ void query_reply_set(const QueryReply *reply, json_t *object);
           layout_certificate((request)->context, &(LayoutQuestion){__VA_ARGS__}, &(reply)->proof); \
   } while (0)
 
-// Questions about boxes, lanes and loops (layout_access.c).
+// Questions about boxes, lanes and loops (access.c).
 bool query_run_slice(QueryRequest *r, QueryReply *reply);
 bool query_run_lines(QueryRequest *r, QueryReply *reply);
 bool query_run_padding_runs(QueryRequest *r, QueryReply *reply);
@@ -128,7 +128,7 @@ bool query_run_is_reshape(QueryRequest *r, QueryReply *reply);
 bool query_run_reshape(QueryRequest *r, QueryReply *reply);
 bool query_run_spell(QueryRequest *r, QueryReply *reply);
 
-// Questions about two layouts (layout_algebra.c).
+// Questions about two layouts (algebra.c).
 bool query_run_sum(QueryRequest *r, QueryReply *reply);
 bool query_run_product(QueryRequest *r, QueryReply *reply);
 bool query_run_complement(QueryRequest *r, QueryReply *reply);

@@ -17,7 +17,7 @@ static bool verdict_reply(QueryReply *reply) {
   return true;
 }
 
-// The value where the proof says yes; otherwise the verdict.
+// The value where the verdict is yes; otherwise the verdict.
 static bool value_reply(QueryReply *reply, json_t *value) {
   if (reply->proof.verdict == VERDICT_YES) return reply->answer = value, true;
   json_decref(value);
@@ -108,7 +108,7 @@ static bool run_compose(QueryRequest *r, QueryReply *reply) {
 
 // ---- Places and elements ----------------------------------------------------------------------
 
-// A number, or what of the replica axes its copies differ in.
+// A number, or the expression of the replica axes in which its copies differ.
 static json_t *copies_json(Context *context, const LayoutExpr *e, const IndexMap *map) {
   if (e->op == LAYOUT_CONST || !map->replica_count) return json_expression(context, e);
   return json_string(

@@ -16,8 +16,8 @@ bool query_field_error(Context *context, const char *field, const char *format, 
   return diag_error(context, field_pos(context, field, NULL, 0), "%s", message);
 }
 
-// The fields of an operand that comes from the command are options: that of the spelling is the
-// operand's own, `--to`, or the argument.
+// The fields of an operand that comes from the command are options. The field of the spelling is
+// the option that names the operand, as `--to`, or the argument of the command.
 static const char *sub_field(Context *context, const char *field, const char *key) {
   bool spelling = strcmp(key, "layout") == 0;
   if (strncmp(field, "--", 2) == 0)
@@ -48,7 +48,7 @@ typedef struct RequestOperand {
   Context *context;
   const json_t *object;
   const char *name;
-  const QueryOperand *like; // what is not said is its shape; or NULL
+  const QueryOperand *like; // the layout whose shape is taken where none is given; or NULL
   QueryOperand *out;
   LayoutSource source; // of the spelling
   const LayoutExpr *const *shape, *const *physical;
@@ -135,7 +135,7 @@ static bool read_source(RequestOperand *o) {
   return true;
 }
 
-// The shape that the spelling says; else that of the layout it stands beside; else symbols.
+// The shape that the spelling says; else that of `like`; else symbols.
 static bool find_shape(RequestOperand *o) {
   bool said, alone = !field_of(o->object, "where");
   if (!(o->shape = layout_shape_of(o->context, &o->source, &o->rank, &said))) return false;

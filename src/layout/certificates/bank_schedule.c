@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates of swizzles under which every access meets its bound: bank schedules.
 //
-// A bank schedule serves each word that lanes want in one wave of its phase. Two goals are a proof:
-//   no two words are served by one group of banks in one wave, so that many waves are enough;
-//   every group is busy in every wave, so that no fewer are, for any bijection of the units.
-// The lanes of a phase are bits, words are linear in them: a basis of the words splits into bits
-// that choose the group (with the bits that choose the place within a unit) and those that choose
-// the wave. Lanes that want the word of another are shown to, and stand back.
+// A bank schedule says in which wave of its phase each word that lanes read is served. Two goals
+// show that the swizzle is the best one:
+//   no group of banks serves two words in one wave, so that this number of waves is enough;
+//   every group serves a word in every wave, so that no bijection of the units needs fewer waves.
+// The number of a lane is a vector of bits, and words are linear in it: a basis of the words splits
+// into bits that choose the group (with the bits that choose the index within a unit) and bits that
+// choose the wave. A lane that reads the word of another lane is shown to do so, and is left out.
 #include "layout/certificates/certificate.h"
 #include "layout/operations/operations.h"
 #include "layout/points/points.h"
 
-typedef struct WaveStep { // lanes whose numbers differ by `lanes` want words that differ by `words`
+typedef struct WaveStep { // lanes whose numbers differ by `lanes` read words that differ by `words`
   uint64_t lanes, words;
 } WaveStep;
 
@@ -20,10 +21,10 @@ typedef struct BankSchedule {
   const Layout *at; // offsets under the swizzle on (positions …, lane)
   int64_t phase;
   int unit_bits, granule_bits, bank_bits; // log2 of the elements of a unit, a word; of the groups
-  WaveStep steps[64]; // of a basis of the words; first those that stay at their place in a unit
+  WaveStep steps[64]; // of a basis of the words; first those that keep the index in a unit
   int count, whole;
-  uint64_t later;    // of steps, a bit each: those that choose the wave
-  uint64_t same[64]; // lanes that differ by this want one word; the top bit is in no other one
+  uint64_t later;    // a bit for each step: it chooses the wave
+  uint64_t same[64]; // lanes that differ by this read one word; the top bit is in no other one
   int same_count;
 } BankSchedule;
 
@@ -47,7 +48,8 @@ static WaveStep reduced(const WaveStep *basis, WaveStep step) {
   return step;
 }
 
-// The place within the unit before the number of the unit: what leads below `units` stays there.
+// Puts the index within the unit before the number of the unit, so that a step whose leading bit is
+// below bit `units` keeps the index within the unit.
 static uint64_t ordered(const BankSchedule *t, uint64_t words) {
   int within = t->unit_bits - t->granule_bits, units = 63 - within;
   return (words & (((uint64_t)1 << within) - 1)) << units | words >> within;
@@ -77,7 +79,8 @@ static void split_lanes(BankSchedule *t, const int64_t *offsets) {
   }
 }
 
-// Of the steps that stay at their place in a unit, those that change the group by what others do.
+// Chooses for the waves the steps that keep the index in a unit and change the group only as other
+// steps do.
 static void choose_waves(BankSchedule *t) {
   WaveStep basis[64] = {0};
   uint64_t groups = ((uint64_t)1 << t->bank_bits) - 1;
@@ -114,7 +117,7 @@ static const LayoutExpr *bits_of(Context *context, const LayoutExpr *e, int from
   return layout_by(context, LAYOUT_MOD, e, (int64_t)1 << bits);
 }
 
-// The lane of a phase that number x of the words is served to.
+// The lane of a phase to which word number x is served.
 static const LayoutExpr *lane_of(const BankSchedule *t, const LayoutExpr *x) {
   Context *context = t->context;
   const LayoutExpr *lane = layout_const(context, 0);
@@ -143,7 +146,7 @@ static const LayoutExpr *wave_of(const BankSchedule *t, const LayoutExpr *x) {
   return wave;
 }
 
-// The offset that the lane wants; positions are the first axes.
+// The offset that the lane reads; positions are the first axes.
 static const LayoutExpr *wanted_by(const BankSchedule *t, const LayoutExpr *lane) {
   const LayoutExpr *axes[MAX_RANK] = {0};
   axes[t->at->rank - 1] = lane;
@@ -152,7 +155,7 @@ static const LayoutExpr *wanted_by(const BankSchedule *t, const LayoutExpr *lane
 
 // ---- Goals ------------------------------------------------------------------------------------
 
-// (positions …, phase, word x < 2^words) -> (positions …, phase, place in the unit, group, wave)
+// (positions …, phase, word x < 2^words) -> (positions …, phase, index in the unit, group, wave)
 static const Layout *table_layout(const BankSchedule *t, int words, bool within) {
   Context *context = t->context;
   const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *places[MAX_RANK];

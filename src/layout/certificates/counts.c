@@ -5,7 +5,7 @@
 #include "layout/certificates/certificate.h"
 #include "layout/points/points.h"
 
-enum { MOST_POINTS = 1 << 18 }; // beyond, finding the certificate takes seconds
+enum { MOST_POINTS = 1 << 18 }; // with more of them, finding the certificate takes seconds
 
 typedef struct Count {
   Context *context;
@@ -54,7 +54,8 @@ static const Layout *memory_of(Context *context, const Layout *layout) {
   return layout_on_resource(context, layout_of_copies(context, layout), NULL);
 }
 
-// The lines of an element, less the first line of all; where it may lie on several, an axis more.
+// The line of an element, counted from the first line of all. Where an element may be on several
+// lines, there is one more axis.
 static const LayoutExpr *line_of(Count *c, const LayoutExpr *offset, LayoutLineSize size,
                                  int64_t first) {
   Context *context = c->context;

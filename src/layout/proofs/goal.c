@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims with what shows them: a proof found by src/layout/proof*.c, the witness, or "by points".
-// What the checker does not accept is not given out. docs/layouts.md has the text form.
+// Finds what shows a proof goal: a proof by the files proof*.c, a witness, or "by points". A text
+// is given out only if the checker accepts it. docs/layouts.md has the text form.
 #include "layout/proofs/goal.h"
 #include "layout/proofs/proof_lower.h"
 #include "layout/check/check.h"
@@ -14,9 +14,9 @@ typedef struct Proving {
   DigitSpace digits;
   ProofLowering walk;
   LoweredSymbol symbols[MAX_RANK];
-  const Poly *box[GOAL_NAMES]; // the atoms of the axes, or of the places
+  const Poly *box[GOAL_NAMES]; // the atoms of the axes, or of the positions
   LoweredValue now[2 * GOAL_NAMES];
-  ProofMark before; // what is about the symbols alone
+  ProofMark before; // the facts and quotients of the symbols alone
 } Proving;
 
 // ---- What is to be shown -----------------------------------------------------------------------
@@ -47,7 +47,7 @@ static bool show_maps_equal(Proving *c) {
   return show_pairs(c, &c->goal->positions);
 }
 
-// What the names stand for, as the walk stands now.
+// Lowers the values of the names, over the current values of the axes.
 static bool walk_values(Proving *c, const GoalNames *names, LoweredValue *out) {
   for (int i = 0; i < names->count; i++)
     if (!names->items[i].value || !(out[i] = proof_lower_expr(&c->walk, names->items[i].value)).p)
@@ -63,7 +63,7 @@ static bool show_all_inside(Proving *c, const GoalNames *names, const LoweredVal
   return true;
 }
 
-// The values of the names, with what the axes of their expressions stand for, are the atoms.
+// The values of the names, over the current values of the axes, are the atoms of the box.
 static bool show_back(Proving *c, const GoalNames *names, int count) {
   for (int i = 0; i < count; i++) {
     LoweredValue back = proof_lower_expr(&c->walk, names->items[i].value);
@@ -77,7 +77,8 @@ static bool is_false(LoweredValue v) {
   return v.p && poly_is_const(v.p, &k) && !k;
 }
 
-// The way back leads to the index, the map stays in its box, no index is on a padding place.
+// The way back leads to the index, the map stays in the physical shape, and no index has a physical
+// index that is padding.
 static bool show_inverse(Proving *c) {
   const Goal *goal = c->goal;
   LoweredValue positions[GOAL_NAMES];
@@ -93,7 +94,7 @@ static bool show_inverse(Proving *c) {
   return good;
 }
 
-// What is no padding is the place of an index.
+// Every physical index that is not padding is that of an index.
 static bool show_positions(Proving *c) {
   const Goal *goal = c->goal;
   LoweredValue indices[GOAL_NAMES];
@@ -126,7 +127,7 @@ static bool show_case(Proving *c, Show *show, int depth, const Poly *p, const ch
   return good;
 }
 
-// Nothing is left to show: of the symbols, that is said as all of it is.
+// Every goal holds in this case. A case of the symbols says so for the whole proof.
 static bool show_nothing(Proving *c) {
   if (!c->walk.axes)
     proof_line(&c->prover, c->goal->section ? "places" : "indices", 0, 0, NEST_NONE);
@@ -178,7 +179,7 @@ static bool show_extent(Proving *c, const LayoutExpr *e) {
   return !e || (extent.p && (!counted || proof_need(&c->prover, extent.p)));
 }
 
-// Quotients of symbols, as extents have them; what is about the symbols alone.
+// Shows what is about the symbols alone: the quotients in the extents, and the shapes.
 static bool show_extents(Proving *c) {
   const Goal *goal = c->goal;
   for (int i = 0; i < goal->axes.count; i++)
@@ -189,7 +190,7 @@ static bool show_extents(Proving *c) {
          show_pairs(c, &goal->shapes);
 }
 
-// The extents as numbers, where they are and no axis is empty.
+// The extents as numbers. False where one is not a number, or an axis is empty.
 static bool box_extents(const GoalNames *names, int64_t *extents) {
   for (int i = 0; i < names->count; i++) {
     const LayoutExpr *e = names->items[i].extent;
@@ -224,7 +225,7 @@ static bool begin_box(Proving *c, const char *line, ProofNesting nesting, const 
   return true;
 }
 
-// A box without points: everything is true of them.
+// Shows the goal on the box; where the box is empty, a contradiction.
 static bool show_box(Proving *c, const GoalNames *names, Show *show) {
   for (int i = 0; i < names->count; i++)
     if (is_const(names->items[i].extent) && !names->items[i].extent->value)
@@ -232,7 +233,7 @@ static bool show_box(Proving *c, const GoalNames *names, Show *show) {
   return walk_values(c, &c->goal->lets, c->now + names->count) && show_with_cases(c, show, 0);
 }
 
-// Of all points of a box.
+// Shows the goal at all points of a box.
 static bool show_all(Proving *c, const char *line, const GoalNames *names, Show *show) {
   bool good = begin_box(c, line, NEST_OPEN, names) && show_box(c, names, show);
   proof_close(&c->prover, c->before);
@@ -250,16 +251,16 @@ static bool show_goal(Proving *c) {
          (!positions || show_all(c, "places", &goal->positions, show_positions));
 }
 
-// The extents, which may ask for cases of the symbols, and with them the claim.
+// Shows the extents, which may need cases of the symbols, and then the goal.
 static bool show_for_symbols(Proving *c) {
   if (!show_extents(c)) return false;
   bool good = show_goal(c);
-  if (!good) c->prover.wanted = NULL; // that was of an index
+  if (!good) c->prover.wanted = NULL; // a comparison of an index decides no case of the symbols
   if (!good) c->prover.work = 0;
   return good;
 }
 
-// The lines of a proof of the claim. NULL: not found.
+// The lines of a proof of the goal. NULL: none was found.
 static const char *prove(Proving *c) {
   Prover *s = &c->prover;
   *s = (Prover){.context = c->context, .arena = &c->context->scratch, .work = MAX_WORK};
@@ -280,7 +281,7 @@ static bool few_points(const GoalNames *names, int64_t limit) {
   return count <= limit;
 }
 
-// The claim in a way, when the checker accepts it.
+// The text of the goal, shown in this way. NULL where the checker does not accept it.
 static const char *accepted(Context *context, const Goal *goal, const char *way,
                             const char *proof) {
   int line;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims as src/layout/check/check.c reads them, and the search for proofs (goal.c, goal_text.c).
-// Every certificate shows one of these.
+// Proof goals: the statements of which certificates consist, as src/layout/check/check.c reads
+// them ("claim" is the word of the text form, docs/layouts.md). goal.c searches for a proof of a
+// goal and goal_text.c writes it.
 #ifndef PLEAT_LAYOUT_GOAL_H
 #define PLEAT_LAYOUT_GOAL_H
 
@@ -8,8 +9,9 @@
 
 typedef enum GoalKind { GOAL_EQUAL, GOAL_INJECTIVE, GOAL_ONTO, GOAL_INVERSE } GoalKind;
 
-// A name of the claim. Axes: extent, and in `value` the way back from the places. Lets: value.
-// Places: extent (not of GOAL_EQUAL), value, and for GOAL_EQUAL the other's. Shapes: both values.
+// A name of the goal. An axis has its extent, and in `value` the way back from the physical
+// indices; a let has its value; a position (a physical axis) has its value and its extent, or, for
+// GOAL_EQUAL, the value of the other map; a shape has both values.
 typedef struct GoalName {
   Str name;
   const LayoutExpr *extent, *value, *other;
@@ -21,7 +23,8 @@ typedef struct GoalNames {
   GoalName items[GOAL_NAMES];
 } GoalNames;
 
-// In values over the box LAYOUT_AXIS i is axis i, then the lets; in those over places, place i.
+// In a value over the box, LAYOUT_AXIS i is axis i, and after the axes a let; in a value over the
+// physical shape it is position i.
 typedef struct Goal {
   GoalKind kind;
   bool yes;
@@ -30,27 +33,27 @@ typedef struct Goal {
   int instance_count;
   GoalNames axes, lets, positions, shapes;
   bool points_first; // the points of small boxes are tried before a proof is sought
-  bool section;      // of "onto": `value` of an axis is some index of the place
-  int copy_count;    // how many of the axes, the last ones, are copies
-  const LayoutExpr *padding, *except; // over places; number of places without element
-  const int64_t *at, *also;           // witnesses, of axes or (GOAL_ONTO) of places
-  LayoutFact symbols[MAX_RANK];       // those that occur; goal_prepare
+  bool section;      // of GOAL_ONTO: `value` of an axis is some index of the position
+  int copy_count;    // the number of axes that are copies; they are the last ones
+  const LayoutExpr *padding, *except; // over positions; the number of positions without element
+  const int64_t *at, *also;           // witnesses: indices, or for GOAL_ONTO a physical index
+  LayoutFact symbols[MAX_RANK];       // the symbols that occur, set by goal_prepare
   int symbol_count;
 } Goal;
 
-// Adds a row; goal_prepare notices one too many.
+// Adds a row. Where there are too many rows, goal_prepare fails.
 void goal_add(GoalNames *names, GoalName row);
-// Finds the symbols. False when the claim cannot be said: too many names, an expression too large.
+// Finds the symbols. False when the goal has too many names or too large an expression.
 bool goal_prepare(Goal *goal);
-// Value number 0, 1, … of a symbol from its least one on is least + multiple·number.
+// The least value of a symbol: its values are least + multiple·n for n = 0, 1, …
 int64_t goal_least(LayoutFact fact);
 bool goal_instance(const Goal *goal, Str symbol, int64_t *value);
-// The claim without the way in which it is shown. False where the checker's expressions cannot say
-// it (shifts by axes).
+// Writes the goal without the way in which it is shown. False where the checker has no expression
+// for it (shifts by axes).
 bool goal_write(Text *text, const Goal *goal);
 
-// The claim with a proof, a witness, or up to `points` points to be looked at: a text that the
-// checker accepts, in the scratch arena; NULL: none was found.
+// The goal with a proof, a witness, or the order to enumerate up to `points` points: a text that
+// the checker accepts, in the scratch arena. NULL: none was found.
 const char *goal_certificate(Context *context, const Goal *goal, int64_t points);
 
 #endif

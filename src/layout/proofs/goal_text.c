@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims as text. The checker's expressions have fewer operations than those of layouts: the others
-// are written with `?`, `<=` and `==`.
+// Writes goals as text. The checker's expressions have fewer operations than those of layouts: the
+// other operations are written with `?`, `<=` and `==`.
 #include "layout/proofs/goal.h"
 
 enum { MAX_EXPR = 1 << 14, MAX_TEXT = 1 << 20 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proofs: their facts, atoms and lines. Lines are printed in the order in which they were found;
-// facts that nothing needs are left out.
+// facts that are not needed are left out.
 #include "layout/proofs/proof.h"
 
 int proof_add_variable(Prover *s, const char *name, bool parameter) {
@@ -113,7 +113,7 @@ static int find_fact(const Prover *s, const Poly *p) {
   return UNPROVED;
 }
 
-// Of floors by symbols: m·p > -m for the divisor m of one of them.
+// For floors by symbols: m·p > -m for the divisor m of one of them.
 static bool search_over(Prover *s, const Poly *p, ProofFact *out) {
   for (int i = p->count - 1; i >= 0; i--)
     for (int d = 0; d < POLY_DEGREE && p->terms[i].v[d]; d++) {

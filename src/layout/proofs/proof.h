@@ -21,8 +21,8 @@ typedef struct ProofFact {
   int by_count, number;
   int64_t over;
   const Poly *over_also; // a factor of the divisor; NULL: 1
-  bool needed, dead;     // dead: of a case that is closed
-  bool of_case;          // what a case begins with
+  bool needed, dead;     // dead: its case is closed
+  bool of_case;          // a case begins with it
 } ProofFact;
 
 typedef struct ProofVariable {
@@ -38,13 +38,13 @@ typedef struct ProofQuotient { // ⌊u/m⌋ = value
 
 // One line of the certificate.
 typedef enum ProofStepKind { STEP_TEXT, STEP_ATOM, STEP_FACT } ProofStepKind;
-// What a line does to the numbers of facts: those of a closed case are given again.
+// How a line changes the numbers of facts: the numbers of a closed case are used again.
 typedef enum ProofNesting { NEST_NONE, NEST_OPEN, NEST_AGAIN, NEST_CLOSE } ProofNesting;
 typedef struct ProofStep {
   ProofStepKind kind;
   const char *text;
   int at, gives; // variable or fact; how many facts follow from it, the first of them `at`
-  int skips;     // and how many more, which have no use
+  int skips;     // how many more follow that are not used
   ProofNesting nesting;
 } ProofStep;
 typedef struct ProofMark {
@@ -93,9 +93,9 @@ int proof_add_variable(Prover *s, const char *name, bool parameter);
 int proof_assume(Prover *s, const Poly *p); // a fact without a line of its own
 void proof_add_range(Prover *s, const Poly *p, const Poly *extent); // 0 <= p < extent
 // A line as it stands, which gives the last `gives` facts and `skips` without use. NULL: no line
-// (the claim gave them).
+// (the goal gave them).
 void proof_line(Prover *s, const char *text, int gives, int skips, ProofNesting nesting);
-// Nothing found since the mark is used any more.
+// Ends the use of all facts and quotients that were found since the mark.
 ProofMark proof_mark(const Prover *s);
 void proof_close(Prover *s, ProofMark mark);
 // The atom ⌊u/m⌋, an existing one when there is one. NULL: m may be below 1.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions as polynomials over atoms, line by line as the checker will read them. Where the
-// digits carry an expression, its normal form says which quotient to show; what they do not carry
-// is divided term by term. A comparison that facts do not decide is left in `wanted`.
+// digits carry an expression, its normal form says which quotient to show; other expressions are
+// divided term by term. A comparison that facts do not decide is left in `wanted`.
 #include "layout/proofs/proof_lower.h"
 
 enum { MOST_FLOORS = 6 };
@@ -149,7 +149,7 @@ static const Poly *divide_terms(ProofLowering *w, const Poly *u, const Poly *m, 
   return proof_value(s, u, m, q) ? q : NULL;
 }
 
-// Of an atom ⌊v/y⌋: ⌊⌊v/y⌋/m⌋ = ⌊v/(y·m)⌋.
+// The quotient of an atom ⌊v/y⌋: ⌊⌊v/y⌋/m⌋ = ⌊v/(y·m)⌋.
 static const Poly *divide_floor(ProofLowering *w, const Poly *u, const Poly *m) {
   Prover *s = w->s;
   const PolyTerm *only = u->terms;
@@ -180,7 +180,7 @@ static LoweredBits high_bits(ProofLowering *w, const LoweredBits *all, int64_t d
   return high;
 }
 
-// By 2^k, of a value whose bits are known beside a multiple of 2^k.
+// The quotient by 2^k of a value whose bits are known beside a multiple of 2^k.
 static const Poly *divide_bits(ProofLowering *w, const Poly *u, const Poly *m) {
   Prover *s = w->s;
   int64_t divisor;
@@ -245,7 +245,7 @@ static LoweredValue modulo(ProofLowering *w, LoweredValue a, LoweredValue b) {
 
 enum { MOST_BITS = 40, MOST_BITS_BY_HALVES = 16 };
 
-// By its form, or where that is not known, by a floor of its own.
+// The quotient by the form, or where that is not known, by a floor of its own.
 static const Poly *half(ProofLowering *w, const Poly *p, const DigitForm *whole, int64_t divisor) {
   Prover *s = w->s;
   const Poly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
@@ -307,7 +307,7 @@ static bool bits_of_both(ProofLowering *w, LoweredValue a, LoweredValue b, Lower
   return all_x ? bits_of(w, b, x->n, y) : all_y && bits_of(w, a, y->n, x);
 }
 
-// What the form says of bit k.
+// The value of bit k by the form.
 static const Poly *bit_of(ProofLowering *w, const DigitForm *f, int k) {
   const DigitForm *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
   const DigitForm *high = layout_form_divide(w->d, f, (int64_t)2 << k);
@@ -399,7 +399,7 @@ static LoweredValue compare(ProofLowering *w, LayoutOp op, LoweredValue a, Lower
   return truth_value(w, truth);
 }
 
-// What the first argument decides; the others are looked at only where they count.
+// Operations that the first argument may decide; the others are lowered only where they count.
 static LoweredValue choose(ProofLowering *w, const LayoutExpr *e) {
   LoweredValue a = proof_lower_expr(w, e->args[0]);
   int64_t truth;

@@ -66,7 +66,7 @@ static bool less(Rational a, Rational b) {
   return (Wide)a.n * b.d < (Wide)b.n * a.d;
 }
 
-// ---- What takes part ---------------------------------------------------------------------------
+// ---- Variables, facts and multipliers ----------------------------------------------------------
 
 static void mark_variables(const Poly *p, bool *marks) {
   for (int i = 0; i < p->count; i++)
