@@ -112,7 +112,8 @@ static bool slice_at(const At *at, const Layout *a, LayoutSlice *slice) {
   return true;
 }
 
-// What was found, at the values. False where the question is not checked so.
+// Replaces what was found by its values for the instance. False where the question is not checked
+// on instances.
 static bool found_at(const At *at, LayoutQuestion *q) {
   switch (q->ask) {
   case LAYOUT_ASK_INVERSE:

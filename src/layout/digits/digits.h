@@ -22,7 +22,7 @@ bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel m
 // For each physical index some logical index that is stored there, as expressions of the physical
 // axes; `section` may be NULL.
 bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section);
-// What was found of a map's inverse, and what is proved of it (inverse.c).
+// A candidate for a map's inverse, and the properties that are proved of it (inverse.c).
 typedef struct InverseCandidate {
   const LayoutExpr *indices[MAX_RANK];   // axis i as an expression of the physical indices
   const LayoutExpr *back[MAX_RANK];      // output i of the map at these, where misses[i]

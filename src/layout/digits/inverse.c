@@ -64,7 +64,7 @@ static DigitInversion *solve(Context *context, const Layout *layout, Solve solve
   return v;
 }
 
-// What the normal forms prove of the candidate. False where a bound does not fit.
+// Proves properties of the candidate by normal forms. False where a bound does not fit 64 bits.
 static bool judge(DigitInversion *v) {
   DigitSpace *p = &v->physical;
   InverseCandidate *c = &v->candidate;

@@ -150,7 +150,7 @@ static void widen(Polys *s, const Poly *c, const Poly *least, const Poly *most, 
 
 typedef enum FloorBounds {
   BY_FLOOR,   // ⌊low/y⌋ <= ⌊v/y⌋ <= ⌊high/y⌋
-  BY_PRODUCT, // q·y·⌊v/y⌋ lies in q·[low - y + 1, high], where y divides the coefficient
+  BY_PRODUCT, // q·y·⌊v/y⌋ is in q·[low - y + 1, high], where y divides the coefficient
 } FloorBounds;
 
 static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The normal form of expressions over boxes of symbolic extents: sums `p + Σ pᵢ·atomᵢ` whose
 // coefficients are polynomials over the symbols. Atoms are axes, floors, and operations that are
-// kept whole; an atom equals another when the operation and the operands are the same. A yes is
-// proved for all values of the symbols; a no needs an instance (instance.c). NULL stands for a sum
-// that the level cannot express; functions pass it on.
+// kept whole; an atom equals another when the operation and the operands are the same. A verdict of
+// yes is proved for all values of the symbols; a verdict of no needs an instance (instance.c). NULL
+// stands for a sum that the level cannot express; functions pass it on.
 //
 //   (h·W + w) // W  =>  h       since w is in [0, W - 1]
 //   c // 16, c % 16             with the atom ⌊c/16⌋ and c - 16·⌊c/16⌋
