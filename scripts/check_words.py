@@ -15,10 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Folders whose words are checked, and those which still have such words.
 CLEAN = ["README.md", "CONTRIBUTING.md", "bench", "docs", "examples", "fuzz", "include", "python",
          "src/api", "src/arith", "src/autosched", "src/base", "src/cli", "src/driver",
-         "src/explain", "src/frontend", "src/graph", "src/interp", "src/ir", "src/lower",
-         "src/plan", "src/query", "src/runtime", "src/schedule", "src/script", "src/solve",
-         "src/target", "src/te"]
-TO_DO = ["src/layout"]
+         "src/explain", "src/frontend", "src/graph", "src/interp", "src/ir", "src/layout",
+         "src/lower", "src/plan", "src/query", "src/runtime", "src/schedule", "src/script",
+         "src/solve", "src/target", "src/te"]
+TO_DO = []
 SOURCES = {".c", ".h", ".def", ".py", ".md", ".map", ".build"}
 
 # Words that may not stand alone or in a name, with what is said instead.
@@ -44,7 +44,10 @@ PHRASES = {
     "surjective": "onto",
 }
 # Texts in which a word above is right: names of other systems, and fields of JSON.
-ALLOWED = re.compile(r"bijective_surjective|is_surjective|\"joins\"", re.IGNORECASE)
+ALLOWED = re.compile(r"bijective_surjective|is_surjective|\"joins\""
+                     # The reasons of answers about layouts are values of `pleat layout --batch`.
+                     r"|elements lie in several places|lie in memory alone, once|does not lie where"
+                     r"|its copies lie elsewhere|would lie at", re.IGNORECASE)
 FRAGMENT = re.compile(r"(Of|What|Those that|Nothing|None|Such)\b")
 
 
