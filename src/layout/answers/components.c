@@ -22,7 +22,7 @@ static int root_of(AxisGroups *g, int i) {
   return i;
 }
 
-static void join_axes(AxisGroups *g, int position, const LayoutExpr *e) {
+static void connect_axes(AxisGroups *g, int position, const LayoutExpr *e) {
   uint64_t axes = layout_axes_read(e);
   for (; axes; axes &= axes - 1)
     g->parent[root_of(g, __builtin_ctzll(axes))] = root_of(g, position);
@@ -32,7 +32,7 @@ static AxisGroups groups_of(const Layout *layout) {
   AxisGroups g = {.count = layout->rank + layout->physical_rank};
   for (int i = 0; i < g.count; i++) g.parent[i] = i;
   for (int i = 0; i < layout->physical_rank; i++)
-    join_axes(&g, layout->rank + i, layout->map->outputs[i]);
+    connect_axes(&g, layout->rank + i, layout->map->outputs[i]);
   return g;
 }
 

@@ -92,14 +92,14 @@ static LayoutAnswer touched(Context *context, const Layout *layout, const LineBo
   LayoutRun *runs = arena_array(&context->lasting, LayoutRun, wanted);
   const LayoutExpr *offset = layout_offset_expr(context, layout);
   LayoutLevel level = LAYOUT_DIGITS;
-  MemoryOrder walk;
+  MemoryOrder order;
   *span = (LineSpan){0};
   *out = (LayoutRuns){.runs = runs, .shown = wanted};
   for (int i = 0; i < layout->rank; i++)
     if (box->extent[i] == 0) return out->shown = 0, layout_answer_of(VERDICT_YES, level, NULL);
   if (!memory_order_new(context, offset, layout->extents, layout->rank, box->low, box->extent,
-                        &walk) ||
-      !memory_order_lines(context, &walk, lines, span, runs, &out->shown)) {
+                        &order) ||
+      !memory_order_lines(context, &order, lines, span, runs, &out->shown)) {
     level = LAYOUT_POINTS;
     out->shown = wanted;
     if (!lines_by_points(context, offset, box, layout->rank, lines, span, runs, &out->shown))

@@ -24,18 +24,18 @@ static bool is_top(const Digit *g, const DigitRange *r) {
   return g->open || r->low / g->cut / g->radix == r->high / g->cut / g->radix;
 }
 
-static bool add_digit(MemoryOrder *walk, const Digit *g, DigitRange *r) {
+static bool add_digit(MemoryOrder *order, const Digit *g, DigitRange *r) {
   if (r->used && r->offset != g->offset) return false;
   if (!r->used) {
     if (!add_fits(r->low, g->offset, &r->low) || !add_fits(r->high, g->offset, &r->high))
       return false;
     *r = (DigitRange){r->low, r->high, true, g->offset, 0};
-    walk->shift[g->base] = g->offset;
+    order->shift[g->base] = g->offset;
   }
-  MemoryDigit *out = &walk->digits[walk->count];
+  MemoryDigit *out = &order->digits[order->count];
   int64_t fixed = r->low / g->cut, first = digit_at(g, r->low), last = digit_at(g, r->high);
   if (fixed == r->high / g->cut) // the digit does not vary
-    return mul_fits(g->weight, first, &fixed) && add_fits(walk->start, fixed, &walk->start);
+    return mul_fits(g->weight, first, &fixed) && add_fits(order->start, fixed, &order->start);
   if (r->next && r->next != g->cut) return false;
   bool top = is_top(g, r), down = g->weight < 0;
   *out = (MemoryDigit){.axis = g->base,
@@ -49,10 +49,10 @@ static bool add_digit(MemoryOrder *walk, const Digit *g, DigitRange *r) {
   out->down = down;
   out->weight = down ? -g->weight : g->weight;
   r->next = top ? INT64_MAX : g->cut * g->radix;
-  walk->count++;
+  order->count++;
   int64_t least;
   return mul_fits(g->weight, down ? out->high : out->low, &least) &&
-         add_fits(walk->start, least, &walk->start);
+         add_fits(order->start, least, &order->start);
 }
 
 // ---- XORs --------------------------------------------------------------------------------------
@@ -170,24 +170,24 @@ static bool collect_raws(Raws *r) {
 
 // Sets the parities before any digit is visited, which come from the bits that do not vary and are
 // inverted where the coefficient of the XOR is negative, and the digits that change each parity.
-static bool connect(const Raws *r, MemoryOrder *walk) {
-  walk->parity_count = r->f->xor_count;
+static bool connect(const Raws *r, MemoryOrder *order) {
+  order->parity_count = r->f->xor_count;
   for (int i = 0; i < r->f->xor_count; i++) {
     uint64_t one = (uint64_t)1 << i;
     if (r->f->xors[i].coefficient < 0) {
-      walk->parities ^= one;
-      if (!add_fits(walk->start, r->f->xors[i].coefficient, &walk->start)) return false;
+      order->parities ^= one;
+      if (!add_fits(order->start, r->f->xors[i].coefficient, &order->start)) return false;
     }
     for (int k = 0; k < r->d->bit_count; k++) {
       const FormBit *bit = &r->d->bits[k];
       if (!mask_has(r->f->xors[i].mask, k)) continue;
       if (r->d->bases[bit->base].kind != BASE_AXIS) return false;
       if (bit_is_fixed(r, bit)) {
-        if ((r->ranges[bit->base].low + bit->offset) / bit->cut % 2) walk->parities ^= one;
+        if ((r->ranges[bit->base].low + bit->offset) / bit->cut % 2) order->parities ^= one;
         continue;
       }
-      for (int at = 0; at < walk->count; at++) {
-        MemoryDigit *g = &walk->digits[at];
+      for (int at = 0; at < order->count; at++) {
+        MemoryDigit *g = &order->digits[at];
         if (g->parity != i && g->slot >= 0 && g->axis == bit->base && g->cut == bit->cut)
           g->feeds ^= one;
       }
@@ -198,30 +198,30 @@ static bool connect(const Raws *r, MemoryOrder *walk) {
 
 // ---- Memory order ------------------------------------------------------------------------------
 
-static bool all_topped(const MemoryOrder *walk, const DigitRange *ranges) {
-  for (int i = 0; i < walk->count; i++)
-    if (walk->digits[i].slot >= 0 && ranges[walk->digits[i].axis].next != INT64_MAX) return false;
+static bool all_topped(const MemoryOrder *order, const DigitRange *ranges) {
+  for (int i = 0; i < order->count; i++)
+    if (order->digits[i].slot >= 0 && ranges[order->digits[i].axis].next != INT64_MAX) return false;
   return true;
 }
 
 // Inserts a digit by descending weight; the digits come by base and ascending cut.
-static void sort_digits(MemoryOrder *walk) {
+static void sort_digits(MemoryOrder *order) {
   int ranks[MAX_RANK] = {0};
-  for (int i = 0; i < walk->count; i++)
-    if (walk->digits[i].slot >= 0) walk->digits[i].rank = ++ranks[walk->digits[i].axis];
-  for (int i = 1; i < walk->count; i++) {
-    MemoryDigit g = walk->digits[i];
+  for (int i = 0; i < order->count; i++)
+    if (order->digits[i].slot >= 0) order->digits[i].rank = ++ranks[order->digits[i].axis];
+  for (int i = 1; i < order->count; i++) {
+    MemoryDigit g = order->digits[i];
     int at = i;
-    for (; at > 0 && walk->digits[at - 1].weight < g.weight; at--)
-      walk->digits[at] = walk->digits[at - 1];
-    walk->digits[at] = g;
+    for (; at > 0 && order->digits[at - 1].weight < g.weight; at--)
+      order->digits[at] = order->digits[at - 1];
+    order->digits[at] = g;
   }
 }
 
-static bool is_separated(const MemoryOrder *walk) {
+static bool is_separated(const MemoryOrder *order) {
   int64_t reach = 0, span;
-  for (int i = walk->count - 1; i >= 0; i--) {
-    const MemoryDigit *g = &walk->digits[i];
+  for (int i = order->count - 1; i >= 0; i--) {
+    const MemoryDigit *g = &order->digits[i];
     if (g->weight <= reach) return false;
     if (!mul_fits(g->weight, g->parity < 0 ? g->high - g->low : 1, &span) ||
         !add_fits(reach, span, &reach))
@@ -230,16 +230,16 @@ static bool is_separated(const MemoryOrder *walk) {
   return true;
 }
 
-static bool number_axes(MemoryOrder *walk) {
+static bool number_axes(MemoryOrder *order) {
   int slot[MAX_RANK];
   memset(slot, -1, sizeof slot);
-  for (int i = 0; i < walk->count; i++) {
-    MemoryDigit *g = &walk->digits[i];
+  for (int i = 0; i < order->count; i++) {
+    MemoryDigit *g = &order->digits[i];
     if (g->slot < 0) continue;
-    if (slot[g->axis] < 0) slot[g->axis] = walk->slot_count++;
+    if (slot[g->axis] < 0) slot[g->axis] = order->slot_count++;
     g->slot = slot[g->axis];
   }
-  return walk->slot_count <= MAX_ORDERED_AXES;
+  return order->slot_count <= MAX_ORDERED_AXES;
 }
 
 static bool is_plain(const DigitSpace *d, const DigitForm *f) {
@@ -248,33 +248,33 @@ static bool is_plain(const DigitSpace *d, const DigitForm *f) {
   return !f->xor_count;
 }
 
-static bool add_raws(const Raws *r, DigitRange *ranges, MemoryOrder *walk) {
+static bool add_raws(const Raws *r, DigitRange *ranges, MemoryOrder *order) {
   for (int i = 0; i < r->count; i++) {
     const Raw *raw = &r->items[i];
-    int64_t start = walk->start;
+    int64_t start = order->start;
     if (raw->parity >= 0 && !raw->pivot) {
-      walk->digits[walk->count++] =
+      order->digits[order->count++] =
           (MemoryDigit){.slot = -1, .weight = magnitude(raw), .parity = raw->parity};
       continue;
     }
-    int before = walk->count;
-    if (!add_digit(walk, &raw->g, &ranges[raw->g.base])) return false;
+    int before = order->count;
+    if (!add_digit(order, &raw->g, &ranges[raw->g.base])) return false;
     if (raw->parity < 0) continue;
-    if (walk->count == before) return false;
-    MemoryDigit *g = &walk->digits[before];
+    if (order->count == before) return false;
+    MemoryDigit *g = &order->digits[before];
     g->parity = raw->parity;
     g->weight = magnitude(raw);
     g->down = false;
-    walk->start = start;
+    order->start = start;
   }
   return true;
 }
 
 static bool collect(DigitSpace *d, const LayoutExpr *offset, const int64_t *low,
-                    const int64_t *extent, MemoryOrder *walk) {
+                    const int64_t *extent, MemoryOrder *order) {
   DigitRange ranges[MAX_RANK] = {0}, unshifted[MAX_RANK];
   const DigitForm *f = layout_form_of(d, offset);
-  walk->plain = f && is_plain(d, f);
+  order->plain = f && is_plain(d, f);
   if (f) f = layout_form_regroup(d, f);
   if (!f) return false;
   for (int i = 0; i < d->axis_count; i++)
@@ -282,10 +282,10 @@ static bool collect(DigitSpace *d, const LayoutExpr *offset, const int64_t *low,
   memcpy(unshifted, ranges, sizeof ranges);
   Raws *r = arena_new(d->arena, Raws);
   *r = (Raws){.d = d, .f = f, .ranges = unshifted};
-  walk->start = f->constant;
-  if (!collect_raws(r) || !add_raws(r, ranges, walk) || !all_topped(walk, ranges)) return false;
-  sort_digits(walk);
-  return is_separated(walk) && connect(r, walk) && number_axes(walk);
+  order->start = f->constant;
+  if (!collect_raws(r) || !add_raws(r, ranges, order) || !all_topped(order, ranges)) return false;
+  sort_digits(order);
+  return is_separated(order) && connect(r, order) && number_axes(order);
 }
 
 bool memory_order_new(Context *context, const LayoutExpr *offset, const int64_t *extents, int rank,

@@ -50,7 +50,7 @@ typedef struct LineUnits {
 // Counts the lines exactly, in time that grows with the number of digits and with their radices up
 // to line / gcd, but not with the extents. False when that takes too long or a number does not fit
 // 64 bits. `runs` receives up to *room runs of consecutive lines.
-bool memory_order_lines(Context *context, const MemoryOrder *walk, LineUnits lines, LineSpan *span,
+bool memory_order_lines(Context *context, const MemoryOrder *order, LineUnits lines, LineSpan *span,
                         LayoutRun *runs, int *room);
 
 #endif

@@ -9,24 +9,24 @@
 
 // ---- Loops over digits -------------------------------------------------------------------------
 
-static bool walk_offset(Context *context, const Layout *memory, const LayoutExpr *offset,
-                        MemoryOrder *walk) {
+static bool order_offset(Context *context, const Layout *memory, const LayoutExpr *offset,
+                         MemoryOrder *order) {
   static const int64_t zeros[MAX_RANK];
   return !layout_is_empty(memory) &&
          memory_order_new(context, offset, memory->extents, memory->rank, zeros, memory->extents,
-                          walk) &&
-         !walk->parity_count;
+                          order) &&
+         !order->parity_count;
 }
 
-static bool walk_all(Context *context, const Layout *memory, MemoryOrder *walk) {
-  return walk_offset(context, memory, layout_offset_expr(context, memory), walk);
+static bool order_all(Context *context, const Layout *memory, MemoryOrder *order) {
+  return order_offset(context, memory, layout_offset_expr(context, memory), order);
 }
 
 // Whether the digits distinguish all indices of every axis.
-static bool walk_is_complete(const MemoryOrder *walk, const Layout *memory) {
+static bool order_is_complete(const MemoryOrder *order, const Layout *memory) {
   bool found[MAX_RANK] = {false};
-  for (int i = 0; i < walk->count; i++)
-    if (walk->digits[i].cut == 1) found[walk->digits[i].axis] = true;
+  for (int i = 0; i < order->count; i++)
+    if (order->digits[i].cut == 1) found[order->digits[i].axis] = true;
   for (int i = 0; i < memory->rank; i++)
     if (!found[i] && memory->extents[i] > 1) return false;
   return true;
@@ -37,10 +37,10 @@ static const LayoutExpr *and_also(Context *context, const LayoutExpr *a, const L
 }
 
 // `sum` plus the counters of the axis that count up, or minus those that count down.
-static const LayoutExpr *add_counters(Context *context, const MemoryOrder *walk, int axis,
+static const LayoutExpr *add_counters(Context *context, const MemoryOrder *order, int axis,
                                       bool down, const LayoutExpr *sum) {
-  for (int i = 0; i < walk->count; i++) {
-    const MemoryDigit *g = &walk->digits[i];
+  for (int i = 0; i < order->count; i++) {
+    const MemoryDigit *g = &order->digits[i];
     if (g->axis != axis || g->down != down) continue;
     const LayoutExpr *part = layout_by(context, LAYOUT_MUL, layout_axis(context, i), g->cut);
     sum = sum ? layout_binary(context, down ? LAYOUT_SUB : LAYOUT_ADD, sum, part) : part;
@@ -50,20 +50,20 @@ static const LayoutExpr *add_counters(Context *context, const MemoryOrder *walk,
 
 // The index along `axis` as a sum of the counters of its digits, Σ cut · (d - d at the low end of
 // the range), and the condition that it is within the shape.
-static const LayoutExpr *axis_index(Context *context, const MemoryOrder *walk, int axis,
+static const LayoutExpr *axis_index(Context *context, const MemoryOrder *order, int axis,
                                     int64_t extent, const LayoutExpr **guard) {
   int64_t constant = 0, low = 0, high = 0;
-  for (int i = 0; i < walk->count; i++) {
-    const MemoryDigit *g = &walk->digits[i];
+  for (int i = 0; i < order->count; i++) {
+    const MemoryDigit *g = &order->digits[i];
     if (g->axis != axis) continue;
     constant += g->cut * ((g->down ? g->high : g->low) - g->first);
     low += g->cut * (g->low - g->first);
     high += g->cut * (g->high - g->first);
   }
-  const LayoutExpr *sum = add_counters(context, walk, axis, false, NULL);
+  const LayoutExpr *sum = add_counters(context, order, axis, false, NULL);
   const LayoutExpr *number = layout_const(context, constant);
   sum = sum ? layout_binary(context, LAYOUT_ADD, sum, number) : number;
-  sum = add_counters(context, walk, axis, true, sum);
+  sum = add_counters(context, order, axis, true, sum);
   if (low < 0)
     *guard =
         and_also(context, *guard, layout_binary(context, LAYOUT_LE, layout_const(context, 0), sum));
@@ -79,20 +79,20 @@ static const Str *loop_names(Context *context, int count) {
   return names;
 }
 
-static void digit_loops(Context *context, const Layout *layout, const MemoryOrder *walk,
+static void digit_loops(Context *context, const Layout *layout, const MemoryOrder *order,
                         LayoutLoops *out) {
-  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, walk->count);
+  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, order->count);
   const LayoutExpr *index[MAX_RANK];
-  for (int i = 0; i < walk->count; i++) {
-    const MemoryDigit *g = &walk->digits[i];
+  for (int i = 0; i < order->count; i++) {
+    const MemoryDigit *g = &order->digits[i];
     loops[i] = (LayoutLoop){layout_const(context, g->high - g->low + 1),
                             layout_const(context, g->weight), g->axis, g->down ? -g->cut : g->cut};
   }
-  out->count = walk->count;
+  out->count = order->count;
   out->loops = loops;
   for (int i = 0; i < layout->rank; i++)
-    index[i] = axis_index(context, walk, i, layout->extents[i], &out->guard);
-  out->index = index_map_new(context, walk->count, loop_names(context, walk->count), layout->rank,
+    index[i] = axis_index(context, order, i, layout->extents[i], &out->guard);
+  out->index = index_map_new(context, order->count, loop_names(context, order->count), layout->rank,
                              index, NULL, NULL, 0);
 }
 
@@ -123,11 +123,12 @@ static LayoutAnswer position_loops(Context *context, const Layout *layout, const
 }
 
 static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
-  MemoryOrder walk;
+  MemoryOrder order;
   const Layout *memory = layout_on_resource(context, layout_of_copies(context, layout), NULL);
   *out = (LayoutLoops){0};
-  if (memory->is_static && walk_all(context, memory, &walk) && walk_is_complete(&walk, memory)) {
-    digit_loops(context, layout, &walk, out);
+  if (memory->is_static && order_all(context, memory, &order) &&
+      order_is_complete(&order, memory)) {
+    digit_loops(context, layout, &order, out);
     return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   }
   return position_loops(context, layout, memory, out);
@@ -142,26 +143,26 @@ LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoo
 // The digits of a memory order as blocks that fill memory: no digit is shifted or inverted, and
 // each extent is the quotient of two neighbouring weights. Only the top digit of an axis may be
 // padded.
-static const char *blocks_of_walk(Context *context, const Layout *layout, const MemoryOrder *walk,
-                                  LayoutBlocking *out) {
-  LayoutDigit *blocks = arena_array(&context->lasting, LayoutDigit, walk->count);
+static const char *blocks_of_order(Context *context, const Layout *layout, const MemoryOrder *order,
+                                   LayoutBlocking *out) {
+  LayoutDigit *blocks = arena_array(&context->lasting, LayoutDigit, order->count);
   int64_t size, inner = 1;
   if (!layout_physical_size(layout, &size)) return "the physical size does not fit";
-  if (walk->start) return "the first element is not first in memory";
-  for (int i = walk->count - 1; i >= 0; i--) {
-    const MemoryDigit *g = &walk->digits[i];
-    int64_t above = i ? walk->digits[i - 1].weight : size, extent = above / g->weight;
+  if (order->start) return "the first element is not first in memory";
+  for (int i = order->count - 1; i >= 0; i--) {
+    const MemoryDigit *g = &order->digits[i];
+    int64_t above = i ? order->digits[i - 1].weight : size, extent = above / g->weight;
     bool top = true;
-    for (int j = 0; j < walk->count; j++)
-      top = top && !(walk->digits[j].axis == g->axis && walk->digits[j].rank > g->rank);
-    if (g->down || walk->shift[g->axis]) return "an axis is turned or shifted";
+    for (int j = 0; j < order->count; j++)
+      top = top && !(order->digits[j].axis == g->axis && order->digits[j].rank > g->rank);
+    if (g->down || order->shift[g->axis]) return "an axis is turned or shifted";
     if (g->weight != inner || above % g->weight || (!top && extent != g->high + 1))
       return "there are gaps within a block";
     blocks[i] = (LayoutDigit){g->axis, g->cut, layout_const(context, extent)};
     inner = above;
   }
-  if (!walk->count && size != 1) return "there are gaps around the only element";
-  *out = (LayoutBlocking){walk->count, blocks};
+  if (!order->count && size != 1) return "there are gaps around the only element";
+  *out = (LayoutBlocking){order->count, blocks};
   return NULL;
 }
 
@@ -282,13 +283,13 @@ static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
                                        LayoutBlocking *out) {
   const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
   const char *why;
-  MemoryOrder walk;
+  MemoryOrder order;
   const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
   if (!sum && why == too_uneven) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, no_digits);
   if (!sum) return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, why);
-  if (!walk_offset(context, memory, sum, &walk))
+  if (!order_offset(context, memory, sum, &order))
     return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, no_digits);
-  const char *reason = blocks_of_walk(context, memory, &walk, out);
+  const char *reason = blocks_of_order(context, memory, &order, out);
   if (reason) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
   LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
   if (answer.verdict == VERDICT_NO) answer.reason = no_digits;
@@ -297,16 +298,16 @@ static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
 
 static LayoutAnswer static_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   static const char overlap[] = "the digits of the offset overlap, or are not in order";
-  MemoryOrder walk;
+  MemoryOrder order;
   if (layout_is_empty(memory))
     return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "there are no elements");
   LayoutAnswer injective = layout_is_injective(context, memory);
   if (injective.verdict != VERDICT_YES) return injective;
-  if (!walk_all(context, memory, &walk)) {
-    if (walk.plain) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, overlap);
+  if (!order_all(context, memory, &order)) {
+    if (order.plain) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, overlap);
     return blocking_by_floors(context, memory, out);
   }
-  const char *reason = blocks_of_walk(context, memory, &walk, out);
+  const char *reason = blocks_of_order(context, memory, &order, out);
   return layout_answer_of(reason ? VERDICT_NO : VERDICT_YES, LAYOUT_DIGITS, reason);
 }
 

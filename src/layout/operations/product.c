@@ -33,13 +33,13 @@ static LayoutFacts both_facts(Context *context, LayoutFacts a, LayoutFacts b) {
 
 // Two layouts over common logical axes. The result has the physical axes of `first`, then those of
 // `second`.
-typedef struct Joint {
+typedef struct PairedLayout {
   const Layout *first, *second;
   const LayoutExpr *first_axes[MAX_RANK], *second_axes[MAX_RANK]; // the logical axes of each
   const LayoutExpr *shape[MAX_RANK];
   Str names[MAX_RANK];
   int rank;
-} Joint;
+} PairedLayout;
 
 static void put_replicas(Context *context, const Layout *layout, const LayoutExpr **axes,
                          int from) {
@@ -67,7 +67,7 @@ static void make_unique(Context *context, Str *names, int count) {
       }
 }
 
-static const Layout *join(Context *context, Joint *j) {
+static const Layout *combine(Context *context, PairedLayout *j) {
   const IndexMap *a = j->first->map, *b = j->second->map;
   const LayoutExpr *outputs[2 * MAX_RANK], *physical[2 * MAX_RANK];
   Str resources[2 * MAX_RANK], names[MAX_RANK];
@@ -93,7 +93,8 @@ static const Layout *join(Context *context, Joint *j) {
 }
 
 // Appends the axes of `layout` to those of the result.
-static void append_axes(Context *context, Joint *j, const Layout *layout, const LayoutExpr **axes) {
+static void append_axes(Context *context, PairedLayout *j, const Layout *layout,
+                        const LayoutExpr **axes) {
   for (int i = 0; i < layout->rank && j->rank < MAX_RANK; i++) {
     axes[i] = layout_axis(context, j->rank);
     j->names[j->rank] = layout->map->inputs[i];
@@ -102,18 +103,18 @@ static void append_axes(Context *context, Joint *j, const Layout *layout, const 
 }
 
 const Layout *layout_direct_sum(Context *context, const Layout *a, const Layout *b) {
-  Joint j = {.first = a, .second = b};
+  PairedLayout j = {.first = a, .second = b};
   if (a->rank + b->rank > MAX_RANK) return NULL;
   append_axes(context, &j, a, j.first_axes);
   append_axes(context, &j, b, j.second_axes);
-  return join(context, &j);
+  return combine(context, &j);
 }
 
 // ---- Products ----------------------------------------------------------------------------------
 
 // The logical axes of a product, as functions that give those of the tile and of the tiles.
 static bool product_axes(Context *context, const Layout *tile, const Layout *tiles,
-                         LayoutProduct kind, Joint *j) {
+                         LayoutProduct kind, PairedLayout *j) {
   if (kind == LAYOUT_PRODUCT_LOGICAL) {
     if (tile->rank + tiles->rank > MAX_RANK) return false;
     append_axes(context, j, tile, j->second_axes);
@@ -138,13 +139,13 @@ static bool product_axes(Context *context, const Layout *tile, const Layout *til
 
 const Layout *layout_product(Context *context, const Layout *tile, const Layout *tiles,
                              LayoutProduct kind) {
-  Joint j = {.first = tiles, .second = tile};
-  return product_axes(context, tile, tiles, kind, &j) ? join(context, &j) : NULL;
+  PairedLayout j = {.first = tiles, .second = tile};
+  return product_axes(context, tile, tiles, kind, &j) ? combine(context, &j) : NULL;
 }
 
 // ---- Complements -------------------------------------------------------------------------------
 
-static const char *order_digits(Context *context, const Layout *layout, MemoryOrder *walk) {
+static const char *order_digits(Context *context, const Layout *layout, MemoryOrder *order) {
   static const int64_t zeros[MAX_RANK];
   int64_t size;
   if (!layout_is_plain(layout) || !layout->is_static)
@@ -153,28 +154,28 @@ static const char *order_digits(Context *context, const Layout *layout, MemoryOr
   if (layout_is_injective(context, layout).verdict != VERDICT_YES)
     return "two elements share a place";
   if (!memory_order_new(context, layout_offset_expr(context, layout), layout->extents, layout->rank,
-                        zeros, layout->extents, walk) ||
-      walk->parity_count)
+                        zeros, layout->extents, order) ||
+      order->parity_count)
     return "the offset is no sum of digits in order";
-  if (walk->start) return "the first element is not at offset 0";
+  if (order->start) return "the first element is not at offset 0";
   int64_t digits = 1;
-  for (int i = 0; i < walk->count; i++) digits *= walk->digits[i].high - walk->digits[i].low + 1;
+  for (int i = 0; i < order->count; i++) digits *= order->digits[i].high - order->digits[i].low + 1;
   return digits == size ? NULL : "an axis is no whole number of its blocks";
 }
 
 LayoutAnswer layout_complement(Context *context, const Layout *layout, const LayoutExpr *size,
                                const Layout **out) {
-  MemoryOrder walk;
+  MemoryOrder order;
   const LayoutExpr *shape[MAX_RANK], *sum = layout_const(context, 0);
   int64_t reached = 1;
   int rank = 0;
   *out = NULL;
   if (is_const(size) && size->value < 0)
     return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the size is negative");
-  const char *reason = order_digits(context, layout, &walk);
+  const char *reason = order_digits(context, layout, &order);
   if (reason) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
-  for (int i = walk.count; i >= 0 && rank < MAX_RANK; i--) {
-    const MemoryDigit *g = i ? &walk.digits[i - 1] : NULL;
+  for (int i = order.count; i >= 0 && rank < MAX_RANK; i--) {
+    const MemoryDigit *g = i ? &order.digits[i - 1] : NULL;
     if (g && g->weight % reached)
       return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "a gap is no whole number of copies");
     const LayoutExpr *gap = g ? layout_const(context, g->weight / reached)
@@ -213,7 +214,7 @@ static const LayoutExpr *at_number(Context *context, const Layout *complement,
 
 LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const Layout *tiles,
                                    LayoutProduct kind, const Layout **out) {
-  Joint j = {.first = tiles, .second = tile};
+  PairedLayout j = {.first = tiles, .second = tile};
   int64_t elements, positions, size;
   const Layout *gaps;
   *out = NULL;

@@ -24,7 +24,7 @@ typedef struct SpanMemo {
 } SpanMemo;
 
 typedef struct SpanCounter {
-  const MemoryOrder *walk;
+  const MemoryOrder *order;
   LineUnits lines;
   Arena *arena;
   Map memos;
@@ -71,7 +71,7 @@ static bool settle(int8_t *state, int sign, int unvisited) {
 }
 
 static bool enter(const SpanCounter *w, SpanState *s, int level, int64_t d) {
-  const MemoryDigit *g = &w->walk->digits[level];
+  const MemoryDigit *g = &w->order->digits[level];
   if (d & 1) s->parities ^= g->feeds;
   if (g->parity >= 0) s->parities &= ~((uint64_t)1 << g->parity);
   if (g->slot < 0) return true;
@@ -111,7 +111,7 @@ static int64_t value_at(const SpanState *s, const MemoryDigit *g, int64_t t) {
 
 // The state after a digit at t; false where no index of the box has it.
 static bool enter_position(const SpanCounter *w, SpanState *s, int level, int64_t t) {
-  int64_t d = value_at(s, &w->walk->digits[level], t);
+  int64_t d = value_at(s, &w->order->digits[level], t);
   return d >= 0 && enter(w, s, level, d);
 }
 
@@ -143,7 +143,7 @@ static LineSpan copies(SpanCounter *w, int level, const SpanState *s, int64_t at
 }
 
 static LineSpan nest_span(SpanCounter *w, int level, const SpanState *s, int64_t at) {
-  const MemoryDigit *g = &w->walk->digits[level];
+  const MemoryDigit *g = &w->order->digits[level];
   int64_t step = g->weight * w->lines.element, end;
   LineSpan sum = {0};
   for (int64_t t = 0; t < count_of(g); t = end + 1) {
@@ -159,8 +159,8 @@ static LineSpan nest_span(SpanCounter *w, int level, const SpanState *s, int64_t
 // its range, and the pivot changes no parity, its bit of memory takes both values with any parity.
 static SpanState without_idle_parities(const SpanCounter *w, int level, const SpanState *s) {
   SpanState out = *s;
-  for (int i = level; i < w->walk->count && out.parities; i++) {
-    const MemoryDigit *g = &w->walk->digits[i];
+  for (int i = level; i < w->order->count && out.parities; i++) {
+    const MemoryDigit *g = &w->order->digits[i];
     if (g->parity >= 0 && g->slot >= 0 && !g->feeds && s->low[g->slot] == SETTLED &&
         s->high[g->slot] == SETTLED)
       out.parities &= ~((uint64_t)1 << g->parity);
@@ -175,7 +175,7 @@ static uint64_t memo_hash(int level, const SpanState *s, int64_t at) {
 static LineSpan span_of(SpanCounter *w, int level, const SpanState *state, int64_t at) {
   const SpanState same = without_idle_parities(w, level, state), *s = &same;
   int64_t line = at / w->lines.line, rest = at % w->lines.line;
-  if (level == w->walk->count) {
+  if (level == w->order->count) {
     int64_t last = (rest + w->lines.element - 1) / w->lines.line;
     return (LineSpan){line, line + last, last + 1, 1};
   }
@@ -220,7 +220,7 @@ static void emit_nest(SpanCounter *w, int level, const SpanState *s, int64_t at)
   LineSpan span = span_of(w, level, s, at);
   if (!span.count || !w->room) return;
   if (span.runs == 1) return emit_run(w, span);
-  const MemoryDigit *g = &w->walk->digits[level];
+  const MemoryDigit *g = &w->order->digits[level];
   int64_t step = g->weight * w->lines.element, end;
   for (int64_t t = 0; t < count_of(g) && w->room; t = end + 1) {
     SpanState below = *s;
@@ -234,9 +234,9 @@ static void emit_nest(SpanCounter *w, int level, const SpanState *s, int64_t at)
 
 // The digits of an axis come by rank.
 static void find_idle(SpanCounter *w) {
-  for (int rank = 1; rank <= w->walk->count; rank++)
-    for (int i = 0; i < w->walk->count; i++) {
-      const MemoryDigit *g = &w->walk->digits[i];
+  for (int rank = 1; rank <= w->order->count; rank++)
+    for (int i = 0; i < w->order->count; i++) {
+      const MemoryDigit *g = &w->order->digits[i];
       if (g->slot < 0 || g->rank != rank) continue;
       int8_t *low = &w->idle_low[g->slot], *high = &w->idle_high[g->slot];
       if (*low == rank - 1 && g->first == g->low) *low = (int8_t)rank;
@@ -245,8 +245,8 @@ static void find_idle(SpanCounter *w) {
 }
 
 static void find_unvisited(SpanCounter *w) {
-  for (int i = w->walk->count - 1; i >= 0; i--) {
-    const MemoryDigit *g = &w->walk->digits[i];
+  for (int i = w->order->count - 1; i >= 0; i--) {
+    const MemoryDigit *g = &w->order->digits[i];
     int8_t *low = w->unvisited_low[i], *high = w->unvisited_high[i];
     memcpy(low, w->unvisited_low[i + 1], MAX_ORDERED_AXES);
     memcpy(high, w->unvisited_high[i + 1], MAX_ORDERED_AXES);
@@ -258,8 +258,8 @@ static void find_unvisited(SpanCounter *w) {
 
 // The state with no digit visited.
 static SpanState first_state(SpanCounter *w) {
-  SpanState s = {.parities = w->walk->parities};
-  for (int i = 0; i < w->walk->slot_count; i++) {
+  SpanState s = {.parities = w->order->parities};
+  for (int i = 0; i < w->order->slot_count; i++) {
     settle(&s.low[i], 1, w->unvisited_low[0][i]);
     settle(&s.high[i], -1, w->unvisited_high[0][i]);
   }
@@ -267,13 +267,13 @@ static SpanState first_state(SpanCounter *w) {
 }
 
 // Whether the number of every unit fits 64 bits.
-static bool fits(const MemoryOrder *walk, LineUnits lines) {
+static bool fits(const MemoryOrder *order, LineUnits lines) {
   int64_t reach, part;
-  if (!mul_fits(walk->start, lines.element, &reach) || !add_fits(reach, lines.base, &reach) ||
+  if (!mul_fits(order->start, lines.element, &reach) || !add_fits(reach, lines.base, &reach) ||
       reach < 0)
     return false;
-  for (int i = 0; i < walk->count; i++) {
-    const MemoryDigit *g = &walk->digits[i];
+  for (int i = 0; i < order->count; i++) {
+    const MemoryDigit *g = &order->digits[i];
     if (!mul_fits(g->weight, count_of(g), &part) || !mul_fits(part, lines.element, &part) ||
         !add_fits(reach, part, &reach))
       return false;
@@ -282,17 +282,17 @@ static bool fits(const MemoryOrder *walk, LineUnits lines) {
          lines.line <= (int64_t)1 << 31;
 }
 
-bool memory_order_lines(Context *context, const MemoryOrder *walk, LineUnits lines, LineSpan *span,
+bool memory_order_lines(Context *context, const MemoryOrder *order, LineUnits lines, LineSpan *span,
                         LayoutRun *runs, int *room) {
   int64_t unit = gcd_of(gcd_of(lines.element, lines.line), lines.base);
   lines = (LineUnits){lines.element / unit, lines.line / unit, lines.base / unit};
-  if (!fits(walk, lines)) return false;
+  if (!fits(order, lines)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   SpanCounter *w = arena_new(&context->scratch, SpanCounter);
-  *w = (SpanCounter){.walk = walk, .lines = lines, .arena = &context->scratch, .runs = runs};
+  *w = (SpanCounter){.order = order, .lines = lines, .arena = &context->scratch, .runs = runs};
   w->memos = map_new(w->arena);
   w->room = room ? *room : 0;
-  int64_t at = walk->start * lines.element + lines.base;
+  int64_t at = order->start * lines.element + lines.base;
   find_idle(w);
   find_unvisited(w);
   SpanState start = first_state(w);
