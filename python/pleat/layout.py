@@ -2,8 +2,8 @@
 """Layouts: where each element of a tensor is stored in memory, and exact answers about it.
 
 Extents are integers, or text of symbols ("C", "16*K") where they are symbolic; numbers in answers
-likewise. What is refused raises PleatError with the place of the mistake; a question without an
-answer for all values of the symbols raises Undecided with the reason.
+likewise. A mistake raises PleatError, which says where it is; a question that cannot be decided for
+all values of the symbols raises Undecided with the reason.
 """
 import math
 import operator
@@ -21,9 +21,9 @@ Extent = Union[int, str]
 class Answer:
     """The answer to a yes-or-no question.
 
-    True and false as a condition; an undecided one raises `Undecided` there. `witness` is an index
-    that breaks a claim that is false (two of them for a collision), at the `values` of the symbols
-    where there are some; `level` says which method answered: "digits", "isl" or "points";
+    As a condition it is true or false; an undecided answer raises `Undecided` there. `witness` is an
+    index that refutes the question (two indices for a collision), at the `values` of the symbols
+    where there are symbols; `level` says which method answered: "digits", "isl" or "points";
     `certificate` is the proof as text, where asked for.
     """
 
@@ -60,14 +60,14 @@ class Slice(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """`total` lines or places in `count` unbroken runs, the first of which are (start, length)."""
+    """`total` lines or offsets in `count` unbroken runs, the first of which are (start, length)."""
     total: int
     count: int
     runs: Tuple[Tuple[int, int], ...]
 
 
 class Conflicts(NamedTuple):
-    """`degree`: words that the busiest `bank` gives in one phase, 1 is no conflict; `waves`: the sum
+    """`degree`: words that the busiest `bank` serves in one phase; 1 is no conflict; `waves`: the sum
     of that over all phases; `words`: distinct ones read; `phase`: lanes that are served together;
     `lanes`: two that wait for each other, or None."""
     degree: int
@@ -80,8 +80,8 @@ class Conflicts(NamedTuple):
 
 class Swizzle(NamedTuple):
     """The layout under a linear swizzle of its offsets, `offset_map` ("o -> o ^ ..."); `name`:
-    "Swizzle<B,M,S>" where it is one; `waves` of each access, and the `bound` below which no linear
-    swizzle comes; `optimal`: proved to have the fewest."""
+    "Swizzle<B,M,S>" where it is one; `waves` of each access, and the `bound`: no linear swizzle
+    needs fewer; `optimal`: proved to have the fewest."""
     layout: "Layout"
     offset_map: str
     name: Optional[str]
@@ -114,8 +114,8 @@ class Move(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Elements for which this is the outermost resource on which their place changes. `where`: the
-    resource is that of the source ("from"), the target ("to"), or of both."""
+    """Elements for which this is the outermost resource on which their physical index changes.
+    `where`: the resource is that of the source ("from"), of the target ("to"), or of both."""
     resource: str
     where: str
     elements: int
@@ -132,8 +132,8 @@ class Copy(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop of `extent` steps, each `stride` places on, and `step` further on `axis`; "" where it
-    runs over more than one axis."""
+    """A loop of `extent` iterations, each `stride` further in memory and `step` further on `axis`;
+    the axis is "" where the loop runs over more than one."""
     axis: str
     step: int
     extent: Extent
@@ -141,8 +141,8 @@ class Loop(NamedTuple):
 
 
 class Loops(NamedTuple):
-    """Loops that walk memory in sequence, the outermost first; `index`: the map from their counters
-    to the element, `guard`: the condition under which there is one, None: always."""
+    """Loops that visit memory in sequence, the outermost first. `index` is the map from their counters
+    to the element, and `guard` the condition under which there is an element; None: always."""
     loops: Tuple[Loop, ...]
     index: str
     guard: Optional[str]
@@ -211,7 +211,8 @@ class Layout:
     where: conditions on the symbols, such as "C % 16 == 0".
     order: the logical axes of a named spelling in their order, "NCHW".
 
-    Equal layouts need not be spelled alike: ask with `equal`. PleatError for what is no layout.
+    Equal layouts may have different spellings: compare them with `equal`. PleatError where the
+    spelling is not a layout.
     """
 
     def __init__(self, spelling, shape=None, *, physical=None, where=(), order=None):
@@ -256,18 +257,18 @@ class Layout:
         return Answer(self._ask("equal", other, certificate=certificate))
 
     def same_map(self, other):
-        """Same map on this layout's logical shape, whatever the physical extents."""
+        """Same map on this layout's logical shape; the physical extents may differ."""
         return Answer(self._ask("same_map", other))
 
     def is_identity(self, certificate=False):
         return Answer(self._ask("identity", certificate=certificate))
 
     def is_injective(self, certificate=False):
-        """No two elements share a place."""
+        """No two elements have the same physical index."""
         return Answer(self._ask("injective", certificate=certificate))
 
     def is_onto(self, certificate=False):
-        """No place is padding."""
+        """Every physical index holds an element: there is no padding."""
         return Answer(self._ask("onto", certificate=certificate))
 
     def is_bijective(self, certificate=False):
@@ -282,19 +283,19 @@ class Layout:
 
     def inverse(self):
         """(layout on the physical shape, padding): the map back to the logical index, and the
-        condition on its arguments (text; None: never) that says which places are padding.
+        condition on its arguments (text; None: never) under which they are padding.
         PleatError where the layout is not injective."""
         return self._map_reply(self._ask("inverse"))
 
     def divide(self, other):
-        """What turns `other`'s places into this layout's: (a map on `other`'s physical shape, which
-        of its places are padding). A copy reads place p and writes place map(p), both physical
-        indices."""
+        """(map, padding): the map from `other`'s physical indices to this layout's, of the same
+        elements, and the condition under which a physical index of `other` is padding. A copy from
+        `other` reads at p and writes at map(p)."""
         return self._map_reply(self._ask("divide", other), other)
 
     def left_divide(self, other):
-        """(map, padding): from an index of `other` to the index whose element this layout has at the
-        same place; the padding says at which indices there is none."""
+        """(map, padding): from an index of `other` to the index that has the same physical index in
+        this layout; the padding is the condition under which there is none."""
         return self._map_reply(self._ask("left_divide", other), other)
 
     def compose(self, inner):
@@ -314,7 +315,7 @@ class Layout:
         return Slice(self._made(reply), reply.get("offset"), strides)
 
     def reshape(self, *shape):
-        """The same places under another logical shape of as many elements, row-major.
+        """The same offsets under another logical shape of as many elements, row-major.
 
         The shape is given as arguments or as one sequence; symbols are text. PleatError where it is
         not proved to have as many elements."""
@@ -341,8 +342,8 @@ class Layout:
         return self._made(self._ask("product", other, kind=kind, filled=filled or None), other)
 
     def complement(self, size):
-        """The layout of the offsets at which copies of this one fill its gaps, up to `size` places.
-        PleatError where none does."""
+        """The layout of the offsets at which copies of this one fill its gaps, up to the offset `size`.
+        PleatError where there is none."""
         return self._made(self._ask("complement", size=int(size)))
 
     def _where(self, *others):
@@ -375,11 +376,11 @@ class Layout:
     # ---- Numbers ------------------------------------------------------------------------------
 
     def offset(self, *index):
-        """The place of an element, row-major over the physical axes, in elements."""
+        """The offset of an element, row-major over the physical axes, in elements."""
         return self._ask("offset", at=list(index))["answer"]
 
     def offset_map(self):
-        """That place as text of the logical indices, "i, j -> i*64 + j"."""
+        """The offset as text of the logical indices, "i, j -> i*64 + j"."""
         return self._ask("offset")["answer"]
 
     def logical(self, offset):
@@ -388,15 +389,15 @@ class Layout:
         return answer if answer is None else tuple(answer)
 
     def padding_count(self):
-        """Places that hold no element: an integer, or text of the symbols."""
+        """The number of physical indices that hold no element: an integer, or text of the symbols."""
         return self._value("padding")["answer"]
 
     def padding_runs(self):
-        """The same by offsets, as Runs. PleatError on symbolic extents."""
+        """The offsets that hold no element, as Runs. PleatError on symbolic extents."""
         return self._runs("padding_runs")
 
     def strides(self):
-        """For each logical axis its constant step in elements, None where it has none."""
+        """For each logical axis its constant stride in elements, None where it has none."""
         return tuple(self._ask("strides")["answer"])
 
     def vector_widths(self):
@@ -416,7 +417,7 @@ class Layout:
         return None if reply["answer"] == "no" else tuple(Block(**b) for b in reply["answer"])
 
     def loop_order(self):
-        """The loop nest that walks memory in sequence, as Loops. PleatError where there is none."""
+        """The loop nest that visits memory in sequence, as Loops. PleatError where there is none."""
         reply = self._ask("loop_order")
         self._refuse(reply, "loop nest")
         loops = tuple(Loop(**loop) for loop in reply["answer"])
@@ -435,17 +436,17 @@ class Layout:
         """The cache lines (or pages) of `line_bytes` that the elements of a box touch, as Runs.
 
         The box is given as to `slice`; without one it is the whole tensor. base: the address of
-        place 0, in bytes. PleatError on symbolic extents."""
+        offset 0, in bytes. PleatError on symbolic extents."""
         return self._runs("lines", box=_box(box, axes), line=line_bytes, element_bits=element_bits,
                           base=base or None)
 
     def bank_conflicts(self, read, *, banks=(32, 4), vector=1, element_bits=32):
-        """What lanes that read at once get from memory in banks, as Conflicts.
+        """The bank conflicts of lanes that read at once, as Conflicts.
 
         read: the elements that the lanes read, a box as to `slice` with the last axis fastest,
             whose axes that are not named stay at 0; or {"map": "t, lane -> ...", "extents": [4, 32]}.
         banks: how many, and bytes of each. vector: elements that a lane reads at once. Lanes that
-        want the same word get it together. Undecided where symbols leave it open."""
+        read the same word are served together. Undecided where the symbols do not decide."""
         reply = self._value("conflicts", read=_read(read), **_banks(banks, element_bits, vector))
         found = {key: reply[key] for key in ("waves", "words", "bank", "phase")}
         return Conflicts(reply["answer"], lanes=reply.get("witness"), **found)
@@ -462,8 +463,8 @@ class Layout:
 
     def copy_plan(self, target, element_bits=32):
         """What a copy from this layout to `target` moves, as a Copy: devices before warps before
-        lanes before registers before memory. PleatError or Undecided where digits do not say it and
-        there are too many elements to look at each."""
+        lanes before registers before memory. PleatError or Undecided where the digits do not
+        decide it and there are too many elements to enumerate."""
         reply = self._ask("copy", target, element_bits=element_bits)
         self._refuse(reply, "description")
         moves = tuple(Move(m["axis"], m["cut"], m["extent"], m["from"] and Place(**m["from"]),
@@ -500,7 +501,7 @@ class Layout:
 
     def pack(self, array, fill=0):
         """`array`, of the logical shape, in this layout: an array of the physical shape whose
-        padding holds `fill`. PleatError where two elements share a place."""
+        padding holds `fill`. PleatError where two elements have the same physical index."""
         import numpy as np
         array, places = np.asarray(array), self._sizes()[1]
         if array.shape != self.shape:
@@ -513,7 +514,7 @@ class Layout:
         return out.reshape(self.physical_shape)
 
     def unpack(self, array):
-        """The elements of `array`, which has the physical shape, as an array of the logical one."""
+        """The elements of `array`, which has the physical shape, as an array of the logical shape."""
         import numpy as np
         array = np.asarray(array)
         if array.shape != self.physical_shape:
@@ -525,9 +526,9 @@ class Layout:
 
     def spell(self, kind):
         """This layout in another notation: "index-map", "lambda", "named", "tag" (oneDNN's),
-        "cute", "xla", "torch", "bases" (Triton's), "shards" (TVM's). What has several memory axes
-        is a tensor of coordinates in CuTe. PleatError where a notation cannot say it, with the
-        reason."""
+        "cute", "xla", "torch", "bases" (Triton's), "shards" (TVM's). In CuTe, a layout with several
+        memory axes is a tensor of coordinates. PleatError, with the reason, where a notation cannot
+        express the layout."""
         reply = self._ask("spell", **{"as": kind})
         if reply["answer"] == "no":
             raise PleatError(reply.get("reason") or f"no {kind} spelling")
