@@ -59,10 +59,10 @@ static const char *value_text(Arena *arena, const json_t *value) {
 }
 
 // "lane 4" of {"resource": "lane", "stride": 4}
-static const char *place_text(Arena *arena, const json_t *place) {
-  if (json_is_null(place)) return "-";
-  return arena_printf(arena, "%s %s", json_string_value(json_object_get(place, "resource")),
-                      value_text(arena, json_object_get(place, "stride")));
+static const char *position_text(Arena *arena, const json_t *position) {
+  if (json_is_null(position)) return "-";
+  return arena_printf(arena, "%s %s", json_string_value(json_object_get(position, "resource")),
+                      value_text(arena, json_object_get(position, "stride")));
 }
 
 static void print_digit(Arena *arena, const json_t *digit) {
@@ -73,7 +73,8 @@ static void print_digit(Arena *arena, const json_t *digit) {
     printf("   %-14s %s", value_text(arena, json_array_get(steps, 0)),
            value_text(arena, json_array_get(steps, 1)));
   if (from)
-    printf("   %-14s %s", place_text(arena, from), place_text(arena, json_object_get(digit, "to")));
+    printf("   %-14s %s", position_text(arena, from),
+           position_text(arena, json_object_get(digit, "to")));
   putchar('\n');
 }
 

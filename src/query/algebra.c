@@ -108,10 +108,10 @@ static json_t *levels_json(const LayoutCopyPlan *plan) {
   return list;
 }
 
-static json_t *place_json(Context *context, LayoutDigitPosition place) {
-  if (!place.stride) return json_null();
-  return json_pack("{s:s, s:o}", "resource", resource_name(place.resource), "stride",
-                   json_expression(context, place.stride));
+static json_t *position_json(Context *context, LayoutDigitPosition position) {
+  if (!position.stride) return json_null();
+  return json_pack("{s:s, s:o}", "resource", resource_name(position.resource), "stride",
+                   json_expression(context, position.stride));
 }
 
 static json_t *moves_json(const QueryRequest *r, const LayoutCopyPlan *plan) {
@@ -122,8 +122,8 @@ static json_t *moves_json(const QueryRequest *r, const LayoutCopyPlan *plan) {
                                           query_axis_name(r, move->digit.axis), "cut",
                                           (json_int_t)move->digit.cut, "extent",
                                           json_expression(r->context, move->digit.extent), "from",
-                                          place_json(r->context, move->from), "to",
-                                          place_json(r->context, move->to)));
+                                          position_json(r->context, move->from), "to",
+                                          position_json(r->context, move->to)));
   }
   return list;
 }

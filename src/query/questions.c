@@ -122,13 +122,13 @@ static const LayoutExpr *expression_at(Context *context, const LayoutExpr *e,
   return layout_expr_substitute(context, e, axes, index->count);
 }
 
-static json_t *place_json(Context *context, const Layout *layout, const IntArray *index) {
-  json_t *place = json_array();
+static json_t *position_json(Context *context, const Layout *layout, const IntArray *index) {
+  json_t *position = json_array();
   for (int i = 0; i < layout->physical_rank; i++)
     json_array_append_new(
-        place,
+        position,
         copies_json(context, expression_at(context, layout->map->outputs[i], index), layout->map));
-  return place;
+  return position;
 }
 
 // Without an index: the offset of every element, as a map.
@@ -161,15 +161,15 @@ static bool run_offset(QueryRequest *r, QueryReply *reply) {
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_OFFSET, a, .index = index.items,
                 .value = found ? layout_const(r->context, offset) : e);
   reply->answer = found ? json_integer(offset) : json_expression(r->context, e);
-  query_reply_more(reply, "place", place_json(r->context, a, &index));
+  query_reply_more(reply, "place", position_json(r->context, a, &index));
   return true;
 }
 
 static bool run_logical(QueryRequest *r, QueryReply *reply) {
-  int64_t offset, places;
+  int64_t offset, positions;
   const Layout *a = r->a.layout;
   if (!query_integer(r, "at", &offset)) return false;
-  if (offset < 0 || (layout_physical_size(a, &places) && offset >= places))
+  if (offset < 0 || (layout_physical_size(a, &positions) && offset >= positions))
     return query_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
   int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
   QUERY_ASK(reply, layout_at_offset(r->context, a, offset, index));

@@ -306,7 +306,7 @@ bool query_check_index(QueryRequest *request, const char *field, const IntArray 
 
 // ---- Answering --------------------------------------------------------------------------------
 
-static bool find_operation(QueryRequest *request) {
+static bool find_row(QueryRequest *request) {
   const json_t *op = field_of(request->fields, "op");
   if (!json_is_string(op))
     return query_field_error(request->context, "op", "expected the name of a question%s%s",
@@ -332,7 +332,7 @@ bool query_answer(Context *context, const json_t *fields, bool certificate, Quer
   *reply = (QueryReply){0};
   if (!json_is_object(fields))
     return query_field_error(context, "request", "expected an object, not %s", kind_of(fields));
-  if (!find_operation(&request)) return false;
+  if (!find_row(&request)) return false;
   const json_t *a = json_object_get(fields, "a"), *b = json_object_get(fields, "b");
   if (!query_operand_read(context, a, "a", NULL, &request.a)) return false;
   bool same_shape =

@@ -158,7 +158,7 @@ static const LayoutExpr *wanted_by(const BankSchedule *t, const LayoutExpr *lane
 // (positions …, phase, word x < 2^words) -> (positions …, phase, index in the unit, group, wave)
 static const Layout *table_layout(const BankSchedule *t, int words, bool within) {
   Context *context = t->context;
-  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *places[MAX_RANK];
+  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];
   int positions = t->at->rank - 1, count = positions + 1, inside = t->unit_bits - t->granule_bits;
   const LayoutExpr *phase = layout_axis(context, positions);
   const LayoutExpr *x = layout_axis(context, positions + 1);
@@ -167,33 +167,34 @@ static const Layout *table_layout(const BankSchedule *t, int words, bool within)
   shape[positions + 1] = layout_const(context, (int64_t)1 << words);
   for (int i = 0; i <= positions; i++) {
     physical[i] = shape[i];
-    places[i] = layout_axis(context, i);
+    outputs[i] = layout_axis(context, i);
   }
   const LayoutExpr *first = layout_by(context, LAYOUT_MUL, phase, t->phase);
   const LayoutExpr *offset = wanted_by(t, layout_binary(context, LAYOUT_ADD, first, lane_of(t, x)));
   if (within && inside) {
     physical[count] = layout_const(context, (int64_t)1 << inside);
-    places[count++] = bits_of(context, offset, t->granule_bits, inside);
+    outputs[count++] = bits_of(context, offset, t->granule_bits, inside);
   }
   physical[count] = layout_const(context, (int64_t)1 << t->bank_bits);
-  places[count++] = bits_of(context, offset, t->unit_bits, t->bank_bits);
+  outputs[count++] = bits_of(context, offset, t->unit_bits, t->bank_bits);
   physical[count] = layout_const(context, (int64_t)1 << __builtin_popcountll(t->later));
-  places[count++] = wave_of(t, x);
-  const IndexMap *map = index_map_new(context, positions + 2, NULL, count, places, NULL, NULL, 0);
+  outputs[count++] = wave_of(t, x);
+  const IndexMap *map = index_map_new(context, positions + 2, NULL, count, outputs, NULL, NULL, 0);
   return layout_try(context, map, shape, physical, (LayoutFacts){0});
 }
 
 // Injective, or bijective where the layout is as large as its physical shape.
 static bool show_one_to_one(Certificate *c, const Layout *layout) {
-  int64_t places, elements;
-  if (!layout || !layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
+  int64_t positions, elements;
+  if (!layout || !layout_physical_size(layout, &positions) ||
+      !layout_logical_size(layout, &elements))
     return false;
-  LayoutQuestion q = {places == elements ? LAYOUT_ASK_BIJECTIVE : LAYOUT_ASK_INJECTIVE, layout};
+  LayoutQuestion q = {positions == elements ? LAYOUT_ASK_BIJECTIVE : LAYOUT_ASK_INJECTIVE, layout};
   LayoutAnswer answer = layout_ask(c->context, &q);
   return answer.verdict == VERDICT_YES && certificate_add(c, &q, &answer);
 }
 
-// Every lane reads the word of the lane that the table serves in its place.
+// Every lane reads the word of the lane that the table serves instead of it.
 static bool show_same_words(Certificate *c, const BankSchedule *t) {
   const LayoutExpr *axes[2 * MAX_RANK];
   goal_begin(c, GOAL_EQUAL, t->at->facts);
@@ -242,9 +243,9 @@ static bool show_map(Certificate *c, const LayoutSwizzle *swizzle, int unit_bits
   if (!unit_bits) return true;
   goal_begin(c, GOAL_EQUAL, (LayoutFacts){0});
   goal_box(c, block, axes);
-  const LayoutExpr *place = bits_of(c->context, axes[0], 0, unit_bits);
-  const LayoutExpr *first = goal_op(c, LAYOUT_SUB, axes[0], place);
-  goal_pair(c, "p", 0, map, goal_op(c, LAYOUT_ADD, goal_at(c, map, &first, 1), place));
+  const LayoutExpr *inside = bits_of(c->context, axes[0], 0, unit_bits);
+  const LayoutExpr *first = goal_op(c, LAYOUT_SUB, axes[0], inside);
+  goal_pair(c, "p", 0, map, goal_op(c, LAYOUT_ADD, goal_at(c, map, &first, 1), inside));
   return goal_show(c);
 }
 

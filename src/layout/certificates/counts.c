@@ -76,13 +76,13 @@ bool lines_certificate(Certificate *certificate, const LayoutQuestion *q,
   if (!q->a->is_static || !runs->shown) return false;
   const Layout *memory = memory_of(context, q->a);
   const LayoutRun *last = &runs->runs[runs->shown - 1];
-  int64_t places, first = runs->runs[0].first;
+  int64_t positions, first = runs->runs[0].first;
   Count c = {context, certificate, .limit = last->first + last->count - first};
-  if (!layout_physical_size(memory, &places)) return false;
-  if (runs->shown < runs->run_count && !mul_fits(places, q->size.element_bits, &places))
+  if (!layout_physical_size(memory, &positions)) return false;
+  if (runs->shown < runs->run_count && !mul_fits(positions, q->size.element_bits, &positions))
     return false;
   if (runs->shown < runs->run_count)
-    c.limit = (places / 8 + q->size.base_bytes) / q->size.line_bytes + 1 - first;
+    c.limit = (positions / 8 + q->size.base_bytes) / q->size.line_bytes + 1 - first;
   const LayoutExpr *offset = boxed_offset(&c, memory, q->a->rank, q->first, q->counts);
   if (!offset) return false;
   const LayoutExpr *line = line_of(&c, offset, q->size, first);

@@ -33,16 +33,16 @@ bool map_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer
 
 bool compose_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer *answer) {
   const Layout *outer = q->a, *inner = q->b, *made = q->made;
-  const LayoutExpr *axes[2 * MAX_RANK], *places[2 * MAX_RANK];
+  const LayoutExpr *axes[2 * MAX_RANK], *positions[2 * MAX_RANK];
   int replicas = inner->map->replica_count + outer->map->replica_count, own = inner->rank;
   if (made->map->replica_count != replicas || inner->physical_rank != outer->rank) return false;
   goal_begin(c, GOAL_EQUAL, made->facts);
   goal_box(c, made, axes);
-  for (int i = 0; i < inner->physical_rank; i++) places[i] = goal_let(c, inner->map->outputs[i]);
+  for (int i = 0; i < inner->physical_rank; i++) positions[i] = goal_let(c, inner->map->outputs[i]);
   for (int i = 0; i < outer->map->replica_count; i++)
-    places[outer->rank + i] = axes[own + inner->map->replica_count + i];
+    positions[outer->rank + i] = axes[own + inner->map->replica_count + i];
   for (int i = 0; i < outer->physical_rank; i++)
-    goal_pair(c, "p", i, goal_at(c, outer->map->outputs[i], places, layout_box_rank(outer)),
+    goal_pair(c, "p", i, goal_at(c, outer->map->outputs[i], positions, layout_box_rank(outer)),
               made->map->outputs[i]);
   return goal_show(c);
 }
@@ -61,14 +61,14 @@ static bool show_inverse(Certificate *c, const Layout *layout) {
 
 bool divide_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer *answer) {
   const Layout *a = q->a, *b = q->b;
-  const LayoutExpr *axes[2 * MAX_RANK], *places[2 * MAX_RANK];
+  const LayoutExpr *axes[2 * MAX_RANK], *positions[2 * MAX_RANK];
   if (answer->verdict == VERDICT_NO) return show_collision(c, b, answer);
   if (a->map->replica_count || b->map->replica_count) return false;
   goal_begin(c, GOAL_EQUAL, b->facts);
   goal_box(c, b, axes);
-  for (int i = 0; i < b->physical_rank; i++) places[i] = goal_let(c, b->map->outputs[i]);
+  for (int i = 0; i < b->physical_rank; i++) positions[i] = goal_let(c, b->map->outputs[i]);
   for (int i = 0; i < a->physical_rank; i++)
-    goal_pair(c, "p", i, goal_at(c, q->inverse.map->outputs[i], places, b->physical_rank),
+    goal_pair(c, "p", i, goal_at(c, q->inverse.map->outputs[i], positions, b->physical_rank),
               a->map->outputs[i]);
   return goal_show(c) && (c->verifying || show_inverse(c, b));
 }
@@ -118,7 +118,7 @@ bool offset_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAns
 // that of another copy than the first, which has no certificate.
 bool at_offset_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer *answer) {
   const Layout *a = q->a;
-  int64_t place[MAX_RANK];
+  int64_t position[MAX_RANK];
   bool before = c->refused;
   if (answer->verdict == VERDICT_YES) {
     bool shown = offset_certificate(c, q, answer);
@@ -126,9 +126,9 @@ bool at_offset_certificate(Certificate *c, const LayoutQuestion *q, const Layout
     return shown;
   }
   if (!a->is_static) return false;
-  layout_index_at(a->physical_extents, a->physical_rank, q->value->value, place);
+  layout_index_at(a->physical_extents, a->physical_rank, q->value->value, position);
   LayoutQuestion onto = {LAYOUT_ASK_ONTO, a};
-  LayoutAnswer no = {.verdict = VERDICT_NO, .witness = place, .witness_rank = a->physical_rank};
+  LayoutAnswer no = {.verdict = VERDICT_NO, .witness = position, .witness_rank = a->physical_rank};
   return certificate_add(c, &onto, &no);
 }
 
@@ -182,18 +182,19 @@ static void vector_goal(Certificate *c, const Layout *layout, int axis, int64_t 
 
 // Where the equation fails; NULL: not found among the points of the box.
 static const int64_t *counter_example(Certificate *c) {
-  const GoalNames *axes = &c->goal->axes, *places = &c->goal->positions;
+  const GoalNames *axes = &c->goal->axes, *positions = &c->goal->positions;
   int64_t extents[GOAL_NAMES];
   const LayoutExpr *goals[GOAL_NAMES];
-  bool plain = axes->count <= MAX_RANK && places->count <= GOAL_NAMES;
+  bool plain = axes->count <= MAX_RANK && positions->count <= GOAL_NAMES;
   for (int i = 0; i < axes->count && plain; i++) {
     plain = is_const(axes->items[i].extent);
     extents[i] = axes->items[i].extent->value;
   }
-  for (int i = 0; i < places->count && plain; i++)
-    goals[i] = goal_op(c, LAYOUT_EQ, places->items[i].value, places->items[i].other);
+  for (int i = 0; i < positions->count && plain; i++)
+    goals[i] = goal_op(c, LAYOUT_EQ, positions->items[i].value, positions->items[i].other);
   if (!plain) return NULL;
-  LayoutAnswer answer = layout_points_hold(c->context, extents, axes->count, goals, places->count);
+  LayoutAnswer answer =
+      layout_points_hold(c->context, extents, axes->count, goals, positions->count);
   return answer.verdict == VERDICT_NO ? answer.witness : NULL;
 }
 

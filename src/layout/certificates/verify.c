@@ -25,13 +25,14 @@ static bool is_plain(const IndexMap *map) {
 
 // Elements times copies, and physical indices; -1: too many.
 static int64_t work_of(const Layout *layout) {
-  int64_t points = 1, places = 1;
+  int64_t points = 1, positions = 1;
   bool fits = layout->is_static;
   for (int i = 0; i < layout_box_rank(layout) && fits; i++)
     fits = mul_fits(points, MAX_OF(layout->shape[i]->value, (int64_t)0), &points) &&
            points <= MAX_POINTS;
   for (int i = 0; i < layout->physical_rank && fits; i++)
-    fits = mul_fits(places, layout->physical_extents[i], &places) && places <= 4 * MAX_POINTS;
+    fits =
+        mul_fits(positions, layout->physical_extents[i], &positions) && positions <= 4 * MAX_POINTS;
   return fits && is_plain(layout->map) ? points + WORK_EACH : -1;
 }
 
