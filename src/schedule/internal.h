@@ -184,7 +184,7 @@ Stmt *stmt_map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
 Expr *condition_and(Context *context, Expr *a, Expr *b); // NULL counts as true
 
 int64_t loop_const_extent(const Stmt *loop); // -1 when symbolic
-bool loop_is_plain(const Stmt *loop);   // serial, without annotations
+bool loop_is_plain(const Stmt *loop);        // serial, without annotations
 VarRange loop_range(const Stmt *loop);
 Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *extent,
                 Stmt *body); // with the kind and annotations of `loop`
@@ -277,7 +277,7 @@ bool path_order_survives(const Path *path, const char **why);
 
 // Replaces some of a block's variables (`chosen`, each bound to a plain loop of its own) by
 // new_count others; logical[k] is chosen variable k in terms of new_vars.
-typedef struct Remake {
+typedef struct Rebinding {
   Schedule *schedule;
   const Path *path;
   const Block *block;
@@ -291,12 +291,12 @@ typedef struct Remake {
   Expr **new_vars, **new_loops, **extents, **logical;
   IterKind *kinds; // NULL: all spatial
   Expr *valid;     // a condition on new_vars; NULL: always true
-} Remake;
-bool remake_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
-                  Remake *remake, const char **why);
+} Rebinding;
+bool rebind_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
+                  Rebinding *rebinding, const char **why);
 // Sets all fields from the inverse of a static layout over the chosen variables' domains.
-bool remake_by_map(Remake *remake, const Layout *layout, const char **why);
-Stmt *remake_block(const Remake *remake); // to replace path->items[depth]
+bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why);
+Stmt *rebind_block(const Rebinding *rebinding); // to replace path->items[depth]
 // Simplifies the indices and conditions below `s` under the analyzer's facts.
 Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 

@@ -8,9 +8,9 @@
 
 // ---- Conditions ------------------------------------------------------------------------------
 
-static int loop_of_binding(const Remake *remake, const BlockVar *v) {
-  for (int i = 0; i < remake->loop_count; i++) {
-    const Stmt *loop = remake->loops[i];
+static int loop_of_binding(const Rebinding *rebinding, const BlockVar *v) {
+  for (int i = 0; i < rebinding->loop_count; i++) {
+    const Stmt *loop = rebinding->loops[i];
     if (v->binding == loop->as.loop.var && loop_is_plain(loop) &&
         expr_is_int(loop->as.loop.min, 0) && loop->as.loop.extent == v->extent)
       return i;
@@ -18,41 +18,41 @@ static int loop_of_binding(const Remake *remake, const BlockVar *v) {
   return -1;
 }
 
-static bool others_use(const Remake *remake, const Expr *loop_var) {
-  const Block *block = remake->block;
+static bool others_use(const Rebinding *rebinding, const Expr *loop_var) {
+  const Block *block = rebinding->block;
   for (int i = 0; i < block->var_count; i++) {
     bool chosen = false;
-    for (int k = 0; k < remake->count; k++) chosen |= remake->chosen[k] == i;
+    for (int k = 0; k < rebinding->count; k++) chosen |= rebinding->chosen[k] == i;
     if (!chosen && expr_uses(block->vars[i].binding, loop_var)) return true;
   }
   return false;
 }
 
-bool remake_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
-                  Remake *remake, const char **why) {
+bool rebind_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
+                  Rebinding *rebinding, const char **why) {
   Arena *arena = &schedule->context->arena;
-  *remake = (Remake){.schedule = schedule,
-                     .path = path,
-                     .block = path_end(path)->as.block,
-                     .chosen = chosen,
-                     .count = count,
-                     .loop_at = arena_array(arena, int, count)};
+  *rebinding = (Rebinding){.schedule = schedule,
+                           .path = path,
+                           .block = path_end(path)->as.block,
+                           .chosen = chosen,
+                           .count = count,
+                           .loop_at = arena_array(arena, int, count)};
   int depth = path->count - 1;
   while (depth > 0 && path->items[depth - 1]->kind == STMT_FOR) depth--;
-  remake->depth = depth;
-  remake->loops = path->items + depth;
-  remake->loop_count = path->count - 1 - depth;
+  rebinding->depth = depth;
+  rebinding->loops = path->items + depth;
+  rebinding->loop_count = path->count - 1 - depth;
   for (int k = 0; k < count; k++) {
-    const BlockVar *v = &remake->block->vars[chosen[k]];
-    remake->loop_at[k] = loop_of_binding(remake, v);
+    const BlockVar *v = &rebinding->block->vars[chosen[k]];
+    rebinding->loop_at[k] = loop_of_binding(rebinding, v);
     bool unit = expr_is_int(v->extent, 1) && expr_is_int(v->binding, 0);
     *why = arena_printf(arena, "its variable '%s' is not bound to a loop of its own",
                         v->var->as.var->name);
-    if (!expr_is_int(v->min, 0) || (remake->loop_at[k] < 0 && !unit)) return false;
-    if (remake->loop_at[k] < 0) continue;
+    if (!expr_is_int(v->min, 0) || (rebinding->loop_at[k] < 0 && !unit)) return false;
+    if (rebinding->loop_at[k] < 0) continue;
     for (int i = 0; i < k; i++)
-      if (remake->loop_at[i] == remake->loop_at[k]) return false;
-    if (others_use(remake, remake->loops[remake->loop_at[k]]->as.loop.var)) return false;
+      if (rebinding->loop_at[i] == rebinding->loop_at[k]) return false;
+    if (others_use(rebinding, rebinding->loops[rebinding->loop_at[k]]->as.loop.var)) return false;
   }
   return true;
 }
@@ -81,24 +81,24 @@ static Str name_of_output(Context *context, const IndexMap *map, int output, Str
 }
 
 // Sets new_vars and new_loops.
-static void remake_names(Remake *remake, const IndexMap *map) {
-  Context *context = remake->schedule->context;
-  const Block *block = remake->block;
-  Str *loop_names = arena_array(&context->arena, Str, remake->count);
-  Str *var_names = arena_array(&context->arena, Str, remake->count);
-  for (int k = 0; k < remake->count; k++) {
-    var_names[k] = block->vars[remake->chosen[k]].var->as.var->name;
-    loop_names[k] = remake->loop_at[k] < 0
+static void rebind_names(Rebinding *rebinding, const IndexMap *map) {
+  Context *context = rebinding->schedule->context;
+  const Block *block = rebinding->block;
+  Str *loop_names = arena_array(&context->arena, Str, rebinding->count);
+  Str *var_names = arena_array(&context->arena, Str, rebinding->count);
+  for (int k = 0; k < rebinding->count; k++) {
+    var_names[k] = block->vars[rebinding->chosen[k]].var->as.var->name;
+    loop_names[k] = rebinding->loop_at[k] < 0
                         ? var_names[k]
-                        : remake->loops[remake->loop_at[k]]->as.loop.var->as.var->name;
+                        : rebinding->loops[rebinding->loop_at[k]]->as.loop.var->as.var->name;
   }
-  remake->new_count = map->output_count;
-  remake->new_vars = arena_array(&context->arena, Expr *, map->output_count);
-  remake->new_loops = arena_array(&context->arena, Expr *, map->output_count);
+  rebinding->new_count = map->output_count;
+  rebinding->new_vars = arena_array(&context->arena, Expr *, map->output_count);
+  rebinding->new_loops = arena_array(&context->arena, Expr *, map->output_count);
   for (int i = 0; i < map->output_count; i++) {
-    remake->new_vars[i] =
+    rebinding->new_vars[i] =
         expr_var(context, name_of_output(context, map, i, var_names), DTYPE_INT32);
-    remake->new_loops[i] =
+    rebinding->new_loops[i] =
         expr_var(context, name_of_output(context, map, i, loop_names), DTYPE_INT32);
   }
 }
@@ -134,67 +134,68 @@ Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s) {
   return s ? rewrite_stmt(&rewriter, s) : NULL;
 }
 
-static void remake_vars(const Remake *remake, Block *copy) {
-  Context *context = remake->schedule->context;
-  const Block *block = remake->block;
-  copy->vars =
-      arena_array(&context->arena, BlockVar, block->var_count - remake->count + remake->new_count);
+static void rebind_vars(const Rebinding *rebinding, Block *copy) {
+  Context *context = rebinding->schedule->context;
+  const Block *block = rebinding->block;
+  copy->vars = arena_array(&context->arena, BlockVar,
+                           block->var_count - rebinding->count + rebinding->new_count);
   copy->var_count = 0;
   bool placed = false;
   for (int i = 0; i < block->var_count; i++) {
     bool chosen = false;
-    for (int k = 0; k < remake->count; k++) chosen |= remake->chosen[k] == i;
+    for (int k = 0; k < rebinding->count; k++) chosen |= rebinding->chosen[k] == i;
     if (!chosen) copy->vars[copy->var_count++] = block->vars[i];
     if (!chosen || placed) continue;
     placed = true;
-    for (int k = 0; k < remake->new_count; k++)
-      copy->vars[copy->var_count++] =
-          (BlockVar){remake->new_vars[k], expr_index(context, 0), remake->extents[k],
-                     remake->kinds ? remake->kinds[k] : ITER_SPATIAL, remake->new_loops[k]};
+    for (int k = 0; k < rebinding->new_count; k++)
+      copy->vars[copy->var_count++] = (BlockVar){
+          rebinding->new_vars[k], expr_index(context, 0), rebinding->extents[k],
+          rebinding->kinds ? rebinding->kinds[k] : ITER_SPATIAL, rebinding->new_loops[k]};
   }
 }
 
 // The values of the old loops' variables in terms of the new loops' variables.
-static Map loop_values(const Remake *remake) {
-  Context *context = remake->schedule->context;
+static Map loop_values(const Rebinding *rebinding) {
+  Context *context = rebinding->schedule->context;
   Map to_loops = map_new(&context->arena), values = map_new(&context->arena);
-  for (int i = 0; i < remake->new_count; i++)
-    map_put(&to_loops, remake->new_vars[i], remake->new_loops[i]);
-  for (int k = 0; k < remake->count; k++)
-    if (remake->loop_at[k] >= 0)
-      map_put(&values, remake->loops[remake->loop_at[k]]->as.loop.var,
-              substitute_expr(context, remake->logical[k], &to_loops));
+  for (int i = 0; i < rebinding->new_count; i++)
+    map_put(&to_loops, rebinding->new_vars[i], rebinding->new_loops[i]);
+  for (int k = 0; k < rebinding->count; k++)
+    if (rebinding->loop_at[k] >= 0)
+      map_put(&values, rebinding->loops[rebinding->loop_at[k]]->as.loop.var,
+              substitute_expr(context, rebinding->logical[k], &to_loops));
   return values;
 }
 
-static Stmt *remake_loops(const Remake *remake, Stmt *s) {
-  Context *context = remake->schedule->context;
-  bool *gone = arena_array(&context->arena, bool, remake->loop_count);
-  int outermost = remake->loop_count;
-  for (int k = 0; k < remake->count; k++)
-    if (remake->loop_at[k] >= 0) {
-      gone[remake->loop_at[k]] = true;
-      outermost = MIN_OF(outermost, remake->loop_at[k]);
+static Stmt *rebind_loops(const Rebinding *rebinding, Stmt *s) {
+  Context *context = rebinding->schedule->context;
+  bool *gone = arena_array(&context->arena, bool, rebinding->loop_count);
+  int outermost = rebinding->loop_count;
+  for (int k = 0; k < rebinding->count; k++)
+    if (rebinding->loop_at[k] >= 0) {
+      gone[rebinding->loop_at[k]] = true;
+      outermost = MIN_OF(outermost, rebinding->loop_at[k]);
     }
-  for (int i = remake->loop_count; i >= 0; i--) {
-    if (i < remake->loop_count && !gone[i]) s = stmt_with_child(context, remake->loops[i], 0, s);
+  for (int i = rebinding->loop_count; i >= 0; i--) {
+    if (i < rebinding->loop_count && !gone[i])
+      s = stmt_with_child(context, rebinding->loops[i], 0, s);
     if (i != outermost) continue;
-    for (int k = remake->new_count - 1; k >= 0; k--) {
-      s = stmt_for(context, remake->new_loops[k], expr_index(context, 0), remake->extents[k],
+    for (int k = rebinding->new_count - 1; k >= 0; k--) {
+      s = stmt_for(context, rebinding->new_loops[k], expr_index(context, 0), rebinding->extents[k],
                    LOOP_SERIAL, s);
-      s->pos = path_end(remake->path)->pos;
+      s->pos = path_end(rebinding->path)->pos;
     }
   }
   return s;
 }
 
-Stmt *remake_block(const Remake *remake) {
-  Context *context = remake->schedule->context;
-  Block *copy = block_copy(context, remake->block);
-  remake_vars(remake, copy);
-  Map vars = map_new(&context->arena), values = loop_values(remake);
-  for (int k = 0; k < remake->count; k++)
-    map_put(&vars, remake->block->vars[remake->chosen[k]].var, remake->logical[k]);
+Stmt *rebind_block(const Rebinding *rebinding) {
+  Context *context = rebinding->schedule->context;
+  Block *copy = block_copy(context, rebinding->block);
+  rebind_vars(rebinding, copy);
+  Map vars = map_new(&context->arena), values = loop_values(rebinding);
+  for (int k = 0; k < rebinding->count; k++)
+    map_put(&vars, rebinding->block->vars[rebinding->chosen[k]].var, rebinding->logical[k]);
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, copy);
   copy->init = copy->init ? substitute_stmt(context, copy->init, &vars, NULL) : NULL;
@@ -202,15 +203,15 @@ Stmt *remake_block(const Remake *remake) {
   copy->body =
       stmt_simplify_indices(context, analyzer, substitute_stmt(context, copy->body, &vars, NULL));
   copy->predicate = substitute_expr(context, copy->predicate, &values);
-  if (!expr_is_true(remake->valid)) {
+  if (!expr_is_true(rebinding->valid)) {
     Map to_loops = map_new(&context->arena);
-    for (int i = 0; i < remake->new_count; i++)
-      map_put(&to_loops, remake->new_vars[i], remake->new_loops[i]);
-    copy->predicate =
-        condition_and(context, copy->predicate, substitute_expr(context, remake->valid, &to_loops));
+    for (int i = 0; i < rebinding->new_count; i++)
+      map_put(&to_loops, rebinding->new_vars[i], rebinding->new_loops[i]);
+    copy->predicate = condition_and(context, copy->predicate,
+                                    substitute_expr(context, rebinding->valid, &to_loops));
   }
-  Stmt *s = stmt_with_block(context, path_end(remake->path), block_with_regions(context, copy));
-  return remake_loops(remake, s);
+  Stmt *s = stmt_with_block(context, path_end(rebinding->path), block_with_regions(context, copy));
+  return rebind_loops(rebinding, s);
 }
 
 // ---- transform_block_layout --------------------------------------------------------------------
@@ -222,46 +223,46 @@ static bool reads_axis(const LayoutExpr *e, const LayoutExpr *axis) {
   return false;
 }
 
-static bool kinds_of_outputs(Remake *remake, const IndexMap *map) {
-  Context *context = remake->schedule->context;
+static bool kinds_of_outputs(Rebinding *rebinding, const IndexMap *map) {
+  Context *context = rebinding->schedule->context;
   IterKind *kinds = arena_array(&context->arena, IterKind, map->output_count);
   for (int i = 0; i < map->output_count; i++) {
     bool any = false;
-    for (int k = 0; k < remake->count; k++) {
+    for (int k = 0; k < rebinding->count; k++) {
       const LayoutExpr *probe = layout_axis(context, k);
       if (!reads_axis(map->outputs[i], probe)) continue;
-      IterKind kind = remake->block->vars[k].kind;
+      IterKind kind = rebinding->block->vars[k].kind;
       if (any && kinds[i] != kind) return false;
       kinds[i] = kind;
       any = true;
     }
     if (!any) kinds[i] = ITER_SPATIAL;
   }
-  remake->kinds = kinds;
+  rebinding->kinds = kinds;
   return true;
 }
 
-bool remake_by_map(Remake *remake, const Layout *layout, const char **why) {
-  Context *context = remake->schedule->context;
+bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why) {
+  Context *context = rebinding->schedule->context;
   LayoutAnswer answer;
-  Map symbols = schedule_size_symbols(remake->schedule);
-  remake_names(remake, layout->map);
-  remake->logical = arena_array(&context->arena, Expr *, remake->count);
-  if (!layout_inverse_exprs(context, layout, remake->new_vars, &symbols, remake->logical,
-                            &remake->valid, &answer)) {
+  Map symbols = schedule_size_symbols(rebinding->schedule);
+  rebind_names(rebinding, layout->map);
+  rebinding->logical = arena_array(&context->arena, Expr *, rebinding->count);
+  if (!layout_inverse_exprs(context, layout, rebinding->new_vars, &symbols, rebinding->logical,
+                            &rebinding->valid, &answer)) {
     *why = arena_printf(&context->arena, "the map has no proved inverse: %s",
                         layout_answer_text(context, &answer));
     return false;
   }
-  remake->extents = arena_array(&context->arena, Expr *, remake->new_count);
-  for (int i = 0; i < remake->new_count; i++)
-    remake->extents[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
+  rebinding->extents = arena_array(&context->arena, Expr *, rebinding->new_count);
+  for (int i = 0; i < rebinding->new_count; i++)
+    rebinding->extents[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
   Analyzer *analyzer = analyzer_new(context);
-  for (int i = 0; i < remake->new_count; i++)
-    analyzer_bind(analyzer, remake->new_vars[i], expr_index(context, 0), remake->extents[i]);
-  for (int k = 0; k < remake->count; k++)
-    remake->logical[k] = analyzer_simplify(analyzer, remake->logical[k]);
-  remake->valid = analyzer_simplify(analyzer, remake->valid);
+  for (int i = 0; i < rebinding->new_count; i++)
+    analyzer_bind(analyzer, rebinding->new_vars[i], expr_index(context, 0), rebinding->extents[i]);
+  for (int k = 0; k < rebinding->count; k++)
+    rebinding->logical[k] = analyzer_simplify(analyzer, rebinding->logical[k]);
+  rebinding->valid = analyzer_simplify(analyzer, rebinding->valid);
   return true;
 }
 
@@ -284,9 +285,9 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
       return schedule_refuse(schedule, pos, "variable '%s' of block '%s' has a symbolic extent",
                              block->vars[i].var->as.var->name, block->name);
   }
-  Remake remake;
+  Rebinding rebinding;
   const char *why = NULL;
-  if (!remake_begin(schedule, &path, all, count, &remake, &why))
+  if (!rebind_begin(schedule, &path, all, count, &rebinding, &why))
     return schedule_refuse(
         schedule, pos,
         "block '%s' cannot be bound to new loops: %s; do this step before its loops "
@@ -295,14 +296,14 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
   const Layout *layout = layout_static(context, map, shape, schedule->pos);
   if (!layout)
     return schedule_refuse(schedule, pos, "the map does not fit block '%s'", block->name);
-  if (!kinds_of_outputs(&remake, map))
+  if (!kinds_of_outputs(&rebinding, map))
     return schedule_refuse(
         schedule, pos, "the map mixes spatial and reduction variables of block '%s'", block->name);
-  if (!remake_by_map(&remake, layout, &why))
+  if (!rebind_by_map(&rebinding, layout, &why))
     return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);
-  Stmt *s = remake_block(&remake);
+  Stmt *s = rebind_block(&rebinding);
   if (!path_order_survives(&path, &why))
     return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);
-  schedule_set_body(schedule, path_replace(context, &path, remake.depth, s));
+  schedule_set_body(schedule, path_replace(context, &path, rebinding.depth, s));
   return true;
 }

@@ -415,32 +415,32 @@ static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_bu
                           const int *chosen, Buffer *physical) {
   Context *context = schedule->context;
   Path path;
-  Remake remake;
+  Rebinding rebinding;
   const char *why;
   if (!path_to_block(schedule, name, &path)) return;
   int count = on_buffer->rank;
-  if (!remake_begin(schedule, &path, chosen, count, &remake, &why)) return;
-  if (!remake_by_map(&remake, on_buffer, &why)) return;
+  if (!rebind_begin(schedule, &path, chosen, count, &rebinding, &why)) return;
+  if (!rebind_by_map(&rebinding, on_buffer, &why)) return;
   Expr **logical = arena_array(&context->arena, Expr *, count);
-  for (int k = 0; k < count; k++) logical[k] = remake.block->vars[chosen[k]].var;
+  for (int k = 0; k < count; k++) logical[k] = rebinding.block->vars[chosen[k]].var;
   Pointwise env = {schedule, physical, analyzer_new(context),
                    arena_array(&context->arena, Expr *, physical->rank)};
   if (!index_map_apply_exprs(context, on_buffer->map, logical, NULL, env.from)) return;
   // A variable of extent 1 is replaced by its value.
-  for (int i = 0; i < remake.block->var_count; i++) {
-    const BlockVar *v = &remake.block->vars[i];
+  for (int i = 0; i < rebinding.block->var_count; i++) {
+    const BlockVar *v = &rebinding.block->vars[i];
     analyzer_bind(env.analyzer, v->var, v->min, v->extent);
   }
   for (int i = 0; i < physical->rank; i++)
     env.from[i] = analyzer_simplify(env.analyzer, env.from[i]);
-  Block *copy = block_copy(context, remake.block);
-  env.new_vars = remake.new_vars;
+  Block *copy = block_copy(context, rebinding.block);
+  env.new_vars = rebinding.new_vars;
   copy->init = pointwise(&env, copy->init);
   copy->body = pointwise(&env, copy->body);
   if (env.elsewhere) return;
-  remake.block = copy;
-  Stmt *s = remake_block(&remake);
-  schedule_set_body(schedule, path_replace(context, &path, remake.depth, s));
+  rebinding.block = copy;
+  Stmt *s = rebind_block(&rebinding);
+  schedule_set_body(schedule, path_replace(context, &path, rebinding.depth, s));
 }
 
 typedef struct Writer {
