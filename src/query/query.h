@@ -92,7 +92,7 @@ bool query_answer(Context *context, const json_t *fields, bool certificate, Quer
 void query_reply_free(QueryReply *reply);
 // A further field of the reply; takes the value over.
 void query_reply_more(QueryReply *reply, const char *name, json_t *value);
-// "no" or "unknown", as the proof is. Returns true.
+// Makes the verdict the answer: "yes", "no" or "unknown". Returns true.
 bool query_reply_verdict(QueryReply *reply);
 // The name of an axis of "a", "" for -1.
 const char *query_axis_name(const QueryRequest *request, int axis);

@@ -9,19 +9,11 @@
 
 static const LayoutAnswer ANSWERED = {.verdict = VERDICT_YES, .level = LAYOUT_DIGITS};
 
-// "yes", "no", "unknown"
-static bool verdict_reply(QueryReply *reply) {
-  static const char *const words[] = {
-      [VERDICT_NO] = "no", [VERDICT_YES] = "yes", [VERDICT_UNDECIDED] = "unknown"};
-  reply->answer = json_string(words[reply->proof.verdict]);
-  return true;
-}
-
 // The value where the verdict is yes; otherwise the verdict.
 static bool value_reply(QueryReply *reply, json_t *value) {
   if (reply->proof.verdict == VERDICT_YES) return reply->answer = value, true;
   json_decref(value);
-  return verdict_reply(reply);
+  return query_reply_verdict(reply);
 }
 
 // ---- Yes or no --------------------------------------------------------------------------------
@@ -32,7 +24,7 @@ static bool run_verdict(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply, layout_ask(r->context, &question));
   if (r->certificates)
     reply->certificate = layout_certificate(r->context, &question, &reply->proof);
-  return verdict_reply(reply);
+  return query_reply_verdict(reply);
 }
 
 // ---- Maps -------------------------------------------------------------------------------------
@@ -40,7 +32,7 @@ static bool run_verdict(QueryRequest *r, QueryReply *reply) {
 // A map on the physical shape of `domain`, and the condition for its padding.
 static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInverse *inverse,
                           const Layout *domain) {
-  if (reply->proof.verdict != VERDICT_YES) return verdict_reply(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   reply->answer = json_string(index_map_text(context, inverse->map));
   query_reply_more(reply, "padding", json_condition(context, inverse->map, inverse->padding));
   query_reply_more(reply, "shape",
@@ -69,7 +61,7 @@ static bool run_divide(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
   if (reply->proof.verdict == VERDICT_NO)
     QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE, r->a.layout, r->b.layout);
-  if (reply->proof.verdict != VERDICT_YES) return verdict_reply(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   layout_divide_simplify(r->context, r->a.layout, r->b.layout, &inverse);
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE, r->a.layout, r->b.layout, .inverse = inverse);
   return inverse_reply(r->context, reply, &inverse, r->b.layout);
@@ -199,7 +191,7 @@ static bool run_padding(QueryRequest *r, QueryReply *reply) {
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_PADDING, a, .value = count);
   if (one_to_one)
     query_reply_more(reply, "padding", json_condition(r->context, inverse.map, inverse.padding));
-  if (!count) return verdict_reply(reply);
+  if (!count) return query_reply_verdict(reply);
   reply->answer = json_expression(r->context, count);
   return true;
 }

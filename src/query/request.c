@@ -349,7 +349,9 @@ void query_reply_more(QueryReply *reply, const char *name, json_t *value) {
 }
 
 bool query_reply_verdict(QueryReply *reply) {
-  reply->answer = json_string(reply->proof.verdict == VERDICT_NO ? "no" : "unknown");
+  static const char *const words[] = {
+      [VERDICT_NO] = "no", [VERDICT_YES] = "yes", [VERDICT_UNDECIDED] = "unknown"};
+  reply->answer = json_string(words[reply->proof.verdict]);
   return true;
 }
 
