@@ -121,7 +121,7 @@ static bool widen_no(Context *context, const Layout *layout, const LayoutCompone
 LayoutAnswer layout_components_all(Context *context, const Layout *layout,
                                    const LayoutComponents *components, LayoutDecider *question,
                                    bool positions) {
-  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  LayoutAnswer all = layout_yes(LAYOUT_DIGITS);
   for (int i = 0; i < components->count; i++) {
     LayoutAnswer answer = question(context, components->items[i].layout);
     if (answer.verdict == VERDICT_NO &&
@@ -142,7 +142,7 @@ LayoutAnswer layout_components_inverse(Context *context, const Layout *layout,
                                        const LayoutComponents *components, LayoutInverse *out) {
   const LayoutExpr *outputs[MAX_RANK], *padding = NULL;
   Str names[MAX_RANK];
-  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  LayoutAnswer all = layout_yes(LAYOUT_DIGITS);
   for (int i = 0; i < components->count; i++) {
     const LayoutComponent *component = &components->items[i];
     const LayoutExpr *positions[MAX_RANK];
@@ -186,7 +186,7 @@ bool layout_components_section(Context *context, const LayoutComponents *compone
 
 LayoutAnswer layout_components_image(Context *context, const LayoutComponents *components,
                                      int64_t *out) {
-  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  LayoutAnswer all = layout_yes(LAYOUT_DIGITS);
   *out = 1;
   for (int i = 0; i < components->count; i++) {
     int64_t positions, padding;
@@ -201,7 +201,7 @@ LayoutAnswer layout_components_image(Context *context, const LayoutComponents *c
 
 LayoutAnswer layout_components_index_at(Context *context, const LayoutComponents *components,
                                         const int64_t *position, int64_t *index) {
-  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  LayoutAnswer all = layout_yes(LAYOUT_DIGITS);
   for (int i = 0; i < components->count; i++) {
     const LayoutComponent *component = &components->items[i];
     int64_t here[MAX_RANK], found[MAX_RANK];

@@ -9,10 +9,6 @@ const char *layout_level_name(LayoutLevel level) {
   return names[level];
 }
 
-LayoutAnswer layout_yes(LayoutLevel level) {
-  return layout_answer_of(VERDICT_YES, level, NULL);
-}
-
 LayoutAnswer layout_no_at(Context *context, const int64_t *index, const int64_t *other, int rank) {
   size_t size = sizeof *index * (size_t)rank;
   LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, NULL);

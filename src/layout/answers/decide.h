@@ -12,7 +12,6 @@
 // Up to FEW_POINTS points are enumerated before isl is asked.
 enum { FEW_POINTS = 1 << 12 };
 
-LayoutAnswer layout_yes(LayoutLevel level);
 // A "no" with one index, or with two (`other` may be NULL).
 LayoutAnswer layout_no_at(Context *context, const int64_t *index, const int64_t *other, int rank);
 // Undecided: not proved for all values of the symbols, nor refuted at those that were tried.

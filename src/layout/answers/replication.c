@@ -243,7 +243,7 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
   for (int64_t i = 0; i < domain.size; i++)
     positions[i] = (ReplicaCopy){offsets[i], i / (domain.size / elements)};
   qsort(positions, (size_t)domain.size, sizeof *positions, compare_copies);
-  LayoutAnswer answer = layout_answer_of(VERDICT_YES, LAYOUT_POINTS, NULL);
+  LayoutAnswer answer = layout_yes(LAYOUT_POINTS);
   for (int64_t i = 1; i < domain.size && answer.verdict == VERDICT_YES; i++) {
     ReplicaCopy a = positions[i - 1], b = positions[i];
     if (a.offset != b.offset || a.element == b.element) continue;
@@ -261,7 +261,7 @@ static LayoutAnswer injective(Context *context, const Layout *layout, const Layo
   answer.witness_rank = MIN_OF(answer.witness_rank, layout->rank);
   if (answer.verdict != VERDICT_NO || !same_element(layout, &answer)) return answer;
   if (layout->is_static) return injective_by_points(context, layout, copies);
-  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "copies of one element share a place");
+  return layout_undecided("copies of one element share a place");
 }
 
 // The inverse of the copies gives the element and the index of its copy; only the element is kept.
@@ -281,12 +281,12 @@ static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout
 
 static LayoutAnswer identity(Context *context, const Layout *layout, const Layout *copies) {
   if (copies->rank == layout->rank) return layout_is_identity(context, copies);
-  return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "elements lie in several places");
+  return layout_no("elements lie in several places");
 }
 
 LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, CachedQuestion question) {
   const Layout *copies = layout_of_copies(context, layout);
-  LayoutAnswer answer = layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, NULL);
+  LayoutAnswer answer = layout_undecided(NULL);
   switch (question) {
   case CACHED_IDENTITY: return identity(context, layout, copies);
   case CACHED_INJECTIVE: return injective(context, layout, copies);
@@ -312,7 +312,7 @@ static bool copy_by_copy(Context *context, const Layout *a, const Layout *b) {
 // ---- Equality: a set of steps from each base ---------------------------------------------------
 
 static LayoutAnswer differ_everywhere(Context *context, const Layout *layout) {
-  LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");
+  LayoutAnswer no = layout_no("its copies lie elsewhere");
   no.witness = arena_array(&context->lasting, int64_t, layout->rank);
   no.witness_rank = layout->rank;
   return no;
@@ -364,7 +364,7 @@ static LayoutAnswer sets_equal(Context *context, const Layout *layout, const Lay
   if (!x || !y) return layout_points_over_limit(context, (x ? b : a)->extents, (x ? b : a)->rank);
   int64_t *p = arena_array(&context->scratch, int64_t, a_copies);
   int64_t *q = arena_array(&context->scratch, int64_t, b_copies);
-  LayoutAnswer answer = layout_answer_of(VERDICT_YES, LAYOUT_POINTS, NULL);
+  LayoutAnswer answer = layout_yes(LAYOUT_POINTS);
   for (int64_t i = 0; i < elements && answer.verdict == VERDICT_YES; i++) {
     int64_t count = positions_of(x, i, a_copies, p);
     if (count == positions_of(y, i, b_copies, q) && !memcmp(p, q, sizeof *p * (size_t)count))
@@ -390,14 +390,12 @@ static const Layout *with_map(Context *context, const Layout *a, const IndexMap 
 
 static LayoutAnswer copies_equal(Context *context, const Layout *a, const Layout *other) {
   int64_t elements;
-  if (layout_logical_size(a, &elements) && !elements)
-    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  if (layout_logical_size(a, &elements) && !elements) return layout_yes(LAYOUT_DIGITS);
   const Layout *x = layout_of_copies(context, a), *y = layout_of_copies(context, other);
-  if (copy_by_copy(context, x, y)) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  if (copy_by_copy(context, x, y)) return layout_yes(LAYOUT_DIGITS);
   ArenaMark mark = arena_mark(&context->scratch);
   ReplicaSteps p, q;
-  LayoutAnswer answer =
-      layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the copies do not separate");
+  LayoutAnswer answer = layout_undecided("the copies do not separate");
   if (find_steps(context, x, a->rank, &p) && find_steps(context, y, a->rank, &q))
     answer = steps_equal(context, a, &p, &q);
   else if (a->is_static)

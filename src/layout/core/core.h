@@ -70,6 +70,16 @@ static inline LayoutAnswer layout_answer_of(Verdict verdict, LayoutLevel level,
                                             const char *reason) {
   return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
 }
+static inline LayoutAnswer layout_yes(LayoutLevel level) {
+  return layout_answer_of(VERDICT_YES, level, NULL);
+}
+// The answers of the first level.
+static inline LayoutAnswer layout_no(const char *reason) {
+  return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
+}
+static inline LayoutAnswer layout_undecided(const char *reason) {
+  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, reason);
+}
 // In builds that verify: our fault when the checker of certificates does not accept the answer to a
 // question about small layouts, or about small instances of symbolic ones (certificates/verify.c).
 void layout_verify(Context *context, const LayoutQuestion *question, const LayoutAnswer *answer);

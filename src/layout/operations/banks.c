@@ -9,10 +9,6 @@
 
 #include <stdlib.h>
 
-static LayoutAnswer undecided(const char *reason) {
-  return (LayoutAnswer){.verdict = VERDICT_UNDECIDED, .reason = reason};
-}
-
 const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *start, int axis,
                                  int64_t step) {
   const LayoutExpr *outputs[MAX_RANK];
@@ -177,7 +173,7 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
 
 static LayoutAnswer conflicts_of(Context *context, const Layout *at, BankAccess *a) {
   int64_t positions, lanes = a->lanes, word = a->banks.bank_bytes * 8, total;
-  if (!layout_logical_size(at, &total)) return undecided("the lanes do not fit 64 bits");
+  if (!layout_logical_size(at, &total)) return layout_undecided("the lanes do not fit 64 bits");
   positions = lanes ? total / lanes : 0;
   bool alike = positions > 1 && positions_alike(context, at, a);
   int64_t box[MAX_RANK];
@@ -188,11 +184,11 @@ static LayoutAnswer conflicts_of(Context *context, const Layout *at, BankAccess 
   int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
   a->wants = arena_array(&context->scratch, WordRequest, a->phase * (a->width / word + 2));
   if (!layout_points_values(context, box, at->rank, at->map->outputs[0], offsets))
-    return undecided("the map has no value somewhere");
+    return layout_undecided("the map has no value somewhere");
   serve_all(a, offsets, alike ? 1 : positions);
   if (alike && (!mul_fits(a->out->waves, positions, &a->out->waves) ||
                 !mul_fits(a->out->words, positions, &a->out->words)))
-    return undecided("the waves do not fit 64 bits");
+    return layout_undecided("the waves do not fit 64 bits");
   LayoutAnswer result = {.verdict = VERDICT_YES, .level = alike ? LAYOUT_DIGITS : LAYOUT_POINTS};
   if (a->first < 0) return result;
   result.verdict = VERDICT_NO;
@@ -220,12 +216,13 @@ static LayoutAnswer symbolic_conflicts(Context *context, const Layout *layout,
   const LayoutExpr *shape[MAX_RANK];
   const Layout *memory = layout_on_resource(context, layout, NULL);
   const char *problem = access_problem(layout, access, banks);
-  if (problem) return undecided(problem);
-  if (memory->map->replica_count) return undecided("elements lie in several places of memory");
+  if (problem) return layout_undecided(problem);
+  if (memory->map->replica_count)
+    return layout_undecided("elements lie in several places of memory");
   for (int i = 0; i < access->lanes->input_count; i++)
     shape[i] = layout_const(context, access->extents[i]);
   if (!layout_try(context, access->lanes, shape, memory->shape, memory->facts))
-    return undecided("not proved that the lanes stay in the logical shape");
+    return layout_undecided("not proved that the lanes stay in the logical shape");
   return layout_symbolic_conflicts(context, memory, access, banks, out);
 }
 
@@ -236,7 +233,7 @@ static LayoutAnswer bank_conflicts(Context *context, const Layout *layout,
   if (!layout->is_static) return symbolic_conflicts(context, layout, access, banks, out);
   const char *problem;
   const Layout *at = layout_access_offsets(context, layout, access, banks, &problem);
-  if (!at) return undecided(problem);
+  if (!at) return layout_undecided(problem);
   BankAccess a = {.banks = banks, .out = out, .first = -1};
   a.width = layout_access_width(access, banks);
   a.lanes = access->extents[access->lanes->input_count - 1];

@@ -205,13 +205,13 @@ static LayoutAnswer count_levels(CopyPlanner *p, Counting c, LayoutCopyPlan *out
   Context *context = p->context;
   int64_t weight = 1, sources = 1;
   PointDomain domain;
-  if (!use_grains(context, &c, &weight)) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  if (!use_grains(context, &c, &weight)) return layout_yes(LAYOUT_DIGITS);
   for (int i = c.kept; i < c.rank; i++) sources *= c.box[i];
   if (!layout_points_domain(c.box, c.rank, &domain))
     return layout_points_over_limit(context, c.box, c.rank);
   uint8_t *first = arena_array(&context->scratch, uint8_t, domain.size);
   if (!first_changes(context, &c, domain.size, first))
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the map has no value somewhere");
+    return layout_undecided("the map has no value somewhere");
   for (int64_t n = 0; n < domain.size; n += sources) {
     int nearest = 0; // the level of the copy of `from` that changes furthest inside
     for (int64_t s = 0; s < sources; s++) nearest = MAX_OF(nearest, first[n + s]);
@@ -240,11 +240,9 @@ static bool count_by_digits(CopyPlanner *p, const Counting *c, LayoutCopyPlan *o
 // Counts the elements of all levels, or of as many of the outer ones as possible.
 static LayoutAnswer count_elements(CopyPlanner *p, int elements, LayoutCopyPlan *out) {
   Counting c = {.count = 0};
-  if (!layout_logical_size(p->to, &out->copies))
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many copies");
-  if (!lay_out(p, elements, &c))
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many axes");
-  if (count_by_digits(p, &c, out)) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  if (!layout_logical_size(p->to, &out->copies)) return layout_undecided("too many copies");
+  if (!lay_out(p, elements, &c)) return layout_undecided("too many axes");
+  if (count_by_digits(p, &c, out)) return layout_yes(LAYOUT_DIGITS);
   LayoutAnswer answer = count_levels(p, c, out);
   while (answer.verdict != VERDICT_YES && c.count > 1) {
     c.count--;
@@ -312,13 +310,11 @@ static LayoutAnswer find_moves(CopyPlanner *p, const Layout *from, const Layout 
                                LayoutCopyPlan *out) {
   const Layout *parts[2 * MAX_LEVELS];
   LayoutRefinement refinement;
-  if (p->count == 0)
-    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL); // rank 0 has one element
+  if (p->count == 0) return layout_yes(LAYOUT_DIGITS); // rank 0 has one element
   for (int k = 0; k < p->count; k++) {
     parts[k] = first_copy(p->context, from, p->levels[k].resource);
     parts[p->count + k] = first_copy(p->context, to, p->levels[k].resource);
-    if (!parts[k] || !parts[p->count + k])
-      return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+    if (!parts[k] || !parts[p->count + k]) return layout_undecided("no bounds are known");
   }
   LayoutAnswer answer = layout_refine_all(p->context, parts, 2 * p->count, &refinement);
   if (answer.verdict != VERDICT_YES) return answer;
@@ -355,12 +351,11 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
                               LayoutCopyPlan *out) {
   *out = (LayoutCopyPlan){0};
   const char *problem = shapes_differ(context, from, to);
-  if (problem) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, problem);
+  if (problem) return layout_no(problem);
   CopyPlanner p = {.context = context};
   p.from = layout_of_copies(context, from);
   p.to = layout_of_copies(context, to);
-  if (!find_levels(&p, order, order_count))
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many resources");
+  if (!find_levels(&p, order, order_count)) return layout_undecided("too many resources");
   LayoutAnswer moved = find_moves(&p, from, to, out), answer = moved;
   out->counted = from->is_static && to->is_static;
   if (out->counted) {

@@ -96,7 +96,7 @@ static LayoutAnswer touched(Context *context, const Layout *layout, const LineBo
   *span = (LineSpan){0};
   *out = (LayoutRuns){.runs = runs, .shown = wanted};
   for (int i = 0; i < layout->rank; i++)
-    if (box->extent[i] == 0) return out->shown = 0, layout_answer_of(VERDICT_YES, level, NULL);
+    if (box->extent[i] == 0) return out->shown = 0, layout_yes(level);
   if (!memory_order_new(context, offset, layout->extents, layout->rank, box->low, box->extent,
                         &order) ||
       !memory_order_lines(context, &order, lines, span, runs, &out->shown)) {
@@ -107,7 +107,7 @@ static LayoutAnswer touched(Context *context, const Layout *layout, const LineBo
   }
   out->total = span->count;
   out->run_count = span->runs;
-  return layout_answer_of(VERDICT_YES, level, NULL);
+  return layout_yes(level);
 }
 
 static const char *lines_problem(const Layout *layout, LayoutLineSize size, int wanted) {
@@ -124,11 +124,11 @@ static LayoutAnswer lines_of(Context *context, const Layout *layout, const int64
                              LayoutRuns *out) {
   *out = (LayoutRuns){0};
   const char *problem = lines_problem(layout, size, wanted);
-  if (problem) return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, problem);
+  if (problem) return layout_undecided(problem);
   const Layout *memory = memory_of(context, layout);
   LineBox box = box_of(memory, layout->rank, low, extent);
   problem = box_problem(memory, &box);
-  if (problem) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, problem);
+  if (problem) return layout_no(problem);
   LineUnits lines = {size.element_bits, size.line_bytes * 8, size.base_bytes * 8};
   LineSpan span;
   return touched(context, memory, &box, lines, wanted, &span, out);
@@ -162,8 +162,7 @@ static void gaps(const LayoutRuns *used, const LineSpan *span, int64_t positions
 static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out) {
   *out = (LayoutRuns){0};
-  if (!layout->is_static)
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the extents are symbolic");
+  if (!layout->is_static) return layout_undecided("the extents are symbolic");
   const Layout *memory = memory_of(context, layout);
   LineBox box = box_of(memory, layout->rank, NULL, NULL);
   LayoutRuns used;

@@ -129,7 +129,7 @@ static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoo
   if (memory->is_static && order_all(context, memory, &order) &&
       order_is_complete(&order, memory)) {
     digit_loops(context, layout, &order, out);
-    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+    return layout_yes(LAYOUT_DIGITS);
   }
   return position_loops(context, layout, memory, out);
 }
@@ -271,7 +271,7 @@ LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layo
   const char *why;
   *out = NULL;
   const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
-  if (!sum) return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, why);
+  if (!sum) return layout_undecided(why);
   LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
   if (answer.verdict == VERDICT_NO) answer.reason = no_digits;
   if (answer.verdict == VERDICT_YES) *out = flat(context, memory, sum);
@@ -285,12 +285,11 @@ static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
   const char *why;
   MemoryOrder order;
   const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
-  if (!sum && why == too_uneven) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, no_digits);
-  if (!sum) return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, why);
-  if (!order_offset(context, memory, sum, &order))
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, no_digits);
+  if (!sum && why == too_uneven) return layout_no(no_digits);
+  if (!sum) return layout_undecided(why);
+  if (!order_offset(context, memory, sum, &order)) return layout_no(no_digits);
   const char *reason = blocks_of_order(context, memory, &order, out);
-  if (reason) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
+  if (reason) return layout_no(reason);
   LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
   if (answer.verdict == VERDICT_NO) answer.reason = no_digits;
   return answer;
@@ -299,12 +298,11 @@ static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
 static LayoutAnswer static_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   static const char overlap[] = "the digits of the offset overlap, or are not in order";
   MemoryOrder order;
-  if (layout_is_empty(memory))
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "there are no elements");
+  if (layout_is_empty(memory)) return layout_no("there are no elements");
   LayoutAnswer injective = layout_is_injective(context, memory);
   if (injective.verdict != VERDICT_YES) return injective;
   if (!order_all(context, memory, &order)) {
-    if (order.plain) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, overlap);
+    if (order.plain) return layout_no(overlap);
     return blocking_by_floors(context, memory, out);
   }
   const char *reason = blocks_of_order(context, memory, &order, out);
@@ -367,20 +365,19 @@ static LayoutAnswer no_instance(Context *context, const Layout *layout, DecideIn
     answer.instance_count = instance.count;
     if (answer.verdict == VERDICT_NO) return answer;
   }
-  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, reason);
+  return layout_undecided(reason);
 }
 
 static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   const char *reason = blocks_of_text(context, memory, out);
   if (reason && !blocks_of_text(context, layout_simplified(context, memory), out)) reason = NULL;
-  if (!reason) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  if (!reason) return layout_yes(LAYOUT_DIGITS);
   return no_instance(context, memory, blocking_of, reason);
 }
 
 static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   *out = (LayoutBlocking){0};
-  if (!layout_is_plain(layout))
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "it does not lie in memory alone, once");
+  if (!layout_is_plain(layout)) return layout_no("it does not lie in memory alone, once");
   if (layout->is_static) return static_blocking(context, layout, out);
   return symbolic_blocking(context, layout, out);
 }
@@ -401,12 +398,11 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
   if (answer.verdict != VERDICT_YES) return answer;
   for (int i = 0; i < blocking.count; i++) {
     const LayoutDigit *block = &blocking.blocks[i];
-    if (seen[block->axis])
-      return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "an axis is split into blocks");
+    if (seen[block->axis]) return layout_no("an axis is split into blocks");
     if (!layout_symbolic_same_extent(context, layout->facts, block->extent,
                                      layout->shape[block->axis])) {
       static const char padded[] = "an axis is padded";
-      return layout->is_static ? layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, padded)
+      return layout->is_static ? layout_no(padded)
                                : no_instance(context, layout, permutation_of, padded);
     }
     seen[block->axis] = true;
@@ -427,16 +423,14 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
 
 static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *b) {
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                            "not both layouts lie in memory alone, once");
+    return layout_undecided("not both layouts lie in memory alone, once");
   const Layout *same = layout_reshape(context, b, a->shape, a->rank);
   bool fixed = a->is_static && b->is_static;
   if (!same)
     return layout_answer_of(fixed ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
                             "the numbers of elements differ");
   const Layout *at = flat(context, a, layout_offset_expr(context, a));
-  if (!at)
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
+  if (!at) return layout_undecided("no bounds of the offset are known");
   const LayoutExpr *offset = layout_offset_expr(context, same);
   return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &offset));
 }

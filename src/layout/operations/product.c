@@ -170,14 +170,12 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
   int64_t reached = 1;
   int rank = 0;
   *out = NULL;
-  if (is_const(size) && size->value < 0)
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the size is negative");
+  if (is_const(size) && size->value < 0) return layout_no("the size is negative");
   const char *reason = order_digits(context, layout, &order);
-  if (reason) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
+  if (reason) return layout_no(reason);
   for (int i = order.count; i >= 0 && rank < MAX_RANK; i--) {
     const MemoryDigit *g = i ? &order.digits[i - 1] : NULL;
-    if (g && g->weight % reached)
-      return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "a gap is no whole number of copies");
+    if (g && g->weight % reached) return layout_no("a gap is no whole number of copies");
     const LayoutExpr *gap = g ? layout_const(context, g->weight / reached)
                               : layout_binary(context, LAYOUT_DIV,
                                               layout_binary(context, LAYOUT_ADD, size,
@@ -190,12 +188,11 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
       shape[rank++] = gap;
     }
     if (g && !mul_fits(g->weight, g->high - g->low + 1, &reached))
-      return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the offsets do not fit");
+      return layout_undecided("the offsets do not fit");
   }
   const IndexMap *map = index_map_new(context, rank, NULL, 1, &sum, NULL, NULL, 0);
   *out = layout_try(context, map, shape, NULL, layout->facts);
-  return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
-              : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+  return *out ? layout_yes(LAYOUT_DIGITS) : layout_undecided("no bounds are known");
 }
 
 // The offset of a complement at a number, whose digits are the complement's axes, the first axis
@@ -220,12 +217,10 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
   *out = NULL;
   if (!layout_is_plain(tiles) || !layout_physical_size(tiles, &positions) ||
       !layout_logical_size(tile, &elements) || !mul_fits(elements, positions, &size))
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                            "the layouts are not static, of memory alone");
+    return layout_undecided("the layouts are not static, of memory alone");
   LayoutAnswer answer = layout_complement(context, tile, layout_const(context, size), &gaps);
   if (answer.verdict != VERDICT_YES) return answer;
-  if (!product_axes(context, tile, tiles, kind, &j))
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the ranks differ");
+  if (!product_axes(context, tile, tiles, kind, &j)) return layout_no("the ranks differ");
   const LayoutExpr *inner =
       layout_expr_substitute(context, layout_offset_expr(context, tile), j.second_axes, tile->rank);
   const LayoutExpr *outer = layout_expr_substitute(context, layout_offset_expr(context, tiles),
@@ -237,8 +232,7 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
   make_unique(context, j.names, j.rank);
   const IndexMap *map = index_map_new(context, j.rank, j.names, 1, &e, NULL, NULL, 0);
   *out = layout_try(context, map, j.shape, NULL, tile->facts);
-  return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
-              : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+  return *out ? layout_yes(LAYOUT_DIGITS) : layout_undecided("no bounds are known");
 }
 
 // ---- Tilings -----------------------------------------------------------------------------------
@@ -268,8 +262,7 @@ static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, con
   int64_t tile;
   LayoutAnswer answer = layout_complement(context, tiler, layout->shape[i], &rest);
   if (answer.verdict != VERDICT_YES) return answer;
-  if (t->rank + tiler->rank + rest->rank > MAX_RANK)
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "too many axes");
+  if (t->rank + tiler->rank + rest->rank > MAX_RANK) return layout_no("too many axes");
   layout_logical_size(tiler, &tile);
   const LayoutExpr *size = layout_const(context, tile);
   for (int k = 0; k < rest->rank; k++)
@@ -289,8 +282,7 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   const LayoutExpr *outputs[MAX_RANK];
   const IndexMap *map = layout->map;
   *out = NULL;
-  if (map->replica_count)
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
+  if (map->replica_count) return layout_undecided("elements lie in several places");
   for (int i = 0; i < layout->rank; i++) {
     if (tilers[i]) {
       LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t);
@@ -307,8 +299,7 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   map = index_map_new(context, t.rank, t.names, map->output_count, outputs, map->resources,
                       map->separators, map->separator_count);
   *out = layout_try(context, map, t.shape, layout->physical, layout->facts);
-  return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
-              : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+  return *out ? layout_yes(LAYOUT_DIGITS) : layout_undecided("no bounds are known");
 }
 
 // ---- Left division -----------------------------------------------------------------------------
@@ -327,10 +318,8 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
   LayoutInverse inverse;
   const LayoutExpr *outputs[MAX_RANK];
   *out = (LayoutInverse){0};
-  if (!same_positions(context, a, b))
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the physical shapes differ");
-  if (b->map->replica_count)
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
+  if (!same_positions(context, a, b)) return layout_no("the physical shapes differ");
+  if (b->map->replica_count) return layout_undecided("elements lie in several places");
   LayoutAnswer answer = layout_inverse(context, a, &inverse);
   if (answer.verdict != VERDICT_YES) return answer;
   const IndexMap *map = index_map_compose(context, inverse.map, b->map);

@@ -205,13 +205,12 @@ static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, in
                               "an offset is no sum of digits, and an extent no power of 2");
     for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
       if (!read_bit(context, parts, count, axis, cut, out))
-        return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many bits");
+        return layout_undecided("too many bits");
   }
   for (int k = 0; k < count; k++)
     if (!is_bitwise(context, parts[k], out, k))
-      return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS,
-                              "an offset is neither a sum of digits nor an XOR of bits");
-  return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+      return layout_no("an offset is neither a sum of digits nor an XOR of bits");
+  return layout_yes(LAYOUT_DIGITS);
 }
 
 // ---- The question ------------------------------------------------------------------------------
@@ -236,15 +235,15 @@ LayoutAnswer layout_refine_all(Context *context, const Layout *const *parts, int
   if (fixed) layout_logical_size(parts[0], &size);
   for (int k = 0; k < count && sums && size; k++)
     sums = fixed ? any_floors(f, parts[k], k, &none) : text_floors(f, parts[k], k);
-  LayoutAnswer answer = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  LayoutAnswer answer = layout_yes(LAYOUT_DIGITS);
   if (!size)
-    answer = layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "there are no elements");
+    answer = layout_no("there are no elements");
   else if (sums)
     answer.reason = all_factors(f, parts[0], count, chain);
   else if (fixed)
     answer = refine_bits(context, parts, count, none, chain);
   else
-    answer = layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "an index is no digit of an axis");
+    answer = layout_undecided("an index is no digit of an axis");
   if (answer.reason && sums && size) answer.verdict = fixed ? VERDICT_NO : VERDICT_UNDECIDED;
   if (answer.verdict == VERDICT_YES)
     *out = (LayoutRefinement){chain->count,
@@ -259,8 +258,7 @@ static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   *out = (LayoutRefinement){0};
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                            "not both layouts lie in memory alone, once");
+    return layout_undecided("not both layouts lie in memory alone, once");
   if (!same_shape(context, a, b))
     return layout_answer_of(a->is_static && b->is_static ? VERDICT_NO : VERDICT_UNDECIDED,
                             LAYOUT_DIGITS, "the logical shapes differ");

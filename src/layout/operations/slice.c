@@ -96,12 +96,9 @@ static const LayoutExpr *affine(Context *context, const Layout *view, LayoutSlic
 static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
   const LayoutExpr *want[MAX_RANK];
   const char *several = "elements lie in several places of memory";
-  if (layout_on_resource(context, out->layout, NULL)->map->replica_count)
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, several);
+  if (layout_on_resource(context, out->layout, NULL)->map->replica_count) return layout_no(several);
   const Layout *view = view_of(context, out->layout);
-  if (!view)
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                            "no bounds of the offsets are proved");
+  if (!view) return layout_undecided("no bounds of the offsets are proved");
   want[0] = affine(context, view, out);
   for (int i = 1; i < view->physical_rank; i++)
     want[i] = value_near_origin(context, view->map->outputs[i], view->rank, -1);
@@ -125,10 +122,8 @@ static bool has_zero(const int64_t *step, int rank) {
 LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutExpr *const *low,
                           const LayoutExpr *const *extent, const int64_t *step, LayoutSlice *out) {
   *out = (LayoutSlice){0};
-  if (has_zero(step, layout->rank))
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "a step of the slice is 0");
-  LayoutAnswer no =
-      layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "an extent of the slice is negative");
+  if (has_zero(step, layout->rank)) return layout_no("a step of the slice is 0");
+  LayoutAnswer no = layout_no("an extent of the slice is negative");
   if (layout_negative_extent(context, layout->facts, extent, layout->rank, &no.instance,
                              &no.instance_count) >= 0)
     return no;
@@ -136,22 +131,18 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
   bool is_static = layout->is_static;
   for (int i = 0; i < layout->rank; i++)
     is_static = is_static && is_const(extent[i]) && (!low || is_const(low[i]));
-  if (!box && is_static)
-    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the slice leaves the logical shape");
-  if (!box)
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                            "not proved that the slice stays in the shape");
+  if (!box && is_static) return layout_no("the slice leaves the logical shape");
+  if (!box) return layout_undecided("not proved that the slice stays in the shape");
   out->layout = box_layout(context, layout, box, extent);
   if (!out->layout)
-    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                            "not proved that the slice stays in the physical shape");
+    return layout_undecided("not proved that the slice stays in the physical shape");
   int64_t size;
   if (layout_logical_size(out->layout, &size) && size == 0) {
     out->offset = layout_const(context, 0);
     const LayoutExpr **strides = arena_array(&context->lasting, const LayoutExpr *, layout->rank);
     for (int i = 0; i < layout->rank; i++) strides[i] = out->offset;
     out->strides = strides;
-    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+    return layout_yes(LAYOUT_DIGITS);
   }
   LayoutAnswer answer = view_answer(context, out);
   LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_SLICE, layout, .low = low, .extent = extent,
