@@ -233,7 +233,7 @@ static const char *option_for(const View *v, const StageTensor *tensor, const La
                       quote);
 }
 
-static const char *difference_text(const View *v, const PlanAlternative *a) {
+static const char *difference_text(const View *v, const PlanCandidate *a) {
   double more = a->cost - v->plan->cost;
   if (!a->feasible) return "impossible";
   if (a->chosen) return "as planned";
@@ -241,14 +241,14 @@ static const char *difference_text(const View *v, const PlanAlternative *a) {
                       view_cycles(v, fabs(more)));
 }
 
-static void print_alternatives(const View *v, const StageTensor *tensor) {
-  PlanAlternative items[PLAN_MAX_ALTERNATIVES];
-  int count = plan_alternatives(v->plan, tensor, items);
+static void print_candidate_costs(const View *v, const StageTensor *tensor) {
+  PlanCandidate items[PLAN_MAX_LAYOUTS];
+  int count = plan_candidate_costs(v->plan, tensor, items);
   Table table = table_new(&v->cli->context->arena, "lrrrl");
   static const char *const heads[] = {"  layout", "places", "cycles of the plan", "", "to have it"};
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   for (int i = 0; i < count; i++) {
-    const PlanAlternative *a = &items[i];
+    const PlanCandidate *a = &items[i];
     table_cell(&table, "  %s", view_layout_name(v, tensor, a->layout));
     table_cell(&table, "%lld",
                (long long)(plan_bytes(tensor, a->layout) / dtype_bytes(tensor->buffer->type)));
@@ -284,7 +284,7 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
   if (tensor->data)
     printf("  packed while compiling as its kernel reads it: nothing at run time\n");
   else
-    print_alternatives(v, tensor);
+    print_candidate_costs(v, tensor);
   return STATUS_DONE;
 }
 

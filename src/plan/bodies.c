@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stages may be fused into one loop, and how much that loop may hold. A body that does not
-// fit the instruction cache is fetched again for every iteration, which costs more than the memory
-// traffic that fusion saves; and compilers take more than twice as long for twice the body. The
-// size of a body is that of the longest chain of stages that may be fused, whether the plan fuses
-// them or not, so that chains are cut at the same stages under all plans.
+// Decides which stages may be fused into one loop, by how much code the loop's body may hold. A
+// body that does not fit the instruction cache is fetched again for every iteration, which costs
+// more than the memory traffic that fusion saves, and compilers take more than twice as long for
+// twice the body. The size of a body is taken as the size of the longest chain of stages that may
+// be fused, whether or not the plan fuses them; the limit therefore cuts chains at the same stages
+// under all policies.
 #include "plan/internal.h"
 
 #include "ir/op_count.h"
@@ -21,8 +22,8 @@ static double own_operations(const Planner *p, const Stage *stage) {
   return stage->member_count ? operations : value_operations(p, stage);
 }
 
-// How often the code of a stage's results is written out: for each register of a tile, or for whole
-// vectors and for the elements left.
+// How many copies of the stage's code are emitted: one for each register of a tile, or one for
+// whole vectors and one for the remaining elements.
 static int own_copies(const Planner *p, const Stage *stage) {
   bool tile = !stage->member_count && stage_is_reduction(stage);
   return tile ? p->machine->vector_registers : cost_model_of(p->machine)->elementwise_copies;
@@ -36,8 +37,9 @@ double planner_fused_operations(const Planner *p, const Stage *stage, const Stag
   return body->operations + own_operations(p, stage);
 }
 
-// A value that its reader uses several times is repeated in the reader's expression, and so the
-// size grows with each such reader in a chain.
+// The nodes of the stage's value when the tensor's producer is fused into it. A value that its
+// reader uses several times is repeated in the reader's expression, so the size grows with each
+// such reader in a chain.
 static int fused_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   int inside = MAX_OF(p->bodies[tensor->producer->index].nodes, 1);
   return expr_tree_size(stage->te->value, tensor->buffer, inside,
@@ -63,7 +65,7 @@ FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
 void planner_measure_body(Planner *p, const Stage *stage) {
   LoopBody *body = &p->bodies[stage->index];
   *body = (LoopBody){own_operations(p, stage), own_copies(p, stage)};
-  if (stage->member_count || stage_is_reduction(stage)) return; // their results are read
+  if (stage->member_count || stage_is_reduction(stage)) return; // fused stages read their results
   body->nodes = expr_tree_size(stage->te->value, NULL, 0, cost_model_of(p->machine)->most_nodes);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layouts that a tensor may have. A reduction proposes the axis that the auto-scheduler would
-// make its vector axis if layouts were free; stages that move or combine elements hand proposals
-// on.
+// Finds the layouts that each tensor may have (its candidates). A reduction proposes as innermost
+// the axis that the auto-scheduler would vectorise if layouts were free; stages that move or
+// combine elements pass the proposals of their reads on to their outputs.
 #include "plan/internal.h"
 
 static int lanes_of(const Planner *p, const Buffer *buffer) {
@@ -66,7 +66,7 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
   return layout_of_outputs(p, buffer, count, outputs);
 }
 
-// The vectors of a panel: as many as a tile of several rows has, or twice as many.
+// The width of a panel, in vectors: as many as a tile of several rows has, or twice as many.
 static int64_t panel_vectors(const Planner *p) {
   return MAX_OF(p->machine->vector_registers / cost_model_of(p->machine)->registers_a_panel_vector,
                 1);
@@ -149,9 +149,10 @@ static bool reads_constant(const Stage *stage) {
   return false;
 }
 
-// The dimension of a read along which `axis` moves and which panels of `width` can hold: its index
-// is the axis, or the axis at offsets that are multiples of the width, as for the columns of one
-// head of many; the width is made smaller until they are. -1: none.
+// The dimension of a read along which `axis` moves and which panels of `width` can hold, or -1 when
+// the read has none. Its index is the axis, or the axis plus an offset that is a multiple of the
+// width, as for the columns of one attention head. The width is reduced until the offsets are
+// multiples of it.
 static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int64_t *width) {
   int whole = nest_dimension_of(nest, read, axis), found = -1;
   if (whole >= 0) return whole;
@@ -168,7 +169,8 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
   return *width % 8 ? -1 : found;
 }
 
-// Where elementwise stages after a reduction are read in a layout, the reduction may write it.
+// Where elementwise stages after a reduction are read in a layout, the reduction may write that
+// layout.
 static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *candidate) {
   const Stage *stage = tensor->producer;
   if (!stage || stage->member_count || stage_is_reduction(stage)) return;
@@ -193,7 +195,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
     int last = nest->output->rank ? nest->output_axis[nest->output->rank - 1] : -1;
     int d = last < 0 ? -1 : panel_dimension(nest, read, last, &width);
     if (!tensor || tensor->data || d < 0 || planner_tensor_bytes(tensor, NULL) < smallest) continue;
-    bool matrix = false; // other axes of the output do not move it
+    bool matrix = false; // the output's other axes do not change the index of this read
     for (int a = 0; a < nest->spatial_count; a++)
       matrix |= a != last && nest->axes[a].extent > 1 && !nest_depends(read, a);
     const Layout *layout = matrix ? in_panels(p, nest, read, d, width) : NULL;
@@ -204,8 +206,8 @@ static void propose_panels(Planner *p, const Stage *stage) {
   }
 }
 
-// A row-major tensor may be read with that axis innermost which the reduction walks first, such as
-// the channels of an image.
+// Proposes, for a tensor that is row-major so far, the layout whose innermost axis is the one that
+// the reduction's inner loop follows, such as the channels of an image.
 static void propose_reads(Planner *p, const Stage *stage) {
   const Nest *nest = planner_nest(p, stage);
   if (!nest || nest->axis_count == nest->spatial_count) return;
@@ -216,8 +218,8 @@ static void propose_reads(Planner *p, const Stage *stage) {
   }
 }
 
-// The dimension of the output along which the auto-scheduler would vectorise, with the operands
-// that are computed at run time laid out for that, or row-major.
+// The dimension of the output along which the auto-scheduler would vectorise when the operands that
+// are computed at run time have the layouts best for it, or are row-major.
 static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   const Nest *nest = planner_nest(p, stage);
   Tile tile;
@@ -248,7 +250,7 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   return best;
 }
 
-// Hands a map that has no usual form on to a tensor of the same shape.
+// Passes a layout that has no usual form on to a tensor of the same shape.
 static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *from,
                           const Candidate *candidate) {
   Candidates *c = &p->candidates[stage->output->index];
@@ -258,9 +260,10 @@ static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *fro
   candidates_add(p, stage->output, *candidate);
 }
 
-// Hands the candidates of a stage's reads on to its output, to that of a reduction too: the layout
-// that is best for the reduction alone need not be best beside its neighbours. With only_requested,
-// those that the user named.
+// Passes the candidates of a stage's reads on to its output. The output of a reduction receives
+// them too, because the layout that is best for the reduction alone need not be best together with
+// its neighbours' layouts. With `only_requested`, only the layouts that the user named are passed
+// on.
 static void hand_on(Planner *p, const Stage *stage, bool only_requested) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];

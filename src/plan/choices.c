@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feasible ways to run each stage, and their costs in cycles of this machine.
+// Finds the feasible ways to run each stage (its choices) and their costs in cycles of this
+// machine. A choice says which layouts the stage reads and writes, and whether it is fused with a
+// producer.
 #include "plan/internal.h"
 
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
@@ -10,7 +12,7 @@ double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
   return (double)count * dtype_bytes(tensor->buffer->type);
 }
 
-// Cycles to move bytes that come from, or go to, the level of memory that holds them all.
+// Cycles to stream `bytes` from or to the nearest level of memory that holds them all.
 double planner_move_cost(const Planner *p, double bytes) {
   return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
 }
@@ -45,8 +47,8 @@ static StageChoice *add_choice(Planner *p, const Stage *stage) {
   return &array_last(choices);
 }
 
-// The candidate of `tensor` that is laid out like candidate `like` of another tensor of the same
-// rank. Row-major when it has none.
+// The candidate of `tensor` whose layout has the form of candidate `like` of `other`, a tensor of
+// the same rank; the row-major one when there is no such candidate.
 static int candidate_as(const Planner *p, const StageTensor *tensor, const StageTensor *other,
                         int like) {
   const Candidates *c = &p->candidates[tensor->index], *o = &p->candidates[other->index];
@@ -55,7 +57,8 @@ static int candidate_as(const Planner *p, const StageTensor *tensor, const Stage
   return 0;
 }
 
-// The one candidate that the user lets a stage read (-1: write) its tensor in; -1: any.
+// The only candidate in which the constraints allow the stage to read its entry `read` (-1: to
+// write its output), or -1 when every candidate is allowed.
 static int only_candidate(const Planner *p, const Stage *stage, int read) {
   const StageConstraint *constraint = planner_constraint(p, stage, read);
   if (p->row_major) return 0;
@@ -101,8 +104,8 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
 
 // ---- Groups that run row by row
 
-// The cycles of one member of a group. A group is written row-major, and read in any layout; where
-// rows are not contiguous in that, their elements are gathered.
+// The cycles of one member of a group. A group is written row-major and read in any layout; rows
+// that are not contiguous in the layout of a read are gathered element by element.
 static double member_cycles(const Combination *c, const Stage *member) {
   const Planner *p = c->planner;
   const CostModel *costs = cost_model_of(p->machine);
@@ -176,7 +179,8 @@ static void combine_reads(Combination *c, int read) {
   }
 }
 
-// All combinations of the reads' layouts, as far as there is room for them.
+// Adds all combinations of the reads' layouts, as far as the limit on choices allows, and counts
+// the combinations that were left out.
 static void combine_all(Combination *c) {
   const double most = 1e15;
   Planner *p = c->planner;
@@ -188,7 +192,7 @@ static void combine_all(Combination *c) {
   p->choices_left_out = MIN_OF(p->choices_left_out + left_out, (int64_t)most);
 }
 
-// The only choice of a stage whose loops cannot be analysed: every tensor row-major.
+// Adds the only choice of a stage whose loops cannot be analysed: every tensor row-major.
 static bool only_choice(Planner *p, const Stage *stage) {
   StageChoice *choice = add_choice(p, stage);
   choice->cost = MAX_OF(stage_iterations(stage), 0) * cost_model_of(p->machine)->scalar_cycles;
@@ -223,9 +227,9 @@ static bool group_choices(Planner *p, const Stage *stage) {
 
 // ---- Stages without a reduction
 
-// Finds a condition that would cut a block: along a blocked axis every piece of a concatenation has
-// to start at a block. Such a condition compares that axis with a number that is no multiple of the
-// block.
+// Searches a stage's value for a condition that would cut a block. Along a blocked axis, every
+// piece of a concatenation has to start at a multiple of the block; a condition that compares the
+// axis with any other number cuts a block.
 typedef struct CutSearch {
   const Expr *axis;
   int64_t block;
@@ -273,9 +277,10 @@ static double elementwise_cost(const Planner *p, const Stage *stage, const Stage
   return choice->fused < 0 ? cycles + cost_model_of(p->machine)->call_cycles : cycles;
 }
 
-// Can the stage be fused with the producer of a tensor? A fused kernel is costed by the layout that
-// the producer writes, which therefore has to be the output's.
-static bool can_join_as(const Planner *p, const Stage *stage, const StageTensor *tensor,
+// Can the stage be fused with the producer of a tensor when it writes candidate `output`? The cost
+// of a fused kernel is computed for the layout that the producer writes, so that layout has to have
+// the form of the output's.
+static bool can_fuse_as(const Planner *p, const Stage *stage, const StageTensor *tensor,
                         int output) {
   if (planner_fusion_blocker(p, stage, tensor)) return false;
   const Candidate *items = p->candidates[tensor->index].items;
@@ -310,7 +315,7 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     const Expr *cut = cuts_blocks(p, stage, output);
     if (cut && only == output) return refuse_cut(p, stage, cut);
     for (int fused = -1; fused < stage->reads.count && !cut; fused++) {
-      if (fused >= 0 && !can_join_as(p, stage, stage->reads.items[fused], output)) continue;
+      if (fused >= 0 && !can_fuse_as(p, stage, stage->reads.items[fused], output)) continue;
       if (!has_room(p, stage)) {
         p->choices_left_out++;
         continue;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies the layout constraints of the user to the stages: the layouts become candidates of their
-// tensors, and choices.c lets an operator take no other layout. A constraint that cannot be met is
-// refused here or in choices.c, with a diagnostic at the text that states it.
+// Applies the user's layout constraints to the stages: the layouts become candidates of their
+// tensors, and choices.c gives a constrained operator no choice with another layout. A constraint
+// that cannot be met is refused here or in choices.c, with a diagnostic at the text that states the
+// constraint.
 #include "plan/internal.h"
 
 static StageTensor *tensor_of_value(const Planner *p, const Value *value) {
@@ -80,8 +81,8 @@ static bool apply_to_input(Planner *p, const PlanConstraint *constraint, StageTe
          refuse(p, constraint, "its operator is computed while compiling, or only moves elements");
 }
 
-// A constant that keeps its layout is read in this layout by all its users; any other tensor has no
-// other candidate.
+// Makes a value keep its layout. A constant is read in this layout by all its users; any other
+// tensor accepts no candidate besides the row-major one.
 static bool freeze(Planner *p, const PlanConstraint *constraint, StageTensor *tensor) {
   if (!tensor) return refuse(p, constraint, "it is computed while compiling, or not needed at all");
   if (!tensor->data) {
@@ -126,7 +127,7 @@ static bool apply_to_boundary(Planner *p) {
   return ok;
 }
 
-// Frozen tensors come first, because they accept no candidates after that.
+// Handles the tensors that keep their layouts first, because these accept no candidates afterwards.
 bool planner_apply_constraints(Planner *p) {
   bool ok = true;
   if (!p->constraints) return true;
@@ -137,10 +138,10 @@ bool planner_apply_constraints(Planner *p) {
   return apply_to_boundary(p) && ok;
 }
 
-// ---- Asking
+// Questions about the applied constraints
 
 const StageConstraint *planner_constraint(const Planner *p, const Stage *stage, int read) {
-  for (int i = p->stage_constraints.count - 1; i >= 0; i--) // the last one given
+  for (int i = p->stage_constraints.count - 1; i >= 0; i--) // the last constraint wins
     if (p->stage_constraints.items[i].stage == stage && p->stage_constraints.items[i].read == read)
       return &p->stage_constraints.items[i];
   return NULL;

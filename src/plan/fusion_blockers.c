@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a tensor is stored in memory: what keeps the stage that reads it from being fused with the
-// kernel that writes it. The answers follow the conditions under which stages are fused
-// (graph/inline_stages.c, graph/group_stages.c, bodies.c, choices.c), the general ones first.
+// Explains for `plan --fusion` why a tensor is stored in memory: which condition keeps the stage
+// that reads it from being fused with the kernel that writes it. The conditions are those of
+// graph/inline_stages.c, graph/group_stages.c, bodies.c and choices.c, the general ones first.
 #include "plan/internal.h"
 
 const char *planner_stage_name(const Stage *stage) {
@@ -78,11 +78,11 @@ PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
   const Stage *writer = tensor->producer;
   const Stage *reader = tensor->users.count ? tensor->users.items[0] : NULL; // NULL: an output
   Context *context = plan->context;
-  FusionBlocker bar = planner_fusion_blocker(plan->planner, reader, tensor);
-  if (tensor->kept && (bar == BLOCKER_NONE || bar > BLOCKER_INPUT))
+  FusionBlocker blocker = planner_fusion_blocker(plan->planner, reader, tensor);
+  if (tensor->kept && (blocker == BLOCKER_NONE || blocker > BLOCKER_INPUT))
     return (PlanBlocker){"its layout was asked for", "its layout was asked for"};
   const char *name = reader ? planner_stage_name(reader) : "";
-  switch (bar) {
+  switch (blocker) {
   case BLOCKER_OUTPUT: return (PlanBlocker){"an output of the model", "it is an output"};
   case BLOCKER_USERS:
     return (PlanBlocker){"several operators read it",

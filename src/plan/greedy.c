@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other tools do, at the same costs: layouts are handed from operator to operator, in the
-// order of the graph or against it, and each operator takes what is cheapest beside those that
-// have been decided. Beside it, what any choices cost together, added up apart from the solver.
+// The policies that other tools follow, with the costs of this planner for comparison: layouts are
+// passed on from operator to operator, in the order of the graph or against it, and each operator
+// takes the choice that is cheapest given those already decided. The file also adds up what given
+// choices cost together, independently of the solver.
 #include "plan/internal.h"
 
 static const StageChoice *chosen(const Planner *p, const int *choice, const Stage *stage) {
@@ -53,8 +54,8 @@ typedef struct Greedy {
 
 static const double never = -1;
 
-// The cost of reading beside the producers that are decided; `never` when the stage is fused
-// with a producer that writes another layout.
+// The cost of the rewrites from the producers that are already decided to what the stage reads, or
+// `never` when the stage is fused with a producer that writes another layout.
 static double reading_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   double cost = 0;
   for (int i = 0; i < stage->reads.count; i++) {
@@ -67,7 +68,8 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
   return cost;
 }
 
-// The choice that differs from the present one of a fused stage only in running by itself.
+// The choice that differs from the current one of a fused user only in that the user runs by
+// itself.
 static int parted(const Greedy *g, const Stage *user) {
   const StageChoices *choices = &g->planner->choices[user->index];
   const StageChoice *fused = chosen(g->planner, g->choice, user);
@@ -86,8 +88,8 @@ static const Stage *estranged(const Greedy *g, const StageTensor *tensor, int ou
   return theirs->fused == read && theirs->reads[read] != output ? user : NULL;
 }
 
-// The cost of writing beside the users that are decided, including the cost of separating a fused
-// user that reads another layout.
+// The cost of the rewrites from what the stage writes to the users that are already decided, plus
+// the cost of separating a fused user that reads another layout.
 static double writing_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   const Planner *p = g->planner;
   const StageTensor *tensor = stage->output;

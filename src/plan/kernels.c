@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes kernels from choices: the groups of stages that run as one kernel, and the rewrites between
-// them, each directly after the kernel that writes its tensor.
+// Makes the plan's kernels from the choices: each group of fused stages becomes one kernel, and
+// each rewrite stands directly after the kernel that writes its tensor.
 #include "plan/internal.h"
 
 typedef struct Grouping {
   Planner *planner;
   const int *choice; // by stage->index
   Plan *plan;
-  int *group;       // by stage->index: the index of the group's first stage
-  PtrArray *stages; // by first stage
+  int *group;       // by stage->index: index of the first stage of its group
+  PtrArray *stages; // by index of a group's first stage
 } Grouping;
 
 static const StageChoice *chosen(const Grouping *g, const Stage *stage) {
@@ -51,7 +51,7 @@ static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, cons
   array_push(&context->arena, &plan->rewrites, rewrite);
 }
 
-// "conv1 reads NHWC (--desired-layout), the input is NCHW".
+// Why a rewrite exists, such as "conv1 reads NHWC (--desired-layout), the input is NCHW".
 static const char *read_because(const Grouping *g, const Stage *user, const StageTensor *tensor,
                                 int from, int to) {
   Context *context = g->plan->context;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning: candidates, choices, the best of them or what a policy takes, kernels; schedules.
+// The planner's entry point: finds candidates and choices, takes the best choices or those of a
+// policy, makes the kernels, and finds their schedules.
 #include "plan/internal.h"
 
 // ---- Names
@@ -24,7 +25,8 @@ int64_t plan_bytes(const StageTensor *tensor, const Layout *layout) {
 
 // ---- The plan
 
-// Row-major tensors alone, but for what the caller gives and takes in layouts of its own.
+// The constraints that hold without planning: the layouts in which the caller has the inputs and
+// outputs. All other tensors are row-major.
 static const PlanConstraints *boundary_only(Context *context, const PlanConstraints *constraints) {
   if (!constraints) return NULL;
   PlanConstraints *boundary = arena_copy(&context->arena, constraints, sizeof *constraints);
@@ -32,7 +34,8 @@ static const PlanConstraints *boundary_only(Context *context, const PlanConstrai
   return boundary;
 }
 
-// NULL with diagnostics when the constraints cannot be met.
+// A planner with candidates and choices, or NULL with diagnostics when the constraints cannot be
+// met.
 static Planner *prepare(StageGraph *stages, const PlanOptions *options,
                         const PlanConstraints *constraints, bool proposals, bool row_major) {
   Context *context = stages->context;
@@ -151,7 +154,8 @@ const Layout *plan_output_layout(const Plan *plan, int number) {
 
 // ---- Schedules
 
-// Kernels that are one share constants too.
+// Has the folded rewrite of a constant already been recorded? Kernels of one structure share
+// constants.
 static bool is_noted(const Plan *plan, const StageTensor *tensor, const Layout *layout) {
   for (int i = 0; i < plan->rewrites.count; i++) {
     const PlanRewrite *rewrite = &plan->rewrites.items[i];
@@ -181,7 +185,7 @@ static bool same_layouts(const PlanKernel *a, const PlanKernel *b) {
   for (int i = 0; i < a->params.count; i++) {
     const Layout *x = a->layouts[i].layout, *y = b->layouts[i].layout;
     if (a->layouts[i].constant != b->layouts[i].constant || !x != !y) return false;
-    if (x && x->map != y->map) return false; // shapes are compared with the functions
+    if (x && x->map != y->map) return false; // the caller compares shapes with the functions
   }
   return true;
 }

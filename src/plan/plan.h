@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout planning over a whole graph: which layout each tensor is written in, which rewrites are
-// left, and which stages run together. One problem with exact sharing of rewrites, solved by
-// solve/pbqp.h; never worse than no plan, by the same costs.
+// Layout planning over a whole graph: the planner decides in which layout each tensor is written,
+// which rewrites remain, and which stages run together. It solves one problem, in which all users
+// of a layout share one rewrite, with solve/pbqp.h. By its own costs, a plan is never worse than
+// the unplanned program.
 #ifndef PLEAT_PLAN_H
 #define PLEAT_PLAN_H
 
@@ -10,12 +11,12 @@
 
 typedef enum PlanPolicy {
   PLAN_OPTIMAL,  // the cheapest plan
-  PLAN_NONE,     // every tensor row-major, but for the layouts that were asked for
-  PLAN_FORWARD,  // what is cheapest for one operator after the other, in the order of the graph
-  PLAN_BACKWARD, // the same, against the order
+  PLAN_NONE,     // every tensor row-major, except where the user requires a layout
+  PLAN_FORWARD,  // the cheapest choice for one operator after the other, in the order of the graph
+  PLAN_BACKWARD, // likewise, against the order of the graph
 } PlanPolicy;
 
-// A layout that the user requires of one value. The layout is on the value's shape; NULL is
+// A layout that the user requires of one value. The layout has the value's shape; NULL is
 // row-major.
 typedef struct PlanConstraint {
   const Node *node; // as this operator reads the value, or (`output`) writes it; NULL: the value
@@ -23,29 +24,29 @@ typedef struct PlanConstraint {
   const Value *value;
   bool output, named; // named: not being able to is an error; otherwise such operators are left out
   const Layout *layout;
-  SourcePos pos; // what asks for it
+  SourcePos pos; // the text that states the constraint
 } PlanConstraint;
 
 typedef struct PlanConstraints {
   Array(PlanConstraint) items;
-  PlanConstraint *inputs, *outputs; // of the graph, by number: how the caller has them
+  PlanConstraint *inputs, *outputs; // by number; the caller's layouts
 } PlanConstraints;
 
 typedef struct PlanOptions {
   const HostMachine *machine;
   PlanPolicy policy;
   double seconds;                     // for the solver; 0: 2
-  const PlanConstraints *constraints; // NULL: none
+  const PlanConstraints *constraints; // NULL: no constraints
   int most_choices, most_layouts;     // looked at for an operator and for a tensor; 0: 1024 and 10,
                                       // which is the most for layouts
 } PlanOptions;
 
-// Counts what the limits of PlanOptions left out. A plan made of fewer choices than exist is not
+// Counts what the limits of PlanOptions left out. A plan made from fewer choices than exist is not
 // called optimal.
 typedef struct PlanLimits {
-  int64_t choices;          // ways to run an operator that were looked at, over all operators
-  int64_t choices_left_out; // those that were not
-  int64_t layouts_left_out; // candidates of tensors that were not taken up
+  int64_t choices;          // ways to run an operator that were considered, over all operators
+  int64_t choices_left_out; // ways that were not considered
+  int64_t layouts_left_out; // layouts of tensors that were not considered
 } PlanLimits;
 
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.
@@ -53,13 +54,13 @@ typedef struct PlanKernel {
   Str name;
   Stage **stages; // none for a rewrite
   int stage_count;
-  PrimFunc *func;       // in logical indices
+  PrimFunc *func;       // its accesses have logical indices
   StageTensors params;  // inputs, then the output
   KernelParam *layouts; // per parameter
   bool is_rewrite;
-  double cost;         // cycles, as planned
+  double cost;                  // cycles, estimated by the planner
   const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
-  int same_as;         // an earlier kernel of the same structure whose code serves; -1: none
+  int same_as;         // an earlier kernel of equal structure, whose code is used; -1: none
   KernelChoice choice; // set by plan_schedule
 } PlanKernel;
 
@@ -72,9 +73,9 @@ typedef struct PlanVersion {
 typedef struct PlanRewrite {
   StageTensor *tensor;
   const Layout *from, *to;
-  bool folded;   // of a constant: done while compiling
-  int64_t bytes; // of the larger side
-  double cost;   // cycles at each run
+  bool folded;   // the rewrite of a constant, done at compile time
+  int64_t bytes; // of the larger of the two layouts
+  double cost;   // cycles per run
   const char *because;
   PlanKernel *kernel; // NULL when folded
 } PlanRewrite;
@@ -87,52 +88,56 @@ typedef struct Plan {
   Array(PlanKernel *) kernels; // in the order in which they run
   Array(PlanRewrite) rewrites;
   double cost, cost_unplanned; // cycles
-  double lower_bound;          // of all plans of the choices that were looked at
-  double cost_optimal, cost_forward, cost_backward; // of the policies; 0 where layouts are not free
-  bool optimal; // proved: lower_bound is reached, and nothing was left out
+  double lower_bound;          // of the cost of any plan of the considered choices
+  double cost_optimal, cost_forward, cost_backward; // under each policy; 0 with PLAN_NONE
+  bool optimal; // proved: the cost equals lower_bound, and nothing was left out
   PlanLimits limits;
-  const PlanConstraints *constraints; // as given
-  Planner *planner;                   // what was chosen from, and what was: for plan_alternatives
+  const PlanConstraints *constraints; // as the caller passed them
+  Planner *planner;                   // the candidates and choices, for plan_candidate_costs
   const int *choice;
 } Plan;
 
-// NULL with diagnostics when what was asked for cannot be had.
+// The plan, or NULL with diagnostics when the constraints cannot be met.
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options);
-// "12 choices of 76 and 1 layout were not looked at"; NULL where nothing was left out.
+// A text such as "12 choices of 76 and 1 layout were not looked at", or NULL when nothing was left
+// out.
 const char *plan_left_out(Arena *arena, const Plan *plan);
-// How the caller has input or output `number` of the graph; NULL: row-major.
+// The layout in which the caller has input or output `number` of the graph; NULL: row-major.
 const Layout *plan_input_layout(const Plan *plan, int number);
 const Layout *plan_output_layout(const Plan *plan, int number);
 
-// The best plan in which a tensor is written (an input: given) in `layout`.
-typedef struct PlanAlternative {
+// A layout that a tensor may have, and the cost of the best plan in which the tensor is written (an
+// input: given) in this layout.
+typedef struct PlanCandidate {
   const Layout *layout;
-  bool feasible;
-  double cost; // cycles of the whole plan
-  bool chosen; // it is written so in the plan
-} PlanAlternative;
-enum { PLAN_MAX_ALTERNATIVES = 10 };
-// Each layout that the tensor may have; how many. None for constants.
-int plan_alternatives(const Plan *plan, const StageTensor *tensor, PlanAlternative *items);
+  bool feasible; // a plan exists
+  double cost;   // cycles of the whole plan
+  bool chosen;   // the plan writes the tensor in this layout
+} PlanCandidate;
+enum { PLAN_MAX_LAYOUTS = 10 };
+// Fills items[0..PLAN_MAX_LAYOUTS) with the tensor's candidates and returns their number, which is
+// 0 for constants.
+int plan_candidate_costs(const Plan *plan, const StageTensor *tensor, PlanCandidate *items);
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites
 // of constants to plan->rewrites. False with diagnostics.
 bool plan_schedule(Plan *plan);
-// The same in two parts: of one kernel, those before it being done, and of constants in the end.
+// The two parts of plan_schedule: the first schedules one kernel, after all kernels before it; the
+// second records the folded rewrites of constants once all kernels are scheduled.
 bool plan_schedule_kernel(Plan *plan, int number);
 void plan_note_folded(Plan *plan);
 
 // Why the reader of a tensor is not fused with the kernel that writes it: the kind of reason, which
-// tensors have in common, and the reason of this tensor with its names.
+// several tensors can share, and the reason for this tensor with the names of its operators.
 typedef struct PlanBlocker {
   const char *kind, *because;
 } PlanBlocker;
 PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor);
 
-// "NCHW16c", "NCHW", or the arrow form.
+// The name of a layout: "NCHW16c", "NCHW", or the map in arrow form.
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout);
 // The bytes that the tensor takes in memory, with its padding.
 int64_t plan_bytes(const StageTensor *tensor, const Layout *layout);
-// A readable name of a tensor.
+// A readable name of the tensor.
 const char *plan_tensor_name(const StageTensor *tensor);
 
 #endif

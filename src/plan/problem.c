@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// States the planning problem for the solver: one variable for each stage, and one for each tensor
-// with several users, each input and each output, which says in which layout the tensor is written
-// and in which layouts it exists, so that one rewrite serves every user of a layout.
+// States the planning problem for the solver. There is one variable for each stage. Each input,
+// each output and each tensor with several users has a variable too, which says in which layout the
+// tensor is written and in which layouts it exists, so that one rewrite serves all users of a
+// layout.
 #include "plan/internal.h"
 #include "solve/pbqp.h"
 
 typedef struct TensorState { // a value of a tensor's variable
   int written;
-  unsigned exists; // set of candidates, `written` among them
+  unsigned exists; // set of candidates, including `written`
 } TensorState;
 
 typedef struct Solving {
   const Planner *planner;
   PbqpProblem *problem;
   int *stage_variable;       // by stage->index
-  int *tensor_variable;      // by tensor->index; -1: an edge between producer and user serves
-  const StageTensor *forced; // is written in candidate `number`
+  int *tensor_variable;      // by tensor->index; -1: none, an edge joins producer and user
+  const StageTensor *forced; // NULL, or a tensor that is written in candidate `number`
   int number;
 } Solving;
 
@@ -35,7 +36,8 @@ static int state_count(const Candidates *c) {
   return c->count * (1 << (c->count - 1));
 }
 
-// State number `i`: the candidate that is written, and the others that exist beside it.
+// State number `i` of a tensor: the candidate in which it is written, and the other candidates that
+// exist besides.
 static TensorState state_at(const Candidates *c, int i) {
   int written = i >> (c->count - 1), others = i & ((1 << (c->count - 1)) - 1);
   unsigned low = (unsigned)others & ((1u << written) - 1);
@@ -99,8 +101,8 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
   pbqp_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index], matrix);
 }
 
-// Adds the edge between a producer and its only user: a rewrite where layouts differ, and no
-// rewrite when the two are fused.
+// Adds the edge between a producer and its only user. It costs a rewrite where their layouts
+// differ, and forbids differing layouts when the two are fused.
 static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
