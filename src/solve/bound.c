@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lower bound by sequential tree-reweighted message passing (Kolmogorov, PAMI 2006), in the
-// reparametrised form: every step moves costs between a node, its edges and the constant without
-// changing the cost of any assignment. At each node, in order:
+// A lower bound of a state's cost by sequential tree-reweighted message passing (Kolmogorov, PAMI
+// 2006), in the reparametrised form: every step moves costs between a node, its edges and the
+// constant without changing the cost of any assignment. At each node, in order:
 //
-//   pull   from every edge the least over the far end, into the node
-//   lift   the node's least cost into the constant
-//   push   what is left, in equal shares, to the edges towards the nodes still to come
+//   pull   moves the least cost of every edge over the far end into the node
+//   lift   moves the node's least cost into the constant
+//   push   moves what remains in equal shares to the edges towards the nodes still to come
 //
-// After one sweep all costs in nodes and edges are at least 0, so the constant is a lower bound, in
-// integers and therefore proven, and grows from sweep to sweep. A node's value whose pulled cost
-// lifts the constant to the limit is dropped.
+// After one sweep all costs in nodes and edges are at least 0, so the constant is a lower bound.
+// The bound is proven because all arithmetic is on integers, and it grows from sweep to sweep.
+// A value whose pulled cost lifts the constant to the limit is dropped.
 #include "solve/state.h"
 
-typedef struct Link { // an edge over the values left
+typedef struct Link { // an edge, restricted to the values left
   int edge, a, b;     // nodes by position, a < b
   int rows, columns;
   const int64_t *cost;        // [rows][columns]
@@ -33,7 +33,7 @@ typedef struct Sweep {
   Site *sites;
   Link *links;
   int64_t *least, *result;
-  int64_t lower; // the constant gained
+  int64_t lower; // the gain of the constant
 } Sweep;
 
 // ---- Building ----------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ static void pull_columns(const Link *link, const int64_t *least, int64_t *result
   }
 }
 
-// Afterwards every value of the site has some value at the far end at which the edge costs 0.
+// Afterwards, each value of the site has a value at the far end for which the edge costs 0.
 static void pull(Sweep *s, Site *site, const Link *link, bool from_b) {
   const Site *far = &s->sites[from_b ? link->b : link->a];
   int64_t *shift = from_b ? link->shift_a : link->shift_b;
@@ -238,7 +238,7 @@ static int drop_by_bound(SolveState *state, const bool *keep) {
   return dropped;
 }
 
-// Pulls everything to each node in turn and keeps the values that stay below the limit.
+// Pulls all costs to each node in turn and marks the values whose cost stays below the limit.
 static void find_hopeless(Sweep *s, int64_t limit, bool *keep) {
   for (int i = 0; i < s->site_count; i++) {
     Site *site = &s->sites[i];
@@ -249,7 +249,7 @@ static void find_hopeless(Sweep *s, int64_t limit, bool *keep) {
   }
 }
 
-// Room for the result, which outlives the sweep. Returns how many values are left.
+// Allocates the shifts, which outlive the sweep. Returns the number of values left.
 static int64_t prepare(SolveState *state) {
   Arena *arena = state->solver->arena;
   int64_t values = 0;

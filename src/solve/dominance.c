@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropping values that no best plan needs, by looking at a node and its edges only: values without
-// a compatible value at some neighbour (arc consistency), and values that another value of the node
-// replaces at no loss whatever the neighbours choose (Goldstein 1994):
+// Drops values that no best plan needs, by looking at a node and its edges only: a value without a
+// compatible value at some neighbour (arc consistency), and a value that another value of the node
+// replaces without loss, whatever the neighbours choose (Goldstein 1994):
 //
 //   drop v when some w has  cost(w) − cost(v) + Σ_edges max_y (edge(w, y) − edge(v, y)) ≤ 0
 #include "solve/state.h"
@@ -10,7 +10,7 @@ enum { DOMINANCE_MAX_DEGREE = 256 };
 
 // ---- Arc consistency ---------------------------------------------------------------------------
 
-// Drops values of the edge's other end that nothing at `node` allows; true when some were.
+// Drops values of the edge's other end that no value of `node` allows; true when some were dropped.
 static bool filter_other(SolveState *state, int node, const SolveEdge *edge) {
   int other = edge->a == node ? edge->b : edge->a;
   SolveNode *n = &state->nodes[other];
@@ -97,7 +97,7 @@ static bool dominates(const SolveNode *n, const CostLines *lines, int line_count
   for (int i = 0; i < line_count; i++) {
     int64_t worst = worst_change(&lines[i], w, v);
     if (cost_infinite(worst)) return false;
-    if (worst < -PBQP_INFINITY / 2) return true; // v is allowed by nothing
+    if (worst < -PBQP_INFINITY / 2) return true; // no neighbour's value allows v
     change += worst;
   }
   return change <= 0;

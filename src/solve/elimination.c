@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bucket elimination (Dechter 1999): nodes go one by one, each replaced by a table of its least
-// cost over the values of all its neighbours. Exact, and cheap while the tables stay small; the
-// order is greedy by the size of the next table. It is tried out on the graph alone first.
+// Bucket elimination (Dechter 1999): the nodes are removed one by one, and each is replaced by a
+// table of its least cost over the values of all its neighbours. The method is exact, and cheap
+// while the tables stay small. The order is greedy by the size of the next table; it is computed on
+// the graph alone before any table is built.
 #include "solve/state.h"
 
 enum { MAX_NODES = 1000, MAX_SCOPE = 24, TABLES_TOGETHER = 3 };
 
-typedef struct Bucket { // one elimination
+typedef struct Bucket { // the elimination of one node
   int node, scope_count;
-  int scope[MAX_SCOPE]; // neighbours at that time, ascending
+  int scope[MAX_SCOPE]; // its neighbours at that time, ascending
   int64_t entries;      // of the new table
 } Bucket;
 
-typedef struct Relation { // a table over the values left of several nodes, the last one fastest
+typedef struct
+    Relation { // a table over the values left of several nodes; the last one varies fastest
   int scope_count;
   int scope[MAX_SCOPE];
   const int64_t *cost;
@@ -35,7 +37,7 @@ static int values_of(const Eliminator *e, int i) {
 
 // ---- The order ---------------------------------------------------------------------------------
 
-// Fills the bucket of position i; false when its table is too large.
+// Fills the bucket of position i; false when its table would be too large.
 static bool bucket_of(const Eliminator *e, int i, Bucket *bucket) {
   *bucket = (Bucket){.node = i, .entries = 1};
   int64_t most = e->state->solver->most_entries;
@@ -62,7 +64,7 @@ static void connect_scope(Eliminator *e, const Bucket *bucket) {
   }
 }
 
-// Chooses the order; false when tables or their sum would be too large, or the work.
+// Chooses the order; false when a table, the sum of the tables or the work would be too large.
 static bool find_order(Eliminator *e) {
   SolveRun *solver = e->state->solver;
   int64_t tables = 0, work = 0, *size = arena_array(e->arena, int64_t, e->count);
@@ -107,11 +109,11 @@ static bool relation_has(const Relation *r, int i) {
 
 typedef struct ProductTerm { // a relation in the product over a bucket
   const int64_t *cost;
-  int64_t stride[MAX_SCOPE]; // per scope entry of the bucket, then the node's own
+  int64_t stride[MAX_SCOPE]; // one per scope entry of the bucket, then the node's own
   int64_t at;
 } ProductTerm;
 
-// sum[x] for the node's values at the scope's values that the terms stand at.
+// The least sum over the node's own values, with the scope's values at which the terms stand.
 static int64_t least_over(const ProductTerm *terms, int term_count, int own, const int64_t *base,
                           int count) {
   int64_t best = PBQP_INFINITY;
@@ -124,7 +126,7 @@ static int64_t least_over(const ProductTerm *terms, int term_count, int own, con
   return best;
 }
 
-// Steps to the next combination of values of the scope, the last one fastest.
+// Advances to the next combination of values of the scope; the last one varies fastest.
 static void next_values(const Eliminator *e, const Bucket *b, ProductTerm *terms, int term_count,
                         int *at) {
   for (int k = b->scope_count; k-- > 0;) {
@@ -158,7 +160,7 @@ static int64_t *base_costs(const Eliminator *e, int i) {
   return base;
 }
 
-typedef struct ChoiceStep { // what choosing the node's value needs later
+typedef struct ChoiceStep { // what is needed later to choose the node's value
   ProductTerm *terms;
   int term_count;
   int64_t *base;

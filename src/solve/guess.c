@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan for what the exact reductions leave (the rule RN of PBQP): the node of highest degree
-// takes the value that is best with its neighbours' best, and the exact reductions go on. With
-// costs that `solve_state_bound` has moved towards the nodes, that value is mostly the right one.
-// Where a node is left without a value, it goes first in another try. What comes out is improved
-// one node at a time.
+// Finds a good plan for the nodes that the exact reductions leave (rule RN of PBQP): the node of
+// highest degree is fixed to the value that is best together with its neighbours' best values, and
+// the exact reductions run again. That value is mostly the right one when `solve_state_bound` has
+// moved costs towards the nodes before. When a node is left without a value, another try starts
+// with this node. The plan found is then improved one node at a time.
 #include "solve/state.h"
 
 #include <stdlib.h>
@@ -21,7 +21,8 @@ static int by_rank(const void *a, const void *b) {
   return p->node - q->node;
 }
 
-// The least over the values: own cost and, for each edge, the best of edge and neighbour.
+// The value of least cost, which is its own cost plus, for each edge, the least sum of edge cost
+// and neighbour's cost.
 static int promising_value(SolveState *state, int node) {
   const SolveNode *n = &state->nodes[node];
   int64_t *sum = state->solver->temporary[3], *message = state->solver->temporary[2];

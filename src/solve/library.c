@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of include/pleat/solve.h: they check what a caller gives, and run the solver inside
-// context_protect, so that exhausted memory and internal faults become errors of the call. This
-// file belongs to libpleat_solve alone; the compiler uses solve/pbqp.h.
+// The functions of include/pleat/solve.h for users of the solver library. They check the caller's
+// arguments and run the solver inside context_protect, so that exhausted memory and internal faults
+// become errors of the call. This file belongs to libpleat_solve alone; the compiler uses
+// solve/pbqp.h.
 #include "pleat/solve.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ struct PleatPbqp {
   PbqpProblem *problem;
   Array(int) choice_counts; // by variable
   int64_t magnitude;        // the sum that PLEAT_PBQP_MAX_COST limits
-  bool broken;              // memory ran out in a call
+  bool broken;              // memory ran out in an earlier call
   PbqpSolution solution;    // of the latest call
   int *choices;             // a copy of solution.choices
   char error[ERROR_SIZE];
@@ -35,7 +36,7 @@ PRINTF_LIKE(2, 3) static int refuse(PleatPbqp *p, const char *format, ...) {
 typedef struct LibraryCall {
   PleatPbqp *p;
   int a, b, count;
-  const int64_t *costs; // with PBQP_INFINITY
+  const int64_t *costs; // forbidden combinations are PBQP_INFINITY
   const int *choices;
   double seconds;
   int64_t cost;
@@ -82,7 +83,7 @@ int pleat_pbqp_variable_count(const PleatPbqp *p) {
   return p->choice_counts.count;
 }
 
-// Adds the largest magnitude of the finite costs to *sum; false when the limit is exceeded.
+// Adds the largest magnitude of the finite costs to *sum; false when *sum exceeds the limit.
 static bool add_magnitude(int64_t *sum, const int64_t *costs, int64_t count) {
   int64_t largest = 0;
   for (int64_t i = 0; i < count; i++) {
@@ -182,7 +183,8 @@ int pleat_pbqp_cost(PleatPbqp *p, const int *choices, int64_t *cost) {
   return 0;
 }
 
-// The inner choices are in an arena that grows until the problem is freed, so they are scoped.
+// Copies the choices out of the solver's own arena, which is discarded after each call because it
+// would otherwise grow until the problem is freed.
 static void solve(void *arg) {
   LibraryCall *call = arg;
   PleatPbqp *p = call->p;

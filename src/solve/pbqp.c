@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The solver's problems and its top level:
+// The problems of the solver of partitioned Boolean quadratic problems (PBQP), and its top level:
 //
 //   problem ── reductions ──► core ── dominance, elimination, bound, branches ──► its choices
 //      ▲                                                                             │
 //      └──────────── choices of eliminated variables, latest first ◄─────────────────┘
 //
-// Most problems of layout planning end after the reductions. The core is scaled up before bounds
-// are computed on it, so that rounding in the messages does not cost proven optimality.
+// Most problems of layout planning are solved by the reductions alone. The costs of the core are
+// scaled up before bounds are computed, so that rounding in the messages does not prevent a proof
+// of optimality.
 #include "solve/state.h"
 
 #include <stdlib.h>
@@ -113,7 +114,8 @@ void pbqp_compatible(PbqpProblem *p, int a, int b, const int *class_a, int class
   arena_reset(&p->context->scratch, mark);
 }
 
-// Numbers equal lines of a matrix alike: classes[i] for line i, first[c] a line of class c.
+// Gives equal lines of a matrix equal class numbers: classes[i] for line i; first[c] is a line of
+// class c.
 static int line_classes(Arena *arena, const int64_t *matrix, int lines, int line_step, int entries,
                         int entry_step, int *classes, int *first) {
   Map seen = map_new(arena);
@@ -201,7 +203,8 @@ static SolveState *first_state(PbqpProblem *p, SolveRun *solver) {
   return state;
 }
 
-// Searches what the reductions left; choices of its nodes in `choice`. Returns the bound.
+// Searches the core that the reductions left and stores its nodes' choices in `choice`. Returns the
+// bound.
 static int64_t solve_core(PbqpProblem *p, SolveState *state, int *choice, PbqpSolution *solution) {
   SolveRun *solver = state->solver;
   int count = 0, *pick = arena_array(solver->arena, int, state->left);

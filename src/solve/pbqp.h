@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exact solver for choosing one value per variable so that the sum of unary and pairwise integer
-// costs is least (weighted constraint satisfaction, PBQP). It knows nothing of layouts.
+// An exact solver that chooses one value for each variable so that the sum of unary and pairwise
+// integer costs is least (weighted constraint satisfaction, also known as partitioned Boolean
+// quadratic programming, PBQP). The solver does not depend on layouts.
 //
 //     minimise  Σ cost_i(x_i) + Σ cost_ij(x_i, x_j)
 //
@@ -15,41 +16,44 @@
 
 typedef struct PbqpProblem PbqpProblem;
 
-// Lives as long as the context, or until pbqp_free gives its memory back.
+// The problem lives as long as the context, or until pbqp_free gives its memory back.
 PbqpProblem *pbqp_new(Context *context);
 void pbqp_free(PbqpProblem *problem);
 
-// A new variable with `choice_count` values and their costs (copied); its number, from 0.
+// Adds a variable with `choice_count` values and their costs, which are copied. Returns its number;
+// numbers start at 0.
 int pbqp_variable(PbqpProblem *problem, int choice_count, const int64_t *costs);
-// Adds matrix[i * choices(b) + j] for the values i of `a` and j of `b` (copied). Several edges
-// between one pair add up; a and b may be the same variable. Equal lines are stored once.
+// Adds the edge costs matrix[i * choices(b) + j] for the values i of `a` and j of `b`; they are
+// copied. Several edges between one pair add up; a and b may be the same variable. Equal lines of
+// the matrix are stored once.
 void pbqp_edge(PbqpProblem *problem, int a, int b, const int64_t *matrix);
-// The same with values sorted into classes: table[class_a[i] * classes_b + class_b[j]].
+// Adds an edge whose values are sorted into classes: table[class_a[i] * classes_b + class_b[j]].
 void pbqp_edge_classes(PbqpProblem *problem, int a, int b, const int *class_a, int classes_a,
                        const int *class_b, int classes_b, const int64_t *table);
-// 0 where compatible[class_a[i] * classes_b + class_b[j]], otherwise infinite.
+// Adds an edge that costs 0 where compatible[class_a[i] * classes_b + class_b[j]] is true, and is
+// infinite elsewhere.
 void pbqp_compatible(PbqpProblem *problem, int a, int b, const int *class_a, int classes_a,
                      const int *class_b, int classes_b, const uint8_t *compatible);
 
-// Tables of up to this many entries are made (4 Mi to begin with); 0 leaves everything to the
-// search.
+// Sets the largest number of entries of a table that the solver builds (4 Mi unless set); with 0,
+// the search alone solves the problem.
 void pbqp_limit_tables(PbqpProblem *problem, int64_t entries);
 
 typedef struct PbqpSolution {
   int *choices;  // per variable, in the context's arena; NULL: none was found
-  int64_t cost;  // of the choices; PBQP_INFINITY without
+  int64_t cost;  // of the choices; PBQP_INFINITY when there are none
   int64_t bound; // no assignment costs less: proven
   bool optimal;  // cost == bound (both infinite: proven to have no solution)
-  // How it was found: variables left after the reductions, branches of the search, work done in
-  // visits of table entries.
+  // How the solution was found: the number of variables left after the reductions, the branches of
+  // the search, and the work in visited table entries.
   int core_variables, branches;
   int64_t work;
 } PbqpSolution;
-// `seconds` limits the work, counted in table entries at a usual machine's speed rather than by a
-// clock, so that the same problem and limit always give the same solution. Reductions that are
-// linear in the size of the problem run even at 0.
+// `seconds` limits the work. The work is counted in table entries at the speed of a usual machine
+// rather than measured by a clock, so that one problem with one limit always has one solution.
+// Reductions that are linear in the size of the problem run even when `seconds` is 0.
 PbqpSolution pbqp_solve(PbqpProblem *problem, double seconds);
-// The cost of an assignment by the costs as they were given.
+// The cost of an assignment under the costs that were added to the problem.
 int64_t pbqp_cost(const PbqpProblem *problem, const int *choices);
 
 #endif

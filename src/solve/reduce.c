@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of PBQP (Scholz and Eckstein, LCTES 2002): exact, each takes one node out.
+// The exact reductions of PBQP (Scholz and Eckstein, LCTES 2002). Each takes one node out:
 //
 //   one value left   its row of every edge is added to the neighbour
 //   R0  x            the least cost is added to the constant
 //   RI  x ─ a        the least over x, for each value of a, is added to a
 //   RII a ─ x ─ b    the least over x, for each pair of values, becomes an edge a ─ b
 //
-// RII grows tables to the product of the neighbours' values, so it stops when work runs out; the
-// others are linear in the tables they read.
+// RII makes tables as large as the product of the neighbours' value counts, so RII stops when the
+// work runs out; the other reductions are linear in the size of the tables they read.
 #include "solve/state.h"
 
 void solve_state_enqueue(SolveState *state, int node) {
@@ -71,7 +71,7 @@ void solve_state_restore(SolveState *state, int *choice) {
 
 // ---- One node ----------------------------------------------------------------------------------
 
-// Adds the least over `node` (its own costs included on request) to the edge's other end.
+// Adds the least cost over `node` (including its own costs on request) to the edge's other end.
 static void fold_into_neighbour(SolveState *state, int node, const SolveEdge *edge,
                                 bool own_costs) {
   int other = edge->a == node ? edge->b : edge->a;
@@ -113,8 +113,8 @@ static void reduce_1(SolveState *state, int node) {
   solve_state_eliminate(state, node);
 }
 
-// Classes of the far end that its remaining values use: used[i] for i < the count returned;
-// of_value[value] is the position in `used`.
+// The classes of the far end that its remaining values use: used[i] for each i below the returned
+// count; of_value[value] is the position of a value's class in `used`.
 static int classes_left(const SolveEdgeView *v, const SolveNode *far, int *position, int *used,
                         int *of_value) {
   int count = 0;
@@ -130,7 +130,7 @@ static int classes_left(const SolveEdgeView *v, const SolveNode *far, int *posit
   return count;
 }
 
-typedef struct Side { // an end of RII, by the classes its values use
+typedef struct Side { // a neighbour of RII's node, by the classes that its values use
   SolveEdgeView view;
   int count, *used, *of_value;
 } Side;
@@ -153,7 +153,7 @@ static int64_t side_entry(const Side *side, int class, int value) {
   return v->mine_shift ? cost + v->mine_shift[value] : cost;
 }
 
-// rows[class * n->count + i]: the entry of the i-th value, with its own cost on request.
+// rows[class * n->count + i] is the entry of the i-th value, plus the value's own cost on request.
 static int64_t *side_rows(SolveState *state, const SolveNode *n, const Side *side, bool own_costs) {
   int64_t *rows = arena_array(state->solver->arena, int64_t, (size_t)side->count * n->count);
   for (int c = 0; c < side->count; c++)
@@ -170,7 +170,7 @@ static int64_t least_sum(const int64_t *x, const int64_t *y, int count) {
   return cost_infinite(best) ? PBQP_INFINITY : best;
 }
 
-// Shifts of the far ends leave the tables and go to the new edge by way of the ends' own costs.
+// Adds the shift of the far end to that node's own costs, because the new edge's table lacks it.
 static void absorb_shift(SolveState *state, const Side *side) {
   SolveNode *far = &state->nodes[side->view.other];
   if (!side->view.other_shift) return;

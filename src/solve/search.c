@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branch and bound over what the reductions leave. Each round makes the state smaller exactly; when
-// nothing more happens, one node is fixed to its most promising value in a copy, and the value is
-// dropped here. When the work runs out, what is left open counts with its bound, so the result is
-// a plan and a proven distance from the best.
+// Branch and bound over the state that the reductions leave. Each round reduces the state by exact
+// steps. When no step applies any more, one node is fixed to its most promising value in a copy,
+// and that value is dropped from the state itself. When the work runs out, the bound of every part
+// that is still open counts, so the result is a plan and a proven distance from the optimum.
 #include "solve/state.h"
 
 enum { MAX_DEPTH = 400, ROOT_SWEEPS = 2000, BRANCH_SWEEPS = 12 };
@@ -10,9 +10,9 @@ enum { MAX_DEPTH = 400, ROOT_SWEEPS = 2000, BRANCH_SWEEPS = 12 };
 typedef struct SolveSearch {
   SolveState *state;
   int *choice, *trial; // of the state's nodes
-  int64_t limit;       // a plan must cost less; *cost once one was found
+  int64_t limit;       // a plan must cost less; equals *cost once a plan was found
   int64_t *cost;
-  int64_t open; // least bound of what was left open
+  int64_t open; // least bound of the parts left open
   int depth;
 } SolveSearch;
 
@@ -20,7 +20,7 @@ static bool above(const SolveSearch *s, int64_t bound) {
   return bound > s->limit - s->state->step || cost_infinite(bound);
 }
 
-// `trial` holds a choice for all nodes that are left in the state.
+// Takes over `trial`, which holds a choice for each node left in the state, if it costs less.
 static void accept(SolveSearch *s, int64_t cost) {
   if (cost >= s->limit || cost_infinite(cost)) return;
   solve_state_restore(s->state, s->trial);
@@ -28,9 +28,9 @@ static void accept(SolveSearch *s, int64_t cost) {
   *s->cost = s->limit = cost;
 }
 
-// ---- Parts that do not touch -------------------------------------------------------------------
+// ---- Connected components ----------------------------------------------------------------------
 
-// part[node] numbers the connected parts by their first node; their count.
+// Numbers the connected components of the graph; part[node] is the number. Returns their count.
 static int find_parts(SolveState *state, int *part) {
   int count = 0, *stack = arena_array(state->solver->arena, int, state->node_count);
   for (int i = 0; i < state->node_count; i++) part[i] = -1;
@@ -54,7 +54,7 @@ static int find_parts(SolveState *state, int *part) {
   return count;
 }
 
-// Solves part number `number` alone; adds to *bound and *cost.
+// Solves component `number` alone; adds its results to *bound and *cost.
 static void search_part(SolveSearch *s, const int *part, int number, int64_t *bound,
                         int64_t *cost) {
   SolveState *state = s->state;
@@ -89,7 +89,8 @@ static bool search_parts(SolveSearch *s) {
 
 // ---- Branching ---------------------------------------------------------------------------------
 
-// The node of highest degree; among those the one whose second best value is farthest.
+// The node with the largest product of degree and cost gap between its two best values; *value is
+// its best value.
 static int branch_node(SolveState *state, int *value) {
   int best = -1;
   int64_t best_gap = -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of the solver: nodes, edges, dropping of values, copies. An edge that is gone keeps its
-// place in the lists of its ends until they are next walked. Growing arrays belong to the arena as
-// it stands, so nobody resets it below a state that is still used.
+// States of the solver: nodes, edges, dropping of values, copies. An eliminated edge stays in the
+// lists of its ends until each list is next walked. A state's growing arrays are in the solver's
+// arena, so the arena must not be reset to a mark older than a state that is still used.
 #include "solve/state.h"
 
 bool solve_out_of_work(const SolveRun *solver) {
@@ -75,7 +75,7 @@ const SolveTable *solve_table_over_values(SolveState *state, int a, int b, const
   return t;
 }
 
-// The sum of both, seen from e->a.
+// The sum of the tables of both edges, oriented as in `e`.
 static const SolveTable *table_sum(SolveState *state, const SolveEdge *e, const SolveEdge *other) {
   const SolveNode *na = &state->nodes[e->a], *nb = &state->nodes[e->b];
   SolveEdgeView v = solve_edge_view(e, e->a), w = solve_edge_view(other, e->a);
@@ -105,7 +105,7 @@ void solve_state_add_edge(SolveState *state, int a, int b, const SolveTable *tab
   state->nodes[b].degree++;
 }
 
-// Least from_cost + shift over the values of each class of the far end.
+// The least from_cost + shift over the values of each class of the far end.
 static void least_by_class(const SolveEdgeView *v, const SolveNode *far, const int64_t *from_cost,
                            int64_t *least) {
   for (int c = 0; c < v->other_count; c++) least[c] = PBQP_INFINITY;
