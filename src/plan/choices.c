@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the feasible ways to run each stage (its choices) and their costs in cycles of this
 // machine. A choice says which layouts the stage reads and writes, and whether it is fused with a
-// producer.
+// producer, where fusion_conditions.c allows that. The solver takes one choice for each stage
+// (problem.c).
 #include "plan/internal.h"
 
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {

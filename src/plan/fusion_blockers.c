@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explains for `plan --fusion` why a tensor is stored in memory: which condition keeps the stage
 // that reads it from being fused with the kernel that writes it. The conditions are those of
-// graph/inline_stages.c, graph/group_stages.c, bodies.c and choices.c, the general ones first.
+// graph/inline_stages.c, graph/group_stages.c, fusion_conditions.c and choices.c, the general ones
+// first.
 #include "plan/internal.h"
 
 const char *planner_stage_name(const Stage *stage) {

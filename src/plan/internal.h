@@ -97,7 +97,8 @@ bool planner_refuses(const Planner *planner, const Stage *stage, const char *why
 int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
                              const Layout *layout);
 
-// bodies.c. To be called before the stage's choices are found, and after all earlier stages.
+// fusion_conditions.c. To be called before the stage's choices are found, and after all earlier
+// stages.
 void planner_measure_body(Planner *planner, const Stage *stage);
 // The reason why a stage cannot be fused with the producer of a tensor that it reads: the first of
 // these conditions that holds.

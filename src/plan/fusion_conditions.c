@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which stages may be fused into one loop, by how much code the loop's body may hold. A
-// body that does not fit the instruction cache is fetched again for every iteration, which costs
-// more than the memory traffic that fusion saves, and compilers take more than twice as long for
-// twice the body. The size of a body is taken as the size of the longest chain of stages that may
-// be fused, whether or not the plan fuses them; the limit therefore cuts chains at the same stages
+// Decides whether a stage may be fused with the producer of a tensor that it reads
+// (`planner_fusion_blocker`), and measures how much code the body of their loop would hold. A body
+// that does not fit the instruction cache is fetched again for every iteration, which costs more
+// than the memory traffic that fusion saves, and compilers take more than twice as long for twice
+// the body. The size of a body is taken as the size of the longest chain of stages that may be
+// fused, whether or not the plan fuses them; the limit therefore cuts chains at the same stages
 // under all policies.
 #include "plan/internal.h"
 
