@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies the layouts of a kernel's parameters as schedule steps: the layouts that the planner
-// gave, and for constants of a tiled kernel the order in which its loops read them.
+// gave, and for constants of a tiled kernel the order in which its loops read them
+// (`packed_layout`). The weights of a convolution therefore get a layout such as OIHW16o here,
+// where 16 is the width of the register tile's panel.
 #include "autosched/internal.h"
 
 static int param_of(const AutoSched *s, const Buffer *buffer) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the text of a module. Few passes run, each once: registers from allocas, common
+// Compiles the text of a module, at once or in threads (the crew), which free their copy of the
+// text when it is compiled. Few passes run, each once: registers from allocas, common
 // subexpressions, loop-invariant code motion, and unrolling of loops with symbolic extents. No pass
 // vectorises or unrolls by its own judgement, since the schedule has decided, and another decision
 // would spill its register tiles. Each compilation has an LLVM context of its own, so several may
