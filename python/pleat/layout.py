@@ -508,7 +508,7 @@ class Layout:
             raise ValueError(f"the array is {array.shape}, the layout's logical shape {self.shape}")
         injective = self.is_injective()
         if injective.verdict == "no":
-            raise PleatError(f"{self!r} has elements that share a place: {injective!r}")
+            raise PleatError(f"{self!r} has elements with the same physical index: {injective!r}")
         out = np.full(places, fill, array.dtype)
         out[self._offsets()] = array.reshape(-1, 1)
         return out.reshape(self.physical_shape)

@@ -60,7 +60,7 @@ static void find_offsets(void *arg) {
   else if (size > call->count || layout_offsets(context, layout, call->offsets))
     call->found = size;
   else
-    query_field_error(context, "layout", "an element has no place");
+    query_field_error(context, "layout", "an element is not stored");
 }
 
 int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error) {

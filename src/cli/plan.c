@@ -145,8 +145,9 @@ static void print_totals(const View *v) {
     at_run += !plan->rewrites.items[i].folded;
     cost += plan->rewrites.items[i].cost;
   }
-  printf("%d kernels, %d rewrites at run time: %s of %s cycles · %s\n", plan->kernels.count, at_run,
-         view_cycles(v, cost), view_cycles(v, plan->cost), view_gap(v));
+  printf("%d kernels, %d rewrite%s at run time: %s of %s cycles · %s\n", plan->kernels.count,
+         at_run, at_run == 1 ? "" : "s", view_cycles(v, cost), view_cycles(v, plan->cost),
+         view_gap(v));
   printf("row-major throughout: %s cycles, %.2f times as many\n",
          view_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
   print_policies(v);
@@ -172,7 +173,7 @@ static const char *padding_text(const View *v, const Layout *layout) {
   if (!layout || !layout_physical_size(layout, &physical) ||
       !layout_logical_size(layout, &logical) || physical == logical)
     return "";
-  return arena_printf(&v->cli->context->arena, "   %lld of %lld places are padding",
+  return arena_printf(&v->cli->context->arena, "   %lld of %lld physical indices are padding",
                       (long long)(physical - logical), (long long)physical);
 }
 
@@ -245,7 +246,8 @@ static void print_candidate_costs(const View *v, const StageTensor *tensor) {
   PlanCandidate items[PLAN_MAX_LAYOUTS];
   int count = plan_candidate_costs(v->plan, tensor, items);
   Table table = table_new(&v->cli->context->arena, "lrrrl");
-  static const char *const heads[] = {"  layout", "places", "cycles of the plan", "", "to have it"};
+  static const char *const heads[] = {"  layout", "physical indices", "cycles of the plan", "",
+                                      "to have it"};
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   for (int i = 0; i < count; i++) {
     const PlanCandidate *a = &items[i];

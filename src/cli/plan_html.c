@@ -248,7 +248,7 @@ static void put_tiles(Page *p) {
   int at_run = 0;
   for (int i = 0; i < plan->rewrites.count; i++) at_run += !plan->rewrites.items[i].folded;
   text_puts(p->out, "<div class=\"tiles\">\n");
-  tile(p, view_cycles(v, plan->cost), "cycles by the model");
+  tile(p, view_cycles(v, plan->cost), "estimated cycles");
   tile(p, view_gap(v), plan_left_out(arena, plan) ? "of all plans" : "against every other plan");
   tile(p, arena_printf(arena, "%d", at_run), "rewrites at each run");
   tile(p, arena_printf(arena, "%d", plan->rewrites.count - at_run), "folded into constants");

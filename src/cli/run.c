@@ -72,7 +72,8 @@ static void show_kernel(const Session *s, const char *name) {
   if (kernel->why_written)
     printf("schedule        as written: %s\n", kernel->why_written);
   else
-    printf("schedule        %d steps by the model\n", schedule_step_count(kernel->choice.schedule));
+    printf("schedule        %d steps by the auto-scheduler\n",
+           schedule_step_count(kernel->choice.schedule));
   printf("code            %s, %s\n", s->machine.level_name, show_seconds(arena, s->code_seconds));
 }
 

@@ -440,7 +440,7 @@ static void show_kernel(const KernelCheck *k, const Kernel *kernel) {
          "(%s)\n",
          cli->inputs.items[0], kernel->func->name, cli_paint(cli, COLOUR_GREEN),
          cli_paint(cli, COLOUR_NONE), tolerance_text(&cli->context->arena, &k->options->tolerance),
-         k->largest, kernel->why_written ? "as written" : "scheduled by the model");
+         k->largest, kernel->why_written ? "as written" : "scheduled by the auto-scheduler");
 }
 
 static bool begin_kernels(KernelCheck *k, Kernels *kernels) {

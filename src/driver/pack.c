@@ -103,7 +103,7 @@ static void copy_points(Context *context, Copy copy) {
   const Layout *layout = copy.layout;
   int64_t *index = arena_array(&context->scratch, int64_t, layout->rank + 1), offset;
   do {
-    if (!layout_offset(layout, index, &offset)) bug(context, "an index has no place");
+    if (!layout_offset(layout, index, &offset)) bug(context, "an index has no offset");
     char *place = copy.physical + offset * copy.bytes;
     memcpy(copy.back ? copy.logical : place, copy.back ? place : copy.logical, (size_t)copy.bytes);
     copy.logical += copy.bytes;

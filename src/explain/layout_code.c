@@ -84,7 +84,7 @@ static const char *const taken[] = {
     "double", "else",   "enum",     "extern",  "float",    "for",      "goto",    "inline",
     "int",    "long",   "register", "return",  "restrict", "short",    "signed",  "sizeof",
     "static", "struct", "switch",   "typedef", "union",    "unsigned", "void",    "volatile",
-    "while",  "from",   "to",       "place"};
+    "while",  "from",   "to",       "offset"};
 
 static const char *c_name(Code *c, const char *name) {
   for (int i = 0; i < COUNT_OF(taken); i++)
@@ -210,7 +210,7 @@ static void put_fill(Code *c) {
   double value = padding.kind == LAYOUT_PADDING_CONSTANT ? padding.value : 0;
   const char *symbols = list(c, "", false);
   text_printf(c->out,
-              "  for (int64_t place = 0; place < %s_places(%s); place++) to[place] = %.17g;\n",
+              "  for (int64_t offset = 0; offset < %s_size(%s); offset++) to[offset] = %.17g;\n",
               c->name, symbols, value);
 }
 
@@ -243,8 +243,8 @@ const char *layout_code(Context *context, const Layout *layout, const char *name
   c_text(&c, size, 99);
   text_printf(&out, "// %s\n#include <stdint.h>\n\n", layout_text(context, layout));
   if (c.floors) put_floors(&c);
-  text_puts(&out, "// Elements of memory that the layout takes.\n");
-  put_signature(&c, "int64_t", "places", list(&c, "int64_t ", false));
+  text_puts(&out, "// The number of elements in memory, with padding.\n");
+  put_signature(&c, "int64_t", "size", list(&c, "int64_t ", false));
   put_unused(&c, size, false);
   text_printf(&out, "  return %s;\n}\n\n// The offset of an element.\n", c_text(&c, size, 99));
   put_signature(&c, "int64_t", "offset", list(&c, "int64_t ", true));

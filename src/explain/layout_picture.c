@@ -316,9 +316,10 @@ static void add_memory(const PictureView *v, Picture *out) {
       "memory, a row is a line",
       arena_printf(v->arena, "in a square: the element%s%s", colour,
                    padding ? "; without one: padding" : ""),
-      panel, 1, left_out(v, MIN_OF((int64_t)rows * columns, v->places), v->places, "places")};
+      panel, 1,
+      left_out(v, MIN_OF((int64_t)rows * columns, v->places), v->places, "physical indices")};
   PictureSection *section = &out->sections[out->section_count - 1];
-  if (v->options.bank_count) section->heading = "memory, a row is one place in each bank";
+  if (v->options.bank_count) section->heading = "memory, a row is one word of each bank";
 }
 
 // ---- Other resources --------------------------------------------------------------------------
@@ -378,7 +379,7 @@ static void add_spread(const PictureView *v, Picture *out) {
       v->axis >= 0 ? arena_printf(v->arena, "; colour: %s", v->layout->map->inputs[v->axis]) : "";
   out->sections[out->section_count++] = (PictureSection){
       text_string(&heading), arena_printf(v->arena, "in a square: the element%s", colour), panel, 1,
-      left_out(v, (int64_t)rows * columns, spread.rows * spread.columns, "places")};
+      left_out(v, (int64_t)rows * columns, spread.rows * spread.columns, "physical indices")};
 }
 
 // ---- The whole --------------------------------------------------------------------------------
@@ -416,7 +417,7 @@ bool layout_picture(Context *context, const Layout *layout, const PictureOptions
   v.axis = options->axis >= 0 ? options->axis : fastest_axis(&v);
   find_owners(&v);
   out->title = index_map_text(context, layout->map);
-  out->subtitle = arena_printf(v.arena, "%s in %s, %lld elements in %lld places",
+  out->subtitle = arena_printf(v.arena, "%s in %s, %lld elements, %lld physical indices",
                                extents_text(&v, layout->extents, layout->rank),
                                extents_text(&v, layout->physical_extents, layout->physical_rank),
                                (long long)v.elements, (long long)v.places);

@@ -302,7 +302,7 @@ typedef struct LayoutAnswer {
   int instance_count;
 } LayoutAnswer;
 
-// "no: [0, 3] and [8, 3] share a place", for messages.
+// "no: [0, 3] and [8, 3] have the same physical index", for messages.
 const char *layout_answer_text(Context *context, const LayoutAnswer *answer);
 
 // Whether the layouts have the same logical shape, map, physical extents and separators; the

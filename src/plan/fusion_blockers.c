@@ -15,9 +15,9 @@ static PlanBlocker by_reduction(const Plan *plan, const Stage *reader, const Sta
     return (PlanBlocker){"its reader needs each element many times",
                          str_format(plan->context, "%s needs each element %.0f times",
                                     planner_stage_name(reader), times)};
-  return (PlanBlocker){
-      "its reader sums or searches it, by itself",
-      str_format(plan->context, "%s sums or searches it, by itself", planner_stage_name(reader))};
+  return (PlanBlocker){"its reader is a reduction, which starts a kernel",
+                       str_format(plan->context, "%s is a reduction, which starts a kernel",
+                                  planner_stage_name(reader))};
 }
 
 // The stage that the writer's kernel is built around.
@@ -36,17 +36,17 @@ static PlanBlocker by_rows(const Plan *plan, const Stage *reader, const Stage *w
                     : stage_is_reduction(anchor) ? "on tiles"
                                                  : "on other axes";
   return (PlanBlocker){"its reader works on whole rows",
-                       str_format(plan->context, "%s works on whole rows, %s %s",
+                       str_format(plan->context, "%s works on whole rows, and %s %s",
                                   planner_stage_name(reader), planner_stage_name(anchor), how)};
 }
 
 static PlanBlocker by_indices(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
   bool wider = stage_tensor_elements(tensor) < stage_tensor_elements(reader->output);
   return (PlanBlocker){wider ? "its reader repeats or concatenates elements"
-                             : "its reader takes elements from other places",
+                             : "its reader reads elements at other indices",
                        str_format(plan->context, "%s %s", planner_stage_name(reader),
-                                  wider ? "repeats its elements, or puts them beside others"
-                                        : "takes its elements from other places")};
+                                  wider ? "repeats or concatenates its elements"
+                                        : "reads its elements at other indices")};
 }
 
 // The reader could have been fused; the answer says what was chosen for it instead.
@@ -57,7 +57,7 @@ static PlanBlocker by_choice(const Plan *plan, const Stage *reader, const StageT
     const StageTensor *other = reader->reads.items[choice->fused];
     return (PlanBlocker){
         "its reader is fused with another operand",
-        str_format(plan->context, "%s is fused with %s, and can be with one kernel only",
+        str_format(plan->context, "%s is fused with %s, and only one kernel can have it",
                    planner_stage_name(reader), planner_stage_name(other->producer))};
   }
   const Layout *layout = p->candidates[reader->output->index].items[choice->output].layout;
@@ -71,7 +71,7 @@ static PlanBlocker by_body(const Plan *plan, const Stage *reader, const StageTen
   double most, operations = planner_fused_operations(plan->planner, reader, tensor, &most);
   return (PlanBlocker){"the loop would not fit the instruction cache",
                        str_format(plan->context,
-                                  "a loop with %s would have %.0f operations, %.0f fit",
+                                  "a loop with %s would have %.0f operations, and %.0f fit",
                                   planner_stage_name(reader), operations, most)};
 }
 
@@ -98,7 +98,7 @@ PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
   case BLOCKER_INDICES: return by_indices(plan, reader, tensor);
   case BLOCKER_TYPE:
     return (PlanBlocker){"its reader has another element type",
-                         str_format(context, "%s makes %s of it", name,
+                         str_format(context, "%s converts it to %s", name,
                                     dtype_name(context, reader->output->buffer->type))};
   case BLOCKER_BODY: return by_body(plan, reader, tensor);
   case BLOCKER_SIZE:

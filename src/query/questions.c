@@ -162,7 +162,8 @@ static bool run_logical(QueryRequest *r, QueryReply *reply) {
   const Layout *a = r->a.layout;
   if (!query_integer(r, "at", &offset)) return false;
   if (offset < 0 || (layout_physical_size(a, &positions) && offset >= positions))
-    return query_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
+    return query_field_error(r->context, "at", "%" PRId64 " is not an offset of this layout",
+                             offset);
   int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
   QUERY_ASK(reply, layout_at_offset(r->context, a, offset, index));
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_AT_OFFSET, a, .index = index,

@@ -254,7 +254,7 @@ int main(void) {{
   it_pack(from, to);
   it_unpack(to, back);
   for (int i = 0; i < {count}; i++) if (back[i] != from[i]) return 1;
-  for (int64_t i = 0; i < it_places(); i++) printf("%d\\n", to[i]);
+  for (int64_t i = 0; i < it_size(); i++) printf("%d\\n", to[i]);
 }}
 """
         (tmp_path / "it.c").write_text(source)

@@ -159,7 +159,7 @@ def test_replicas_are_packed_everywhere():
 
 
 def test_elements_that_share_a_place_are_not_packed():
-    with pytest.raises(pleat.PleatError, match="share a place"):
+    with pytest.raises(pleat.PleatError, match="same physical index"):
         Layout("i, j -> i % 2, j", (4, 3)).pack(np.zeros((4, 3)))
 
 

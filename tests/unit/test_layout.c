@@ -343,8 +343,11 @@ static void test_refused_layouts(void **state) {
     int rank;
     const char *message;
   } rows[] = {
-      {"i -> i - 2", {5}, 1, "this map leaves its physical shape [3]: [0] would lie at [-2]"},
-      {"i -> i in [4]", {5}, 1, "this map leaves its physical shape [4]: [4] would lie at [4]"},
+      {"i -> i - 2", {5}, 1, "this map leaves its physical shape [3]: [0] would be stored at [-2]"},
+      {"i -> i in [4]",
+       {5},
+       1,
+       "this map leaves its physical shape [4]: [4] would be stored at [4]"},
       {"i -> i", {-1}, 1, "logical extent 0 is -1"},
       {"i, j -> i, j", {1ll << 60, 1ll << 60}, 2, "the logical size does not fit 64 bits"},
       {"i, j -> i*4611686018427387904, j",

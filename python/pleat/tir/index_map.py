@@ -159,14 +159,14 @@ class IndexMap:
             return self._checked_inverse(_extents_of(shape), where)
         made, padding = self.non_surjective_inverse(shape, where=where)
         if padding != _expression.const(0):
-            raise PleatError(f"on {list(shape)} not every place holds an element: padding where "
-                             f"{padding}; use non_surjective_inverse")
+            raise PleatError(f"on {list(shape)} not every physical index holds an element: padding "
+                             f"where {padding}; use non_surjective_inverse")
         return made
 
     def _checked_inverse(self, extents, where):
         there = self.layout(extents, where=where)
         if not there.is_onto():
-            raise PleatError(f"on {list(extents)} not every place holds an element; use "
+            raise PleatError(f"on {list(extents)} not every physical index holds an element; use "
                              "non_surjective_inverse")
         wrong = f"`{self.inverse_index_map}` is not the inverse of `{self}` on {list(extents)}"
         try:
@@ -180,7 +180,7 @@ class IndexMap:
 
     def non_surjective_inverse(self, shape, *, where=()):
         """(map back, predicate): the predicate is an expression over the map's initial indices,
-        true where a place is padding."""
+        true where a physical index is padding."""
         extents = _extents_of(shape)
         back, padding = self.layout(extents, where=where).inverse()
         return IndexMap.parse(back.spelling.partition(" in [")[0]), parse_condition(padding)

@@ -141,7 +141,7 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
   LayoutAnswer answer = onto_by_points(context, layout, positions);
   if (answer.verdict == VERDICT_UNDECIDED && elements < positions)
     return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS,
-                            str_format(context, "%lld elements cannot fill %lld places",
+                            str_format(context, "%lld elements cannot fill %lld physical indices",
                                        (long long)elements, (long long)positions));
   return answer;
 }
@@ -203,7 +203,7 @@ static LayoutAnswer bijective(Context *context, const Layout *layout) {
   }
   if (answer.verdict == VERDICT_YES) answer = layout_is_onto(context, layout);
   if (answer.verdict == VERDICT_YES && layout_of_copies(context, layout)->rank > layout->rank)
-    return layout_answer_of(VERDICT_NO, answer.level, "elements lie in several places");
+    return layout_answer_of(VERDICT_NO, answer.level, "elements are stored more than once");
   return answer;
 }
 

@@ -31,8 +31,9 @@ LayoutAnswer layout_not_by_isl(Context *context, const IslAnswer *said) {
 
 LayoutAnswer layout_uncounted(const Layout *layout) {
   return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                          layout->is_static ? "the places do not fit 64 bits"
-                                            : "places are counted for static extents only");
+                          layout->is_static
+                              ? "the number of physical indices does not fit 64 bits"
+                              : "physical indices are counted for static extents only");
 }
 
 bool layout_has_few_points(const Layout *layout) {

@@ -17,10 +17,10 @@ static bool leaves_shape(Context *context, const Layout *layout, const int64_t *
   int rank = layout_box_rank(layout), to = layout->physical_rank;
   const char *at = numbers_text(context, index, rank);
   if (!index_map_apply_copy(layout->map, index, index + layout->rank, position))
-    return diag_error(context, pos, "this map has no place for [%s]", at);
-  return diag_error(context, pos, "this map leaves its physical shape [%s]: [%s] would lie at [%s]",
-                    numbers_text(context, layout->physical_extents, to), at,
-                    numbers_text(context, position, to));
+    return diag_error(context, pos, "this map gives no physical index to [%s]", at);
+  return diag_error(
+      context, pos, "this map leaves its physical shape [%s]: [%s] would be stored at [%s]",
+      numbers_text(context, layout->physical_extents, to), at, numbers_text(context, position, to));
 }
 
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) {

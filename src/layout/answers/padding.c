@@ -68,7 +68,7 @@ static LayoutAnswer padding_expr(Context *context, const Layout *layout, const L
   if (!image)
     return layout_answer_of(
         VERDICT_UNDECIDED, LAYOUT_DIGITS,
-        "elements share places, and how many is not counted for all values of the "
+        "elements share physical indices, and they are not counted for all values of the "
         "symbols");
   *out = layout_binary(context, LAYOUT_SUB,
                        product_of(context, layout->physical, layout->physical_rank), image);

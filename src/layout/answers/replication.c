@@ -261,7 +261,7 @@ static LayoutAnswer injective(Context *context, const Layout *layout, const Layo
   answer.witness_rank = MIN_OF(answer.witness_rank, layout->rank);
   if (answer.verdict != VERDICT_NO || !same_element(layout, &answer)) return answer;
   if (layout->is_static) return injective_by_points(context, layout, copies);
-  return layout_undecided("copies of one element share a place");
+  return layout_undecided("copies of one element have the same physical index");
 }
 
 // The inverse of the copies gives the element and the index of its copy; only the element is kept.
@@ -281,7 +281,7 @@ static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout
 
 static LayoutAnswer identity(Context *context, const Layout *layout, const Layout *copies) {
   if (copies->rank == layout->rank) return layout_is_identity(context, copies);
-  return layout_no("elements lie in several places");
+  return layout_no("elements are stored more than once");
 }
 
 LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, CachedQuestion question) {
@@ -312,7 +312,7 @@ static bool copy_by_copy(Context *context, const Layout *a, const Layout *b) {
 // ---- Equality: a set of steps from each base ---------------------------------------------------
 
 static LayoutAnswer differ_everywhere(Context *context, const Layout *layout) {
-  LayoutAnswer no = layout_no("its copies lie elsewhere");
+  LayoutAnswer no = layout_no("its copies are stored elsewhere");
   no.witness = arena_array(&context->lasting, int64_t, layout->rank);
   no.witness_rank = layout->rank;
   return no;

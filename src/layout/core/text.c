@@ -142,7 +142,7 @@ static void put_witness(Text *text, const LayoutAnswer *answer) {
   if (answer->witness2) {
     text_puts(text, " and ");
     put_index(text, answer->witness2, answer->witness_rank);
-    text_puts(text, " share a place");
+    text_puts(text, " have the same physical index");
   }
 }
 

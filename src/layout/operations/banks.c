@@ -152,7 +152,7 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
   *reason = layout->is_static ? access_problem(layout, access, banks) : "the extents are symbolic";
   if (*reason) return NULL;
   const Layout *memory = layout_on_resource(context, layout, NULL);
-  *reason = "elements lie in several places of memory";
+  *reason = "elements are stored in memory more than once";
   if (memory->map->replica_count) return NULL;
   for (int i = 0; i < lanes->input_count; i++) shape[i] = layout_const(context, access->extents[i]);
   *reason = "a lane leaves the logical shape";
@@ -218,7 +218,7 @@ static LayoutAnswer symbolic_conflicts(Context *context, const Layout *layout,
   const char *problem = access_problem(layout, access, banks);
   if (problem) return layout_undecided(problem);
   if (memory->map->replica_count)
-    return layout_undecided("elements lie in several places of memory");
+    return layout_undecided("elements are stored in memory more than once");
   for (int i = 0; i < access->lanes->input_count; i++)
     shape[i] = layout_const(context, access->extents[i]);
   if (!layout_try(context, access->lanes, shape, memory->shape, memory->facts))

@@ -377,7 +377,8 @@ static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, La
 
 static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   *out = (LayoutBlocking){0};
-  if (!layout_is_plain(layout)) return layout_no("it does not lie in memory alone, once");
+  if (!layout_is_plain(layout))
+    return layout_no("it uses other resources than memory, or stores elements more than once");
   if (layout->is_static) return static_blocking(context, layout, out);
   return symbolic_blocking(context, layout, out);
 }
@@ -423,7 +424,8 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
 
 static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *b) {
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return layout_undecided("not both layouts lie in memory alone, once");
+    return layout_undecided(
+        "a layout uses other resources than memory, or stores elements more than once");
   const Layout *same = layout_reshape(context, b, a->shape, a->rank);
   bool fixed = a->is_static && b->is_static;
   if (!same)

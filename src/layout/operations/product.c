@@ -149,10 +149,10 @@ static const char *order_digits(Context *context, const Layout *layout, MemoryOr
   static const int64_t zeros[MAX_RANK];
   int64_t size;
   if (!layout_is_plain(layout) || !layout->is_static)
-    return "the layout is not static, of memory alone";
+    return "the extents are not all numbers, or a resource other than memory is used";
   if (!layout_logical_size(layout, &size) || size == 0) return "there are no elements";
   if (layout_is_injective(context, layout).verdict != VERDICT_YES)
-    return "two elements share a place";
+    return "two elements have the same physical index";
   if (!memory_order_new(context, layout_offset_expr(context, layout), layout->extents, layout->rank,
                         zeros, layout->extents, order) ||
       order->parity_count)
@@ -282,7 +282,7 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   const LayoutExpr *outputs[MAX_RANK];
   const IndexMap *map = layout->map;
   *out = NULL;
-  if (map->replica_count) return layout_undecided("elements lie in several places");
+  if (map->replica_count) return layout_undecided("elements are stored more than once");
   for (int i = 0; i < layout->rank; i++) {
     if (tilers[i]) {
       LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t);
@@ -319,7 +319,7 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
   const LayoutExpr *outputs[MAX_RANK];
   *out = (LayoutInverse){0};
   if (!same_positions(context, a, b)) return layout_no("the physical shapes differ");
-  if (b->map->replica_count) return layout_undecided("elements lie in several places");
+  if (b->map->replica_count) return layout_undecided("elements are stored more than once");
   LayoutAnswer answer = layout_inverse(context, a, &inverse);
   if (answer.verdict != VERDICT_YES) return answer;
   const IndexMap *map = index_map_compose(context, inverse.map, b->map);

@@ -258,7 +258,8 @@ static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   *out = (LayoutRefinement){0};
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return layout_undecided("not both layouts lie in memory alone, once");
+    return layout_undecided(
+        "a layout uses other resources than memory, or stores elements more than once");
   if (!same_shape(context, a, b))
     return layout_answer_of(a->is_static && b->is_static ? VERDICT_NO : VERDICT_UNDECIDED,
                             LAYOUT_DIGITS, "the logical shapes differ");

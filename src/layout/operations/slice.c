@@ -95,7 +95,7 @@ static const LayoutExpr *affine(Context *context, const Layout *view, LayoutSlic
 
 static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
   const LayoutExpr *want[MAX_RANK];
-  const char *several = "elements lie in several places of memory";
+  const char *several = "elements are stored in memory more than once";
   if (layout_on_resource(context, out->layout, NULL)->map->replica_count) return layout_no(several);
   const Layout *view = view_of(context, out->layout);
   if (!view) return layout_undecided("no bounds of the offsets are proved");
@@ -107,7 +107,7 @@ static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
   if (answer.verdict == VERDICT_YES) return answer;
   out->strides = NULL;
   if (answer.verdict == VERDICT_NO)
-    answer.reason = "no strides: this element of the slice does not lie where they would put it";
+    answer.reason = "no strides: they would give this element of the slice another offset";
   return answer;
 }
 

@@ -112,7 +112,7 @@ static const char *serve(Symbolic *s, int64_t begin, int64_t end) {
   const Poly *base = first_bit(s, begin), *row;
   int64_t rest, degree = 0, words;
   if (!base || !split_row(s, base, s->banks.bank_bytes * 8, &row, &rest))
-    return "a phase of lanes does not begin at a known place of a word";
+    return "a phase of lanes does not begin at a known bit of a word";
   s->count = 0;
   for (int64_t lane = begin; lane < end; lane++)
     if (!add_wants(s, base, rest, lane)) return "the bank of a lane depends on the symbols";

@@ -250,7 +250,7 @@ static bool refuse_gap(LayoutReader *r, const LinearLayout *b, const LinearInver
                 at >= 0 && at < bits ? (long long)((int64_t)1 << at) : 0LL);
   }
   return layout_reader_refuse(r, r->text, r->at,
-                              "no place holds element [%s]: the bases must reach "
+                              "no physical index holds element [%s]: the bases must reach "
                               "every element",
                               text_string(&index));
 }
@@ -402,8 +402,9 @@ static const char *find_bases(const Layout *layout, const LinearMap *l, uint64_t
   int positions = l->first[layout->physical_rank];
   for (int i = l->logical_count; i < l->bit_count; i++) insert(&e, &(BitVector){l->vectors[i], 0});
   for (int i = 0; i < l->logical_count; i++)
-    if (!insert(&e, &(BitVector){l->vectors[i], (uint64_t)1 << i})) return "elements share a place";
-  if (e.count < positions) return "some places hold no element";
+    if (!insert(&e, &(BitVector){l->vectors[i], (uint64_t)1 << i}))
+      return "elements share a physical index";
+  if (e.count < positions) return "some physical indices hold no element";
   for (int i = 0; i < positions; i++) bases[i] = reduce(&e, (BitVector){(uint64_t)1 << i, 0}).tag;
   return NULL;
 }

@@ -44,7 +44,7 @@ static bool read_output(PlacementReader *r, int output, const LayoutExpr *e, int
   if (f->xor_count) return refuse(r, "an index has an exclusive or");
   for (int i = 0; i < f->count; i++)
     if (r->d.bases[f->terms[i].base].kind != BASE_AXIS)
-      return refuse(r, "an index cuts a sum of axes where it does not come apart");
+      return refuse(r, "an index cuts a sum of axes between digits of more than one axis");
   if (!layout_form_digits(&r->d, f, r->digits[output], &r->counts[output]))
     return refuse(r, "the blocks of an axis do not nest");
   *constant = f->constant;

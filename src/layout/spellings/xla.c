@@ -113,7 +113,8 @@ static bool read_extent(LayoutReader *r, int64_t *out) {
   layout_reader_accept(r, "<=");
   layout_reader_space(r);
   if (r->at < r->end && *r->at == '?')
-    return layout_reader_refuse(r, r->at, r->at + 1, "an axis without bound has no places");
+    return layout_reader_refuse(r, r->at, r->at + 1,
+                                "an axis without a bound has no extent in memory");
   return layout_reader_number(r, out);
 }
 
@@ -197,7 +198,7 @@ typedef struct XlaProperty {
   bool refused;
 } XlaProperty;
 
-#define SPARSE " of a sparse tensor, which has no place for every element"
+#define SPARSE " of a sparse tensor, which does not store every element"
 static const XlaProperty properties[] = {
     {"S", "the memory space", false},
     {"E", "the bits of an element", false},
@@ -253,7 +254,7 @@ static bool read_levels(LayoutReader *r, const XlaTiling *tiling) {
     for (int i = 0; i < COUNT_OF(sparse); i++)
       if (layout_reader_accept(r, sparse[i].word))
         return layout_reader_refuse(r, at, r->at,
-                                    "axis %d is %s: a sparse tensor has no place for "
+                                    "axis %d is %s: a sparse tensor does not store "
                                     "every element",
                                     count, sparse[i].means);
     if (!layout_reader_expect(r, "D")) return false;

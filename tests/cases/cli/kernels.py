@@ -1,7 +1,7 @@
 # Kernels of a user: run, bench, verify and compile take them. None of these lines depends on the
 # machine.
 # RUN: pleat run %s --func dense --fill random --seed 3 | grep -o "dense: A.*"
-# RUN: pleat run %s --func dense --fill random | grep -o "steps by the model"
+# RUN: pleat run %s --func dense --fill random | grep -o "steps by the auto-scheduler"
 # RUN: pleat run %s --func own --fill zero | grep -o "as written.*"
 # RUN: pleat run %s --func own --fill zero | grep "^B"
 # RUN: pleat run %s --func shifted --input-shape n=6 --input by=2.5 --fill zero | grep "^B"
