@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the texts of layout constraints: layouts of operators, of tensors that keep theirs, of
-// inputs and of outputs. Each text is a source file of its own, so that errors point into it.
+// Reads the texts of layout constraints (such as the options --desired-layout and --keep-layout)
+// into PlanConstraints: layouts of operators, tensors that keep their layouts, layouts of inputs
+// and outputs. Each text is a source file of its own, so that errors point into it.
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@ typedef struct ConstraintReading {
   Context *context;
   const GraphFunc *graph;
   const ConstraintTexts *texts;
-  const SourceFile *file; // one text, named after its list
+  const SourceFile *file; // the text being read, named after its list
   PlanConstraints *constraints;
 } ConstraintReading;
 
@@ -37,7 +38,8 @@ static const char *flaw_of(Context *context, const Layout *layout) {
   return str_format(context, "index map is not injective: %s", colon ? colon + 2 : why);
 }
 
-// The order of axes that a name of two letters has in mind, as plan_layout_name writes it.
+// The order of axes that a name of two capital letters refers to, as plan_layout_name writes it;
+// NULL for other names.
 static const char *order_of(const char *text, size_t size) {
   static const char *const orders[] = {"NC", "OI"};
   for (int i = 0; i < COUNT_OF(orders); i++) {
@@ -51,7 +53,7 @@ static const char *order_of(const char *text, size_t size) {
   return NULL;
 }
 
-// The option's text from `from` to `to` as a layout of `value`. *layout is NULL for row-major.
+// Reads the file's text from `from` to `to` as a layout of `value`. *layout is NULL for row-major.
 static bool read_layout(const ConstraintReading *r, size_t from, size_t to, const Value *value,
                         const Layout **layout) {
   Context *context = r->context;
@@ -82,14 +84,14 @@ static bool add_constraint(ConstraintReading *r, PlanConstraint constraint, size
   return true;
 }
 
-// ---- OperandNames
-// ------------------------------------------------------------------------------------
+// ---- Names of operators -------------------------------------------------------------------------
 
 static bool is_word(const char *name, const char *text, size_t length) {
   return name && strlen(name) == length && !strncmp(name, text, length);
 }
 
-// "Conv", "nn.conv2d" and "conv2d" name all operators of a kind, a node's name that node.
+// Does the text name the node? "Conv", "nn.conv2d" and "conv2d" name all operators of a kind; a
+// node's name names that node, and *by_name is then true.
 static bool node_is(const Node *node, const char *text, size_t length, bool *by_name) {
   *by_name = is_word(node->name, text, length);
   const char *op = node->kind == NODE_OP ? node->op : node->callee->name;
@@ -133,9 +135,10 @@ static bool unknown_operator(const ConstraintReading *r, size_t length) {
   return unknown(r, length, "operator", &names);
 }
 
-// ---- Of operators: OPERATOR=LAYOUT, OPERATOR:data=LAYOUT,weight=LAYOUT -------------------------
+// ---- Desired layouts: OPERATOR=LAYOUT, OPERATOR:data=LAYOUT,weight=LAYOUT -----------------------
 
-// The operand called so; NULL with *output unset when the node has none.
+// The operand with this name, or NULL when the node has none. *output tells whether the name is
+// that of an output.
 static const Value *operand_of(const Node *node, const char *text, size_t length, bool *output) {
   static const struct {
     const char *name;
@@ -161,7 +164,8 @@ static size_t word_length(const char *text) {
   return n;
 }
 
-// Where the operand that begins at `from` ends: before ",NAME=", or with the text.
+// The end of the operand's text that begins at `from`: the position of the next ",NAME=" or the end
+// of the text.
 static size_t operand_end(const char *text, size_t from) {
   for (const char *p = text + from; *p; p++) {
     size_t n = *p == ',' ? word_length(p + 1) : 0;
@@ -205,7 +209,8 @@ static bool constrain_operands(ConstraintReading *r, size_t name) {
   }
 }
 
-// All that is computed at run time and has as many axes as the layout takes.
+// Constrains the node's inputs that are computed at run time, and its outputs, if they have as many
+// axes as the layout takes.
 static bool constrain_node(ConstraintReading *r, const Node *node, bool by_name, size_t from,
                            int rank, bool *found) {
   size_t to = r->file->size;
@@ -229,13 +234,13 @@ static bool constrain_node(ConstraintReading *r, const Node *node, bool by_name,
 static int rank_taken(const ConstraintReading *r, size_t name, size_t from) {
   bool by_name;
   int rank = -1;
-  for (int i = r->graph->nodes.count - 1; i >= 0; i--) // only `*indices` leaves it open
+  for (int i = r->graph->nodes.count - 1; i >= 0; i--) // only `*indices` takes any rank
     if (strchr(r->file->text + from, '*') &&
         node_is(r->graph->nodes.items[i], r->file->text, name, &by_name))
       rank = r->graph->nodes.items[i]->outputs[0]->rank;
   LayoutSource source = {
       r->file->text + from, r->file->size - from, place(r, from, r->file->size), rank, NULL, false};
-  const char *in = strstr(source.text, " in ["); // physical extents are read with the shape
+  const char *in = strstr(source.text, " in ["); // read later with the shape
   if (in) source.size = (size_t)(in - source.text);
   const IndexMap *map = index_map_parse(r->context, &source);
   return map ? map->input_count : -1;
@@ -267,7 +272,7 @@ static bool read_desired(ConstraintReading *r, const char *text) {
   return unknown_operator(r, first);
 }
 
-// ---- To keep: NAME ----------------------------------------------------------------------------
+// ---- Layouts to keep: NAME ---------------------------------------------------------------------
 
 static const Value *value_named(const GraphFunc *graph, const char *name) {
   for (int i = 0; i < graph->param_count; i++)
@@ -322,7 +327,7 @@ static bool read_keep(ConstraintReading *r, const char *name) {
   return unknown(r, strlen(name), "tensor or operator", &names);
 }
 
-// ---- Of inputs and outputs: NAME=LAYOUT --------------------------------------------------------
+// ---- Layouts of inputs and outputs: NAME=LAYOUT ------------------------------------------------
 
 static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, const char *what,
                           const char *text, Value *const *values, int count,
@@ -344,7 +349,7 @@ static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, 
   return unknown(r, length, what, &names);
 }
 
-// ---- The policy -------------------------------------------------------------------------------
+// ---- The policy --------------------------------------------------------------------------------
 
 static bool keeps_all(const ConstraintTextList *keep) {
   for (int i = 0; i < keep->count; i++)
@@ -367,7 +372,7 @@ static bool read_policy(const ConstraintReading *r, PlanPolicy *policy) {
   return true;
 }
 
-// ---- All of them ------------------------------------------------------------------------------
+// ---- All constraints ---------------------------------------------------------------------------
 
 bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
                            CompileOptions *options) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a graph to something that runs: plan, schedule, lower, lay out constants and the arena, make
-// code. A Program is the result before code generation; an Executable runs in this process.
+// The driver compiles a graph to code that runs: it plans, schedules and lowers, arranges the
+// constants and the arena in memory, and calls a target for code. A Program is the result before
+// code generation; an Executable runs in this process.
 #ifndef PLEAT_DRIVER_H
 #define PLEAT_DRIVER_H
 
@@ -13,54 +14,54 @@
 typedef struct CompileOptions {
   HostMachine machine;
   PlanPolicy policy;
-  const PlanConstraints *constraints; // NULL: none
-  LowerOptions lower;                 // hooks: print, stop, verify
-  const TargetRow *target;            // of code for this process; NULL: target_for_running()
-  // program_build is followed by one executable_new, and no other function reads the kernels: their
-  // schedules and lowered functions are discarded one by one (driver/program.c).
+  const PlanConstraints *constraints; // NULL: no constraints
+  LowerOptions lower;                 // with its hooks, which print, stop and verify
+  const TargetRow *target;            // for code of this process; NULL: target_for_running()
+  // Only executable_new will use the program, and once. No other function may read its kernels,
+  // because their schedules and lowered functions are discarded one by one (driver/program.c).
   bool run_only;
-  bool quick; // TargetOptions.quick, for what runs in this process
+  bool quick; // TargetOptions.quick for code of this process
   void (*progress)(void *env, const char *what, int done, int all); // may be NULL
   void *progress_env;
 } CompileOptions;
 
-// Layout constraints as texts. Errors point into the text, under the name of its list.
+// Layout constraints as texts. Errors point into the text, and call it by the name of its list.
 typedef struct ConstraintTextList {
-  const char *name; // "--input-layout"
+  const char *name; // such as "--input-layout"
   const char *const *items;
   int count;
 } ConstraintTextList;
 
 typedef struct ConstraintTexts {
   ConstraintTextList desired; // "Conv=NHWC", "conv1:data=NCHW8c,weight=OIHW16i16o"
-  ConstraintTextList keep;    // of a tensor or an operator: "conv1"; "": no layout is changed
+  ConstraintTextList keep;    // tensors or operators: "conv1"; "" means that no layout is changed
   ConstraintTextList inputs, outputs; // "x=NHWC"
-  const char *policy;                 // "optimal", "forward", "backward" or "none"; NULL: the first
-  const char *sizes;                  // how sizes are given: "--input-shape name=1x3x224x224"
+  const char *policy;                 // "optimal", "forward", "backward" or "none"; NULL: "optimal"
+  const char *sizes;                  // for messages: "--input-shape name=1x3x224x224"
 } ConstraintTexts;
 
-// Sets the options' policy and constraints. False with diagnostics.
+// Reads the texts into the options' policy and constraints. False with diagnostics.
 bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
                            CompileOptions *options);
 
 typedef enum SlotKind { SLOT_INPUT, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_ARENA } SlotKind;
 
-// A tensor in memory while the program runs: a version of a tensor of the graph.
+// The memory of a tensor while the program runs: one version of a tensor of the graph.
 typedef struct ProgramSlot {
   SlotKind kind;
-  int number;     // of the input or output
+  int number;     // number of the graph's input or output
   int64_t offset; // in the weights or the arena, in bytes
   int64_t bytes;
   const Layout *layout; // NULL: row-major
   StageTensor *tensor;
-  int first, last; // steps between which it is alive
+  int first, last; // steps between which its contents are needed
 } ProgramSlot;
 
 typedef struct ProgramStep {
   PlanKernel *plan;
   int kernel;        // in Program.kernels, which holds summaries of discarded kernels
   int *slots;        // one per parameter of the kernel
-  int64_t workspace; // in the arena
+  int64_t workspace; // offset of the workspace in the arena
 } ProgramStep;
 
 typedef struct Program {
@@ -72,101 +73,110 @@ typedef struct Program {
   Array(LowerKernel *) kernels;
   Array(ProgramStep) steps;
   Array(ProgramSlot) slots;
-  int64_t arena_bytes, live_bytes; // the latter: the largest sum of what is alive at one step
+  int64_t arena_bytes, live_bytes; // live_bytes: the largest sum of the slots needed at one step
   int64_t weight_bytes, original_weight_bytes;
-  LowerReport *lower_reports;   // by number of the kernel
-  TargetReport *target_reports; // the same; filled where code is made
-  TargetLoading *loading;       // compiles kernels that are discarded; NULL: none is
-  TargetReport target_report;   // of that
+  LowerReport *lower_reports;   // indexed by kernel number
+  TargetReport *target_reports; // likewise; set when code is made
+  TargetLoading *loading;       // compiles kernels that are then discarded; NULL: none are
+  TargetReport target_report;   // of `loading`
   double plan_seconds, schedule_seconds, lower_seconds;
   int nodes_folded;
 } Program;
 
-// Computes by compiled code the stages that depend on constants alone and take many operations.
+// Computes the stages that depend on constants alone and take many operations, by compiled code.
 // False with diagnostics.
 bool program_fold(Context *context, StageGraph *stages, const CompileOptions *options);
-// Plan and schedules only: nothing is lowered or placed. NULL with diagnostics.
+// Makes plan and schedules only: no kernel is lowered and no slot has an offset. NULL with
+// diagnostics.
 Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options);
-// NULL with diagnostics.
+// Builds the program. NULL with diagnostics.
 Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options);
-// The constants as the kernels read them, program->weight_bytes into `weights` (aligned to 64).
+// Writes the constants in the layouts in which the kernels read them: program->weight_bytes bytes
+// into `weights`, which is aligned to 64 bytes.
 void program_fill_weights(const Program *program, void *weights);
 
 enum { PHYSICAL_MAX_RANK = 32 };
-// The shape in which the caller passes a value: the layout's physical one, or (NULL) the logical
-// one. Its rank.
+// Sets `shape` to the shape in which the caller passes a value, and returns its rank. The shape is
+// the layout's physical shape, or the logical shape when `layout` is NULL.
 int program_shape(const Value *value, const Layout *layout, int64_t *shape);
 
-// The whole program as a file: target_write_program.
+// Writes the whole program as a file with target_write_program.
 bool program_write(const Program *program, const TargetRow *target,
                    const TargetProgramOptions *options, const char *path);
 
 typedef struct Executable Executable;
-// Code for this process, weights and arena. NULL with diagnostics. Freed with executable_free.
+// Makes code, weights and arena for this process. NULL with diagnostics. To be freed with
+// executable_free.
 Executable *executable_new(Program *program, TargetReport *report);
 void executable_free(Executable *executable);
 const Program *executable_program(const Executable *executable);
-// Tensors in the order of the graph's parameters and outputs, compact, of its types, and of the
-// shapes of plan_input_layout and plan_output_layout.
-// False with a diagnostic that says which argument is wrong.
+// Runs the program. Inputs and outputs are in the order of the graph's parameters and outputs; they
+// are contiguous, and have the graph's element types and the shapes of plan_input_layout and
+// plan_output_layout. False with a diagnostic that says which argument is wrong.
 bool executable_run(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                     Tensor *const *outputs);
-// As executable_run, adding each step's time to ns[steps].
+// Works as executable_run, and adds the time of each step to ns[step].
 bool executable_profile(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                         Tensor *const *outputs, int64_t *ns);
 
-// As executable_run, calling after(env, step) behind each step; false from it ends the run.
+// Works as executable_run, and calls after(env, step) after each step; when that returns false, the
+// run ends.
 typedef bool (*AfterStep)(void *env, int step);
 bool executable_trace(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, AfterStep after, void *env);
-// A chunk of one of a step's regions: the iterations begin <= i < end, as one thread ran them.
+// A chunk of a parallel region of a step: the iterations begin <= i < end, which one thread ran.
 typedef struct ChunkSpan {
   int step, region;
   int64_t begin, end, start_ns, end_ns;
 } ChunkSpan;
-typedef void (*OnSpan)(void *env, const ChunkSpan *span); // called by the thread that ran it
-// As executable_run, telling of each chunk at its end.
+typedef void (*OnSpan)(void *env, const ChunkSpan *span); // called by the thread that ran the chunk
+// Works as executable_run, and calls on_span at the end of each chunk.
 bool executable_spans(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, OnSpan on_span, void *env);
-// The memory of parameter `param` of a step, during executable_trace.
+// The memory of parameter `param` of a step, to be called during executable_trace.
 const void *executable_argument(const Executable *executable, int step, int param);
 
-// Tensor programs made runnable one by one, lowered as they are. NULL with diagnostics.
+// Compiles tensor programs so that they can be run one by one. They are lowered without any further
+// schedule. NULL with diagnostics.
 typedef struct KernelCode KernelCode;
 KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
                             const CompileOptions *options, TargetReport *report);
-// The same of functions that lower_prim_func made.
+// Likewise for functions that lower_prim_func made.
 KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, int count,
                                    const CompileOptions *options, TargetReport *report);
-// Arguments as for interp_run: one a parameter, sizes taken from their shapes. False with a
-// diagnostic when one does not fit.
+// Runs function `number`. The arguments are as for interp_run, one for each parameter; symbolic
+// sizes take their values from the arguments' shapes. False with a diagnostic when an argument does
+// not fit.
 bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args);
-// The same, telling of each chunk at its end (its step is 0).
+// Works as kernel_code_run, and calls on_span at the end of each chunk, with step 0.
 bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args,
                        OnSpan on_span, void *env);
 void kernel_code_free(KernelCode *code);
 
-// How a tensor program uses each parameter. A read of the program's own results, in a reduction
-// that has an init, does not count.
+// How a tensor program uses each parameter. A reduction with an init may read its own results;
+// these reads do not count.
 enum { PARAM_READ = 1, PARAM_WRITTEN = 2 };
 const uint8_t *prim_func_access(Context *context, const PrimFunc *func);
-// Arithmetic on floating-point numbers; divisions and functions count as 1, symbolic extents too.
+// The number of floating-point operations. A division or function counts as 1, and so does a
+// symbolic extent.
 double prim_func_operations(const PrimFunc *func);
 double expr_operations(Expr *e);
 
 // Writes kernels to a file. A single kernel of static shapes becomes a program
-// (target_write_program) whose outputs are the parameters that it writes; several kernels are
-// written in their order. `access` has the prim_func_access of each. False with a diagnostic.
+// (target_write_program) whose outputs are the parameters that the kernel writes; several kernels
+// are written in their order. `access` has the prim_func_access of each kernel. False with a
+// diagnostic.
 bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
                    const TargetRow *target, const TargetProgramOptions *options, const char *path);
 
-// `to` gets the elements of row-major `from` where `layout` puts them, zeros elsewhere.
+// Writes the elements of row-major `from` to the offsets in `to` that `layout` gives them, and
+// zeros elsewhere.
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to);
-// The same of a constant, row-major where `layout` is NULL. What was read of a mapped file is given
-// back as it goes, so that a large constant is not in memory twice.
+// Writes a constant likewise, or row-major where `layout` is NULL. Pages of a mapped file are
+// released once they have been read, so that a large constant is not in memory twice.
 void constant_place(Context *context, const ConstData *data, const Layout *layout, void *to);
-// The inverse: row-major `to` gets the elements of `from`, which has the layout `layout`.
+// The inverse: writes the elements of `from`, which has the layout `layout`, to row-major `to`.
 void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
                    void *to);
 

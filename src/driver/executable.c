@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program made runnable in this process: code, weights, arena, and the pointers of every step.
+// Makes a program runnable in this process for the command and the library: compiles its code,
+// allocates weights and arena, and sets the pointers of every step.
 #include "driver/regions.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ typedef struct StepRegion {
 typedef struct ExecutableStep {
   StepRegion *regions;
   int region_count;
-  void **args; // parameters, then the workspace
+  void **args; // one per parameter, then the workspace
   int arg_count;
 } ExecutableStep;
 
@@ -21,7 +22,7 @@ struct Executable {
   TargetCode *code;
   char *weights, *arena;
   ExecutableStep *steps;
-  ArgumentSpec *specs; // inputs, then outputs
+  ArgumentSpec *specs; // one per input, then one per output
 };
 
 // ---- Making
@@ -117,7 +118,8 @@ static bool fill_memory(Executable *e) {
   return true;
 }
 
-// Code first: what making it takes is given back before the weights come.
+// Makes the code first, because the memory that code generation takes is released before the
+// weights are allocated.
 Executable *executable_new(Program *program, TargetReport *report) {
   Executable *e = calloc(1, sizeof *e);
   if (!e) return NULL;

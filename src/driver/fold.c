@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants that others are computed into with so much work that the interpreter would take long
-// (weights that are standardised, for one) are computed by compiled code.
+// Computes constant stages with compiled code while a program is built, when they need so much work
+// that the interpreter would take long; standardised weights are an example.
 #include "driver/driver.h"
 
 typedef struct Folding {
   Context *context;
   StageGraph *graph;
-  PtrArray stages; // in order
+  PtrArray stages; // the constant stages, in order
   CompileOptions options;
-  PrimFunc **funcs; // one for equal stages
+  PrimFunc **funcs; // the functions to run; equal stages share one
   int func_count;
-  int *number;            // the function of each stage
-  StageTensors *params;   // of each
-  PrimFunc **unscheduled; // of each function
+  int *number;            // by stage: the number of its function
+  StageTensors *params;   // by stage
+  PrimFunc **unscheduled; // by function: before scheduling
 } Folding;
 
 static int number_of(Folding *f, PrimFunc *func) {
@@ -54,7 +54,7 @@ bool program_fold(Context *context, StageGraph *graph, const CompileOptions *opt
   if (!target_for_running()) return true;
   Folding f = {.context = context, .graph = graph, .stages = stage_graph_take_constants(graph)};
   if (!f.stages.count) return true;
-  // For this machine and no user's hooks, whatever is compiled for.
+  // The code runs on this machine, whatever the target, and without the user's hooks.
   f.options = (CompileOptions){.machine = machine_probe(), .quick = true};
   if (options->progress) options->progress(options->progress_env, "constants", 0, f.stages.count);
   context_scope_begin(context);

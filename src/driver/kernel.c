@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor programs made runnable in this process one by one, lowered as they are written.
+// Compiles tensor programs that a user wrote so that they run one by one in this process. They are
+// lowered as they are written.
 #include "driver/regions.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ typedef struct KernelCall {
   const LowerKernel *kernel;
   const InterpTensor *args;
   void **pointers;
-  Expr **vars; // scalars and symbols, with their values
+  Expr **vars; // scalars and symbols, bound to their values
   int64_t *values;
   int var_count;
 } KernelCall;

@@ -13,7 +13,7 @@ typedef struct Miscompile {
   int number;
   const void *expected; // row-major
   const Tolerance *tolerance;
-  bool strict; // differences within the usual tolerance count too
+  bool strict; // differences within the usual tolerance count as wrong, too
 } Miscompile;
 
 static InterpTensor flat(Context *context, DType type, void *data, int64_t bytes) {

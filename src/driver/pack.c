@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors laid out and brought back: constants while compiling, results when they are checked.
+// Packs tensors into a layout and unpacks them: constants at compile time, results when they are
+// checked.
 #include "driver/driver.h"
 
 typedef struct Separable { // offset = Σ table[axis][index of the axis]
@@ -37,16 +38,16 @@ static bool make_tables(Context *context, const Layout *layout, Separable *table
   return true;
 }
 
-// A copy between a row-major tensor and the same one laid out.
+// A copy between a row-major tensor (`logical`) and the tensor in a layout (`physical`).
 typedef struct Copy {
   const Layout *layout;
-  int bytes; // of an element
-  bool back; // to the row-major one
+  int bytes; // bytes per element
+  bool back; // true: from `physical` to `logical`
   char *logical, *physical;
-  char *forgotten; // up to here the pages of the row-major one are given up; NULL: they are kept
+  char *forgotten; // pages of `logical` before this address are released; NULL: no pages are
 } Copy;
 
-enum { FORGET_BYTES = 1 << 20 }; // together
+enum { FORGET_BYTES = 1 << 20 }; // bytes released at a time
 
 static void forget(Context *context, Copy *copy) {
   if (!copy->forgotten || copy->logical - copy->forgotten < FORGET_BYTES) return;
@@ -54,7 +55,7 @@ static void forget(Context *context, Copy *copy) {
   copy->forgotten = copy->logical;
 }
 
-// Elements of a mapped file may be at any address.
+// Words without alignment, because elements of a mapped file may be at any address.
 #define UNALIGNED __attribute__((aligned(1), may_alias))
 typedef uint8_t Word1 UNALIGNED;
 typedef uint16_t Word2 UNALIGNED;
@@ -77,7 +78,7 @@ static void copy_row(const Copy *copy, int64_t base, const int64_t *table, int64
   }
 }
 
-// Steps `index` over all axes but the last; false at the end.
+// Advances `index` to the next index over its first `axes` axes; false at the end.
 static bool next_row(const Layout *layout, int64_t *index, int axes) {
   for (int a = axes - 1; a >= 0; a--) {
     if (++index[a] < layout->extents[a]) return true;
@@ -150,5 +151,5 @@ void constant_place(Context *context, const ConstData *data, const Layout *layou
     memcpy((char *)to + at, from + at, n);
     file_forget(context, from + at, n);
   }
-  file_forget(context, from, data->bytes); // the pages between pieces
+  file_forget(context, from, data->bytes); // also releases the pages that two pieces share
 }

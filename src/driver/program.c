@@ -136,7 +136,8 @@ static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
   return result;
 }
 
-// Schedules and lowers one kernel. *lowered is NULL where the code of an earlier kernel serves.
+// Schedules and lowers one kernel. *lowered is NULL when the kernel uses the code of an earlier
+// one.
 static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   PlanKernel *kernel = p->plan->kernels.items[number];
   int64_t start = clock_now_ns();
@@ -211,8 +212,8 @@ static void summary_set_sizes(Context *context, LowerKernel *summary, const int6
   summary->workspace_bytes = expr_int(context, DTYPE_INT64, sizes[summary->region_count]);
 }
 
-// Makes a kernel in an arena scope and hands it to the target; *summary is what remains of it, or
-// NULL when the code of an earlier kernel serves.
+// Makes a kernel in an arena scope and passes it to the target. *summary is the kernel's summary,
+// or NULL when the kernel uses the code of an earlier one.
 static bool make_and_summarize(Program *p, int number, LowerKernel **summary) {
   PlanKernel *kernel = p->plan->kernels.items[number];
   LowerKernel *lowered;
@@ -247,7 +248,7 @@ static bool make_all(Program *p) {
   return true;
 }
 
-// ---- All of it
+// ---- The whole program
 
 static bool check_static(Context *context, const StageGraph *stages) {
   for (int i = 0; i < stages->tensors.count; i++) {
@@ -307,7 +308,8 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   return p;
 }
 
-// With run_only, begins to load code kernel by kernel, if the target keeps no lowered kernels.
+// With run_only, begins to load code kernel by kernel if the target keeps no pointers into lowered
+// kernels.
 static bool begin_loading(Program *p) {
   const TargetRow *target = p->options.target ? p->options.target : target_for_running();
   TargetOptions options = {&p->options.machine, &p->target_report, p->target_reports,

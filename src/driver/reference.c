@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compiled results are compared with: the definitions of a graph's operators, run one node
-// after the other by the interpreter, or as code that was lowered without any schedule.
+// Computes the results with which `pleat verify` compares compiled results: the definitions of a
+// graph's operators, run one node after the other by the interpreter or as code that was lowered
+// without a schedule. Also compares values within a tolerance.
 #include "driver/reference.h"
 
 #include <math.h>
@@ -70,7 +71,7 @@ const void *reference_value(Reference *r, const Value *value) {
 
 // ---- Comparing --------------------------------------------------------------------------------
 
-// Floats in the order of their values as integers one apart.
+// Maps a float to an integer such that neighbouring numbers of its type differ by one.
 static int64_t float_order(DType type, double value) {
   int64_t bits = (int64_t)number_bits(type, value);
   int64_t sign = type.bits == 64 ? INT64_MIN : (int64_t)1 << (type.bits - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the chunks of a region on the threads of a pool, and reports which thread ran what and when
-// to a caller that asks for it.
+// Runs the chunks of a parallel region on the threads of a pool, and reports to a caller that asks
+// for it which thread ran which chunk, and when.
 #include "driver/regions.h"
 
 static void run_chunk(void *env, int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One region of a kernel (lower/lower.h), its iterations shared out over the threads of a pool.
+// Runs a parallel region of a kernel (lower/lower.h): its iterations are divided among the threads
+// of a pool.
 #ifndef PLEAT_DRIVER_REGIONS_H
 #define PLEAT_DRIVER_REGIONS_H
 
@@ -8,7 +9,7 @@
 typedef struct RegionRun {
   TargetRegion code;
   void *const *args;
-  int step, region; // their numbers, for spans
+  int step, region; // reported with each chunk
   OnSpan on_span;   // NULL: no spans are reported
   void *env;
 } RegionRun;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program as a file: its steps and places as targets take them.
+// Writes a program as a file: translates its steps and slots to the form that targets take.
 #include "driver/driver.h"
 
 static const TargetPlace places[] = {
@@ -19,7 +19,7 @@ static TargetStep step_of(const Program *p, const ProgramStep *from) {
   return (TargetStep){from->kernel, arguments, from->workspace, from->plan->name};
 }
 
-// "NHWC of [1, 3, 8, 8]"; NULL: row-major.
+// The text of a layout, such as "NHWC of [1, 3, 8, 8]"; NULL for row-major.
 static const char *layout_of(const Program *p, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &p->context->scratch;
   if (!layout) return NULL;
@@ -56,7 +56,7 @@ static const TargetTensor *outputs_of(const Program *p) {
   return tensors;
 }
 
-// The kernel's number and what it computes first: k3_conv1.
+// Names such as k3_conv1: the kernel's number and the first operator that it computes.
 static const char *const *kernel_names(const Program *p) {
   Arena *arena = &p->context->scratch;
   const char **names = arena_array(arena, const char *, p->kernels.count);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor programs that a user wrote: what they do with their parameters, how much they compute, and
-// their file, in which one kernel is a whole program.
+// Analyses tensor programs that a user wrote for `run`, `verify` and `compile`: which parameters
+// they read and write, and how many operations they compute. Writes a kernel to a file as a whole
+// program.
 #include "driver/driver.h"
 #include "ir/op_count.h"
 
-// ---- What happens to parameters ---------------------------------------------------------------
+// ---- How parameters are used -------------------------------------------------------------------
 
 typedef struct ParamAccess {
   const PrimFunc *func;
   uint8_t *flags;
-  Map views;           // data variable of a matched buffer to that of its source
-  const Expr *reduced; // data variable that the block with an init around writes: read as it wrote
+  Map views;           // from the data variable of a matched buffer to that of its source
+  const Expr *reduced; // data variable of the reduction around; its own reads of it do not count
 } ParamAccess;
 
 static void mark(ParamAccess *access, const Expr *data, unsigned flags) {
@@ -27,7 +28,7 @@ static bool see_expr(Visitor *visitor, Expr *e) {
   if (e->op == EXPR_ADDRESS_OF)
     mark(access, e->args[0]->as.buffer->data, PARAM_READ | PARAM_WRITTEN);
   if (e->op == EXPR_VAR && e->type.code == TYPE_HANDLE)
-    mark(access, e, PARAM_READ | PARAM_WRITTEN); // handed to other code
+    mark(access, e, PARAM_READ | PARAM_WRITTEN); // another function may do both
   return true;
 }
 
@@ -61,7 +62,7 @@ const uint8_t *prim_func_access(Context *context, const PrimFunc *func) {
 // ---- Work -------------------------------------------------------------------------------------
 
 typedef struct Work {
-  double operations, times; // times: how often what is looked at runs
+  double operations, times; // times: how often the visited code runs
 } Work;
 
 double expr_operations(Expr *e) {
@@ -96,7 +97,7 @@ double prim_func_operations(const PrimFunc *func) {
 // ---- One kernel as a program ------------------------------------------------------------------
 
 typedef struct Places {
-  TargetTensor *tensors[2]; // inputs, outputs
+  TargetTensor *tensors[2]; // [0]: inputs, [1]: outputs
   int counts[2];
   TargetArgument *arguments;
 } Places;
