@@ -36,7 +36,7 @@ static PlanBlocker by_rows(const Plan *plan, const Stage *reader, const Stage *w
                     : stage_is_reduction(anchor) ? "on tiles"
                                                  : "on other axes";
   return (PlanBlocker){"its reader works on whole rows",
-                       str_format(plan->context, "%s works on whole rows, and %s %s",
+                       str_format(plan->context, "%s works on whole rows, %s %s",
                                   planner_stage_name(reader), planner_stage_name(anchor), how)};
 }
 
