@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns a context's diagnostics and failures into the status and the text that the library returns.
 #include "api/messages.h"
 
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a context has to say at the edge of the library.
+// The status and messages that a call of the library returns, taken from its context.
 #ifndef PLEAT_API_MESSAGES_H
 #define PLEAT_API_MESSAGES_H
 
 #include "base/base.h"
 
-// The status (pleat.h) of a call that was `done` or not. *messages, when `messages` is not NULL,
-// gets the diagnostics or how the call failed as owned text, NULL when there is nothing to say.
-// Afterwards the context has nothing more to say.
+// The status (pleat.h) of a call, where `done` tells whether the call succeeded. When `messages` is
+// not NULL, *messages receives owned text: the diagnostics, or how the call failed; NULL when there
+// is neither. The context's diagnostics are cleared.
 int messages_take(Context *context, bool done, char **messages);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models behind the public header. A model keeps the context it was compiled in; runs take its
-// lock: they bind their arguments to the compiled program, and diagnostics go to the context.
+// Implements models of the public header. A model keeps the context in which it was compiled. A run
+// takes the model's lock, because it binds its arguments to the compiled program and writes its
+// diagnostics to the context.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -25,15 +26,15 @@ struct PleatModel {
   Executable *executable;
   ThreadPool *pool;
   PleatArgument *arguments; // inputs, then outputs
-  Tensor **tensors;         // room for those of a run
-  const void **known;       // per input: the bytes that it must hold; NULL: anything
+  Tensor **tensors;         // room for the tensors of a run
+  const void **known;       // per input: the bytes that its contents must equal; NULL: any contents
   pthread_mutex_t lock;
 };
 
 // ---- Compiling --------------------------------------------------------------------------------
 
 typedef struct CompileCall {
-  PleatRequest request; // with all fields that this library knows
+  PleatRequest request; // with the fields that this version of the library knows
   PleatModel *model;
   Context *context;
   bool done;
@@ -54,7 +55,7 @@ static bool find_machine(CompileCall *call, HostMachine *machine) {
 }
 
 #if PLEAT_HAVE_ONNX
-// A copy, so that it can be compared with what runs bring.
+// A copy of the known contents, which runs compare with what they receive.
 static ConstData *known_data(CompileCall *call, const PleatNamedTensor *known) {
   Context *context = call->context;
   const Tensor *tensor = (const Tensor *)known->tensor;
@@ -262,7 +263,7 @@ static bool check_known(PleatModel *model, int i, const Tensor *tensor) {
   int64_t bytes = value_static_bytes(model->graph->params[i]);
   if (!known || !tensor->data || tensor_bytes(tensor) != bytes || !tensor_is_compact(tensor) ||
       memcmp(known, tensor_data(tensor), (size_t)bytes) == 0)
-    return true; // of another size: executable_run says so
+    return true; // executable_run reports a wrong size
   return diag_error(model->context, (SourcePos){0},
                     "input '%s' holds other values than those that the model was compiled for",
                     model->arguments[i].name);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The auto-scheduler: finds the blocks of a kernel, inlines the elementwise ones, and tries the
 // strategies that apply, the cheapest first: a reduction in register tiles, all blocks row by row,
-// vectors along memory. Where a strategy's steps are refused, the next one starts again.
+// vectors along memory. When a step of a strategy is refused, the next strategy starts from the
+// unscheduled kernel.
 #include "autosched/internal.h"
 
 // ---- Blocks
@@ -92,8 +93,8 @@ bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, L
 
 // ---- Strategies
 
-// Starts from the function as it was given. Functions of several reductions keep their reductions'
-// blocks and what several blocks read.
+// Starts from the unscheduled function. A function with several reductions keeps the reductions'
+// blocks and the blocks that several blocks read.
 static bool begin(AutoSched *s) {
   Context *context = s->context;
   KernelChoice *choice = s->choice;
@@ -107,7 +108,7 @@ static bool begin(AutoSched *s) {
   return s->reductions > 1 ? inline_chains(s, &blocks) : inline_others(s, &blocks);
 }
 
-// Makes a strategy's steps without diagnostics; where one is refused, *refusal says why.
+// Makes a strategy's steps without diagnostics; when a step is refused, *refusal says why.
 static bool try_quietly(AutoSched *s, bool (*steps)(AutoSched *s), const char **refusal) {
   schedule_quiet(s->sch, true);
   s->refusal = NULL;
@@ -117,7 +118,7 @@ static bool try_quietly(AutoSched *s, bool (*steps)(AutoSched *s), const char **
   return made;
 }
 
-// Checks that the kernel which is built has the nest and the layouts that the planner costed.
+// Checks that the kernel has the nest and the layouts for which the planner computed the cost.
 static void check_planned(AutoSched *s) {
   for (int i = 0; i < s->planned->count; i++) {
     const Strategy *strategy = &s->planned->items[i];
@@ -163,7 +164,8 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
     if (use_strategy(&s, &strategies.items[i], &refusal)) return true;
     TRY(begin(&s));
   }
-  if (!try_quietly(&s, autosched_elementwise, &refusal)) { // too large to be proved independent
+  // The steps can fail when the kernel is too large for the proof that its updates are independent.
+  if (!try_quietly(&s, autosched_elementwise, &refusal)) {
     TRY(begin(&s));
     TRY(autosched_lay_out_params(&s));
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The auto-scheduler: from a kernel's blocks and the layouts of its tensors to a trace of schedule
-// steps, by a cost model of the machine. The steps are those a user can call; the auto-scheduler
-// chooses only their arguments. Used by the planner, and for kernels that have no schedule yet.
+// The auto-scheduler turns a kernel's blocks and the layouts of its tensors into a trace of
+// schedule steps, by a cost model of the machine. The steps are the user's own; the auto-scheduler
+// chooses only their arguments. The planner uses it, and so does a user's kernel that has no
+// schedule.
 #ifndef PLEAT_AUTOSCHED_H
 #define PLEAT_AUTOSCHED_H
 
@@ -15,7 +16,7 @@ typedef struct KernelParam {
 
 typedef struct KernelChoice {
   Schedule *schedule;
-  const Layout **layouts; // per parameter: as given, or as picked; NULL is row-major
+  const Layout **layouts; // per parameter: given, or chosen for a constant; NULL: row-major
   bool tiled;             // a register tile was found
   Tile tile;
   const char *slow; // why the kernel is not vectorised; NULL when it is
@@ -39,23 +40,22 @@ typedef struct Strategies {
   Strategy items[2];
 } Strategies;
 
-// The strategies by which a reduction can be computed when its tensors have these layouts, the
-// cheapest first.
+// The strategies that can compute a reduction whose tensors have these layouts, the cheapest first.
 Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
                          const NestLayouts *layouts);
 
 // ---- Kernels
 
 // Schedules the blocks of `func`: at most one reduction (the anchor) with elementwise blocks around
-// it, or several reductions with rows in common. `planned` has the strategies by which the planner
-// costed the anchor, which are used as they are; NULL: they are searched for.
-// False with diagnostics when a step that must be possible was refused.
+// it, or several reductions with rows in common. `planned` has the strategies for which the planner
+// computed the anchor's cost; NULL: the strategies are searched for. False with diagnostics when a
+// step was refused that must be possible.
 bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *func,
                       const KernelParam *params, const Strategies *planned, KernelChoice *choice);
 
-// The same for a function as a user wrote it, when it says only what to compute: blocks at their
-// own serial loops. False, without diagnostics, when it has a schedule of its own or no strategy
-// applies; *why_not then says so.
+// Schedules likewise a function as a user wrote it, when it says only what to compute: its blocks
+// are in their own serial loops. False, without diagnostics, when the function has a schedule of
+// its own or no strategy applies; *why_not then tells which.
 bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFunc *func,
                            KernelChoice *choice, const char **why_not);
 

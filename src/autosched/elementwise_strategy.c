@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule of kernels without a register tile: vectors along memory where the last axis allows
-// it, and updates that follow one another in vectors where they are independent.
+// The schedule of kernels without a register tile: elementwise blocks run in vectors along memory
+// where the last axis allows that, and ordered updates run in vectors where they are independent.
 #include "autosched/internal.h"
 
 static bool vectorise_last(AutoSched *s, BlockRef block) {
@@ -36,7 +36,7 @@ static LoopRef loop_along_memory(const AutoSched *s, const LoopRefs *loops) {
   return NULL;
 }
 
-// Makes each update for a piece of a row at once, in vectors.
+// Makes one update for a piece of a row at a time, in vectors.
 static bool vectorise_updates(AutoSched *s) {
   int lanes = autosched_lanes(s, s->updates), count = 0;
   LoopRefs loops = {0};
@@ -66,7 +66,7 @@ static bool vectorise_updates(AutoSched *s) {
   return true;
 }
 
-// Runs axes along which updates are independent in parallel; the updates of one element stay in
+// Runs the axes along which updates are independent in parallel; the updates of one element stay in
 // order.
 static void schedule_updates(AutoSched *s) {
   LoopRefs loops = {0};
@@ -82,7 +82,7 @@ static void schedule_updates(AutoSched *s) {
 bool autosched_elementwise(AutoSched *s) {
   TRY(autosched_lay_out_params(s));
   if (s->tail) {
-    schedule_drop_padding_predicate(s->sch, s->tail); // the predicate may stay
+    schedule_drop_padding_predicate(s->sch, s->tail); // when this is refused, the predicate stays
   }
   if (s->anchor) {
     s->choice->slow = "no axis of the reduction can be a vector";

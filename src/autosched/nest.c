@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a block's loops: axes, accesses as linear forms, and how accesses move along an axis.
+// Reads the nest of a block for the cost model: its axes, its accesses as linear forms, and how
+// accesses move along an axis.
 #include "autosched/nest.h"
 
 #include "arith/arith.h"
@@ -14,7 +15,7 @@ typedef struct NestReading {
 
 typedef struct Quotient {
   Expr *axis, *by; // axis // by
-  Expr *groups;    // the variable that stands for it
+  Expr *groups;    // the variable that stands for axis // by
   bool several;    // another quotient occurs too
 } Quotient;
 
@@ -186,7 +187,7 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
   int64_t strides[TE_MAX_RANK];
   bool has[TE_MAX_RANK] = {false};
   layout_strides(context, layout, strides, has);
-  if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // aligned or not
+  if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // whether aligned or not
   bool wide =
       nest_block(layout, moved) % lanes == 0 && aligned_along(nest, read, moved, axis, lanes);
   return wide ? NEST_CONTIGUOUS : NEST_STRIDED;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's loops as the cost model sees them: the axes, the accesses as linear forms of the axes,
-// and the register tiles and rows by which a reduction can be computed. All of it is read from the
-// block and the layouts, and does not depend on the operator's name.
+// A block's loop nest for the cost model: the axes, the accesses as linear forms of the axes, and
+// the register tiles and rows by which a reduction can be computed. The nest is read from the block
+// and the layouts, and does not depend on the operator's name.
 #ifndef PLEAT_NEST_H
 #define PLEAT_NEST_H
 
@@ -21,13 +21,13 @@ typedef struct NestAxis {
 typedef struct NestRead {
   Buffer *buffer;
   Expr *const *indices;
-  // Where linear[d], index d is base[d] + Σ coefficient[d][a] * axis a.
+  // When linear[d] is true, index d is base[d] + Σ coefficient[d][a] * axis a.
   int64_t coefficient[TE_MAX_RANK][NEST_MAX_AXES];
-  int64_t base[TE_MAX_RANK]; // 1 where it is not known
+  int64_t base[TE_MAX_RANK]; // 1 when unknown
   bool linear[TE_MAX_RANK];
-  bool uses[TE_MAX_RANK][NEST_MAX_AXES]; // where not linear: index d uses the axis
-  // A grouped index has group_step[d] * (axis group_axis[d] // group_size[d]) more, where
-  // group_size[d] > 0: the input channel of a grouped convolution moves with groups of outputs.
+  bool uses[TE_MAX_RANK][NEST_MAX_AXES]; // when linear[d] is false: whether index d uses the axis
+  // When group_size[d] > 0, index d has the additional term group_step[d] * (axis group_axis[d] //
+  // group_size[d]): the input channel of a grouped convolution moves with groups of outputs.
   int group_axis[TE_MAX_RANK];
   int64_t group_size[TE_MAX_RANK], group_step[TE_MAX_RANK];
 } NestRead;
@@ -39,35 +39,36 @@ typedef struct Nest {
   NestRead *reads; // read_count of them
   Buffer *output;
   int output_axis[TE_MAX_RANK]; // the axis that is index d of the output
-  bool conditional;             // a read stands under a condition
+  bool conditional;             // some read is evaluated only under a condition
   OpCount count;                // operations at each point
   double points;                // product of all extents
 } Nest;
 
-// False when an extent is symbolic, or the block is not one store at its own spatial variables.
+// Reads the nest of a block. False when an extent is symbolic, or the block is not one store at its
+// own spatial variables.
 bool nest_of_block(Context *context, const Block *block, Nest *nest);
 bool nest_depends(const NestRead *read, int axis);
 bool nest_moves(const NestRead *read, int d, int axis); // does index d depend on the axis?
-// The only dimension of the read that uses `axis`, where its index is `axis` itself; -1 otherwise.
+// The only dimension of the read that uses `axis`, when its index is `axis` itself; -1 otherwise.
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
 
 // How many consecutive values of logical axis `d` are contiguous in whole blocks, padding included:
 // m for a layout whose innermost physical axis is d % m; 1 otherwise.
 int64_t nest_block(const Layout *layout, int d);
 
-// How an access behaves when `axis` takes `lanes` neighbouring values.
+// How an access behaves when `axis` takes `lanes` consecutive values.
 typedef enum NestStep { NEST_SAME, NEST_CONTIGUOUS, NEST_STRIDED } NestStep;
-// `layout` NULL is row-major.
+// How the read behaves when its tensor is in `layout`, where NULL is row-major.
 NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
                    int axis, int lanes);
 
-// The stride in elements along the axis in a row-major operand, where it is above 1 and so small
-// that whole vectors are loaded and shuffled; 0 otherwise.
+// The stride in elements along the axis in a row-major operand, when it is above 1 and small enough
+// for whole vectors to be loaded and shuffled; 0 otherwise.
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis);
 
 // Arithmetic operations at each point; a mathematical function counts as several.
 double nest_operations(const HostMachine *machine, const Nest *nest);
-// Bytes of all elements, row-major; extents that are not known count as 1.
+// Bytes of all elements, row-major; unknown extents count as 1.
 double nest_buffer_bytes(const Buffer *buffer);
 
 // ---- Register tiles --------------------------------------------------------------------------
@@ -78,56 +79,57 @@ typedef struct Tile {
   int vector_axis, lanes, vectors;
   int row_axis[2]; // -1: none
   int64_t rows[2];
-  bool padded;   // the vector axis may run on into padding: whole blocks of lanes
+  bool padded;   // the vector axis may extend into padding, in whole blocks of lanes
   bool flat;     // row_axis[0] and row_axis[1] run as one loop, split by rows[1]
   double cycles; // predicted, arithmetic only
   double bytes;  // predicted traffic beyond the first-level cache
 } Tile;
 
-// The layouts a choice is made for. Entries of `reads` belong to nest->reads; NULL is row-major;
-// `packed[i]` says that read i is a constant whose layout follows the tile.
+// The layouts for which a strategy is chosen. Entries of `reads` belong to nest->reads; NULL is
+// row-major; `packed[i]` says that read i is a constant whose layout follows the tile.
 typedef struct NestLayouts {
   const Layout *output;
   const Layout *reads[NEST_MAX_READS];
   bool packed[NEST_MAX_READS];
 } NestLayouts;
 
-// Elements in a vector of the machine, at least 1.
+// The number of elements in a vector of the machine, at least 1.
 int machine_lanes(const HostMachine *machine, DType type);
-// The cheapest tile by the cost model; false when no axis can be a vector axis.
+// Finds the cheapest tile by the cost model; false when no axis can be a vector axis.
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile);
-// Predicts tile->cycles and tile->bytes of a tile that was chosen; false where it does not fit the
-// nest.
+// Predicts tile->cycles and tile->bytes of a given tile; false when the tile does not fit the nest.
 bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest,
                   const NestLayouts *layouts, Tile *tile);
-// Cycles and traffic together, as one number of cycles.
+// The tile's cycles and traffic as one number of cycles.
 double tile_cost(const HostMachine *machine, const Tile *tile);
 // The axis whose tiles cut a packed constant into panels, and their width: the vector axis, or else
 // a row axis that moves through it. -1: the constant keeps its layout.
 int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, int64_t *width);
-// The axis of the reduction that is walked innermost, in blocks of the next: the first, or the
-// second of two, where the operands that are computed at run time are contiguous along the second
-// alone, or have a smaller stride along the second of two long axes.
+// The reduction axis that runs innermost, in blocks inside the next: the first axis, or the second
+// of two. It is the second when the operands that are computed at run time are contiguous along the
+// second alone, or when both axes are long and these operands have a smaller stride along the
+// second.
 int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest *nest,
                         const NestLayouts *layouts);
-// The largest block of the reduction axis that one tile walks before the next kernel tap.
+// The largest block of the reduction axis that one tile accumulates before the next kernel tap.
 int64_t tile_reduction_block(const HostMachine *machine, const Nest *nest, int axis,
                              const Tile *tile);
 
 // ---- Rows: a reduction in vectors along an axis of its own -----------------------------------
 
-// The longest axis of the reduction along which every operand that moves is contiguous, and how
-// many values are taken at a time, which is up to four vectors. -1: none.
+// The longest axis of the reduction along which every operand that moves is contiguous, or -1 when
+// there is none, and the number of values taken at a time, which is up to four vectors.
 int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
                      const NestLayouts *layouts, int *width);
-// How many rows are computed at a time: several where an operand does not move with the last of
-// their axes.
+// The number of rows computed at a time: several when an operand does not move with the last of the
+// rows' axes.
 int64_t rows_together(const HostMachine *machine, const Nest *nest);
-// The cycles of arithmetic and loads; below 0 when no axis can be a vector.
+// The cycles of arithmetic and loads; negative when no axis can be a vector axis.
 double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
                    const NestLayouts *layouts);
-// The cycles and the traffic as one number of cycles; below 0 likewise.
+// The cycles and the traffic as one number of cycles; likewise negative when no axis can be a
+// vector axis.
 double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts);
 

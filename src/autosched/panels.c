@@ -7,7 +7,7 @@
 // Bytes of reads that move with the vector axis alone (by_panel), or with the rows alone (by_row).
 typedef struct Footprint {
   double by_panel, by_row, panels, row_tiles;
-  double batch; // how often all of this occurs, each time for other elements
+  double batch; // number of iterations of the batch axes, each with its own elements
 } Footprint;
 
 // Can a single row axis be cut in blocks of whole tiles?
@@ -143,14 +143,14 @@ PanelPlace autosched_place_panels(const AutoSched *s) {
   PanelPlace place = outer_axes(s), best = place;
   Footprint footprint = footprint_of(s, &place);
   double best_cost = -1;
-  int first = 0; // after the axes of the batch
+  int first = 0; // the axes of the batch come first
   for (int i = 0; i < place.count; i++)
     if (is_batch(s, place.axes[i]) && s->nest.axes[place.axes[i]].extent > 1) first = i + 1;
   for (place.at = place.count; place.at >= first; place.at--) {
     int64_t extent = place.at < place.count ? s->nest.axes[place.axes[place.at]].extent : 1;
     bool rows = place.at < place.count && place.axes[place.at] == s->choice->tile.row_axis[1];
     for (int64_t i = 1; i <= extent; i++) {
-      place.inside = rows ? extent + 1 - i : i; // the whole axis first
+      place.inside = rows ? extent + 1 - i : i; // tries the whole axis first
       if (extent % place.inside || !place_fits(s, &place)) continue;
       double cost = place_cost(s, &place, &footprint);
       if (best_cost >= 0 && cost >= best_cost * cost_model_of(s->machine)->tie_panels) continue;

@@ -12,7 +12,8 @@ static int param_of(const AutoSched *s, const Buffer *buffer) {
   return -1;
 }
 
-// The slot by which `block` accesses parameter `param`; index -1 when it does not.
+// The buffer slot through which `block` accesses parameter `param`; its index is -1 when the block
+// does not.
 static BufferSlot slot_of(const AutoSched *s, BlockRef ref, int param) {
   const Block *block = schedule_block(s->sch, ref);
   for (int w = 0; w < 2; w++) {

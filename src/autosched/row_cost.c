@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a reduction that runs in vectors along an axis of its own, row by row.
+// Predicts the cost of a reduction that runs row by row, in vectors along an axis of its own.
 #include "autosched/nest.h"
 
 #include <math.h>

@@ -28,8 +28,8 @@ typedef struct RowBlock {
 typedef struct Rows {
   AutoSched *s;
   Array(RowBlock) blocks; // in order; the last writes the output
-  int count;              // leading loops of the last block that all share
-  int64_t together;       // of the last of these, at a time
+  int count;              // number of leading loops of the last block that all blocks share
+  int64_t together;       // number of iterations of the last shared loop that run at a time
 } Rows;
 
 static const char *const no_rows = "its blocks have no rows in common";
@@ -67,7 +67,7 @@ static bool check_load(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Does each block read what the others computed at its own row?
+// Does each block read only what the others computed in its own row?
 static bool rows_agree(Rows *r, const BlockRefs *blocks) {
   RowCheck check = {.rows = r, .same = true};
   for (int i = 0; i < blocks->count && i < NEST_MAX_READS; i++) {
@@ -175,7 +175,7 @@ static bool vector_loop(Rows *r, LoopRef loop) {
   return extent < 2 || schedule_vectorize(r->s->sch, loop);
 }
 
-// Splits the last loop in whole vectors; the elements left run in a loop of their own.
+// Splits the last loop into whole vectors; a loop of its own handles the remaining elements.
 static bool vectorise_elements(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
   if (loops->count == shared) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strategies by which a reduction can be computed, and their predicted costs. The planner costs
-// layouts with them, and the auto-scheduler builds the one that was costed.
+// Finds the strategies by which a reduction can be computed, and predicts their costs, for the
+// planner, which compares layouts by them, and for the auto-scheduler, which builds the cheapest.
 #include "autosched/internal.h"
 
 Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,

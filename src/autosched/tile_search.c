@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses a register tile. The cycles of one innermost iteration are the largest of those that
-// multiply-adds, loads, decoding and latency need; every tile size within the registers is tried,
-// and partial tiles are counted. The structure (few vectors times many rows, one broadcast a row)
-// is that of the classic outer product kernels (Goto and van de Geijn, "Anatomy of high-performance
-// matrix multiplication").
+// Chooses a register tile. The cycles of one innermost iteration are the maximum of the cycles that
+// multiply-adds, loads, decoding and latency need; every tile size that fits the registers is
+// tried, and partial tiles are counted. The structure (few vectors times many rows, one broadcast
+// per row) is that of the classic outer product kernels (Goto and van de Geijn, "Anatomy of
+// high-performance matrix multiplication").
 #include "autosched/nest.h"
 
 #include <math.h>
@@ -15,15 +15,15 @@ typedef struct TileSearch {
   const Nest *nest;
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS];  // along the vector axis
-  int64_t strides[NEST_MAX_READS]; // small ones, likewise; 0: none
-  int64_t panel;                   // consecutive vectors in a read laid out in panels; 0: any
+  int64_t strides[NEST_MAX_READS]; // small strides along the vector axis; 0: none
+  int64_t panel;                   // consecutive vectors in a read that is stored in panels; 0: any
   int64_t written;                 // consecutive vectors in a block of the output
   int64_t group;                   // values along the vector axis that share what is read; 0: any
-  bool depends[NEST_MAX_READS][2]; // on the row axes
+  bool depends[NEST_MAX_READS][2]; // whether the read moves with each row axis
   double reductions;
   int innermost;              // axis of the reduction
-  double far[NEST_MAX_READS]; // the share of the reduction's steps that move far
-  double far_reads;           // of all reads, for the tile at hand
+  double far[NEST_MAX_READS]; // the share of the reduction's steps that move the read far
+  double far_reads;           // sum over all reads, for the current tile
   Tile best;
   double best_cost;
 } TileSearch;
@@ -66,7 +66,7 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   return cycles + c->far_cycles * s->far_reads;
 }
 
-// The stride along an axis in bytes; within a block where the axis is blocked.
+// The stride along an axis in bytes; the stride within a block when the axis is blocked.
 static int64_t step_along(Context *context, const Nest *nest, const NestLayouts *layouts, int i,
                           int axis) {
   const NestRead *read = &nest->reads[i];
@@ -104,7 +104,7 @@ static double count_far_reads(const TileSearch *s, const Tile *tile) {
   return count;
 }
 
-typedef struct TileCut { // an axis cut in tiles: `count` whole ones and a last one of `rest`
+typedef struct TileCut { // an axis cut into tiles: `count` whole ones and a last one of `rest`
   double size, count, rest;
 } TileCut;
 
@@ -141,14 +141,14 @@ static bool moves_in_tile(const TileSearch *s, int read, const Tile *tile) {
 
 static int registers_needed(const TileSearch *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
-  int kept = 0; // vectors that stay in registers while the rows are walked
+  int kept = 0; // vectors that stay in registers while the rows run
   for (int i = 0; i < s->nest->read_count; i++)
     if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) kept += tile->vectors;
   return (int)(accumulators + MAX_OF(kept, 1) + 1);
 }
 
-// How often a panel of read `i`, which moves with the vector axis, is read. It is read once where
-// it stays in the first cache while the loops run over the tiles of rows that do not move it.
+// How often a panel of read `i`, which moves with the vector axis, is read. It is read once if it
+// stays in the first cache while the loops run over the tiles of rows that do not move it.
 static double panel_visits(const TileSearch *s, const Tile *tile, int i, double panels) {
   const Nest *nest = s->nest;
   double panel = nest_buffer_bytes(nest->reads[i].buffer) / panels, visits = 1;
@@ -165,9 +165,9 @@ static double panel_visits(const TileSearch *s, const Tile *tile, int i, double 
   return panel > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? visits : 1;
 }
 
-// Bytes from beyond the first cache. A panel of an operand that moves with the vector axis is read
-// again for each tile of rows unless it stays in the cache; an operand that moves with the rows,
-// once for each panel.
+// The bytes that come from beyond the first cache. A panel of an operand that moves with the vector
+// axis is read again for each tile of rows unless it stays in the cache; an operand that moves with
+// the rows is read once for each panel.
 static double traffic(const TileSearch *s, const Tile *tile) {
   const Nest *nest = s->nest;
   double panels = extent_of(nest, tile->vector_axis) / (tile->vectors * tile->lanes);
@@ -191,7 +191,7 @@ double tile_cost(const HostMachine *machine, const Tile *tile) {
                            memory_cycles(machine, tile->bytes, MEMORY_L2, MEMORY_FEED));
 }
 
-// Do the rows of a tile share the sets of the first cache, and are they more than it has ways?
+// Do the rows of a tile map to the same sets of the first cache, and outnumber its ways?
 static bool rows_collide(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++) {
     const NestRead *read = &s->nest->reads[i];
@@ -220,8 +220,8 @@ static bool rows_cut_blocks(const TileSearch *s, const Tile *tile) {
   return false;
 }
 
-// The factor by which a tile is slower that leaves a rest of many rows: only whole tiles can be cut
-// in blocks between panels (autosched/panels.c).
+// The factor by which a tile with a large remainder of rows is slower: only whole tiles can be cut
+// into blocks between panels (autosched/panels.c).
 static double lost_to_rest(const CostModel *costs, const Tile *tile, const TileCut *rows) {
   bool alone = !tile->flat && tile->rows[0] == 1;
   return alone && rows->rest > 0 && rows->count >= costs->many_tiles ? costs->rest_factor : 1;
@@ -257,7 +257,7 @@ static void try_tile(TileSearch *s, Tile tile) {
   s->best_cost = cost;
 }
 
-// Are two dimensions consecutive in the layout and whole, outermost first?
+// Are both dimensions whole and consecutive in the layout, `outer` first?
 static bool lie_together(const Layout *layout, int outer, int inner) {
   if (!layout) return inner == outer + 1;
   const LayoutExpr *const *outputs = layout->map->outputs;
@@ -286,7 +286,7 @@ static bool rows_fuse(const TileSearch *s, int outer, int inner) {
   return false;
 }
 
-// Sets what the search knows of the tile's row axes.
+// Sets the members of the search that depend on the tile's row axes.
 static void look_at_rows(TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
   for (int i = 0; i < nest->read_count; i++)
@@ -397,7 +397,8 @@ static int64_t values_in_group(const TileSearch *s, int axis) {
   return group;
 }
 
-// Sets what the search knows of the tile's vector axis; false where it cannot be one.
+// Sets the members of the search that depend on the tile's vector axis; false when the axis cannot
+// be a vector axis.
 static bool look_at_vectors(TileSearch *s, Tile *tile) {
   int axis = tile->vector_axis, lanes = tile->lanes;
   if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return false;
@@ -459,11 +460,11 @@ bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest
   return true;
 }
 
-// Is it a sum over a long second axis along which every operand has a smaller stride than along the
-// first?
+// Is the reduction a sum over a long second axis along which every operand has a smaller stride
+// than along the first?
 static bool sums_along_second(Context *context, const HostMachine *machine, const Nest *nest,
                               const NestLayouts *layouts) {
-  int64_t shortest = cost_model_of(machine)->long_sum; // windows have conditions, or weights
+  int64_t shortest = cost_model_of(machine)->long_sum; // rules out windows
   int first = nest->spatial_count;
   if (nest->conditional || nest->axes[first + 1].extent < shortest) return false;
   for (int i = 0; i < nest->read_count; i++)
@@ -489,7 +490,7 @@ int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest
   return found;
 }
 
-// The level "scalar" describes vectors of one float32; no type has vectors there.
+// At the machine level "scalar", a vector holds one float32, so that no type has several lanes.
 enum { SCALAR_BYTES = 4 };
 
 int machine_lanes(const HostMachine *machine, DType type) {

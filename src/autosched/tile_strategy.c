@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule of a reduction in register tiles: lay the tensors out, cut the output in tiles,
-// compute the reduction of a tile in registers, and store the tile through the elementwise block
-// that follows (the epilogue).
+// The schedule of a reduction in register tiles. The steps apply the tensors' layouts, cut the
+// output into tiles, compute the reduction of a tile in registers, and store the tile through the
+// elementwise block that follows (the epilogue).
 #include "autosched/internal.h"
 
 // The expression of two axes that run as one loop: outer * extent of inner + inner.
@@ -13,8 +13,8 @@ static const LayoutExpr *fused_axes(AutoSched *s, int outer, int inner) {
   return layout_expr(context, LAYOUT_ADD, scaled, layout_axis(context, inner), NULL);
 }
 
-// Lays the accumulators out with the vector axis innermost, after all other axes. Rows that run as
-// one loop are one axis, so that a tile of them is a box.
+// Gives the accumulators a layout with the vector axis innermost, after all other axes. Two row
+// axes that run as one loop become one axis, so that a tile of them is a box.
 static bool lay_out_accumulators(AutoSched *s) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
@@ -48,8 +48,8 @@ typedef struct TailLoops {
   LoopRef lanes;                  // within a block of the vector axis; NULL when not blocked
 } TailLoops;
 
-// The axis of the nest that a physical dimension of the output walks; -1 where it has extent 1, or
-// (*other) where it is not a part of one axis.
+// The axis of the nest that a physical dimension of the output follows; -1 when the dimension has
+// extent 1, or with *other set when it is not a component of one axis.
 static int logical_axis_of(const Layout *layout, const Nest *nest, int physical, bool *inner,
                            bool *other) {
   *inner = *other = false;
@@ -107,7 +107,8 @@ static bool split_vector_axis(AutoSched *s, TailLoops *tail, LoopRef *panels, Lo
   return true;
 }
 
-// Cuts the axis before which the panels stand; *outside is the loop around them, or NULL.
+// Cuts the axis before which the loop over panels is placed; *outside is the loop around that loop,
+// or NULL.
 static bool cut_for_panels(AutoSched *s, TailLoops *tail, const PanelPlace *place,
                            LoopRef *outside) {
   *outside = NULL;
@@ -133,7 +134,8 @@ static bool spreads(const AutoSched *s, LoopRef loop, int axis) {
   return s->nest.axes[axis].extent == 1 && autosched_loop_extent(s, loop) > 1;
 }
 
-// Where an axis spreads, the loop over panels is the outermost, so that it runs in parallel.
+// The position of the panels among the tail's loops. When an axis spreads, the loop over panels is
+// the outermost, so that it runs in parallel.
 static PanelPlace place_in_tail(const AutoSched *s, const TailLoops *tail) {
   PanelPlace place = autosched_place_panels(s);
   for (int i = 0; i < place.count; i++) {
@@ -212,7 +214,7 @@ static int64_t tile_products(const AutoSched *s) {
   return tile->vectors * tile->rows[0] * tile->rows[1];
 }
 
-// Does an operand that is not packed have blocks of the axis, whose values are read one by one?
+// Does an operand that is not packed have blocks of the axis whose values are read one by one?
 static bool read_in_blocks(const AutoSched *s, int axis, int64_t block) {
   for (int i = 0; i < s->nest.read_count; i++) {
     const Layout *layout = s->layouts.packed[i] ? NULL : s->layouts.reads[i];

@@ -6,7 +6,7 @@
 
 typedef struct Look {
   int blocks;
-  const char *found; // the first sign of a schedule
+  const char *found; // the first sign of a schedule, or NULL
 } Look;
 
 static void look_at_loop(Look *look, const Stmt *s) {
@@ -34,7 +34,7 @@ static bool enter(Visitor *visitor, Stmt *s) {
   return !look->found;
 }
 
-// The first sign of a schedule in the function; NULL without.
+// The first sign of a schedule in the function, or NULL when there is none.
 static const char *sign_of_schedule(const PrimFunc *func) {
   Look look = {0};
   Visitor visitor = {.env = &look, .enter_stmt = enter};
@@ -51,7 +51,7 @@ bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFun
   if (autosched_kernel(context, machine, func, params, NULL, choice)) return true;
   *why_not = context->diags.count > diags ? context->diags.items[diags].message
                                           : "the auto-scheduler finds no schedule";
-  context->diags.count = diags; // a refusal is not an error of the user
+  context->diags.count = diags; // a refusal is not an error of the user's program
   context->error_count = errors;
   return false;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layout as C: the offset of an element as a function, and the loops that pack a row-major tensor
-// and unpack it. Nothing but <stdint.h> is needed to compile it.
+// Writes a layout as C code for `pleat layout --code`: the offset of an element as a function, and
+// the loops that pack a row-major tensor and unpack it. The code includes only <stdint.h>.
 #include "explain/explain.h"
 
 typedef struct Code {
@@ -10,7 +10,7 @@ typedef struct Code {
   const char **axes; // C names of the logical and the replica axes
   int axis_count;
   Array(Str) symbols;
-  bool floors; // division of what may be negative is used
+  bool floors; // a division of a value that may be negative is used
   Text *out;
 } Code;
 
@@ -57,7 +57,8 @@ static const char *choice_text(Code *c, const LayoutExpr *e) {
   return arena_printf(arena, "(%s %s %s ? %s : %s)", a, e->op == LAYOUT_MIN ? "<" : ">", b, a, b);
 }
 
-// Operations that bind less than `limit` get parentheses; so do those that compilers warn about.
+// The expression as C. Operations that bind less tightly than `limit` are put in parentheses, and
+// so are operations about which compilers warn without them.
 static const char *c_text(Code *c, const LayoutExpr *e, int limit) {
   Arena *arena = &c->context->arena;
   if (e->op == LAYOUT_CONST) {
@@ -109,7 +110,7 @@ static void collect_names(Code *c) {
   for (int i = 0; i < layout->physical_rank; i++) find_symbols(c, layout->map->outputs[i]);
 }
 
-// "int64_t n, int64_t c", after the symbols; or only their names.
+// The list "int64_t n, int64_t c" of the axes, after the symbols; without `type`, the names alone.
 static const char *list(Code *c, const char *type, bool axes) {
   Text text = text_new(&c->context->arena);
   for (int i = 0; i < c->symbols.count; i++)
@@ -144,7 +145,7 @@ static bool reads(const LayoutExpr *e, const LayoutExpr *leaf) {
   return found;
 }
 
-// Parameters that the result does not need.
+// Marks the parameters that the result does not need as unused.
 static void put_unused(Code *c, const LayoutExpr *e, bool axes) {
   for (int i = 0; i < c->symbols.count; i++)
     if (!reads(e, layout_symbol(c->context, c->symbols.items[i])))
@@ -162,7 +163,7 @@ static void put_floors(Code *c) {
               c->name, c->name, c->name);
 }
 
-// for (int64_t n = 0; n < 1; n++) … and the index in the row-major tensor
+// Writes the loops "for (int64_t n = 0; n < 1; n++) …" and the index in the row-major tensor.
 static void put_loops(Code *c, int axes) {
   const Layout *layout = c->layout;
   for (int i = 0; i < axes; i++) {
@@ -239,7 +240,7 @@ const char *layout_code(Context *context, const Layout *layout, const char *name
   collect_names(&c);
   const LayoutExpr *offset = offset_of(&c);
   const LayoutExpr *size = product(context, layout->physical, layout->physical_rank);
-  c_text(&c, offset, 99); // finds out what is needed
+  c_text(&c, offset, 99); // records which helpers the code needs
   c_text(&c, size, 99);
   text_printf(&out, "// %s\n#include <stdint.h>\n\n", layout_text(context, layout));
   if (c.floors) put_floors(&c);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a picture of a layout shows: panels of squares with their texts and colours. Only what is
-// shown is computed, so the size of the tensor does not matter.
+// Composes a picture of a layout: panels of squares with their texts and colours. Only the squares
+// shown are computed, so the tensor may be of any size.
 #include "explain/explain.h"
 
 enum {
   MAX_AXES = 64,
-  MOST_ROWS = 64, // of a panel
+  MOST_ROWS = 64, // limits of a panel
   MOST_COLUMNS = 64,
   MOST_PANELS = 16,
-  MOST_CELLS = 4096, // of a section
+  MOST_CELLS = 4096, // limit of a section
   MOST_ALL = 1 << 20,
   OWNERS_LIMIT = 1 << 20,
 };
@@ -19,9 +19,9 @@ typedef struct PictureView {
   const Layout *layout;
   PictureOptions options;
   int64_t places, elements;
-  int64_t *owners; // place to the ordinal of its element, -1 none; NULL: ask for each
-  int axis;        // that colours memory
-  bool spread;     // some physical axis is on another resource
+  int64_t *owners; // by offset: its element's ordinal, or -1; NULL: not tabulated
+  int axis;        // the axis that colours memory
+  bool spread;     // some physical axis is on a resource other than memory
 } PictureView;
 
 // ---- Elements and places ----------------------------------------------------------------------
@@ -63,7 +63,7 @@ static bool owner_of(const PictureView *v, int64_t place, int64_t *index) {
 
 // ---- Texts ------------------------------------------------------------------------------------
 
-// "3,1,2": axes of one element are left out.
+// The index as a text such as "3,1,2", without axes of one element.
 static const char *short_index(const PictureView *v, const int64_t *index) {
   Text text = text_new(v->arena);
   for (int i = 0; i < v->layout->rank; i++)
@@ -79,7 +79,7 @@ static const char *long_index(const PictureView *v, const int64_t *index) {
   return v->layout->rank ? text_string(&text) : "the element";
 }
 
-// Flat index and extent of the physical axes on one resource.
+// The flat index on one resource, and the product of the extents of its physical axes.
 static int64_t index_on(const Layout *layout, Str resource, const int64_t *physical,
                         int64_t *extent) {
   int64_t flat = 0;
@@ -92,7 +92,7 @@ static int64_t index_on(const Layout *layout, Str resource, const int64_t *physi
   return flat;
 }
 
-// The resources in the order in which the axes name them.
+// Lists the resources in the order in which the axes name them.
 static int resources_of(const Layout *layout, Str *resources) {
   int count = 0;
   for (int i = 0; i < layout->physical_rank; i++) {
@@ -103,7 +103,7 @@ static int resources_of(const Layout *layout, Str *resources) {
   return count;
 }
 
-// "offset 37", or "lane 5, register 1".
+// A text such as "offset 37" or "lane 5, register 1".
 static const char *place_text(const PictureView *v, int64_t place, bool brief) {
   const Layout *layout = v->layout;
   if (!v->spread) return arena_printf(v->arena, brief ? "%lld" : "offset %lld", (long long)place);
@@ -133,7 +133,7 @@ static int64_t bank_of(const PictureView *v, int64_t place) {
 
 // ---- Squares ----------------------------------------------------------------------------------
 
-// The colour of a physical index: its bank, its index on the first resource, or its offset.
+// Sets the colour of a physical index: its bank, its index on the first resource, or its offset.
 static void colour_place(const PictureView *v, int64_t place, PictureCell *cell) {
   int64_t physical[MAX_AXES], extent;
   cell->shade = v->places > 1 ? (double)place / (double)(v->places - 1) : 0;
@@ -223,7 +223,7 @@ static const char *left_out(const PictureView *v, int64_t shown, int64_t all, co
                       (long long)all, what);
 }
 
-// "squares are elements: rows h, columns w"
+// A heading such as "squares are elements: rows h, columns w".
 static const char *logical_heading(const PictureView *v) {
   const IndexMap *map = v->layout->map;
   int rank = v->layout->rank;
@@ -248,7 +248,7 @@ static const char *logical_legend(const PictureView *v) {
                       (long long)v->options.line_bytes);
 }
 
-// Where only a part is shown, its offsets take all colours.
+// Scales the colours of offsets to the range that is shown.
 static void stretch(const PicturePanel *panels, int count) {
   double low = 1, high = 0;
   for (int i = 0; i < count; i++)
@@ -258,7 +258,7 @@ static void stretch(const PicturePanel *panels, int count) {
     }
   for (int i = 0; i < count && high > low; i++)
     for (int j = 0; j < panels[i].rows * panels[i].columns; j++) {
-      double *shade = (double *)&panels[i].cells[j].shade; // of cells just made
+      double *shade = (double *)&panels[i].cells[j].shade; // the cells were allocated by this file
       *shade = (*shade - low) / (high - low);
     }
 }
@@ -286,7 +286,7 @@ static void add_logical(const PictureView *v, Picture *out) {
                        left_out(v, shown, v->elements, "elements")};
 }
 
-// Places beside each other in a row of the memory panel.
+// The number of offsets in a row of the memory panel.
 static int64_t row_width(const PictureView *v) {
   int64_t bytes =
       v->options.bank_count ? v->options.bank_count * v->options.bank_bytes : v->options.line_bytes;
@@ -324,7 +324,8 @@ static void add_memory(const PictureView *v, Picture *out) {
 
 // ---- Other resources --------------------------------------------------------------------------
 
-// Rows are the first resource (lanes), columns all others.
+// The resources of the physical axes as the dimensions of a panel: rows are the first resource
+// (lanes), columns all others.
 typedef struct AxisSpread {
   Str resources[MAX_AXES];
   int count;
@@ -384,7 +385,7 @@ static void add_spread(const PictureView *v, Picture *out) {
 
 // ---- The whole --------------------------------------------------------------------------------
 
-// The axis with the widest vector; else the last that has more than one element.
+// The axis with the widest vector, or else the last axis with more than one element.
 static int fastest_axis(const PictureView *v) {
   int best = -1;
   int64_t width = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures as SVG: panels flow in rows, squares carry their text and, on hovering, everything about
-// them. Plain elements and one pattern, so that every viewer shows it.
+// Writes pictures as SVG: panels flow in rows; squares carry their short texts, and show the long
+// ones on hovering. Only plain elements and one pattern are used, so that every viewer shows them.
 #include "explain/explain.h"
 
 enum { PAGE = 1080, MARGIN = 24, GAP = 22, TITLE = 15, ROW_NAMES = 34, HEADING = 44 };
@@ -15,7 +15,8 @@ typedef struct SvgColour {
   double r, g, b;
 } SvgColour;
 
-// A ramp that is even to the eye and reads in grey too: from dark blue over green to yellow.
+// A perceptually even colour ramp that is also readable in grey: from dark blue over green to
+// yellow.
 static SvgColour ramp(double t) {
   static const SvgColour stops[] = {{68, 56, 134}, {52, 104, 152}, {33, 146, 140},
                                     {93, 186, 98}, {178, 212, 52}, {250, 226, 70}};
@@ -28,7 +29,7 @@ static SvgColour ramp(double t) {
                      stops[i].b + f * (stops[i + 1].b - stops[i].b)};
 }
 
-// Sixteen light colours that neighbours can be told apart by; then they repeat.
+// One of sixteen light colours that can be told apart when adjacent; further numbers repeat them.
 static SvgColour category(int n) {
   static const SvgColour colours[] = {
       {166, 206, 227}, {253, 205, 140}, {178, 223, 138}, {251, 180, 174},
@@ -63,14 +64,14 @@ static void put_text(Svg *svg, double x, double y, const char *kind, const char 
 
 // ---- A panel ----------------------------------------------------------------------------------
 
-typedef struct Frame { // of a panel
+typedef struct Frame { // the geometry of a panel
   const PicturePanel *panel;
-  double x, y, size, height; // of a square: its width and height
+  double x, y, size, height; // x, y of the panel; size: a square's width
 } Frame;
 
 static void put_cell(Svg *svg, const Frame *frame, int row, int column) {
   const PictureCell *cell = &frame->panel->cells[row * frame->panel->columns + column];
-  if (!cell->text) return; // past the last place
+  if (!cell->text) return; // a square after the last offset
   double x = frame->x + column * frame->size, y = frame->y + row * frame->height;
   SvgColour c = cell->shade < 0 ? category(cell->category) : ramp(cell->shade);
   text_printf(&svg->body, "<path class=\"s\" d=\"M%g %gh%gv%gh-%gz\" fill=\"", x, y, frame->size,
@@ -93,7 +94,7 @@ static int64_t group_at(const PicturePanel *panel, int row, int column) {
   return cell->text ? cell->group : -1;
 }
 
-// The edges between squares of different lines, as one path.
+// Draws the edges between squares of different cache lines as one path.
 static void put_outlines(Svg *svg, const Frame *frame) {
   const PicturePanel *panel = frame->panel;
   text_puts(&svg->body, "<path class=\"o\" d=\"");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures in a terminal: squares are numbers on coloured ground, or plain numbers, padding `..`;
-// panels stand beside each other while they fit.
+// Writes pictures for a terminal: squares are numbers on a coloured background, or plain numbers;
+// padding is `..`. Panels are side by side while they fit.
 #include "explain/explain.h"
 
 enum { WIDTH = 100 };
@@ -10,7 +10,7 @@ typedef struct Terminal {
   bool colour;
 } Terminal;
 
-// The 6x6x6 colours of terminals: 16 + 36 r + 6 g + b.
+// The colour in the 6x6x6 colour cube of terminals: 16 + 36 r + 6 g + b.
 static int ramp(double t) {
   static const int steps[] = {54, 55, 61, 25, 31, 37, 36, 72, 77, 113, 149, 185, 221, 227};
   int i = (int)(t * (COUNT_OF(steps) - 1) + 0.5);
@@ -64,7 +64,7 @@ static void put_cell(Terminal *t, const PictureCell *cell, int width) {
     text_printf(&t->out, "%*s", width, text);
 }
 
-// Line `line` of a panel, padded to its width.
+// Writes line `line` of a panel, padded to the panel's width.
 static void put_line(Terminal *t, const PicturePanel *panel, int line, bool last) {
   int width = cell_width(panel), names = name_width(panel), full = panel_width(panel), used = 0;
   if (panel->title && line-- == 0) {
