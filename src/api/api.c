@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the public header. Each call has a context of its own, so that calls of several
-// threads share nothing.
+// Implements the functions of pleat/pleat.h that concern layouts, versions and memory. Each call
+// has a context of its own, so that calls of several threads share nothing.
 #include <stdlib.h>
 
 #include "api/messages.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant bounds and residues of forms and atoms. The bounds of a mixed-radix number follow its
-// digits: they are exact for sums over independent variables, and outer bounds otherwise.
+// Finds constant bounds and residues of forms and atoms, for proofs and for simplification. The
+// bounds of a mixed-radix number follow its digits: they are exact for sums over independent
+// variables, and outer bounds otherwise.
 #include "arith/internal.h"
 
 #include <stdlib.h>

@@ -236,7 +236,7 @@ static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
   return r;
 }
 
-// Simplifies each part under the truth of the others; simplify_deep uses this.
+// Simplifies `e` under the truth of `given`, another part of the same conjunction or disjunction.
 static Expr *simplify_under(Analyzer *analyzer, Expr *e, Expr *given, bool truth) {
   if (analyzer->assumed >= MOST_ASSUMED) return e;
   int mark = analyzer_mark(analyzer);

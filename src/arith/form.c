@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear forms: their algebra, and the conversion from and to expressions. No facts are used here,
-// so a form is valid wherever its expression is.
+// Implements the algebra of linear forms, and converts forms from and to expressions. No facts are
+// used here, so a form is valid wherever its expression is.
 #include "arith/internal.h"
 
 #include <stdlib.h>

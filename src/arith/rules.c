@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matcher of the rules in rules.def. The rules are constant data; of those that match at the
-// root, the first whose guard is proved is applied, once.
+// Matches the rules of rules.def, for simplification. The rules are constant data; of those that
+// match at the root, the first whose guard is proved is applied, once.
 #include "arith/rules.h"
 
 typedef struct Pattern Pattern;

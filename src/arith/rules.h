@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules as expressions, for the tests that check each rule on random integers.
+// Gives the rules as expressions to the tests, which check each rule on random integers.
 #ifndef PLEAT_ARITH_RULES_H
 #define PLEAT_ARITH_RULES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arenas: lists of memory chunks whose sizes double up to a limit. Memory is zeroed when it is
-// handed out, not before, so that a reset chunk can be used again.
+// Implements arenas, which are lists of memory chunks whose sizes double up to a limit. Memory is
+// zeroed when it is handed out, not before, so that a reset chunk can be used again.
 #include "base/base.h"
 
 #include <stdlib.h>

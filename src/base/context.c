@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The context, and the way that internal faults and exhausted memory take out of inner code: a jump
-// to the API edge that `context_protect` sets up.
+// Makes and frees contexts, and implements the way by which internal faults and exhausted memory
+// leave inner code: a jump to the API edge that `context_protect` sets up.
 #include "base/base.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of the cost model. The header has the meaning, the unit and the source of each.
+// Holds the values of the cost model, and computes the cycles of moving bytes with them. The header
+// has the meaning, the unit and the source of each value.
 #include "base/cost_model.h"
 
 #include "base/base.h"

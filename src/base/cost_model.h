@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost model: the numbers by which layouts, fusion and schedules are chosen, beside the
-// description of the machine (machine.h). A cost is a number of cycles of one core.
+// The cost model: the numbers by which layouts, fusion and schedules are chosen, such as the bytes
+// a cycle that each cache gives. machine.h describes the machine itself (sizes of caches,
+// registers). A cost is a number of cycles of one core.
 #ifndef PLEAT_COST_MODEL_H
 #define PLEAT_COST_MODEL_H
 
@@ -74,7 +75,7 @@ typedef struct CostModel {
   // addition) [uops].
   double scalar_cycles;
   // Operations that a mathematical function (exp, log, ...) counts as; the polynomials of
-  // lower/expand_math.c have about ten.
+  // target/expand_math.c have about ten.
   double function_operations;
   // Vector operations begun in a cycle by elementwise code [uops].
   double operations_a_cycle;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The greatest common divisor, and the nearest of several names by edit distance, for "did you
-// mean".
+// Computes the greatest common divisor, and finds the nearest of several names by edit distance,
+// for messages that ask "did you mean".
 #include "base/base.h"
 
 int64_t gcd_of(int64_t a, int64_t b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hash map, which keeps the insertion order so that iteration never depends on a hash; interned
-// strings; and bit sets.
+// Implements the hash map, which keeps the insertion order so that iteration never depends on a
+// hash; interned strings; and bit sets.
 #include "base/base.h"
 
 uint64_t hash_bytes(const void *data, size_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growing string in an arena.
+// Implements `Text`, a string in an arena that grows as text is appended.
 #include "base/base.h"
 
 Text text_new(Arena *arena) {

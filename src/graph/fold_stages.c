@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant folding: computes the stages whose inputs are all constants while compiling.
+// Folds constants: computes the stages whose inputs are all constants while compiling, with the
+// interpreter.
 #include "graph/stages.h"
 
 #include "interp/interp.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of all operators, and the functions that their definitions share.
+// Makes one table of the families of operators (ops/), and defines functions that the definitions
+// of operators share.
 #include "graph/graph.h"
 #include "graph/op_types.h"
 #include "graph/ops/ops.h"

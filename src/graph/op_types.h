@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks the element types and extents in an operator's definition (op_types.c), for inference.
 #ifndef PLEAT_GRAPH_OP_TYPES_H
 #define PLEAT_GRAPH_OP_TYPES_H
 

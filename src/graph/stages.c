@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph functions as stages: building, connecting, pruning, and tensor programs of stages.
+// Takes graph functions apart into stages: builds, connects and prunes stages, and makes tensor
+// programs of them.
 #include "graph/stages.h"
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph function as the stages of its operators' definitions, for fusion and planning. A stage
-// becomes one block; tensors connect stages.
+// The stages of a graph function, for fusion and planning. A stage is one computation of one
+// tensor, read off the definitions of the operators. A stage becomes one block; tensors connect
+// stages.
 #ifndef PLEAT_GRAPH_STAGES_H
 #define PLEAT_GRAPH_STAGES_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function for each kind of statement, chosen when the statement is resolved.
+// Declares one function for each kind of statement; the function is chosen when the statement is
+// resolved.
 #ifndef PLEAT_INTERP_EXEC_H
 #define PLEAT_INTERP_EXEC_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the interpreter: the storage of data variables, and accesses that check every bound.
+// Implements the memory of the interpreter: the storage of data variables, and accesses that check
+// every bound.
 #include "interp/program.h"
 
 InterpStorage *storage_new(Machine *machine, Str name, DType type, int64_t bytes) {

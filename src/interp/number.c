@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of every element type in memory: rounding, wrapping and encoding.
+// Rounds, wraps and encodes numbers of every element type, for the values that the interpreter
+// stores.
 #include "interp/interp.h"
 
 double number_round(DType type, double value) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface between resolve.c and resolve_stmt.c.
+// The interface between resolve.c, which resolves expressions, and resolve_stmt.c, which resolves
+// statements.
 #ifndef PLEAT_INTERP_RESOLVE_H
 #define PLEAT_INTERP_RESOLVE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constructors and questions of buffers, the compile-time descriptions of memory over a data
-// variable.
+// Constructs buffers, the compile-time descriptions of memory over a data variable, and answers
+// questions about them.
 #include "ir/ir.h"
 
 Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,

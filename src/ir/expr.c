@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: the table of operations, hash-consing, and the constructors that do not fold. The
+// Holds the table of operations, hash-conses expressions, and constructs them without folding. The
 // constructors that fold are in fold.c.
 #include "ir/ir.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders that fold: they compute constants, drop neutral elements and bring operands to one type.
-// Simplification that needs facts about variables is in src/arith.
+// Constructs expressions with folding: the functions compute constants, drop neutral elements and
+// bring operands to one type. Simplification that needs facts about variables is in src/arith.
 #include "ir/ir.h"
 
 #include <math.h>

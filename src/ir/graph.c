@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constructors and questions of graph functions.
+// Constructs graph functions and answers questions about them.
 #include "ir/graph.h"
 
 GraphFunc *graph_func_new(Context *context, const char *name) {

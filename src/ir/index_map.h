@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bridge between the layout algebra (src/layout) and the expressions of programs.
+// Connects the layout algebra (src/layout) with the expressions of programs: applies index maps to
+// expressions, and reads expressions as index maps.
 #ifndef PLEAT_IR_INDEX_MAP_H
 #define PLEAT_IR_INDEX_MAP_H
 

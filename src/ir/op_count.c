@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the operations of an expression.
+// Counts the operations of an expression in one walk.
 #include "ir/op_count.h"
 
 static bool count_node(Visitor *visitor, Expr *e) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting the operations of an expression, for costs, for the size of code and for reports.
+// Counts the operations of an expression, for costs, for the size of code and for reports.
 #ifndef PLEAT_OP_COUNT_H
 #define PLEAT_OP_COUNT_H
 

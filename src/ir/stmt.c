@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constructors of statements, attributes, tensor programs and modules.
+// Constructs statements, attributes, tensor programs and modules.
 #include "ir/graph.h"
 
 static Stmt *new_stmt(Context *context, StmtKind kind) {

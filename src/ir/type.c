@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: their sizes, names and encodings.
+// Describes the element types: their sizes, names and encodings.
 #include "ir/ir.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drivers that walk and rewrite expressions and statements, for all passes.
+// Drives all walks over expressions and statements, and all rewrites of them: the one place where
+// the recursion over the tree is written. All passes use these two drivers.
 #include "ir/ir.h"
 
 // ---- Visiting

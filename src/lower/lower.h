@@ -38,7 +38,7 @@
 // scope "local" with one element is a *register*: always accessed at index 0 and as a whole, its
 // type may be a vector (float32x16), its address is never taken.
 //
-// Expressions: all rows of ops.def, where
+// Expressions: all rows of ir/ops.def, where
 //   - STRING is only the message of an ASSERT, TUPLE only within SHUFFLE, ADDRESS_OF only within
 //     PREFETCH and CALL;
 //   - indices are int32 or int64. On a buffer of scalars a vector access has the index

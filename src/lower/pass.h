@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the passes of this folder share with one another, not with neighbours.
+// The interface between the files of this folder: the function of each pass, and what several
+// passes share. Other folders use lower.h.
 #ifndef PLEAT_LOWER_PASS_H
 #define PLEAT_LOWER_PASS_H
 

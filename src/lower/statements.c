@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about statements and conditions, and small changes to them, that several passes share.
+// Answers questions about statements and conditions, and makes small changes to them, for several
+// passes.
 #include "lower/pass.h"
 
 // ---- Statements with one body

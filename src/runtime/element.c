@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: their names, sizes, and single elements to and from double. Every element but
-// 64-bit integers beyond 2^53 survives the way through double unchanged.
+// Describes element types: their names and sizes, and single elements from and to double. Every
+// element survives the way through double unchanged, except 64-bit integers beyond 2^53.
 #include "runtime/runtime.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processor can do and how large its caches are. Levels are sets of features that come
-// together in practice; code for a level runs on every machine of that level or above.
+// Finds what the processor can do and how large its caches are. Levels are sets of features that
+// come together in practice; code for a level runs on every machine of that level or above.
 #include "runtime/runtime.h"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks, how samples spread, the memory a process held, and the bandwidth of memory.
+// Reads clocks, summarises samples, and measures the memory of the process and the bandwidth of
+// memory.
 #include "runtime/runtime.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for elements: whole cache lines, and huge pages where there is much of it, which spares
-// the translation of addresses.
+// Allocates memory for elements: whole cache lines, and huge pages for large allocations, which
+// saves translations of addresses.
 #include "runtime/runtime.h"
 
 #include <stdlib.h>

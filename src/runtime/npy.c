@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy: a magic number, a version, and a header that is a Python dictionary of three keys,
-// padded so that the elements start at a multiple of 64 bytes (NEP 1, versions 1 to 3).
+// Reads and writes NumPy's .npy: a magic number, a version, and a header that is a Python
+// dictionary of three keys, padded so that the elements start at a multiple of 64 bytes (NEP 1,
+// versions 1 to 3).
 #include "runtime/runtime.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npz: a zip archive with one .npy a member. Written uncompressed and without times, so
-// that the same arrays give the same bytes.
+// Reads and writes NumPy's .npz, a zip archive with one .npy a member. Archives are written
+// uncompressed and without times, so that the same arrays give the same bytes.
 #include "runtime/runtime.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npz in a build without minizip.
+// Replaces npz.c in a build without minizip: each function fails with a diagnostic.
 #include "runtime/runtime.h"
 
 static bool absent(Context *context, const char *path) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The multiply-adds of a core when all operands are in registers: twelve independent chains,
-// enough to fill two units through their latency, and fewer than the registers of any level.
+// Measures the multiply-adds of a core when all operands are in registers, in twelve independent
+// chains: enough to fill two units through their latency, and fewer than the registers of any
+// level.
 #include "runtime/runtime.h"
 
 #if defined(__x86_64__)

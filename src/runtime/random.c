@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random elements: element i is a function of the seed and i alone, so any part can be made
+// Makes random elements. Element i is a function of the seed and i alone, so any part can be made
 // anywhere. The mixing is that of SplitMix64 (Steele, Lea, Flood 2014).
 #include "runtime/runtime.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as DLPack describes them. Strides count elements; axes of extent 1 and empty tensors are
-// compact whatever their strides are.
+// Implements tensors as DLPack describes them. Strides count elements; axes of extent 1 and empty
+// tensors are compact whatever their strides are.
 #include "runtime/runtime.h"
 
 #include <stdlib.h>

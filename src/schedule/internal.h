@@ -259,7 +259,7 @@ bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
                                  const Buffer *buffer);
 
 // True when the loops' iterations may run in any order (loops_independent), or in the given new
-// order of the loops (order_is_free). False with *why, the reason.
+// order of the loops (path_order_is_free). False with *why, the reason.
 enum {
   ALLOW_PRIVATE = 1,   // an iteration may fill and use storage that others use after it
   ALLOW_COMBINING = 2, // sums, minima and maxima into one element may be reordered

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that set how a loop runs (parallel, vectorize, unroll, bind), and annotations.
+// Implements the steps that set how a loop runs (parallel, vectorize, unroll, bind), and
+// annotations.
 #include "schedule/internal.h"
 
 static bool set_kind(Schedule *schedule, const Path *path, LoopKind kind, Str thread) {

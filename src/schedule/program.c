@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Analyses of programs for the steps: conditions as lists, the facts that hold at a statement,
-// regions of blocks, and the form of reductions.
+// Analyses programs for the steps: conditions as lists, the facts that hold at a statement, regions
+// of blocks, and the form of reductions.
 #include "schedule/internal.h"
 
 // ---- Conditions ------------------------------------------------------------------------------

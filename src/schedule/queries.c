@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that change nothing and return blocks and loops for later steps.
+// Implements the steps that change nothing and return blocks and loops for later steps.
 #include "schedule/internal.h"
 
 bool step_get_block(Schedule *schedule, StepCall *call) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths from the function's body down to a statement, and the tree with one statement replaced. The
-// tree is immutable; a replacement shares all statements that are not on the path.
+// Finds paths from the function's body down to a statement, and replaces one statement of the tree.
+// The tree is immutable; a replacement shares all statements that are not on the path.
 #include "schedule/internal.h"
 
 // ---- Nested statements -----------------------------------------------------------------------

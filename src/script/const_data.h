@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to the elements of constants, by type.
+// Reads and writes the elements of constants by type, for the parser and the printer.
 #ifndef PLEAT_SCRIPT_CONST_DATA_H
 #define PLEAT_SCRIPT_CONST_DATA_H
 

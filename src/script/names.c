@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that are visible while a script is read, and the aliases of the dialects.
+// Keeps the names that are visible while a script is read, and the aliases of the dialects.
 #include "script/parser.h"
 
 static Str dotted_rest(Parser *parser, const PyNode *node, Dialect dialect) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks: `with T.block("name"):` and the statements of its heading. A function has a heading too,
-// that of its implicit root block.
+// Reads blocks: `with T.block("name"):` and the statements of its heading. A function has a heading
+// too, that of its implicit root block.
 #include "arith/arith.h"
 #include "script/parse_stmt.h"
 

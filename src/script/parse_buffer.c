@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: their declarations, indices and regions.
+// Reads the declarations of buffers, their indices and regions.
 #include "script/parse_stmt.h"
 
 enum { MOST_AXES = 64 };

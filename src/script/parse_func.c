@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor programs: @T.prim_func.
+// Reads tensor programs: functions under @T.prim_func.
 #include "arith/arith.h"
 #include "script/parse_stmt.h"
 

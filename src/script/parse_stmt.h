@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface between the files that read statements.
+// The interface between the files that read statements (parse_stmt.c, parse_scope.c,
+// parse_block.c).
 #ifndef PLEAT_SCRIPT_PARSE_STMT_H
 #define PLEAT_SCRIPT_PARSE_STMT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of printing: modules, functions and expressions as TVMScript.
+// Prints modules, functions and expressions as TVMScript: the entry points for other folders.
 #include "script/printer.h"
 
 static void finish_line(Printer *printer) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the headings of blocks, and tensor programs.
+// Prints the headings of blocks and of functions, and tensor programs.
 #include "script/printer.h"
 
 // ---- Axes

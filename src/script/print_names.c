@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for printing, which are valid in Python and unique among the visible names.
+// Chooses names for printing, which are valid in Python and unique among the visible names.
 #include "script/printer.h"
 
 #include <ctype.h>

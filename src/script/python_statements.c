@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser of the Python subset: statements, and skipping other Python.
+// Parses the statements of the Python subset, and skips other Python.
 #include "script/python_parser.h"
 
 enum { MOST_SUITES = 100 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TVMScript: reads text into a module and prints modules as text. Printed text parses back to an
+// Reads TVMScript into a module and prints modules as TVMScript. Printed text parses back to an
 // equal module.
 #ifndef PLEAT_SCRIPT_H
 #define PLEAT_SCRIPT_H

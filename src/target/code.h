@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code in memory, as the targets that make it see it.
+// Defines code in memory as the targets that make it see it: what a target fills in, and how a
+// region is started where it is not a C function.
 #ifndef PLEAT_TARGET_CODE_H
 #define PLEAT_TARGET_CODE_H
 

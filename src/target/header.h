@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C header of a whole program, which is the same for every target that wrote the code.
+// Writes the C header of a whole program, which is the same for every target that wrote the code.
 #ifndef PLEAT_TARGET_HEADER_H
 #define PLEAT_TARGET_HEADER_H
 

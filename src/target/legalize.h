@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the parts of legalizing: short names for building expressions of one vector type.
+// The interface between the parts of legalizing: short names for building expressions of one vector
+// type.
 #ifndef PLEAT_TARGET_LEGALIZE_H
 #define PLEAT_TARGET_LEGALIZE_H
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes shared libraries by the system's C compiler (link.c), for the targets c and llvm.
 #ifndef PLEAT_TARGET_LINK_H
 #define PLEAT_TARGET_LINK_H
 

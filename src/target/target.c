@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of targets, and what is the same for all of them: writing files, and making code for
-// this process kernel by kernel.
+// Holds the table of targets, and does what is the same for all of them: writing files, and making
+// code for this process kernel by kernel.
 #include "target/target.h"
 
 #include "config.h"

@@ -150,7 +150,8 @@ typedef struct TargetRegion {
   void *handle;
 } TargetRegion;
 TargetRegion target_code_region(TargetCode *code, const char *name);
-// Runs the iterations begin <= i < end. `args` are addresses in this process, as lower.h has them.
+// Runs the iterations begin <= i < end. `args` are addresses in this process, as lower/lower.h has
+// them.
 void target_region_run(const TargetRegion *region, void *const *args, int64_t begin, int64_t end);
 // The target runs the iterations in parallel by itself, so it is to be given all of them at once.
 bool target_region_is_whole(const TargetRegion *region);

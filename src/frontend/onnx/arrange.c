@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that rearrange elements or compute them from positions, and Unique.
+// Imports the ONNX operators that rearrange elements or compute them from positions, and Unique.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

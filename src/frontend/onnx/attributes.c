@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes of a node: checked against the node's row once, so that reading them needs no
-// checks.
+// Reads the attributes of a node. They are checked against the node's row once, so that the
+// functions that read them need no checks.
 #include "frontend/onnx/import.h"
 
 typedef struct KindRow {

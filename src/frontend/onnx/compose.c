@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short functions that add one operator of src/graph, for ONNX operators composed of several.
+// Defines short functions that each add one operator of src/graph, for ONNX operators that are
+// composed of several.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

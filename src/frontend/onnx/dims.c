@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes of inputs. Free dimensions have names, or are expressions of names ("2*batch", "length
-// + 1"). Their sizes come from --dim, or from the shape that the user gave for an input.
+// Finds the shapes of inputs. Free dimensions have names, or are expressions of names ("2*batch",
+// "length + 1"). Their sizes come from --dim, or from the shape that the user gave for an input.
 #include "frontend/onnx/import.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum of more than two operands, as a chain of products of two. After each product, an axis that
-// neither a later operand nor the result has is summed.
+// Imports Einsum of more than two operands as a chain of products of two. After each product, an
+// axis that neither a later operand nor the result has is summed.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights in files beside the model. Such a file must be in the model's folder or below it after
-// symbolic links and ".." are resolved. Each file is mapped once.
+// Finds weights in files beside the model. Such a file must be in the model's folder or below it
+// after symbolic links and ".." are resolved. Each file is mapped once.
 #include "frontend/onnx/onnx_proto.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C types of the fields of ONNX messages: onnx.options assigns them to fields, the generated
-// onnx.pb.h uses them, and decode.c fills them.
+// Defines the C types of the fields of ONNX messages: onnx.options assigns them to fields, the
+// generated onnx.pb.h uses them, and decode.c fills them.
 #ifndef PLEAT_FRONTEND_ONNX_FIELDS_H
 #define PLEAT_FRONTEND_ONNX_FIELDS_H
 

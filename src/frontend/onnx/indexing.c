@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that select or move elements, and normalisations, where they differ from the
-// operators of src/graph.
+// Imports the ONNX operators that select or move elements, and the normalisations, where they
+// differ from the operators of src/graph.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

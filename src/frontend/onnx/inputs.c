@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph's parameters and constants: inputs become parameters, and initializers become constants
-// whose data stays in the mapped file.
+// Makes the graph's parameters and constants: inputs become parameters, and initializers become
+// constants whose data stays in the mapped file.
 #include "frontend/onnx/import.h"
 #include "te/te.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses over classes, from log-probabilities (NegativeLogLikelihoodLoss) or scores
+// Imports the losses over classes, from log-probabilities (NegativeLogLikelihoodLoss) or scores
 // (SoftmaxCrossEntropyLoss).
 #include "frontend/onnx/compose.h"
 

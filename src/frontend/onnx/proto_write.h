@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A protobuf message to be written: a list of views of a mapped file and of new bytes. The parts of
-// a model that are kept, weights above all, are copied from the old file without decoding.
+// Writes protobuf messages. A message is a list of views of a mapped file and of new bytes, so that
+// the parts of a model that are kept, above all the weights, are copied from the old file without
+// decoding.
 #ifndef PLEAT_FRONTEND_ONNX_PROTO_WRITE_H
 #define PLEAT_FRONTEND_ONNX_PROTO_WRITE_H
 

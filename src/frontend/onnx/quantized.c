@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators on quantised numbers. Products are computed exactly, in int32, from integers minus
-// their zero points; the operator that quantises then scales and rounds.
+// Imports ONNX operators on quantised numbers. Products are computed exactly, in int32, from
+// integers minus their zero points; the operator that quantises then scales and rounds.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize and Upsample. The source of each element of the result is known at import, so that an axis
-// becomes a table of indices (nearest), or of indices and weights.
+// Imports Resize and Upsample. The source of each element of the result is known at import, so that
+// an axis becomes a table of indices (nearest), or of indices and weights.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

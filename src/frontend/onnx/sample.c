@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that sample at computed coordinates, and CenterCropPad.
+// Imports the ONNX operators that sample at computed coordinates, and CenterCropPad.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

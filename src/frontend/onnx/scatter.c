@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that write elements in an order, and selections of the largest or the nonzero
-// elements, whose number must be known at import.
+// Imports the ONNX operators that write elements in an order, and selections of the largest or the
+// nonzero elements, whose number must be known at import.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that nodes see: those of the graph, of bodies (with the surrounding names), and of
-// functions. Expansion is limited in depth and in the number of nodes, whatever a model asks for.
+// Keeps the names that nodes see: those of the graph, of bodies (with the surrounding names), and
+// of functions. Expansion is limited in depth and in the number of nodes for every model.
 #include "frontend/onnx/import.h"
 
 enum { MOST_DEPTH = 100, MOST_EXPANDED = 40000 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that carry a state along a sequence and return it for the next call: linear
-// attention, unrolled step by step, and causal convolutions. Narrow floats are computed in float32.
+// Imports ONNX operators that carry a state along a sequence and return it for the next call:
+// linear attention, unrolled step by step, and causal convolutions. Narrow floats are computed in
+// float32.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

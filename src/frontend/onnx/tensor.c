@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of ONNX tensors. raw_data, external data and float_data are used in the mapped file;
-// values in other encodings (varints, several values in a byte) are decoded.
+// Reads the values of ONNX tensors. raw_data, external data and float_data are used in the mapped
+// file; values in other encodings (varints, several values in a byte) are decoded.
 #include "frontend/onnx/onnx_proto.h"
 
 #include <pb_decode.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfIdfVectorizer: counts how often each known n-gram occurs in a row of integers. All positions
-// are compared with all n-grams of one size at once, and the matches are summed.
+// Imports TfIdfVectorizer, which counts how often each known n-gram occurs in a row of integers.
+// All positions are compared with all n-grams of one size at once, and the matches are summed.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

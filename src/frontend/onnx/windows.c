@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators over windows: convolutions, their transposes, pools and MaxUnpool.
+// Imports the ONNX operators over windows: convolutions, their transposes, pools and MaxUnpool.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

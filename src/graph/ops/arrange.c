@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that reverse sequences of different lengths, and determinants of small matrices.
+// Defines the operators that reverse sequences of different lengths, and determinants of small
+// matrices.
 #include "graph/ops/ops.h"
 
 // out[t, b, …] = x[length[b] - 1 - t, b, …] while t < length[b], then x[t, b, …].

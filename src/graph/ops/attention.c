@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention mask: which keys a query may see by its position. The rest of attention is composed
-// of products and a softmax.
+// Defines the attention mask: which keys a query may see by its position. The rest of attention is
+// composed of products and a softmax (frontend/onnx/attention.c).
 #include "graph/ops/ops.h"
 
 static Expr *as_position(Context *context, Expr *axis) {

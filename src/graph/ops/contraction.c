@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices.
+// Defines the products of matrices (matmul, gemm) as reductions.
 #include "graph/ops/ops.h"
 
 // ---- Products of matrices

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution along one to three axes, its transpose, and col2im (sums of the blocks of images).
+// Defines convolution along one to three axes, its transpose, and col2im (sums of the blocks of
+// images).
 #include "graph/ops/ops.h"
 
 static const char *tap_name(int count, int i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products whose equation names their axes: "bij,bjk->bik". An equation becomes one
+// Defines sums of products whose equation names their axes: "bij,bjk->bik". An equation becomes one
 // reduction, so that a contraction is scheduled as one.
 #include "graph/ops/ops.h"
 

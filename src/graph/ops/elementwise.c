@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators: the rows of elementwise.def, and those whose operands are not simply
-// broadcast.
+// Defines the elementwise operators: the rows of elementwise.def, and those whose operands are not
+// simply broadcast.
 #include "graph/ops/ops.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation and softmax. Computations on parameters alone are stages of their own, so
-// that they can be computed once.
+// Defines batch normalisation and softmax. Computations on parameters alone are stages of their
+// own, so that they can be computed once.
 #include "graph/ops/ops.h"
 
 static Expr *channel_at(OpCall *call, Buffer *tensor, Expr *channel) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of operators (one file each), and the functions that they share.
+// Declares the families of operators (one file each), and the functions that they share.
 #ifndef PLEAT_GRAPH_OPS_H
 #define PLEAT_GRAPH_OPS_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sliding windows, shared with convolution, and the operators that pool over them.
+// Computes the indices of sliding windows, also for convolutions, and defines the operators that
+// pool over them.
 #include "graph/ops/ops.h"
 
 // ---- Windows

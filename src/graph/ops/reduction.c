@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over axes that attributes name, and argmax.
+// Defines the reductions over axes that attributes name, and argmax.
 #include "graph/ops/ops.h"
 
 static bool reduced_axes(OpCall *call, bool *reduced) {

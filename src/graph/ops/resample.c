@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interpolation: weighted sums over a few elements of each axis, whose indices and weights are in
-// tables.
+// Defines interpolation: weighted sums over a few elements of each axis, whose indices and weights
+// are in tables.
 #include "graph/ops/ops.h"
 
 static bool check_table(OpCall *call, const Buffer *indices, const Buffer *weights) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only move elements: each output element is one input element (or a padding value).
+// Defines the operators that only move elements: each output element is one input element (or a
+// padding value).
 #include "graph/ops/ops.h"
 
 // ---- Reshapes: the same elements in row-major order

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the C target's code for this process: all kernels are compiled to a shared library in a
-// temporary folder, which is opened, and the file is removed.
+// Makes the C target's code for this process. All kernels are compiled to a shared library in a
+// temporary folder; the library is opened and its file removed.
 #include "target/c/rows.h"
 #include "target/code.h"
 #include "target/link.h"

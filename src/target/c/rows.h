@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks of the C target for the table of targets.
+// Declares the hooks of the C target for the table of targets.
 #ifndef PLEAT_TARGET_C_ROWS_H
 #define PLEAT_TARGET_C_ROWS_H
 

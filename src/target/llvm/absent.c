@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks of the LLVM target in builds without LLVM: each is a diagnostic.
+// Replaces the hooks of the LLVM target in builds without LLVM: each reports a diagnostic.
 #include "target/llvm/rows.h"
 
 static bool absent(Context *context) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM's C interface. The library is opened when code is made: it is large, and nothing links to
-// it.
+// Declares LLVM's C interface. The library is opened when code is made, because it is large; the
+// executable does not link to it.
 #ifndef PLEAT_TARGET_LLVM_API_H
 #define PLEAT_TARGET_LLVM_API_H
 

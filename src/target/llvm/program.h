@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole program for LLVM: the kernels, and the values that the entry needs.
+// Declares a whole program for LLVM: the kernels, and the values that the entry needs.
 #ifndef PLEAT_TARGET_LLVM_PROGRAM_H
 #define PLEAT_TARGET_LLVM_PROGRAM_H
 

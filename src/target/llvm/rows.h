@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks of the LLVM target for the table of targets, in builds with and without LLVM.
+// Declares the hooks of the LLVM target for the table of targets, in builds with and without LLVM.
 #ifndef PLEAT_TARGET_LLVM_ROWS_H
 #define PLEAT_TARGET_LLVM_ROWS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes lowered kernels as a listing: one function per kind of statement, in a table, and one walk
-// over expressions that takes the spelling of an operation from its row in ops.def.
+// over expressions that takes the spelling of an operation from its row in ir/ops.def.
 //
 //   for i in T.parallel(5):      →      region f, 5 iterations
 //     B[i] = A[i] * 2                     for i from begin, end - begin times

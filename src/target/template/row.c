@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The template's row, and whole programs as a listing: the steps in their order, then the kernels.
+// Holds the template's row for the table of targets, and writes whole programs as a listing: the
+// steps in their order, then the kernels.
 #include "target/template/template.h"
 
 static const char *const endings[] = {".listing", NULL};
