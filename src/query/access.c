@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about boxes, lanes and loops over a layout, and how ranges and accesses are written.
+// Answers questions about boxes, lanes and loops over a layout, and reads the texts of ranges and
+// accesses.
 #include <inttypes.h>
 
 #include "query/query.h"
@@ -9,7 +10,7 @@ enum { MOST_AXES = 64, RUNS_SHOWN = 16, MOST_READS = 8 };
 
 // ---- Ranges -----------------------------------------------------------------------------------
 
-typedef struct Ranges { // low[i] + step[i]·x, x < extent[i]
+typedef struct Ranges { // the indices low[i] + step[i]·x for 0 <= x < extent[i]
   const LayoutExpr *low[MOST_AXES], *extent[MOST_AXES];
   int64_t step[MOST_AXES];
 } Ranges;
@@ -20,7 +21,7 @@ typedef struct RangeText {
   SourcePos pos;
   const char *begin;
   Ranges *ranges;
-  bool rest_single; // axes that are not named have the range 0:1, not the whole axis
+  bool rest_single; // axes without a range have the range 0:1, not the whole axis
 } RangeText;
 
 static bool range_error(RangeText *t, const char *from, const char *to, const char *what) {
@@ -45,7 +46,8 @@ static bool is_empty(const char *from, const char *to) {
   return from + strspn(from, " \t") >= to;
 }
 
-// Indices from `start` to before `stop`, which is no further along than the last one.
+// The number of indices from `start` up to but excluding `stop`, by `step`; `stop` is in the
+// direction of the step.
 static const LayoutExpr *extent_between(Context *context, const LayoutExpr *start,
                                         const LayoutExpr *stop, int64_t step) {
   bool down = step < 0;
@@ -57,7 +59,8 @@ static const LayoutExpr *extent_between(Context *context, const LayoutExpr *star
   return layout_expr(context, LAYOUT_DIV, size, layout_const(context, by), NULL);
 }
 
-// range := expr | [expr] ":" [expr] [":" number], as Python's slices, but for indices from the end
+// range := expr | [expr] ":" [expr] [":" number], as in Python's slices, but without indices that
+// count from the end.
 static bool read_range(RangeText *t, int axis, const char *from, const char *to) {
   Context *context = t->request->context;
   const char *first = memchr(from, ':', (size_t)(to - from));
@@ -113,11 +116,11 @@ static void default_ranges(QueryRequest *request, Ranges *ranges, bool single) {
   }
 }
 
-// "i=0:8, j=0:8:4", or by position ":, 0:16".
+// Reads ranges by name, "i=0:8, j=0:8:4", or by position, ":, 0:16".
 static bool read_ranges(QueryRequest *request, const char *field, const char *text, bool single,
                         Ranges *ranges) {
   size_t size = strlen(text);
-  text = arena_copy(&request->context->arena, text, size + 1); // errors outlive the request
+  text = arena_copy(&request->context->arena, text, size + 1); // diagnostics keep it
   SourcePos pos = {.file = source_file_new(request->context, field, text, size)};
   RangeText t = {request, field, text, pos, text, ranges, single};
   default_ranges(request, ranges, single);
@@ -130,7 +133,7 @@ static bool read_ranges(QueryRequest *request, const char *field, const char *te
   }
 }
 
-// [[0, 1], [0, 16, 2], ":"] as text.
+// The list [[0, 1], [0, 16, 2], ":"] as a text of ranges.
 static const char *list_text(QueryRequest *request, const json_t *list) {
   Text text = text_new(&request->context->arena);
   for (size_t i = 0; i < json_array_size(list); i++) {
@@ -160,7 +163,7 @@ static bool request_box(QueryRequest *request, Ranges *ranges) {
   return read_ranges(request, "box", box ? json_string_value(box) : "", false, ranges);
 }
 
-// The box of a static layout in numbers.
+// Finds the box of ranges in numbers, which needs a static layout.
 static bool static_box(QueryRequest *request, const char *field, const Ranges *ranges, int64_t *low,
                        int64_t *extent) {
   for (int i = 0; i < request->a.layout->rank; i++) {
@@ -221,7 +224,7 @@ static bool skips(const QueryRequest *r, const Ranges *ranges) {
   return found;
 }
 
-// For a box with steps, the lines of its whole slice.
+// The cache lines that a box touches; for a box with steps, the lines of its whole slice.
 bool query_run_lines(QueryRequest *r, QueryReply *reply) {
   Ranges ranges;
   LayoutRuns runs = {0};
@@ -259,7 +262,7 @@ bool query_run_padding_runs(QueryRequest *r, QueryReply *reply) {
 
 // ---- Lanes ------------------------------------------------------------------------------------
 
-// Lanes that read the elements of ranges, the last axis fastest.
+// Reads an access whose lanes read the elements of ranges, the last axis fastest.
 static bool range_access(QueryRequest *r, const char *field, const char *text,
                          LayoutAccess *access) {
   Ranges ranges;
@@ -286,7 +289,7 @@ static bool range_access(QueryRequest *r, const char *field, const char *text,
   return true;
 }
 
-// {"map": "t, lane -> …", "extents": [4, 32], "vector": 4}
+// Reads an access from {"map": "t, lane -> …", "extents": [4, 32], "vector": 4}.
 static bool object_access(QueryRequest *r, const char *field, const json_t *object,
                           LayoutAccess *access) {
   Context *context = r->context;
@@ -314,7 +317,7 @@ static bool object_access(QueryRequest *r, const char *field, const json_t *obje
   return true;
 }
 
-// Refuses lanes that leave the shape. The question itself checks a symbolic shape.
+// Refuses lanes that leave a static shape. For a symbolic shape, the question itself checks this.
 static bool lanes_stay(QueryRequest *r, const char *field, const LayoutAccess *access) {
   Context *context = r->context;
   const Layout *layout = r->a.layout;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions that make a layout of two layouts, or compare two layouts digit by digit.
+// Answers questions that make a layout from two layouts, or compare two layouts digit by digit.
 #include "query/query.h"
 #include "runtime/runtime.h"
 
-// A made layout with its extents; without one, "no".
+// Replies with the made layout and its extents, or with "no" when there is none.
 static bool made_reply(QueryRequest *r, QueryReply *reply, const Layout *made) {
   if (!made) return query_reply_verdict(reply);
   reply->answer = json_string(layout_text(r->context, made));
@@ -128,7 +128,7 @@ static json_t *moves_json(const QueryRequest *r, const LayoutCopyPlan *plan) {
   return list;
 }
 
-// The copy from a to b. Elements and bytes are counted where extents are numbers.
+// Describes the copy from a to b. Elements and bytes are counted when all extents are numbers.
 bool query_run_copy(QueryRequest *r, QueryReply *reply) {
   LayoutCopyPlan plan = {0};
   Str order[] = {str_intern(r->context, "device"), str_intern(r->context, "warp"),

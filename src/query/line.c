@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question as a line of text: a JSON object in, a JSON object out. Each line has a context of its
-// own, so that memory does not grow and no answer is remembered from an earlier line.
+// Answers one line of a batch: a JSON object in, a JSON object out. Each line has a context of its
+// own, so that memory does not grow and answers do not depend on earlier lines.
 #include <stdlib.h>
 
 #include "query/query.h"
@@ -29,7 +29,7 @@ static json_t *diag_json(const Diag *diag) {
   return object;
 }
 
-// The first diagnostic, with the others in its "notes".
+// The first diagnostic as JSON, with the others in its "notes".
 static json_t *diags_json(const RequestLine *line) {
   json_t *first = NULL, *notes = NULL;
   for (int i = 0; i < line->context->diags.count; i++) {
@@ -51,7 +51,7 @@ static void set_error(RequestLine *line, json_t *error) {
 
 // ---- A line -----------------------------------------------------------------------------------
 
-// The id of a line that is not valid JSON.
+// Finds the "id" in a line that is not valid JSON.
 static json_t *find_id(const RequestLine *line) {
   static const char key[] = "\"id\":";
   const char *at = memmem(line->text, line->size, key, sizeof key - 1);

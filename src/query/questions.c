@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The questions that `pleat layout` answers, one row each. A row's function reads its further
-// fields, times the question, and leaves the answer as JSON.
+// The table of the questions that `pleat layout` answers, one row each. A row's function reads the
+// question's own fields, measures the time, and writes the answer as JSON.
 #include <inttypes.h>
 
 #include "query/query.h"
@@ -9,7 +9,7 @@
 
 static const LayoutAnswer ANSWERED = {.verdict = VERDICT_YES, .level = LAYOUT_DIGITS};
 
-// The value where the verdict is yes; otherwise the verdict.
+// Replies with the value when the verdict is yes, and with the verdict otherwise.
 static bool value_reply(QueryReply *reply, json_t *value) {
   if (reply->proof.verdict == VERDICT_YES) return reply->answer = value, true;
   json_decref(value);
@@ -29,7 +29,7 @@ static bool run_verdict(QueryRequest *r, QueryReply *reply) {
 
 // ---- Maps -------------------------------------------------------------------------------------
 
-// A map on the physical shape of `domain`, and the condition for its padding.
+// Replies with a map on the physical shape of `domain`, and the condition for its padding.
 static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInverse *inverse,
                           const Layout *domain) {
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
@@ -98,9 +98,9 @@ static bool run_compose(QueryRequest *r, QueryReply *reply) {
   return true;
 }
 
-// ---- Places and elements ----------------------------------------------------------------------
+// ---- Offsets and elements ----------------------------------------------------------------------
 
-// A number, or the expression of the replica axes in which its copies differ.
+// A number, or the expression in the replica axes when copies have different values.
 static json_t *copies_json(Context *context, const LayoutExpr *e, const IndexMap *map) {
   if (e->op == LAYOUT_CONST || !map->replica_count) return json_expression(context, e);
   return json_string(
@@ -123,7 +123,7 @@ static json_t *position_json(Context *context, const Layout *layout, const IntAr
   return position;
 }
 
-// Without an index: the offset of every element, as a map.
+// Replies with the offset of every element as a map, for a question without an index.
 static bool offset_map(QueryRequest *r, QueryReply *reply) {
   const Layout *a = r->a.layout;
   const IndexMap *map = a->map;
@@ -226,7 +226,7 @@ static bool run_vector(QueryRequest *r, QueryReply *reply) {
   if (query_has(r, "axis") && (axis < 0 || axis >= a->rank))
     return query_field_error(r->context, "axis", "%" PRId64 " is not one of the %d logical axes",
                              axis, a->rank);
-  int64_t *widths = arena_array(&r->context->arena, int64_t, a->rank + 1); // 0: not asked
+  int64_t *widths = arena_array(&r->context->arena, int64_t, a->rank + 1); // 0: none given
   int64_t start_ns = clock_now_ns();
   for (int i = 0; i < a->rank; i++)
     if (axis < 0 || axis == i) widths[i] = layout_vector_width(r->context, a, i);

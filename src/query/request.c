@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests about layouts: fields of JSON objects to layouts and numbers, answers to JSON.
+// Reads requests about layouts (the fields of JSON objects) into layouts and numbers, and writes
+// the answers as JSON.
 #include "query/query.h"
 
 #include <inttypes.h>
@@ -16,8 +17,9 @@ bool query_field_error(Context *context, const char *field, const char *format, 
   return diag_error(context, field_pos(context, field, NULL, 0), "%s", message);
 }
 
-// The fields of an operand that comes from the command are options. The field of the spelling is
-// the option that names the operand, as `--to`, or the argument of the command.
+// The name of an operand's sub-field in errors. For an operand that comes from the command, the
+// sub-fields are options, and the field of the spelling is the option that names the operand, such
+// as `--to`, or the command's argument.
 static const char *sub_field(Context *context, const char *field, const char *key) {
   bool spelling = strcmp(key, "layout") == 0;
   if (strncmp(field, "--", 2) == 0)
@@ -36,7 +38,7 @@ static const char *kind_of(const json_t *value) {
   return names[json_typeof(value)];
 }
 
-// A value that may be absent; null is absent too.
+// The value of an optional field, or NULL when it is absent or null.
 static const json_t *field_of(const json_t *object, const char *key) {
   const json_t *value = json_object_get(object, key);
   return value && !json_is_null(value) ? value : NULL;
@@ -48,15 +50,15 @@ typedef struct RequestOperand {
   Context *context;
   const json_t *object;
   const char *name;
-  const QueryOperand *like; // the layout whose shape is taken where none is given; or NULL
+  const QueryOperand *like; // its shape is used when no shape is given; or NULL
   QueryOperand *out;
-  LayoutSource source; // of the spelling
+  LayoutSource source; // the text of the spelling
   const LayoutExpr *const *shape, *const *physical;
   int rank, physical_count; // physical_count -1: not given
 } RequestOperand;
 
 static LayoutSource source_of(RequestOperand *o, const char *field, const char *text) {
-  text = arena_copy(&o->context->arena, text, strlen(text) + 1); // errors outlive the object
+  text = arena_copy(&o->context->arena, text, strlen(text) + 1); // diagnostics outlive the object
   LayoutSource source = layout_source(text, -1);
   source.pos = field_pos(o->context, field, text, source.size);
   source.definitions = o->out->conditions.definitions;
@@ -93,7 +95,7 @@ static const LayoutExpr *read_extent(RequestOperand *o, const char *field, const
   return layout_extent_parse(o->context, &source);
 }
 
-// A list of extents, or one text such as "1x30x7x7".
+// Reads a list of extents, or one text such as "1x30x7x7".
 static const LayoutExpr *const *read_shape(RequestOperand *o, const char *key, int *count) {
   Arena *arena = &o->context->arena;
   const json_t *value = field_of(o->object, key);
@@ -135,7 +137,7 @@ static bool read_source(RequestOperand *o) {
   return true;
 }
 
-// The shape that the spelling says; else that of `like`; else symbols.
+// Finds the shape: from the spelling, else from `like`, else new symbols.
 static bool find_shape(RequestOperand *o) {
   bool said, alone = !field_of(o->object, "where");
   if (!(o->shape = layout_shape_of(o->context, &o->source, &o->rank, &said))) return false;
