@@ -10,6 +10,11 @@
 const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
                          const LayoutExpr *const *physical, LayoutFacts facts);
 
+// The layout with the shape `shape` of one physical axis, as large as those of `layout` together,
+// that has the given offset. NULL where the offset is not proved to stay in it.
+const Layout *layout_flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,
+                          const LayoutExpr *offset);
+
 // Proves that no index leaves the physical extents. False after a diagnostic at `pos`.
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos);
 

@@ -222,6 +222,14 @@ const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr
   return layout;
 }
 
+const Layout *layout_flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,
+                          const LayoutExpr *offset) {
+  const LayoutExpr *size = layout_product_expr(context, layout->physical, layout->physical_rank);
+  const IndexMap *map =
+      index_map_new(context, layout->rank, layout->map->inputs, 1, &offset, NULL, NULL, 0);
+  return layout_try(context, map, shape, &size, layout->facts);
+}
+
 const Layout *layout_static(Context *context, const IndexMap *map, const int64_t *shape,
                             SourcePos pos) {
   const LayoutExpr *extents[MAX_RANK];

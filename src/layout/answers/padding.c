@@ -28,12 +28,6 @@ LayoutAnswer layout_padding_count(Context *context, const Layout *layout, int64_
   return answer;
 }
 
-static const LayoutExpr *product_of(Context *context, const LayoutExpr *const *extents, int count) {
-  const LayoutExpr *size = layout_const(context, 1);
-  for (int i = 0; i < count; i++) size = layout_binary(context, LAYOUT_MUL, size, extents[i]);
-  return size;
-}
-
 // The number of physical indices that hold an element; NULL: not known.
 static const LayoutExpr *image_expr(Context *context, const Layout *layout) {
   int64_t padding, positions;
@@ -42,15 +36,15 @@ static const LayoutExpr *image_expr(Context *context, const Layout *layout) {
       layout_physical_size(layout, &positions))
     return layout_const(context, positions - padding);
   if (layout_inverse(context, layout, &inverse).verdict == VERDICT_YES)
-    return product_of(context, layout->shape, layout->rank);
+    return layout_product_expr(context, layout->shape, layout->rank);
   if (layout_is_onto(context, layout).verdict == VERDICT_YES)
-    return product_of(context, layout->physical, layout->physical_rank);
+    return layout_product_expr(context, layout->physical, layout->physical_rank);
   const LayoutComponents *components = layout_components(context, layout);
   if (!components) return layout_image_of_axis(context, layout);
   const LayoutExpr *images[2 * MAX_RANK];
   for (int i = 0; i < components->count; i++)
     if (!(images[i] = image_expr(context, components->items[i].layout))) return NULL;
-  return product_of(context, images, components->count);
+  return layout_product_expr(context, images, components->count);
 }
 
 static LayoutAnswer padding_expr(Context *context, const Layout *layout, const LayoutExpr **out) {
@@ -70,8 +64,9 @@ static LayoutAnswer padding_expr(Context *context, const Layout *layout, const L
         VERDICT_UNDECIDED, LAYOUT_DIGITS,
         "elements share physical indices, and they are not counted for all values of the "
         "symbols");
-  *out = layout_binary(context, LAYOUT_SUB,
-                       product_of(context, layout->physical, layout->physical_rank), image);
+  *out =
+      layout_binary(context, LAYOUT_SUB,
+                    layout_product_expr(context, layout->physical, layout->physical_rank), image);
   return layout_yes(LAYOUT_DIGITS);
 }
 

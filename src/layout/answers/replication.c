@@ -50,10 +50,9 @@ static const Layout *without_axis(Context *context, const Layout *layout, int ax
 
 // Whether the physical indices do not depend on an axis.
 static bool is_idle(Context *context, const Layout *layout, int axis) {
-  const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK];
-  axes[axis] = layout_const(context, 0);
+  const LayoutExpr *outputs[MAX_RANK];
   for (int i = 0; i < layout->physical_rank; i++)
-    outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, axis + 1);
+    outputs[i] = layout_at_zero(context, layout->map->outputs[i], axis, axis + 1);
   const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
   return layout_maps_equal(context, layout, map).verdict == VERDICT_YES;
 }
@@ -71,20 +70,15 @@ typedef struct ReplicaSteps {
 
 enum { MAX_STEPS = 1 << 16 };
 
-static const LayoutExpr *at_zero(Context *context, const LayoutExpr *e, int from, int to) {
-  const LayoutExpr *axes[MAX_RANK] = {0};
-  for (int i = from; i < to; i++) axes[i] = layout_const(context, 0);
-  return layout_expr_substitute(context, e, axes, to);
-}
-
 // Whether F(x, r) = F(x, 0) + F(0, r) - F(0, 0).
 static bool is_separable(Context *context, const Layout *copies, int rank) {
   const LayoutExpr *sums[MAX_RANK];
   for (int i = 0; i < copies->physical_rank; i++) {
     const LayoutExpr *e = copies->map->outputs[i];
-    sums[i] = layout_binary(context, LAYOUT_ADD, at_zero(context, e, rank, copies->rank),
-                            at_zero(context, e, 0, rank));
-    sums[i] = layout_binary(context, LAYOUT_SUB, sums[i], at_zero(context, e, 0, copies->rank));
+    sums[i] = layout_binary(context, LAYOUT_ADD, layout_at_zero(context, e, rank, copies->rank),
+                            layout_at_zero(context, e, 0, rank));
+    sums[i] =
+        layout_binary(context, LAYOUT_SUB, sums[i], layout_at_zero(context, e, 0, copies->rank));
   }
   const IndexMap *map = index_map_with_outputs(context, copies->map, sums);
   return layout_maps_equal(context, copies, map).verdict == VERDICT_YES;
@@ -132,7 +126,7 @@ static const Layout *base_layout(Context *context, const Layout *copies, int ran
   index_map_apply(map, zeros, origin);
   for (int i = 0; i < map->output_count; i++)
     outputs[i] =
-        layout_by(context, LAYOUT_ADD, at_zero(context, map->outputs[i], rank, copies->rank),
+        layout_by(context, LAYOUT_ADD, layout_at_zero(context, map->outputs[i], rank, copies->rank),
                   first[i] - origin[i]);
   map = index_map_new(context, rank, map->inputs, map->output_count, outputs, map->resources,
                       map->separators, map->separator_count);
@@ -176,8 +170,7 @@ static const Layout *progression(Context *context, const Layout *copies, int ran
   shape[rank] = layout_const(context, s->count);
   for (int i = 0; i < s->width; i++) {
     const LayoutExpr *step = layout_const(context, s->count > 1 ? s->steps[s->width + i] : 0);
-    step = layout_binary(context, LAYOUT_MUL, layout_axis(context, rank), step);
-    outputs[i] = layout_binary(context, LAYOUT_ADD, map->outputs[i], step);
+    outputs[i] = layout_add_product(context, map->outputs[i], layout_axis(context, rank), step);
   }
   map = index_map_new(context, rank + 1, copies->map->inputs, s->width, outputs, map->resources,
                       map->separators, map->separator_count);
@@ -376,18 +369,6 @@ static LayoutAnswer sets_equal(Context *context, const Layout *layout, const Lay
   return answer;
 }
 
-// The layout of a's shape and physical extents with another map; NULL when b leaves them.
-static const Layout *with_map(Context *context, const Layout *a, const IndexMap *b) {
-  ArenaMark mark = arena_mark(&context->scratch);
-  int diags = context->diags.count, errors = context->error_count;
-  const Layout *layout =
-      layout_new(context, b, a->shape, a->physical, a->facts, a->padding, (SourcePos){0});
-  context->diags.count = diags;
-  context->error_count = errors;
-  arena_reset(&context->scratch, mark);
-  return layout;
-}
-
 static LayoutAnswer copies_equal(Context *context, const Layout *a, const Layout *other) {
   int64_t elements;
   if (layout_logical_size(a, &elements) && !elements) return layout_yes(LAYOUT_DIGITS);
@@ -405,7 +386,7 @@ static LayoutAnswer copies_equal(Context *context, const Layout *a, const Layout
 }
 
 LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexMap *b) {
-  const Layout *other = with_map(context, a, b);
+  const Layout *other = layout_try(context, b, a->shape, a->physical, a->facts);
   if (!other)
     return layout_answer_of(a->is_static ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
                             "one map leaves the physical shape of the other");

@@ -42,11 +42,11 @@ void layout_memory_strides(Context *context, const Layout *layout, int64_t *stri
 
 // Whether all elements of every aligned group of `width` along the axis have one physical index.
 static bool constant_on_groups(Context *context, const Layout *layout, int axis, int64_t width) {
-  const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK], *by = layout_const(context, width);
-  const LayoutExpr *group = layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), by);
-  axes[axis] = layout_binary(context, LAYOUT_MUL, group, by);
+  const LayoutExpr *outputs[MAX_RANK];
+  const LayoutExpr *group = layout_by(context, LAYOUT_DIV, layout_axis(context, axis), width);
+  const LayoutExpr *begin = layout_by(context, LAYOUT_MUL, group, width);
   for (int i = 0; i < layout->physical_rank; i++)
-    outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, axis + 1);
+    outputs[i] = layout_with_axis(context, layout->map->outputs[i], axis, begin);
   const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
   return layout_maps_equal(context, layout, map).verdict == VERDICT_YES;
 }

@@ -11,14 +11,6 @@ static const LayoutExpr *add(Context *context, const LayoutExpr *a, const Layout
   return layout_binary(context, LAYOUT_ADD, a, b);
 }
 
-// e with axis `axis` replaced.
-static const LayoutExpr *with_axis(Context *context, const LayoutExpr *e, int axis,
-                                   const LayoutExpr *value) {
-  const LayoutExpr *axes[MAX_RANK + 1] = {0};
-  axes[axis] = value;
-  return layout_expr_substitute(context, e, axes, axis + 1);
-}
-
 // ---- Strides -----------------------------------------------------------------------------------
 
 Verdict layout_forms_stride(Context *context, const Layout *layout, const LayoutExpr *offset,
@@ -31,7 +23,7 @@ Verdict layout_forms_stride(Context *context, const Layout *layout, const Layout
       !sub_fits(second, first, stride))
     return VERDICT_UNDECIDED;
   const LayoutExpr *next = add(context, layout_axis(context, axis), layout_const(context, 1));
-  const LayoutExpr *moved = with_axis(context, offset, axis, next);
+  const LayoutExpr *moved = layout_with_axis(context, offset, axis, next);
   const LayoutExpr *stepped = add(context, offset, layout_const(context, *stride));
   return layout_digits_maps_equal(context, extents, layout->rank, &moved, &stepped, 1, witness);
 }
@@ -58,9 +50,9 @@ static Verdict groups_hold(StrideRun *r, int64_t w, const LayoutExpr *start, int
   extents[r->axis] = count;
   extents[rank] = length;
   const LayoutExpr *within = layout_axis(context, rank);
-  const LayoutExpr *first = with_axis(context, r->e, r->axis, start);
+  const LayoutExpr *first = layout_with_axis(context, r->e, r->axis, start);
   const LayoutExpr *left[2], *right[2] = {add(context, first, within), layout_const(context, 0)};
-  left[0] = with_axis(context, r->e, r->axis, add(context, start, within));
+  left[0] = layout_with_axis(context, r->e, r->axis, add(context, start, within));
   left[1] = layout_by(context, LAYOUT_MOD, first, w);
   return layout_digits_maps_equal(context, extents, rank + 1, left, right, 2, r->index);
 }
@@ -136,34 +128,23 @@ bool layout_forms_vector_width(Context *context, const Layout *layout, const Lay
 
 // ---- Symbolic extents --------------------------------------------------------------------------
 
-// A layout of one physical axis with the given offset; NULL where it is not proved to be one.
-static const Layout *flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,
-                          int rank, const LayoutExpr *offset) {
-  const LayoutExpr *size = layout_const(context, 1);
-  for (int i = 0; i < layout->physical_rank; i++)
-    size = layout_binary(context, LAYOUT_MUL, size, layout->physical[i]);
-  const IndexMap *map = index_map_new(context, rank, NULL, 1, &offset, NULL, NULL, 0);
-  return layout_try(context, map, shape, &size, layout->facts);
-}
-
 // Whether groups of w elements are vectors, including the elements of the last group that are past
 // the end of the axis.
 static bool symbolic_width_holds(Context *context, const Layout *layout, const LayoutExpr *e,
                                  int axis, int64_t w) {
-  const LayoutExpr *shape[MAX_RANK], *by = layout_const(context, w), *size = by;
+  const LayoutExpr *shape[MAX_RANK], *by = layout_const(context, w);
+  const LayoutExpr *size = layout_product_expr(context, layout->physical, layout->physical_rank);
   int rank = layout->rank;
   memcpy(shape, layout->shape, sizeof *shape * (size_t)rank);
   const LayoutExpr *past = add(context, shape[axis], layout_const(context, w - 1));
   shape[axis] = layout_binary(context, LAYOUT_DIV, past, by);
   shape[rank] = by;
-  for (int i = 0; i < layout->physical_rank; i++)
-    size = layout_binary(context, LAYOUT_MUL, size, layout->physical[i]);
   const LayoutExpr *within = layout_axis(context, rank);
   const LayoutExpr *group = layout_binary(context, LAYOUT_MUL, layout_axis(context, axis), by);
-  const LayoutExpr *first = with_axis(context, e, axis, group);
+  const LayoutExpr *first = layout_with_axis(context, e, axis, group);
   const LayoutExpr *have[2], *want[2] = {add(context, first, within), layout_const(context, 0)};
-  const LayoutExpr *physical[2] = {size, by};
-  have[0] = with_axis(context, e, axis, add(context, group, within));
+  const LayoutExpr *physical[2] = {layout_binary(context, LAYOUT_MUL, by, size), by};
+  have[0] = layout_with_axis(context, e, axis, add(context, group, within));
   have[1] = layout_binary(context, LAYOUT_MOD, first, by);
   const IndexMap *map = index_map_new(context, rank + 1, NULL, 2, have, NULL, NULL, 0);
   const Layout *at = layout_try(context, map, shape, physical, layout->facts);
@@ -187,7 +168,7 @@ int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int
 
 LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
                            const LayoutExpr **stride) {
-  const LayoutExpr *shape[MAX_RANK], *origin[MAX_RANK];
+  const LayoutExpr *shape[MAX_RANK];
   const Layout *memory = layout_on_resource(context, layout, NULL);
   LayoutAnswer answer = {.verdict = VERDICT_UNDECIDED,
                          .reason = "no bounds of the steps are known"};
@@ -196,22 +177,20 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
     answer.reason = "the layout is not of memory alone";
     return answer;
   }
-  const LayoutExpr *e = layout_offset_expr(context, memory), *one = layout_const(context, 1),
-                   *first;
+  const LayoutExpr *e = layout_offset_expr(context, memory), *one = layout_const(context, 1);
   memcpy(shape, layout->shape, sizeof *shape * (size_t)layout->rank);
   shape[axis] = layout_binary(context, LAYOUT_SUB, shape[axis], one);
   if (is_const(shape[axis]) && shape[axis]->value < 1) {
     *stride = layout_const(context, 0);
     return (LayoutAnswer){.verdict = VERDICT_YES};
   }
-  for (int i = 0; i < layout->rank; i++) origin[i] = layout_const(context, 0);
-  first = layout_expr_substitute(context, e, origin, layout->rank);
-  origin[axis] = one;
-  const LayoutExpr *second = layout_expr_substitute(context, e, origin, layout->rank);
+  const LayoutExpr *first = layout_at_zero(context, e, 0, layout->rank);
+  const LayoutExpr *second =
+      layout_at_zero(context, layout_with_axis(context, e, axis, one), 0, layout->rank);
   const LayoutExpr *step = layout_symbolic_difference(context, layout->facts, second, first);
   const LayoutExpr *next =
-      with_axis(context, e, axis, add(context, layout_axis(context, axis), one));
-  const Layout *moved = flat(context, layout, shape, layout->rank, next);
+      layout_with_axis(context, e, axis, add(context, layout_axis(context, axis), one));
+  const Layout *moved = layout_flat(context, layout, shape, next);
   if (!moved) return answer;
   const LayoutExpr *want = add(context, e, step);
   answer = layout_maps_equal(context, moved, index_map_with_outputs(context, moved->map, &want));

@@ -95,6 +95,20 @@ static inline bool layout_is_empty(const Layout *layout) {
   return layout_logical_size(layout, &size) && size == 0;
 }
 
+// sum + a·b
+const LayoutExpr *layout_add_product(Context *context, const LayoutExpr *sum, const LayoutExpr *a,
+                                     const LayoutExpr *b);
+// The product of the factors; 1 when there are none.
+const LayoutExpr *layout_product_expr(Context *context, const LayoutExpr *const *factors,
+                                      int count);
+// The row-major number of the index in the box of the extents.
+const LayoutExpr *layout_number_expr(Context *context, const LayoutExpr *const *index,
+                                     const LayoutExpr *const *extents, int count);
+// `e` with one axis replaced by `value`, and with the axes from .. to - 1 at 0.
+const LayoutExpr *layout_with_axis(Context *context, const LayoutExpr *e, int axis,
+                                   const LayoutExpr *value);
+const LayoutExpr *layout_at_zero(Context *context, const LayoutExpr *e, int from, int to);
+
 // The name of a numbered axis: p0, p1, …
 Str layout_numbered_name(Context *context, char letter, int number);
 // `spelling` with " in [...]" after it, which says the physical extents.

@@ -203,3 +203,40 @@ const LayoutExpr *layout_digit_expr(Context *context, const LayoutExpr *e, int64
   e = layout_by(context, LAYOUT_DIV, e, cut);
   return radix ? layout_by(context, LAYOUT_MOD, e, radix) : e;
 }
+
+// ---- Combinations ------------------------------------------------------------------------------
+
+const LayoutExpr *layout_add_product(Context *context, const LayoutExpr *sum, const LayoutExpr *a,
+                                     const LayoutExpr *b) {
+  return layout_binary(context, LAYOUT_ADD, sum, layout_binary(context, LAYOUT_MUL, a, b));
+}
+
+const LayoutExpr *layout_product_expr(Context *context, const LayoutExpr *const *factors,
+                                      int count) {
+  const LayoutExpr *product = layout_const(context, 1);
+  for (int i = 0; i < count; i++) product = layout_binary(context, LAYOUT_MUL, product, factors[i]);
+  return product;
+}
+
+const LayoutExpr *layout_number_expr(Context *context, const LayoutExpr *const *index,
+                                     const LayoutExpr *const *extents, int count) {
+  const LayoutExpr *number = layout_const(context, 0);
+  for (int i = 0; i < count; i++) {
+    number = layout_binary(context, LAYOUT_MUL, number, extents[i]);
+    number = layout_binary(context, LAYOUT_ADD, number, index[i]);
+  }
+  return number;
+}
+
+const LayoutExpr *layout_with_axis(Context *context, const LayoutExpr *e, int axis,
+                                   const LayoutExpr *value) {
+  const LayoutExpr *axes[MAX_RANK + 1] = {0};
+  axes[axis] = value;
+  return layout_expr_substitute(context, e, axes, axis + 1);
+}
+
+const LayoutExpr *layout_at_zero(Context *context, const LayoutExpr *e, int from, int to) {
+  const LayoutExpr *axes[MAX_RANK] = {0};
+  for (int i = from; i < to; i++) axes[i] = layout_const(context, 0);
+  return layout_expr_substitute(context, e, axes, to);
+}

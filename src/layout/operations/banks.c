@@ -84,13 +84,11 @@ static void serve_all(BankAccess *a, const int64_t *offsets, int64_t positions) 
 // Whether the offset at (position, lane) is the position's own combined by `op` with the lane's
 // own, less the offset of the origin.
 bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
-  const LayoutExpr *e = at->map->outputs[0], *first[MAX_RANK] = {0}, *still[MAX_RANK] = {0};
+  const LayoutExpr *e = at->map->outputs[0];
   int lane = at->rank - 1;
-  first[lane] = layout_const(context, 0);
-  for (int i = 0; i < lane; i++) still[i] = first[lane];
-  const LayoutExpr *position = layout_expr_substitute(context, e, first, at->rank);
-  const LayoutExpr *alone = layout_expr_substitute(context, e, still, lane);
-  const LayoutExpr *origin = layout_expr_substitute(context, position, still, lane);
+  const LayoutExpr *position = layout_at_zero(context, e, lane, at->rank);
+  const LayoutExpr *alone = layout_at_zero(context, e, 0, lane);
+  const LayoutExpr *origin = layout_at_zero(context, position, 0, lane);
   LayoutOp less = op == LAYOUT_XOR ? LAYOUT_XOR : LAYOUT_SUB;
   e = layout_binary(context, op, position, layout_binary(context, less, alone, origin));
   return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &e)).verdict ==
@@ -99,12 +97,9 @@ bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
 
 // Whether the offset of every position differs from the origin's by a multiple of `unit`.
 static bool positions_aligned(Context *context, const Layout *at, int64_t unit) {
-  const LayoutExpr *axes[MAX_RANK] = {0}, *still[MAX_RANK];
   const LayoutExpr *zero = layout_const(context, 0), *by = layout_const(context, unit);
-  axes[at->rank - 1] = zero;
-  for (int i = 0; i < at->rank; i++) still[i] = zero;
-  const LayoutExpr *e = layout_expr_substitute(context, at->map->outputs[0], axes, at->rank);
-  const LayoutExpr *origin = layout_expr_substitute(context, e, still, at->rank);
+  const LayoutExpr *e = layout_at_zero(context, at->map->outputs[0], at->rank - 1, at->rank);
+  const LayoutExpr *origin = layout_at_zero(context, e, 0, at->rank);
   const LayoutExpr *rest =
       layout_binary(context, LAYOUT_MOD, layout_binary(context, LAYOUT_SUB, e, origin), by);
   const Layout *rests = layout_try(context, index_map_with_outputs(context, at->map, &rest),

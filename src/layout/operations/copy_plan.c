@@ -283,12 +283,11 @@ static void count_loads_and_stores(CopyPlanner *p, LayoutCopyPlan *out) {
 // The first copy of each element on a resource.
 static const Layout *first_copy(Context *context, const Layout *layout, Str resource) {
   const Layout *part = layout_on_resource(context, layout, resource);
-  const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK];
+  const LayoutExpr *outputs[MAX_RANK];
   const IndexMap *map = part->map;
   if (!map->replica_count) return part;
-  for (int i = 0; i < map->replica_count; i++) axes[part->rank + i] = layout_const(context, 0);
   for (int i = 0; i < map->output_count; i++)
-    outputs[i] = layout_expr_substitute(context, map->outputs[i], axes, layout_box_rank(part));
+    outputs[i] = layout_at_zero(context, map->outputs[i], part->rank, layout_box_rank(part));
   map = index_map_new(context, part->rank, map->inputs, map->output_count, outputs, NULL, NULL, 0);
   return layout_try(context, map, part->shape, part->physical, part->facts);
 }

@@ -188,23 +188,15 @@ static const LayoutExpr *floors_along(Context *context, const Layout *at, int ax
   for (int64_t c = 1; c < extent; c++) {
     if (!values[c]) continue;
     if (++count > MAX_FLOORS) return *why = too_uneven, NULL;
-    const LayoutExpr *floor =
-        layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), layout_const(context, c));
-    sum =
-        layout_binary(context, LAYOUT_ADD, sum,
-                      layout_binary(context, LAYOUT_MUL, floor, layout_const(context, values[c])));
+    const LayoutExpr *floor = layout_by(context, LAYOUT_DIV, layout_axis(context, axis), c);
+    sum = layout_add_product(context, sum, floor, layout_const(context, values[c]));
     for (int64_t multiple = 2 * c; multiple < extent; multiple += c) values[multiple] -= values[c];
   }
   return sum;
 }
 
 static const Layout *flat(Context *context, const Layout *memory, const LayoutExpr *offset) {
-  const LayoutExpr *size = layout_const(context, 1);
-  for (int i = 0; i < memory->physical_rank; i++)
-    size = layout_binary(context, LAYOUT_MUL, size, memory->physical[i]);
-  const IndexMap *map =
-      index_map_new(context, memory->rank, memory->map->inputs, 1, &offset, NULL, NULL, 0);
-  return layout_try(context, map, memory->shape, &size, memory->facts);
+  return layout_flat(context, memory, memory->shape, offset);
 }
 
 // The sum that the physical axes of one component add to the offset.
@@ -212,12 +204,10 @@ static const LayoutExpr *part_offset(Context *context, const Layout *memory,
                                      const LayoutComponent *part) {
   const LayoutExpr *sum = layout_const(context, 0);
   for (int i = 0; i < part->layout->physical_rank; i++) {
-    const LayoutExpr *stride = layout_const(context, 1);
-    for (int j = part->positions[i] + 1; j < memory->physical_rank; j++)
-      stride = layout_binary(context, LAYOUT_MUL, stride, memory->physical[j]);
-    sum = layout_binary(
-        context, LAYOUT_ADD, sum,
-        layout_binary(context, LAYOUT_MUL, memory->map->outputs[part->positions[i]], stride));
+    int at = part->positions[i];
+    const LayoutExpr *stride =
+        layout_product_expr(context, memory->physical + at + 1, memory->physical_rank - at - 1);
+    sum = layout_add_product(context, sum, memory->map->outputs[at], stride);
   }
   return sum;
 }

@@ -176,15 +176,12 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
   for (int i = order.count; i >= 0 && rank < MAX_RANK; i--) {
     const MemoryDigit *g = i ? &order.digits[i - 1] : NULL;
     if (g && g->weight % reached) return layout_no("a gap is no whole number of copies");
+    const LayoutExpr *past = layout_by(context, LAYOUT_ADD, size, reached - 1);
     const LayoutExpr *gap = g ? layout_const(context, g->weight / reached)
-                              : layout_binary(context, LAYOUT_DIV,
-                                              layout_binary(context, LAYOUT_ADD, size,
-                                                            layout_const(context, reached - 1)),
-                                              layout_const(context, reached));
+                              : layout_by(context, LAYOUT_DIV, past, reached);
     if (gap != layout_const(context, 1)) {
-      const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, rank),
-                                             layout_const(context, reached));
-      sum = layout_binary(context, LAYOUT_ADD, sum, part);
+      sum = layout_add_product(context, sum, layout_axis(context, rank),
+                               layout_const(context, reached));
       shape[rank++] = gap;
     }
     if (g && !mul_fits(g->weight, g->high - g->low + 1, &reached))
@@ -264,9 +261,8 @@ static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, con
   if (answer.verdict != VERDICT_YES) return answer;
   if (t->rank + tiler->rank + rest->rank > MAX_RANK) return layout_no("too many axes");
   layout_logical_size(tiler, &tile);
-  const LayoutExpr *size = layout_const(context, tile);
-  for (int k = 0; k < rest->rank; k++)
-    size = layout_binary(context, LAYOUT_MUL, size, rest->shape[k]);
+  const LayoutExpr *size =
+      layout_by(context, LAYOUT_MUL, layout_product_expr(context, rest->shape, rest->rank), tile);
   if (!layout_symbolic_same_extent(context, layout->facts, size, layout->shape[i]))
     return layout_answer_of(layout->is_static ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
                             "the tiles do not fill an axis exactly");

@@ -170,13 +170,10 @@ static bool is_bitwise(Context *context, const Layout *part, const FactorChain *
                      *bit = layout_digit_expr(context, axis, f->digit.cut, 2);
     sum = layout_binary(context, LAYOUT_XOR, sum, times(context, bit, f->weights[k]));
   }
-  const LayoutExpr *size = layout_const(context, 1);
-  for (int i = 0; i < part->physical_rank; i++) size = times(context, size, part->physical[i]);
-  const IndexMap *map =
-      index_map_new(context, part->rank, part->map->inputs, 1, &offset, NULL, NULL, 0);
-  const Layout *at = layout_try(context, map, part->shape, &size, part->facts);
-  return at && layout_maps_equal(context, at, index_map_with_outputs(context, map, &sum)).verdict ==
-                   VERDICT_YES;
+  const Layout *at = layout_flat(context, part, part->shape, offset);
+  return at &&
+         layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum)).verdict ==
+             VERDICT_YES;
 }
 
 static bool read_bit(Context *context, const Layout *const *parts, int count, int axis, int64_t cut,

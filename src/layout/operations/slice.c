@@ -44,23 +44,12 @@ static const Layout *box_layout(Context *context, const Layout *layout, const In
 
 // ---- Offset and strides ------------------------------------------------------------------------
 
-// The value of e one step along `axis` from the origin, or, with axis -1, at the origin.
-static const LayoutExpr *value_near_origin(Context *context, const LayoutExpr *e, int rank,
-                                           int axis) {
-  const LayoutExpr *axes[MAX_RANK];
-  for (int i = 0; i < rank; i++) axes[i] = layout_const(context, i == axis);
-  return layout_expr_substitute(context, e, axes, rank);
-}
-
 // The layout whose outputs are the memory offset and the indices on all other resources.
 static const Layout *view_of(Context *context, const Layout *slice) {
   const LayoutExpr *outputs[MAX_RANK], *physical[MAX_RANK];
   const Layout *memory = layout_on_resource(context, slice, NULL);
-  const LayoutExpr *size = layout_const(context, 1);
-  for (int i = 0; i < memory->physical_rank; i++)
-    size = layout_binary(context, LAYOUT_MUL, size, memory->physical[i]);
   int count = 0;
-  physical[count] = size;
+  physical[count] = layout_product_expr(context, memory->physical, memory->physical_rank);
   outputs[count++] = layout_offset_expr(context, memory);
   for (int i = 0; i < slice->physical_rank && count < MAX_RANK; i++) {
     if (!slice->map->resources[i]) continue;
@@ -77,17 +66,15 @@ static const LayoutExpr *affine(Context *context, const Layout *view, LayoutSlic
   const LayoutExpr *e = view->map->outputs[0], *sum;
   const LayoutExpr **strides = arena_array(&context->lasting, const LayoutExpr *, view->rank);
   const LayoutExpr *zero = layout_const(context, 0);
-  sum = value_near_origin(context, e, view->rank, -1);
+  sum = layout_at_zero(context, e, 0, view->rank);
   sum = out->offset = layout_symbolic_difference(context, view->facts, sum, zero);
   for (int i = 0; i < view->rank; i++) {
     bool moves = !is_const(view->shape[i]) || view->shape[i]->value > 1;
     strides[i] = zero;
-    if (moves)
-      strides[i] = layout_symbolic_difference(
-          context, view->facts, value_near_origin(context, e, view->rank, i), out->offset);
-    const LayoutExpr *part =
-        layout_binary(context, LAYOUT_MUL, layout_axis(context, i), strides[i]);
-    sum = layout_binary(context, LAYOUT_ADD, sum, part);
+    const LayoutExpr *next = layout_with_axis(context, e, i, layout_const(context, 1));
+    next = layout_at_zero(context, next, 0, view->rank);
+    if (moves) strides[i] = layout_symbolic_difference(context, view->facts, next, out->offset);
+    sum = layout_add_product(context, sum, layout_axis(context, i), strides[i]);
   }
   out->strides = strides;
   return sum;
@@ -101,7 +88,7 @@ static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
   if (!view) return layout_undecided("no bounds of the offsets are proved");
   want[0] = affine(context, view, out);
   for (int i = 1; i < view->physical_rank; i++)
-    want[i] = value_near_origin(context, view->map->outputs[i], view->rank, -1);
+    want[i] = layout_at_zero(context, view->map->outputs[i], 0, view->rank);
   LayoutAnswer answer =
       layout_maps_equal(context, view, index_map_with_outputs(context, view->map, want));
   if (answer.verdict == VERDICT_YES) return answer;

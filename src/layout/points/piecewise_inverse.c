@@ -128,12 +128,9 @@ static const LayoutExpr *select_run(const RunTable *t, int low, int high,
 }
 
 static const LayoutExpr *position_number(Context *context, const Layout *layout) {
-  const LayoutExpr *sum = layout_const(context, 0);
-  for (int i = 0; i < layout->physical_rank; i++) {
-    sum = layout_binary(context, LAYOUT_MUL, sum, layout->physical[i]);
-    sum = layout_binary(context, LAYOUT_ADD, sum, layout_axis(context, i));
-  }
-  return sum;
+  const LayoutExpr *axes[MAX_RANK];
+  for (int i = 0; i < layout->physical_rank; i++) axes[i] = layout_axis(context, i);
+  return layout_number_expr(context, axes, layout->physical, layout->physical_rank);
 }
 
 static bool write_inverse(const RunTable *t, const Layout *layout, LayoutInverse *out) {

@@ -125,8 +125,7 @@ static const LayoutExpr *mode_offset(LayoutReader *r, const CuteTuple *shape,
                           leaf + 1 < end ? MAX_OF(shape->leaves[leaf], 1) : 0);
     bool feeds = same_path(&strides->paths[leaf], path);
     const LayoutExpr *stride = layout_const(context, feeds ? strides->leaves[leaf] : 0);
-    sum =
-        layout_binary(context, LAYOUT_ADD, sum, layout_binary(context, LAYOUT_MUL, digit, stride));
+    sum = layout_add_product(context, sum, digit, stride);
     if (!mul_fits(*extent, shape->leaves[leaf], extent)) {
       layout_reader_refuse(r, shape->from, r->at, "this size does not fit 64 bits");
       return NULL;

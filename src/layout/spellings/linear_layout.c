@@ -292,7 +292,7 @@ static const LayoutExpr *position_index(Context *context, const LinearLayout *b,
   const LayoutExpr *e = layout_const(context, 0);
   for (int i = 0; i < position->count; i++) {
     const LayoutExpr *bit = position_bit(context, b, v, position->first + i);
-    e = layout_binary(context, LAYOUT_ADD, e, layout_by(context, LAYOUT_MUL, bit, (int64_t)1 << i));
+    e = layout_add_product(context, e, bit, layout_const(context, (int64_t)1 << i));
   }
   return layout_expr_simplify(context, e, box, rank);
 }
@@ -388,8 +388,8 @@ static const IndexMap *linear_map(Context *context, const Layout *layout, const 
         for (int j = 0; j < l->axis_bits[axis]; j++)
           if (l->vectors[at++] >> (l->first[i] + bit) & 1)
             e = layout_binary(context, LAYOUT_XOR, e, bit_of(context, axis, j));
-      outputs[i] = layout_binary(context, LAYOUT_ADD, outputs[i],
-                                 layout_by(context, LAYOUT_MUL, e, (int64_t)1 << bit));
+      outputs[i] =
+          layout_add_product(context, outputs[i], e, layout_const(context, (int64_t)1 << bit));
     }
   }
   return index_map_with_outputs(context, layout->map, outputs);

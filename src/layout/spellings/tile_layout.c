@@ -268,12 +268,9 @@ static bool is_shape(const IterPieces *p, const LayoutExpr *const *shape, int ra
 }
 
 static const LayoutExpr *row_major(LayoutReader *r, int rank) {
-  const LayoutExpr *flat = layout_const(r->context, 0);
-  for (int i = 0; i < rank; i++)
-    flat = layout_binary(r->context, LAYOUT_ADD,
-                         layout_binary(r->context, LAYOUT_MUL, flat, r->shape[i]),
-                         layout_axis(r->context, i));
-  return flat;
+  const LayoutExpr *axes[MAX_RANK];
+  for (int i = 0; i < rank; i++) axes[i] = layout_axis(r->context, i);
+  return layout_number_expr(r->context, axes, r->shape, rank);
 }
 
 // The digits of the shards as digits of the row-major number, where the tensor's shape differs from
@@ -296,9 +293,8 @@ static bool cut_shape(LayoutReader *r, const TileLayout *s, const LayoutExpr **d
                                 "the shards do not have as many elements as the tensor");
   const LayoutExpr *flat = row_major(r, r->rank);
   for (int i = p->count - 1; i >= 0; i--) {
-    const LayoutExpr *e = layout_binary(context, LAYOUT_DIV, flat, layout_const(context, below));
     int64_t extent = MAX_OF(p->extents[i], (int64_t)1);
-    e = layout_binary(context, LAYOUT_MOD, e, layout_const(context, extent));
+    const LayoutExpr *e = layout_digit_expr(context, flat, below, extent);
     digits[i] = layout_expr_simplify(context, e, extents, r->rank);
     if (!mul_fits(below, extent, &below)) below = INT64_MAX;
   }
@@ -315,12 +311,10 @@ static const IndexMap *sharded_map(LayoutReader *r, const TileLayout *s,
     const IterStep *step = i < p->count ? &p->steps[i] : &q->steps[i - p->count];
     const LayoutExpr *e = i < p->count ? digits[i] : layout_axis(context, rank + i - p->count);
     const LayoutExpr **out = &outputs[step->axis];
-    *out = layout_binary(context, LAYOUT_ADD, *out,
-                         layout_binary(context, LAYOUT_MUL, e, layout_const(context, step->value)));
+    *out = layout_add_product(context, *out, e, layout_const(context, step->value));
   }
   for (int i = 0; i < s->axis_count; i++)
-    outputs[i] =
-        layout_binary(context, LAYOUT_ADD, outputs[i], layout_const(context, s->offsets[i]));
+    outputs[i] = layout_by(context, LAYOUT_ADD, outputs[i], s->offsets[i]);
   if (s->swizzle.bits) outputs[0] = layout_swizzled(context, &s->swizzle, outputs[0]);
   return index_map_replicated(context, rank, q->count, NULL, q->extents, s->axis_count, outputs,
                               s->axes, NULL, 0);

@@ -144,11 +144,9 @@ bool layout_read_torch(LayoutReader *r, Spelled *out) {
   for (int i = 0; i < s->size.count; i++) {
     extents[i] = layout_const(context, s->size.items[i]);
     const LayoutExpr *stride = layout_const(context, s->stride.items[i]);
-    e = layout_binary(context, LAYOUT_ADD, e,
-                      layout_binary(context, LAYOUT_MUL, layout_axis(context, i), stride));
+    e = layout_add_product(context, e, layout_axis(context, i), stride);
   }
-  const LayoutExpr *start = layout_const(context, s->offset.count == 1 ? s->offset.items[0] : 0);
-  e = layout_binary(context, LAYOUT_ADD, e, start);
+  e = layout_by(context, LAYOUT_ADD, e, s->offset.count == 1 ? s->offset.items[0] : 0);
   out->shape = arena_copy(&context->lasting, extents, sizeof *extents * (size_t)s->size.count);
   out->map = index_map_new(context, s->size.count, NULL, 1, &e, NULL, NULL, 0);
   return true;

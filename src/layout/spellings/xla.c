@@ -294,19 +294,14 @@ static bool read_part(LayoutReader *r, XlaTiling *tiling) {
 // All physical axes as one, whose extent `tail` divides.
 static bool flatten(LayoutReader *r, const XlaTiling *tiling, const char *from, XlaAxes *axes) {
   Context *context = r->context;
-  const LayoutExpr *flat = layout_const(context, 0), *size = layout_const(context, 1);
   const LayoutExpr *tail = layout_const(context, tiling->tail);
-  for (int i = 0; i < axes->count; i++) {
-    const LayoutExpr *extent = axes->extents[i];
-    if (!extent)
+  for (int i = 0; i < axes->count; i++)
+    if (!axes->extents[i])
       return layout_reader_refuse(r, from, r->at,
                                   "`L` needs the shape of the tensor: write it before the layout");
-    flat = layout_binary(context, LAYOUT_ADD, layout_binary(context, LAYOUT_MUL, flat, extent),
-                         axes->exprs[i]);
-    size = layout_binary(context, LAYOUT_MUL, size, extent);
-  }
+  const LayoutExpr *size = layout_product_expr(context, axes->extents, axes->count);
+  axes->exprs[0] = layout_number_expr(context, axes->exprs, axes->extents, axes->count);
   axes->count = 1;
-  axes->exprs[0] = flat;
   axes->extents[0] = layout_binary(context, LAYOUT_MUL, blocks(context, size, tail), tail);
   return true;
 }
