@@ -76,12 +76,11 @@ static bool read_leaf(LayoutReader *r, CuteTuple *tuple) {
 
 // mode := number path | "(" [mode ("," mode)*] ")"
 static bool read_mode(LayoutReader *r, CuteTuple *tuple) {
-  char close = layout_reader_open(r);
+  bool more;
+  char close = layout_reader_open(r, &more);
   if (!close) return read_leaf(r, tuple);
   if (++r->depth > MAX_NESTING)
     return layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
-  const char stop[2] = {close, 0};
-  bool more = !layout_reader_accept(r, stop);
   while (more) more = read_mode(r, tuple) && layout_reader_more(r, close);
   r->depth--;
   return !r->failed;
@@ -98,10 +97,9 @@ static bool end_mode(LayoutReader *r, CuteTuple *tuple) {
 static bool read_tuple(LayoutReader *r, CuteTuple *tuple) {
   layout_reader_space(r);
   *tuple = (CuteTuple){.from = r->at};
-  char close = layout_reader_open(r);
+  bool more;
+  char close = layout_reader_open(r, &more);
   if (!close) return read_leaf(r, tuple) && end_mode(r, tuple);
-  const char stop[2] = {close, 0};
-  bool more = !layout_reader_accept(r, stop);
   while (more) more = read_mode(r, tuple) && end_mode(r, tuple) && layout_reader_more(r, close);
   return !r->failed;
 }
@@ -215,10 +213,9 @@ static bool add_numbers(LayoutReader *r, const Coordinate *said, const TuplePath
 // start := number | "(" [start ("," start)*] ")", whose numbers are those below `path`
 static bool read_start(LayoutReader *r, const TuplePath *path, Coordinate *said) {
   int64_t value;
-  char close = layout_reader_open(r);
+  bool more;
+  char close = layout_reader_open(r, &more);
   if (!close) return read_number(r, &value) && add_number(r, said, path, value);
-  const char stop[2] = {close, 0};
-  bool more = !layout_reader_accept(r, stop);
   if (path->depth == MAX_DEPTH)
     return layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_DEPTH);
   for (int i = 0; more; i++) {

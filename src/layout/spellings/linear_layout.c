@@ -86,13 +86,13 @@ static bool add_position(LayoutReader *r, LinearLayout *b, const char *from, Str
 static bool read_basis(LayoutReader *r, LinearLayout *b) {
   layout_reader_space(r);
   const char *from = r->at;
-  char close = layout_reader_open(r);
+  bool more;
+  char close = layout_reader_open(r, &more);
   if (!close) return layout_reader_expect(r, "[");
   if (b->bit_count == BITS)
     return layout_reader_error(r, from, r->at, "more than %d hardware bits", BITS);
-  const char stop[2] = {close, 0};
   int count = 0;
-  for (bool more = !layout_reader_accept(r, stop); more; more = layout_reader_more(r, close)) {
+  for (; more; more = layout_reader_more(r, close)) {
     if (count == MAX_RANK)
       return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
     if (!layout_reader_number(r, &b->values[b->bit_count][count++])) return false;
@@ -134,22 +134,22 @@ static bool read_size_one(LayoutReader *r) {
 
 // entry := name (":" | "=") bases | name "=" number "->" basis | name "is a size 1 dimension"
 static bool read_entry(LayoutReader *r, LinearLayout *b) {
-  const char *word;
-  int size;
   layout_reader_accept(r, "-");
-  if (!layout_reader_word(r, &word, &size))
+  layout_reader_space(r);
+  const char *from = r->at;
+  Str name = layout_reader_word(r);
+  if (!name)
     return layout_reader_error(r, r->at, r->at + (r->at < r->end),
                                "expected the name of a hardware axis, saw %s",
                                layout_reader_saw(r));
-  Str name = str_intern_n(r->context, word, (size_t)size);
   bool again = b->position_count && last_position(b)->name == name;
-  if (layout_reader_accept(r, "is")) return add_position(r, b, word, name) && read_size_one(r);
+  if (layout_reader_accept(r, "is")) return add_position(r, b, from, name) && read_size_one(r);
   bool equals = layout_reader_accept(r, "=");
   if (!equals && !layout_reader_expect(r, ":")) return false;
   layout_reader_space(r);
   bool line = equals && r->at < r->end && isdigit((unsigned char)*r->at);
-  if (!(line && again) && !add_position(r, b, word, name)) return false;
-  return line ? read_line(r, b, word) : read_list(r, b);
+  if (!(line && again) && !add_position(r, b, from, name)) return false;
+  return line ? read_line(r, b, from) : read_list(r, b);
 }
 
 static int bits_of(int64_t size) {
@@ -163,12 +163,10 @@ static bool read_dims(LayoutReader *r, LinearLayout *b) {
   for (int i = 0; i < COUNT_OF(words); i++)
     if (!layout_reader_expect(r, words[i])) return false;
   for (bool more = !layout_reader_accept(r, "]"); more; more = layout_reader_more(r, ']')) {
-    const char *word;
-    int size;
     int64_t extent;
     layout_reader_space(r);
     const char *from = r->at;
-    if (!layout_reader_word(r, &word, &size)) return layout_reader_expect(r, "]");
+    if (!layout_reader_word(r)) return layout_reader_expect(r, "]");
     if (!layout_reader_expect(r, "(") || !layout_reader_expect(r, "size")) return false;
     if (!layout_reader_number(r, &extent) || !layout_reader_expect(r, ")")) return false;
     if (count == MAX_RANK || bits_of(extent) < 0)
@@ -191,13 +189,11 @@ static bool at_end(LayoutReader *r) {
 
 // text := ["#" name ("." name)* "<"] ["{"] entry ([","] entry)* ["}"] [">"] ["where" dims]
 static bool read_text(LayoutReader *r, LinearLayout *b) {
-  const char *word;
-  int size;
   bool attribute = r->at < r->end && *r->at == '#';
   if (attribute) {
     r->at++;
     do
-      if (!layout_reader_word(r, &word, &size)) return layout_reader_expect(r, "linear");
+      if (!layout_reader_word(r)) return layout_reader_expect(r, "linear");
     while (layout_reader_accept(r, "."));
     if (!layout_reader_expect(r, "<")) return false;
   }

@@ -147,13 +147,11 @@ static const LayoutExpr *part_expr(LayoutReader *r, const AxisName *name, int at
 
 // Named axes may give the order of the logical axes: `NHWC16c of NCHW`.
 static bool read_order(LayoutReader *r) {
-  const char *word;
-  int size;
   if (!layout_reader_accept(r, "of")) return true;
-  if (!layout_reader_word(r, &word, &size))
+  r->order = layout_reader_word(r);
+  if (!r->order)
     return layout_reader_error(r, r->at, r->at, "expected the logical axes after `of`, saw %s",
                                layout_reader_saw(r));
-  r->order = str_intern_n(r->context, word, (size_t)size);
   return true;
 }
 

@@ -31,16 +31,15 @@ static bool add_axis(LayoutReader *r, const char *from, const char *to, Str name
 
 // `*name`: its axes are inserted once the number of the others is known.
 static bool parse_star(LayoutReader *r, const char *from) {
-  const char *word;
-  int size;
-  if (!layout_reader_word(r, &word, &size))
+  Str name = layout_reader_word(r);
+  if (!name)
     return layout_reader_error(r, r->at, r->at, "expected a name after `*`, saw %s",
                                layout_reader_saw(r));
   if (r->star) return layout_reader_error(r, from, r->at, "only one `*` axis is possible");
   if (r->rank < 0)
-    return layout_reader_refuse(r, from, r->at,
-                                "`*%.*s` stands for axes that only a shape can tell", size, word);
-  r->star = str_intern_n(r->context, word, (size_t)size);
+    return layout_reader_refuse(r, from, r->at, "`*%s` stands for axes that only a shape can tell",
+                                name);
+  r->star = name;
   r->star_begin = r->axis_count;
   return true;
 }
@@ -90,13 +89,13 @@ static bool parse_copies(LayoutReader *r, const char *from, bool must) {
 }
 
 static bool parse_axis(LayoutReader *r, bool must_copy) {
-  const char *word;
-  int size;
-  if (!layout_reader_word(r, &word, &size))
+  layout_reader_space(r);
+  const char *from = r->at;
+  Str name = layout_reader_word(r);
+  if (!name)
     return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected an axis name, saw %s",
                                layout_reader_saw(r));
-  return add_axis(r, word, r->at, str_intern_n(r->context, word, (size_t)size)) &&
-         parse_copies(r, word, must_copy);
+  return add_axis(r, from, r->at, name) && parse_copies(r, from, must_copy);
 }
 
 // inputs := [input ("," input)* [","]] [";" copies ("," copies)*] stop
@@ -128,10 +127,9 @@ static bool parse_inputs(LayoutReader *r, const char *stop) {
 // ---- Outputs -----------------------------------------------------------------------------------
 
 static bool accept_separator(LayoutReader *r) {
-  const char *back = r->at, *word;
-  int size;
-  while (layout_reader_word(r, &word, &size)) {
-    if (size == 14 && !memcmp(word, "AXIS_SEPARATOR", 14)) return true;
+  const char *back = r->at;
+  for (Str word; (word = layout_reader_word(r));) {
+    if (!strcmp(word, "AXIS_SEPARATOR")) return true;
     if (!layout_reader_accept(r, ".")) break;
   }
   r->at = back;
@@ -140,15 +138,12 @@ static bool accept_separator(LayoutReader *r) {
 
 // entry := "*" name | AXIS_SEPARATOR | expr ["@" name]
 static bool parse_entry(LayoutReader *r, Outputs *out, bool arrow) {
-  const char *word;
-  int size;
   if (accept_separator(r)) {
     array_push(&r->context->scratch, &out->separators, out->exprs.count);
     return true;
   }
   if (layout_reader_accept(r, "*")) {
-    if (!layout_reader_word(r, &word, &size) ||
-        str_intern_n(r->context, word, (size_t)size) != r->star || !r->star)
+    if (layout_reader_word(r) != r->star || !r->star)
       return layout_reader_error(r, r->at, r->at, "expected the name of the `*` axes after `*`");
     for (int i = 0; i < r->star_count; i++)
       push_output(r, out, layout_axis(r->context, r->star_begin + i), NULL);

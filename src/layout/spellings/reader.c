@@ -123,14 +123,12 @@ bool layout_reader_expect(LayoutReader *r, const char *token) {
   return layout_reader_error(r, r->at, token_end(r), "expected `%s`, saw %s", token, saw);
 }
 
-bool layout_reader_word(LayoutReader *r, const char **begin, int *size) {
+Str layout_reader_word(LayoutReader *r) {
   layout_reader_space(r);
-  if (r->at == r->end || !is_word(*r->at) || isdigit((unsigned char)*r->at)) return false;
-  const char *end = token_end(r);
-  *begin = r->at;
-  *size = (int)(end - r->at);
-  r->at = end;
-  return true;
+  if (r->at == r->end || !is_word(*r->at) || isdigit((unsigned char)*r->at)) return NULL;
+  const char *begin = r->at;
+  r->at = token_end(r);
+  return str_intern_n(r->context, begin, (size_t)(r->at - begin));
 }
 
 static int digit_of(char c) {
@@ -167,8 +165,10 @@ bool layout_reader_signed(LayoutReader *r, int64_t *out) {
   return true;
 }
 
-char layout_reader_open(LayoutReader *r) {
-  return layout_reader_accept(r, "(") ? ')' : layout_reader_accept(r, "[") ? ']' : 0;
+char layout_reader_open(LayoutReader *r, bool *more) {
+  char close = layout_reader_accept(r, "(") ? ')' : layout_reader_accept(r, "[") ? ']' : 0;
+  *more = !close || !layout_reader_accept(r, close == ')' ? ")" : "]");
+  return close;
 }
 
 bool layout_reader_more(LayoutReader *r, char close) {
@@ -179,12 +179,10 @@ bool layout_reader_more(LayoutReader *r, char close) {
 }
 
 bool layout_reader_resource(LayoutReader *r, bool short_memory, Str *out) {
-  const char *word;
-  int size;
-  if (!layout_reader_word(r, &word, &size))
+  *out = layout_reader_word(r);
+  if (!*out)
     return layout_reader_error(r, r->at, r->at, "expected a resource after `@`, saw %s",
                                layout_reader_saw(r));
-  *out = str_intern_n(r->context, word, (size_t)size);
   if (*out == str_intern(r->context, "memory")) *out = NULL;
   if (short_memory && *out == str_intern(r->context, "m")) *out = NULL;
   return true;
@@ -248,18 +246,18 @@ static const LayoutExpr *make(LayoutReader *r, const char *from, LayoutOp op, co
   return e;
 }
 
-static int call_row(const char *name, int size) {
+static int call_row(Str name) {
   for (int i = 0; i < COUNT_OF(call_rows); i++)
-    if (!strncmp(call_rows[i].name, name, (size_t)size) && !call_rows[i].name[size]) return i;
+    if (!strcmp(call_rows[i].name, name)) return i;
   return -1;
 }
 
 // call := name "(" expr ("," expr)* [","] ")"
-static const LayoutExpr *parse_arguments(LayoutReader *r, const char *from, int size) {
-  int row = call_row(from, size);
+static const LayoutExpr *parse_arguments(LayoutReader *r, const char *from, Str name) {
+  int row = call_row(name);
   if (row < 0) {
-    layout_reader_refuse(r, from, from + size,
-                         "unknown function `%.*s`; known are min, max, select", size, from);
+    layout_reader_refuse(r, from, from + strlen(name),
+                         "unknown function `%s`; known are min, max, select", name);
     return NULL;
   }
   LayoutOp op = call_rows[row].op;
@@ -306,13 +304,13 @@ bool layout_reader_is_reserved(Str name) {
   return false;
 }
 
-static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size) {
-  Str name = str_intern_n(r->context, from, (size_t)size);
+static const LayoutExpr *parse_name(LayoutReader *r, const char *from, Str name) {
+  const char *end = from + strlen(name);
   if (name == r->star) return parse_star_item(r, from);
   for (int i = 0; i < r->axis_count; i++)
     if (r->names[i] == name) return layout_axis(r->context, i);
   if (layout_reader_is_reserved(name)) {
-    layout_reader_error(r, from, from + size, "expected an expression, saw `%s`", name);
+    layout_reader_error(r, from, end, "expected an expression, saw `%s`", name);
     return NULL;
   }
   for (int i = 0; i < r->definition_count; i++)
@@ -320,51 +318,48 @@ static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size)
   if (r->symbols) return layout_symbol(r->context, name);
   const char *near = nearest_name(name, r->names, r->axis_count);
   if (near)
-    layout_reader_refuse(r, from, from + size, "unknown axis `%s`; did you mean `%s`?", name, near);
+    layout_reader_refuse(r, from, end, "unknown axis `%s`; did you mean `%s`?", name, near);
   else
-    layout_reader_refuse(r, from, from + size, "unknown axis `%s`", name);
+    layout_reader_refuse(r, from, end, "unknown axis `%s`", name);
   return NULL;
 }
 
 bool layout_reader_module(LayoutReader *r) {
   LayoutReader ahead = *r;
-  const char *word;
-  int size;
-  if (!layout_reader_word(&ahead, &word, &size) || ahead.at == r->end || *ahead.at != '.')
-    return false;
+  if (!layout_reader_word(&ahead) || ahead.at == r->end || *ahead.at != '.') return false;
   r->at = ahead.at + 1;
   return true;
 }
 
 // Skips `T.`, `te.`, `tir.` before a name.
-static bool skip_module(LayoutReader *r, const char **from, int *size) {
+static bool skip_module(LayoutReader *r, Str *name) {
   while (r->at < r->end && *r->at == '.') {
     r->at++;
-    if (!layout_reader_word(r, from, size))
+    if (!(*name = layout_reader_word(r)))
       return layout_reader_error(r, r->at, r->at, "expected a name after `.`, saw %s",
                                  layout_reader_saw(r));
   }
   return true;
 }
 
-// Reads the parentheses of a call of `name`, or plain ones when it is NULL. `|` is an operator
-// there.
-static const LayoutExpr *parse_enclosed(LayoutReader *r, const char *name, int size) {
+// Reads the parentheses of a call of `name`, which is at `from`, or plain ones when it is NULL. `|`
+// is an operator there.
+static const LayoutExpr *parse_enclosed(LayoutReader *r, const char *from, Str name) {
   bool no_bar = r->no_bar;
   r->no_bar = false;
-  const LayoutExpr *e = name ? parse_arguments(r, name, size) : parse_ternary(r);
+  const LayoutExpr *e = name ? parse_arguments(r, from, name) : parse_ternary(r);
   r->no_bar = no_bar;
   return e && (name || layout_reader_expect(r, ")")) ? e : NULL;
 }
 
 // primary := number | name | call | "(" expr ")"
 static const LayoutExpr *parse_primary(LayoutReader *r) {
-  const char *from;
-  int size;
-  if (layout_reader_accept(r, "(")) return parse_enclosed(r, NULL, 0);
-  if (layout_reader_word(r, &from, &size)) {
-    if (!skip_module(r, &from, &size)) return NULL;
-    return layout_reader_accept(r, "(") ? parse_enclosed(r, from, size) : parse_name(r, from, size);
+  if (layout_reader_accept(r, "(")) return parse_enclosed(r, r->at, NULL);
+  Str name = layout_reader_word(r);
+  if (name) {
+    if (!skip_module(r, &name)) return NULL;
+    const char *from = r->at - strlen(name);
+    return layout_reader_accept(r, "(") ? parse_enclosed(r, from, name) : parse_name(r, from, name);
   }
   int64_t value;
   if (r->at < r->end && isdigit((unsigned char)*r->at))

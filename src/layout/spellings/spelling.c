@@ -31,17 +31,16 @@ static bool is_lambda(LayoutReader *r) {
 // Whether the text is "name: [", "name = [", or a line of the long form. All of it may be written
 // in an attribute.
 static bool is_bases(LayoutReader *r) {
-  const char *word;
-  int size;
   if (next(r) == '#') return true;
   if (!layout_reader_accept(r, "-")) layout_reader_accept(r, "{");
-  if (!layout_reader_word(r, &word, &size)) return false;
+  Str word = layout_reader_word(r);
+  if (!word) return false;
   if (layout_reader_accept(r, "is")) return true;
   bool equals = layout_reader_accept(r, "=");
   if (!equals && !layout_reader_accept(r, ":")) return false;
   if (equals && isdigit((unsigned char)next(r))) return has(r, "->");
   return layout_reader_accept(r, "[") && (next(r) == '[' || next(r) == ']' || next(r) == '(') &&
-         memmem(word, (size_t)size, "siz", 3) == NULL;
+         !strstr(word, "siz");
 }
 
 static bool is_arrow(LayoutReader *r) {
@@ -51,24 +50,20 @@ static bool is_arrow(LayoutReader *r) {
 static bool is_shards(LayoutReader *r) {
   static const char *const marks[] = {"S[", "R[", "O["};
   static const char *const objects[] = {"TileLayout", "SwizzleLayout", "ComposeLayout"};
-  const char *word;
-  int size;
   while (layout_reader_module(r)) continue;
   if (any_of(r, objects, COUNT_OF(objects))) return true;
   for (int i = 0; i < COUNT_OF(marks); i++) {
     const char *at = memmem(r->at, (size_t)(r->end - r->at), marks[i], 2);
     if (at && (at == r->at || !isalnum((unsigned char)at[-1]))) return true;
   }
-  return layout_reader_word(r, &word, &size) && size == 1 && strchr("SRO", *word) &&
-         layout_reader_accept(r, "[");
+  Str word = layout_reader_word(r);
+  return word && !word[1] && strchr("SRO", *word) && layout_reader_accept(r, "[");
 }
 
 static bool is_xla(LayoutReader *r) {
-  const char *word;
-  int size;
   if (layout_reader_accept(r, "{")) return true;
-  return layout_reader_word(r, &word, &size) && islower((unsigned char)*word) &&
-         layout_reader_accept(r, "[") &&
+  Str word = layout_reader_word(r);
+  return word && islower((unsigned char)*word) && layout_reader_accept(r, "[") &&
          (isdigit((unsigned char)next(r)) || strchr("]<?", next(r)));
 }
 
@@ -76,10 +71,8 @@ static bool is_torch(LayoutReader *r) {
   static const char *const words[] = {"torch",   "size",           "shape",         "stride",
                                       "strides", "storage_offset", "empty_strided", "as_strided"};
   LayoutReader dotted = *r;
-  const char *word;
-  int size;
   if (any_of(r, words, COUNT_OF(words))) return true;
-  return layout_reader_word(&dotted, &word, &size) && layout_reader_accept(&dotted, ".") &&
+  return layout_reader_word(&dotted) && layout_reader_accept(&dotted, ".") &&
          any_of(&dotted, words, COUNT_OF(words));
 }
 

@@ -55,13 +55,14 @@ bool layout_reader_expect(LayoutReader *r, const char *token);
 bool layout_reader_at_end(LayoutReader *r);
 // "`x`" or "the end of the text", for messages.
 const char *layout_reader_saw(LayoutReader *r);
-bool layout_reader_word(LayoutReader *r, const char **begin, int *size);
+Str layout_reader_word(LayoutReader *r);    // NULL when no word is next
 bool layout_reader_module(LayoutReader *r); // reads one `T.` before a name, if it is there
 bool layout_reader_is_reserved(Str name);   // whether no axis and no symbol may have the name
 bool layout_reader_number(LayoutReader *r, int64_t *out);
 bool layout_reader_signed(LayoutReader *r, int64_t *out); // may have a minus before it
-// Reads "(" or "[" and gives the character that closes it; 0 when neither is next.
-char layout_reader_open(LayoutReader *r);
+// Reads "(" or "[" and gives the character that closes it; 0 when neither is next. *more: whether
+// an element follows.
+char layout_reader_open(LayoutReader *r, bool *more);
 // After an element of a list: true when another one follows, false at `close` or after an error.
 bool layout_reader_more(LayoutReader *r, char close);
 // NULL after an error. With `no_bar`, as in the arrow form, `|` outside parentheses is not an

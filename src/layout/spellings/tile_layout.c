@@ -69,15 +69,15 @@ static bool add_extent(LayoutReader *r, IterPieces *p) {
 
 // extents := number ("," number)* | "(" [number ("," number)*] ")"
 static bool read_extents(LayoutReader *r, IterPieces *p) {
-  char close = layout_reader_open(r);
+  bool more;
+  char close = layout_reader_open(r, &more);
   if (!close) {
     do
       if (!add_extent(r, p)) return false;
     while (layout_reader_accept(r, ","));
     return true;
   }
-  const char stop[2] = {close, 0};
-  for (bool more = !layout_reader_accept(r, stop); more; more = layout_reader_more(r, close))
+  for (; more; more = layout_reader_more(r, close))
     if (!add_extent(r, p)) return false;
   return !r->failed;
 }
@@ -86,9 +86,8 @@ static bool read_steps(LayoutReader *r, TileLayout *s, IterPieces *p) {
   layout_reader_space(r);
   const char *from = r->at;
   int count = 0;
-  char close = layout_reader_open(r);
-  const char stop[2] = {close, 0};
-  bool more = !close || !layout_reader_accept(r, stop);
+  bool more;
+  char close = layout_reader_open(r, &more);
   while (more) {
     if (count == MAX_RANK) return layout_reader_error(r, from, r->at, "too many strides");
     if (!read_step(r, s, &p->steps[count++])) return false;
@@ -139,13 +138,11 @@ static bool read_term(LayoutReader *r, TileLayout *s) {
   layout_reader_space(r);
   const char *from = r->at;
   LayoutReader ahead = *r;
-  const char *word;
-  int size;
   while (layout_reader_module(&ahead)) continue;
-  bool bracket =
-      layout_reader_word(&ahead, &word, &size) && size == 1 && layout_reader_accept(&ahead, "[");
-  if (!bracket) return add_offset(r, s);
-  r->at = word + 1;
+  Str word = layout_reader_word(&ahead);
+  const char *end = ahead.at;
+  if (!word || word[1] || !layout_reader_accept(&ahead, "[")) return add_offset(r, s);
+  r->at = end;
   if (*word == 'S') s->from = from;
   if (*word == 'S') return read_pieces(r, s, &s->shards, &s->has_shards);
   if (*word == 'R') return read_pieces(r, s, &s->replicas, &s->has_replicas);
@@ -192,15 +189,13 @@ static const char *const argument_names[ARGUMENTS] = {"per_element", "swizzle_le
 // Reads [name "="] and gives the argument that follows: `next` where there is no name.
 static bool read_keyword(LayoutReader *r, int next, int *out) {
   LayoutReader ahead = *r;
-  const char *word;
-  int size;
+  Str word = layout_reader_word(&ahead);
+  const char *end = ahead.at;
   *out = next;
-  if (!layout_reader_word(&ahead, &word, &size) || !layout_reader_accept(&ahead, "=")) return true;
+  if (!word || !layout_reader_accept(&ahead, "=")) return true;
   for (*out = 0; *out < ARGUMENTS; ++*out)
-    if ((int)strlen(argument_names[*out]) == size &&
-        !memcmp(argument_names[*out], word, (size_t)size))
-      return r->at = ahead.at, true;
-  return layout_reader_error(r, word, word + size, "a swizzle has no `%.*s`", size, word);
+    if (!strcmp(argument_names[*out], word)) return r->at = ahead.at, true;
+  return layout_reader_error(r, end - strlen(word), end, "a swizzle has no `%s`", word);
 }
 
 static bool read_flag(LayoutReader *r, bool *out) {

@@ -22,13 +22,13 @@ static bool read_numbers(LayoutReader *r, Numbers *out, bool wrapped) {
   *out = (Numbers){.from = r->at};
   bool named = layout_reader_accept(r, "torch") && layout_reader_expect(r, ".");
   if (named && !layout_reader_expect(r, "Size")) return false;
-  char close = layout_reader_open(r);
+  bool more;
+  char close = layout_reader_open(r, &more);
   if (!close) return layout_reader_signed(r, &out->items[out->count++]);
   layout_reader_space(r);
   if (wrapped && close == ')' && r->at < r->end && *r->at == '[')
     return read_numbers(r, out, false) && layout_reader_expect(r, ")");
-  const char stop[2] = {close, 0};
-  for (bool more = !layout_reader_accept(r, stop); more; more = layout_reader_more(r, close)) {
+  for (; more; more = layout_reader_more(r, close)) {
     if (out->count == MAX_RANK)
       return layout_reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
     if (!layout_reader_signed(r, &out->items[out->count++])) return false;
@@ -37,7 +37,7 @@ static bool read_numbers(LayoutReader *r, Numbers *out, bool wrapped) {
   return !r->failed;
 }
 
-static Numbers *field(Strided *s, const char *word, int size) {
+static Numbers *field(Strided *s, Str word) {
   static const struct {
     const char *name;
     size_t field;
@@ -47,25 +47,19 @@ static Numbers *field(Strided *s, const char *word, int size) {
       {"offset", offsetof(Strided, offset)}, {"storage_offset", offsetof(Strided, offset)},
   };
   for (int i = 0; i < COUNT_OF(rows); i++)
-    if ((int)strlen(rows[i].name) == size && !memcmp(rows[i].name, word, (size_t)size))
-      return (Numbers *)((char *)s + rows[i].field);
+    if (!strcmp(rows[i].name, word)) return (Numbers *)((char *)s + rows[i].field);
   return NULL;
 }
 
-static bool is_function(const char *word, int size) {
-  static const char *const names[] = {"empty_strided", "as_strided"};
-  for (int i = 0; i < COUNT_OF(names); i++)
-    if ((int)strlen(names[i]) == size && !memcmp(names[i], word, (size_t)size)) return true;
-  return false;
+static bool is_function(Str word) {
+  return !strcmp(word, "empty_strided") || !strcmp(word, "as_strided");
 }
 
 // call := name "(" [name ","] numbers "," numbers ["," numbers] ")", after its name
 static bool read_call(LayoutReader *r, Strided *s) {
   Numbers *fields[] = {&s->size, &s->stride, &s->offset};
-  const char *word;
-  int size;
   if (!layout_reader_expect(r, "(")) return false;
-  if (layout_reader_word(r, &word, &size) && !layout_reader_expect(r, ",")) return false;
+  if (layout_reader_word(r) && !layout_reader_expect(r, ",")) return false;
   for (int i = 0; i < COUNT_OF(fields); i++) {
     if (!read_numbers(r, fields[i], false)) return false;
     if (!layout_reader_more(r, ')')) break;
@@ -73,29 +67,29 @@ static bool read_call(LayoutReader *r, Strided *s) {
   return !r->failed;
 }
 
-static bool unknown_field(LayoutReader *r, const char *word, int size) {
+static bool unknown_field(LayoutReader *r, const char *end, Str word) {
   static const char *const names[] = {"size", "stride", "storage_offset"};
-  const char *near =
-      nearest_name(str_intern_n(r->context, word, (size_t)size), names, COUNT_OF(names));
-  return layout_reader_error(
-      r, word, word + size, "expected `size`, `stride` or `storage_offset`, saw `%.*s`%s%s%s", size,
-      word, near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+  const char *near = nearest_name(word, names, COUNT_OF(names));
+  return layout_reader_error(r, end - strlen(word), end,
+                             "expected `size`, `stride` or `storage_offset`, saw `%s`%s%s%s", word,
+                             near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }
 
 // entry := [name "."] name ["()"] ("=" | "==" | ":") numbers | numbers
 static bool read_entry(LayoutReader *r, Strided *s) {
-  const char *word, *back = r->at;
-  int size;
+  const char *back = r->at;
+  Str word;
   Numbers *to = s->size.count < 0 ? &s->size : s->stride.count < 0 ? &s->stride : &s->offset;
   bool torch = layout_reader_accept(r, "torch") && layout_reader_accept(r, ".") &&
                layout_reader_accept(r, "Size");
   r->at = back;
-  if (!torch && layout_reader_word(r, &word, &size)) {
-    while (layout_reader_accept(r, "."))
-      if (!layout_reader_word(r, &word, &size)) return layout_reader_expect(r, "stride");
-    if (is_function(word, size)) return read_call(r, s);
-    to = field(s, word, size);
-    if (!to) return unknown_field(r, word, size);
+  if (!torch && (word = layout_reader_word(r))) {
+    const char *end = r->at;
+    for (; layout_reader_accept(r, "."); end = r->at)
+      if (!(word = layout_reader_word(r))) return layout_reader_expect(r, "stride");
+    if (is_function(word)) return read_call(r, s);
+    to = field(s, word);
+    if (!to) return unknown_field(r, end, word);
     if (layout_reader_accept(r, "(") && !layout_reader_expect(r, ")")) return false;
     if (!layout_reader_accept(r, "==") && !layout_reader_accept(r, "=") &&
         !layout_reader_expect(r, ":"))

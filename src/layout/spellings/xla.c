@@ -120,12 +120,10 @@ static bool read_extent(LayoutReader *r, int64_t *out) {
 
 // shape := type "[" [extent ("," extent)*] "]"
 static bool read_shape(LayoutReader *r, Spelled *out, int *rank) {
-  const char *word, *from;
-  int size;
   *rank = -1;
   layout_reader_space(r);
-  from = r->at;
-  if (!layout_reader_word(r, &word, &size)) return true;
+  const char *from = r->at;
+  if (!layout_reader_word(r)) return true;
   const LayoutExpr *extents[MAX_RANK];
   *rank = 0;
   if (!layout_reader_expect(r, "[")) return false;
