@@ -304,10 +304,9 @@ bool layout_read_cute(LayoutReader *r, Spelled *out) {
 // ---- Printing ----------------------------------------------------------------------------------
 
 static void put_stride(Text *text, const LayoutPlacement *p, const PlacedDigit *g) {
-  int fed = 0;
-  while (fed + 1 < p->output_count && !g->weights[fed]) fed++;
-  text_printf(text, "%lld", (long long)g->weights[fed]);
-  if (p->output_count > 1 && g->weights[fed]) text_printf(text, "@%d", fed);
+  int output = MAX_OF(layout_placed_output(p, g), 0);
+  text_printf(text, "%lld", (long long)g->weights[output]);
+  if (p->output_count > 1 && g->weights[output]) text_printf(text, "@%d", output);
 }
 
 // Prints the modes with the radices or with the weights of their digits, least significant first.
@@ -339,27 +338,12 @@ static const char *shape_stride(Context *context, const Layout *layout, const La
   return text_string(&text);
 }
 
-// A layout without elements may have any strides.
-static LayoutPlacement no_digits(Context *context, int outputs) {
-  return (LayoutPlacement){.output_count = outputs,
-                           .constants = arena_array(&context->scratch, int64_t, outputs)};
-}
-
 // Whether the digits tell how many numbers a coordinate has, and all numbers are 0 at the origin.
 static bool begins_at_0(const LayoutPlacement *p) {
   bool fed = false;
   for (int i = 0; i < p->digit_count; i++) fed |= p->digits[i].weights[p->output_count - 1] != 0;
   for (int i = 0; i < p->output_count; i++) fed &= p->constants[i] == 0;
   return fed;
-}
-
-static bool feeds_two(const LayoutPlacement *p) {
-  for (int i = 0; i < p->digit_count; i++) {
-    int fed = 0;
-    for (int j = 0; j < p->output_count; j++) fed += p->digits[i].weights[j] != 0;
-    if (fed > 1) return true;
-  }
-  return false;
 }
 
 static const char *coordinate_text(Context *context, const Layout *layout,
@@ -376,28 +360,23 @@ static const char *coordinate_text(Context *context, const Layout *layout,
 
 static const char *print_coordinates(Context *context, const Layout *layout, const char **why) {
   LayoutPlacement p;
-  int64_t size;
-  if (layout_logical_size(layout, &size) && !size)
-    p = no_digits(context, layout->physical_rank);
-  else if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs,
-                             layout->physical_rank, &p, why))
+  if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs,
+                        layout->physical_rank, &p, why))
     return NULL;
-  if (!feeds_two(&p)) return coordinate_text(context, layout, &p);
-  return *why = "a digit of an axis goes to two physical axes", NULL;
+  for (int i = 0; i < p.digit_count; i++)
+    if (layout_placed_output(&p, &p.digits[i]) < 0)
+      return *why = "a digit of an axis goes to two physical axes", NULL;
+  return coordinate_text(context, layout, &p);
 }
 
 const char *layout_print_cute(Context *context, const Layout *layout, const char **why) {
-  int64_t size;
   LayoutPlacement p;
   XorSwizzle swizzle = {0, 4, 3};
   *why = layout_memory_alone(context, layout, "CuTe");
   if (!*why && layout->physical_rank > 1) return print_coordinates(context, layout, why);
   *why = layout_one_memory_axis(context, layout, "CuTe");
   if (*why) return NULL;
-  if (layout_logical_size(layout, &size) && !size) {
-    p = no_digits(context, 1);
-  } else if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs, 1, &p,
-                               why)) {
+  if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs, 1, &p, why)) {
     const char *no_placement = *why;
     if (!layout_swizzled_placement(context, layout, &swizzle, &p)) return *why = no_placement, NULL;
   }

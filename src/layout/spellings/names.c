@@ -180,38 +180,24 @@ bool layout_read_named(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-// One output, read as `(axis // cut) % factor`; factor 0 means that there is no `%`.
-typedef struct AxisNamePart {
-  int axis;
-  int64_t cut, factor;
-} AxisNamePart;
-
-static bool read_part(const LayoutExpr *e, AxisNamePart *part) {
-  *part = (AxisNamePart){.cut = 1};
-  if (e->op == LAYOUT_MOD && is_const(e->args[1]) && e->args[1]->value > 1) {
-    part->factor = e->args[1]->value;
-    e = e->args[0];
-  }
-  if (e->op == LAYOUT_DIV && is_const(e->args[1]) && e->args[1]->value > 1) {
-    part->cut = e->args[1]->value;
-    e = e->args[0];
-  }
-  part->axis = (int)e->value;
-  return e->op == LAYOUT_AXIS;
+// Reads an output that is written as `(axis // cut) % radix`, without nested quotients.
+static bool read_part(Context *context, const LayoutExpr *e, Digit *part) {
+  return layout_axis_digit(e, part) &&
+         e == layout_digit_expr(context, layout_axis(context, part->base), part->cut, part->radix);
 }
 
 // Whether the blocks of every axis nest from left to right and the axis' own letter covers exactly
 // them.
-static bool parts_nest(const AxisNamePart *parts, int count, int rank) {
+static bool parts_nest(const Digit *parts, int count, int rank) {
   for (int axis = 0; axis < rank; axis++) {
     int64_t size = 1;
     int primals = 0;
     for (int i = count - 1; i >= 0; i--) {
-      if (parts[i].axis != axis || !parts[i].factor) continue;
-      if (parts[i].cut != size || !mul_fits(size, parts[i].factor, &size)) return false;
+      if (parts[i].base != axis || !parts[i].radix) continue;
+      if (parts[i].cut != size || !mul_fits(size, parts[i].radix, &size)) return false;
     }
     for (int i = 0; i < count; i++)
-      if (parts[i].axis == axis && !parts[i].factor) {
+      if (parts[i].base == axis && !parts[i].radix) {
         if (parts[i].cut != size) return false;
         primals++;
       }
@@ -232,44 +218,44 @@ static bool axis_letters(const IndexMap *map, const char *order, char *letters) 
   return true;
 }
 
-static const char *parts_text(Context *context, const AxisNamePart *parts, int count,
+static const char *parts_text(Context *context, const Digit *parts, int count,
                               const char *letters) {
   Text text = text_new(&context->lasting);
   for (int i = 0; i < count; i++) {
-    char letter = letters[parts[i].axis];
-    if (!parts[i].factor)
+    char letter = letters[parts[i].base];
+    if (!parts[i].radix)
       text_printf(&text, "%c", letter);
     else
-      text_printf(&text, "%lld%c", (long long)parts[i].factor, tolower(letter));
+      text_printf(&text, "%lld%c", (long long)parts[i].radix, tolower(letter));
   }
   return text_string(&text);
 }
 
 const char *index_map_name(Context *context, const IndexMap *map, const char *order) {
-  AxisNamePart parts[MAX_RANK];
+  Digit parts[MAX_RANK];
   char letters[MAX_RANK];
   if (map->separator_count || map->replica_count || !map->input_count) return NULL;
   if (!axis_letters(map, order, letters)) return NULL;
   for (int i = 0; i < map->output_count; i++)
-    if (map->resources[i] || !read_part(map->outputs[i], &parts[i])) return NULL;
+    if (map->resources[i] || !read_part(context, map->outputs[i], &parts[i])) return NULL;
   if (!parts_nest(parts, map->output_count, map->input_count)) return NULL;
   return parts_text(context, parts, map->output_count, letters);
 }
 
 // The letters of the outputs, as they are written or else in normal form.
-static bool components_of(Context *context, const Layout *layout, AxisNamePart *parts) {
+static bool components_of(Context *context, const Layout *layout, Digit *parts) {
   for (int i = 0; i < layout->physical_rank; i++) {
     const LayoutExpr *e = layout->map->outputs[i];
-    if (read_part(e, &parts[i])) continue;
+    if (read_part(context, e, &parts[i])) continue;
     if (!layout->is_static) return false;
-    if (!read_part(layout_expr_simplify(context, e, layout->extents, layout->rank), &parts[i]))
+    if (!read_part(context, layout_expr_simplify(context, e, layout->extents, layout->rank),
+                   &parts[i]))
       return false;
   }
   return parts_nest(parts, layout->physical_rank, layout->rank);
 }
 
-static bool named_parts(Context *context, const Layout *layout, AxisNamePart *parts,
-                        const char **why) {
+static bool named_parts(Context *context, const Layout *layout, Digit *parts, const char **why) {
   *why = NULL;
   if (!layout_is_plain(layout))
     *why = "named axes have no resources and no replicas";
@@ -284,7 +270,7 @@ static bool named_parts(Context *context, const Layout *layout, AxisNamePart *pa
 
 // The order is written where a reader would assume another one.
 const char *layout_print_named(Context *context, const Layout *layout, const char **why) {
-  AxisNamePart parts[MAX_RANK];
+  Digit parts[MAX_RANK];
   char letters[MAX_RANK + 1] = {0};
   if (!named_parts(context, layout, parts, why)) return NULL;
   if (!axis_letters(layout->map, NULL, letters)) {
@@ -300,7 +286,7 @@ const char *layout_print_named(Context *context, const Layout *layout, const cha
 }
 
 const char *layout_print_tag(Context *context, const Layout *layout, const char **why) {
-  AxisNamePart parts[MAX_RANK];
+  Digit parts[MAX_RANK];
   char letters[MAX_RANK];
   if (!named_parts(context, layout, parts, why)) return NULL;
   if (layout->rank > 26) {
@@ -309,6 +295,6 @@ const char *layout_print_tag(Context *context, const Layout *layout, const char 
   }
   for (int i = 0; i < layout->rank; i++) letters[i] = (char)('a' + i);
   for (int i = 0; i < layout->physical_rank; i++)
-    if (parts[i].factor) letters[parts[i].axis] = (char)('A' + parts[i].axis);
+    if (parts[i].radix) letters[parts[i].base] = (char)('A' + parts[i].base);
   return parts_text(context, parts, layout->physical_rank, letters);
 }

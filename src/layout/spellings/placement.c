@@ -95,6 +95,23 @@ static void fill_axis(const PlacementReader *r, Context *context, int axis, int 
   }
 }
 
+int layout_placed_output(const LayoutPlacement *p, const PlacedDigit *g) {
+  int output = -2;
+  for (int i = 0; i < p->output_count; i++)
+    if (g->weights[i]) output = output == -2 ? i : -1;
+  return output == -2 ? 0 : output;
+}
+
+// A tensor without elements may have any digits.
+static void place_nothing(Context *context, const int64_t *extents, int rank,
+                          LayoutPlacement *out) {
+  out->digits = arena_array(&context->scratch, PlacedDigit, rank);
+  out->digit_count = rank;
+  for (int i = 0; i < rank; i++)
+    out->digits[i] = (PlacedDigit){{.base = i, .cut = 1, .radix = extents[i]},
+                                   arena_array(&context->scratch, int64_t, out->output_count)};
+}
+
 bool layout_placement(Context *context, const int64_t *extents, int rank,
                       const LayoutExpr *const *outputs, int count, LayoutPlacement *out,
                       const char **why) {
@@ -103,7 +120,7 @@ bool layout_placement(Context *context, const int64_t *extents, int rank,
   *out = (LayoutPlacement){.output_count = count,
                            .constants = arena_array(&context->scratch, int64_t, count)};
   for (int i = 0; i < rank; i++)
-    if (extents[i] < 1) return *why = "the tensor has no elements", false;
+    if (extents[i] < 1) return place_nothing(context, extents, rank, out), true;
   r->d = layout_digits_new(context, extents, rank);
   for (int i = 0; i < rank; i++)
     if (extents[i] > 1) add_cut(r, i, 1);

@@ -123,10 +123,13 @@ typedef struct LayoutPlacement {
 } LayoutPlacement;
 
 // The outputs, functions on the box of the extents, as a placement whose digits fill their axes
-// exactly. False with a reason when they have no such form. Uses the scratch arena.
+// exactly; a box without elements has one digit for each axis, of weight 0. False with a reason
+// when they have no such form. Uses the scratch arena.
 bool layout_placement(Context *context, const int64_t *extents, int rank,
                       const LayoutExpr *const *outputs, int count, LayoutPlacement *out,
                       const char **why);
+// The one output to which a digit adds: 0 when it adds to none, -1 when it adds to several.
+int layout_placed_output(const LayoutPlacement *p, const PlacedDigit *g);
 
 // ---- Swizzles ----------------------------------------------------------------------------------
 

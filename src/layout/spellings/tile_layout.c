@@ -346,14 +346,6 @@ bool layout_read_tile_layout(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-// The one output that a digit feeds: 0 when it feeds none, -1 when it feeds several.
-static int fed_output(const LayoutPlacement *p, const PlacedDigit *g) {
-  int fed = -2;
-  for (int i = 0; i < p->output_count; i++)
-    if (g->weights[i]) fed = fed == -2 ? i : -1;
-  return fed == -2 ? 0 : fed;
-}
-
 static bool axes_differ(const IndexMap *map) {
   for (int i = 0; i < map->output_count; i++)
     for (int j = 0; j < i; j++)
@@ -371,7 +363,7 @@ static void put_list(Text *text, const IndexMap *map, const LayoutPlacement *p, 
   if (end - begin != 1) text_puts(text, "(");
   for (int i = begin; i < end; i++) {
     const PlacedDigit *g = &p->digits[i];
-    int output = MAX_OF(fed_output(p, g), 0);
+    int output = MAX_OF(layout_placed_output(p, g), 0);
     if (i > begin) text_puts(text, ", ");
     if (steps)
       put_step(text, map, g->weights[output], output);
@@ -394,7 +386,7 @@ static void put_pieces(Text *text, const char *kind, const IndexMap *map, const 
 static bool named_in_order(const LayoutPlacement *p) {
   int named = 0;
   for (int i = 0; i < p->digit_count; i++) {
-    int output = fed_output(p, &p->digits[i]);
+    int output = layout_placed_output(p, &p->digits[i]);
     if (output > named) return false;
     named = MAX_OF(named, output + 1);
   }
@@ -417,25 +409,14 @@ static const char *sharding_text(Context *context, const Layout *layout, const L
     put_pieces(&text, "R", map, p, shards, p->digit_count);
   }
   int named = 0;
-  for (int i = 0; i < p->digit_count; i++) named = MAX_OF(named, fed_output(p, &p->digits[i]) + 1);
+  for (int i = 0; i < p->digit_count; i++)
+    named = MAX_OF(named, layout_placed_output(p, &p->digits[i]) + 1);
   for (int i = 0; i < p->output_count && in_order; i++) {
     if (!p->constants[i] && i < named) continue;
     text_puts(&text, " + ");
     put_step(&text, map, p->constants[i], i);
   }
   return text_string(&text);
-}
-
-// A tensor without elements is written with its extents and strides of 0.
-static LayoutPlacement empty_placement(Context *context, const Layout *layout) {
-  Arena *scratch = &context->scratch;
-  int rank = layout->rank, outputs = layout->physical_rank;
-  LayoutPlacement p = {outputs, rank, arena_array(scratch, PlacedDigit, rank),
-                       arena_array(scratch, int64_t, outputs)};
-  for (int i = 0; i < rank; i++)
-    p.digits[i] = (PlacedDigit){{.base = i, .cut = 1, .radix = layout->extents[i]},
-                                arena_array(scratch, int64_t, outputs)};
-  return p;
 }
 
 // The layout as a swizzle of memory; NULL when it is not one.
@@ -453,7 +434,6 @@ static const char *composed_text(Context *context, const Layout *layout) {
 
 const char *layout_print_tile_layout(Context *context, const Layout *layout, const char **why) {
   LayoutPlacement p;
-  int64_t size;
   *why = NULL;
   if (!layout->is_static)
     *why = "its extents are symbolic";
@@ -464,15 +444,15 @@ const char *layout_print_tile_layout(Context *context, const Layout *layout, con
   else if (!layout->physical_rank)
     *why = "it has no physical axis";
   if (*why) return NULL;
-  if (layout_logical_size(layout, &size) && !size) {
-    p = empty_placement(context, layout);
-  } else if (!layout_placement(context, layout->extents, layout_box_rank(layout),
-                               layout->map->outputs, layout->physical_rank, &p, why)) {
+  // Without elements there are no copies, and the replica axes are left out.
+  int rank = layout_is_empty(layout) ? layout->rank : layout_box_rank(layout);
+  if (!layout_placement(context, layout->extents, rank, layout->map->outputs, layout->physical_rank,
+                        &p, why)) {
     const char *text = composed_text(context, layout);
     return text ? *why = NULL, text : NULL;
   }
   for (int i = 0; i < p.digit_count; i++)
-    if (fed_output(&p, &p.digits[i]) < 0)
+    if (layout_placed_output(&p, &p.digits[i]) < 0)
       return *why = "a digit of an axis goes to two physical axes", NULL;
   return sharding_text(context, layout, &p);
 }

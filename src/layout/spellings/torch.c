@@ -157,11 +157,8 @@ static void put_tuple(Text *text, const int64_t *items, int count) {
 // Prints one stride for each axis, and the offset at the origin.
 static bool find_strides(Context *context, const Layout *layout, int64_t *strides, int64_t *start,
                          const char **why) {
-  int64_t size;
   LayoutPlacement p;
   memset(strides, 0, sizeof *strides * (size_t)layout->rank);
-  *start = 0;
-  if (layout_logical_size(layout, &size) && !size) return true;
   if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs, 1, &p, why))
     return false;
   *start = p.constants[0];
