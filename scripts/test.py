@@ -26,7 +26,8 @@ FIRST = 1e9  # seconds of a test that never ran
 
 
 def run_layers(arguments):
-    checks = [["check_layers.py", "--build", arguments.build], ["check_words.py"]]
+    checks = [["check_layers.py", "--build", arguments.build], ["check_words.py"],
+              ["check_references.py"]]
     passed = sum(subprocess.run([sys.executable, ROOT / "scripts" / name, *options]).returncode == 0
                  for name, *options in checks)
     return passed, len(checks) - passed
