@@ -44,11 +44,20 @@ static bool is_given(const LayoutCommand *command, int option) {
 
 // ---- Layouts ----------------------------------------------------------------------------------
 
-// A number where the text is one, the text otherwise.
-static json_t *number_or_text(const char *text) {
+// Adds the value of --pad-value to the JSON of the layout. Reports an error for any other text.
+static bool add_pad_value(LayoutView *view, json_t *object) {
+  const char *text = view->command->pad_value;
   char *end;
-  double value = strtod(text, &end);
-  return *text && !*end ? json_real(value) : json_string(text);
+  double value = text ? strtod(text, &end) : 0;
+  if (!text) return true;
+  if (*text && !*end)
+    json_object_set_new(object, "padding", json_real(value));
+  else if (strcmp(text, "any") == 0 || strcmp(text, "unknown") == 0)
+    json_object_set_new(object, "padding", json_string(text));
+  else
+    return diag_error(view->cli->context, (SourcePos){0},
+                      "--pad-value takes a number, any or unknown, not '%s'", text);
+  return true;
 }
 
 static json_t *operand_json(const LayoutCommand *command, const char *spelling) {
@@ -65,9 +74,8 @@ static bool read_main(LayoutView *view) {
   const LayoutCommand *command = view->command;
   json_t *object = operand_json(command, view->cli->inputs.items[0]);
   if (command->physical) json_object_set_new(object, "physical", json_string(command->physical));
-  if (command->pad_value)
-    json_object_set_new(object, "padding", number_or_text(command->pad_value));
-  bool good = query_operand_read(view->cli->context, object, "--", NULL, &view->operand);
+  bool good = add_pad_value(view, object) &&
+              query_operand_read(view->cli->context, object, "--", NULL, &view->operand);
   json_decref(object);
   return good;
 }

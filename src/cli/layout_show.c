@@ -2,6 +2,7 @@
 // `pleat layout --show`: a row for each thing that can be shown.
 #include "cli/layout_show.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -546,8 +547,20 @@ static int show_loops(LayoutView *view, Text *out) {
   return STATUS_DONE;
 }
 
+static bool is_c_name(const char *text) {
+  bool letter = *text == '_' || isalpha((unsigned char)*text);
+  while (*text == '_' || isalnum((unsigned char)*text)) text++;
+  return letter && !*text;
+}
+
 static int show_c(LayoutView *view, Text *out) {
   const char *name = view->command->name ? view->command->name : "layout";
+  if (!is_c_name(name)) {
+    diag_error(context_of(view), (SourcePos){0},
+               "--name '%s': expected letters, digits and '_' that begin the name of a C function",
+               name);
+    return STATUS_BAD;
+  }
   const char *type = view->command->type ? view->command->type : "float";
   text_puts(out, layout_code(context_of(view), view->operand.layout, name, type));
   return STATUS_DONE;
@@ -602,9 +615,9 @@ bool layout_show_known(LayoutView *view) {
   for (; count < COUNT_OF(rows); count++) names[count] = rows[count].name;
   for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++) names[count++] = layout_spelling_name(i);
   const char *near = nearest_name(wanted, names, count);
-  diag_error(context_of(view), (SourcePos){0}, "--show knows no '%s'%s%s%s", wanted,
+  diag_error(context_of(view), (SourcePos){0}, "--show has no '%s'%s%s%s", wanted,
              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-  return diag_note(context_of(view), (SourcePos){0}, "'pleat layout -h' lists what it knows");
+  return diag_note(context_of(view), (SourcePos){0}, "'pleat layout -h' lists its values");
 }
 
 static int put(LayoutView *view, Text *out, int status) {

@@ -297,8 +297,8 @@ static int no_such_tensor(const View *v) {
     array_push(&v->cli->context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
   const char *nearest = nearest_name(v->options->why, names.items, names.count);
   diag_error(v->cli->context, (SourcePos){0},
-             "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites; a tensor that only "
-             "renames elements of another, or is computed while compiling, is none",
+             "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites, and no tensors "
+             "that only rename the elements of another or are computed while compiling",
              v->options->why, nearest ? "; did you mean '" : "", nearest ? nearest : "",
              nearest ? "'?" : "", v->rows.count);
   return STATUS_BAD;

@@ -101,7 +101,10 @@ static bool check_call(const OpCall *call) {
   const OpRow *row = call->row;
   int count = call->input_count;
   if (count < row->min_inputs || (row->max_inputs >= 0 && count > row->max_inputs))
-    return op_error(call, "takes %d to %d inputs, got %d", row->min_inputs, row->max_inputs, count);
+    return row->min_inputs == row->max_inputs
+               ? op_error(call, "takes %d inputs, got %d", row->min_inputs, count)
+               : op_error(call, "takes %d to %d inputs, got %d", row->min_inputs, row->max_inputs,
+                          count);
   for (int i = 0; i < row->min_inputs; i++)
     if (!call->inputs[i]) return op_error(call, "input %d is missing", i);
   for (int i = 0; i < count; i++)

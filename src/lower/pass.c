@@ -246,7 +246,8 @@ static const LowerPass *named_pass(Context *context, const char *name) {
   int count = 0;
   while (lower_passes[count].name) names[count] = lower_passes[count].name, count++;
   const char *nearest = nearest_name(name, names, count);
-  diag_error(context, (SourcePos){0}, "unknown pass '%s'%s%s%s", name,
+  diag_error(context, (SourcePos){0},
+             "unknown pass '%s'%s%s%s\n'pleat opt --list' prints the passes", name,
              nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
   return NULL;
 }

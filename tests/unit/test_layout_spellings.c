@@ -454,7 +454,7 @@ static const struct {
     {"Sw<3,60,3> o 0 o (8,8):(8,1)", {8, 8}, 2, 0, 10, "a swizzle of bits that no offset has"},
     {"{1,0:T(8,128}", {3, 4}, 2, 12, 13, "expected `)`, saw `}`; did you mean `{1,0:T(8,128)}`?"},
     {"{1,1}", {3, 4}, 2, 3, 4, "axis 1 is named twice"},
-    {"{2,0}", {3, 4}, 2, 1, 4, "axis 1 is missing of 2 axes"},
+    {"{2,0}", {3, 4}, 2, 1, 4, "axis 1 is missing from the order of 2 axes"},
     {"{1,0:T(0)}", {3, 4}, 2, 7, 8, "a tile of 0 elements"},
     {"{0:T(2,2)}", {3}, 1, 4, 8, "a tile of more axes than there are, 1"},
     {"{1,0:T(*,4)}", {3, 4}, 2, 0, 0, NULL},

@@ -150,7 +150,8 @@ static void test_needs_are_reported(void **state) {
   const char *unknown[] = {"flaten_buffers"}, *early[] = {"flatten_buffers"};
   assert_null(lower_run_passes(context, func, unknown, 1, NULL));
   assert_string_equal(context->diags.items[0].message,
-                      "unknown pass 'flaten_buffers'; did you mean 'flatten_buffers'?");
+                      "unknown pass 'flaten_buffers'; did you mean 'flatten_buffers'?\n"
+                      "'pleat opt --list' prints the passes");
   assert_null(lower_run_passes(context, func, early, 1, NULL));
   assert_string_equal(
       context->diags.items[1].message,

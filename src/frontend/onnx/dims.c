@@ -448,13 +448,14 @@ static bool resolve_dims(Importer *importer, const OnnxValue *input, const OnnxD
 }
 
 static bool given_agrees(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
-                         const IntArray *given) {
+                         const IntArray *given, const char *text) {
   bool agrees = !dims || dims->count == given->count;
   for (int i = 0; agrees && dims && i < dims->count; i++)
     agrees = !dims->items[i].has_dim_value || dims->items[i].dim_value == given->items[i];
-  return agrees || diag_error(importer->context, importer_pos(importer, NULL),
-                              "input '%s' %s: the shape given for it does not agree with the model",
-                              input->name, declared_text(importer->context, dims));
+  return agrees ||
+         diag_error(importer->context, importer_pos(importer, NULL),
+                    "input '%s' %s: the shape '%s' given for it does not agree with the model",
+                    input->name, declared_text(importer->context, dims), text);
 }
 
 bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape) {
@@ -463,7 +464,8 @@ bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape)
   const char *given = given_shape(importer, input->name);
   *shape = (IntArray){0};
   if (given && parse_shape(context, given, shape))
-    return given_agrees(importer, input, dims, shape);
+    return given_agrees(importer, input, dims, shape, given);
+  *shape = (IntArray){0}; // of a text that was refused, its beginning
   if (!dims)
     return diag_error(context, importer_pos(importer, NULL),
                       "input '%s' has no shape; give it with --input-shape %s=1x3x224x224",

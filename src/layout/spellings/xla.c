@@ -158,7 +158,8 @@ static bool read_order(LayoutReader *r, XlaTiling *tiling) {
   }
   for (int i = 0; i < tiling->rank; i++)
     if (!seen[i])
-      return layout_reader_refuse(r, from, r->at, "axis %d is missing of %d axes", i, tiling->rank);
+      return layout_reader_refuse(r, from, r->at, "axis %d is missing from the order of %d axes", i,
+                                  tiling->rank);
   for (int i = 0; i < tiling->rank; i++) tiling->order[i] = closest[tiling->rank - 1 - i];
   return true;
 }
