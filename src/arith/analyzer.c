@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scoped store of facts, and the memo of results found under them. A result is stamped with the
-// latest fact at the time it was found and becomes invalid when that fact is dropped. A new fact
-// about an expression that was met before raises a barrier, behind which older results are not
-// used.
+// Keeps the facts of an analysis in scopes, and remembers the results that were found under them. A
+// result is stamped with the latest fact at the time it was found and becomes invalid when that
+// fact is dropped. A new fact about an expression that was met before raises a barrier, behind
+// which older results are not used.
 #include "arith/internal.h"
 
 // ---- The store

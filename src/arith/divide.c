@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floored division of linear forms. To divide f by c, write f = c*Q + R digit by digit; when the
-// bounds of R are within one multiple of c, the quotient is known. Otherwise try each divisor g of
-// c that the digits suggest: f = g*H + L with L within one multiple of g gives H // (c / g). A
-// division that resists becomes an atom.
+// Divides linear forms by constants, with floors. To divide f by c, write f = c*Q + R digit by
+// digit; when the bounds of R are within one multiple of c, the quotient is known. Otherwise try
+// each divisor g of c that the digits suggest: f = g*H + L with L within one multiple of g gives
+// the quotient H // (c / g). A division that resists becomes an atom.
 #include "arith/internal.h"
 
 // Finds the q with q*c <= every value < (q+1)*c.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of index values, for regions. The values that a form takes while some variables run are
-// found for each group of its digits: a group without running variables moves the box, a group of
-// running variables only has constant bounds, and a floor over both kinds covers as many cells as
-// its residues allow.
+// Finds the boxes of index values that regions of buffers are. The values that a form takes while
+// some variables run are found for each group of its digits: a group without running variables
+// moves the box, a group of running variables only has constant bounds, and a floor over both kinds
+// covers as many cells as its residues allow.
 //   oho*8 + ohi*2 + r - 1, ohi in [0, 4), r in [0, 3)   =>   min oho*8 - 1, extent 9
 #include "arith/internal.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of simplification. Integer expressions become forms bottom-up, with one handler for
-// each operation, and are written back canonically. Other expressions are rebuilt from simplified
-// operands. Results are memoised under the facts.
+// Simplifies expressions of every kind. Integer expressions become forms bottom-up, with one
+// handler for each operation, and are written back canonically. Other expressions are rebuilt from
+// simplified operands. Results are memoised under the facts.
 #include "arith/internal.h"
 
 // ---- Shared by the handlers

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer vectors with an even step: base + stride * lane. Sums, and products with broadcasts, keep
-// this form; a quotient does when the divisor divides the step, or when all lanes have one
-// quotient:
+// Simplifies integer vectors with an even step: base + stride * lane. Sums, and products with
+// broadcasts, keep this form; a quotient does when the divisor divides the step, or when all lanes
+// have one quotient:
 //   ramp(i*8, 1, 8) // 8  =>  broadcast(i, 8)        ramp(i*8, 1, 8) % 8  =>  ramp(0, 1, 8)
 #include "arith/internal.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnostics: kept on the context in the order in which they were found, and printed with the
+// Keeps diagnostics on the context in the order in which they were found, and prints them with the
 // source line. A message that applies to several nodes is printed once, with the names of the
 // others.
 #include "base/base.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion between double and floats of 8 and 16 bits. The code of a non-negative number, read as
+// Converts between double and floats of 8 and 16 bits. The code of a non-negative number, read as
 // an integer, is (exponent + bias - 1) * 2^mantissa_bits + significand, for subnormals too. A
 // significand that rounds up to the next power of two therefore carries into the exponent without a
 // special case.

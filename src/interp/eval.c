@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluators of operations: each operation is a table row with a function for signed integers, for
+// Evaluates operations: each operation is a table row with a function for signed integers, for
 // unsigned integers, and for floats. Lanes are computed one after the other; every float result is
 // rounded to its type, and every integer is wrapped.
 #include "interp/program.h"

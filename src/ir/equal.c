@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural equality of programs, graphs and modules, up to the names of variables and buffers
-// (alpha-equivalence). A variable or buffer of one side gets its partner of the other side where it
-// is bound, and the partners must then occur together. Attributes are compared by key, and numbers
-// in attributes by value. The regions that a root block states are not compared, since they are
-// derived from its body.
+// Decides the structural equality of programs, graphs and modules, up to the names of variables and
+// buffers (alpha-equivalence). A variable or buffer of one side gets its partner of the other side
+// where it is bound, and the partners must then occur together. Attributes are compared by key, and
+// numbers in attributes by value. The regions that a root block states are not compared, since they
+// are derived from its body.
 #include "ir/graph.h"
 
 typedef struct Comparison {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: the conditions that every function must meet at its level of lowering, as tables of
+// Verifies that a function meets the conditions of its level of lowering, which are tables of
 // checks. One walk keeps the set of variables and buffers in scope; a variable may be bound again
 // after its scope has ended, but not inside it.
 #include "ir/ir.h"

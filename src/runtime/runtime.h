@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compiled code needs to run, and what measures it: the machine, threads, tensors as DLPack
-// describes them, checks of arguments, .npy and .npz files, random data, clocks. Knows nothing of
-// the compiler.
+// Declares what compiled code needs to run, and what measures it: the machine, threads, tensors as
+// DLPack describes them, checks of arguments, .npy and .npz files, random data, clocks. Knows
+// nothing of the compiler.
 #ifndef PLEAT_RUNTIME_H
 #define PLEAT_RUNTIME_H
 

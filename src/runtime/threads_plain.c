@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel loops where pthreadpool is missing. Each loop is a new generation: workers that see it
-// take pieces from one counter until it is used up. A worker spins for a while before it sleeps,
+// Runs parallel loops where pthreadpool is missing. Each loop is a new generation: workers that see
+// it take pieces from one counter until it is used up. A worker spins for a while before it sleeps,
 // since the next loop of a model comes within microseconds.
 #include "runtime/runtime.h"
 

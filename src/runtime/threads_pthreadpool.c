@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel loops on pthreadpool, whose workers take pieces from one another when they run out. Its
-// workers spin between loops, so that the next begins at once, and a loop ends when each of them
-// has reported. Where the processors are shared, a spinning worker uses up its time and is put
+// Runs parallel loops on pthreadpool, whose workers take pieces from one another when they run out.
+// Its workers spin between loops, so that the next begins at once, and a loop ends when each of
+// them has reported. Where the processors are shared, a spinning worker uses up its time and is put
 // aside, and each loop waits for it to come back: a hundred times the loop's own time. So the time
 // from the last piece to the end of the loop is watched: after a stall workers sleep between loops,
 // which keeps them welcome to the scheduler, for a while that doubles with each further stall.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that put a copy of a buffer between a block and memory, and set_scope.
+// Implements the steps that put a copy of a buffer between a block and memory, and set_scope.
 //   cache_read    C[i] = A[i] + 1   =>   A_local[i] = A[i];  C[i] = A_local[i] + 1
 //   cache_write   C[i] = A[i] + 1   =>   C_local[i] = A[i] + 1;  C[i] = C_local[i]
 #include "schedule/internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compute_at and reverse_compute_at: move a block under a loop of another nest.
+// Implements compute_at and reverse_compute_at, which move a block under a loop of another nest.
 //   compute_at           a producer, before its consumers, over the elements that they read
 //   reverse_compute_at   a consumer, after its producers, over the elements that they complete
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependences between the iterations of loops, for the steps that change their order. The
+// Analyses dependences between the iterations of loops, for the steps that change their order. The
 // iterations of a chain of loops need not run in order because of storage that is written below the
 // chain when the storage is
 //   separate   Different iterations access different boxes: the map from the loops to the boxes is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that inline a block into its consumers, or into its producer.
+// Implements the steps that inline a block into its consumers, or into its producer.
 //   compute_inline           B[i] = A[i] * 2;  C[i] = B[i] + 1   =>   C[i] = A[i] * 2 + 1
 //   reverse_compute_inline   the same result, at the position and with the loops of B's block
 // The inlined computation must read the same values at its new position: no block may write its

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that change loops: split, fuse, reorder and add_unit_loop.
+// Implements the steps that change loops: split, fuse, reorder and add_unit_loop.
 //   split     for i in 30: …i…         =>  for i_0, i_1 in (8, 4): …i_0*4 + i_1… where < 30
 //   fuse      for i in 5: for j in 7:  =>  for i_j in 35: …i_j // 7…, …i_j % 7…
 //   reorder   the loops of a chain in another order, when all dependences keep their direction

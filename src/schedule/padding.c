@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps about padding: its content, and the predicates that exclude a block from it.
+// Implements the steps about padding: its content, and the predicates that exclude a block from it.
 //   drop_padding_predicate   C[p] = … where p is not padding   =>   C[p] = …
 //   pad_value                C[p] = …                          =>   C[p] = 0 for padding, else …
 //   predicate_reduction      C += select(cond, a, 0) * b       =>   C += a * b where cond

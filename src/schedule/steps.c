@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule. Every step runs through step_apply, which restores the function when the step is
-// refused and records the step otherwise. The exported functions make step calls of their
-// arguments.
+// Runs the steps of a schedule. Every step runs through step_apply, which restores the function
+// when the step is refused and records the step otherwise. The exported functions make step calls
+// of their arguments.
 #include "schedule/internal.h"
 
 #define P(name, kind)                                                                              \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// transform_layout: stores a buffer in the layout of an index map (TVM's RFC 39). Every access
-// through every alias goes through the map; parameters and allocations get the physical shape; and
-// the block that writes the buffer iterates over the physical axes if it iterated over the logical
-// ones.
+// Implements transform_layout, which stores a buffer in the layout of an index map (TVM's RFC 39).
+// Every access through every alias goes through the map; parameters and allocations get the
+// physical shape; and the block that writes the buffer iterates over the physical axes if it
+// iterated over the logical ones.
 //   for c, h: B[c, h] = A[c, h]    by  c, h -> c // 4, h, c % 4   =>
 //   for c_0, h, c_1: B[c_0, h, c_1] = A[c_0*4 + c_1, h]   where c_0*4 + c_1 < C
 #include "schedule/internal.h"

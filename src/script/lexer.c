@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lexer: Python's tokens with indentation. The stream of tokens is always balanced: a bracket
-// is reported and closed when a definition on a later line shows that it is unclosed, and every
-// INDENT gets its DEDENT.
+// Splits text into Python's tokens, with indentation. The stream of tokens is always balanced: a
+// bracket is reported and closed when a definition on a later line shows that it is unclosed, and
+// every INDENT gets its DEDENT.
 #include "script/python.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in expressions: T.<name>(…). Operations whose operands have one type come from the table of
-// operations; calls of another form are rows of `rules` here.
+// Reads calls in expressions: T.<name>(…). Operations whose operands have one type come from the
+// table of operations; calls of another form are rows of `rules` here.
 #include "script/parser.h"
 
 #include <math.h>

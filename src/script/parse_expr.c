@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: literals, names, operators and loads. Nodes are built as they are written, without
-// folding; only arithmetic among Python's own numbers is computed, as Python would do it. Operands
-// of different types are converted to one: a literal takes the other operand's type, a scalar is
-// broadcast to a vector's lanes, integers and floats are widened, and an integer with a float is
-// cast.
+// Reads expressions: literals, names, operators and loads. Nodes are built as they are written,
+// without folding; only arithmetic among Python's own numbers is computed, as Python would do it.
+// Operands of different types are converted to one: a literal takes the other operand's type, a
+// scalar is broadcast to a vector's lanes, integers and floats are widened, and an integer with a
+// float is cast.
 #include "script/parser.h"
 
 static const Operand nothing = {NULL, false};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph functions: @R.function. The positional arguments of an operator are tensors (None for an
-// absent one, a tuple for several), and its keyword arguments are attributes. Operators are not
-// checked here, because their table is in a higher layer.
+// Reads graph functions, which stand under @R.function. The positional arguments of an operator are
+// tensors (None for an absent one, a tuple for several), and its keyword arguments are attributes.
+// Operators are not checked here, because their table is in a higher layer.
 #include "script/const_data.h"
 #include "script/parse_stmt.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements with a scope, in both spellings: `with T.attr(…):` with an indented suite; and as a
-// statement or assignment whose scope is the rest of the suite.
+// Reads statements with a scope, in both spellings: `with T.attr(…):` with an indented suite; and
+// as a statement or assignment whose scope is the rest of the suite.
 #include "script/parse_stmt.h"
 
 Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body) {

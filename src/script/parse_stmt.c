@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements. A suite becomes a sequence. A statement whose scope is the rest of its suite (`x =
-// …`, T.attr(…), T.decl_buffer(…)) stays open until the suite ends.
+// Reads statements. A suite becomes a sequence. A statement whose scope is the rest of its suite
+// (`x = …`, T.attr(…), T.decl_buffer(…)) stays open until the suite ends.
 #include "script/parse_stmt.h"
 
 enum { MOST_DEPTH = 1000 };

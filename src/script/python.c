@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser of the Python subset: expressions, by precedence climbing. Each function has its
+// Parses the expressions of the Python subset, by precedence climbing. Each function has its
 // grammar rule above it. A mistake is reported once and gives NULL; the parser continues after the
 // statement.
 #include "script/python_parser.h"

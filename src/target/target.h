@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code generators, behind one table. A target takes lowered kernels (lower/lower.h has the
-// contract) and writes a file, or makes code that can be called at once. All targets share
-// `target_legalize`, which replaces operations that hardware does not have (exp, bfloat16, floored
-// division) by operations that it has, so that every target computes them in the same way.
+// Declares the code generators, which are rows of one table. A target takes lowered kernels
+// (lower/lower.h has the contract) and writes a file, or makes code that can be called at once. All
+// targets share `target_legalize`, which replaces operations that hardware does not have (exp,
+// bfloat16, floored division) by operations that it has, so that every target computes them in the
+// same way.
 //
 // Each region of a kernel becomes code of its own that runs one chunk of the region. On a CPU that
 // is a C function

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and rotary embedding, composed of products, masks and softmax. Query heads that share a
-// key head form an axis of their own, so that keys are not repeated. Narrow floats are computed in
-// float32.
+// Imports attention and rotary embedding, which are composed of products, masks and softmax. Query
+// heads that share a key head form an axis of their own, so that keys are not repeated. Narrow
+// floats are computed in float32.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

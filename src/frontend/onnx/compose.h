@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions for ONNX operators that are composed of several operators of src/graph. Each returns
-// NULL when an operand is NULL, which says that an earlier step failed and reported it.
+// Declares functions for ONNX operators that are composed of several operators of src/graph. Each
+// returns NULL when an operand is NULL, which says that an earlier step failed and reported it.
 #ifndef PLEAT_FRONTEND_ONNX_COMPOSE_H
 #define PLEAT_FRONTEND_ONNX_COMPOSE_H
 

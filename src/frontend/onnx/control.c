@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop, Scan and SequenceMap. The graph after the import has no control flow. A condition that
-// is known decides at import; steps are unrolled (kernels that are equal except for their operands
-// are compiled once); and for a condition that is computed at run time, both results are computed
-// and one is selected.
+// Imports If, Loop, Scan and SequenceMap. The graph after the import has no control flow. A
+// condition that is known decides at import; steps are unrolled (kernels that are equal except for
+// their operands are compiled once); and for a condition that is computed at run time, both results
+// are computed and one is selected.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

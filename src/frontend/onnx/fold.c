@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are known at import: shapes, and the numbers that exporters compute from them (Shape,
-// Gather, Concat … into Reshape). The operators that introduce such numbers are evaluated here;
-// operators on small constants are evaluated by the interpreter from their definitions.
+// Computes values that are known at import: shapes, and the numbers that exporters compute from
+// them (Shape, Gather, Concat … into Reshape). The operators that introduce such numbers are
+// evaluated here; operators on small constants are evaluated by the interpreter from their
+// definitions.
 #include "frontend/onnx/import.h"
 #include "graph/graph.h"
 #include "interp/interp.h"

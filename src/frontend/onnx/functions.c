@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that the model defines. Every call is expanded in a scope of its own, which sees only
-// the function's inputs. The name of a node inside begins with the names of the surrounding calls:
-// "outer_call/inner_call/node".
+// Expands calls of functions that the model defines. Every call is expanded in a scope of its own,
+// which sees only the function's inputs. The name of a node inside begins with the names of the
+// surrounding calls: "outer_call/inner_call/node".
 #include "frontend/onnx/import.h"
 
 static Str domain_of(Str domain) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX files as C structs: OnnxModel, OnnxGraph, OnnxNode … with the fields of onnx.proto (see
-// onnx.options for their types). Absent text is "". The structs live as long as the context; the
-// file stays mapped, and tensors point into it.
+// Defines ONNX files as C structs: OnnxModel, OnnxGraph, OnnxNode … with the fields of onnx.proto
+// (see onnx.options for their types). Absent text is "". The structs live as long as the context;
+// the file stays mapped, and tensors point into it.
 #ifndef PLEAT_FRONTEND_ONNX_PROTO_H
 #define PLEAT_FRONTEND_ONNX_PROTO_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that differ from the operators of src/graph: inputs that became attributes (or the
-// reverse) between opsets, other defaults, and operators composed of several. The end of the file
-// has the table of rows.
+// Imports the ONNX operators that differ from the operators of src/graph: inputs that became
+// attributes (or the reverse) between opsets, other defaults, and operators composed of several.
+// The end of the file has the table of rows.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers of the domain ai.onnx.preview.training, which compute new values of tensors from
-// their gradients. The inputs are the rate, the number of steps so far, then all tensors, all
-// gradients, and all tensors of each state; the results are the tensors and the states.
+// Imports the optimizers of the domain ai.onnx.preview.training, which compute new values of
+// tensors from their gradients. The inputs are the rate, the number of steps so far, then all
+// tensors, all gradients, and all tensors of each state; the results are the tensors and the
+// states.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM: the definition of one step, unrolled for every step and direction. The part of
-// the gates that depends on the input is one product for all steps,
+// Imports RNN, GRU and LSTM by the definition of one step, unrolled for every step and direction.
+// The part of the gates that depends on the input is one product for all steps,
 //   x[steps, batch, in] W' + b  ->  gates[steps, batch, gates * hidden]
 // to which each step adds h R'. After the end of a shorter sequence, the state is kept and the
 // output is 0. The reverse direction begins at the last step, so it starts each sequence at its own

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and optional values, which are known at import: a sequence is a list of values, which
-// may be sequences, and an optional value is present or absent. After the import there are only
-// tensors: the graph's inputs and outputs are the tensors of the list, named "name[0]", "name[1]"
-// and so on. A list is represented by a Value without rank or elements; its contents are in
-// importer->lists.
+// Imports operators on sequences and optional values, which are known at import: a sequence is a
+// list of values, which may be sequences, and an optional value is present or absent. After the
+// import there are only tensors: the graph's inputs and outputs are the tensors of the list, named
+// "name[0]", "name[1]" and so on. A list is represented by a Value without rank or elements; its
+// contents are in importer->lists.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"

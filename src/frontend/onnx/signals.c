@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators on signals. A discrete Fourier transform is a product with a constant matrix,
-// whose rows are the numbers of the signal (real and imaginary parts alternate), and whose columns
-// are those of the spectrum. Windows and the matrix of mel weights are constants.
-// the spectrum. Windows and the matrix of mel weights are constants.
+// Imports the ONNX operators on signals. A discrete Fourier transform is a product with a constant
+// matrix, whose rows are the numbers of the signal (real and imaginary parts alternate), and whose
+// columns are those of the spectrum. Windows and the matrix of mel weights are constants.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of test data: a TensorProto, or for inputs and outputs that are lists a SequenceProto or
-// OptionalProto (onnx.proto's data.proto), whose field numbers are the same. The contents are split
-// into tensors with the names that the import gives them.
+// Reads files of test data: a TensorProto, or for inputs and outputs that are lists a
+// SequenceProto or OptionalProto (onnx.proto's data.proto), whose field numbers are the same. The
+// contents are split into tensors with the names that the import gives them.
 #include "frontend/onnx/onnx_proto.h"
 #include "frontend/onnx/onnx.h"
 

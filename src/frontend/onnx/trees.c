@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of the domain ai.onnx.ml: selecting and binarising features, and ensembles of decision
-// trees. All trees descend one level at a time, for all rows at once: a node is a number, and
-// tables that are indexed by it hold its feature, its threshold and its two successors. Leaves are
-// numbered after the nodes, and each leaf is its own successor.
+// Imports operators of the domain ai.onnx.ml: selecting and binarising features, and ensembles of
+// decision trees. All trees descend one level at a time, for all rows at once: a node is a number,
+// and tables that are indexed by it hold its feature, its threshold and its two successors. Leaves
+// are numbered after the nodes, and each leaf is its own successor.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that find the k largest or smallest elements along an axis, earlier elements before
-// equal later ones.
+// Defines the operators that find the k largest or smallest elements along an axis, earlier
+// elements before equal later ones.
 //
 // Each element has a unique integer key, which orders elements by value and equal ones by position.
 // For a short axis, the rank of an element is the number of greater keys. For a long axis, the k

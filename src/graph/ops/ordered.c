@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that write their elements in an order: scattering, running sums, and the indices of
-// nonzero elements. An index outside of its axis changes no element; a negative index counts from
-// the end.
+// Defines the operators that write their elements in an order: scattering, running sums, and the
+// indices of nonzero elements. An index outside of its axis changes no element; a negative index
+// counts from the end.
 #include "graph/ops/ops.h"
 
 static Expr *update_axis(OpCall *call, TeUpdates *updates, const char *name, Expr *extent) {

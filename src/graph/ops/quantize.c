@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation: q = round(x / scale) + zero point, saturated to the range of a narrow type, and its
-// inverse. There is one scale and zero point for the tensor, for each index of an axis, or for each
-// block of an axis. Values are computed in float32; halves round to even.
+// Defines quantisation, q = round(x / scale) + zero point, saturated to the range of a narrow type,
+// and its inverse. There is one scale and zero point for the tensor, for each index of an axis, or
+// for each block of an axis. Values are computed in float32; halves round to even.
 #include "graph/ops/ops.h"
 
 typedef struct Grid {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that select elements: by position (slices, splits, repetitions, triangles), and by
-// indices that are known only at run time. A negative index counts from the end. An index outside
-// of its axis selects the nearest element, so that no memory outside of the tensor is read.
+// Defines the operators that select elements: by position (slices, splits, repetitions, triangles),
+// and by indices that are known only at run time. A negative index counts from the end. An index
+// outside of its axis selects the nearest element, so that no memory outside of the tensor is read.
 #include "graph/ops/ops.h"
 #include "interp/interp.h"
 

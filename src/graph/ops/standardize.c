@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations by statistics of the tensor itself, over some of its axes:
+// Defines the normalisations by statistics of the tensor itself, over some of its axes:
 //   y = (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias
 // Narrow floats are widened to float32 for the statistics.
 #include "graph/ops/ops.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code for this process that is not called as a C function. The "device" is the interpreter: each
-// region becomes a tensor program of its own, whose parameters are the kernel's arguments, the
+// Makes code for this process that is not called as a C function. The "device" is the interpreter:
+// each region becomes a tensor program of its own, whose parameters are the kernel's arguments, the
 // pieces of the workspace, and the chunk; `run` starts it. A target with memory of its own would
 // copy the arguments there and back in `run`.
 #include "target/template/template.h"
