@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat bench`: how long a model, or one operator, takes, and how near that is to what the machine
-// can do.
+// `pleat bench`: measures how long a model or one operator takes, and compares it with what the
+// machine can do.
 #include "cli/bench_op.h"
 #include "cli/kernel.h"
 #include "cli/peer.h"
@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 typedef struct BenchOptions {
-  ModelOptions model; // first: MODEL_OPTIONS
+  ModelOptions model; // must be first, see MODEL_OPTIONS
   const char *op, *func, *against;
   int64_t repeat;
   bool spills;
@@ -31,12 +31,12 @@ static const Option options[] = {
 };
 
 typedef struct Figures {
-  double operations, gflops, gbytes, peak; // of a run; per second; GFLOP/s of the machine
+  double operations, gflops, gbytes, peak; // of a run; per second; in GFLOP/s of the machine
   int64_t bytes;
   int spills;       // -1: not counted
-  const Peer *peer; // what is measured beside it; NULL without
+  const Peer *peer; // the library that is measured in comparison, or NULL
   Spread peer_latency;
-  double apart; // of the results, in parts of the largest element
+  double apart; // largest difference of the results, relative to the largest element
 } Figures;
 
 static int64_t repeat_for_a_second(const Session *s) {
@@ -45,7 +45,8 @@ static int64_t repeat_for_a_second(const Session *s) {
   return runs < LEAST ? LEAST : runs > MOST ? MOST : (int64_t)runs;
 }
 
-// The first run is slow, so a few tell how many there should be.
+// Measures the runs. Unless the user chose the number of runs, a few runs after the first determine
+// it, because the first run is slow.
 static bool measure(Session *s, const BenchOptions *o) {
   if (o->repeat) return session_measure(s, o->repeat, false);
   if (!session_measure(s, 1, false)) return false;
@@ -55,7 +56,7 @@ static bool measure(Session *s, const BenchOptions *o) {
   return ok;
 }
 
-// ---- Beside another library -------------------------------------------------------------------
+// ---- Comparison with another library -----------------------------------------------------------
 
 static bool run_peer(Session *s, Peer *peer, int runs, Spread *latency) {
   double *samples = arena_array(&s->cli->context->arena, double, runs);
@@ -81,7 +82,8 @@ static bool results_agree(Session *s, const Peer *peer, double *apart) {
                              difference.largest);
 }
 
-// In turns, so that both see the same machine; of each, the turn that was disturbed least.
+// Measures both in turns, so that both run on the machine in one state; for each, the turn with the
+// lowest median counts.
 static bool measure_peer(Session *s, Peer *peer, Figures *f) {
   enum { TURNS = 5 };
   Spread own = s->latency, theirs;

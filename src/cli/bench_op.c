@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the text of `bench --op` and makes a graph of one operator from it.
+//
 //   op     ::= name shape+ (key "=" value)*
-//   name   ::= a row of the operator table, without its "nn." too
+//   name   ::= a row of the operator table, with or without its "nn."
 //   shape  ::= extent ("x" extent)*          value ::= number ("," number)*
-// `matmul MxKxN` stands for its two operands. Weights, which are what follows the first input of an
-// operator under "nn.", are constants, as in models.
+//
+// `matmul MxKxN` is short for the shapes of its two operands. The weights of an operator under
+// "nn.", which are all its operands but the first, are constants, as in models.
 #include "cli/bench_op.h"
 
 #include "cli/model.h"
@@ -67,7 +70,7 @@ static bool read_shape(OpText *t, const char *word) {
   return true;
 }
 
-// `matmul 2x3x5`: 2x3 times 3x5.
+// Expands `matmul 2x3x5` to the shapes 2x3 and 3x5.
 static void expand_matmul(OpText *t) {
   if (strcmp(t->row->name, "matmul") != 0 || t->shape_count != 1 || t->ranks[0] != 3) return;
   int64_t m = t->shapes[0][0], k = t->shapes[0][1], n = t->shapes[0][2];
@@ -78,7 +81,7 @@ static void expand_matmul(OpText *t) {
 
 // ---- Attributes
 
-// Short names; and whether one number stands for both axes of a window.
+// Short names of attributes. For some, one number is used for both axes of a window.
 static const struct {
   const char *name, *full;
   int repeat;

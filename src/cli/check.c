@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat check`: everything in a model or a kernel that is not supported or ill-formed, at once.
+// `pleat check`: reports everything in a model or a kernel that is unsupported or ill-formed, in
+// one run.
 #include "cli/model.h"
 
 #include <jansson.h>
@@ -9,12 +10,12 @@
 
 static const Option options[] = {INPUT_SHAPE_OPTION};
 
-// The contents of one file, and the operators of its nodes as far as they are known.
+// The file under check: its contents, and the operators of its nodes as far as they are known.
 typedef struct Checked {
   Cli *cli;
   const ModelOptions *options;
   const char *path;
-  int64_t assumed_size; // see OnnxOptions
+  int64_t assumed_size; // as in OnnxOptions
   LoadedModel model;
 } Checked;
 
@@ -29,17 +30,17 @@ static bool load(Checked *c) {
   return model_read(c->cli, c->path, c->options, c->assumed_size, &c->model);
 }
 
-// The definitions of all operators, as compiling them would find them.
+// Makes the definitions of all operators, to find the errors that compiling would find.
 static void check_definitions(Checked *c) {
   if (c->model.graph) stage_graph_new(c->cli->context, c->model.graph);
 }
 
-// ---- What sizes that are not given would show --------------------------------------------------
+// ---- Problems that free sizes hide -------------------------------------------------------------
 
-// A problem of a context of its own.
+// A problem that only a second check with assumed sizes finds.
 typedef struct Further {
   Str node;
-  const char *text; // with its notes
+  const char *text; // the message with its notes
 } Further;
 typedef Array(Further) FurtherList;
 
@@ -51,7 +52,7 @@ static bool is_said(const Context *context, Str node, const char *message) {
   return false;
 }
 
-// The message of an error of `from` with the notes behind it; *i comes to the last of them.
+// The message of an error of `from` followed by its notes; *i becomes the index of the last note.
 static Text with_notes(Context *context, const Context *from, int *i) {
   const Diag *items = from->diags.items;
   Text text = text_new(&context->arena);
@@ -61,7 +62,7 @@ static Text with_notes(Context *context, const Context *from, int *i) {
   return text;
 }
 
-// The errors of `other` that are not said yet.
+// Adds the errors of `other` that `context` does not have yet.
 static void add_further(Context *context, const Context *other, const char *assumed,
                         FurtherList *list) {
   for (int i = 0; i < other->diags.count; i++) {
@@ -79,13 +80,13 @@ static void look(void *env) {
   if (load(c)) check_definitions(c);
 }
 
-// The errors that appear with another size.
+// The errors that appear when a size is assumed.
 typedef struct Trial {
   FurtherList list;
-  const char *fine; // the options with which all is supported
+  const char *fine; // the options with which the whole model is supported, or NULL
 } Trial;
 
-// Everything again in a context of its own, with a size for dimensions that are free.
+// Repeats the check in a context of its own, with `size` for the free dimensions.
 static bool look_further(const Checked *c, int64_t size, Trial *trial) {
   Context *context = c->cli->context;
   Cli cli = *c->cli;
@@ -100,8 +101,9 @@ static bool look_further(const Checked *c, int64_t size, Trial *trial) {
   return done;
 }
 
-// Where sizes are free, much of a model is not looked at. With the sizes that show the fewest
-// problems, whatever is left is about the model rather than the sizes.
+// When sizes are free, much of a model cannot be checked. This function reports the problems with
+// the assumed size that shows the fewest, because these problems are the model's rather than the
+// size's.
 static void tell_further(const Checked *c) {
   static const int64_t sizes[] = {224, 64, 512};
   Context *context = c->cli->context;
@@ -127,7 +129,7 @@ static const char *operator_of(const Checked *c, Str node) {
   return name ? name : "";
 }
 
-// "line:column: " of a problem in text.
+// The position of a problem in a text file: "line:column: ".
 static const char *place_text(Arena *arena, const SourcePos *pos) {
   if (!pos->file || !pos->file->text) return "";
   int line, column;
@@ -135,7 +137,7 @@ static const char *place_text(Arena *arena, const SourcePos *pos) {
   return arena_printf(arena, "%d:%d: ", line, column);
 }
 
-// Errors, each with the notes that follow it.
+// The errors as JSON, each with the notes that follow it.
 static json_t *problem_list(const Checked *c) {
   Context *context = c->cli->context;
   json_t *list = json_array();
@@ -156,11 +158,12 @@ static int show_json(const Checked *c) {
   Context *context = c->cli->context;
   bool supported = context->error_count == 0;
   json_print(c->cli, json_pack("{s:b, s:o}", "supported", supported, "problems", problem_list(c)));
-  context->diags.count = 0; // they were told
+  context->diags.count = 0; // all diagnostics are in the result
   return supported ? STATUS_DONE : STATUS_BAD;
 }
 
-// Operators with problems and how many: "Loop (2), NonZero (1)"; empty when none is known.
+// The operators that have problems, with their numbers of problems: "Loop (2), NonZero (1)"; empty
+// when no operator is known.
 static const char *operators_text(const Checked *c) {
   Context *context = c->cli->context;
   Map counts = map_new(&context->arena);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of the `pleat` command. A subcommand is one file with its options, its help and its
-// `run`, and one row in main.c:
+// The framework of the `pleat` command. A subcommand is one file with its options, its help and its
+// `run` function, and one row in main.c:
 //
 //   typedef struct RunOptions { const char *fill; int64_t repeat; StringList inputs; } RunOptions;
 //   static const Option options[] = {
@@ -16,72 +16,71 @@ enum { STATUS_DONE = 0, STATUS_BAD = 1, STATUS_MISUSE = 2, STATUS_FAULT = 3 };
 
 typedef Array(const char *) StringList;
 
-// The value that an option stores at `offset` of the subcommand's option struct, which starts as
-// `defaults`.
+// The kind of value that an option stores at `offset` of the subcommand's option struct. The struct
+// starts as `defaults`.
 typedef enum OptionKind {
   OPTION_FLAG,     // bool: true when given
   OPTION_INT,      // int64_t, not negative
   OPTION_NUMBER,   // double, not negative
   OPTION_TEXT,     // const char *, as typed
-  OPTION_LIST,     // StringList: may be given several times
-  OPTION_OPTIONAL, // StringList, likewise; the value, which may be missing, stands behind =
+  OPTION_LIST,     // StringList: the option may appear several times
+  OPTION_OPTIONAL, // StringList, likewise; the value may be absent, and follows an = sign
 } OptionKind;
 
 typedef struct Option {
   const char *name; // without the dashes
-  char letter;      // 0: none
+  char letter;      // 0: no letter
   OptionKind kind;
-  const char *value; // what stands in the help for its value; "a|b" lets only these through
+  const char *value; // the value's name in the help; "a|b" also restricts the value to a or b
   const char *help;
   size_t offset;
 } Option;
 
-// Options that many subcommands take; Cli holds their values.
+// Options that many subcommands accept; Cli holds their values.
 enum { TAKES_JSON = 1, TAKES_OUTPUT = 2, TAKES_THREADS = 4, TAKES_CPU = 8 };
 
 typedef struct Cli Cli;
 typedef struct Command {
   const char *name;
-  const char *arguments; // as in the usage line: "MODEL"
+  const char *arguments; // for the usage line: "MODEL"
   const char *summary;   // one line
-  const char *example;   // one worked example: the line typed, and what it prints
+  const char *example;   // one worked example: the command line and its output
   unsigned takes;
-  bool runs_nothing; // so that --cpu may be above this machine
+  bool runs_nothing; // the subcommand only compiles, so --cpu may exceed this machine
   const Option *options;
   int option_count;
-  size_t options_size;  // of the struct that `run` gets
-  const void *defaults; // its contents where options are not given; NULL: zeros
+  size_t options_size;  // of the struct that `run` receives
+  const void *defaults; // initial contents of the struct; NULL: zeros
   int least_inputs, most_inputs;
-  int (*run)(Cli *cli, void *options); // a STATUS; errors in the context make it STATUS_BAD
+  int (*run)(Cli *cli, void *options); // returns a STATUS; errors in the context make it STATUS_BAD
 } Command;
 
 struct Cli {
   Context *context;
   const Command *command;
-  StringList inputs; // the arguments that are not options
+  StringList inputs; // the arguments other than options
   bool json;
-  const char *output; // NULL: not given; "-": standard output
-  int64_t threads;    // 0: not given
-  const char *cpu;    // NULL: what the machine has
-  bool color;         // standard output is a terminal that shows colour
+  const char *output; // NULL: not set; "-": standard output
+  int64_t threads;    // 0: not set
+  const char *cpu;    // NULL: this machine's level
+  bool color;         // standard output is a terminal that supports colour
 };
 
 // Reads the arguments that follow the subcommand's name into `cli` and into `options`. False with
-// one diagnostic for each mistake; *help is set when help was asked for.
+// one diagnostic for each mistake; *help is set when the user asks for help.
 bool options_parse(Cli *cli, const char *const *arguments, int count, void *options, bool *help);
 void command_help(const Command *command, FILE *out);
 
-// The machine to compile for and to run on: what `--cpu` leaves of it, its cores the threads to
-// use.
-// False with a diagnostic when that cannot be had.
+// The machine to compile for and to run on, limited by `--cpu` and `--threads`. False with a
+// diagnostic when this machine does not have what the options demand.
 bool cli_machine(Cli *cli, HostMachine *machine);
 
-void version_print(FILE *out); // the version, and which optional parts are in
+void version_print(FILE *out); // the version and the optional parts of this build
 
-// ---- How results look ------------------------------------------------------------------------
+// ---- Presentation of results -------------------------------------------------------------------
 
 typedef enum Colour {
-  COLOUR_NONE, // back to plain
+  COLOUR_NONE, // the terminal's own colour
   COLOUR_BOLD,
   COLOUR_DIM,
   COLOUR_RED,
@@ -89,9 +88,10 @@ typedef enum Colour {
   COLOUR_YELLOW,
   COLOUR_CYAN,
 } Colour;
-const char *cli_paint(const Cli *cli, Colour colour); // "" where there is no colour
+const char *cli_paint(const Cli *cli, Colour colour); // "" when colours are off
 
-// A line that says how far long work has come, when standard error is a terminal.
+// A line on standard error that shows how far long work has progressed, if standard error is a
+// terminal.
 typedef struct Progress {
   const char *what;
   int64_t total, next_ns;
@@ -99,13 +99,14 @@ typedef struct Progress {
 } Progress;
 Progress progress_begin(const char *what, int64_t total);
 void progress_step(Progress *progress, int64_t done);
-void progress_end(Progress *progress); // takes the line away
+void progress_end(Progress *progress); // removes the line
 
 const char *show_bytes(Arena *arena, int64_t bytes);    // "588 KiB"
 const char *show_count(Arena *arena, int64_t count);    // "25.6 M"
 const char *show_seconds(Arena *arena, double seconds); // "29.1 ms"
 
-// Cells row by row; `columns` has a letter for each column: l for left, r for right.
+// A table whose cells are added row by row; `columns` has a letter for each column: l for left, r
+// for right.
 typedef struct Table {
   Arena *arena;
   const char *columns;
@@ -116,7 +117,8 @@ Table table_new(Arena *arena, const char *columns);
 void table_cell(Table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 void table_print(const Table *table, FILE *out);
 
-// Prints the object and gives it up; STATUS_DONE. Made with Jansson: json_pack("{s:b}", ...).
+// Prints the object, releases it, and returns STATUS_DONE. The object is made with Jansson:
+// json_pack("{s:b}", ...).
 struct json_t;
 int json_print(Cli *cli, struct json_t *object);
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat compile`: a model, or kernels, as a file: native code or C with a header, or the tensor
+// `pleat compile`: writes a model or kernels as a file: native code, C with a header, or the tensor
 // programs as TVMScript.
 #include "cli/kernel.h"
 #include "cli/summary.h"
 
 #include "script/script.h"
 
-enum { WEIGHTS_INSIDE = 1 << 20 }; // bytes that a file of code holds without being asked to
+enum { WEIGHTS_INSIDE = 1 << 20 }; // weights up to this size are part of the code file by default
 
 typedef struct CompileCommand {
-  ModelOptions model; // first: MODEL_OPTIONS
+  ModelOptions model; // must be first, see MODEL_OPTIONS
   const char *target, *weights, *func;
   bool openmp, lowered;
 } CompileCommand;
@@ -49,7 +49,7 @@ static bool write_module(Cli *cli, const Module *module) {
   return file_write(cli->context, cli->output, text_string(&text), text.size);
 }
 
-// Every kernel once, named k0, k1, … as in profiles.
+// Writes every kernel once, named k0, k1, … as in profiles.
 static bool write_script(Cli *cli, const CompileCommand *o, const Program *program) {
   Module *module = module_new(cli->context, "");
   for (int i = 0; i < program->steps.count; i++) {
@@ -66,7 +66,7 @@ static bool write_script(Cli *cli, const CompileCommand *o, const Program *progr
 
 // ---- Kernels ----------------------------------------------------------------------------------
 
-// Each as it is to run, or with --lowered as code generators read it.
+// Writes the kernels as scheduled, or with --lowered as the code generators read them.
 static bool write_kernel_script(Cli *cli, const Kernels *kernels) {
   Module *module = module_new(cli->context, "");
   for (int i = 0; i < kernels->count; i++) module_add_prim(module, kernels->items[i].scheduled);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators are fused into one kernel, and why others are not. Every kernel writes one
-// tensor, so the reasons are given for the tensors between kernels.
+// Shows for `plan --fusion` which operators are fused into one kernel, and why others are not.
+// Every kernel writes one tensor, so the reasons are given for the tensors between kernels.
 #include "cli/fusion.h"
 
 #include <jansson.h>
@@ -36,7 +36,7 @@ static void place_computed(Arena *arena, Map *places, const Plan *plan) {
     }
 }
 
-// Known while compiling: a constant, or what is computed of constants alone.
+// Is the value computed at compile time? It is a constant, or computed from constants alone.
 static bool is_known(const Map *places, const Value *value) {
   const NodeKernels *place = value->producer ? map_find(places, value->producer) : NULL;
   return value->data || (place && place->fate == NODE_FOLDED);
@@ -59,7 +59,8 @@ static bool is_output(const GraphFunc *graph, const Value *value) {
   return false;
 }
 
-// Finds for each node that is not computed the kernels of its readers, beginning at the last node.
+// Gives each node that no kernel computes the kernels of its readers, from the last node to the
+// first.
 static void place_in_place(Arena *arena, Map *places, const GraphFunc *graph) {
   Map users = graph_users(arena, graph);
   for (int i = graph->nodes.count - 1; i >= 0; i--) {
@@ -110,7 +111,7 @@ static bool has_rows(const PlanKernel *kernel) {
   return false;
 }
 
-// Its operators, in order, each once.
+// The kernel's operators, in order, each once.
 static PtrArray nodes_of(const View *v, const PlanKernel *kernel) {
   PtrArray nodes = {0};
   for (int i = 0; i < kernel->stage_count; i++)
@@ -150,7 +151,7 @@ static IntArray readers_of(const View *v, const StageTensor *tensor) {
   return readers;
 }
 
-// ---- A few lines --------------------------------------------------------------------------------
+// ---- The summary -------------------------------------------------------------------------------
 
 typedef struct Reason {
   const char *kind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `--cpu` and `--threads` leave of the machine.
+// Limits the machine to what `--cpu` and `--threads` allow.
 #include "cli/cli.h"
 
 enum { MOST_THREADS = 1024 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat inspect`: one line for each operator, made for grep: its name, what it is, shapes, types,
-// the layouts that the plan gives what it reads and writes, bytes, operations, and its part of the
-// predicted time. Changes of layout that are done at each run have lines of their own.
+// `pleat inspect`: prints one line for each operator, in a form suited to grep: its name, kind,
+// shapes and types, the planned layouts of the tensors that it reads and writes, its bytes and
+// operations, and its share of the predicted time. Rewrites that run at each run have lines of
+// their own.
 #include "cli/fusion.h"
 #include "cli/session.h"
 
@@ -13,19 +14,19 @@ static const Option options[] = {MODEL_OPTIONS};
 
 // The kernel and tensors of one operator in the plan.
 typedef struct Placed {
-  const PlanKernel *kernel; // NULL: computed while compiling, or only moves elements
+  const PlanKernel *kernel; // NULL: computed at compile time, or only moves elements
   int number;               // of the kernel, from 1
   double operations;
-  double share; // of the predicted time: its part of the kernel's, by operations
+  double share; // of the predicted time: a share of the kernel's time by operations
 } Placed;
 
 typedef struct Inspection {
   Cli *cli;
   const GraphFunc *graph;
   Plan *plan;
-  Map tensors; // Value to StageTensor
-  Map placed;  // Node to Placed
-  Map places;  // Node to NodeKernels
+  Map tensors; // from Value to StageTensor
+  Map placed;  // from Node to Placed
+  Map places;  // from Node to NodeKernels
 } Inspection;
 
 // ---- Looking up -------------------------------------------------------------------------------
@@ -36,7 +37,7 @@ static Placed *placed_of(Inspection *v, const Node *node) {
   return placed;
 }
 
-// A kernel's part of the whole is that of its operators, by their operations.
+// Divides each kernel's share of the predicted time among its operators by their operations.
 static void share_time(Inspection *v) {
   int kernels = v->plan->kernels.count;
   double *all = arena_array(&v->cli->context->arena, double, kernels);
@@ -72,7 +73,7 @@ static void collect(Inspection *v) {
   v->places = node_kernels(v->cli->context, v->graph, v->plan);
 }
 
-// "kernel:3"; of a node without: "read-by:4,7", "constant", "unused".
+// A text such as "kernel:3"; for a node without a kernel "read-by:4,7", "constant" or "unused".
 static const char *place_text(const Inspection *v, const Node *node) {
   return node_kernels_text(&v->cli->context->arena, map_find(&v->places, node));
 }
@@ -82,7 +83,7 @@ static const char *layout_of(const Inspection *v, const Placed *placed, const Va
   for (int i = 0; placed->kernel && tensor && i < placed->kernel->params.count; i++)
     if (placed->kernel->params.items[i] == tensor)
       return plan_layout_name(v->cli->context, tensor, placed->kernel->choice.layouts[i]);
-  return "_"; // never in memory: fused or folded
+  return "_"; // not in memory: fused or computed at compile time
 }
 
 // ---- A line -----------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ static const char *shape_text(const Inspection *v, const Value *value) {
   return value->rank ? text_string(&text) : "scalar";
 }
 
-// "[1x8x8x3]".
+// A physical shape, such as "[1x8x8x3]".
 static const char *physical_text(const Inspection *v, const Layout *layout) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < layout->physical_rank; i++)
@@ -150,7 +151,8 @@ static void print_line(Inspection *v, Table *table, const Node *node) {
   table_cell(table, "%s", place_text(v, node));
 }
 
-// An input or output of the graph, with the physical shape where it is not the logical one.
+// Prints an input or output of the graph, with the physical shape if it differs from the logical
+// shape.
 static void print_boundary_value(Inspection *v, Table *table, const Value *value, const char *what,
                                  const StageTensor *tensor, const Layout *layout) {
   Context *context = v->cli->context;
@@ -167,7 +169,7 @@ static void print_boundary_value(Inspection *v, Table *table, const Value *value
   table_cell(table, "-");
 }
 
-// A change of layout that is done at each run.
+// Prints a rewrite that runs at each run.
 static void print_rewrite(Inspection *v, Table *table, const PlanKernel *kernel, int number) {
   Context *context = v->cli->context;
   const StageTensor *tensor = kernel->params.items[0];

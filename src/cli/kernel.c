@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of a file of TVMScript: their schedules and arguments.
+// Loads the kernels of a TVMScript file, schedules them, and makes their arguments.
 #include "cli/kernel.h"
 
 #include "graph/graph.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-// ---- Which --------------------------------------------------------------------------------------
+// ---- Selection ---------------------------------------------------------------------------------
 
 static void add_kernel(Cli *cli, PrimFunc *func, const HostMachine *machine, Kernels *kernels) {
   Context *context = cli->context;
@@ -63,7 +63,7 @@ typedef struct Making {
   const Kernel *kernel;
   const InputContents *contents;
   bool fill_all;
-  Array(InterpSize) sizes; // of the variables in shapes
+  Array(InterpSize) sizes; // values of the variables in shapes
   KernelArguments *out;
 } Making;
 
@@ -83,7 +83,8 @@ static void set_size(Making *m, const Expr *var, int64_t value) {
   if (!known_size(m, var, &known)) array_push(&m->cli->context->arena, &m->sizes, size);
 }
 
-// The variable of that name in the shapes and strides of parameters, or a scalar parameter.
+// The variable with this name in the shapes and strides of parameters, or the scalar parameter;
+// NULL when there is none.
 static const Expr *find_size(const PrimFunc *func, const char *name) {
   for (int i = 0; i < func->param_count; i++) {
     const Buffer *buffer = func->buffers[i];
@@ -163,7 +164,7 @@ static uint64_t seed_of(const Making *m, int i) {
 
 // ---- Scalars
 
-// The text behind NAME= in `--input`; NULL when it was not given.
+// The text after NAME= in `--input`; NULL when the option is absent.
 static const char *given_text(const Making *m, const char *name) {
   size_t n = strlen(name);
   for (int i = 0; i < m->contents->given.count; i++) {
@@ -207,7 +208,7 @@ static InterpTensor argument_over(Context *context, const Buffer *buffer, Tensor
   return arg;
 }
 
-// An array from a file says how large the free sizes are.
+// Takes the array of parameter i from its file, and binds the free sizes to the array's shape.
 static bool take_given(Making *m, int i) {
   Context *context = m->cli->context;
   const Buffer *buffer = m->kernel->func->buffers[i];
@@ -280,7 +281,7 @@ bool kernel_arguments(Cli *cli, const Kernel *kernel, const InputContents *conte
   out->args = arena_array(arena, InterpTensor, func->param_count);
   out->tensors = arena_array(arena, Tensor *, func->param_count);
   read_sizes(&m, sizes);
-  for (int i = 0; i < func->param_count; i++) // these say how large the others are
+  for (int i = 0; i < func->param_count; i++) // these arguments determine the free sizes
     if (!(func->buffers[i] ? take_given(&m, i) : make_scalar(&m, i))) return false;
   for (int i = 0; i < func->param_count; i++)
     if (!out->tensors[i] && !fill_tensor(&m, i)) return false;

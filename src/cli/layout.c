@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat layout`: the layout algebra without a model. A table (layout_options.def) says which
-// option asks which question of query/query.h and gives which field of it, so that the command and
-// --batch give the same answers.
+// `pleat layout`: the layout algebra without a model. The table layout_options.def tells which
+// question of query/query.h an option asks and which field of a question it fills, so that the
+// command and --batch give equal answers.
 #include "cli/layout_show.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const Option options[] = {
 
 static const char ASK_VALUE[] = "value", ASK_SHOW[] = "show";
 
-// How an option is related to questions: a row for each of `options`.
+// The relation of each option to questions: one row for each of `options`.
 static const struct OptionUse {
   const char *ask, *field, *users, *are;
 } uses[] = {
@@ -28,7 +28,7 @@ static const void *member(const LayoutCommand *command, int option) {
   return (const char *)command + options[option].offset;
 }
 
-// The value of an option that is text; NULL where it is not given, or no text.
+// The value of an option of kind text; NULL when it is absent or of another kind.
 static const char *text_of(const LayoutCommand *command, int option) {
   return options[option].kind == OPTION_TEXT ? *(const char *const *)member(command, option) : NULL;
 }
@@ -80,8 +80,8 @@ static bool read_main(LayoutView *view) {
   return good;
 }
 
-// The other layout of a question. Where neither its text nor an option says its shape, it is on the
-// shape of this layout, or of --compose, on its physical shape.
+// Reads the other layout of a question. When neither its text nor an option defines its shape, the
+// shape is that of the command's layout, or for --compose that layout's physical shape.
 static bool read_other(LayoutView *view, const QueryRow *row, int option, QueryOperand *out) {
   const Layout *layout = view->operand.layout;
   Context *context = view->cli->context;
@@ -142,7 +142,8 @@ static json_t *question_fields(const LayoutCommand *command) {
   return fields;
 }
 
-// The option that gave a field; "reads[1]" is of the field "read".
+// The option that filled a field. An error names the field "read" with an index, such as
+// "reads[1]".
 static const char *option_of_field(const LayoutCommand *command, const char *name) {
   for (int i = 0; i < COUNT_OF(options); i++) {
     size_t size = uses[i].field ? strlen(uses[i].field) : 0;
@@ -153,7 +154,7 @@ static const char *option_of_field(const LayoutCommand *command, const char *nam
   return NULL;
 }
 
-// Errors in the fields of a question are errors in the options that give them.
+// Errors in the fields of a question become errors in the options that filled the fields.
 static void name_options(Context *context, const LayoutCommand *command) {
   for (int i = 0; i < context->diags.count; i++) {
     const SourceFile *file = context->diags.items[i].pos.file;
@@ -216,7 +217,8 @@ static bool has_symbol(const Layout *layout, Str symbol) {
   return found;
 }
 
-// A symbol that --where defines: it is there if the layout has it where nothing is said of it.
+// Does the layout have a symbol that --where defines? The layout is read without that definition to
+// find out.
 static bool is_defined_for(LayoutView *view, Str symbol) {
   Context *context = view->cli->context;
   int diags = context->diags.count, errors = context->error_count;
@@ -238,7 +240,7 @@ static bool is_defined_for(LayoutView *view, Str symbol) {
   return found;
 }
 
-// Checks that the conditions of --where are about symbols of the layout.
+// Checks that the conditions of --where refer to symbols of the layout.
 static bool names_are_used(LayoutView *view) {
   const LayoutConditions *said = &view->operand.conditions;
   Str unused = NULL;
@@ -267,7 +269,7 @@ static const char *name_asked(const LayoutCommand *command, int option) {
   return ask == ASK_VALUE ? text_of(command, option) : ask;
 }
 
-// The option that asks; -1: none does.
+// The option that asks a question, or -1 when none does.
 static int asking_option(const LayoutCommand *command) {
   for (int i = 0; i < COUNT_OF(options); i++)
     if (uses[i].ask && uses[i].ask != ASK_SHOW && is_given(command, i)) return i;

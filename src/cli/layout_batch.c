@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat layout --batch`: a JSON object on each line of a file, and one on each line of the output,
-// in order. A line from a pipe is answered before the next one is read.
+// `pleat layout --batch`: reads a JSON object from each line of a file and writes one to each line
+// of the output, in order. A line from a pipe is answered before the next one is read.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>

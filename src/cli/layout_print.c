@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `pleat layout` says to people: the answer of a question, then what else it has.
+// Prints the answer to a question of `pleat layout` as text, and then the reply's further fields.
 #include <stdlib.h>
 
 #include "cli/layout_show.h"
 
-// "1x2x7x7x16"; with commas where an extent is an expression.
+// The extents as "1x2x7x7x16", with commas when some extent is an expression.
 static char *extents_text(const json_t *extents) {
   bool plain = true;
   size_t size = 1;
@@ -43,7 +43,7 @@ static void print_plain(const json_t *value) {
 
 // ---- Digits ------------------------------------------------------------------------------------
 
-// "c//16" of {"axis": "c", "cut": 16}
+// The text "c//16" for {"axis": "c", "cut": 16}.
 static const char *digit_text(Arena *arena, const json_t *digit) {
   const char *axis = json_string_value(json_object_get(digit, "axis"));
   json_int_t cut = json_integer_value(json_object_get(digit, "cut"));
@@ -58,7 +58,7 @@ static const char *value_text(Arena *arena, const json_t *value) {
              : arena_printf(arena, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 }
 
-// "lane 4" of {"resource": "lane", "stride": 4}
+// The text "lane 4" for {"resource": "lane", "stride": 4}.
 static const char *position_text(Arena *arena, const json_t *position) {
   if (json_is_null(position)) return "-";
   return arena_printf(arena, "%s %s", json_string_value(json_object_get(position, "resource")),
@@ -89,7 +89,7 @@ static void print_level(const json_t *level) {
          json_integer_value(json_object_get(level, "bytes")));
 }
 
-// Answers that are digits, a line each; false where the answer is something else.
+// Prints an answer that consists of digits or blocks, one line each; false for other answers.
 static bool print_rows(Cli *cli, const QueryRow *row, const QueryReply *reply) {
   Arena *arena = &cli->context->arena;
   const json_t *levels = json_object_get(reply->more, "levels"), *item;
@@ -110,7 +110,7 @@ static bool print_rows(Cli *cli, const QueryRow *row, const QueryReply *reply) {
   return true;
 }
 
-// The axes in the order of memory.
+// Prints the axes in the order of memory.
 static void print_order(const LayoutView *view, const json_t *order) {
   const Layout *layout = view->operand.layout;
   const json_t *item;
@@ -123,7 +123,7 @@ static void print_order(const LayoutView *view, const json_t *order) {
 
 // ---- Answers -----------------------------------------------------------------------------------
 
-// The verdict. A "no" with one index says in which way the index refutes the question.
+// The text of a verdict. A "no" with one index also tells how the index refutes the question.
 static const char *verdict_text(LayoutView *view, const QueryRow *row, const LayoutAnswer *answer) {
   Context *context = view->cli->context;
   const char *text = layout_answer_text(context, answer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat layout --show`: a row for each thing that can be shown.
+// `pleat layout --show`: one row and one function for each thing that can be shown.
 #include "cli/layout_show.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@ enum { MOST_AXES = 64, TABLE_ROWS = 64, STEPS_TRIED = 1 << 16, MOST_BLOCK = 256,
 
 typedef struct ShowRow {
   const char *name;
-  bool needs_numbers; // extents must be numbers
+  bool needs_numbers; // all extents must be numbers
   int (*show)(LayoutView *view, Text *out);
 } ShowRow;
 
@@ -40,10 +40,9 @@ static bool is_spread(const Layout *layout) {
   return false;
 }
 
-// ---- Steps
-// ----------------------------------------------------------------------------------------
+// ---- Steps -------------------------------------------------------------------------------------
 
-// The offset of an index on one axis, the others at 0.
+// The offset of index x on one axis, with 0 on the other axes.
 static const LayoutExpr *offset_on_axis(LayoutView *view, int axis, int64_t x) {
   const Layout *layout = view->operand.layout;
   const LayoutExpr *index[MOST_AXES];
@@ -53,7 +52,7 @@ static const LayoutExpr *offset_on_axis(LayoutView *view, int axis, int64_t x) {
                                 index, layout->rank);
 }
 
-// "1 (then H*W*16 after 16)", where the first step is a number.
+// A text such as "1 (then H*W*16 after 16)", when the first step is a number.
 static const char *symbolic_step(LayoutView *view, int axis) {
   const LayoutExpr *start = offset_on_axis(view, axis, 0), *e = offset_on_axis(view, axis, 1);
   if (view->operand.layout->map->replica_count || start->op != LAYOUT_CONST || start->value)
@@ -67,7 +66,8 @@ static const char *symbolic_step(LayoutView *view, int axis) {
   return "varies";
 }
 
-// Steps along an axis, each of some indices: "1 (then 784 after 16)".
+// The steps of the offset along an axis: step[i] applies every after[i] indices, as in "1 (then 784
+// after 16)".
 typedef struct AxisSteps {
   int64_t after[MOST_STEPS], step[MOST_STEPS];
   int count;
@@ -80,7 +80,8 @@ static int64_t steps_to(const AxisSteps *steps, int64_t x) {
   return offset;
 }
 
-// The offset moved by `offset` at x. False when no steps do that.
+// Records that the offset at index x differs from the first by `offset`. False when no steps give
+// this.
 static bool take_offset(AxisSteps *steps, int64_t x, int64_t offset) {
   if (steps->count && steps_to(steps, x) == offset) return true;
   if (steps->count == MOST_STEPS || (steps->count && x % steps->after[steps->count - 1]))
@@ -100,7 +101,8 @@ static const char *steps_text(Context *context, const AxisSteps *steps) {
   return text_string(&text);
 }
 
-// "c 1 (then 784 after 16)": steps of the offset along one axis, the others at 0.
+// A text such as "1 (then 784 after 16)": the steps of the offset along one axis, with 0 on the
+// others.
 static const char *varying_step(LayoutView *view, int axis) {
   const Layout *layout = view->operand.layout;
   AxisSteps steps = {0};
@@ -122,7 +124,7 @@ static bool depends(const LayoutExpr *e, int axis) {
   return found;
 }
 
-// For a layout on several resources: the step in memory, when only the memory axes change.
+// The step in memory for a layout on several resources, when only the memory axes change.
 static const char *step_in_memory(LayoutView *view, int axis) {
   const Layout *layout = view->operand.layout;
   int64_t strides[MOST_AXES];
@@ -332,7 +334,7 @@ static const char *exprs_text(Context *context, const IndexMap *map, const Layou
   return text_string(&text);
 }
 
-// Extents without numbers have one row for all elements.
+// Shows one row for all elements, when extents are not numbers.
 static int show_formulas(LayoutView *view, Text *out) {
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
@@ -438,7 +440,7 @@ static const char *counted(Context *context, int64_t count, const char *noun) {
   return arena_printf(&context->arena, "%" PRId64 " %s%s", count, noun, count == 1 ? "" : "s");
 }
 
-// "0-2, 7, ... (9 runs)" of [[first, count], …]
+// Writes [[first, count], …] as "0-2, 7, ... (9 runs)".
 static void put_runs(Text *out, const json_t *runs, int64_t count) {
   const json_t *run;
   size_t i;
@@ -470,7 +472,7 @@ static int show_lines(LayoutView *view, Text *out) {
   return STATUS_DONE;
 }
 
-// The conflicts of one access.
+// Writes the conflicts of one access.
 static int put_conflicts(LayoutView *view, Text *out) {
   QueryReply reply;
   Context *context = context_of(view);
@@ -566,7 +568,7 @@ static int show_c(LayoutView *view, Text *out) {
   return STATUS_DONE;
 }
 
-// CuTe says several memory axes as coordinates, which are rarely what one wants alone.
+// Shows a spelling. CuTe writes several memory axes as coordinates, which are rarely wanted alone.
 static int show_spelling(LayoutView *view, LayoutSpelling spelling, Text *out) {
   const char *why = NULL, *flat_why = NULL, *flat_text = NULL;
   Context *context = context_of(view);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `pleat layout --show` prints.
+// Declarations shared by the files of `pleat layout`.
 #ifndef PLEAT_CLI_LAYOUT_SHOW_H
 #define PLEAT_CLI_LAYOUT_SHOW_H
 
@@ -35,13 +35,13 @@ typedef struct LayoutView {
   "  c          offset, pack and unpack as C\n"                                                    \
   "  index-map, lambda, named, onednn, cute, xla, torch, bases, shards: that spelling\n"
 
-// Whether --show names something; false with a diagnostic.
+// Is the value of --show known? False with a diagnostic.
 bool layout_show_known(LayoutView *view);
 int layout_show(LayoutView *view);
-// A question with the command's own fields. False with diagnostics.
+// Asks a question with the fields from the command line. False with diagnostics.
 bool layout_view_ask(LayoutView *view, const QueryRow *row, const QueryOperand *a,
                      const QueryOperand *b, QueryReply *reply);
-// Prints an answer for people.
+// Prints an answer as text.
 void layout_print_reply(LayoutView *view, const QueryRow *row, const QueryReply *reply);
 // Answers the lines of the file `path` ("-": standard input) on standard output.
 int layout_batch(Context *context, const char *path, bool certificates);

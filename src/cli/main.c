@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat <subcommand>`: finds the row, reads the options, runs it behind the API edge, and prints
-// what was found wrong. Exit status: 0 done, 1 the check failed or the input is bad, 2 wrong use,
-// 3 a fault of ours or memory ran out.
+// `pleat <subcommand>`: finds the subcommand's row, reads the options, runs it inside
+// context_protect, and prints the diagnostics. Exit status: 0 done; 1 the check failed or the input
+// is bad; 2 wrong use; 3 an internal error, or memory ran out.
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 extern const Command command_bench, command_check, command_compile, command_inspect, command_layout,
     command_opt, command_plan, command_run, command_verify;
 
-// In the order in which the help lists them; ends with NULL.
+// The subcommands in the order of the help, ending with NULL.
 static const Command *const commands[] = {
     &command_check, &command_inspect, &command_run,    &command_compile, &command_plan,
     &command_opt,   &command_verify,  &command_layout, &command_bench,   NULL,

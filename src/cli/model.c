@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading and compiling of models for the subcommands.
+// Loads and compiles models, and makes their tensors, for the subcommands.
 #include "cli/model.h"
 
 #include "config.h"

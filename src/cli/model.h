@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What subcommands that take a model share: loading, compiling, tensors for its arguments.
+// Functions that the subcommands for models share: loading, compiling, tensors for arguments.
 #ifndef PLEAT_CLI_MODEL_H
 #define PLEAT_CLI_MODEL_H
 
@@ -10,7 +10,7 @@ typedef struct ModelOptions {
   StringList input_shapes; // --input-shape
   StringList dims;         // --dim
   StringList desired;      // --desired-layout
-  StringList keep;         // --keep-layout: names, "" for everything
+  StringList keep;         // --keep-layout: names; "" for all tensors
   StringList input_layouts, output_layouts;
   const char *policy;      // --policy
   const char *print_after; // --print-ir-after
@@ -23,7 +23,7 @@ typedef struct ModelOptions {
    offsetof(ModelOptions, input_shapes)},                                                          \
   {"dim", 0, OPTION_LIST, "NAME=1", "size of a free dimension", offsetof(ModelOptions, dims)}
 // clang-format on
-// Rows of a subcommand's options for a ModelOptions at the start of its struct.
+// The options that fill a ModelOptions, which must be the first member of the subcommand's struct.
 #define MODEL_OPTIONS                                                                              \
   INPUT_SHAPE_OPTION,                                                                              \
       {"desired-layout", 0, OPTION_LIST, "OPERATOR=LAYOUT",                                        \
@@ -44,32 +44,32 @@ typedef struct ModelOptions {
         offsetof(ModelOptions, verify_each)                                                        \
   }
 
-// A model as it was read.
+// A model as read from its file.
 typedef struct LoadedModel {
-  GraphFunc *graph; // NULL when it was refused
-  Map operators;    // name of a node (Str) to its operator as the file has it
+  GraphFunc *graph; // NULL when the model was refused
+  Map operators;    // from a node's name (Str) to its operator's name in the file
   int node_count;
   int64_t opset;       // 0: not an ONNX model
-  bool lacks_sizes;    // free dimensions were refused
-  const char *assumed; // options for what was assumed of them
+  bool lacks_sizes;    // the model was refused because of free dimensions
+  const char *assumed; // the options that would state the assumed sizes
 } LoadedModel;
 
 // The texts of --input-shape and --dim.
 const StringList *model_sizes(Cli *cli, const ModelOptions *options);
-bool model_is_script(const char *path); // TVMScript rather than a model, by the path
+bool model_is_script(const char *path); // TVMScript rather than a model, by the file name
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
 Module *script_load(Cli *cli, const char *path);
 GraphFunc *module_graph(const Module *module); // its first graph function, or NULL
 // Reads an ONNX model as far as it can be read. False with diagnostics.
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
                 LoadedModel *model);
-// The file's graph function; NULL with diagnostics.
+// Loads the file's graph function; NULL with diagnostics.
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
-// Its program for this machine; NULL with diagnostics.
+// Builds the graph's program for this machine; NULL with diagnostics.
 Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
-// The same with CompileOptions.run_only.
+// Works as model_build, with CompileOptions.run_only.
 Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
-// The same without lowered kernels.
+// Works as model_build, but only plans and schedules.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 
 // Reads the options' layout constraints and policy into `compile`. False with diagnostics that
@@ -81,19 +81,21 @@ const char *model_shape_text(Cli *cli, const int64_t *shape, int rank); // "[1, 
 // Is `name` a lowering pass, "all" or NULL? False with a diagnostic at the option.
 bool cli_check_pass(Cli *cli, const char *option, const char *name);
 
-// A tensor of a value's type and static shape; NULL with a diagnostic.
+// A tensor with a value's type and static shape; NULL with a diagnostic.
 Tensor *model_tensor(Cli *cli, const Value *value);
-// The same of the physical shape of a layout; NULL is row-major.
+// Likewise with the physical shape of a layout; NULL is row-major.
 Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout);
-// Copies a tensor into `layout` (with zeros in the padding), and back; the tensor itself where
-// `layout` is NULL. NULL with a diagnostic, for example when the shape does not fit the layout.
+// Copy a tensor into `layout` (with zeros in the padding), and back. When `layout` is NULL, the
+// result is the argument itself. NULL with a diagnostic, for example when the shape does not fit
+// the layout.
 Tensor *model_pack(Cli *cli, const Value *value, const Layout *layout, Tensor *logical);
 Tensor *model_unpack(Cli *cli, const Value *value, const Layout *layout, Tensor *physical);
 Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor); // freed with the context; NULL stays NULL
-// The array that `--input name=file.npy` gives for this input; NULL when it gives none, or with a
+// The array of `--input name=file.npy` for this input; NULL when there is none, or with a
 // diagnostic.
 Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name);
-// Does each `--input` give one of these to a "model" or the like? False with diagnostics.
+// Does each `--input` name one of `names`? False with diagnostics that call their owner `what`,
+// such as "model".
 bool cli_check_given(Cli *cli, const StringList *given, const char *what, const char *const *names,
                      int count);
 bool model_check_inputs(Cli *cli, const StringList *given, const GraphFunc *graph);

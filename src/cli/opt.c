@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat opt`: TVMScript in, schedule steps and passes over it, TVMScript out.
+// `pleat opt`: reads TVMScript, applies schedule steps and passes, and prints TVMScript.
 #include "cli/model.h"
 
 #include "script/script.h"
 
 typedef struct OptOptions {
-  StringList passes; // each may hold several names with commas between
+  StringList passes; // each item may hold several names, separated by commas
   const char *schedule, *function, *stop_after, *print_after;
   bool verify_each, newer, list;
 } OptOptions;
@@ -57,7 +57,7 @@ static int list_passes(Cli *cli) {
   return STATUS_DONE;
 }
 
-// The names in `--pass`, 'lower' spelled out, none behind `--stop-after`.
+// The pass names of `--pass`, with 'lower' expanded, up to the pass of `--stop-after`.
 static StringList pass_names(Cli *cli, const OptOptions *o) {
   StringList names = {0};
   Arena *arena = &cli->context->arena;
@@ -88,7 +88,8 @@ static bool is_chosen(const OptOptions *o, const ModuleFunc *func) {
   return func->prim && (!o->function || strcmp(o->function, func->name) == 0);
 }
 
-// The functions that steps and passes are for: as many as are wanted, or a diagnostic.
+// Checks that the module has the function of --func, and only one function to schedule when there
+// are steps. False with a diagnostic.
 static bool check_functions(Cli *cli, const OptOptions *o, const Module *module) {
   int chosen = 0;
   for (int i = 0; i < module->funcs.count; i++) chosen += is_chosen(o, &module->funcs.items[i]);

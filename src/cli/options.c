@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of subcommands: `--name value`, `--name=value`, `-n value`, `--` ends them. The rows of
-// the subcommand are looked up first, then those that many subcommands share.
+// Reads the options of subcommands: `--name value`, `--name=value`, `-n value`; `--` ends the
+// options. The rows of the subcommand are searched first, then those that many subcommands share.
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -29,10 +29,10 @@ typedef struct OptionReader {
   const char *const *arguments;
   int count, next;
   bool ok;
-  const char *bare; // an option that was given without its optional value
+  const char *bare; // an option that appeared without its optional value
 } OptionReader;
 
-// One option in force: its row and the struct that its offset counts from.
+// An option of the command: its row and the struct to which its offset refers.
 typedef struct Target {
   const Option *option;
   void *base;
@@ -53,7 +53,7 @@ static bool is_named(const Option *option, const char *word, size_t length) {
   return strlen(option->name) == length - 2 && strncmp(option->name, word + 2, length - 2) == 0;
 }
 
-// The options of the command, of which there is an i-th; false past the last.
+// Finds the i-th option of the command; false past the last.
 static bool target_at(const OptionReader *reader, int i, Target *target) {
   const Command *command = reader->cli->command;
   if (i < command->option_count) {
@@ -160,7 +160,7 @@ static void read_all(OptionReader *reader) {
     const char *word = reader->arguments[reader->next++];
     if (!only_inputs && strcmp(word, "--") == 0)
       only_inputs = true;
-    else if (!only_inputs && word[0] == '-' && word[1] && word[1] != '>') // `-> 0` is a layout
+    else if (!only_inputs && word[0] == '-' && word[1] && word[1] != '>') // a layout: -> 0
       read_option(reader, word);
     else
       array_push(&reader->cli->context->arena, &reader->cli->inputs, word);

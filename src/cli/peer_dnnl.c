@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN through its C interface, found at run time, so that nothing of it is needed to build. Its
-// second and third generations differ in how an operation is described: in the second, descriptions
-// are structs of the caller's, here opaque blocks that are large enough.
+// Calls oneDNN through its C interface for `bench --against dnnl`. The library is loaded at run
+// time, so building Pleat does not need it. oneDNN's second and third generations describe
+// operations differently: in the second, the caller allocates a description, which is an opaque
+// block of sufficient size here.
 #include "cli/peer.h"
 #include "graph/graph.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 
-// Values of oneDNN's enumerations, the same in both generations.
+// Values of oneDNN's enumerations, which both generations share.
 enum {
   DNNL_CPU = 1,
   DNNL_F32 = 3,
@@ -23,7 +24,7 @@ enum {
   DNNL_ARG_WEIGHTS = 33,
   DNNL_STREAM_DEFAULT = 1,
   DNNL_DIMS = 12,
-  DESCRIPTION_BYTES = 16384, // of any description of the second generation
+  DESCRIPTION_BYTES = 16384, // enough for any description of the second generation
 };
 #define DNNL_ALLOCATE ((void *)(size_t)-1)
 
@@ -33,7 +34,7 @@ typedef struct Arg {
   void *memory;
 } Arg;
 
-// The functions of the library that are used; with `generation` 0 in every generation.
+// The library's functions that are used; those with `generation` 0 exist in every generation.
 typedef struct Library {
   const int *(*version)(void);
   int (*engine_create)(void **engine, int kind, size_t index);
@@ -91,17 +92,18 @@ static const struct {
     {"dnnl_convolution_forward_primitive_desc_create", 3, offsetof(Library, new_conv)},
 };
 
-// One operand: its sizes, the desc it is given in, the one that the primitive works on.
+// An operand: its sizes, the descriptor of its given layout, and the descriptor that the primitive
+// uses.
 typedef struct DnnlOperand {
   int rank, arg, query;
   Dims dims;
   const void *given;
-  void *memory; // in `given`
+  void *memory; // contents in the given layout
   bool constant;
 } DnnlOperand;
 
 enum { MOST_STEPS = 4 };
-typedef struct Way { // what one run executes
+typedef struct Way { // the primitives that one run executes
   const char *name;
   void *steps[MOST_STEPS];
   Arg args[MOST_STEPS][3];
@@ -136,8 +138,8 @@ static bool find_functions(Peer *p) {
   return true;
 }
 
-// OpenMP reads these when the library loads it. Its threads sleep between loops, for they share
-// cores with what they are compared with.
+// Sets variables that OpenMP reads when the library loads it. OpenMP's threads are to sleep between
+// loops, because they share cores with the threads of the compared program.
 static void set_environment(const Session *s) {
   char threads[16];
   snprintf(threads, sizeof threads, "%d", session_threads(s));
@@ -229,8 +231,8 @@ static void *rewrite_of(Peer *p, const void *from, const void *to) {
   return made ? primitive_of(p, desc) : NULL;
 }
 
-// The memory that the primitive reads an operand from; rewritten now when it is constant, and else
-// by a step of each run.
+// The memory from which the primitive reads an operand. A constant is rewritten now, any other
+// operand by a step of each run.
 static void *input_memory(Peer *p, Way *way, const DnnlOperand *o, const void *wanted) {
   if (p->lib.desc_equal(o->given, wanted)) return o->memory;
   void *memory = memory_of(p, wanted, DNNL_ALLOCATE), *rewrite = rewrite_of(p, o->given, wanted);
@@ -288,7 +290,7 @@ static void read_windows(Peer *p, const Node *node) {
   }
 }
 
-// Weights of groups have an axis for them: [groups, out, in, …].
+// Gives the weights of a grouped convolution an axis of groups: [groups, out, in, …].
 static void split_groups(DnnlOperand *weights, int64_t groups) {
   if (groups == 1) return;
   memmove(weights->dims + 1, weights->dims, sizeof(int64_t) * (size_t)weights->rank);

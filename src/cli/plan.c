@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat plan`: which rewrites of layouts are left, where, why and what they cost; what the plan
-// gains over no plan, and how far it may be from the best; which operators run together, and why
-// others do not; the schedule of each kernel.
+// `pleat plan`: shows which rewrites remain, with their places, reasons and costs; what the plan
+// gains over no plan, and its distance from the optimum; which operators run together, and why
+// others do not; and the schedule of each kernel.
 #include "cli/fusion.h"
 
 #include <jansson.h>
@@ -60,7 +60,7 @@ static const char *member_name(const Row *row, int i) {
   return plan_tensor_name(((const PlanRewrite *)row->members.items[i])->tensor);
 }
 
-// The common beginning and end of the names of the row's tensors, with a star between:
+// The common beginning and end of the names of the row's tensors, with a star between them:
 // "conv*.weight".
 const char *view_row_name(const View *v, const Row *row) {
   const char *first = member_name(row, 0), *end = first + strlen(first);
@@ -122,7 +122,7 @@ const char *view_gap(const View *v) {
   return left_out ? arena_printf(arena, "%s (%s)", best, left_out) : best;
 }
 
-// Prints the cost of each policy for the same choices, beside the optimum.
+// Prints the cost of each policy for the same choices, with the optimum.
 static void print_policies(const View *v) {
   const Plan *plan = v->plan;
   if (plan->cost_optimal <= 0) return;
@@ -177,7 +177,7 @@ static const char *padding_text(const View *v, const Layout *layout) {
                       (long long)(physical - logical), (long long)physical);
 }
 
-// Who writes and reads the tensor, and in which layout; a rewrite is both.
+// Prints who writes and reads the tensor, and in which layout; a rewrite both reads and writes.
 static void print_uses(const View *v, const StageTensor *tensor) {
   for (int i = 0; i < v->plan->kernels.count; i++) {
     const PlanKernel *kernel = v->plan->kernels.items[i];
@@ -219,7 +219,7 @@ static int print_why_rewrite(const View *v, long number) {
 
 // ---- One tensor -------------------------------------------------------------------------------
 
-// The option that gives a tensor this layout.
+// The option that would give a tensor this layout.
 static const char *option_for(const View *v, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &v->cli->context->arena;
   const char *name = view_layout_name(v, tensor, layout), *quote = strchr(name, ' ') ? "'" : "";
@@ -336,7 +336,7 @@ static void print_kernel_head(const View *v, int number) {
   if (kernel->choice.slow) printf("# not vectorised: %s\n", kernel->choice.slow);
 }
 
-// Functions of one file differ in their names.
+// A name for the function of a kernel; the names of the functions of one file must differ.
 static Str program_name(const View *v, int number) {
   const PlanKernel *kernel = v->plan->kernels.items[number];
   for (int i = 0; i < number; i++)

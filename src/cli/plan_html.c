@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan as one HTML page: what it costs, the rewrites that are left, and the kernels in the
-// order in which they run, beside arcs from where a tensor is written to where it is read. No
-// scripts, nothing fetched; light and dark.
+// Writes the plan as one HTML page: its cost, the rewrites that remain, and the kernels in the
+// order in which they run. Arcs beside the kernels lead from where a tensor is written to where it
+// is read. The page has no scripts and loads nothing; it supports light and dark colours.
 #include "cli/fusion.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ enum { ROW = 26, LANE = 10, MOST_LANES = 16, HEAD = 34 };
 typedef struct Page {
   const View *view;
   Text *out;
-  Map colours; // name of a layout to its number
+  Map colours; // from a layout's name to its number
 } Page;
 
 // ---- Text -------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ static void chip(Page *p, const StageTensor *tensor, const Layout *layout) {
 // ---- Arcs -------------------------------------------------------------------------------------
 
 typedef struct EdgeArc {
-  int from, to; // kernels; -1: an input of the graph
+  int from, to; // numbers of kernels; -1: an input of the graph
   const StageTensor *tensor;
   const Layout *layout;
   int lane;
@@ -82,7 +82,7 @@ static int writer_of(const Plan *plan, const StageTensor *tensor, const Layout *
   return -1;
 }
 
-// The lane nearest to the table in which no earlier arc stands in the way.
+// The lane nearest to the table in which no earlier arc overlaps this one.
 static int free_lane(const Arcs *arcs, const EdgeArc *arc) {
   for (int lane = 0; lane < MOST_LANES - 1; lane++) {
     bool taken = false;

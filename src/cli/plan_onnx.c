@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan in the metadata of the model, for viewers and scripts that read ONNX: at each node the
-// kernels that compute it and what they read and write, at the model the totals. A node that
-// several kernels compute has a line for each, in the same order under every key.
+// Writes the plan into the metadata of the model, for viewers and scripts that read ONNX: each node
+// has the kernels that compute it and what they read and write; the model has the totals. A node
+// that several kernels compute has one line for each kernel, in the same order under every key.
 #include "cli/fusion.h"
 
 #include "config.h"
@@ -42,7 +42,7 @@ static void put_param(Noting *n, Text *out, const PlanKernel *kernel, int param)
               layout_of(n, kernel, param));
 }
 
-// Does the rewrite give what the kernel reads there, or take what it writes?
+// Does the rewrite produce what the kernel reads as `param`, or read what it writes?
 static bool is_beside(const Noting *n, const PlanRewrite *r, const PlanKernel *kernel, int param) {
   bool writes = param == kernel->params.count - 1;
   const Layout *layout = writes ? r->from : r->to;
@@ -85,7 +85,7 @@ static void put_kernel(Noting *n, NodeTexts *t, int number) {
   put_rewrites(n, &t->rewrites, kernel);
 }
 
-// The notes of a node: the kernels that compute it, or why no kernel does.
+// The notes of a node: the kernels that compute it, or the reason why no kernel does.
 static const OnnxNoteList *node_notes(void *env, const PtrArray *known) {
   static const char *const none[] = {"none: no output needs it", "none: computed while compiling",
                                      "none: only moves elements, which are read in place"};

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a model goes: each kernel's time, arithmetic and traffic, and how near they
-// come to what this machine was just measured to do: multiply-adds in registers, and copies of as
-// many bytes as the kernel reads and writes. Steps of one name and one code are one row: a loop's.
+// Shows where the time of a model goes (`run --profile`): each kernel's time, arithmetic and
+// traffic, and how near they come to rates measured on this machine just before: multiply-adds in
+// registers, and copies of as many bytes as the kernel reads and writes. Steps with one name and
+// one code, such as those of a loop, are one row.
 #include "cli/kernel.h"
 
 #include <jansson.h>
 #include <math.h>
 
-enum { SIZES = 40 }; // of copies, by powers of two
+enum { SIZES = 40 }; // number of copy sizes, by powers of two
 
 typedef struct Limits {
   double fma; // GFLOP/s of all threads
@@ -15,12 +16,12 @@ typedef struct Limits {
   double bandwidth[SIZES]; // GB/s of all threads; 0: not measured yet
 } Limits;
 
-// A row: steps of one name that run one code.
+// A row of the profile: the steps with one name that run one code.
 typedef struct KernelProfile {
   const char *name, *slow;
-  int first, times, code; // number of the first step, from 0; how many; of the code
+  int first, times, code; // number of the first step, from 0; number of steps; number of the code
   double seconds, operations, bytes;
-  double limit; // share of what is possible, at most by either measure
+  double limit; // share of the possible rate, the larger of arithmetic and traffic
 } KernelProfile;
 typedef Array(KernelProfile) Profiles;
 
@@ -33,7 +34,8 @@ static double bandwidth_for(Limits *limits, double bytes) {
   return *known;
 }
 
-// The bytes of every tensor of the step, counted once, with its padding.
+// The bytes of all tensors of the step, with padding; a tensor that the step uses twice counts
+// once.
 static double traffic(const Session *s, const ProgramStep *step) {
   double bytes = 0;
   for (int i = 0; i < step->plan->params.count; i++)
@@ -118,8 +120,8 @@ static void add_row(Table *table, const KernelProfile *p, double whole) {
   table_cell(table, "%s", p->slow ? "slow" : "");
 }
 
-// Adds the time that a run takes outside its kernels: to check and bind the caller's tensors, and
-// to read clocks.
+// Adds the time that a run takes outside its kernels, to check and bind the caller's tensors and to
+// read clocks.
 static void add_rest(Table *table, double seconds, double whole) {
   table_cell(table, "%s", "");
   table_cell(table, "around them");

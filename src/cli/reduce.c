@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of growing depth before the value that differs are cut out of the model, each with the
-// values of the reference as its inputs, until one differs by itself.
+// Finds the smallest failing part of a model for `verify --reduce`: parts of growing depth that end
+// at the value that differs are cut out of the model, with the reference's values as their inputs,
+// until one of them differs by itself.
 #include "cli/reduce.h"
 
 #include "config.h"
@@ -15,9 +16,9 @@
 typedef struct Reducer {
   const Reduction *what;
   Context *context;
-  Map values; // name (Str) to Value *
+  Map values; // from a name (Str) to its Value *
   const char *model, *data;
-  int inputs; // files of the last part
+  int inputs; // number of input files of the last part
 } Reducer;
 
 static void note_values(Reducer *r) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat run`: compile a model for this machine, run it, and say in a few lines what was made of
-// it.
+// `pleat run`: compiles a model or a kernel for this machine, runs it, and prints a short summary.
 #include "cli/kernel.h"
 #include "cli/summary.h"
 #include "cli/trace.h"
@@ -8,7 +7,7 @@
 #include <jansson.h>
 
 typedef struct RunOptions {
-  ModelOptions model; // first: MODEL_OPTIONS
+  ModelOptions model; // must be first, see MODEL_OPTIONS
   InputContents contents;
   const char *func, *trace;
   int64_t repeat;
@@ -110,7 +109,8 @@ static int show_json(const Session *s, bool profile) {
   return json_print(s->cli, object);
 }
 
-// Runs apart from those that were measured, of which the first one warmed everything up.
+// Traces runs after the measured ones, so that tracing does not disturb the measurement and the
+// code is warm.
 static bool trace(Session *s, const char *path) {
   Trace *trace = trace_new(s);
   for (int i = 0; i < s->runs; i++)
@@ -125,7 +125,7 @@ static int run_file(Session *s, const RunOptions *o) {
   if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
   if (o->trace && !trace(s, o->trace)) return STATUS_BAD;
   if (s->cli->output && !save(s)) return STATUS_BAD;
-  if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // that was all
+  if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // no other result
   if (s->cli->json) return show_json(s, o->profile);
   show_summary(s, path);
   if (o->profile) profile_show(s);

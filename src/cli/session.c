@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling a graph for this process, running and measuring it.
+// Compiles a graph or a kernel for this process, runs it and measures it.
 #include "cli/kernel.h"
 
 #include <math.h>
@@ -91,7 +91,7 @@ static bool run_once(Session *s, int64_t *step_ns) {
   return executable_run(s->executable, s->pool, s->inputs, s->outputs);
 }
 
-// The run whose time is nearest to the median, of those whose steps were timed.
+// The profiled run whose time is nearest to the median.
 static int typical_run(const Session *s, const double *samples, int count) {
   int best = 0;
   for (int i = 1; i < count; i++)
@@ -103,7 +103,7 @@ bool session_measure(Session *s, int64_t repeat, bool profile) {
   Arena *arena = &s->cli->context->arena;
   s->runs = (int)MIN_OF(MAX_OF(repeat, 1), MOST_RUNS);
   double *samples = arena_array(arena, double, s->runs);
-  int profiled = profile && s->program ? MIN_OF(s->runs, MOST_PROFILED) : 0; // a kernel is one step
+  int profiled = profile && s->program ? MIN_OF(s->runs, MOST_PROFILED) : 0; // kernels: 1 step
   int steps = s->program ? s->program->steps.count : 0;
   int64_t *step_ns = arena_array(arena, int64_t, (int64_t)profiled * steps + 1);
   int64_t start = clock_now_ns();

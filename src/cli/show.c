@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How results look: colour and progress on terminals only, sizes that people read, tables whose
-// columns line up.
+// Formats the results of all subcommands: colour and progress on terminals only, readable sizes,
+// tables with aligned columns.
 #include "cli/cli.h"
 
 #include <unistd.h>
@@ -35,7 +35,7 @@ void progress_end(Progress *progress) {
 
 // ---- Numbers ---------------------------------------------------------------------------------
 
-// `value` in the largest unit that leaves at least 1, with three digits.
+// `value` with three digits, in the largest unit in which it is at least 1.
 static const char *scaled(Arena *arena, double value, double step, const char *const *units,
                           int count) {
   int unit = 0;
@@ -85,7 +85,8 @@ void table_cell(Table *table, const char *format, ...) {
   array_push(table->arena, &table->cells, cell);
 }
 
-// Columns that a terminal shows for the text: bytes that continue a UTF-8 character take none.
+// The number of terminal columns of the text: the continuation bytes of a UTF-8 character take
+// none.
 static int shown_width(const char *text) {
   int width = 0;
   for (; *text; text++) width += ((unsigned char)*text & 0xc0) != 0x80;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines that `run` and `compile` print of what they made.
+// Prints the lines in which `run` and `compile` summarise their work.
 #include "cli/summary.h"
 
 // ---- Slow paths ---------------------------------------------------------------------------------
@@ -72,7 +72,8 @@ static int count_operators(const Program *p, Map *counts) {
   return count;
 }
 
-// "53 Conv · 16 Add · 2 others": the most frequent first, ties in order of occurrence.
+// A text such as "53 Conv · 16 Add · 2 others": the most frequent first, ties in order of
+// occurrence.
 static const char *operators_text(const Program *p) {
   enum { SHOWN = 4 };
   Arena *arena = &p->context->arena;

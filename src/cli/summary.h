@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every compile says of a model: its operators, the plan, the code, and whatever runs on a
-// slow path.
+// The summary that every compiling subcommand prints of a model: its operators, the plan, the code,
+// and the kernels on slow paths.
 #ifndef PLEAT_CLI_SUMMARY_H
 #define PLEAT_CLI_SUMMARY_H
 
 #include "cli/model.h"
 
-// One reason, and the kernels it is true of.
+// A reason why kernels are slow, and the kernels to which it applies.
 typedef struct SlowPath {
   const char *why;
   PtrArray kernels; // const char *
@@ -22,11 +22,12 @@ void slow_paths_add_reports(SlowPaths *paths, const char *kernel, const LowerRep
 SlowPaths slow_paths_of(const Program *program);
 void slow_paths_print(const SlowPaths *paths);
 
-// The lines "NAME  operators", "plan", "code", the last with `where` in it: what was written.
+// Prints the lines "NAME operators", "plan" and "code"; the last contains `where`, which names the
+// written file.
 void summary_print_model(Cli *cli, const char *path, const Program *program, double seconds,
                          const char *where);
-// "6.1 MiB", and where packing costs anything, how many times the largest sum of what is alive at
-// one step that is.
+// A text such as "6.1 MiB". When packing wastes memory, the text also gives the ratio to the
+// largest sum of bytes needed at one step.
 const char *summary_arena(Arena *arena, const Program *program);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test data beside a model: which folders hold them, and the tensors in their files.
+// Loads test data that accompanies a model: finds its folders, and reads the tensors in their
+// files.
 #include "cli/test_data.h"
 
 #include <dirent.h>
@@ -62,7 +63,7 @@ static bool too_many(Cli *cli, const TestData *data, const char *kind, int count
                                      path, count, kind, count == 1 ? "" : "s");
 }
 
-// Reads the files of the inputs; data->files gets the file of each input's tensor.
+// Reads the files of the inputs; data->files receives the file of each input's tensor.
 static bool read_inputs(Cli *cli, const char *path, TestData *data, OnnxHeld *held) {
   Arena *arena = &cli->context->arena;
   OnnxBoundaryValue *values;
@@ -82,7 +83,7 @@ static bool read_inputs(Cli *cli, const char *path, TestData *data, OnnxHeld *he
   return true;
 }
 
-// Shapes that are asked for come first, and count.
+// Imports the model for the data's shapes. Shapes that the user requests take precedence.
 static const GraphFunc *import(Cli *cli, const char *path, const ModelOptions *options,
                                const OnnxHeld *held) {
   StringList shapes = {0};
@@ -99,7 +100,7 @@ static const GraphFunc *import(Cli *cli, const char *path, const ModelOptions *o
   return onnx_import(cli->context, path, &onnx)->graph;
 }
 
-// Is `name` that of an output, or "NAME[3]" of what it holds?
+// Is `name` the name of an output, or "NAME[3]" for one of the tensors that it holds?
 static bool belongs_to(const char *name, Str output) {
   size_t length = strlen(output);
   return !strncmp(name, output, length) && (!name[length] || name[length] == '[');

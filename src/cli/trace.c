@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads append what they ran to one list; the events are made of it at the end. On the caller's
-// row, calls hold kernels, and kernels hold the pieces that the caller ran itself; the other
-// threads' rows hold their pieces. Times are microseconds from the start of the command.
+// Records which thread ran what (`run --trace`). Threads append what they ran to one list, from
+// which the events are made at the end. On the caller's row, calls contain kernels, and kernels
+// contain the chunks that the caller ran itself; the other threads' rows have their chunks. Times
+// are microseconds since the start of the command.
 #include "cli/trace.h"
 
 #include "cli/kernel.h"
@@ -82,7 +83,7 @@ bool trace_call(Trace *trace) {
                 ? kernel_code_spans(s->kernel_code, 0, s->pool, s->kernel_args, on_span, trace)
                 : executable_spans(s->executable, s->pool, s->inputs, s->outputs, on_span, trace);
   if (trace->full)
-    trace->count = MIN_OF(before, trace->count); // no half of a call
+    trace->count = MIN_OF(before, trace->count); // drops an incomplete call
   else
     trace->calls++;
   return ok;
@@ -143,8 +144,8 @@ static json_t *kernel_facts(const Session *s, int step, int64_t ns) {
   return args;
 }
 
-// The spans from `first` on that belong to one step (-1: to any) of one call: where they end, and
-// the time they take.
+// Finds the end of the spans from `first` on that belong to one step (-1: to any) of one call, and
+// the time that they take.
 static int group_end(const Trace *trace, int first, int step, int64_t *from, int64_t *to) {
   const TraceSpan *spans = trace->spans;
   int i = first;
@@ -165,7 +166,7 @@ static void add_piece(TraceWriter *w, const TraceSpan *span, const char *name) {
                       "tasks", (json_int_t)(chunk->end - chunk->begin)));
 }
 
-// Returns where the kernel's spans end.
+// Adds the kernel that begins at span `first`. Returns the end of its spans.
 static int add_kernel(TraceWriter *w, int first) {
   const Session *s = w->trace->session;
   int step = w->trace->spans[first].chunk.step;

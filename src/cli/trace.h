@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each thread ran and when, call by call and kernel by kernel, as a file of Chrome's trace
-// events, which Perfetto and chrome://tracing open.
+// Records what each thread ran and when, by call and kernel, and writes it as a file of Chrome's
+// trace events, which Perfetto and chrome://tracing read.
 #ifndef PLEAT_CLI_TRACE_H
 #define PLEAT_CLI_TRACE_H
 
@@ -8,9 +8,9 @@
 
 typedef struct Trace Trace;
 
-Trace *trace_new(Session *session); // its code is made; given back with the context
+Trace *trace_new(Session *session); // its code must be ready; released with the context
 bool trace_call(Trace *trace);      // runs once; false with diagnostics
-// Whole or not at all; false with a diagnostic.
+// Writes the whole file or none; false with a diagnostic.
 bool trace_write(Trace *trace, const char *path);
 
 #endif

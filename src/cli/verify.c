@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat verify`: runs compiled code beside the reference and compares, kernel by kernel and in
-// logical coordinates, every value of the graph that reaches memory. Stops at the first that
+// `pleat verify`: runs compiled code together with the reference, and compares every value of the
+// graph that reaches memory, kernel by kernel and at logical indices. Stops at the first value that
 // differs.
 #include "cli/kernel.h"
 #include "cli/reduce.h"
@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 typedef struct VerifyOptions {
-  ModelOptions model; // first: MODEL_OPTIONS
+  ModelOptions model; // must be first, see MODEL_OPTIONS
   StringList inputs;
   const char *test_data, *against, *func, *reduce;
   int64_t seed;
@@ -50,16 +50,16 @@ typedef struct Checking {
   ThreadPool *pool;
   const PlanConstraints *constraints;
   Tensor **inputs;           // row-major
-  Tensor **given, **outputs; // as the caller has them
-  TestData data;             // of files; all zeros without
-  int sets;                  // of test data, compared so far
+  Tensor **given, **outputs; // in the caller's layouts
+  TestData data;             // contents of the files; all zeros when there are none
+  int sets;                  // number of sets of test data compared
   Reference reference;
   Progress progress;
-  int compared; // tensors
+  int compared; // number of tensors compared
   double largest;
   const char *largest_at, *differs_at; // names of values
-  const Value *differs;                // that a kernel wrote
-  const char *cause;                   // the part that made the difference; NULL: unknown
+  const Value *differs;                // a value that a kernel wrote
+  const char *cause;                   // the part of the compiler at fault; NULL: unknown
   Difference difference;
 } Checking;
 
@@ -78,7 +78,7 @@ static Tensor *make_input(Checking *s, int number) {
   return tensor;
 }
 
-// The graph and its tensors; `folder` of test data, or NULL.
+// Loads the graph and its tensors, with test data from `folder` unless it is NULL.
 static bool load(Checking *s, const char *folder) {
   Arena *arena = &s->cli->context->arena;
   const ModelOptions *model = &s->options->model;
@@ -107,7 +107,7 @@ static bool load(Checking *s, const char *folder) {
 
 // ---- Comparing --------------------------------------------------------------------------------
 
-// "[2, 0, 5]" of an element's number in the order of rows.
+// The index of an element from its row-major number: "[2, 0, 5]".
 static const char *place_text(Arena *arena, const int64_t *shape, int rank, int64_t flat) {
   int64_t index[TENSOR_MAX_RANK];
   for (int i = rank - 1; i >= 0; flat /= shape[i--]) index[i] = flat % shape[i];
@@ -175,7 +175,7 @@ static const char *reference_name(const Checking *s) {
   return s->reference.code ? "the definitions" : "the interpreter";
 }
 
-// The value that a step has written, if it is one of the graph's.
+// Compares the value that a step has written, if it is one of the graph's.
 static bool check_step(void *env, int step) {
   Checking *s = env;
   Context *context = s->cli->context;
@@ -224,9 +224,9 @@ static bool check_files(Checking *s) {
   return true;
 }
 
-// ---- All of it --------------------------------------------------------------------------------
+// ---- The whole check ---------------------------------------------------------------------------
 
-// The interpreter does some five million operations a second.
+// Warns when the interpreter will take long; it does some five million operations a second.
 static void warn_of_time(Checking *s) {
   const StageGraph *stages = s->program->plan->stages;
   double seconds = 0;
@@ -239,7 +239,7 @@ static void warn_of_time(Checking *s) {
             seconds / 60);
 }
 
-// Gives back what one set of inputs needed.
+// Releases what the check of one set of inputs allocated.
 static void release(void *arg) {
   Checking *s = arg;
   reference_end(&s->reference);
@@ -266,7 +266,7 @@ static bool compare(Checking *s) {
   return ok;
 }
 
-// Stops at the first set of test data that differs.
+// Compares all sets of test data, up to the first that differs.
 static bool compare_all(Checking *s) {
   StringList folders = {0};
   const char *path = s->options->test_data;
@@ -308,7 +308,7 @@ static int show_text(Checking *s) {
   return STATUS_DONE;
 }
 
-// ---- Parts of it ------------------------------------------------------------------------------
+// ---- Parts of the model ------------------------------------------------------------------------
 
 typedef struct PartCheck {
   Checking *checking;
@@ -320,7 +320,8 @@ static void check_part(void *env) {
   part->differs = !compare_all(part->checking) && part->checking->differs;
 }
 
-// In a context of its own: what it says is not the user's concern.
+// Does a part of the model differ? The part's context is its own, because its diagnostics are not
+// of interest to the user.
 static bool part_differs(void *env, const char *model, const char *folder) {
   const Checking *whole = env;
   VerifyOptions options = *whole->options;
@@ -405,7 +406,7 @@ static bool report_parameter(KernelCheck *k, const PrimFunc *func, int param) {
                     tolerance_text(&context->arena, &k->options->tolerance));
 }
 
-// All parameters are compared, so that what should not be written is seen too.
+// Compares all parameters, so that a write to a parameter that is only read is noticed.
 static bool compare_parameters(KernelCheck *k, const PrimFunc *func, const InterpTensor *expected,
                                const InterpTensor *actual) {
   for (int i = 0; i < func->param_count; i++) {
@@ -462,8 +463,8 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   return k->code != NULL;
 }
 
-// Each tensor program of a file of kernels on random inputs, as it would run, beside the
-// interpreter of what was written.
+// Runs each tensor program of a file on random inputs as compiled code, and compares the results
+// with the interpreter's results for the program as written.
 static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module) {
   KernelCheck *k = arena_new(&cli->context->arena, KernelCheck);
   *k = (KernelCheck){.cli = cli, .options = o, .module = module};
