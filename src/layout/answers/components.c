@@ -138,6 +138,15 @@ LayoutAnswer layout_components_all(Context *context, const Layout *layout,
 
 // ---- Inverse -----------------------------------------------------------------------------------
 
+// An expression of a component's physical axes, as one of those of the whole.
+static const LayoutExpr *of_whole(Context *context, const LayoutComponent *component,
+                                  const LayoutExpr *e) {
+  const LayoutExpr *positions[MAX_RANK];
+  int count = component->layout->physical_rank;
+  for (int i = 0; i < count; i++) positions[i] = layout_axis(context, component->positions[i]);
+  return layout_expr_substitute(context, e, positions, count);
+}
+
 LayoutAnswer layout_components_inverse(Context *context, const Layout *layout,
                                        const LayoutComponents *components, LayoutInverse *out) {
   const LayoutExpr *outputs[MAX_RANK], *padding = NULL;
@@ -145,19 +154,15 @@ LayoutAnswer layout_components_inverse(Context *context, const Layout *layout,
   LayoutAnswer all = layout_yes(LAYOUT_DIGITS);
   for (int i = 0; i < components->count; i++) {
     const LayoutComponent *component = &components->items[i];
-    const LayoutExpr *positions[MAX_RANK];
     LayoutInverse one;
     LayoutAnswer answer = layout_inverse(context, component->layout, &one);
     all.level = MAX_OF(all.level, answer.level);
     if (answer.verdict != VERDICT_YES)
       return layout_answer_of(VERDICT_UNDECIDED, all.level, answer.reason);
-    int count = component->layout->physical_rank;
-    for (int j = 0; j < count; j++) positions[j] = layout_axis(context, component->positions[j]);
     for (int j = 0; j < component->layout->rank; j++)
-      outputs[component->axes[j]] =
-          layout_expr_substitute(context, one.map->outputs[j], positions, count);
+      outputs[component->axes[j]] = of_whole(context, component, one.map->outputs[j]);
     if (!one.padding) continue;
-    const LayoutExpr *here = layout_expr_substitute(context, one.padding, positions, count);
+    const LayoutExpr *here = of_whole(context, component, one.padding);
     padding = padding ? layout_binary(context, LAYOUT_EITHER, padding, here) : here;
   }
   for (int i = 0; i < layout->physical_rank; i++) names[i] = layout_numbered_name(context, 'p', i);
@@ -171,13 +176,10 @@ bool layout_components_section(Context *context, const LayoutComponents *compone
                                const LayoutExpr **section) {
   for (int i = 0; i < components->count; i++) {
     const LayoutComponent *component = &components->items[i];
-    const LayoutExpr *positions[MAX_RANK], *one[MAX_RANK];
+    const LayoutExpr *one[MAX_RANK];
     if (!layout_section(context, component->layout, one)) return false;
-    for (int j = 0; j < component->layout->physical_rank; j++)
-      positions[j] = layout_axis(context, component->positions[j]);
     for (int j = 0; j < component->layout->rank; j++)
-      section[component->axes[j]] =
-          layout_expr_substitute(context, one[j], positions, component->layout->physical_rank);
+      section[component->axes[j]] = of_whole(context, component, one[j]);
   }
   return true;
 }
