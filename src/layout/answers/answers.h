@@ -39,6 +39,10 @@ bool layout_instance_at(Context *context, const Layout *layout, const LayoutValu
 bool layout_instance_around(Context *context, const Layout *layout, const LayoutValue *values,
                             int count, LayoutInstance *out);
 
+// "no" where the question is answered so on some instance; else undecided (decide.c).
+typedef LayoutAnswer LayoutDecider(Context *context, const Layout *layout);
+LayoutAnswer layout_ask_instances(Context *context, const Layout *layout, LayoutDecider *question);
+
 // ---- Copies: layouts with replica axes (replication.c) -----------------------------------------
 
 // The answer to `question`, found on the layout of the copies.
@@ -77,7 +81,6 @@ typedef struct LayoutComponents {
 // The components of a layout without replica axes: they share no axis. NULL where it is one.
 const LayoutComponents *layout_components(Context *context, const Layout *layout);
 
-typedef LayoutAnswer LayoutDecider(Context *context, const Layout *layout);
 // The answer to a question whose answer is yes when it is yes for every component. NO has the
 // witness of the component that refutes it, a physical index where `positions`, else a logical one.
 LayoutAnswer layout_components_all(Context *context, const Layout *layout,

@@ -24,8 +24,6 @@ bool layout_has_few_points(const Layout *layout);
 // The answer of isl. A "no" is asked again at the values that isl found, which gives the witness.
 LayoutAnswer layout_from_isl(Context *context, const Layout *layout, IslAnswer said,
                              LayoutDecider *question);
-// "no" where the question is answered so on some instance; else undecided.
-LayoutAnswer layout_ask_instances(Context *context, const Layout *layout, LayoutDecider *question);
 
 // The answer to a question about one layout, from its cache or by its decider (answer.c).
 LayoutAnswer layout_cached_answer(Context *context, const Layout *layout, CachedQuestion question);

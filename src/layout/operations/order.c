@@ -43,7 +43,7 @@ static const LayoutExpr *add_counters(Context *context, const MemoryOrder *order
     const MemoryDigit *g = &order->digits[i];
     if (g->axis != axis || g->down != down) continue;
     const LayoutExpr *part = layout_by(context, LAYOUT_MUL, layout_axis(context, i), g->cut);
-    sum = sum ? layout_binary(context, down ? LAYOUT_SUB : LAYOUT_ADD, sum, part) : part;
+    sum = layout_binary(context, down ? LAYOUT_SUB : LAYOUT_ADD, sum, part);
   }
   return sum;
 }
@@ -60,9 +60,8 @@ static const LayoutExpr *axis_index(Context *context, const MemoryOrder *order, 
     low += g->cut * (g->low - g->first);
     high += g->cut * (g->high - g->first);
   }
-  const LayoutExpr *sum = add_counters(context, order, axis, false, NULL);
-  const LayoutExpr *number = layout_const(context, constant);
-  sum = sum ? layout_binary(context, LAYOUT_ADD, sum, number) : number;
+  const LayoutExpr *sum = add_counters(context, order, axis, false, layout_const(context, 0));
+  sum = layout_by(context, LAYOUT_ADD, sum, constant);
   sum = add_counters(context, order, axis, true, sum);
   if (low < 0)
     *guard =
@@ -122,7 +121,7 @@ static LayoutAnswer position_loops(Context *context, const Layout *layout, const
   return answer;
 }
 
-static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
+LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
   MemoryOrder order;
   const Layout *memory = layout_on_resource(context, layout_of_copies(context, layout), NULL);
   *out = (LayoutLoops){0};
@@ -132,10 +131,6 @@ static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoo
     return layout_yes(LAYOUT_DIGITS);
   }
   return position_loops(context, layout, memory, out);
-}
-
-LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
-  return loop_order(context, layout, out);
 }
 
 // ---- Blockings ---------------------------------------------------------------------------------
@@ -332,8 +327,6 @@ static const char *blocks_of_text(Context *context, const Layout *layout, Layout
   return NULL;
 }
 
-typedef LayoutAnswer DecideInstance(Context *context, const Layout *layout);
-
 static LayoutAnswer blocking_of(Context *context, const Layout *layout) {
   LayoutBlocking blocks;
   return layout_is_blocking(context, layout, &blocks);
@@ -344,18 +337,10 @@ static LayoutAnswer permutation_of(Context *context, const Layout *layout) {
   return layout_is_permutation(context, layout, order);
 }
 
-// NO where the answer is no at some values of the symbols, otherwise undecided for this reason.
-static LayoutAnswer no_instance(Context *context, const Layout *layout, DecideInstance *question,
+static LayoutAnswer no_instance(Context *context, const Layout *layout, LayoutDecider *question,
                                 const char *reason) {
-  for (int i = 0; i < MAX_INSTANCES; i++) {
-    LayoutInstance instance;
-    if (!layout_instance(context, layout, i, &instance)) continue;
-    LayoutAnswer answer = question(context, instance.layout);
-    answer.instance = instance.values;
-    answer.instance_count = instance.count;
-    if (answer.verdict == VERDICT_NO) return answer;
-  }
-  return layout_undecided(reason);
+  LayoutAnswer answer = layout_ask_instances(context, layout, question);
+  return answer.verdict == VERDICT_NO ? answer : layout_undecided(reason);
 }
 
 static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
