@@ -84,12 +84,6 @@ static bool is_separable(Context *context, const Layout *copies, int rank) {
   return layout_maps_equal(context, copies, map).verdict == VERDICT_YES;
 }
 
-static int compare_numbers(const int64_t *a, const int64_t *b, int width) {
-  for (int i = 0; i < width; i++)
-    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
-  return 0;
-}
-
 typedef struct ReplicaRow {
   const int64_t *values;
   int width;
@@ -97,7 +91,9 @@ typedef struct ReplicaRow {
 
 static int compare_rows(const void *a, const void *b) {
   const ReplicaRow *x = a, *y = b;
-  return compare_numbers(x->values, y->values, x->width);
+  for (int i = 0; i < x->width; i++)
+    if (x->values[i] != y->values[i]) return x->values[i] < y->values[i] ? -1 : 1;
+  return 0;
 }
 
 // The physical indices of element 0, one row for each copy. False where they depend on symbols.
@@ -321,16 +317,11 @@ static LayoutAnswer steps_equal(Context *context, const Layout *layout, const Re
 
 // ---- Equality: all sets of physical indices ----------------------------------------------------
 
-static int compare_offsets(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 // The distinct offsets of element number `element`, sorted.
 static int64_t positions_of(const int64_t *offsets, int64_t element, int64_t copies, int64_t *out) {
   int64_t count = 0;
   memcpy(out, offsets + element * copies, sizeof *out * (size_t)copies);
-  qsort(out, (size_t)copies, sizeof *out, compare_offsets);
+  qsort(out, (size_t)copies, sizeof *out, layout_compare_numbers);
   for (int64_t i = 0; i < copies; i++)
     if (!i || out[i] != out[count - 1]) out[count++] = out[i];
   return count;

@@ -109,6 +109,14 @@ const LayoutExpr *layout_with_axis(Context *context, const LayoutExpr *e, int ax
                                    const LayoutExpr *value);
 const LayoutExpr *layout_at_zero(Context *context, const LayoutExpr *e, int from, int to);
 
+// The exponent of a power of two; -1 of any other number.
+static inline int layout_log(int64_t value) {
+  return value > 0 && !(value & (value - 1)) ? __builtin_ctzll((uint64_t)value) : -1;
+}
+
+// The order of two int64_t, for qsort.
+int layout_compare_numbers(const void *a, const void *b);
+
 // The name of a numbered axis: p0, p1, …
 Str layout_numbered_name(Context *context, char letter, int number);
 // `spelling` with " in [...]" after it, which says the physical extents.

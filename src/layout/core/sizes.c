@@ -124,3 +124,8 @@ bool layout_is_plain(const Layout *layout) {
     if (layout->map->resources[i]) return false;
   return layout->map->replica_count == 0;
 }
+
+int layout_compare_numbers(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}

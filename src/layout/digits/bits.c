@@ -42,10 +42,6 @@ static bool set_bit_row(DigitSpace *d, BitRow *rows, int at, FormBit bit, bool n
   return (mask_empty(mask) && !negated) || set_row(rows, at, mask, negated);
 }
 
-static int log_of(int64_t value) {
-  return value > 0 && !(value & (value - 1)) ? __builtin_ctzll((uint64_t)value) : -1;
-}
-
 static int bit_length(int64_t value) {
   return value <= 0 ? 0 : 64 - __builtin_clzll((uint64_t)value);
 }
@@ -66,7 +62,7 @@ static bool digit_rows(DigitSpace *d, const Digit *digit, BitRow *rows, int64_t 
   int bits = bit_length(digit->radix - 1);
   int64_t weight = digit->weight;
   bool negated;
-  if ((!digit->open && log_of(digit->radix) < 0) || bits >= WORD ||
+  if ((!digit->open && layout_log(digit->radix) < 0) || bits >= WORD ||
       !positive_weight(&weight, ((int64_t)1 << bits) - 1, &negated, constant))
     return false;
   FormBit bit = {digit->base, digit->offset, digit->cut};

@@ -108,19 +108,15 @@ static bool positions_aligned(Context *context, const Layout *at, int64_t unit) 
                           .verdict == VERDICT_YES;
 }
 
-static bool is_power_of_two(int64_t v) {
-  return v > 0 && (v & (v - 1)) == 0;
-}
-
 // Whether every position has the conflicts of the first one: the words of a position are those of
 // the first moved by a constant number of words, or their numbers are XORed with a constant.
 static bool positions_alike(Context *context, const Layout *at, const BankAccess *a) {
   int64_t word = a->banks.bank_bytes * 8, unit = word / gcd_of(word, a->banks.element_bits);
   if (layout_access_separates(context, at, LAYOUT_ADD) && positions_aligned(context, at, unit))
     return true;
-  return is_power_of_two(word) && is_power_of_two(a->banks.element_bits) &&
-         is_power_of_two(a->banks.bank_count) && is_power_of_two(a->width) &&
-         a->width == a->banks.element_bits && layout_access_separates(context, at, LAYOUT_XOR);
+  return layout_log(word) >= 0 && layout_log(a->width) >= 0 &&
+         layout_log(a->banks.bank_count) >= 0 && a->width == a->banks.element_bits &&
+         layout_access_separates(context, at, LAYOUT_XOR);
 }
 
 // ---- The question ------------------------------------------------------------------------------

@@ -83,35 +83,18 @@ typedef struct Problem {
   int tries;
 } Problem;
 
-// Equations h(v) = 1 in echelon form, each a mask and a right side.
-typedef struct BitEquations {
-  uint64_t masks[MAX_ACCESSES + 1];
-  bool ones[MAX_ACCESSES + 1];
-  int count;
-} BitEquations;
-
-static bool require(BitEquations *e, uint64_t mask) {
-  bool one = true;
-  for (int i = 0; i < e->count; i++)
-    if (mask & top_bit(e->masks[i])) {
-      mask ^= e->masks[i];
-      one ^= e->ones[i];
-    }
-  if (!mask) return !one;
-  for (int i = 0; i < e->count; i++)
-    if (e->masks[i] & top_bit(mask)) {
-      e->masks[i] ^= mask;
-      e->ones[i] ^= one;
-    }
-  e->masks[e->count] = mask;
-  e->ones[e->count++] = one;
-  return true;
+// Requires h(v) = 1 beside the equations that are rows of `e`: a row has a functional above its
+// lowest bit, which is the right side. False when the equations contradict it.
+static bool require(BitSpace *e, uint64_t h) {
+  uint64_t row = reduced(e, h << 1 | 1);
+  space_add(e, row);
+  return row != 1;
 }
 
-static uint64_t solution(const BitEquations *e) {
+static uint64_t solution(const BitSpace *e) {
   uint64_t v = 0;
   for (int i = 0; i < e->count; i++)
-    if (e->ones[i]) v |= top_bit(e->masks[i]);
+    if (e->rows[i] & 1) v |= top_bit(e->rows[i]) >> 1;
   return v;
 }
 
@@ -126,14 +109,14 @@ static bool take(Problem *p, uint64_t v) {
 
 // Chooses, for each access from number `at` on whose bound is used up, a functional that keeps v
 // out of the subspace that the access forbids; past the last access, one that keeps v out of K.
-static bool choose(Problem *p, int at, const BitEquations *e) {
+static bool choose(Problem *p, int at, const BitSpace *e) {
   while (at < p->count && dim_of_meet(&p->steps[at], &p->kernel) < p->slack[at]) at++;
   if (at >= p->count && e->count) return take(p, solution(e));
   BitSpace forbidden = p->kernel;
   if (at < p->count) forbidden = space_sum(&p->steps[at], &p->kernel);
   BitSpace functionals = annihilator(&forbidden, p->bits);
   for (int i = 0; i < functionals.count && ++p->tries < MAX_TRIES; i++) {
-    BitEquations next = *e;
+    BitSpace next = *e;
     if (require(&next, functionals.rows[i]) && choose(p, at + 1, &next)) return true;
   }
   return false;
@@ -141,7 +124,7 @@ static bool choose(Problem *p, int at, const BitEquations *e) {
 
 // Completes the kernel to dimension m - b with every access within its slack.
 static bool extend(Problem *p) {
-  static const BitEquations none;
+  static const BitSpace none;
   return p->kernel.count == p->bits - p->bank_bits || choose(p, 0, &none);
 }
 
@@ -177,17 +160,13 @@ typedef struct SwizzleSolver {
   Problem problem;
 } SwizzleSolver;
 
-static int log_of(int64_t v) {
-  return v > 0 && !(v & (v - 1)) ? __builtin_ctzll((uint64_t)v) : -1;
-}
-
 // The steps of the lanes within a phase. False where they are not linear or differ between phases.
 static const char *read_directions(SwizzleSolver *s, int k, const Layout *at, int64_t phase,
                                    int64_t aligned) {
   int64_t lanes = at->extents[at->rank - 1], box[MAX_RANK], total;
   PointDomain domain;
   if (!layout_logical_size(at, &total) || total == 0) return "an access without lanes";
-  if (log_of(phase) < 0 || lanes % phase) return "the lanes are no power of two";
+  if (layout_log(phase) < 0 || lanes % phase) return "the lanes are no power of two";
   if (!layout_access_separates(s->context, at, LAYOUT_XOR))
     return "an access is not linear in bits";
   for (int i = 0; i < at->rank; i++) box[i] = i < at->rank - 1 ? 1 : lanes;
@@ -195,12 +174,12 @@ static const char *read_directions(SwizzleSolver *s, int k, const Layout *at, in
   int64_t *o = arena_array(&s->context->scratch, int64_t, lanes + LANES);
   if (!layout_points_values(s->context, box, at->rank, at->map->outputs[0], o))
     return "the map has no value somewhere";
-  s->direction_count[k] = log_of(phase);
-  for (int i = 0; i < log_of(phase); i++)
+  s->direction_count[k] = layout_log(phase);
+  for (int i = 0; i < layout_log(phase); i++)
     s->directions[k][i] = (uint64_t)(o[(int64_t)1 << i] ^ o[0]);
   for (int64_t lane = 0; lane < lanes; lane++) {
     int64_t want = o[lane - lane % phase];
-    for (int i = 0; i < log_of(phase); i++)
+    for (int i = 0; i < layout_log(phase); i++)
       if (lane >> i & 1) want ^= (int64_t)s->directions[k][i];
     if (want != o[lane]) return "an access is not linear in bits";
     if (o[lane] % aligned) return "a lane's vector is not aligned";
@@ -216,10 +195,10 @@ static const char *read_access(SwizzleSolver *s, int k, const Layout *layout,
   if (!at) return reason;
   int64_t vector = MAX_OF(access->vector, (int64_t)1), word = s->banks.bank_bytes * 8;
   int64_t width = layout_access_width(access, s->banks), all = word * s->banks.bank_count;
-  if (log_of(width) < 0 || log_of(all) < 0 || log_of(word) < 0)
+  if (layout_log(width) < 0 || layout_log(all) < 0 || layout_log(word) < 0)
     return "elements, vectors and banks are no powers of two";
   int64_t granule = MAX_OF(width, word);
-  s->granule_bits[k] = log_of(MAX_OF(granule / s->banks.element_bits, (int64_t)1));
+  s->granule_bits[k] = layout_log(MAX_OF(granule / s->banks.element_bits, (int64_t)1));
   s->weight[k] = MAX_OF(access->weight, (int64_t)1);
   s->unit_bits = MAX_OF(s->unit_bits, s->granule_bits[k]);
   return read_directions(s, k, at, layout_access_phase(access, s->banks), vector);
@@ -245,7 +224,7 @@ static int bound_dim(const SwizzleSolver *s, int k) {
 static const char *pose(SwizzleSolver *s) {
   uint64_t used = 0;
   int64_t unit = s->banks.element_bits << s->unit_bits, word = s->banks.bank_bytes * 8;
-  s->bank_bits = MAX_OF(log_of(s->banks.bank_count * word / unit), 0);
+  s->bank_bits = MAX_OF(layout_log(s->banks.bank_count * word / unit), 0);
   for (int k = 0; k < s->count; k++)
     for (int i = 0; i < s->direction_count[k]; i++) used |= s->directions[k][i];
   s->offset_bits = s->unit_bits + s->bank_bits;

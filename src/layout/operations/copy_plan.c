@@ -91,8 +91,6 @@ static bool note_form(const DigitSpace *d, const DigitForm *f, Grain *axes) {
       if (d->bases[bit->base].kind != BASE_AXIS || bit->offset) return false;
       note_cut(&axes[bit->base], bit->cut, 2 * bit->cut);
     }
-  for (int i = 0; i < d->axis_count; i++)
-    if (axes[i].period && !returns(f, i, axes[i].period)) axes[i].period = 0;
   return true;
 }
 
@@ -108,7 +106,7 @@ static void shrink(Context *context, const LayoutExpr *const *exprs, int count, 
   for (int i = 0; i < rank; i++) axes[i] = (Grain){0, 1};
   for (int i = 0; i < count && good; i++)
     good = (forms[i] = layout_form_of(&d, exprs[i])) && note_form(&d, forms[i], axes);
-  for (int i = 0; i < count && good; i++) // other forms have enlarged the periods
+  for (int i = 0; i < count && good; i++)
     for (int k = 0; k < rank; k++)
       if (axes[k].period && !returns(forms[i], k, axes[k].period)) axes[k].period = 0;
   arena_reset(&context->scratch, mark);
@@ -331,14 +329,6 @@ static LayoutAnswer find_moves(CopyPlanner *p, const Layout *from, const Layout 
 
 // ---- The question ------------------------------------------------------------------------------
 
-static const char *shapes_differ(Context *context, const Layout *a, const Layout *b) {
-  if (a->rank != b->rank) return "the ranks differ";
-  for (int i = 0; i < a->rank; i++)
-    if (!layout_symbolic_same_extent(context, a->facts, a->shape[i], b->shape[i]))
-      return "the logical shapes differ";
-  return NULL;
-}
-
 static int64_t bytes_of(int64_t elements, int64_t element_bits) {
   int64_t bits;
   bool known = elements >= 0 && mul_fits(elements, element_bits, &bits);
@@ -349,8 +339,9 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
                               const Str *order, int order_count, int64_t element_bits,
                               LayoutCopyPlan *out) {
   *out = (LayoutCopyPlan){0};
-  const char *problem = shapes_differ(context, from, to);
-  if (problem) return layout_no(problem);
+  if (from->rank != to->rank) return layout_no("the ranks differ");
+  if (!layout_symbolic_same_extents(context, from->facts, from->shape, to->shape, from->rank))
+    return layout_no("the logical shapes differ");
   CopyPlanner p = {.context = context};
   p.from = layout_of_copies(context, from);
   p.to = layout_of_copies(context, to);

@@ -26,11 +26,6 @@ static LineBox box_of(const Layout *copies, int rank, const int64_t *low, const 
 
 // ---- By points ---------------------------------------------------------------------------------
 
-static int compare_numbers(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 // The offset over a box, as an expression of the index within it.
 static const LayoutExpr *boxed(Context *context, const LayoutExpr *e, const int64_t *low,
                                int rank) {
@@ -65,7 +60,7 @@ static bool lines_by_points(Context *context, const LayoutExpr *offset, const Li
                                    boxed(context, offset, box->low, rank), offsets);
   int count = 0;
   *span = (LineSpan){0};
-  qsort(offsets, good ? (size_t)domain.size : 0, sizeof *offsets, compare_numbers);
+  qsort(offsets, good ? (size_t)domain.size : 0, sizeof *offsets, layout_compare_numbers);
   for (int64_t i = 0; i < domain.size && good; i++) {
     good = mul_fits(offsets[i], lines.element, &at) && add_fits(at, lines.base, &at) &&
            add_fits(at, lines.element - 1, &last);

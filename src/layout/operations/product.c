@@ -303,10 +303,9 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
 static bool same_positions(Context *context, const Layout *a, const Layout *b) {
   if (a->physical_rank != b->physical_rank) return false;
   for (int i = 0; i < a->physical_rank; i++)
-    if (a->map->resources[i] != b->map->resources[i] ||
-        !layout_symbolic_same_extent(context, a->facts, a->physical[i], b->physical[i]))
-      return false;
-  return true;
+    if (a->map->resources[i] != b->map->resources[i]) return false;
+  return layout_symbolic_same_extents(context, a->facts, a->physical, b->physical,
+                                      a->physical_rank);
 }
 
 static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout *b,

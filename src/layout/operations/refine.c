@@ -154,10 +154,6 @@ static const char *all_factors(Floors *f, const Layout *box, int parts, FactorCh
 
 // ---- Bits --------------------------------------------------------------------------------------
 
-static bool is_power_of_two(int64_t v) {
-  return v > 0 && !(v & (v - 1));
-}
-
 // Whether an offset is its value at the origin XORed with the weight of each bit that is set.
 static bool is_bitwise(Context *context, const Layout *part, const FactorChain *bits, int k) {
   int64_t origin, zeros[MAX_RANK] = {0};
@@ -197,7 +193,7 @@ static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, in
   const Layout *box = parts[0];
   out->count = 0;
   for (int axis = 0; axis < box->rank; axis++) {
-    if (!is_power_of_two(box->extents[axis]))
+    if (layout_log(box->extents[axis]) < 0)
       return layout_answer_of(none ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
                               "an offset is no sum of digits, and an extent no power of 2");
     for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
@@ -211,13 +207,6 @@ static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, in
 }
 
 // ---- The question ------------------------------------------------------------------------------
-
-static bool same_shape(Context *context, const Layout *a, const Layout *b) {
-  if (a->rank != b->rank) return false;
-  for (int i = 0; i < a->rank; i++)
-    if (!layout_symbolic_same_extent(context, a->facts, a->shape[i], b->shape[i])) return false;
-  return true;
-}
 
 LayoutAnswer layout_refine_all(Context *context, const Layout *const *parts, int count,
                                LayoutRefinement *out) {
@@ -257,7 +246,8 @@ static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
   if (!layout_is_plain(a) || !layout_is_plain(b))
     return layout_undecided(
         "a layout uses other resources than memory, or stores elements more than once");
-  if (!same_shape(context, a, b))
+  if (a->rank != b->rank ||
+      !layout_symbolic_same_extents(context, a->facts, a->shape, b->shape, a->rank))
     return layout_answer_of(a->is_static && b->is_static ? VERDICT_NO : VERDICT_UNDECIDED,
                             LAYOUT_DIGITS, "the logical shapes differ");
   const Layout *parts[2] = {a, b};

@@ -4,6 +4,7 @@
 // multiples of a row of banks, the constant alone determines the bank, and two words are distinct
 // where their difference is proved to differ from 0.
 #include "layout/operations/operations.h"
+#include "layout/points/points.h"
 #include "layout/symbolic/symbolic.h"
 
 enum { MAX_WANTS = 4096 };
@@ -38,10 +39,7 @@ static const Poly *first_bit(Symbolic *s, int64_t ordinal) {
   const LayoutExpr *axes[MAX_RANK];
   int64_t index[MAX_RANK], at[MAX_RANK];
   const IndexMap *lanes = s->access->lanes;
-  for (int i = lanes->input_count - 1; i >= 0; i--) {
-    index[i] = ordinal % s->access->extents[i];
-    ordinal /= s->access->extents[i];
-  }
+  layout_index_at(s->access->extents, lanes->input_count, ordinal, index);
   if (!index_map_apply(lanes, index, at)) return NULL;
   for (int i = 0; i < lanes->output_count; i++) axes[i] = layout_const(s->polys.context, at[i]);
   const LayoutExpr *e =
@@ -139,16 +137,6 @@ static const char *serve_all(Symbolic *s) {
   return NULL;
 }
 
-static const int64_t *index_of(Context *context, const LayoutAccess *access, int64_t ordinal) {
-  int rank = access->lanes->input_count;
-  int64_t *index = arena_array(&context->lasting, int64_t, rank);
-  for (int i = rank - 1; i >= 0; i--) {
-    index[i] = ordinal % access->extents[i];
-    ordinal /= access->extents[i];
-  }
-  return index;
-}
-
 LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,
                                        const LayoutAccess *access, LayoutBanks banks,
                                        LayoutConflicts *out) {
@@ -169,9 +157,9 @@ LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,
   else if (out->degree > 1) {
     answer.verdict = VERDICT_NO;
     answer.reason = "two lanes want different words of one bank";
-    answer.witness = index_of(context, access, s->first);
-    answer.witness2 = index_of(context, access, s->second);
-    answer.witness_rank = access->lanes->input_count;
+    int rank = answer.witness_rank = access->lanes->input_count;
+    answer.witness = layout_points_index(context, access->extents, rank, s->first);
+    answer.witness2 = layout_points_index(context, access->extents, rank, s->second);
   }
   arena_reset(&context->scratch, mark);
   return answer;

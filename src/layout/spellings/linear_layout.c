@@ -152,10 +152,6 @@ static bool read_entry(LayoutReader *r, LinearLayout *b) {
   return line ? read_line(r, b, from) : read_list(r, b);
 }
 
-static int bits_of(int64_t size) {
-  return size > 0 && (size & (size - 1)) == 0 ? __builtin_ctzll((uint64_t)size) : -1;
-}
-
 // dims := "where out dims are" ":" "[" [name "(" "size" number ")" ("," …)*] "]"
 static bool read_dims(LayoutReader *r, LinearLayout *b) {
   static const char *const words[] = {"out", "dims", "are", ":", "["};
@@ -169,9 +165,9 @@ static bool read_dims(LayoutReader *r, LinearLayout *b) {
     if (!layout_reader_word(r)) return layout_reader_expect(r, "]");
     if (!layout_reader_expect(r, "(") || !layout_reader_expect(r, "size")) return false;
     if (!layout_reader_number(r, &extent) || !layout_reader_expect(r, ")")) return false;
-    if (count == MAX_RANK || bits_of(extent) < 0)
+    if (count == MAX_RANK || layout_log(extent) < 0)
       return layout_reader_error(r, from, r->at, "%lld is no power of two", (long long)extent);
-    b->sizes[count++] = bits_of(extent);
+    b->sizes[count++] = layout_log(extent);
   }
   if (r->failed) return false;
   if (b->rank >= 0 && count != b->rank)
@@ -335,13 +331,13 @@ typedef struct LinearMap {
 
 static const char *count_bits(const Layout *layout, LinearMap *l) {
   for (int i = 0; i < layout_box_rank(layout); i++) {
-    l->axis_bits[i] = bits_of(layout->extents[i]);
+    l->axis_bits[i] = layout_log(layout->extents[i]);
     if (l->axis_bits[i] < 0) return "an extent is no power of two";
     l->bit_count += l->axis_bits[i];
     if (i < layout->rank) l->logical_count += l->axis_bits[i];
   }
   for (int i = 0; i < layout->physical_rank; i++) {
-    l->position_bits[i] = bits_of(layout->physical_extents[i]);
+    l->position_bits[i] = layout_log(layout->physical_extents[i]);
     if (l->position_bits[i] < 0) return "a physical extent is no power of two";
     l->first[i + 1] = l->first[i] + l->position_bits[i];
   }

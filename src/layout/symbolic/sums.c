@@ -421,3 +421,10 @@ bool layout_symbolic_same_extent(Context *context, LayoutFacts facts, const Layo
   arena_reset(&context->scratch, mark);
   return same;
 }
+
+bool layout_symbolic_same_extents(Context *context, LayoutFacts facts, const LayoutExpr *const *a,
+                                  const LayoutExpr *const *b, int count) {
+  for (int i = 0; i < count; i++)
+    if (!layout_symbolic_same_extent(context, facts, a[i], b[i])) return false;
+  return true;
+}

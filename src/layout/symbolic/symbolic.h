@@ -11,6 +11,9 @@ bool layout_symbolic_maps_equal(Context *context, const Layout *layout,
                                 const LayoutExpr *const *other);
 bool layout_symbolic_same_extent(Context *context, LayoutFacts facts, const LayoutExpr *a,
                                  const LayoutExpr *b);
+// The same of each of several extents.
+bool layout_symbolic_same_extents(Context *context, LayoutFacts facts, const LayoutExpr *const *a,
+                                  const LayoutExpr *const *b, int count);
 // Expressions over a box, simpler where that is found; `out` may be `exprs`.
 void layout_symbolic_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
                               int rank, const LayoutExpr *const *exprs, int count,
