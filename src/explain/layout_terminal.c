@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes pictures for a terminal: squares are numbers on a coloured background, or plain numbers;
-// padding is `..`. Panels are side by side while they fit.
+// padding is `..`. Panels stand beside each other while they fit.
 #include "explain/explain.h"
 
 enum { WIDTH = 100 };

@@ -15,7 +15,7 @@ typedef struct Solving {
   const Planner *planner;
   PbqpProblem *problem;
   int *stage_variable;       // by stage->index
-  int *tensor_variable;      // by tensor->index; -1: none, an edge joins producer and user
+  int *tensor_variable;      // by tensor->index; -1: none, an edge connects producer and user
   const StageTensor *forced; // NULL, or a tensor that is written in candidate `number`
   int number;
 } Solving;

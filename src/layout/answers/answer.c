@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The questions about one layout: identity, injective, onto, bijective. Each is asked of the digits
-// first, then of the components, of isl and of the points. Answers are kept in the layout's cache.
+// Answers the questions about one layout: identity, injective, onto, bijective. Each is asked of
+// the digits first, then of the components, of isl and of the points. Answers are kept in the
+// layout's cache.
 #include "layout/answers/decide.h"
 #include "layout/proofs/goal.h"
 

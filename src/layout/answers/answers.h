@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What later folders use of the answers: layouts made without diagnostics, instances of symbolic
-// layouts, the layout of the copies, strides, and the independent components of a layout.
+// Declares what later folders use of the answers: layouts made without diagnostics, instances of
+// symbolic layouts, the layout of the copies, strides, and the independent components of a layout.
 #ifndef PLEAT_LAYOUT_ANSWERS_H
 #define PLEAT_LAYOUT_ANSWERS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The components of a layout: logical and physical axes that have no connection with the others are
-// a layout of their own. A question about the whole is asked of each component, and the answers are
-// combined:
+// Finds the components of a layout: logical and physical axes that have no connection with the
+// others are a layout of their own. A question about the whole is asked of each component, and the
+// answers are combined:
 //
 //   a, b, c -> min(c, 7), b%3, a + 3, b//3     =>   a -> a + 3    b -> b%3, b//3    c -> min(c, 7)
 //

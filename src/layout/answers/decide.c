@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the deciders of answers/ share: how an answer is made, and the answers of isl and of the
-// instances of a layout, which are asked where nothing else decides.
+// Holds what the files of answers/ share: how an answer is made, and the answers of isl and of the
+// instances of a layout, which are asked last.
 #include "layout/answers/decide.h"
 
 const char *layout_level_name(LayoutLevel level) {

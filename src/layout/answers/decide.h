@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the deciders of this folder share (decide.c), and how they reach each other.
+// Declares what the files of this folder share (decide.c), and the functions by which they call
+// each other.
 #ifndef PLEAT_LAYOUT_DECIDE_H
 #define PLEAT_LAYOUT_DECIDE_H
 

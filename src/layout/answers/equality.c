@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equality of maps and of layouts: by digits, symbolically, by isl, at last by points.
+// Decides the equality of maps and of layouts: by digits, symbolically, by isl, at last by points.
 #include "layout/answers/decide.h"
 
 // ---- Maps --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances of symbolic layouts. A property of all instances is refuted by one that does not have
-// it.
+// Makes instances of symbolic layouts, by values of the symbols. A property of all instances is
+// refuted by one that does not have it.
 #include "layout/answers/answers.h"
 
 enum { MAX_SYMBOLS = 16, LEAST = MAX_INSTANCES - 2, FAR = MAX_INSTANCES - 1 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses, and what is found with them: sections, quotients, and the element at an offset.
+// Finds inverses, and what follows from them: sections, quotients, and the element at an offset.
 #include "layout/answers/decide.h"
 
 // The numbers of pieces of a piecewise inverse that are tried before isl is asked, and after.

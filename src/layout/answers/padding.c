@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many physical indices hold no element: as a number, and as an expression of the symbols.
+// Counts the physical indices that hold no element: as a number, and as an expression of the
+// symbols.
 #include "layout/answers/decide.h"
 
 LayoutAnswer layout_decide_padding(Context *context, const Layout *layout) {

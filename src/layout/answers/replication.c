@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts with replica axes. The layout of the copies has them as logical axes. Questions about
-// physical indices are asked of it, and the answers about elements follow:
+// Answers questions about layouts with replica axes. The layout of the copies has them as logical
+// axes. Questions about physical indices are asked of it, and the answers about elements follow:
 //
 //   onto, padding      the same
 //   injective          when the copies are, or when no copies of two *different* elements share a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts whose physical axes are on several resources: the part on one of them, and the strides
-// and vector widths in memory.
+// Answers questions about layouts whose physical axes are on several resources: the part on one of
+// them, and the strides and vector widths in memory.
 #include "layout/answers/answers.h"
 
 // The layout of the physical axes on the resource, or of all others, read as memory.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strides and vector widths of any map, from the forms. Each is an equation between the offset and
-// the offset one step (or several, within a vector) further on, decided on the box of the indices
-// for which that exists. So XORs, shifts and derived bases are exact at any extent, and symbols are
-// supported.
+// Finds strides and vector widths of any map, from the forms. Each is an equation between the
+// offset and the offset one step (or several, within a vector) further on, decided on the box of
+// the indices for which that exists. So XORs, shifts and derived bases are exact at any extent, and
+// symbols are supported.
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
 #include "layout/symbolic/symbolic.h"

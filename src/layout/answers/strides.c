@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strides, vector widths and lists of offsets of a layout.
+// Finds the strides, vector widths and lists of offsets of a layout.
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
 #include "layout/points/points.h"

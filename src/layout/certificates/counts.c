@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goals about counts. The number of different values of an expression on a box is the number of
-// offsets of a flat layout that have an element (`onto yes except`). If each value and the next one
-// are counted, the count grows by the number of runs of values. The checker lists the points.
+// Writes goals about counts. The number of different values of an expression on a box is the number
+// of offsets of a flat layout that have an element (`onto yes except`). If each value and the next
+// one are counted, the count grows by the number of runs of values. The checker lists the points.
 #include "layout/certificates/certificate.h"
 #include "layout/points/points.h"
 

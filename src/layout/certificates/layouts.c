@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goals about one layout (injective, onto, bijective, inverse, padding, identity) and about the
-// equality of two.
+// Writes the goals about one layout (injective, onto, bijective, inverse, padding, identity) and
+// about the equality of two.
 #include "layout/certificates/certificate.h"
 
 // ---- Names -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equations between maps, as goals: what was found for a question, on the box of indices that it is
-// about, is what the layouts of the question make of that box.
+// Writes equations between maps as goals: what was found for a question, on the box of indices that
+// it is about, is what the layouts of the question make of that box.
 #include "layout/certificates/certificate.h"
 
 #include "layout/points/points.h"

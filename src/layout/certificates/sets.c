@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goals about sets: the physical indices of the copies of an element, the words that lanes read. A
-// statement about a set is written as a truth value of each of its members.
+// Writes goals about sets: the physical indices of the copies of an element, the words that lanes
+// read. A statement about a set is written as a truth value of each of its members.
 #include "layout/certificates/certificate.h"
 #include "layout/operations/operations.h"
 

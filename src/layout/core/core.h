@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the other folders of src/layout use of core: expressions, maps, and what a layout remembers.
+// Declares what the other folders of src/layout use of core: expressions, maps, and what a layout
+// remembers.
 #ifndef PLEAT_LAYOUT_CORE_H
 #define PLEAT_LAYOUT_CORE_H
 

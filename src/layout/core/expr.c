@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consed expressions over logical axes and symbols: building, substitution, evaluation.
+// Builds consed expressions over logical axes and symbols, substitutes in them, and evaluates them.
 #include "layout/core/core.h"
 
 LayoutTable *layout_table_new(Context *context) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index maps: consing, identity, composition, application to a point.
+// Makes consed index maps, composes them, and applies them to an index.
 #include "layout/core/core.h"
 
 static uint64_t map_hash(const IndexMap *map) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of layout expressions: the table's columns as data, the values on numbers, and the
-// intervals of the values on intervals.
+// Evaluates the operations of layout expressions on numbers and on intervals, and holds the columns
+// of their table as data.
 #include "layout/core/ops.h"
 
 const LayoutOpRow layout_op_rows[LAYOUT_OP_COUNT] = {

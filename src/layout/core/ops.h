@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operations (ops.def) for the solvers: the properties of operations that do not
+// Gives the table of operations (ops.def) to the solvers: the properties of operations that do not
 // depend on how a solver represents values.
 #ifndef PLEAT_LAYOUT_CORE_OPS_H
 #define PLEAT_LAYOUT_CORE_OPS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials as sorted lists of terms, whose monomials are sorted lists of variables: sums merge
-// lists of terms, products merge monomials, and division takes away leading monomials.
+// Implements polynomials as sorted lists of terms, whose monomials are sorted lists of variables:
+// sums merge lists of terms, products merge monomials, and division takes away leading monomials.
 #include "layout/core/poly.h"
 
 // ---- Monomials ---------------------------------------------------------------------------------

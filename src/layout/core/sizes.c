@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a layout, offsets, and the groups of physical axes between separators.
+// Computes the sizes of a layout, offsets, and the groups of physical axes between separators.
 #include "layout/core/core.h"
 
 bool layout_box_strides(const int64_t *extents, int rank, int64_t *strides, int64_t *size) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of expressions, maps, layouts and answers. The text of a map parses back to the same
-// map.
+// Prints expressions, maps, layouts and answers. The text of a map parses back to the same map.
 #include "layout/core/core.h"
 
 typedef struct ExprPrinter {

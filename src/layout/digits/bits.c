@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bitwise operations on forms, for the normal form and the inverse. Each bit of a form is a row
-// over GF(2): a set of bits of its bases that are XORed, perhaps negated. XOR adds rows; & and |
-// take one operand's row where the other's is constant or equal.
+// Computes bitwise operations on forms, for the normal form and the inverse. Each bit of a form is
+// a row over GF(2): a set of bits of its bases that are XORed, perhaps negated. XOR adds rows; AND
+// and OR take one operand's row where the other's is constant or equal.
 #include "layout/digits/form.h"
 
 typedef struct BitRow {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about static layouts that normal forms answer: equality, bounds, simplification,
-// collisions, strides and vectors. A verdict of yes is proved by normal form, and a verdict of no
-// is shown by an index that was evaluated; everything else is left to the enumeration of points.
+// Answers the questions about static layouts that normal forms decide: equality, bounds,
+// simplification, collisions, strides and vectors. A verdict of yes is proved by normal form, and a
+// verdict of no is shown by an index that was evaluated; everything else is left to the enumeration
+// of points.
 #include "layout/digits/digits.h"
 
 // ---- Equality ----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What later folders use of the digits level: questions about static layouts without empty axes.
-// Each function says what it proves, and leaves the rest to the enumeration of points.
+// Declares what later folders use of the digits level: questions about static layouts without empty
+// axes. Each function says what it proves, and leaves the rest to the enumeration of points.
 #ifndef PLEAT_LAYOUT_DIGITS_H
 #define PLEAT_LAYOUT_DIGITS_H
 

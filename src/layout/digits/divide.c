@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floored division of forms by constants, for the normal form (docs/layouts.md, Division).
+// Divides forms by constants, with floors, for the normal form (docs/layouts.md, Division).
 //
 // F // m is Q when F = m·Q + R with 0 <= R < m by the bounds. Digits split at m give Q and R:
 //   (16·n + x) // 4, x < 16   =>   4·n + x//4, the rest x % 4

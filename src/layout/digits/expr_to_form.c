@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From expressions to forms, operation by operation, and back. Forms are written as digits, the
-// largest weight first, and runs of neighbouring XORs as one XOR of digits.
+// Converts expressions to forms, operation by operation, and forms to expressions. Forms are
+// written as digits, the largest weight first, and runs of neighbouring XORs as one XOR of digits.
 #include "layout/digits/form.h"
 
 // ---- Expression to form ------------------------------------------------------------------------

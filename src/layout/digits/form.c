@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms: building, adding and comparing them, their bounds, and reading them as digits. For every
-// question that normal forms answer; docs/layouts.md has the proofs.
+// Builds, adds and compares forms, finds their bounds, and reads them as digits, for every question
+// that normal forms answer. docs/layouts.md has the proofs.
 #include "layout/digits/form.h"
 
 DigitSpace layout_digits_new(Context *context, const int64_t *extents, int axis_count) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Substitution of forms for the axes of a form, to compose maps and to check inverses. Floors are
+// Substitutes forms for the axes of a form, to compose maps and to check inverses. Floors are
 // divided anew, so the result is a normal form over the other box.
 #include "layout/digits/form.h"
 

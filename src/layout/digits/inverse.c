@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses and sections of static layouts. Propagation (solve.c) finds a candidate; normal forms,
-// or points, then prove that it undoes the map, and say which physical indices are padding.
+// Finds inverses and sections of static layouts. Propagation (solve.c) finds a candidate; normal
+// forms, or points, then prove that it undoes the map, and say which physical indices are padding.
 #include "layout/digits/digits.h"
 #include "layout/digits/solve.h"
 #include "layout/points/points.h"

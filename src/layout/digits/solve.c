@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inverse of a static map by propagation of what is known. Equations `form over logical axes =
-// form over physical axes` start as `output j = p_j`. Each round takes the known values out of the
-// equations, separates the rest by the weights of its digits (solve_items.c), and learns floors,
-// residues (solve_known.c) and XORs of bits (solve_bits.c), until every axis is known.
+// Finds the inverse of a static map by propagation of what is known. Equations `form over logical
+// axes = form over physical axes` start as `output j = p_j`. Each round takes the known values out
+// of the equations, separates the rest by the weights of its digits (solve_items.c), and learns
+// floors, residues (solve_known.c) and XORs of bits (solve_bits.c), until every axis is known.
 //
 //   p0 = ⌊c/16⌋, p1 = c mod 16            =>   c = 16·p0 + p1
 //   p0 = i, p1 = 8·⌊j/8⌋ + (j%8 ^ i%8)    =>   j = 8·⌊p1/8⌋ + (p1%8 ^ p0%8)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses of static maps by propagation: what inverse.c asks, and what the files solve*.c share.
+// Declares how inverses of static maps are found by propagation: what inverse.c calls, and what the
+// files solve*.c share.
 #ifndef PLEAT_LAYOUT_SOLVE_H
 #define PLEAT_LAYOUT_SOLVE_H
 

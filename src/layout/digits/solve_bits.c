@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits in the propagation of solve.c: equations between XORs of bits, kept as a system over GF(2)
-// that Gaussian elimination reduces, and what this system exchanges with the known residues.
+// Handles bits in the propagation of solve.c: equations between XORs of bits, kept as a system over
+// GF(2) that Gaussian elimination reduces, and what this system exchanges with the known residues.
 #include "layout/digits/solve.h"
 
 static const DigitForm *xor_values(DigitSolver *s, const DigitForm *a, const DigitForm *b) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equations of the propagation of solve.c as sums of weighted items, Σ weight·item = value with
-// 0 <= item < radix. An item is a digit or an XOR of bits; one that counts down is turned around.
-// Where the items below stay under the gcd g of the weights above, value mod g is the sum of the
-// lower ones and ⌊value/g⌋ · g that of the others.
+// Writes equations of the propagation of solve.c as sums of weighted items, Σ weight·item = value
+// with 0 <= item < radix. An item is a digit or an XOR of bits; one that counts down is turned
+// around. Where the items below stay under the gcd g of the weights above, value mod g is the sum
+// of the lower ones and ⌊value/g⌋ · g that of the others.
 #include "layout/digits/solve.h"
 
 typedef struct SolveItem {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the propagation of solve.c knows: values of floors ⌊(base + offset)/cut⌋, whole or modulo a
-// radix, as forms of the physical axes. A known value gives those of coarser cuts, two residues of
-// one number meet by the Chinese remainder theorem, and a residue with a coarser floor gives the
-// number itself.
+// Keeps what the propagation of solve.c knows: values of floors ⌊(base + offset)/cut⌋, whole or
+// modulo a radix, as forms of the physical axes. A known value gives those of coarser cuts, two
+// residues of one number meet by the Chinese remainder theorem, and a residue with a coarser floor
+// gives the number itself.
 #include "layout/digits/solve.h"
 
 // A known floor whose cut divides this one, so that it determines ⌊(base + offset)/cut⌋.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The isl level. Without the library (isl_none.c), every answer is undecided.
+// Declares the isl level, which decides questions by Presburger relations. Without the library
+// (isl_none.c), every answer is undecided.
 #ifndef PLEAT_LAYOUT_ISL_H
 #define PLEAT_LAYOUT_ISL_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear swizzle with the fewest bank conflicts, solved over GF(2).
+// Finds the linear swizzle with the fewest bank conflicts, by linear algebra over GF(2).
 //
 // Offsets are vectors of bits. Units (the widest aligned blocks that a swizzle keeps whole: a
 // bank's word or a lane's vector) have numbers in V = GF(2)^m; a swizzle gives them new numbers,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What later folders use of the operations: accesses of lanes to memory, for bank conflicts and the
-// swizzles against them. The operations themselves are in layout.h.
+// Declares what later folders use of the operations: accesses of lanes to memory, for bank
+// conflicts and the swizzles against them. The operations themselves are in layout.h.
 #ifndef PLEAT_LAYOUT_OPERATIONS_H
 #define PLEAT_LAYOUT_OPERATIONS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory order: the loop nest that visits the elements by ascending offset, and the questions
-// whether a layout is a blocking, a permutation, or a reshape of another.
+// Finds the memory order, which is the loop nest that visits the elements by ascending offset, and
+// with it whether a layout is a blocking, a permutation, or a reshape of another.
 #include "layout/operations/memory_order.h"
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common refinement: the coarsest digits of the axes of which several offsets are sums. Floors
-// of one axis are linearly independent, so the cuts of an offset are determined by it. A common set
-// of digits exists when, of all cuts of an axis, each divides the next one; their union is the
-// coarsest. Offsets with XORs are refined to bits, where each offset is an XOR of the values that
-// the bits contribute.
+// Finds the common refinement: the coarsest digits of the axes of which several offsets are sums.
+// Floors of one axis are linearly independent, so the cuts of an offset are determined by it. A
+// common set of digits exists when, of all cuts of an axis, each divides the next one; their union
+// is the coarsest. Offsets with XORs are refined to bits, where each offset is an XOR of the values
+// that the bits contribute.
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices: the layout of a box of the tensor in the same memory. The layout always exists; the
-// offset and strides exist when the offset is affine on the box and the box is on one lane, device,
-// …. Reshapes: the layout of the same tensor with another logical shape.
+// Makes slices, each the layout of a box of the tensor in the same memory. The layout always
+// exists; the offset and strides exist when the offset is affine on the box and the box is on one
+// lane, device, and so on. Also makes reshapes, each the layout of the same tensor with another
+// logical shape.
 #include "layout/answers/answers.h"
 #include "layout/symbolic/symbolic.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last level: enumerates the static domain, a batch of points at a time. It is exact, and
-// refuses domains over a limit.
+// Enumerates a static domain, a batch of points at a time: the last level, asked where the others
+// do not decide. It is exact, and refuses domains over a limit.
 #include "layout/points/points.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The points level: enumeration of static domains.
+// Declares the points level, which enumerates static domains.
 #ifndef PLEAT_LAYOUT_POINTS_H
 #define PLEAT_LAYOUT_POINTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proofs: their facts, atoms and lines. Lines are printed in the order in which they were found;
-// facts that are not needed are left out.
+// Holds the facts, atoms and lines of a proof. Lines are printed in the order in which they were
+// found; facts that are not needed are left out.
 #include "layout/proofs/proof.h"
 
 int proof_add_variable(Prover *s, const char *name, bool parameter) {

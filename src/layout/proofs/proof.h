@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding proofs that src/layout/check/check.c accepts (docs/layouts.md, "Certificates"):
-// polynomials over atoms and parameters, facts `p >= 0`, and a search for the multipliers that show
-// a new one.
-// Everything lives in the scratch arena of one certificate; NULL stands for "does not fit".
+// Declares how proofs are found that src/layout/check/check.c accepts (docs/layouts.md,
+// "Certificates"): polynomials over atoms and parameters, facts `p >= 0`, and a search for the
+// multipliers that show a new one. Everything lives in the scratch arena of one certificate; NULL
+// stands for "does not fit".
 #ifndef PLEAT_LAYOUT_PROOF_H
 #define PLEAT_LAYOUT_PROOF_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions as polynomials over atoms, line by line as the checker will read them. Where the
-// digits carry an expression, its normal form says which quotient to show; other expressions are
-// divided term by term. A comparison that facts do not decide is left in `wanted`.
+// Writes expressions as polynomials over atoms, line by line as the checker will read them. Where
+// the digits carry an expression, its normal form says which quotient to show; other expressions
+// are divided term by term. A comparison that facts do not decide is left in `wanted`.
 #include "layout/proofs/proof_lower.h"
 
 enum { MOST_FLOORS = 6 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions as polynomials over atoms (proof_lower.c).
+// Declares how proofs write expressions as polynomials over atoms (proof_lower.c).
 #ifndef PLEAT_LAYOUT_PROOF_LOWER_H
 #define PLEAT_LAYOUT_PROOF_LOWER_H
 

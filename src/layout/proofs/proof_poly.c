@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials of proofs, over atoms and parameters: what their variables tell, division, text.
+// Computes with the polynomials of proofs, over atoms and parameters: their signs, division, text.
 #include "layout/proofs/proof.h"
 
 bool proof_is_of_parameters(const Prover *s, const Poly *p) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The multipliers that show `goal >= 0`: a linear program in exact rationals, min Σ λ·constant(f)
-// over λ >= 0 where Σ λ·f agrees with the goal in every monomial but 1. Rounding does the rest: the
-// goal is an integer, so more than -1 is enough. Facts times powers of parameters are facts too.
+// Finds the multipliers that show `goal >= 0`, by a linear program in exact rationals, min Σ
+// λ·constant(f) over λ >= 0 where Σ λ·f agrees with the goal in every monomial but 1. Rounding does
+// the rest: the goal is an integer, so more than -1 is enough. Facts times powers of parameters are
+// facts too.
 #include "layout/proofs/proof.h"
 
 enum { MAX_ROWS = 96, MAX_COLUMNS = 640, MAX_PIVOTS = 400 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CuTe's layouts: `shape:stride`, whose modes are the logical axes and may nest, where the first
-// leaf of a nested mode runs fastest; a swizzle may follow, `Swizzle<B,M,S> o offset o
-// shape:stride`. Values are offsets on one memory axis.
+// Reads and prints CuTe's layouts: `shape:stride`, whose modes are the logical axes and may nest,
+// where the first leaf of a nested mode runs fastest; a swizzle may follow, `Swizzle<B,M,S> o
+// offset o shape:stride`. Values are offsets on one memory axis.
 //
 // A stride `s@p` belongs to a layout of coordinates (the tensors of coordinates that TMA has):
 // `(4,8):(1@1,2@0)` is (i, j) -> (2*j, i), and `1@1@0` is number 1 of the tuple that is number 0.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triton's linear layouts, as Triton prints them: bases over GF(2). For each bit of a hardware
-// index they have the logical index that it stands for, `register: [[0, 1]], lane: [[0, 2], [1,
-// 0]], warp: [], block: []`. They map hardware indices to elements: the element is the exclusive or
-// of the bases of the bits that are set.
+// Reads and prints Triton's linear layouts, as Triton prints them: bases over GF(2). For each bit
+// of a hardware index they have the logical index that it stands for, `register: [[0, 1]], lane:
+// [[0, 2], [1, 0]], warp: [], block: []`. They map hardware indices to elements: the element is the
+// exclusive or of the bases of the bits that are set.
 //
 // The layout is the inverse of that map. A bit whose basis is a combination of the bases before it
 // (0, for example) distinguishes copies: it is a bit of the replica axis. Gaussian elimination

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named axes (`NCHW16c`, `NHWC of NCHW`) and oneDNN tags (`aBcd16b`). Both write the order of the
-// logical axes, and blocks that nest from left to right.
+// Reads and prints named axes (`NCHW16c`, `NHWC of NCHW`) and oneDNN tags (`aBcd16b`). Both write
+// the order of the logical axes, and blocks that nest from left to right.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index maps as text: the arrow form and Python lambdas.
+// Reads index maps: the arrow form and Python lambdas.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cursor and the expression grammar that all spellings share.
+// Implements the cursor over a text and the grammar of expressions, which all spellings share.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>

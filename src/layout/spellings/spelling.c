@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of spellings, one row each: finds the spelling of a text, reads it, and prints a layout
-// in a spelling. The text that a printer gives is read back and must be an equal layout, so that a
-// printer does not have to prove anything.
+// Holds the table of spellings, one row each: finds the spelling of a text, reads it, and prints a
+// layout in a spelling. The text that a printer gives is read back and must be an equal layout, so
+// that a printer does not have to prove anything.
 #include "layout/spellings/spellings.h"
 #include "layout/answers/answers.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the readers and printers of the spellings: a cursor over the text whose errors point
-// into the file, placements, and swizzles. The functions for others are in layout.h.
+// Declares what the readers and printers of the spellings share: a cursor over the text whose
+// errors point into the file, placements, and swizzles. The functions for others are in layout.h.
 #ifndef PLEAT_LAYOUT_SPELLINGS_H
 #define PLEAT_LAYOUT_SPELLINGS_H
 

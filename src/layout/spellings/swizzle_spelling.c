@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Swizzles of offsets, which CuTe writes `Swizzle<B,M,S>` and TVM `ComposeLayout(M, B, S, ...)`.
+// Checks and applies swizzles of offsets for the spellings that have them, and finds the swizzle of
+// a layout that is printed. CuTe writes a swizzle as `Swizzle<B,M,S>`, TVM as
+// `ComposeLayout(M, B, S, ...)`.
 #include "layout/spellings/spellings.h"
 #include "layout/digits/digits.h"
 

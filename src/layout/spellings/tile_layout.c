@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TVM's TileLayout, which has shards, replicas and an offset over named axes:
+// Reads and prints TVM's TileLayout, which has shards, replicas and an offset over named axes:
 // `S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device] + 5@warp`; and TVM's swizzles of memory,
 // `ComposeLayout(3, 3, 3, TileLayout(S[(8, 64) : (64, 1)]))`.
 //

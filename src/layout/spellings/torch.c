@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's strided tensors: `size=(2, 3, 4) stride=(12, 4, 1) storage_offset=5`, as people write
-// them, as `x.size()` and `x.stride()` print them, and as arguments of `torch.empty_strided` and
-// `torch.as_strided`. Physical indices are offsets in the storage.
+// Reads and prints PyTorch's strided tensors: `size=(2, 3, 4) stride=(12, 4, 1) storage_offset=5`,
+// as people write them, as `x.size()` and `x.stride()` print them, and as arguments of
+// `torch.empty_strided` and `torch.as_strided`. Physical indices are offsets in the storage.
 #include "layout/spellings/spellings.h"
 
 typedef struct Numbers {

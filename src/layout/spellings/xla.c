@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// XLA's layouts: `{1,0:T(8,128)(2,1)}` has the axes from minor to major (the axis whose neighbours
-// are closest in memory first), then tiles. A shape may precede it, `f32[2,3]{1,0}`.
+// Reads and prints XLA's layouts: `{1,0:T(8,128)(2,1)}` has the axes from minor to major (the axis
+// whose neighbours are closest in memory first), then tiles. A shape may precede it,
+// `f32[2,3]{1,0}`.
 //
 // A tile of n numbers cuts the last n axes: an axis d becomes d//t in its old position, and d%t
 // after all others. The next tile cuts the axes of the tile before it. `*` merges an axis with the

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From expressions to sums over a symbolic box, operation by operation, and back. Bitwise
-// operations with constants become digits (x & 12 = x mod 16 - x mod 4), the XOR of two sums
-// becomes one of their low bits, and an operation that the bounds do not decide becomes an atom.
+// Converts expressions to sums over a symbolic box, operation by operation, and sums to
+// expressions. Bitwise operations with constants become digits (x & 12 = x mod 16 - x mod 4), the
+// XOR of two sums becomes one of their low bits, and an operation that the bounds do not decide
+// becomes an atom.
 #include "layout/symbolic/sums.h"
 #include "layout/digits/digits.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical extents of symbolic layouts: interval arithmetic on the text, with the three fixed rules
-// (`e % m` spans m, `e & m` spans m + 1, `^` and `|` reach the next power of two).
+// Finds the physical extents of symbolic layouts: interval arithmetic on the text, with the three
+// fixed rules (`e % m` spans m, `e & m` spans m + 1, `^` and `|` reach the next power of two).
 #include "layout/symbolic/sums.h"
 
 typedef struct SymbolicRange {

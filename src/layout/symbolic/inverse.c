@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses and sections of layouts of symbolic extents, by propagation of what is known, as
+// Finds inverses and sections of layouts of symbolic extents, by propagation of what is known, as
 // digits/solve.c finds them for static ones. Equations `sum over logical axes = sum over physical
 // axes` start as `output j = p_j`; each round takes the known atoms out of them and separates the
 // rest by weights, until every axis is known. What is found is proved by normal form.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over symbolic boxes as weighted digits, for division and inversion: floors of one number by
-// cuts that divide one another are read as its digits.
+// Writes sums over symbolic boxes as weighted digits, for division and inversion: floors of one
+// number by cuts that divide one another are read as its digits.
 //
 //   i + 4 - 8·⌊i/4⌋ + 16·⌊i/8⌋   =>   4 + (i mod 4) - 4·(⌊i/4⌋ mod 2) + 8·⌊i/8⌋
 #include "layout/symbolic/sums.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials in at most 16 variables, for extents that are expressions of symbols. Floors, minima
-// and maxima that no rule decides become variables.
+// Implements polynomials in at most 16 variables, for extents that are expressions of symbols.
+// Floors, minima and maxima that no rule decides become variables.
 #include "layout/symbolic/symbolic.h"
 
 Polys layout_polys_new(Context *context, LayoutFacts facts) {

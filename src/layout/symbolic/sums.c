@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over symbolic boxes: their arithmetic, their bounds, and floored division by polynomials,
-// for all questions about layouts of symbolic extents. Division follows digits/divide.c: a = y·q +
-// r, and q is the quotient where the bounds of r are within one multiple of y.
+// Computes with sums over symbolic boxes: their arithmetic, their bounds, and floored division by
+// polynomials, for all questions about layouts of symbolic extents. Division follows
+// digits/divide.c: a = y·q + r, and q is the quotient where the bounds of r are within one multiple
+// of y.
 #include "layout/symbolic/sums.h"
 
 // ---- Sums --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What later folders use of the symbolic level: questions about layouts of symbolic extents, and
-// polynomials over the symbols. True is proved; false leaves the question open.
+// Declares what later folders use of the symbolic level: questions about layouts of symbolic
+// extents, and polynomials over the symbols. True is proved; false leaves the question open.
 #ifndef PLEAT_LAYOUT_SYMBOLIC_H
 #define PLEAT_LAYOUT_SYMBOLIC_H
 
