@@ -63,7 +63,7 @@ static ConstData *known_data(CompileCall *call, const PleatNamedTensor *known) {
   const char *name = tensor ? element_type_name(tensor->type) : "";
   if (!tensor || !tensor_is_compact(tensor) || tensor->rank > TENSOR_MAX_RANK ||
       !dtype_parse(name, strlen(name), &type)) {
-    diag_error(context, (SourcePos){0}, "the known value of '%s' is no compact tensor",
+    diag_error(context, (SourcePos){0}, "the known value of '%s' is not a compact tensor",
                known->name);
     return NULL;
   }

@@ -122,7 +122,8 @@ bool kernels_check_given(Cli *cli, const Kernels *kernels, const StringList *giv
     int64_t value;
     if (!read_size(context, sizes->items[i], &name, &value)) continue;
     if (!has_size(kernels, name))
-      diag_error(context, (SourcePos){0}, "a size is given for '%s', which is no free size", name);
+      diag_error(context, (SourcePos){0}, "a size is given for '%s', which is not a free size",
+                 name);
   }
   for (int i = 0; i < kernels->count; i++)
     for (int j = 0; j < kernels->items[i].func->param_count; j++)

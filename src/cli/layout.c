@@ -324,7 +324,7 @@ static int run(Cli *cli, void *given) {
 const Command command_layout = {
     .name = "layout",
     .arguments = "SPEC",
-    .summary = "ask a layout anything, with no model: offsets, inverse, padding, banks, pictures",
+    .summary = "answer questions about a layout: offsets, inverse, padding, banks, pictures",
     .example =
         "  $ pleat layout NCHW16c --shape 1x30x7x7\n"
         "  n, c, h, w -> n, c//16, h, w, c%16\n"

@@ -151,5 +151,7 @@ void layout_print_reply(LayoutView *view, const QueryRow *row, const QueryReply 
     puts("padding");
   else
     print_plain(reply->answer);
-  if (reply->more) json_object_foreach(reply->more, key, value) print_value(cli, key, value);
+  if (reply->more)
+    json_object_foreach(reply->more, key, value)
+        print_value(cli, strcmp(key, "place") ? key : "index", value);
 }

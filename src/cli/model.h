@@ -30,10 +30,10 @@ typedef struct ModelOptions {
        "layouts of a node, or of all of a kind: Conv=NCHW16c, Conv:data=NHWC",                     \
        offsetof(ModelOptions, desired)},                                                           \
       {"keep-layout", 0, OPTION_OPTIONAL, "NAME",                                                  \
-       "change no layouts, or not of this tensor or operator", offsetof(ModelOptions, keep)},      \
-      {"input-layout", 0, OPTION_LIST, "NAME=LAYOUT", "how the caller lays out an input",          \
+       "keep every layout, or those of a tensor or operator", offsetof(ModelOptions, keep)},       \
+      {"input-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an input",           \
        offsetof(ModelOptions, input_layouts)},                                                     \
-      {"output-layout", 0, OPTION_LIST, "NAME=LAYOUT", "how the caller wants an output",           \
+      {"output-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an output",         \
        offsetof(ModelOptions, output_layouts)},                                                    \
       {"policy", 0, OPTION_TEXT, "optimal|forward|backward|none", "how layouts are planned",       \
        offsetof(ModelOptions, policy)},                                                            \

@@ -13,11 +13,11 @@ typedef struct OptOptions {
 static const Option options[] = {
     {"pass", 'p', OPTION_LIST, "A,B", "passes to run, in this order; 'lower' is all of them",
      offsetof(OptOptions, passes)},
-    {"schedule", 's', OPTION_TEXT, "STEPS.py", "schedule steps to make first",
+    {"schedule", 's', OPTION_TEXT, "STEPS.py", "schedule steps to apply first",
      offsetof(OptOptions, schedule)},
     {"func", 0, OPTION_TEXT, "NAME", "only this function; needed for a schedule when there are two",
      offsetof(OptOptions, function)},
-    {"stop-after", 0, OPTION_TEXT, "PASS", "run no pass behind this one",
+    {"stop-after", 0, OPTION_TEXT, "PASS", "run no pass after this one",
      offsetof(OptOptions, stop_after)},
     {"print-ir-after", 0, OPTION_TEXT, "PASS", "print the functions after it; 'all' is every pass",
      offsetof(OptOptions, print_after)},

@@ -16,7 +16,8 @@ static const struct {
     {TAKES_THREADS, {"threads", 0, OPTION_INT, "N", "threads to run with", offsetof(Cli, threads)}},
     {TAKES_CPU,
      {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline|scalar",
-      "the level of processor; run, bench, verify: no more than this one has", offsetof(Cli, cpu)}},
+      "the level of processor; run, bench and verify: at most that of this machine",
+      offsetof(Cli, cpu)}},
     {TAKES_JSON, {"json", 0, OPTION_FLAG, NULL, "print one JSON object", offsetof(Cli, json)}},
 };
 
@@ -175,7 +176,7 @@ bool options_parse(Cli *cli, const char *const *arguments, int count, void *opti
   if (cli->inputs.count < command->least_inputs) misuse(&reader, "expected %s", command->arguments);
   if (cli->inputs.count > command->most_inputs)
     misuse(&reader, "unexpected argument '%s'%s%s%s", cli->inputs.items[command->most_inputs],
-           reader.bare ? "; a value stands behind '=': --" : "", reader.bare ? reader.bare : "",
+           reader.bare ? "; a value follows '=': --" : "", reader.bare ? reader.bare : "",
            reader.bare ? "=…" : "");
   if (!reader.ok)
     diag_note(cli->context, (SourcePos){0}, "'pleat %s -h' shows its options", command->name);

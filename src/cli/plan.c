@@ -13,19 +13,19 @@
 static const Option options[] = {
     MODEL_OPTIONS,
     {"why", 0, OPTION_TEXT, "N or TENSOR",
-     "all about rewrite N of the table, or a tensor: where it is used, what else it could cost",
+     "explain rewrite N of the table, or a tensor: its uses, and the costs of other layouts",
      offsetof(PlanCommand, why)},
     {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
     {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
      offsetof(PlanCommand, onnx)},
     {"fusion", 0, OPTION_FLAG, NULL,
-     "all kernels: the operators they compute, who reads the result, and why they are not fused",
+     "for each kernel: its operators, the kernels that read it, and why they are not fused",
      offsetof(PlanCommand, fusion)},
     {"schedules", 0, OPTION_FLAG, NULL, "print the steps that schedule each kernel",
      offsetof(PlanCommand, schedules)},
     {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
      offsetof(PlanCommand, program)},
-    {"kernel", 0, OPTION_INT, "N", "with these two: only kernel N (from 1)",
+    {"kernel", 0, OPTION_INT, "N", "with --schedules or --programs: only kernel N (from 1)",
      offsetof(PlanCommand, kernel)},
 };
 

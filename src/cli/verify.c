@@ -21,7 +21,7 @@ static const Option options[] = {
     MODEL_OPTIONS,
     {"input", 'i', OPTION_LIST, "NAME=FILE.npy", "contents of an input; others are random",
      offsetof(VerifyOptions, inputs)},
-    {"seed", 0, OPTION_INT, "N", "of the random contents", offsetof(VerifyOptions, seed)},
+    {"seed", 0, OPTION_INT, "N", "the seed of the random contents", offsetof(VerifyOptions, seed)},
     FUNC_OPTION(VerifyOptions, func),
     {"test-data", 0, OPTION_TEXT, "DIR",
      "a folder of input_N.pb and output_N.pb, or of test_data_set_N",
@@ -36,7 +36,8 @@ static const Option options[] = {
      offsetof(VerifyOptions, tolerance.rtol)},
     {"atol", 0, OPTION_NUMBER, "X", "absolute difference allowed (1e-5 of the largest element)",
      offsetof(VerifyOptions, tolerance.atol)},
-    {"max-ulp", 0, OPTION_INT, "N", "or so many floating-point numbers apart; 0 is exact",
+    {"max-ulp", 0, OPTION_INT, "N",
+     "or a difference of N steps between floating-point numbers; 0 is exact",
      offsetof(VerifyOptions, tolerance.max_ulp)},
 };
 

@@ -81,7 +81,7 @@ static bool check_call(Import *import, const OnnxFunction *function) {
   const OnnxNode *node = import->node;
   bool ok = true;
   if (is_called_already(import->importer->scope, function))
-    return import_refuse(import, "the function calls itself, which has no end");
+    return import_refuse(import, "the function calls itself without end");
   if (node->input.count > function->input.count || node->output.count > function->output.count)
     return import_refuse(import, "has %d inputs and %d results, the function has %d and %d",
                          node->input.count, node->output.count, function->input.count,

@@ -163,7 +163,7 @@ static const char *blocks_of_order(Context *context, const Layout *layout, const
 
 // A sum of digits has fewer floors of an axis than 64 bits have powers of two.
 static const char too_uneven[] = "an axis is too uneven to be read off";
-static const char no_digits[] = "the offset is no sum of digits of the axes";
+static const char no_digits[] = "the offset is not a sum of digits of the axes";
 
 // The offset along one axis as Σ a·⌊x/c⌋, from its values: every function that is 0 at 0 has
 // exactly one such form, whose coefficient at c is the step at c less the coefficients of the
@@ -263,7 +263,7 @@ LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layo
   return answer;
 }
 
-// Decides where the text is no sum of digits, by the only sum that it can be.
+// Decides where the text is not a sum of digits, by the only sum that it can be.
 static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
                                        LayoutBlocking *out) {
   const Layout *at = flat(context, memory, layout_offset_expr(context, memory));

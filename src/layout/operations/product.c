@@ -156,7 +156,7 @@ static const char *order_digits(Context *context, const Layout *layout, MemoryOr
   if (!memory_order_new(context, layout_offset_expr(context, layout), layout->extents, layout->rank,
                         zeros, layout->extents, order) ||
       order->parity_count)
-    return "the offset is no sum of digits in order";
+    return "the offset is not a sum of digits in order";
   if (order->start) return "the first element is not at offset 0";
   int64_t digits = 1;
   for (int i = 0; i < order->count; i++) digits *= order->digits[i].high - order->digits[i].low + 1;

@@ -194,8 +194,9 @@ static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, in
   out->count = 0;
   for (int axis = 0; axis < box->rank; axis++) {
     if (layout_log(box->extents[axis]) < 0)
-      return layout_answer_of(none ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
-                              "an offset is no sum of digits, and an extent no power of 2");
+      return layout_answer_of(
+          none ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
+          "an offset is not a sum of digits, and an extent is not a power of 2");
     for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
       if (!read_bit(context, parts, count, axis, cut, out))
         return layout_undecided("too many bits");

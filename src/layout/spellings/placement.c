@@ -40,7 +40,7 @@ static bool refuse(PlacementReader *r, const char *why) {
 // Reads the digits of one output, and the cuts at which they begin and end on their axes.
 static bool read_output(PlacementReader *r, int output, const LayoutExpr *e, int64_t *constant) {
   const DigitForm *f = layout_form_of(&r->d, e);
-  if (!f) return refuse(r, "an index is no sum of digits");
+  if (!f) return refuse(r, "an index is not a sum of digits");
   if (f->xor_count) return refuse(r, "an index has an exclusive or");
   for (int i = 0; i < f->count; i++)
     if (r->d.bases[f->terms[i].base].kind != BASE_AXIS)

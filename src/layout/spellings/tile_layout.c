@@ -114,12 +114,12 @@ static bool default_steps(LayoutReader *r, TileLayout *s, IterPieces *p) {
 // pieces := "[" extents [":" steps] "]"
 static bool read_pieces(LayoutReader *r, TileLayout *s, IterPieces *p, bool *there) {
   const char *from = r->at;
-  if (*there) return layout_reader_error(r, from, from + 1, "this is said twice");
+  if (*there) return layout_reader_error(r, from, from + 1, "this is given twice");
   *there = true;
   if (!layout_reader_expect(r, "[") || !read_extents(r, p)) return false;
   for (int i = 0; i < p->count; i++)
     if (p->extents[i] < (p == &s->replicas))
-      return layout_reader_error(r, from, r->at, "%lld is no extent", (long long)p->extents[i]);
+      return layout_reader_error(r, from, r->at, "%lld is not an extent", (long long)p->extents[i]);
   bool steps = layout_reader_accept(r, ":");
   return (steps ? read_steps(r, s, p) : default_steps(r, s, p)) && layout_reader_expect(r, "]");
 }
@@ -335,7 +335,7 @@ bool layout_read_tile_layout(LayoutReader *r, Spelled *out) {
   const char *from = s->from = r->at;
   if (!read_object(r, s)) return false;
   if (s->swizzle.bits && (s->axis_count != 1 || s->axes[0]))
-    return layout_reader_refuse(r, from, r->at, "a swizzle is one of memory, and of nothing else");
+    return layout_reader_refuse(r, from, r->at, "only memory can be swizzled");
   int rank = r->rank < 0 ? s->shards.count : r->rank;
   if (rank + s->replicas.count > MAX_RANK)
     return layout_reader_error(r, s->from, r->at, "more than %d axes", MAX_RANK);

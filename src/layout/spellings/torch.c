@@ -95,7 +95,7 @@ static bool read_entry(LayoutReader *r, Strided *s) {
         !layout_reader_expect(r, ":"))
       return false;
   }
-  if (to->count >= 0) return layout_reader_error(r, back, r->at, "this is said twice");
+  if (to->count >= 0) return layout_reader_error(r, back, r->at, "this is given twice");
   return read_numbers(r, to, true);
 }
 
@@ -105,8 +105,8 @@ static bool at_end(LayoutReader *r) {
 }
 
 static bool check(LayoutReader *r, const Strided *s) {
-  if (s->size.count < 0) return layout_reader_refuse(r, r->text, r->at, "the size is not said");
-  if (s->stride.count < 0) return layout_reader_refuse(r, r->text, r->at, "the stride is not said");
+  if (s->size.count < 0) return layout_reader_refuse(r, r->text, r->at, "the size is missing");
+  if (s->stride.count < 0) return layout_reader_refuse(r, r->text, r->at, "the stride is missing");
   if (s->size.count != s->stride.count)
     return layout_reader_refuse(r, s->stride.from, s->stride.to, "%d stride%s for %d axes",
                                 s->stride.count, s->stride.count == 1 ? "" : "s", s->size.count);

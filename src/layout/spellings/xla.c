@@ -267,7 +267,7 @@ static bool read_levels(LayoutReader *r, const XlaTiling *tiling) {
 
 static bool read_tiles(LayoutReader *r, XlaTiling *tiling) {
   int axes = tiling->rank;
-  if (tiling->tile_count) return layout_reader_error(r, r->at - 1, r->at, "this is said twice");
+  if (tiling->tile_count) return layout_reader_error(r, r->at - 1, r->at, "this is given twice");
   do {
     if (!read_tile(r, tiling, axes)) return false;
     const XlaTile *tile = &tiling->tiles[tiling->tile_count - 1];
