@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pleat: layouts of tensors as data, exact answers about them, and compiled models."""
+"""Pleat: layouts of tensors as objects, exact answers about them, and compiled models."""
 from pleat import layout, te, tir
 from pleat._library import PleatError, Undecided, version
 from pleat.layout import Layout

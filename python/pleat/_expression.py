@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index expressions: what the arguments of a mapping function are, and what maps are made of.
+"""Index expressions: the arguments of mapping functions, and the outputs of index maps.
 
-An expression is immutable; operators build larger ones and fold constants. Text in Python's own
-notation goes to the library and comes back from it.
+An expression is immutable; operators build larger expressions and fold constants. Expressions are
+exchanged with the library as text in Python's notation.
 """
 import ast
 import operator
@@ -81,7 +81,7 @@ class Expr:
         return binary("<=", other, self)
 
     def substitute(self, values):
-        """The expression with variables replaced: `values` maps names to integers or expressions."""
+        """Replaces variables: `values` maps their names to integers or expressions."""
         if self.op == "var":
             return to_expr(values.get(self.args[0], self))
         if self.op == "const":
@@ -112,7 +112,7 @@ def var(name):
 
 
 def to_expr(value):
-    """An expression of an integer, or the expression itself."""
+    """An integer as an expression; an expression is returned unchanged."""
     if isinstance(value, Expr):
         return value
     try:
@@ -123,7 +123,7 @@ def to_expr(value):
 
 
 def make(op, *args):
-    """An operation on expressions or integers, folded where all are constants."""
+    """An operation on expressions or integers, folded when all are constants."""
     args = tuple(to_expr(a) for a in args)
     if op in ("+", "-") and args[1] == const(0):
         return args[0]
@@ -147,7 +147,7 @@ def binary(op, a, b):
 
 
 def select(condition, a, b):
-    """a where the condition holds, otherwise b."""
+    """`a` if the condition is true, otherwise `b`."""
     return make("select", condition, a, b)
 
 
@@ -204,5 +204,5 @@ def _of_node(node):
 
 
 def parse(text):
-    """The expression of a text in Python's notation, as the library writes them."""
+    """The expression of a text in Python's notation, which the library also writes."""
     return _of_node(ast.parse(text.strip(), mode="eval").body)

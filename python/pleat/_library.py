@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library: found, opened, and asked questions."""
+"""Loads libpleat.so, and sends it questions for the classes of this package."""
 import json
 import os
 import pathlib
@@ -11,11 +11,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class PleatError(Exception):
-    """A question that was refused: what was wrong, where, and a caret under it."""
+    """A refused question or model. The text says what is wrong and where, with a caret."""
 
 
 class Undecided(PleatError):
-    """An answer that is neither yes nor no was used as one; the message is the reason."""
+    """Raised when an undecided answer is used as yes or no; the message is the reason."""
 
 
 def _candidates():
@@ -64,7 +64,7 @@ def _owned_text(pointer):
 
 
 def _error(error):
-    """The exception for an "error" of a reply, with the text and a caret where it has some."""
+    """The exception for the "error" of a reply, with the text and a caret if there is a text."""
     lines = [error["message"]]
     text, column = error.get("text"), error.get("column")
     if text and column and "\n" not in text:
@@ -76,7 +76,7 @@ def _error(error):
 
 
 def query(op, certificate=False, **fields):
-    """The reply to one question, as a dictionary. PleatError where it is refused."""
+    """The reply to one question, as a dictionary. PleatError when the question is refused."""
     request = json.dumps({"op": op, **{k: v for k, v in fields.items() if v is not None}})
     reply = json.loads(_owned_text(_lib.pleat_layout_query(request.encode(), certificate)))
     if "error" in reply:
@@ -85,7 +85,9 @@ def query(op, certificate=False, **fields):
 
 
 def offsets(layout, count):
-    """Offsets of all elements of a layout (an object as in a question), as an array of int64."""
+    """The offsets of all elements of a layout, as an array of int64.
+
+    `layout` is an object as in a question, and `count` the expected number of offsets."""
     import numpy as np
     out = np.empty(count, np.int64)
     error = ffi.new("char **")

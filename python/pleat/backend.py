@@ -4,10 +4,11 @@
     import onnx, pleat.backend
     outputs = pleat.backend.run_model(onnx.load("model.onnx"), [x])
 
-The interface gives a model first and its arrays later. A model that leaves sizes free, or whose
-compilation depends on values of its inputs, is therefore compiled by the first run, and again when
-a run brings other shapes or other such values. So are those that take sequences (lists of arrays)
-or optional values (None where there is nothing), whose tensors are inputs of their own behind it.
+The interface passes a model first and its arrays later. Some models can be compiled only when the
+arrays are known: those with free sizes, those whose compilation depends on values of inputs, and
+those that take sequences (lists of arrays) or optional values (None when absent), whose tensors
+become separate inputs of the compiled model. Such a model is compiled by the first run, and again
+when a run has arrays of other shapes or other values on which compilation depends.
 """
 import numpy as np
 import onnx
@@ -21,7 +22,7 @@ __all__ = ["PleatBackend", "PleatRep", "is_compatible", "prepare", "run_model", 
 
 
 def unsupported(reason):
-    """The exception by which the interface says that a backend does not implement something."""
+    """The interface's exception for a model that the backend does not support."""
     from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
     return BackendIsNotSupposedToImplementIt(str(reason))
 
@@ -29,7 +30,7 @@ def unsupported(reason):
 def _dim_is_free(value):
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
-        return False  # of sequences and optional values all shapes are given
+        return False  # _lists finds the shapes of sequences and optional values
     return not tensor.HasField("shape") or any(not dim.HasField("dim_value")
                                                for dim in tensor.shape.dim)
 
@@ -41,7 +42,7 @@ class PleatRep(BackendRep):
         self.proto, self.options = model, options
         self.defaults = {tensor.name for tensor in model.graph.initializer}
         self.compiled = None
-        self.key = None  # what it was compiled for; None: any arrays
+        self.key = None  # the shapes and values it was compiled for; None: any arrays
         try:
             self.compiled = Model(model, **options)
         except PleatFault:
@@ -54,7 +55,7 @@ class PleatRep(BackendRep):
         return [value for value in self.proto.graph.input if value.name not in self.defaults]
 
     def _can_wait(self):
-        """May arrays tell what was missing: a size, or the value of an input?"""
+        """Can arrays supply what was missing: a size, or the value of an input?"""
         return len(self._own_inputs()) > 0
 
     def _by_name(self, inputs):
@@ -68,7 +69,9 @@ class PleatRep(BackendRep):
         return {value.name: array for value, array in zip(names, inputs)}
 
     def _lists(self, given):
-        """Shapes of what sequences and optional values hold, or that they hold nothing."""
+        """Pairs of a name and a shape for the tensors of sequences and optional values.
+
+        Instead of a shape, an absent value has "none", and an empty sequence "empty"."""
         for value in self.proto.graph.input:
             if value.type.HasField("tensor_type") or value.name not in given:
                 continue
@@ -81,7 +84,7 @@ class PleatRep(BackendRep):
                     yield name, array.shape
 
     def _compile_for(self, arrays, lists):
-        """Compiles with the shapes and, where that is not enough, the values of these arrays."""
+        """Compiles with the shapes, and if these do not suffice, the values of the arrays."""
         shapes = {name: array.shape for name, array in arrays.items() if array.ndim}
         scalars = {name: () for name, array in arrays.items() if not array.ndim}
         shape_key = (tuple(sorted((name, array.shape) for name, array in arrays.items())),
@@ -105,7 +108,7 @@ class PleatRep(BackendRep):
         return compiled
 
     def _with_inputs(self, arrays):
-        """The model, without the defaults of inputs that are given."""
+        """The model without the default values of the inputs in `arrays`."""
         if not arrays.keys() & self.defaults:
             return self.proto
         model = onnx.ModelProto()
@@ -116,7 +119,7 @@ class PleatRep(BackendRep):
         return model
 
     def _outputs(self, results):
-        """The model's own outputs: a sequence is the list of its tensors, nothing is None."""
+        """The outputs of the original model: a sequence as a list, an absent value as None."""
         def of(name, kind):
             if kind.HasField("optional_type"):
                 held = of(name, kind.optional_type.elem_type)
@@ -129,7 +132,7 @@ class PleatRep(BackendRep):
         return tuple(of(value.name, value.type) for value in self.proto.graph.output)
 
     def run(self, inputs, **kwargs):
-        """The outputs as a tuple of arrays, of lists of arrays where they are sequences."""
+        """The outputs as a tuple of arrays; a sequence is a list of arrays."""
         given = self._by_name(inputs)
         optional = {value.name for value in self.proto.graph.input
                     if value.type.HasField("optional_type")}
@@ -154,11 +157,11 @@ class PleatRep(BackendRep):
 
 
 class PleatBackend(Backend):
-    """The interface. Further keywords are those of pleat.Model: threads, cpu, shapes."""
+    """The backend. Its methods pass further keywords to pleat.Model: threads, cpu, shapes."""
 
     @classmethod
     def is_compatible(cls, model, device="CPU", **kwargs):
-        """Can the model be compiled, or may arrays tell what is missing for that?"""
+        """Can the model be compiled, now or when its arrays are known?"""
         from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
         try:
             cls.prepare(model, device, **kwargs)

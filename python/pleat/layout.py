@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layouts: where each element of a tensor is stored in memory, and exact answers about it.
 
-Extents are integers, or text of symbols ("C", "16*K") where they are symbolic; numbers in answers
-likewise. A mistake raises PleatError, which says where it is; a question that cannot be decided for
-all values of the symbols raises Undecided with the reason.
+Extents, and numbers in answers, are integers, or texts such as "C" or "16*K" when they are
+symbolic. A mistake raises PleatError, which says where the mistake is. A question that cannot be
+decided for all values of the symbols raises Undecided with the reason.
 """
 import math
 import operator
@@ -21,10 +21,10 @@ Extent = Union[int, str]
 class Answer:
     """The answer to a yes-or-no question.
 
-    As a condition it is true or false; an undecided answer raises `Undecided` there. `witness` is an
-    index that refutes the question (two indices for a collision), at the `values` of the symbols
-    where there are symbols; `level` says which method answered: "digits", "isl" or "points";
-    `certificate` is the proof as text, where asked for.
+    As a condition it is true or false; an undecided answer raises `Undecided` there. `witness` is
+    an index that refutes the question (two indices for a collision); if the layout has symbols,
+    they have the `values`. `level` is the method that answered: "digits", "isl" or "points".
+    `certificate` is the proof as text, if the question asked for it.
     """
 
     def __init__(self, reply):
@@ -52,24 +52,30 @@ class Answer:
 
 
 class Slice(NamedTuple):
-    """The layout of a box of a tensor: the offsets of its elements in the whole tensor, beginning at
-    `offset`, or at `strides` from there. Both are None where the box has no such description."""
+    """The layout of a box of a tensor: it maps the box's indices to offsets in the whole tensor.
+
+    The box's first element has the offset `offset`, and the others are at `strides` from it; both
+    are None when the box has no such description."""
     layout: "Layout"
     offset: Optional[Extent]
     strides: Optional[Tuple[Extent, ...]]
 
 
 class Runs(NamedTuple):
-    """`total` lines or offsets in `count` unbroken runs, the first of which are (start, length)."""
+    """`total` lines or offsets in `count` runs of consecutive ones; `runs` has the first runs as
+    (start, length)."""
     total: int
     count: int
     runs: Tuple[Tuple[int, int], ...]
 
 
 class Conflicts(NamedTuple):
-    """`degree`: words that the busiest `bank` serves in one phase; 1 is no conflict; `waves`: the sum
-    of that over all phases; `words`: distinct ones read; `phase`: lanes that are served together;
-    `lanes`: two that wait for each other, or None."""
+    """The bank conflicts of an access.
+
+    degree: the words that the busiest bank, `bank`, serves in one phase; 1 is no conflict.
+    waves: the sum over all phases of the words that the phase's busiest bank serves.
+    words: the number of distinct words read. phase: the number of lanes served together.
+    lanes: two lanes that wait for each other, or None."""
     degree: int
     waves: int
     words: int
@@ -79,9 +85,11 @@ class Conflicts(NamedTuple):
 
 
 class Swizzle(NamedTuple):
-    """The layout under a linear swizzle of its offsets, `offset_map` ("o -> o ^ ..."); `name`:
-    "Swizzle<B,M,S>" where it is one; `waves` of each access, and the `bound`: no linear swizzle
-    needs fewer; `optimal`: proved to have the fewest."""
+    """A layout after a linear swizzle of its offsets.
+
+    offset_map: the swizzle as a map of offsets, "o -> o ^ ...". name: "Swizzle<B,M,S>" when the
+    swizzle has that form. waves: the waves of each access. bound: a lower bound of the waves of any
+    linear swizzle. optimal: whether no linear swizzle has fewer waves, which is proved."""
     layout: "Layout"
     offset_map: str
     name: Optional[str]
@@ -99,13 +107,15 @@ class Factor(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a step of a digit changes: a resource, "memory" or a name, by `stride`."""
+    """The resource, "memory" or a name, that one step of a digit changes by `stride`."""
     resource: str
     stride: Extent
 
 
 class Move(NamedTuple):
-    """Where the digit (axis // cut) % extent is before and after a copy; None when it is in no axis."""
+    """Where the digit (axis // cut) % extent is before and after a copy.
+
+    `source` or `target` is None when the digit changes no physical axis there."""
     axis: str
     cut: int
     extent: Extent
@@ -114,8 +124,9 @@ class Move(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Elements for which this is the outermost resource on which their physical index changes.
-    `where`: the resource is that of the source ("from"), of the target ("to"), or of both."""
+    """The elements for which this is the outermost resource on which their physical index changes.
+
+    where: the layout that has the resource: the source ("from"), the target ("to"), or both."""
     resource: str
     where: str
     elements: int
@@ -123,8 +134,10 @@ class Level(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A copy digit by digit; how many elements it writes (`copies`), how many stay where they are
-    (`still`), and what moves over which resource. The counts are None on symbolic extents."""
+    """A copy, described by the digits that move.
+
+    copies: the number of elements written. still: the number of elements that keep their physical
+    index. levels: the elements that move over each resource. All are None for symbolic extents."""
     moves: Tuple[Move, ...]
     copies: Optional[int]
     still: Optional[int]
@@ -132,8 +145,9 @@ class Copy(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop of `extent` iterations, each `stride` further in memory and `step` further on `axis`;
-    the axis is "" where the loop runs over more than one."""
+    """A loop of `extent` iterations, each `stride` further in memory and `step` further on `axis`.
+
+    The axis is "" when the loop runs over several axes."""
     axis: str
     step: int
     extent: Extent
@@ -141,8 +155,10 @@ class Loop(NamedTuple):
 
 
 class Loops(NamedTuple):
-    """Loops that visit memory in sequence, the outermost first. `index` is the map from their counters
-    to the element, and `guard` the condition under which there is an element; None: always."""
+    """Loops that visit memory in sequence, the outermost first.
+
+    index: the map from the loops' counters to the logical index. guard: the condition under which
+    there is an element; None: always."""
     loops: Tuple[Loop, ...]
     index: str
     guard: Optional[str]
@@ -160,14 +176,14 @@ def _axis(value):
 
 
 def _extents(shape):
-    """A list of extents of a sequence, of one extent alone, or text such as "1x30x7x7" as it is."""
+    """A list of extents from a sequence or from one extent; text ("1x30x7x7") is unchanged."""
     if isinstance(shape, str):
         return shape
     return [_axis(n) for n in (shape if hasattr(shape, "__iter__") else [shape])]
 
 
 def _range(value):
-    """A range of an axis as text: of an index, a slice, a range, a tuple, or as it is."""
+    """A range of an axis as text, from an index, a slice, a range or a tuple; text is unchanged."""
     if isinstance(value, str):
         return value
     if isinstance(value, range):
@@ -192,7 +208,7 @@ def _box(box, axes):
 
 
 def _read(read):
-    """An access: ranges, or an object of a map from lanes to indices."""
+    """An access as text of ranges, or as an object with a map from lanes to indices."""
     return read if hasattr(read, "items") and "map" in read else _box(read, {})
 
 
@@ -205,14 +221,14 @@ class Layout:
 
     spelling: "NCHW16c", "aBcd16b", "n,c,h,w -> n,c//16,h,w,c%16", a lambda's text,
         "(4,8):(8,1)", … or an IndexMap, or a function of indices as IndexMap.from_func takes.
-    shape: the logical extents, integers or names of symbols ("C"). None: those that the spelling
-        says (CuTe, PyTorch, bases, shards, XLA after a type), else a symbol for each axis, "N", "C".
-    physical: the physical extents, where they are not those that follow from the spelling.
+    shape: the logical extents, integers or names of symbols ("C"). None: those in the spelling
+        (CuTe, PyTorch, bases, shards, XLA after a type), else a symbol for each axis, "N", "C".
+    physical: the physical extents, if they differ from those that follow from the spelling.
     where: conditions on the symbols, such as "C % 16 == 0".
     order: the logical axes of a named spelling in their order, "NCHW".
 
-    Equal layouts may have different spellings: compare them with `equal`. PleatError where the
-    spelling is not a layout.
+    Equal layouts may have different spellings: compare them with `equal`. Raises PleatError when
+    the spelling is not that of a layout.
     """
 
     def __init__(self, spelling, shape=None, *, physical=None, where=(), order=None):
@@ -247,28 +263,28 @@ class Layout:
         return _library.query(op, a=self._fields, b=b, **fields)
 
     def ask(self, op, other=None, **fields):
-        """Any question that `pleat layout --help-batch` lists, with its reply as a dictionary."""
+        """Asks a question that `pleat layout --help-batch` lists; returns the reply, a dictionary."""
         return self._ask(op, other, **fields)
 
     # ---- Yes or no ----------------------------------------------------------------------------
 
     def equal(self, other, certificate=False):
-        """Same map on the same logical shape, with the same physical extents."""
+        """Do both have equal maps, logical shapes and physical extents?"""
         return Answer(self._ask("equal", other, certificate=certificate))
 
     def same_map(self, other):
-        """Same map on this layout's logical shape; the physical extents may differ."""
+        """Are the maps equal on this layout's logical shape? The physical extents may differ."""
         return Answer(self._ask("same_map", other))
 
     def is_identity(self, certificate=False):
         return Answer(self._ask("identity", certificate=certificate))
 
     def is_injective(self, certificate=False):
-        """No two elements have the same physical index."""
+        """Do any two elements have different physical indices?"""
         return Answer(self._ask("injective", certificate=certificate))
 
     def is_onto(self, certificate=False):
-        """Every physical index holds an element: there is no padding."""
+        """Does every physical index hold an element, so that there is no padding?"""
         return Answer(self._ask("onto", certificate=certificate))
 
     def is_bijective(self, certificate=False):
@@ -283,23 +299,23 @@ class Layout:
 
     def inverse(self):
         """(layout on the physical shape, padding): the map back to the logical index, and the
-        condition on its arguments (text; None: never) under which they are padding.
-        PleatError where the layout is not injective."""
+        condition on a physical index (text; None: never true) under which it is padding.
+        Raises PleatError when the layout is not injective."""
         return self._map_reply(self._ask("inverse"))
 
     def divide(self, other):
-        """(map, padding): the map from `other`'s physical indices to this layout's, of the same
-        elements, and the condition under which a physical index of `other` is padding. A copy from
-        `other` reads at p and writes at map(p)."""
+        """(map, padding): the map from an element's physical index in `other` to its physical index
+        in this layout, and the condition under which a physical index of `other` is padding. A copy
+        from `other` reads at p and writes at map(p)."""
         return self._map_reply(self._ask("divide", other), other)
 
     def left_divide(self, other):
-        """(map, padding): from an index of `other` to the index that has the same physical index in
-        this layout; the padding is the condition under which there is none."""
+        """(map, padding): the map from an index of `other` to the index of this layout that has the
+        same physical index, and the condition under which there is no such index."""
         return self._map_reply(self._ask("left_divide", other), other)
 
     def compose(self, inner):
-        """This layout after `inner`, whose physical shape is this layout's logical one."""
+        """This layout applied after `inner`, whose physical shape is this one's logical shape."""
         return self._made(self._ask("compose", inner), inner)
 
     def slice(self, box=None, **axes):
@@ -308,42 +324,41 @@ class Layout:
         Ranges are given by axis, `slice(c=(0, 16), h=slice(2, 5))`, for each axis in order,
         `slice([0, (0, 16)])`, or as text, `slice("c=0:16, h=::2")`. A range is (start, stop),
         (start, stop, step), a slice, a range, or one index; bounds may be text of symbols.
-        PleatError where the box leaves the tensor."""
+        Raises PleatError when the box leaves the tensor."""
         reply = self._ask("slice", box=_box(box, axes))
         strides = reply.get("strides")
         strides = None if strides is None else tuple(strides)
         return Slice(self._made(reply), reply.get("offset"), strides)
 
     def reshape(self, *shape):
-        """The same offsets under another logical shape of as many elements, row-major.
+        """The layout with the same offsets under another logical shape of as many elements.
 
-        The shape is given as arguments or as one sequence; symbols are text. PleatError where it is
-        not proved to have as many elements."""
+        Elements correspond in row-major order. The shape is given as arguments or as one sequence;
+        symbols are text. Raises PleatError when it is not proved to have as many elements."""
         extents = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return self._made(self._ask("reshape", to=[_axis(n) for n in extents]))
 
     def is_reshape_of(self, other):
-        """Whether this is `other` under another logical shape."""
+        """Is this layout a reshape of `other`?"""
         return Answer(self._ask("is_reshape", other))
 
     def direct_sum(self, other):
-        """Both layouts beside each other: the logical index (x, y) has the physical index
-        (this(x), other(y))."""
+        """The direct sum: the logical index (x, y) has the physical index (this(x), other(y))."""
         return self._made(self._ask("sum", other), other)
 
     def product(self, other, kind="blocked", filled=False):
-        """Copies of this layout, arranged as `other`, of as many logical axes.
+        """Copies of this layout that are arranged as `other`, which has as many logical axes.
 
         kind: "blocked": index b*n + i of an axis of n elements is index i of copy b; "raked": index
-            i*m + b, of m copies; "logical": the axes of `other` stand after those of this layout,
-            however many.
+            i*m + b of an axis of m copies is index i of copy b; "logical": the axes of `other`, in
+            any number, follow those of this layout.
         filled: the copies fill the gaps that this layout leaves in memory.
-        PleatError where there is no such layout; Undecided where that cannot be said."""
+        Raises PleatError when there is no such layout, and Undecided when this is not decided."""
         return self._made(self._ask("product", other, kind=kind, filled=filled or None), other)
 
     def complement(self, size):
-        """The layout of the offsets at which copies of this one fill its gaps, up to the offset `size`.
-        PleatError where there is none."""
+        """The layout of the offsets at which copies of this layout fill its gaps, up to the offset
+        `size`. Raises PleatError when there is none."""
         return self._made(self._ask("complement", size=int(size)))
 
     def _where(self, *others):
@@ -353,7 +368,7 @@ class Layout:
         return found
 
     def _on(self, shape, spelling, physical=None, other=None):
-        if " in [" in spelling:  # the text says the physical extents itself
+        if " in [" in spelling:  # the text has the physical extents
             physical = None
         others = () if other is None else (other,)
         return Layout(spelling, shape, physical=physical, where=self._where(*others))
@@ -376,56 +391,57 @@ class Layout:
     # ---- Numbers ------------------------------------------------------------------------------
 
     def offset(self, *index):
-        """The offset of an element, row-major over the physical axes, in elements."""
+        """The offset of an element, in elements: row-major over the physical axes."""
         return self._ask("offset", at=list(index))["answer"]
 
     def offset_map(self):
-        """The offset as text of the logical indices, "i, j -> i*64 + j"."""
+        """The offset as a map of the logical indices, in text: "i, j -> i*64 + j"."""
         return self._ask("offset")["answer"]
 
     def logical(self, offset):
-        """The logical index at an offset, as a tuple; None on padding."""
+        """The logical index at an offset, as a tuple; None for padding."""
         answer = self._value("logical", at=offset)["answer"]
         return answer if answer is None else tuple(answer)
 
     def padding_count(self):
-        """The number of physical indices that hold no element: an integer, or text of the symbols."""
+        """The number of physical indices without an element: an integer, or text with symbols."""
         return self._value("padding")["answer"]
 
     def padding_runs(self):
-        """The offsets that hold no element, as Runs. PleatError on symbolic extents."""
+        """The offsets without an element, as Runs. Raises PleatError for symbolic extents."""
         return self._runs("padding_runs")
 
     def strides(self):
-        """For each logical axis its constant stride in elements, None where it has none."""
+        """The constant stride of each logical axis in elements; None for an axis without one."""
         return tuple(self._ask("strides")["answer"])
 
     def vector_widths(self):
-        """For each logical axis the widest run of elements that is contiguous and aligned."""
+        """For each logical axis, the longest run of elements that is contiguous and aligned."""
         return tuple(self._ask("vector")["answer"])
 
     def permutation(self):
-        """The logical axes in the order in which memory has them, outermost first; None where memory
-        is not row-major over whole axes."""
+        """The logical axes in the order of memory, outermost first; None when memory is not
+        row-major over whole axes."""
         reply = self._value("permutation")
         return None if reply["answer"] == "no" else tuple(reply["answer"])
 
     def blocking(self):
-        """Memory as row-major over blocks of axes: a tuple of Block, outermost first; None where it
-        is not."""
+        """The blocks of axes over which memory is row-major: a tuple of Block, outermost first;
+        None when there are none."""
         reply = self._value("blocking")
         return None if reply["answer"] == "no" else tuple(Block(**b) for b in reply["answer"])
 
     def loop_order(self):
-        """The loop nest that visits memory in sequence, as Loops. PleatError where there is none."""
+        """The loop nest that visits memory in sequence, as Loops. PleatError when there is none."""
         reply = self._ask("loop_order")
         self._refuse(reply, "loop nest")
         loops = tuple(Loop(**loop) for loop in reply["answer"])
         return Loops(loops, reply["index"], reply["guard"])
 
     def refine(self, other):
-        """The coarsest digits of the axes of which the offsets of both layouts are sums: a tuple of
-        Factor, most significant first. PleatError where there are none."""
+        """The common refinement of both layouts: the coarsest digits of the axes such that the
+        offsets of both layouts are sums over these digits. A tuple of Factor, most significant
+        first. Raises PleatError when there is none."""
         reply = self._ask("refine", other)
         self._refuse(reply, "refinement")
         return tuple(Factor(**{**f, "strides": tuple(f["strides"])}) for f in reply["answer"])
@@ -435,25 +451,28 @@ class Layout:
     def lines(self, box=None, *, line_bytes=64, element_bits=32, base=0, **axes):
         """The cache lines (or pages) of `line_bytes` that the elements of a box touch, as Runs.
 
-        The box is given as to `slice`; without one it is the whole tensor. base: the address of
-        offset 0, in bytes. PleatError on symbolic extents."""
+        The box is given as to `slice`; without one, it is the whole tensor. base: the address of
+        offset 0, in bytes. Raises PleatError for symbolic extents."""
         return self._runs("lines", box=_box(box, axes), line=line_bytes, element_bits=element_bits,
                           base=base or None)
 
     def bank_conflicts(self, read, *, banks=(32, 4), vector=1, element_bits=32):
-        """The bank conflicts of lanes that read at once, as Conflicts.
+        """The bank conflicts of lanes that read at the same time, as Conflicts.
 
-        read: the elements that the lanes read, a box as to `slice` with the last axis fastest,
-            whose axes that are not named stay at 0; or {"map": "t, lane -> ...", "extents": [4, 32]}.
-        banks: how many, and bytes of each. vector: elements that a lane reads at once. Lanes that
-        read the same word are served together. Undecided where the symbols do not decide."""
+        read: the elements that the lanes read: a box as to `slice`, with the last axis fastest and
+            index 0 on axes without a range; or {"map": "t, lane -> ...", "extents": [4, 32]}.
+        banks: the number of banks, and the bytes of each. vector: the elements that a lane reads at
+        once. Lanes that read one word are served together. Raises Undecided when the result depends
+        on symbols."""
         reply = self._value("conflicts", read=_read(read), **_banks(banks, element_bits, vector))
         found = {key: reply[key] for key in ("waves", "words", "bank", "phase")}
         return Conflicts(reply["answer"], lanes=reply.get("witness"), **found)
 
     def best_swizzle(self, reads, *, banks=(32, 4), vector=1, element_bits=32):
-        """The linear swizzle of the offsets with the fewest conflicts for all `reads` (each as to
-        `bank_conflicts`), as a Swizzle. PleatError where the offsets are not linear over bits."""
+        """The linear swizzle of the offsets with the fewest conflicts for `reads`, as a Swizzle.
+
+        Each read is given as to `bank_conflicts`. Raises PleatError when the offsets are not linear
+        over bits."""
         reply = self._ask("swizzle", reads=[_read(read) for read in reads],
                           **_banks(banks, element_bits, vector))
         self._refuse(reply, "swizzle")
@@ -462,9 +481,11 @@ class Layout:
                        reply["optimal"])
 
     def copy_plan(self, target, element_bits=32):
-        """What a copy from this layout to `target` moves, as a Copy: devices before warps before
-        lanes before registers before memory. PleatError or Undecided where the digits do not
-        decide it and there are too many elements to enumerate."""
+        """The copy from this layout to `target`, as a Copy.
+
+        The order of resources, outermost first, is devices, warps, lanes, registers, memory. Raises
+        PleatError or Undecided when the layouts are not described by digits and have too many
+        elements to enumerate."""
         reply = self._ask("copy", target, element_bits=element_bits)
         self._refuse(reply, "description")
         moves = tuple(Move(m["axis"], m["cut"], m["extent"], m["from"] and Place(**m["from"]),
@@ -500,8 +521,10 @@ class Layout:
         return found.reshape(elements, -1) if elements else np.empty((0, 1), np.int64)
 
     def pack(self, array, fill=0):
-        """`array`, of the logical shape, in this layout: an array of the physical shape whose
-        padding holds `fill`. PleatError where two elements have the same physical index."""
+        """Packs `array`, which has the logical shape, into this layout.
+
+        The result has the physical shape, and `fill` in the padding. Raises PleatError when two
+        elements have the same physical index."""
         import numpy as np
         array, places = np.asarray(array), self._sizes()[1]
         if array.shape != self.shape:
@@ -514,7 +537,7 @@ class Layout:
         return out.reshape(self.physical_shape)
 
     def unpack(self, array):
-        """The elements of `array`, which has the physical shape, as an array of the logical shape."""
+        """Unpacks `array`, which has the physical shape, to an array of the logical shape."""
         import numpy as np
         array = np.asarray(array)
         if array.shape != self.physical_shape:
@@ -522,13 +545,13 @@ class Layout:
                              f"the layout's physical shape {self.physical_shape}")
         return array.reshape(-1)[self._offsets()[:, 0]].reshape(self.shape)
 
-    # ---- Seeing -------------------------------------------------------------------------------
+    # ---- Presentation ----------------------------------------------------------------------
 
     def spell(self, kind):
         """This layout in another notation: "index-map", "lambda", "named", "tag" (oneDNN's),
         "cute", "xla", "torch", "bases" (Triton's), "shards" (TVM's). In CuTe, a layout with several
-        memory axes is a tensor of coordinates. PleatError, with the reason, where a notation cannot
-        express the layout."""
+        memory axes is a tensor of coordinates. Raises PleatError, with the reason, when the
+        notation cannot express the layout."""
         reply = self._ask("spell", **{"as": kind})
         if reply["answer"] == "no":
             raise PleatError(reply.get("reason") or f"no {kind} spelling")

@@ -5,7 +5,7 @@
     logits = model(image)                    # NumPy, or anything with __dlpack__
     a, b = model.run({"x": x, "mask": mask})
 
-Arrays are passed without a copy where they are compact and of the model's type.
+Arrays that are contiguous and have the model's type are passed without a copy.
 """
 import collections
 import functools
@@ -18,7 +18,7 @@ from pleat._library import PleatError, _lib, _owned_text, ffi
 
 __all__ = ["Argument", "Model", "PleatFault", "compile"]
 
-# Types that NumPy has not; ml_dtypes brings them. All others have the name that Pleat gives them.
+# Types of the package ml_dtypes that have another name there than in Pleat.
 EXTENDED = {"float8_e4m3": "float8_e4m3fn", "float4_e2m1": "float4_e2m1fn"}
 NUMPY_TYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                "float16", "float32", "float64"}
@@ -29,11 +29,11 @@ EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "fl
 NARROW_BITS = {"float4_e2m1fn": 4, "int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 
 Argument = collections.namedtuple("Argument", "name dtype shape")
-Argument.__doc__ = "An input or output of a model: its name, its NumPy type, its shape."
+Argument.__doc__ = "An input or output of a model: its name, its NumPy type and its shape."
 
 
 class PleatFault(PleatError):
-    """A mistake of Pleat's own, not of the model: please report it with the model."""
+    """An internal error of Pleat. Please report it with the model."""
 
 
 def dtype_of(name):
@@ -47,9 +47,9 @@ def dtype_of(name):
         raise PleatError(f"arrays of {name} need the package ml_dtypes ({error})") from None
 
 
-@functools.lru_cache(maxsize=None)  # NumPy takes its time to say what a type is called
+@functools.lru_cache(maxsize=None)  # the name of a NumPy type takes time to find
 def element_of(dtype):
-    """The fields of a PleatElement; None where Pleat has no such type."""
+    """The fields of a PleatElement; None for a type that Pleat lacks."""
     if dtype.name in EXTENDED_CODES:
         bits = NARROW_BITS.get(dtype.name, 8 * dtype.itemsize)
         return EXTENDED_CODES[dtype.name], bits, 1
@@ -59,7 +59,9 @@ def element_of(dtype):
 
 
 def _describe(tensor, array, keep):
-    """Makes a PleatTensor for compact arrays like `array`; what it points to goes to `keep`."""
+    """Fills a PleatTensor for contiguous arrays with the shape and type of `array`.
+
+    The memory to which the tensor points is added to `keep`."""
     shape = ffi.new("int64_t[]", array.shape or (0,))
     keep.append(shape)
     tensor.device_type, tensor.device_id = 1, 0
@@ -79,7 +81,7 @@ def _array_of(value):
 
 
 def _status(status, messages):
-    """The text of the messages; raises what the status stands for."""
+    """The text of the messages; raises the exception that belongs to the status."""
     text = _owned_text(messages[0]).rstrip("\n") if messages[0] != ffi.NULL else ""
     if status == _lib.PLEAT_NO_MEMORY:
         raise MemoryError(text)
@@ -102,7 +104,7 @@ def _spelling(layout):
 
 
 def _layouts_text(layouts):
-    """"NAME=LAYOUT" of each; "NAME:OPERAND=LAYOUT,…" where it is a dictionary by operand."""
+    """Texts "NAME=LAYOUT", or "NAME:OPERAND=LAYOUT,…" for a dictionary by operand."""
     for name, layout in (layouts or {}).items():
         if hasattr(layout, "items"):
             yield f"{name}:" + ",".join(f"{operand}={_spelling(one)}"
@@ -112,14 +114,14 @@ def _layouts_text(layouts):
 
 
 def _kept(keep):
-    """The names of what is kept; "" keeps everything."""
+    """The names whose layouts are kept, as a list; "" stands for all."""
     if isinstance(keep, bool) or keep is None:
         return [""] if keep else []
     return [keep] if isinstance(keep, str) else list(keep)
 
 
 def flattened(name, value):
-    """What a sequence holds, under the names that a model has for it: "x[0]", "x[1]" and so on."""
+    """The arrays of a sequence by the names of the model's inputs: "x[0]", "x[1]" and so on."""
     if not isinstance(value, (list, tuple)):
         return {name: value}
     return {key: array for i, item in enumerate(value)
@@ -127,7 +129,7 @@ def flattened(name, value):
 
 
 class _Request:
-    """A PleatRequest, and what its pointers point to."""
+    """A PleatRequest, together with the memory to which it points."""
 
     def __init__(self, model, **numbers):
         self.keep = []
@@ -172,7 +174,7 @@ class _Request:
 
 
 def _pointed(described, arrays):
-    """The described tensors, with the data of these arrays."""
+    """Copies of the described tensors that point to the data of the arrays."""
     tensors = ffi.new("PleatTensor[]", len(arrays))
     ffi.memmove(tensors, described, ffi.sizeof(tensors))
     for tensor, array in zip(tensors, arrays):
@@ -181,31 +183,36 @@ def _pointed(described, arrays):
 
 
 class Model:
-    """A compiled model. `inputs` and `outputs` say what it takes and gives; `messages` are the
-    compiler's warnings. Several threads may call it: their runs follow one another."""
+    """A compiled model.
+
+    `inputs` and `outputs` are lists of Argument; `messages` are the compiler's warnings. Several
+    threads may call a model; their runs follow one another."""
 
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                  policy=None):
         """Compiles a file's path, its bytes, or an onnx.ModelProto.
 
-        shapes: sizes that the model leaves free, of inputs {"x": (1, 3, 224, 224)} or of
-                dimensions by name {"batch": 4}; of a sequence, those of its tensors
-                {"x[0]": (2, 3), "x[1]": (4,)} or {"x": "empty"}; {"x": "none"} leaves out
-                what is optional
+        shapes: sizes that the model leaves free: shapes of inputs, {"x": (1, 3, 224, 224)}, or
+                sizes of named dimensions, {"batch": 4}; for a sequence, the shapes of its tensors,
+                {"x[0]": (2, 3), "x[1]": (4,)}, or {"x": "empty"}; {"x": "none"} for an absent
+                optional input
         known:  values of inputs that the compiler must know, such as the target of a Reshape
-        threads: 0 is one for each core;  cpu: "avx2" and the like, None is all that is here
-        quick:  code is made in less time and runs slower, for what runs once or so
+        threads: 0 is one for each core
+        cpu:    a level such as "avx2"; None: all that this machine has
+        quick:  compile in less time to slower code, for a model that runs only a few times
 
         Layouts, each a pleat.Layout or a spelling of one, "NCHW16c" or "n, c -> c, n":
-        input_layouts, output_layouts: how the caller has them, {"image": "NHWC"}; the shapes of
-                `inputs` and `outputs` are then physical ones
-        desired_layouts: how operators of a kind, or one by its name, have all their tensors of as
-                many axes, {"Conv": "NHWC"}; or operand by operand, {"conv1": {"data": "NCHW8c",
-                "weight": "OIHW16i16o"}}: data, weight, bias, output, input0, output0, …
-        keep_layouts: names of tensors and operators whose layouts stay; True: all
-        policy: how all others are chosen, "optimal" (as None), "forward", "backward" or "none"
-        Raises PleatError with every reason why the model cannot be taken."""
+        input_layouts, output_layouts: the layouts in which the caller has inputs and outputs,
+                {"image": "NHWC"}; `inputs` and `outputs` then have the physical shapes
+        desired_layouts: the layout of all tensors with as many axes that an operator reads or
+                writes, by the operator's kind or name, {"Conv": "NHWC"}; or one layout for each
+                operand, {"conv1": {"data": "NCHW8c", "weight": "OIHW16i16o"}}, where operands are
+                data, weight, bias, output, input0, output0, …
+        keep_layouts: names of tensors and operators whose layouts stay unchanged; True: all
+        policy: how all other layouts are chosen: "optimal" (also for None), "forward", "backward"
+                or "none"
+        Raises PleatError with every reason why the model cannot be compiled."""
         request = _Request(model, threads=threads, quick=quick)
         request.set_texts(cpu=cpu, policy=policy)
         request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
@@ -253,9 +260,11 @@ class Model:
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs, outputs=None):
-        """The outputs as a list. `inputs` is a dictionary by name or a sequence; `outputs`, where
-        given, are arrays to write to, one for each output. A list of arrays stands for a sequence,
-        whose tensors are inputs of their own."""
+        """Runs the model and returns the outputs as a list.
+
+        `inputs` is a dictionary by name or a sequence of arrays. `outputs`, if present, are arrays
+        to write to, one for each output. A list of arrays is passed as a sequence, whose tensors
+        are separate inputs of the compiled model."""
         if not isinstance(inputs, dict):
             inputs = list(inputs)
             if len(inputs) != len(self.inputs):
@@ -310,7 +319,7 @@ class Model:
 
 
 def compile(model, **options):
-    """A Model: see there."""
+    """Compiles a model; the options are those of Model."""
     return Model(model, **options)
 
 

@@ -10,7 +10,9 @@ from pleat.layout import Layout, parse_condition
 
 
 def _parameters(function, ndim):
-    """The names of a mapping function's arguments, `*indices` standing for the rest of ndim."""
+    """(names, many, count): the names of a mapping function's arguments.
+
+    `*indices` become `count` names from position `many` on, so that there are ndim names."""
     names, many = [], None
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -44,8 +46,9 @@ def _call(function, names, many, count):
 
 
 class IndexMap:
-    """initial_indices -> final_indices, lists of expressions; axis_separators: before which final
-    indices a mark stands."""
+    """The map from initial_indices to final_indices, which are lists of expressions.
+
+    axis_separators: the positions of the final indices that follow a separator."""
 
     AXIS_SEPARATOR = AXIS_SEPARATOR
 
@@ -62,8 +65,8 @@ class IndexMap:
         """The map of a function of indices that returns a list of physical indices.
 
         ndim: how many indices a function of `*indices` gets.
-        inverse_index_map: a function or an IndexMap that undoes it; kept, and given back by
-            `inverse`, when it is proved to.
+        inverse_index_map: the inverse as a function or an IndexMap; `inverse` returns it after
+            proving that it is the inverse.
         index_dtype: accepted for compatibility; indices have 64 bits.
         """
         made, separators = IndexMap.from_func_with_separators(
@@ -75,7 +78,7 @@ class IndexMap:
     @staticmethod
     def from_func_with_separators(mapping_function, ndim=None, inverse_index_map=None, *,
                                   index_dtype="int64"):
-        """(map, axis_separators): as from_func, for lists that may hold AXIS_SEPARATOR."""
+        """(map, axis_separators): as from_func, for lists that may contain AXIS_SEPARATOR."""
         names, many, count = _parameters(mapping_function, ndim)
         finals, separators = [], []
         for item in _call(mapping_function, names, many, count):
@@ -89,7 +92,7 @@ class IndexMap:
 
     @staticmethod
     def parse(text):
-        """The map of a text `i, j -> i // 4, j, i % 4`, as str() of one gives."""
+        """The map of a text such as `i, j -> i // 4, j, i % 4`, which str() of a map returns."""
         before, arrow, after = text.partition("->")
         if not arrow:
             raise ValueError(f"no `->` in {text!r}")
@@ -121,7 +124,7 @@ class IndexMap:
     # ---- Using --------------------------------------------------------------------------------
 
     def map_indices(self, indices):
-        """The physical indices of logical ones: integers for integers, else expressions."""
+        """The physical indices of logical indices: integers for integers, else expressions."""
         if len(indices) != len(self.initial_indices):
             raise ValueError(f"{len(self.initial_indices)} indices, {len(indices)} given")
         values = {i.args[0]: v for i, v in zip(self.initial_indices, indices)}
@@ -137,13 +140,15 @@ class IndexMap:
         return self.layout(array.shape).pack(array)
 
     def is_equivalent_to(self, other_map):
-        """The same function, whatever the names of the indices, on any shape. Undecided where that
-        cannot be said."""
+        """Are both maps equal as functions on every shape, whatever the names of the indices?
+
+        Raises Undecided when neither can be proved."""
         if (len(self.initial_indices) != len(other_map.initial_indices) or
                 len(self.final_indices) != len(other_map.final_indices) or
                 self.axis_separators != other_map.axis_separators):
             return False
-        # A place may be any number here, negative ones too, so it is asked whether they agree.
+        # Final indices may be negative here, which a layout refuses. The layouts compared therefore
+        # have one physical index, which is 1 where both maps agree.
         shape = [f"extent{k}" for k in range(len(self.initial_indices))]
         one = IndexMap(self.initial_indices, [1]).layout(shape)
         agree = [_expression.make("==", a, b) for a, b in
@@ -152,9 +157,10 @@ class IndexMap:
         return all(a.verdict != "no" for a in answers) and all(answers)
 
     def inverse(self, shape, *, where=()):
-        """The map back, for a map that is one-to-one and onto on the shape (extents, or objects
-        with an `extent`) for all symbols that satisfy `where`. PleatError, with an index that
-        shows it, where it is not."""
+        """The inverse of a map that is bijective on a shape for all symbols that satisfy `where`.
+
+        The shape has extents, or objects with an `extent`. Raises PleatError, with an index that
+        refutes it, when the map is not bijective."""
         if self.inverse_index_map is not None:
             return self._checked_inverse(_extents_of(shape), where)
         made, padding = self.non_surjective_inverse(shape, where=where)
@@ -179,15 +185,17 @@ class IndexMap:
         return self.inverse_index_map
 
     def non_surjective_inverse(self, shape, *, where=()):
-        """(map back, predicate): the predicate is an expression over the map's initial indices,
-        true where a physical index is padding."""
+        """(inverse, predicate): the predicate is an expression over the inverse's initial indices
+        that is true when a physical index is padding."""
         extents = _extents_of(shape)
         back, padding = self.layout(extents, where=where).inverse()
         return IndexMap.parse(back.spelling.partition(" in [")[0]), parse_condition(padding)
 
 
 def _extents_of(shape):
-    """Extents, given as such or as ranges, TVM's (`min` and `extent`) or Python's, that begin at 0."""
+    """The extents of a list of extents or of ranges that begin at 0.
+
+    A range is Python's, or an object with TVM's members `min` and `extent`."""
     extents = []
     for n in shape:
         if isinstance(n, range) and (n.start, n.step) == (0, 1):
@@ -199,7 +207,7 @@ def _extents_of(shape):
 
 
 def _split(text, separator):
-    """Parts of a text between separators that stand in no parentheses."""
+    """The parts of a text between separators outside parentheses."""
     parts, depth, begin = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
