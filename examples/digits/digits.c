@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pleat used as a library: compiles the network beside this file for the processor at hand,
-// classifies the held-out images with it, draws some, and compares every output with the
-// interpreter's.
+// An example of Pleat as a library: compiles the network digits.onnx for this machine, classifies
+// the held-out images with it, draws some of them, and compares outputs with the interpreter's.
 //   digits FOLDER
 #include "driver/driver.h"
 #include "driver/reference.h"
@@ -24,10 +23,10 @@ typedef struct Demo {
   int *predicted;
   float (*outputs)[CLASSES];
   double build_seconds;
-  double *seconds; // of each classification
+  double *seconds; // per image
 } Demo;
 
-// ---- Making it run
+// ---- Loading and compiling
 
 static const char *path_of(Demo *d, const char *name) {
   return arena_printf(&d->context->arena, "%s/%s", d->folder, name);
@@ -56,7 +55,7 @@ static bool compile(Demo *d) {
   d->executable = d->program ? executable_new(d->program, NULL) : NULL;
   d->build_seconds = (double)(clock_now_ns() - start) * 1e-9;
   if (!d->executable) return false;
-  d->pool = thread_pool_new(1); // so small a network is fastest on one
+  d->pool = thread_pool_new(1); // the network is too small to gain from more
   d->input = tensor_like(d->graph->params[0]);
   d->output = tensor_like(d->graph->outputs[0]);
   return d->input && d->output;
@@ -96,7 +95,7 @@ static bool classify(Demo *d) {
   return true;
 }
 
-// ---- Drawing: two pixels above each other in a character, shades of grey on terminals
+// ---- Drawing: a character shows two pixels, one above the other, in grey on terminals
 
 static void draw_pixels(float above, float below, bool terminal) {
   static const char *const shades[] = {"  ", "..", "::", "oo", "##"};
@@ -128,7 +127,7 @@ static void draw_row(const Demo *d, const int *which, int count, bool terminal) 
   printf("\n\n");
 }
 
-// Some that it gets right, and mistakes, of which there are few.
+// Draws images with right predictions, and up to MOST_MISTAKES with wrong ones.
 static void draw(const Demo *d) {
   int which[DRAWN], count = 0, mistakes = 0;
   bool terminal = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
@@ -157,7 +156,7 @@ static bool check_image(Demo *d, Reference *reference, int i, double *apart) {
                     difference.expected, difference.actual);
 }
 
-// The first images only: the interpreter is slow.
+// Checks the first CHECKED images; the interpreter is too slow for all.
 static bool check(Demo *d, double *apart) {
   Reference reference;
   bool ok = reference_begin(d->context, d->graph, &d->input, false, NULL, &reference);

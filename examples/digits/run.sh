@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The demo of `make run`: run.sh BUILD/pleat
+# The demo that `make run` starts with `run.sh BUILD/pleat`: checks, plans, runs and verifies the
+# network of the digits example.
 set -eu
 pleat=$1
 here=$(dirname "$0")

@@ -4,12 +4,12 @@
 
   digits.onnx   1x1x8x8 pixels in 0..1 to the probabilities of the ten digits
   images.npy    float32 [N,1,8,8], the images that training did not see
-  labels.npy    int64 [N], what they show
+  labels.npy    int64 [N], the digits that the images show
 
-beside this file. Needs numpy, scikit-learn and onnx; about a minute. The network is a small residual
-one with channel counts that divide by nothing (9, 13, 17), trained here in plain numpy: each layer
-is a class with `forward`, `backward` and `export`. Batch normalisation stays a node of its own in
-the file, for the compiler to fold.
+to the folder of this script. It needs numpy, scikit-learn and onnx, and takes about a minute. The
+network is a small residual network whose numbers of channels (9, 13, 17) are multiples of no block
+size. It is trained in numpy: each layer is a class with `forward`, `backward` and `export`. Batch
+normalisations are separate nodes in the file, which the compiler folds.
 """
 import pathlib
 
@@ -142,7 +142,7 @@ class Relu:
 
 
 class MaxPool:
-    """The largest of each 2x2 square."""
+    """The maximum of each 2x2 square."""
     parameters = []
 
     def __init__(self, name):
@@ -213,7 +213,7 @@ class Sequence:
 
 
 class Residual:
-    """relu(body(x) + shortcut(x)); the shortcut is x itself where the shapes agree."""
+    """relu(body(x) + shortcut(x)); the shortcut is x itself when the shapes agree."""
 
     def __init__(self, name, rng, channels, filters, stride=1):
         self.name = name
@@ -250,7 +250,7 @@ def network(rng):
 
 
 def shifted(images, rng):
-    """Each image moved by up to one pixel either way."""
+    """Moves each image by up to one pixel in each direction."""
     padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
     rows, cols = rng.integers(0, 3, (2, len(images)))
     return np.stack([p[:, r:r + 8, c:c + 8] for p, r, c in zip(padded, rows, cols)])

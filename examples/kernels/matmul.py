@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A product of matrices and what follows it, as a user writes it: what to compute, no schedule.
+"""An example of a kernel without a schedule: a matrix product with a bias and a ReLU.
 
     pleat run examples/kernels/matmul.py --fill random --repeat 20
     pleat verify examples/kernels/matmul.py

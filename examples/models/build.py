@@ -4,12 +4,12 @@
 
   build.py --list                        their names
   build.py resnet50 out.onnx             25.6 M weights, 1x3x224x224 to 1x1000
-  build.py bert small.onnx --small       the same operators, narrow and short, for tests
-  build.py resnet50 tiny.onnx --small --scale 2   narrower still by 2, smaller images
+  build.py bert small.onnx --small       all operators, but narrow and short, for tests
+  build.py resnet50 tiny.onnx --small --scale 2   half as many channels again, smaller images
 
-Topology and sizes are those of the papers that convolutional.py and sequences.py name. The same
-arguments give the same bytes. Weights are scaled so that values stay near 1 throughout; batch
-normalisations stay nodes of their own and shift and scale a little. Needs numpy and onnx.
+Topology and sizes are those of the papers that convolutional.py and sequences.py name. Equal
+arguments produce equal files. Weights are scaled such that values stay near 1 in all layers; batch
+normalisations are separate nodes that shift and scale values a little. Needs numpy and onnx.
 """
 import argparse
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grows ONNX graphs node by node, with random weights that keep values near 1 throughout.
+"""Builds ONNX graphs node by node, with random weights that keep values near 1 in all layers.
 
-Convolutional networks pass values as (name, channels); all else passes names. With `width` under 1
-the network is narrow, with `small` it is also short: the same operators in the same places, for
-tests. `scale` divides images further. The same arguments give the same bytes.
+Convolutional networks pass values as (name, channels); other networks pass names. With `width`
+under 1 the network is narrow, and with `small` it is also short, for tests; it keeps all kinds of
+layers. `scale` divides the images' sides further. Equal arguments produce equal bytes.
 """
 import numpy as np
 import onnx
@@ -13,7 +13,7 @@ OPSET, SEED = 17, 2015
 
 
 class Builder:
-    """Adds nodes in order."""
+    """A graph to which nodes are added in order."""
 
     def __init__(self, width=1, small=False, scale=1):
         self.nodes, self.constants, self.inputs, self.outputs = [], [], [], []
@@ -25,7 +25,7 @@ class Builder:
         return count if self.width == 1 else max(3, int(count * self.width) | 1)
 
     def blocks(self, count, least=1):
-        """How often a block is repeated: as given, or `least` in small models."""
+        """The repetitions of a block: `count`, or at most `least` in small models."""
         return min(count, least) if self.small else count
 
     # ---- Inputs, constants, nodes, outputs
@@ -57,12 +57,12 @@ class Builder:
         return names[0] if outputs == 1 else names
 
     def __call__(self, op, *inputs, outputs=1, **attributes):
-        """A node that nobody needs to find by its name."""
+        """Adds a node with a generated name."""
         self.count += 1
         return self.node(op, f"{op.lower()}{self.count}", list(inputs), outputs, **attributes)
 
     def output(self, value, name, kind=TensorProto.FLOAT):
-        """Calls the last node's result `name`, or a copy of any other."""
+        """Makes a value the output `name`: renames the last node's result, or copies another's."""
         if self.nodes[-1].output[0] == value:
             self.nodes[-1].output[0] = name
         else:
@@ -88,8 +88,10 @@ class Builder:
 
     def conv(self, name, x, filters, size, stride=1, groups=1, gain=2.0, pads=None, axes=2,
              bias=True):
-        """Convolution with a bias, "same" where `pads` says nothing. `gain` 2 makes up for a ReLU.
-        `size`, `stride` and `pads` are numbers, or lists with one for each axis."""
+        """A convolution with a bias, padded to the size of its input when `pads` is None.
+
+        `gain` 2 compensates for a ReLU. `size`, `stride` and `pads` are numbers, or lists with one
+        number for each axis."""
         value, channels = x
         sizes, strides = ([v] * axes if isinstance(v, int) else list(v) for v in (size, stride))
         pads = [k // 2 for k in sizes] if pads is None else (
@@ -103,7 +105,7 @@ class Builder:
                          group=groups), filters
 
     def norm(self, name, x):
-        """Batch normalisation, which shifts and scales a little."""
+        """A batch normalisation that shifts and scales a little."""
         value, filters = x
         statistics = {
             "scale": self.rng.uniform(0.8, 1.2, filters), "shift": self.rng.normal(0, 0.1, filters),
@@ -179,7 +181,7 @@ class Builder:
         return self.node("LayerNormalization", name, [x, scale, shift], axis=-1, epsilon=epsilon)
 
     def gelu(self, x):
-        """As PyTorch exports it before opset 20."""
+        """GELU by Erf, as PyTorch exports it before opset 20."""
         erf = self("Erf", self("Div", x, self.scalar(2 ** 0.5)))
         return self("Mul", self("Mul", x, self("Add", erf, self.scalar(1))), self.scalar(0.5))
 
@@ -231,8 +233,10 @@ class Builder:
 
 
 def feeds(model, seed=9):
-    """Random arrays for the model's inputs. Of integers, masks and kinds are 0 or 1, all else are
-    numbers of words that every model knows."""
+    """Random arrays for the model's inputs.
+
+    Integer inputs are 0 or 1 for masks and token types, and otherwise numbers of words that every
+    model has."""
     random, words = np.random.default_rng(seed), 31
     constants = {tensor.name for tensor in model.graph.initializer}
     arrays = {}
@@ -249,7 +253,7 @@ def feeds(model, seed=9):
 
 
 def finished(model):
-    """The model with the shapes of its outputs, checked."""
+    """Infers the shapes of the model's outputs, and checks the model."""
     model = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     del model.graph.value_info[:]
     onnx.checker.check_model(model)

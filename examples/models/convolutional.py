@@ -15,7 +15,7 @@ def classes(b):
     return 10 if b.small else 1000
 
 
-# ---- ResNet: He and others, 2015; a bottleneck's stride in its 3x3 convolution, as built since
+# ---- ResNet: He and others, 2015; the bottleneck's stride is in its 3x3 convolution (v1.5)
 
 def bottleneck(b, name, x, filters, stride):
     inner = b.channels(filters)

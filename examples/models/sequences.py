@@ -69,7 +69,7 @@ def vit(b):
 # ---- Swin-T: Liu and others, 2021
 
 def shift_mask(side, window, shift):
-    """What tokens of a shifted window may not see: those that came from the other edge."""
+    """The mask of a shifted window: tokens do not attend to those from the opposite edge."""
     regions = np.zeros((side, side))
     cuts = (slice(0, -window), slice(-window, -shift), slice(-shift, None))
     for i, rows in enumerate(cuts):
@@ -115,7 +115,7 @@ def swin(b):
         return b("Add", x, y)
 
     def merged(name, x, width, side):
-        """Four neighbours become one of twice the width."""
+        """Merges four adjacent tokens into one of twice the width."""
         x = b.reshape(x, 1, side, side, width)
         corners = [b.slice(b.slice(x, 1, i, 2 ** 31, 2), 2, k, 2 ** 31, 2)
                    for k in range(2) for i in range(2)]
