@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the inputs of the layout fuzzers: a shape on the first line, and the layout after it.
 #include "layout_input.h"
 
 #include <ctype.h>

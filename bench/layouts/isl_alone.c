@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks isl alone the questions of layoutbench. Each layout is written as a map in isl's notation
-// (XOR, & and
-// bit by bit), isl parses it, and isl's own operations on maps answer. Prints one JSON object for
-// each query.
+// (XOR, AND and OR bit by bit), isl parses it, and isl's own operations on maps answer. Prints one
+// JSON object for each query.
 //
 // The measured processor time is that of the operations alone; writing and parsing the maps is not
 // measured, nor is parsing for Pleat. Each query has a process of its own, which ends after
