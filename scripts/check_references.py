@@ -13,15 +13,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("bench", "docs", "examples", "fuzz", "include", "python", "scripts", "src", "tests")
 C_FILES = {".c", ".h", ".def"}
-FILE = re.compile(r"(?<![\w./<%-])((?:[\w*-]+/)*[\w*-]+\.(?:c|h|def|py|md|options|build))\b(?![\w(])")
+FILE = re.compile(r"(?<![\w./<%-])((?:[\w*-]+/)*[\w*-]+\."
+                  r"(?:c|h|def|py|md|options|build))\b(?![\w(])")
 FOLDER = re.compile(rf"(?<![\w./-])((?:{'|'.join(FOLDERS)})/(?:[\w-]+/)*)(?![\w*.])")
 WORD = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b|\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
 # Placeholders, such as NAME.h and test_X.c, and files that the user's commands read or write.
 PLACEHOLDER = re.compile(r"NAME|FOLDER|_X\.|/X\.")
 OTHER_FILES = {"LinearLayout.h", "config.h", "kernel.py", "matmul.h", "steps.py", "stdint.h"}
 # Names of other systems, and of things that are made while building.
-OTHER_NAMES = {"BackendTest", "DetectIterMap", "DynamicQuantizeLSTM", "EmbeddingBag", "fuzz_onnx_models",
-               "libpleat_layout", "libpleat_solve", "max_total_time", "quantize_dynamic"}
+OTHER_NAMES = {"BackendTest", "DetectIterMap", "DynamicQuantizeLSTM", "EmbeddingBag",
+               "fuzz_onnx_models", "libpleat_layout", "libpleat_solve", "max_total_time", "quantize_dynamic"}
 
 
 def repository_files():
