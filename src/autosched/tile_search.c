@@ -258,7 +258,7 @@ static void try_tile(TileSearch *s, Tile tile) {
 }
 
 // Are both dimensions whole and consecutive in the layout, `outer` first?
-static bool lie_together(const Layout *layout, int outer, int inner) {
+static bool are_consecutive(const Layout *layout, int outer, int inner) {
   if (!layout) return inner == outer + 1;
   const LayoutExpr *const *outputs = layout->map->outputs;
   for (int i = 0; i + 1 < layout->map->output_count; i++)
@@ -282,12 +282,12 @@ static bool rows_fuse(const TileSearch *s, int outer, int inner) {
   }
   for (int d = 0; d + 1 < nest->output->rank; d++)
     if (nest->output_axis[d] == outer)
-      return nest->output_axis[d + 1] == inner && lie_together(s->layouts->output, d, d + 1);
+      return nest->output_axis[d + 1] == inner && are_consecutive(s->layouts->output, d, d + 1);
   return false;
 }
 
 // Sets the members of the search that depend on the tile's row axes.
-static void look_at_rows(TileSearch *s, Tile *tile) {
+static void set_rows(TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
   for (int i = 0; i < nest->read_count; i++)
     for (int r = 0; r < 2; r++)
@@ -298,7 +298,7 @@ static void look_at_rows(TileSearch *s, Tile *tile) {
 
 static void try_rows(TileSearch *s, Tile tile) {
   const Nest *nest = s->nest;
-  look_at_rows(s, &tile);
+  set_rows(s, &tile);
   int64_t most_inner = (int64_t)extent_of(nest, tile.row_axis[1]);
   int64_t most_outer = (int64_t)extent_of(nest, tile.row_axis[0]);
   if (tile.flat) {
@@ -399,7 +399,7 @@ static int64_t values_in_group(const TileSearch *s, int axis) {
 
 // Sets the members of the search that depend on the tile's vector axis; false when the axis cannot
 // be a vector axis.
-static bool look_at_vectors(TileSearch *s, Tile *tile) {
+static bool set_vectors(TileSearch *s, Tile *tile) {
   int axis = tile->vector_axis, lanes = tile->lanes;
   if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return false;
   tile->padded = reads_padded(s, axis, lanes);
@@ -414,7 +414,7 @@ static bool look_at_vectors(TileSearch *s, Tile *tile) {
 static void try_vector_axis(TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
-  if (!look_at_vectors(s, &tile)) return;
+  if (!set_vectors(s, &tile)) return;
   try_rows(s, tile);
   for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;
@@ -454,8 +454,8 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
 bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest,
                   const NestLayouts *layouts, Tile *tile) {
   TileSearch search = search_of(context, machine, nest, layouts);
-  if (tile->vector_axis >= nest->spatial_count || !look_at_vectors(&search, tile)) return false;
-  look_at_rows(&search, tile);
+  if (tile->vector_axis >= nest->spatial_count || !set_vectors(&search, tile)) return false;
+  set_rows(&search, tile);
   predict(&search, tile);
   return true;
 }

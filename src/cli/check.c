@@ -44,7 +44,7 @@ typedef struct Further {
 } Further;
 typedef Array(Further) FurtherList;
 
-static bool is_said(const Context *context, Str node, const char *message) {
+static bool is_reported(const Context *context, Str node, const char *message) {
   for (int i = 0; i < context->diags.count; i++) {
     const Diag *diag = &context->diags.items[i];
     if (diag->pos.node == node && strcmp(diag->message, message) == 0) return true;
@@ -68,7 +68,7 @@ static void add_further(Context *context, const Context *other, const char *assu
   for (int i = 0; i < other->diags.count; i++) {
     const Diag *diag = &other->diags.items[i];
     Str node = diag->pos.node ? str_intern(context, diag->pos.node) : NULL;
-    if (diag->severity != DIAG_ERROR || is_said(context, node, diag->message)) continue;
+    if (diag->severity != DIAG_ERROR || is_reported(context, node, diag->message)) continue;
     Text text = with_notes(context, other, &i);
     text_printf(&text, "\nseen with %s", assumed);
     array_push(&context->arena, list, ((Further){node, text_string(&text)}));
@@ -87,7 +87,7 @@ typedef struct Trial {
 } Trial;
 
 // Repeats the check in a context of its own, with `size` for the free dimensions.
-static bool look_further(const Checked *c, int64_t size, Trial *trial) {
+static bool check_with_size(const Checked *c, int64_t size, Trial *trial) {
   Context *context = c->cli->context;
   Cli cli = *c->cli;
   cli.context = context_new();
@@ -104,13 +104,13 @@ static bool look_further(const Checked *c, int64_t size, Trial *trial) {
 // When sizes are free, much of a model cannot be checked. This function reports the problems with
 // the assumed size that shows the fewest, because these problems are the model's rather than the
 // size's.
-static void tell_further(const Checked *c) {
+static void report_further(const Checked *c) {
   static const int64_t sizes[] = {224, 64, 512};
   Context *context = c->cli->context;
   Trial best = {0}, trial;
   bool any = false;
   for (int i = 0; i < COUNT_OF(sizes) && (!any || best.list.count); i++) {
-    if (!look_further(c, sizes[i], &trial)) continue;
+    if (!check_with_size(c, sizes[i], &trial)) continue;
     if (!any || trial.list.count < best.list.count) best = trial;
     any = true;
   }
@@ -130,7 +130,7 @@ static const char *operator_of(const Checked *c, Str node) {
 }
 
 // The position of a problem in a text file: "line:column: ".
-static const char *place_text(Arena *arena, const SourcePos *pos) {
+static const char *position_text(Arena *arena, const SourcePos *pos) {
   if (!pos->file || !pos->file->text) return "";
   int line, column;
   source_line_column(pos->file, pos->begin, &line, &column);
@@ -147,7 +147,7 @@ static json_t *problem_list(const Checked *c) {
     Str node = diag->pos.node;
     Text what = with_notes(context, context, &i);
     const char *text = arena_printf(&context->arena, "%s%s",
-                                    place_text(&context->arena, &diag->pos), text_string(&what));
+                                    position_text(&context->arena, &diag->pos), text_string(&what));
     json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "node", node ? node : "", "operator",
                                           operator_of(c, node), "what", text));
   }
@@ -201,7 +201,7 @@ static int run(Cli *cli, void *given) {
   Checked checked = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
   checked.model.operators = map_new(&cli->context->arena);
   look(&checked);
-  if (checked.model.lacks_sizes) tell_further(&checked);
+  if (checked.model.lacks_sizes) report_further(&checked);
   return cli->json ? show_json(&checked) : show_text(&checked);
 }
 

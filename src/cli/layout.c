@@ -242,13 +242,13 @@ static bool is_defined_for(LayoutView *view, Str symbol) {
 
 // Checks that the conditions of --where refer to symbols of the layout.
 static bool names_are_used(LayoutView *view) {
-  const LayoutConditions *said = &view->operand.conditions;
+  const LayoutConditions *conditions = &view->operand.conditions;
   Str unused = NULL;
-  for (int i = 0; i < said->facts.count && !unused; i++)
-    if (!has_symbol(view->operand.layout, said->facts.items[i].symbol))
-      unused = said->facts.items[i].symbol;
-  for (int i = 0; i < said->definition_count && !unused; i++) {
-    const LayoutDefinition *d = &said->definitions[i];
+  for (int i = 0; i < conditions->facts.count && !unused; i++)
+    if (!has_symbol(view->operand.layout, conditions->facts.items[i].symbol))
+      unused = conditions->facts.items[i].symbol;
+  for (int i = 0; i < conditions->definition_count && !unused; i++) {
+    const LayoutDefinition *d = &conditions->definitions[i];
     bool itself = d->value->op == LAYOUT_SYMBOL && d->value->symbol == d->symbol;
     if (!itself && !is_defined_for(view, d->symbol)) unused = d->symbol;
   }

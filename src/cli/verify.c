@@ -109,7 +109,7 @@ static bool load(Checking *s, const char *folder) {
 // ---- Comparing --------------------------------------------------------------------------------
 
 // The index of an element from its row-major number: "[2, 0, 5]".
-static const char *place_text(Arena *arena, const int64_t *shape, int rank, int64_t flat) {
+static const char *index_of(Arena *arena, const int64_t *shape, int rank, int64_t flat) {
   int64_t index[TENSOR_MAX_RANK];
   for (int i = rank - 1; i >= 0; flat /= shape[i--]) index[i] = flat % shape[i];
   Text text = text_new(arena);
@@ -120,7 +120,7 @@ static const char *place_text(Arena *arena, const int64_t *shape, int rank, int6
 static const char *index_text(Checking *s, const Value *value, int64_t flat) {
   int64_t shape[TENSOR_MAX_RANK];
   value_static_shape(value, shape);
-  return place_text(&s->cli->context->arena, shape, value->rank, flat);
+  return index_of(&s->cli->context->arena, shape, value->rank, flat);
 }
 
 static const char *kernel_text(Checking *s, int step) {
@@ -397,12 +397,12 @@ static bool report_parameter(KernelCheck *k, const PrimFunc *func, int param) {
   int64_t shape[TENSOR_MAX_RANK];
   bool plain = buffer && !buffer->strides && buffer->rank <= TENSOR_MAX_RANK &&
                buffer_static_shape(buffer, shape);
-  const char *place = plain ? place_text(&context->arena, shape, buffer->rank, d->index)
+  const char *index = plain ? index_of(&context->arena, shape, buffer->rank, d->index)
                             : arena_printf(&context->arena, "[%lld]", (long long)d->index);
   return diag_error(context, func->pos,
                     "'%s': %s%s is %.9g, but %.9g by the interpreter (%lld of %lld elements "
                     "differ, this one most)\nthey should agree %s",
-                    func->name, buffer ? buffer->name : func->params[param]->as.var->name, place,
+                    func->name, buffer ? buffer->name : func->params[param]->as.var->name, index,
                     d->actual, d->expected, (long long)d->mismatches, (long long)d->count,
                     tolerance_text(&context->arena, &k->options->tolerance));
 }

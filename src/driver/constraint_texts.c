@@ -16,7 +16,7 @@ typedef struct ConstraintReading {
   PlanConstraints *constraints;
 } ConstraintReading;
 
-static SourcePos place(const ConstraintReading *r, size_t begin, size_t end) {
+static SourcePos pos_of(const ConstraintReading *r, size_t begin, size_t end) {
   return (SourcePos){.file = r->file, .begin = (int32_t)begin, .end = (int32_t)end};
 }
 
@@ -58,7 +58,7 @@ static bool read_layout(const ConstraintReading *r, size_t from, size_t to, cons
                         const Layout **layout) {
   Context *context = r->context;
   int64_t shape[TENSOR_MAX_RANK];
-  SourcePos pos = place(r, from, to);
+  SourcePos pos = pos_of(r, from, to);
   if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape))
     return diag_error(context, pos, "'%s' has a symbolic extent; give sizes with %s", value->name,
                       r->texts->sizes);
@@ -79,7 +79,7 @@ static bool read_layout(const ConstraintReading *r, size_t from, size_t to, cons
 static bool add_constraint(ConstraintReading *r, PlanConstraint constraint, size_t from,
                            size_t to) {
   if (!read_layout(r, from, to, constraint.value, &constraint.layout)) return false;
-  constraint.pos = place(r, from, to);
+  constraint.pos = pos_of(r, from, to);
   array_push(&r->context->arena, &r->constraints->items, constraint);
   return true;
 }
@@ -115,7 +115,7 @@ static bool unknown(const ConstraintReading *r, size_t length, const char *what,
   Context *context = r->context;
   const char *word = str_intern_n(context, r->file->text, length);
   const char *nearest = nearest_name(word, names->items, names->count);
-  return diag_error(context, place(r, 0, length), "the model has no %s '%s'%s%s%s", what, word,
+  return diag_error(context, pos_of(r, 0, length), "the model has no %s '%s'%s%s%s", what, word,
                     nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
@@ -190,7 +190,7 @@ static bool constrain_operand(ConstraintReading *r, size_t name, const char *wor
       return false;
   }
   size_t at = (size_t)(word - r->file->text);
-  return found || diag_error(r->context, place(r, at, at + length),
+  return found || diag_error(r->context, pos_of(r, at, at + length),
                              "it has no operand '%.*s'; operands are data, weight, bias, output, "
                              "or input0, input1, …",
                              (int)length, word);
@@ -201,7 +201,7 @@ static bool constrain_operands(ConstraintReading *r, size_t name) {
   for (size_t at = name + 1, end;; at = end + 1) {
     size_t equals = at + word_length(text + at);
     if (equals == at || text[equals] != '=')
-      return diag_error(r->context, place(r, at, at + 1),
+      return diag_error(r->context, pos_of(r, at, at + 1),
                         "expected an operand and its layout, as in data=NHWC");
     end = operand_end(text, equals + 1);
     if (!constrain_operand(r, name, text + at, equals + 1, end)) return false;
@@ -238,8 +238,12 @@ static int rank_taken(const ConstraintReading *r, size_t name, size_t from) {
     if (strchr(r->file->text + from, '*') &&
         node_is(r->graph->nodes.items[i], r->file->text, name, &by_name))
       rank = r->graph->nodes.items[i]->outputs[0]->rank;
-  LayoutSource source = {
-      r->file->text + from, r->file->size - from, place(r, from, r->file->size), rank, NULL, false};
+  LayoutSource source = {r->file->text + from,
+                         r->file->size - from,
+                         pos_of(r, from, r->file->size),
+                         rank,
+                         NULL,
+                         false};
   const char *in = strstr(source.text, " in ["); // read later with the shape
   if (in) source.size = (size_t)(in - source.text);
   const IndexMap *map = index_map_parse(r->context, &source);
@@ -257,7 +261,7 @@ static bool constrain_all(ConstraintReading *r, size_t name, size_t from) {
       return false;
   }
   return found ||
-         diag_error(r->context, place(r, from, r->file->size),
+         diag_error(r->context, pos_of(r, from, r->file->size),
                     "'%.*s' reads and writes no tensor of %d axes", (int)name, r->file->text, rank);
 }
 
@@ -268,7 +272,7 @@ static bool read_desired(ConstraintReading *r, const char *text) {
     if (names_nodes(r, text, end))
       return text[end] == ':' ? constrain_operands(r, end) : constrain_all(r, end, end + 1);
   if (!text[first])
-    return diag_error(r->context, place(r, 0, first), "expected OPERATOR=LAYOUT, as in Conv=NHWC");
+    return diag_error(r->context, pos_of(r, 0, first), "expected OPERATOR=LAYOUT, as in Conv=NHWC");
   return unknown_operator(r, first);
 }
 
@@ -289,7 +293,7 @@ static const Value *value_named(const GraphFunc *graph, const char *name) {
 
 static void keep_node(ConstraintReading *r, const Node *node, bool by_name) {
   Arena *arena = &r->context->arena;
-  PlanConstraint constraint = {.node = node, .named = by_name, .pos = place(r, 0, r->file->size)};
+  PlanConstraint constraint = {.node = node, .named = by_name, .pos = pos_of(r, 0, r->file->size)};
   for (int i = 0; i < node->input_count; i++) {
     constraint.value = node->inputs[i];
     if (constraint.value && !constraint.value->data)
@@ -307,7 +311,7 @@ static bool read_keep(ConstraintReading *r, const char *name) {
   bool found = false, by_name;
   const Value *value = value_named(r->graph, name);
   if (value) {
-    PlanConstraint constraint = {.value = value, .named = true, .pos = place(r, 0, r->file->size)};
+    PlanConstraint constraint = {.value = value, .named = true, .pos = pos_of(r, 0, r->file->size)};
     array_push(&r->context->arena, &r->constraints->items, constraint);
     return true;
   }
@@ -339,12 +343,12 @@ static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, 
     array_push(&r->context->arena, &names, (const char *)values[i]->name);
     if (strncmp(text, values[i]->name, n) || text[n] != '=') continue;
     constraints[i].value = values[i];
-    constraints[i].pos = place(r, n + 1, r->file->size);
+    constraints[i].pos = pos_of(r, n + 1, r->file->size);
     return read_layout(r, n + 1, r->file->size, values[i], &constraints[i].layout);
   }
   size_t length = strcspn(text, "=");
   if (!text[length])
-    return diag_error(r->context, place(r, 0, length), "expected NAME=LAYOUT, as in %s=NHWC",
+    return diag_error(r->context, pos_of(r, 0, length), "expected NAME=LAYOUT, as in %s=NHWC",
                       count ? values[0]->name : what);
   return unknown(r, length, what, &names);
 }

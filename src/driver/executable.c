@@ -42,7 +42,7 @@ static bool find_regions(Executable *e, ExecutableStep *step, const LowerKernel 
   return true;
 }
 
-static void *slot_place(const Executable *e, const ProgramSlot *slot) {
+static void *slot_address(const Executable *e, const ProgramSlot *slot) {
   switch (slot->kind) {
   case SLOT_CONSTANT: return e->weights + slot->offset;
   case SLOT_ARENA: return e->arena + slot->offset;
@@ -62,7 +62,7 @@ static bool make_steps(Executable *e) {
     step->arg_count = kernel->arg_count;
     step->args = arena_array(&p->context->arena, void *, kernel->arg_count + 1);
     for (int j = 0; j < from->plan->params.count; j++)
-      step->args[j] = slot_place(e, &p->slots.items[from->slots[j]]);
+      step->args[j] = slot_address(e, &p->slots.items[from->slots[j]]);
     step->args[kernel->arg_count] = e->arena + from->workspace;
     if (!find_regions(e, step, kernel)) return false;
   }

@@ -64,9 +64,9 @@ typedef uint64_t Word8 UNALIGNED;
 
 #define COPY_ROW(Type)                                                                             \
   do {                                                                                             \
-    Type *rows = (Type *)copy->logical, *places = (Type *)copy->physical + base;                   \
-    for (int64_t i = 0; copy->back && i < n; i++) rows[i] = places[table[i]];                      \
-    for (int64_t i = 0; !copy->back && i < n; i++) places[table[i]] = rows[i];                     \
+    Type *rows = (Type *)copy->logical, *elements = (Type *)copy->physical + base;                 \
+    for (int64_t i = 0; copy->back && i < n; i++) rows[i] = elements[table[i]];                    \
+    for (int64_t i = 0; !copy->back && i < n; i++) elements[table[i]] = rows[i];                   \
   } while (0)
 
 static void copy_row(const Copy *copy, int64_t base, const int64_t *table, int64_t n) {
@@ -105,8 +105,9 @@ static void copy_points(Context *context, Copy copy) {
   int64_t *index = arena_array(&context->scratch, int64_t, layout->rank + 1), offset;
   do {
     if (!layout_offset(layout, index, &offset)) bug(context, "an index has no offset");
-    char *place = copy.physical + offset * copy.bytes;
-    memcpy(copy.back ? copy.logical : place, copy.back ? place : copy.logical, (size_t)copy.bytes);
+    char *element = copy.physical + offset * copy.bytes;
+    memcpy(copy.back ? copy.logical : element, copy.back ? element : copy.logical,
+           (size_t)copy.bytes);
     copy.logical += copy.bytes;
     forget(context, &copy);
   } while (next_row(layout, index, layout->rank));
@@ -143,7 +144,7 @@ void layout_unpack(Context *context, const Layout *layout, int element_bytes, co
   copy_all(context, (Copy){layout, element_bytes, true, to, (char *)from, NULL});
 }
 
-void constant_place(Context *context, const ConstData *data, const Layout *layout, void *to) {
+void constant_pack(Context *context, const ConstData *data, const Layout *layout, void *to) {
   char *from = (char *)data->data;
   if (layout) pack(context, (Copy){layout, dtype_bytes(data->type), false, from, to, from});
   for (size_t at = 0, n; !layout && at < data->bytes; at += n) {

@@ -96,33 +96,33 @@ double prim_func_operations(const PrimFunc *func) {
 
 // ---- One kernel as a program ------------------------------------------------------------------
 
-typedef struct Places {
+typedef struct KernelBinding {
   TargetTensor *tensors[2]; // [0]: inputs, [1]: outputs
   int counts[2];
   TargetArgument *arguments;
-} Places;
+} KernelBinding;
 
-static bool place_argument(Context *context, const LowerArg *arg, bool written, Places *places,
-                           TargetArgument *argument) {
+static bool bind_argument(Context *context, const LowerArg *arg, bool written,
+                          KernelBinding *binding, TargetArgument *argument) {
   if (arg->kind != LOWER_ARG_TENSOR) return false;
   int64_t *shape = arena_array(&context->scratch, int64_t, arg->buffer->rank + 1);
   if (!buffer_static_shape(arg->buffer, shape) || arg->buffer->type.lanes > 1) return false;
-  int *count = &places->counts[written];
+  int *count = &binding->counts[written];
   *argument = (TargetArgument){written ? TARGET_OUTPUT : TARGET_INPUT, *count, 0};
-  places->tensors[written][(*count)++] =
+  binding->tensors[written][(*count)++] =
       (TargetTensor){arg->name, arg->buffer->type, arg->buffer->rank, shape};
   return true;
 }
 
-static bool place_all(Context *context, const LowerKernel *kernel, const uint8_t *access,
-                      Places *places) {
+static bool bind_all(Context *context, const LowerKernel *kernel, const uint8_t *access,
+                     KernelBinding *binding) {
   Arena *arena = &context->scratch;
-  *places = (Places){.arguments = arena_array(arena, TargetArgument, kernel->arg_count)};
+  *binding = (KernelBinding){.arguments = arena_array(arena, TargetArgument, kernel->arg_count)};
   for (int i = 0; i < 2; i++)
-    places->tensors[i] = arena_array(arena, TargetTensor, kernel->arg_count);
+    binding->tensors[i] = arena_array(arena, TargetTensor, kernel->arg_count);
   for (int i = 0; i < kernel->arg_count; i++)
-    if (!place_argument(context, &kernel->args[i], access[i] & PARAM_WRITTEN, places,
-                        &places->arguments[i]))
+    if (!bind_argument(context, &kernel->args[i], access[i] & PARAM_WRITTEN, binding,
+                       &binding->arguments[i]))
       return false;
   return true;
 }
@@ -136,19 +136,19 @@ static bool write_unit(Context *context, LowerKernel **kernels, int count, const
 bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
                    const TargetRow *target, const TargetProgramOptions *options, const char *path) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Places places;
+  KernelBinding binding;
   int64_t workspace = 0;
-  bool whole = count == 1 && place_all(context, kernels[0], access[0], &places) &&
+  bool whole = count == 1 && bind_all(context, kernels[0], access[0], &binding) &&
                expr_as_int(kernels[0]->workspace_bytes, &workspace);
   bool done;
   if (whole) {
-    TargetStep step = {.arguments = places.arguments, .comment = kernels[0]->func->name};
+    TargetStep step = {.arguments = binding.arguments, .comment = kernels[0]->func->name};
     TargetProgram program = {.unit = {kernels[0]->func->name, kernels, 1},
                              .names = (const char *const[]){kernels[0]->func->name},
-                             .inputs = places.tensors[0],
-                             .outputs = places.tensors[1],
-                             .input_count = places.counts[0],
-                             .output_count = places.counts[1],
+                             .inputs = binding.tensors[0],
+                             .outputs = binding.tensors[1],
+                             .input_count = binding.counts[0],
+                             .output_count = binding.counts[1],
                              .steps = &step,
                              .step_count = 1,
                              .arena_bytes = workspace};

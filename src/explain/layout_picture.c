@@ -18,13 +18,13 @@ typedef struct PictureView {
   Arena *arena;
   const Layout *layout;
   PictureOptions options;
-  int64_t places, elements;
+  int64_t offsets, elements;
   int64_t *owners; // by offset: its element's ordinal, or -1; NULL: not tabulated
   int axis;        // the axis that colours memory
   bool spread;     // some physical axis is on a resource other than memory
 } PictureView;
 
-// ---- Elements and places ----------------------------------------------------------------------
+// ---- Elements and offsets ----------------------------------------------------------------------
 
 static int64_t copies_of(const IndexMap *map) {
   int64_t copies = 1;
@@ -32,32 +32,32 @@ static int64_t copies_of(const IndexMap *map) {
   return copies;
 }
 
-static bool place_of(const PictureView *v, const int64_t *index, int64_t copy, int64_t *place) {
+static bool offset_of(const PictureView *v, const int64_t *index, int64_t copy, int64_t *offset) {
   int64_t replica[MAX_AXES], physical[MAX_AXES];
   const IndexMap *map = v->layout->map;
   layout_index_at(map->replicas, map->replica_count, copy, replica);
   if (!index_map_apply_copy(map, index, replica, physical)) return false;
-  *place = layout_ordinal_of(v->layout->physical_extents, v->layout->physical_rank, physical);
+  *offset = layout_ordinal_of(v->layout->physical_extents, v->layout->physical_rank, physical);
   return true;
 }
 
 static void find_owners(PictureView *v) {
-  int64_t copies = copies_of(v->layout->map), index[MAX_AXES], place;
-  if (v->places > OWNERS_LIMIT || v->elements > OWNERS_LIMIT / copies) return;
-  v->owners = arena_array(v->arena, int64_t, v->places + 1);
-  for (int64_t p = 0; p < v->places; p++) v->owners[p] = -1;
+  int64_t copies = copies_of(v->layout->map), index[MAX_AXES], offset;
+  if (v->offsets > OWNERS_LIMIT || v->elements > OWNERS_LIMIT / copies) return;
+  v->owners = arena_array(v->arena, int64_t, v->offsets + 1);
+  for (int64_t p = 0; p < v->offsets; p++) v->owners[p] = -1;
   for (int64_t i = v->elements - 1; i >= 0; i--)
     for (int64_t copy = 0; copy < copies; copy++) {
       layout_index_at(v->layout->extents, v->layout->rank, i, index);
-      if (place_of(v, index, copy, &place)) v->owners[place] = i;
+      if (offset_of(v, index, copy, &offset)) v->owners[offset] = i;
     }
 }
 
-static bool owner_of(const PictureView *v, int64_t place, int64_t *index) {
+static bool owner_of(const PictureView *v, int64_t offset, int64_t *index) {
   const Layout *layout = v->layout;
-  if (!v->owners) return layout_at_offset(v->context, layout, place, index).verdict == VERDICT_YES;
-  if (v->owners[place] < 0) return false;
-  layout_index_at(layout->extents, layout->rank, v->owners[place], index);
+  if (!v->owners) return layout_at_offset(v->context, layout, offset, index).verdict == VERDICT_YES;
+  if (v->owners[offset] < 0) return false;
+  layout_index_at(layout->extents, layout->rank, v->owners[offset], index);
   return true;
 }
 
@@ -104,13 +104,13 @@ static int resources_of(const Layout *layout, Str *resources) {
 }
 
 // A text such as "offset 37" or "lane 5, register 1".
-static const char *place_text(const PictureView *v, int64_t place, bool brief) {
+static const char *offset_text(const PictureView *v, int64_t offset, bool brief) {
   const Layout *layout = v->layout;
-  if (!v->spread) return arena_printf(v->arena, brief ? "%lld" : "offset %lld", (long long)place);
+  if (!v->spread) return arena_printf(v->arena, brief ? "%lld" : "offset %lld", (long long)offset);
   int64_t physical[MAX_AXES], extent;
   Str resources[MAX_AXES];
   Text text = text_new(v->arena);
-  layout_index_at(layout->physical_extents, layout->physical_rank, place, physical);
+  layout_index_at(layout->physical_extents, layout->physical_rank, offset, physical);
   int count = resources_of(layout, resources);
   for (int i = 0; i < count; i++) {
     const char *name = resources[i] ? resources[i] : "memory";
@@ -123,44 +123,44 @@ static const char *place_text(const PictureView *v, int64_t place, bool brief) {
   return text_string(&text);
 }
 
-static int64_t line_of(const PictureView *v, int64_t place) {
-  return v->spread ? 0 : place * v->options.element_bits / 8 / v->options.line_bytes;
+static int64_t line_of(const PictureView *v, int64_t offset) {
+  return v->spread ? 0 : offset * v->options.element_bits / 8 / v->options.line_bytes;
 }
 
-static int64_t bank_of(const PictureView *v, int64_t place) {
-  return place * v->options.element_bits / 8 / v->options.bank_bytes % v->options.bank_count;
+static int64_t bank_of(const PictureView *v, int64_t offset) {
+  return offset * v->options.element_bits / 8 / v->options.bank_bytes % v->options.bank_count;
 }
 
 // ---- Squares ----------------------------------------------------------------------------------
 
 // Sets the colour of a physical index: its bank, its index on the first resource, or its offset.
-static void colour_place(const PictureView *v, int64_t place, PictureCell *cell) {
+static void colour_offset(const PictureView *v, int64_t offset, PictureCell *cell) {
   int64_t physical[MAX_AXES], extent;
-  cell->shade = v->places > 1 ? (double)place / (double)(v->places - 1) : 0;
+  cell->shade = v->offsets > 1 ? (double)offset / (double)(v->offsets - 1) : 0;
   if (v->spread) {
-    layout_index_at(v->layout->physical_extents, v->layout->physical_rank, place, physical);
+    layout_index_at(v->layout->physical_extents, v->layout->physical_rank, offset, physical);
     Str resources[MAX_AXES];
     resources_of(v->layout, resources);
     int64_t at = index_on(v->layout, resources[0], physical, &extent);
     cell->shade = extent > 1 ? (double)at / (double)(extent - 1) : 0;
   } else if (v->options.bank_count) {
     cell->shade = v->options.bank_count > 1
-                      ? (double)bank_of(v, place) / (double)(v->options.bank_count - 1)
+                      ? (double)bank_of(v, offset) / (double)(v->options.bank_count - 1)
                       : 0;
   }
 }
 
 static PictureCell element_cell(const PictureView *v, const int64_t *index) {
   PictureCell cell = {.text = "?", .more = "?", .shade = 0};
-  int64_t place, physical[MAX_AXES];
-  if (!place_of(v, index, 0, &place)) return cell;
-  layout_index_at(v->layout->physical_extents, v->layout->physical_rank, place, physical);
-  colour_place(v, place, &cell);
-  cell.group = line_of(v, place);
-  cell.text = place_text(v, place, true);
-  cell.more = arena_printf(v->arena, "%s: %s", long_index(v, index), place_text(v, place, false));
+  int64_t offset, physical[MAX_AXES];
+  if (!offset_of(v, index, 0, &offset)) return cell;
+  layout_index_at(v->layout->physical_extents, v->layout->physical_rank, offset, physical);
+  colour_offset(v, offset, &cell);
+  cell.group = line_of(v, offset);
+  cell.text = offset_text(v, offset, true);
+  cell.more = arena_printf(v->arena, "%s: %s", long_index(v, index), offset_text(v, offset, false));
   if (v->options.bank_count && !v->spread) {
-    long long bank = bank_of(v, place);
+    long long bank = bank_of(v, offset);
     cell.text = arena_printf(v->arena, "%lld", bank);
     cell.more = arena_printf(v->arena, "%s, bank %lld", cell.more, bank);
     cell.group = 0;
@@ -168,12 +168,12 @@ static PictureCell element_cell(const PictureView *v, const int64_t *index) {
   return cell;
 }
 
-static PictureCell place_cell(const PictureView *v, int64_t place) {
+static PictureCell place_cell(const PictureView *v, int64_t offset) {
   int64_t index[MAX_AXES] = {0};
-  PictureCell cell = {.shade = -1, .group = line_of(v, place)};
-  cell.padding = !owner_of(v, place, index);
+  PictureCell cell = {.shade = -1, .group = line_of(v, offset)};
+  cell.padding = !owner_of(v, offset, index);
   cell.text = cell.padding ? "" : short_index(v, index);
-  cell.more = arena_printf(v->arena, "%s: %s", place_text(v, place, false),
+  cell.more = arena_printf(v->arena, "%s: %s", offset_text(v, offset, false),
                            cell.padding ? "padding" : long_index(v, index));
   if (v->axis >= 0) cell.category = (int)(index[v->axis] % 1024);
   return cell;
@@ -295,13 +295,13 @@ static int64_t row_width(const PictureView *v) {
 }
 
 static void add_memory(const PictureView *v, Picture *out) {
-  int64_t width = MIN_OF(row_width(v), MAX_OF(v->places, (int64_t)1));
-  int64_t all_rows = ceil_div(v->places, width);
+  int64_t width = MIN_OF(row_width(v), MAX_OF(v->offsets, (int64_t)1));
+  int64_t all_rows = ceil_div(v->offsets, width);
   int rows = (int)most(v, all_rows, MOST_ROWS), columns = (int)width;
   PictureCell *cells = arena_array(v->arena, PictureCell, (int64_t)rows * columns + 1);
   bool padding = false;
   for (int64_t i = 0; i < (int64_t)rows * columns; i++) {
-    cells[i] = i < v->places ? place_cell(v, i) : (PictureCell){0};
+    cells[i] = i < v->offsets ? place_cell(v, i) : (PictureCell){0};
     padding |= cells[i].padding;
   }
   PicturePanel *panel = arena_new(v->arena, PicturePanel);
@@ -317,7 +317,7 @@ static void add_memory(const PictureView *v, Picture *out) {
       arena_printf(v->arena, "in a square: the element%s%s", colour,
                    padding ? "; without one: padding" : ""),
       panel, 1,
-      left_out(v, MIN_OF((int64_t)rows * columns, v->places), v->places, "physical indices")};
+      left_out(v, MIN_OF((int64_t)rows * columns, v->offsets), v->offsets, "physical indices")};
   PictureSection *section = &out->sections[out->section_count - 1];
   if (v->options.bank_count) section->heading = "memory, a row is one word of each bank";
 }
@@ -343,10 +343,10 @@ static AxisSpread spread_of(const PictureView *v) {
   return spread;
 }
 
-static void spread_position(const PictureView *v, const AxisSpread *spread, int64_t place,
+static void spread_position(const PictureView *v, const AxisSpread *spread, int64_t offset,
                             int64_t *row, int64_t *column) {
   int64_t physical[MAX_AXES], extent;
-  layout_index_at(v->layout->physical_extents, v->layout->physical_rank, place, physical);
+  layout_index_at(v->layout->physical_extents, v->layout->physical_rank, offset, physical);
   *column = 0;
   *row = index_on(v->layout, spread->resources[0], physical, &extent);
   for (int i = 1; i < spread->count; i++) {
@@ -360,10 +360,10 @@ static void add_spread(const PictureView *v, Picture *out) {
   int rows = (int)most(v, spread.rows, MOST_ROWS),
       columns = (int)most(v, spread.columns, MOST_ROWS);
   PictureCell *cells = arena_array(v->arena, PictureCell, (int64_t)rows * columns + 1);
-  for (int64_t place = 0; place < MIN_OF(v->places, (int64_t)OWNERS_LIMIT); place++) {
+  for (int64_t offset = 0; offset < MIN_OF(v->offsets, (int64_t)OWNERS_LIMIT); offset++) {
     int64_t row, column;
-    spread_position(v, &spread, place, &row, &column);
-    if (row < rows && column < columns) cells[row * columns + column] = place_cell(v, place);
+    spread_position(v, &spread, offset, &row, &column);
+    if (row < rows && column < columns) cells[row * columns + column] = place_cell(v, offset);
   }
   PicturePanel *panel = arena_new(v->arena, PicturePanel);
   *panel = (PicturePanel){.rows = rows,
@@ -409,7 +409,7 @@ bool layout_picture(Context *context, const Layout *layout, const PictureOptions
   PictureView v = {
       .context = context, .arena = &context->arena, .layout = layout, .options = *options};
   *out = (Picture){0};
-  if (!layout_logical_size(layout, &v.elements) || !layout_physical_size(layout, &v.places))
+  if (!layout_logical_size(layout, &v.elements) || !layout_physical_size(layout, &v.offsets))
     return diag_error(context, (SourcePos){0}, "a picture needs numbers for all extents");
   if (!v.options.element_bits) v.options.element_bits = 32;
   if (!v.options.line_bytes) v.options.line_bytes = 64;
@@ -421,7 +421,7 @@ bool layout_picture(Context *context, const Layout *layout, const PictureOptions
   out->subtitle = arena_printf(v.arena, "%s in %s, %lld elements, %lld physical indices",
                                extents_text(&v, layout->extents, layout->rank),
                                extents_text(&v, layout->physical_extents, layout->physical_rank),
-                               (long long)v.elements, (long long)v.places);
+                               (long long)v.elements, (long long)v.offsets);
   bool both = !options->logical && !options->memory;
   if (both || options->logical) add_logical(&v, out);
   if (both || options->memory) v.spread ? add_spread(&v, out) : add_memory(&v, out);

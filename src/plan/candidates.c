@@ -171,14 +171,14 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
 
 // Where elementwise stages after a reduction are read in a layout, the reduction may write that
 // layout.
-static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *candidate) {
+static void pass_back(Planner *p, const StageTensor *tensor, const Candidate *candidate) {
   const Stage *stage = tensor->producer;
   if (!stage || stage->member_count || stage_is_reduction(stage)) return;
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];
     if (!from->producer || from->users.count != 1 || !stage_reads_in_place(stage, from)) continue;
     candidates_add(p, from, *candidate);
-    hand_back(p, from, candidate);
+    pass_back(p, from, candidate);
   }
 }
 
@@ -202,7 +202,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
     if (!layout) continue;
     Candidate candidate = {layout, d, width, .panels = true};
     candidates_add(p, tensor, candidate);
-    hand_back(p, tensor, &candidate);
+    pass_back(p, tensor, &candidate);
   }
 }
 
@@ -251,7 +251,7 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
 }
 
 // Passes a layout that has no usual form on to a tensor of the same shape.
-static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *from,
+static void pass_on_other(Planner *p, const Stage *stage, const StageTensor *from,
                           const Candidate *candidate) {
   Candidates *c = &p->candidates[stage->output->index];
   if (!stage_reads_in_place(stage, from)) return;
@@ -264,7 +264,7 @@ static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *fro
 // them too, because the layout that is best for the reduction alone need not be best together with
 // its neighbours' layouts. With `only_requested`, only the layouts that the user named are passed
 // on.
-static void hand_on(Planner *p, const Stage *stage, bool only_requested) {
+static void pass_on(Planner *p, const Stage *stage, bool only_requested) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];
     const Candidates *c = &p->candidates[from->index];
@@ -272,7 +272,7 @@ static void hand_on(Planner *p, const Stage *stage, bool only_requested) {
     for (int j = 1; j < c->count; j++) {
       if (c->items[j].panels || (only_requested && !c->items[j].requested)) continue;
       if (c->items[j].axis == CANDIDATE_OTHER)
-        hand_on_other(p, stage, from, &c->items[j]);
+        pass_on_other(p, stage, from, &c->items[j]);
       else
         propose(p, stage->output, c->items[j].axis, c->items[j].block, c->items[j].requested);
     }
@@ -285,7 +285,7 @@ void planner_find_candidates(Planner *p, bool proposals) {
     bool reduction = stage_is_reduction(stage);
     if (stage->member_count) continue; // groups are written row-major
     if (!reduction || !proposals) {
-      hand_on(p, stage, !proposals);
+      pass_on(p, stage, !proposals);
       continue;
     }
     propose_reads(p, stage);
@@ -298,6 +298,6 @@ void planner_find_candidates(Planner *p, bool proposals) {
       propose(p, stage->output, preferred, 0, false);
     }
     propose_panels(p, stage);
-    hand_on(p, stage, false);
+    pass_on(p, stage, false);
   }
 }

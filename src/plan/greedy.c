@@ -70,7 +70,7 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
 
 // The choice that differs from the current one of a fused user only in that the user runs by
 // itself.
-static int parted(const Greedy *g, const Stage *user) {
+static int separated_choice(const Greedy *g, const Stage *user) {
   const StageChoices *choices = &g->planner->choices[user->index];
   const StageChoice *fused = chosen(g->planner, g->choice, user);
   for (int i = 0; i < choices->count; i++)
@@ -80,7 +80,7 @@ static int parted(const Greedy *g, const Stage *user) {
 
 // The user that is fused with the tensor's producer and reads the tensor in another layout than
 // `output`, or NULL when there is none.
-static const Stage *estranged(const Greedy *g, const StageTensor *tensor, int output) {
+static const Stage *separated_user(const Greedy *g, const StageTensor *tensor, int output) {
   const Stage *user = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
   if (!user || !g->decided[user->index]) return NULL;
   const StageChoice *theirs = chosen(g->planner, g->choice, user);
@@ -98,11 +98,11 @@ static double writing_cost(const Greedy *g, const Stage *stage, const StageChoic
     const Stage *user = tensor->users.items[i];
     if (g->decided[user->index]) to |= 1u << read_in(p, g->choice, tensor, i);
   }
-  const Stage *user = estranged(g, tensor, c->output);
-  double parting =
-      user ? p->choices[user->index].items[parted(g, user)].cost - chosen(p, g->choice, user)->cost
-           : 0;
-  return parting + rewrites_cost(p, tensor, c->output, to);
+  const Stage *user = separated_user(g, tensor, c->output);
+  double separation = user ? p->choices[user->index].items[separated_choice(g, user)].cost -
+                                 chosen(p, g->choice, user)->cost
+                           : 0;
+  return separation + rewrites_cost(p, tensor, c->output, to);
 }
 
 static void decide(Greedy *g, const Stage *stage) {
@@ -121,8 +121,8 @@ static void decide(Greedy *g, const Stage *stage) {
   if (!found) bug(g->planner->context, "'%s' has no choice", stage->te->name);
   g->decided[stage->index] = true;
   int output = choices->items[g->choice[stage->index]].output;
-  const Stage *user = estranged(g, stage->output, output);
-  if (user) g->choice[user->index] = parted(g, user);
+  const Stage *user = separated_user(g, stage->output, output);
+  if (user) g->choice[user->index] = separated_choice(g, user);
 }
 
 static Assignment propagate(const Planner *p, bool backward) {
