@@ -325,7 +325,7 @@ static void test_unsayable(void **state) {
     assert_null(layout_spell(context, layout, unsayable[i].spelling, &why));
     assert_non_null(why);
     const char *expected =
-        str_format(context, "%s cannot say this layout: %s; as an index map it is `%s`",
+        str_format(context, "%s cannot express this layout: %s; as an index map it is `%s`",
                    layout_spelling_name(unsayable[i].spelling), unsayable[i].why,
                    layout_text(context, layout));
     if (strncmp(why, expected, strlen(unsayable[i].why))) print_error("%s\n", why);

@@ -374,7 +374,7 @@ static const char *checked(Context *context, const Layout *layout, const char *t
   return reads_back(context, layout, text, &same) ? text : NULL;
 }
 
-// The flattened layout in a spelling of one memory axis, which cannot say the layout itself.
+// The flattened layout in a spelling of one memory axis, which cannot express the layout itself.
 static const char *flat_hint(Context *context, const Layout *layout, LayoutSpelling spelling) {
   const char *why;
   if (!layout->is_static || !layout_is_plain(layout) || layout->map->separator_count ||
@@ -393,7 +393,7 @@ const char *layout_spell(Context *context, const Layout *layout, LayoutSpelling 
   if (text) return text;
   if (!*why) *why = "it is none of those that this spelling has";
   const char *flat = flat_hint(context, layout, spelling);
-  *why = str_format(context, "%s cannot say this layout: %s%s%s%s; as an index map it is `%s`",
+  *why = str_format(context, "%s cannot express this layout: %s%s%s%s; as an index map it is `%s`",
                     rows[spelling].name, *why, flat ? "; flattened it is `" : "", flat ? flat : "",
                     flat ? "`" : "", layout_text(context, layout));
   return NULL;

@@ -88,7 +88,7 @@ const char *layout_suggestion(Context *context, const LayoutSource *source,
 bool layout_spelling_try(Context *context, const char *text, int rank, Spelled *out);
 
 // Readers and printers of the spellings, for the rows of spelling.c. A printer gives NULL and a
-// reason when its spelling cannot say the layout. Its text is read back and compared there.
+// reason when its spelling cannot express the layout. Its text is read back and compared there.
 typedef const char *LayoutPrinter(Context *context, const Layout *layout, const char **why);
 bool layout_read_lambda(LayoutReader *r, Spelled *out);
 bool layout_read_arrow(LayoutReader *r, Spelled *out);
@@ -102,7 +102,7 @@ LayoutPrinter layout_print_lambda, layout_print_arrow, layout_print_named, layou
     layout_print_cute, layout_print_xla, layout_print_torch, layout_print_linear_layout,
     layout_print_tile_layout;
 
-// The reason why the spelling of `who`, which is for static layouts of memory, cannot say the
+// The reason why the spelling of `who`, which is for static layouts of memory, cannot express the
 // layout; NULL when it may. The second is for a spelling with one memory axis.
 const char *layout_memory_alone(Context *context, const Layout *layout, const char *who);
 const char *layout_one_memory_axis(Context *context, const Layout *layout, const char *who);
