@@ -15,12 +15,6 @@
 
 // ---- The layout of the copies ------------------------------------------------------------------
 
-static const IndexMap *unfolded(Context *context, const IndexMap *map) {
-  return index_map_new(context, map->input_count + map->replica_count, map->inputs,
-                       map->output_count, map->outputs, map->resources, map->separators,
-                       map->separator_count);
-}
-
 static const Layout *build(Context *context, const Layout *model, const IndexMap *map,
                            const LayoutExpr *const *shape) {
   const Layout *layout = layout_new(context, map, shape, model->physical, model->facts,
@@ -191,7 +185,10 @@ static const Layout *without_overlap(Context *context, const Layout *copies, int
 const Layout *layout_of_copies(Context *context, const Layout *layout) {
   if (!layout->map->replica_count) return layout;
   if (layout->cache->copies) return layout->cache->copies;
-  const Layout *copies = build(context, layout, unfolded(context, layout->map), layout->shape);
+  const IndexMap *map = layout->map;
+  map = index_map_new(context, layout_box_rank(layout), map->inputs, map->output_count,
+                      map->outputs, map->resources, map->separators, map->separator_count);
+  const Layout *copies = build(context, layout, map, layout->shape);
   for (int axis = copies->rank - 1; axis >= layout->rank; axis--)
     if (is_idle(context, copies, axis)) copies = without_axis(context, copies, axis);
   layout->cache->copies = without_overlap(context, copies, layout->rank);
@@ -216,24 +213,36 @@ static int compare_copies(const void *a, const void *b) {
   return (x->element > y->element) - (x->element < y->element);
 }
 
+// The offsets of all copies, `each` of every element. NULL where there are too many.
+static const int64_t *all_offsets(Context *context, const Layout *copies, int64_t elements,
+                                  int64_t *each) {
+  PointDomain domain;
+  if (!layout_points_domain(copies->extents, copies->rank, &domain)) return NULL;
+  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
+  *each = domain.size / elements;
+  return layout_points_values(context, copies->extents, copies->rank,
+                              layout_offset_expr(context, copies), offsets)
+             ? offsets
+             : NULL;
+}
+
 // Searches for copies of different elements at one physical index, point by point.
 static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
                                         const Layout *copies) {
-  PointDomain domain;
-  int64_t elements;
-  if (!layout_points_domain(copies->extents, copies->rank, &domain) ||
-      !layout_logical_size(layout, &elements))
-    return layout_points_over_limit(context, copies->extents, copies->rank);
+  int64_t elements, each;
+  layout_logical_size(layout, &elements);
   ArenaMark mark = arena_mark(&context->scratch);
-  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
-  ReplicaCopy *positions = arena_array(&context->scratch, ReplicaCopy, domain.size);
-  layout_points_values(context, copies->extents, copies->rank, layout_offset_expr(context, copies),
-                       offsets);
-  for (int64_t i = 0; i < domain.size; i++)
-    positions[i] = (ReplicaCopy){offsets[i], i / (domain.size / elements)};
-  qsort(positions, (size_t)domain.size, sizeof *positions, compare_copies);
+  const int64_t *offsets = all_offsets(context, copies, elements, &each);
+  if (!offsets) {
+    arena_reset(&context->scratch, mark);
+    return layout_points_over_limit(context, copies->extents, copies->rank);
+  }
+  int64_t count = elements * each;
+  ReplicaCopy *positions = arena_array(&context->scratch, ReplicaCopy, count);
+  for (int64_t i = 0; i < count; i++) positions[i] = (ReplicaCopy){offsets[i], i / each};
+  qsort(positions, (size_t)count, sizeof *positions, compare_copies);
   LayoutAnswer answer = layout_yes(LAYOUT_POINTS);
-  for (int64_t i = 1; i < domain.size && answer.verdict == VERDICT_YES; i++) {
+  for (int64_t i = 1; i < count && answer.verdict == VERDICT_YES; i++) {
     ReplicaCopy a = positions[i - 1], b = positions[i];
     if (a.offset != b.offset || a.element == b.element) continue;
     answer.verdict = VERDICT_NO;
@@ -275,18 +284,15 @@ static LayoutAnswer identity(Context *context, const Layout *layout, const Layou
 
 LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, CachedQuestion question) {
   const Layout *copies = layout_of_copies(context, layout);
-  LayoutAnswer answer = layout_undecided(NULL);
   switch (question) {
   case CACHED_IDENTITY: return identity(context, layout, copies);
   case CACHED_INJECTIVE: return injective(context, layout, copies);
   case CACHED_ONTO: return layout_is_onto(context, copies);
   case CACHED_INVERSE: return inverse(context, layout, copies);
-  case CACHED_PADDING:
-    answer = layout_padding_count(context, copies, &layout->cache->padding_count);
-    break;
+  case CACHED_PADDING: return layout_padding_count(context, copies, &layout->cache->padding_count);
   case CACHED_COUNT: break;
   }
-  return answer;
+  return layout_undecided(NULL);
 }
 
 // ---- Equality: copy by copy --------------------------------------------------------------------
@@ -325,18 +331,6 @@ static int64_t positions_of(const int64_t *offsets, int64_t element, int64_t cop
   for (int64_t i = 0; i < copies; i++)
     if (!i || out[i] != out[count - 1]) out[count++] = out[i];
   return count;
-}
-
-static const int64_t *all_offsets(Context *context, const Layout *copies, int64_t elements,
-                                  int64_t *each) {
-  PointDomain domain;
-  if (!layout_points_domain(copies->extents, copies->rank, &domain)) return NULL;
-  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
-  *each = domain.size / elements;
-  return layout_points_values(context, copies->extents, copies->rank,
-                              layout_offset_expr(context, copies), offsets)
-             ? offsets
-             : NULL;
 }
 
 static LayoutAnswer sets_equal(Context *context, const Layout *layout, const Layout *a,
