@@ -74,18 +74,6 @@ static bool read_leaf(LayoutReader *r, CuteTuple *tuple) {
   return true;
 }
 
-// mode := number path | "(" [mode ("," mode)*] ")"
-static bool read_mode(LayoutReader *r, CuteTuple *tuple) {
-  bool more;
-  char close = layout_reader_open(r, &more);
-  if (!close) return read_leaf(r, tuple);
-  if (++r->depth > MAX_NESTING)
-    return layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
-  while (more) more = read_mode(r, tuple) && layout_reader_more(r, close);
-  r->depth--;
-  return !r->failed;
-}
-
 static bool end_mode(LayoutReader *r, CuteTuple *tuple) {
   if (tuple->mode_count == MAX_RANK)
     return layout_reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
@@ -93,15 +81,25 @@ static bool end_mode(LayoutReader *r, CuteTuple *tuple) {
   return true;
 }
 
-// tuple := number path | "(" [mode ("," mode)*] ")"; its modes are the logical axes
+// mode := number path | "(" [mode ("," mode)*] ")"
+static bool read_mode(LayoutReader *r, CuteTuple *tuple, bool is_tuple) {
+  bool more;
+  char close = layout_reader_open(r, &more);
+  if (!close) return read_leaf(r, tuple) && (!is_tuple || end_mode(r, tuple));
+  if (++r->depth > MAX_NESTING + 1)
+    return layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
+  while (more)
+    more = read_mode(r, tuple, false) && (!is_tuple || end_mode(r, tuple)) &&
+           layout_reader_more(r, close);
+  r->depth--;
+  return !r->failed;
+}
+
+// tuple := mode; the modes in its parentheses are the logical axes
 static bool read_tuple(LayoutReader *r, CuteTuple *tuple) {
   layout_reader_space(r);
   *tuple = (CuteTuple){.from = r->at};
-  bool more;
-  char close = layout_reader_open(r, &more);
-  if (!close) return read_leaf(r, tuple) && end_mode(r, tuple);
-  while (more) more = read_mode(r, tuple) && end_mode(r, tuple) && layout_reader_more(r, close);
-  return !r->failed;
+  return read_mode(r, tuple, true);
 }
 
 static bool same_path(const TuplePath *a, const TuplePath *b) {

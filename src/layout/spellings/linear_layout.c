@@ -125,25 +125,24 @@ static bool read_line(LayoutReader *r, LinearLayout *b, const char *from) {
   return layout_reader_expect(r, "->") && read_basis(r, b);
 }
 
-static bool read_size_one(LayoutReader *r) {
-  static const char *const words[] = {"a", "size", "1", "dimension"};
-  for (int i = 0; i < COUNT_OF(words); i++)
+static bool expect_all(LayoutReader *r, const char *const *words, int count) {
+  for (int i = 0; i < count; i++)
     if (!layout_reader_expect(r, words[i])) return false;
   return true;
 }
 
 // entry := name (":" | "=") bases | name "=" number "->" basis | name "is a size 1 dimension"
 static bool read_entry(LayoutReader *r, LinearLayout *b) {
+  static const char *const size_one[] = {"a", "size", "1", "dimension"};
   layout_reader_accept(r, "-");
   layout_reader_space(r);
   const char *from = r->at;
   Str name = layout_reader_word(r);
   if (!name)
-    return layout_reader_error(r, r->at, r->at + (r->at < r->end),
-                               "expected the name of a hardware axis, saw %s",
-                               layout_reader_saw(r));
+    return layout_reader_missing(r, r->at + (r->at < r->end), "the name of a hardware axis");
   bool again = b->position_count && last_position(b)->name == name;
-  if (layout_reader_accept(r, "is")) return add_position(r, b, from, name) && read_size_one(r);
+  if (layout_reader_accept(r, "is"))
+    return add_position(r, b, from, name) && expect_all(r, size_one, COUNT_OF(size_one));
   bool equals = layout_reader_accept(r, "=");
   if (!equals && !layout_reader_expect(r, ":")) return false;
   layout_reader_space(r);
@@ -156,8 +155,7 @@ static bool read_entry(LayoutReader *r, LinearLayout *b) {
 static bool read_dims(LayoutReader *r, LinearLayout *b) {
   static const char *const words[] = {"out", "dims", "are", ":", "["};
   int count = 0;
-  for (int i = 0; i < COUNT_OF(words); i++)
-    if (!layout_reader_expect(r, words[i])) return false;
+  if (!expect_all(r, words, COUNT_OF(words))) return false;
   for (bool more = !layout_reader_accept(r, "]"); more; more = layout_reader_more(r, ']')) {
     int64_t extent;
     layout_reader_space(r);

@@ -41,12 +41,7 @@ static bool read_parts(LayoutReader *r, AxisName *name) {
       return layout_reader_error(r, part.from, part.to, "more than %d physical axes", MAX_RANK);
     name->parts[name->count++] = part;
   }
-  if (!name->count) {
-    const char *saw = layout_reader_saw(r);
-    return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected a layout, saw %s",
-                               saw);
-  }
-  return true;
+  return name->count || layout_reader_missing(r, r->at + (r->at < r->end), "a layout");
 }
 
 static bool has_primal(const AxisName *name, int letter) {
@@ -148,11 +143,8 @@ static const LayoutExpr *part_expr(LayoutReader *r, const AxisName *name, int at
 // Named axes may give the order of the logical axes: `NHWC16c of NCHW`.
 static bool read_order(LayoutReader *r) {
   if (!layout_reader_accept(r, "of")) return true;
-  r->order = layout_reader_word(r);
-  if (!r->order)
-    return layout_reader_error(r, r->at, r->at, "expected the logical axes after `of`, saw %s",
-                               layout_reader_saw(r));
-  return true;
+  r->order = layout_reader_name(r, "the logical axes after `of`");
+  return r->order != NULL;
 }
 
 bool layout_read_named(LayoutReader *r, Spelled *out) {

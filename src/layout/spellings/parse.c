@@ -31,10 +31,8 @@ static bool add_axis(LayoutReader *r, const char *from, const char *to, Str name
 
 // `*name`: its axes are inserted once the number of the others is known.
 static bool parse_star(LayoutReader *r, const char *from) {
-  Str name = layout_reader_word(r);
-  if (!name)
-    return layout_reader_error(r, r->at, r->at, "expected a name after `*`, saw %s",
-                               layout_reader_saw(r));
+  Str name = layout_reader_name(r, "a name after `*`");
+  if (!name) return false;
   if (r->star) return layout_reader_error(r, from, r->at, "only one `*` axis is possible");
   if (r->rank < 0)
     return layout_reader_refuse(r, from, r->at, "`*%s` stands for axes that only a shape can tell",
@@ -92,9 +90,7 @@ static bool parse_axis(LayoutReader *r, bool must_copy) {
   layout_reader_space(r);
   const char *from = r->at;
   Str name = layout_reader_word(r);
-  if (!name)
-    return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected an axis name, saw %s",
-                               layout_reader_saw(r));
+  if (!name) return layout_reader_missing(r, r->at + (r->at < r->end), "an axis name");
   return add_axis(r, from, r->at, name) && parse_copies(r, from, must_copy);
 }
 

@@ -117,6 +117,11 @@ const char *layout_reader_saw(LayoutReader *r) {
   return str_format(r->context, "`%.*s`", (int)(token_end(r) - r->at), r->at);
 }
 
+bool layout_reader_missing(LayoutReader *r, const char *to, const char *what) {
+  const char *saw = layout_reader_saw(r);
+  return layout_reader_error(r, r->at, to, "expected %s, saw %s", what, saw);
+}
+
 bool layout_reader_expect(LayoutReader *r, const char *token) {
   if (layout_reader_accept(r, token)) return true;
   const char *saw = layout_reader_saw(r);
@@ -131,6 +136,12 @@ Str layout_reader_word(LayoutReader *r) {
   return str_intern_n(r->context, begin, (size_t)(r->at - begin));
 }
 
+Str layout_reader_name(LayoutReader *r, const char *what) {
+  Str name = layout_reader_word(r);
+  if (!name) layout_reader_missing(r, r->at, what);
+  return name;
+}
+
 static int digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   c = (char)tolower((unsigned char)c);
@@ -140,10 +151,8 @@ static int digit_of(char c) {
 bool layout_reader_number(LayoutReader *r, int64_t *out) {
   layout_reader_space(r);
   const char *start = r->at, *end = token_end(r);
-  if (start == end || !isdigit((unsigned char)*start)) {
-    const char *saw = layout_reader_saw(r);
-    return layout_reader_error(r, r->at, end, "expected a number, saw %s", saw);
-  }
+  if (start == end || !isdigit((unsigned char)*start))
+    return layout_reader_missing(r, end, "a number");
   int base = end - start > 2 && *start == '0' && tolower((unsigned char)start[1]) == 'x' ? 16 : 10;
   *out = 0;
   for (const char *p = base == 16 ? start + 2 : start; p < end; p++) {
@@ -179,10 +188,8 @@ bool layout_reader_more(LayoutReader *r, char close) {
 }
 
 bool layout_reader_resource(LayoutReader *r, bool short_memory, Str *out) {
-  *out = layout_reader_word(r);
-  if (!*out)
-    return layout_reader_error(r, r->at, r->at, "expected a resource after `@`, saw %s",
-                               layout_reader_saw(r));
+  *out = layout_reader_name(r, "a resource after `@`");
+  if (!*out) return false;
   if (*out == str_intern(r->context, "memory")) *out = NULL;
   if (short_memory && *out == str_intern(r->context, "m")) *out = NULL;
   return true;
@@ -335,9 +342,7 @@ bool layout_reader_module(LayoutReader *r) {
 static bool skip_module(LayoutReader *r, Str *name) {
   while (r->at < r->end && *r->at == '.') {
     r->at++;
-    if (!(*name = layout_reader_word(r)))
-      return layout_reader_error(r, r->at, r->at, "expected a name after `.`, saw %s",
-                                 layout_reader_saw(r));
+    if (!(*name = layout_reader_name(r, "a name after `.`"))) return false;
   }
   return true;
 }
@@ -364,8 +369,7 @@ static const LayoutExpr *parse_primary(LayoutReader *r) {
   int64_t value;
   if (r->at < r->end && isdigit((unsigned char)*r->at))
     return layout_reader_number(r, &value) ? layout_const(r->context, value) : NULL;
-  const char *saw = layout_reader_saw(r);
-  layout_reader_error(r, r->at, token_end(r), "expected an expression, saw %s", saw);
+  layout_reader_missing(r, token_end(r), "an expression");
   return NULL;
 }
 

@@ -48,6 +48,8 @@ bool layout_reader_refuse(LayoutReader *r, const char *from, const char *to, con
                           ...) PRINTF_LIKE(4, 5);
 // Warns that the text since `from` has no effect here; `means` says what it stands for.
 void layout_reader_left_out(LayoutReader *r, const char *from, const char *means);
+// Reports that `what` is missing here, where [r->at, to) is.
+bool layout_reader_missing(LayoutReader *r, const char *to, const char *what);
 void layout_reader_space(LayoutReader *r);
 // Reads `token` after space if it is next; a word must be a whole word.
 bool layout_reader_accept(LayoutReader *r, const char *token);
@@ -55,7 +57,9 @@ bool layout_reader_expect(LayoutReader *r, const char *token);
 bool layout_reader_at_end(LayoutReader *r);
 // "`x`" or "the end of the text", for messages.
 const char *layout_reader_saw(LayoutReader *r);
-Str layout_reader_word(LayoutReader *r);    // NULL when no word is next
+Str layout_reader_word(LayoutReader *r); // NULL when no word is next
+// The same, with the error that `what` was expected where no word is next.
+Str layout_reader_name(LayoutReader *r, const char *what);
 bool layout_reader_module(LayoutReader *r); // reads one `T.` before a name, if it is there
 bool layout_reader_is_reserved(Str name);   // whether no axis and no symbol may have the name
 bool layout_reader_number(LayoutReader *r, int64_t *out);

@@ -235,8 +235,7 @@ static bool read_property(LayoutReader *r) {
     layout_reader_left_out(r, from, p->means);
     return true;
   }
-  const char *saw = layout_reader_saw(r);
-  return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected `}`, saw %s", saw);
+  return layout_reader_missing(r, r->at + (r->at < r->end), "`}`");
 }
 
 // levels := "D" "(" level ("," level)* ")"; a level is D, dense, or one of the sparse ones, with
