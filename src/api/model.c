@@ -114,7 +114,7 @@ static bool load_graph(CompileCall *call) {
 }
 #else
 static bool load_graph(CompileCall *call) {
-  return diag_error(call->context, (SourcePos){0}, "this build reads no ONNX");
+  return diag_error(call->context, (SourcePos){0}, "this build cannot read ONNX");
 }
 #endif
 
@@ -168,7 +168,7 @@ static bool read_layouts(CompileCall *call, CompileOptions *options) {
   for (int i = 0; i < call->model->graph->param_count; i++)
     if (call->model->known[i] && options->constraints->inputs[i].layout)
       return diag_error(call->context, options->constraints->inputs[i].pos,
-                        "the values of '%s' are known: it has no layout but its own",
+                        "the values of '%s' are known, so no layout can be asked for it",
                         call->model->graph->params[i]->name);
   return true;
 }
@@ -185,7 +185,8 @@ static void compile(void *arg) {
   model->executable = executable_new(program, NULL);
   if (!model->executable) return;
   model->pool = thread_pool_new(options.machine.threads);
-  call->done = model->pool || diag_error(call->context, (SourcePos){0}, "no threads could be made");
+  call->done =
+      model->pool || diag_error(call->context, (SourcePos){0}, "the threads could not be started");
 }
 
 static int compile_request(const PleatRequest *request, PleatModel *model, char **messages) {

@@ -71,7 +71,7 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
                          .assumed = import->assumed};
   return import->graph != NULL;
 #else
-  return diag_error(cli->context, (SourcePos){0}, "%s: this build reads no ONNX", path);
+  return diag_error(cli->context, (SourcePos){0}, "%s: this build cannot read ONNX", path);
 #endif
 }
 

@@ -178,7 +178,7 @@ bool plan_write_onnx(const View *view, const char *path) {
 #else
 
 bool plan_write_onnx(const View *view, const char *path) {
-  return diag_error(view->cli->context, (SourcePos){0}, "--onnx %s: this build reads no ONNX",
+  return diag_error(view->cli->context, (SourcePos){0}, "--onnx %s: this build cannot read ONNX",
                     path);
 }
 #endif

@@ -95,6 +95,6 @@ bool reduce_model(const Reduction *reduction) {
 
 #else
 bool reduce_model(const Reduction *reduction) {
-  return diag_error(reduction->cli->context, (SourcePos){0}, "this build reads no ONNX");
+  return diag_error(reduction->cli->context, (SourcePos){0}, "this build cannot read ONNX");
 }
 #endif

@@ -67,7 +67,7 @@ Session *session_new(Cli *cli, const ModelOptions *model) {
 bool session_ready(Session *s) {
   s->code_seconds = seconds_since(s->start_ns);
   s->pool = thread_pool_new(s->machine.threads);
-  return s->pool || diag_error(s->cli->context, (SourcePos){0}, "no threads could be made");
+  return s->pool || diag_error(s->cli->context, (SourcePos){0}, "the threads could not be started");
 }
 
 bool session_begin(Session *s, const GraphFunc *graph, const InputContents *contents) {

@@ -152,7 +152,7 @@ bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelO
 #else
 bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelOptions *options,
                     TestData *data) {
-  return diag_error(cli->context, (SourcePos){0}, "--test-data: this build reads no ONNX");
+  return diag_error(cli->context, (SourcePos){0}, "--test-data: this build cannot read ONNX");
 }
 #endif
 

@@ -371,7 +371,7 @@ static bool read_policy(const ConstraintReading *r, PlanPolicy *policy) {
   while (found < COUNT_OF(names) && strcmp(asked, names[found]) != 0) found++;
   if (found == COUNT_OF(names))
     return diag_error(r->context, (SourcePos){0},
-                      "policy '%s': there are optimal, forward, backward and none", asked);
+                      "no policy '%s': expected optimal, forward, backward or none", asked);
   *policy = keeps_all(&r->texts->keep) ? PLAN_NONE : (PlanPolicy)found;
   return true;
 }

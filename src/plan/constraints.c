@@ -33,8 +33,8 @@ static int requested_candidate(Planner *p, const StageTensor *tensor,
   number = candidates_add(p, tensor, planner_candidate_of(p, tensor->buffer, constraint->layout));
   if (number < 0)
     diag_error(p->context, constraint->pos,
-               frozen ? "'%s' is to keep its layout (--keep-layout)"
-                      : "'%s' is asked for in too many layouts",
+               frozen ? "'%s' keeps its layout (--keep-layout)"
+                      : "too many layouts are asked for '%s'",
                plan_tensor_name(tensor));
   return number;
 }

@@ -364,7 +364,7 @@ static bool read_banks(QueryRequest *r, LayoutBanks *banks) {
     bytes = json_integer_value(json_array_get(value, 1));
   }
   if (count < 1 || bytes < 1 || count > 1 << 20 || bytes > 1 << 20)
-    return query_field_error(r->context, "banks", "a count or a width out of range");
+    return query_field_error(r->context, "banks", "a count or a width is out of range");
   banks->bank_count = count;
   banks->bank_bytes = bytes;
   return query_optional(r, "element_bits", &banks->element_bits);

@@ -197,7 +197,7 @@ static void solve(void *arg) {
 
 int pleat_pbqp_solve(PleatPbqp *p, double seconds, PleatPbqpResult *result) {
   LibraryCall call = {.p = p, .seconds = seconds};
-  if (!(seconds >= 0)) return refuse(p, "the limit of seconds is negative or no number");
+  if (!(seconds >= 0)) return refuse(p, "the limit of seconds is negative or not a number");
   int *choices = realloc(p->choices, sizeof(int) * (size_t)MAX_OF(p->choice_counts.count, 1));
   if (!choices) return refuse(p, "out of memory");
   p->choices = choices;
