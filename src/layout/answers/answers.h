@@ -15,6 +15,10 @@ const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr
 const Layout *layout_flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,
                           const LayoutExpr *offset);
 
+// layout_maps_equal of the layout and its map with other outputs.
+LayoutAnswer layout_outputs_equal(Context *context, const Layout *layout,
+                                  const LayoutExpr *const *outputs);
+
 // Proves that no index leaves the physical extents. False after a diagnostic at `pos`.
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos);
 

@@ -77,6 +77,11 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
   return answer;
 }
 
+LayoutAnswer layout_outputs_equal(Context *context, const Layout *layout,
+                                  const LayoutExpr *const *outputs) {
+  return layout_maps_equal(context, layout, index_map_with_outputs(context, layout->map, outputs));
+}
+
 // ---- Layouts -----------------------------------------------------------------------------------
 
 bool layout_same_extents(Context *context, const Layout *layout, const LayoutExpr *const *a,

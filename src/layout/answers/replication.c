@@ -47,8 +47,7 @@ static bool is_idle(Context *context, const Layout *layout, int axis) {
   const LayoutExpr *outputs[MAX_RANK];
   for (int i = 0; i < layout->physical_rank; i++)
     outputs[i] = layout_at_zero(context, layout->map->outputs[i], axis, axis + 1);
-  const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
-  return layout_maps_equal(context, layout, map).verdict == VERDICT_YES;
+  return layout_outputs_equal(context, layout, outputs).verdict == VERDICT_YES;
 }
 
 // ---- Copies as a set of steps from each element -------------------------------------------------
@@ -74,8 +73,7 @@ static bool is_separable(Context *context, const Layout *copies, int rank) {
     sums[i] =
         layout_binary(context, LAYOUT_SUB, sums[i], layout_at_zero(context, e, 0, copies->rank));
   }
-  const IndexMap *map = index_map_with_outputs(context, copies->map, sums);
-  return layout_maps_equal(context, copies, map).verdict == VERDICT_YES;
+  return layout_outputs_equal(context, copies, sums).verdict == VERDICT_YES;
 }
 
 typedef struct ReplicaRow {

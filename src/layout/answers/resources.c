@@ -47,8 +47,7 @@ static bool constant_on_groups(Context *context, const Layout *layout, int axis,
   const LayoutExpr *begin = layout_by(context, LAYOUT_MUL, group, width);
   for (int i = 0; i < layout->physical_rank; i++)
     outputs[i] = layout_with_axis(context, layout->map->outputs[i], axis, begin);
-  const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
-  return layout_maps_equal(context, layout, map).verdict == VERDICT_YES;
+  return layout_outputs_equal(context, layout, outputs).verdict == VERDICT_YES;
 }
 
 int64_t layout_memory_vector_width(Context *context, const Layout *layout, int axis) {

@@ -193,7 +193,7 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
   const Layout *moved = layout_flat(context, layout, shape, next);
   if (!moved) return answer;
   const LayoutExpr *want = add(context, e, step);
-  answer = layout_maps_equal(context, moved, index_map_with_outputs(context, moved->map, &want));
+  answer = layout_outputs_equal(context, moved, &want);
   if (answer.verdict == VERDICT_YES) *stride = step;
   const LayoutExpr *strides[MAX_RANK] = {0};
   strides[axis] = *stride;

@@ -91,8 +91,7 @@ bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
   const LayoutExpr *origin = layout_at_zero(context, position, 0, lane);
   LayoutOp less = op == LAYOUT_XOR ? LAYOUT_XOR : LAYOUT_SUB;
   e = layout_binary(context, op, position, layout_binary(context, less, alone, origin));
-  return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &e)).verdict ==
-         VERDICT_YES;
+  return layout_outputs_equal(context, at, &e).verdict == VERDICT_YES;
 }
 
 // Whether the offset of every position differs from the origin's by a multiple of `unit`.
@@ -104,8 +103,7 @@ static bool positions_aligned(Context *context, const Layout *at, int64_t unit) 
       layout_binary(context, LAYOUT_MOD, layout_binary(context, LAYOUT_SUB, e, origin), by);
   const Layout *rests = layout_try(context, index_map_with_outputs(context, at->map, &rest),
                                    at->shape, &by, at->facts);
-  return rests && layout_maps_equal(context, rests, index_map_with_outputs(context, at->map, &zero))
-                          .verdict == VERDICT_YES;
+  return rests && layout_outputs_equal(context, rests, &zero).verdict == VERDICT_YES;
 }
 
 // Whether every position has the conflicts of the first one: the words of a position are those of

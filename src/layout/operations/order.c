@@ -229,8 +229,8 @@ static LayoutAnswer is_sum_of_floors(Context *context, const Layout *memory, con
     map = index_map_new(context, memory->rank, memory->map->inputs, parts->count, offsets, NULL,
                         NULL, 0);
   const Layout *split = map ? layout_try(context, map, memory->shape, NULL, memory->facts) : NULL;
-  if (!split) return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum));
-  return layout_maps_equal(context, split, index_map_with_outputs(context, map, sums));
+  if (!split) return layout_outputs_equal(context, at, &sum);
+  return layout_outputs_equal(context, split, sums);
 }
 
 // The only sum of floors of single axes that the offset can be; NULL with the reason in *why.
@@ -409,7 +409,7 @@ static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *
   const Layout *at = flat(context, a, layout_offset_expr(context, a));
   if (!at) return layout_undecided("no bounds of the offset are known");
   const LayoutExpr *offset = layout_offset_expr(context, same);
-  return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &offset));
+  return layout_outputs_equal(context, at, &offset);
 }
 
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {

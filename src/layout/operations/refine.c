@@ -167,9 +167,7 @@ static bool is_bitwise(Context *context, const Layout *part, const FactorChain *
     sum = layout_binary(context, LAYOUT_XOR, sum, times(context, bit, f->weights[k]));
   }
   const Layout *at = layout_flat(context, part, part->shape, offset);
-  return at &&
-         layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum)).verdict ==
-             VERDICT_YES;
+  return at && layout_outputs_equal(context, at, &sum).verdict == VERDICT_YES;
 }
 
 static bool read_bit(Context *context, const Layout *const *parts, int count, int axis, int64_t cut,

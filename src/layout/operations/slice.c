@@ -90,8 +90,7 @@ static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
   want[0] = affine(context, view, out);
   for (int i = 1; i < view->physical_rank; i++)
     want[i] = layout_at_zero(context, view->map->outputs[i], 0, view->rank);
-  LayoutAnswer answer =
-      layout_maps_equal(context, view, index_map_with_outputs(context, view->map, want));
+  LayoutAnswer answer = layout_outputs_equal(context, view, want);
   if (answer.verdict == VERDICT_YES) return answer;
   out->strides = NULL;
   if (answer.verdict == VERDICT_NO)
