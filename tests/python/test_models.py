@@ -336,7 +336,7 @@ def test_long_chains_are_cut(tmp_path):
     check(b.model(y), tmp_path)
     path = tmp_path / "case.onnx"
     fusion = subprocess.check_output([PLEAT, "plan", str(path), "--fusion"], text=True)
-    assert "operations, 1024 fit" in fusion
+    assert "operations, and 1024 fit" in fusion
     plan = json.loads(subprocess.check_output([PLEAT, "plan", str(path), "--json"], text=True))
     assert 3 <= plan["kernels"] <= 20
 
