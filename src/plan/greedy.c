@@ -18,7 +18,7 @@ static int read_in(const Planner *p, const int *choice, const StageTensor *tenso
   return chosen(p, choice, stage)->reads[stage_read_of(stage, tensor)];
 }
 
-unsigned planner_exists(const Planner *p, const int *choice, const StageTensor *tensor) {
+static unsigned planner_exists(const Planner *p, const int *choice, const StageTensor *tensor) {
   unsigned exists = 1u << planner_written(p, choice, tensor);
   for (int i = 0; i < tensor->users.count; i++) exists |= 1u << read_in(p, choice, tensor, i);
   return tensor->is_output ? exists | 1u << p->given[tensor->index] : exists;

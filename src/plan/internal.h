@@ -140,7 +140,6 @@ Assignment planner_backward(const Planner *planner);
 int64_t planner_cost_of(const Planner *planner, const int *choice);
 // The candidate in which a tensor is written, and the set of candidates in which it has to exist.
 int planner_written(const Planner *planner, const int *choice, const StageTensor *tensor);
-unsigned planner_exists(const Planner *planner, const int *choice, const StageTensor *tensor);
 
 // fusion_blockers.c
 const char *planner_stage_name(const Stage *stage);

@@ -62,7 +62,10 @@ static int find_edge(SolveState *state, int a, int b) {
   return -1;
 }
 
-const SolveTable *solve_table_over_values(SolveState *state, int a, int b, const int64_t *cost) {
+// A table with one class for each value that is left; `cost` is indexed by [value left of a][value
+// left of b].
+static const SolveTable *solve_table_over_values(SolveState *state, int a, int b,
+                                                 const int64_t *cost) {
   Arena *arena = state->solver->arena;
   const SolveNode *na = &state->nodes[a], *nb = &state->nodes[b];
   SolveTable *t = arena_new(arena, SolveTable);

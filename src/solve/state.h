@@ -108,9 +108,6 @@ static inline int64_t view_cost(const SolveEdgeView *v, int mine, int other) {
 // values.
 void solve_edge_message(SolveState *state, const SolveEdge *edge, int to, const int64_t *from_cost,
                         int64_t *out);
-// A table with one class for each value that is left; `cost` is indexed by [value left of a][value
-// left of b].
-const SolveTable *solve_table_over_values(SolveState *state, int a, int b, const int64_t *cost);
 
 // Drops each value whose keep[position] is false.
 void solve_state_keep_values(SolveState *state, int node, const bool *keep);

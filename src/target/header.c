@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 
-const char *target_upper(Arena *arena, const char *name) {
+static const char *target_upper(Arena *arena, const char *name) {
   char *text = arena_printf(arena, "%s", name);
   for (char *c = text; *c; c++) *c = (char)toupper((unsigned char)*c);
   return text;

@@ -17,6 +17,5 @@ void target_header(Context *context, const TargetProgram *program, const Program
                    Text *out);
 // "int NAME_run(…)", as the header declares it.
 void target_header_run(const ProgramHeader *header, Text *out);
-const char *target_upper(Arena *arena, const char *name);
 
 #endif
