@@ -320,16 +320,20 @@ void importer_dims(Importer *importer) {
 
 // ---- The shape of an input --------------------------------------------------------------------
 
-static const char *declared_text(Context *context, const OnnxDims *dims) {
+bool onnx_dim_is_free(const OnnxDim *dim) {
+  return !dim->has_dim_value || dim->dim_value == -1;
+}
+
+const char *onnx_dims_text(Context *context, const OnnxDims *dims) {
   Text text = text_new(&context->arena);
   text_puts(&text, "[");
   for (int i = 0; i < dims->count; i++) {
     const OnnxDim *dim = &dims->items[i];
     text_puts(&text, i ? ", " : "");
-    if (dim->has_dim_value)
+    if (!onnx_dim_is_free(dim))
       text_printf(&text, "%lld", (long long)dim->dim_value);
     else
-      text_puts(&text, *dim->dim_param ? dim->dim_param : "?");
+      text_puts(&text, dim->dim_param && *dim->dim_param ? dim->dim_param : "?");
   }
   text_puts(&text, "]");
   return text_string(&text);
@@ -370,7 +374,7 @@ static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDi
   return diag_error(
       context, importer_pos(importer, NULL),
       "input '%s' %s: dimension%s %s free; give %s with %s%s--input-shape %s", input->name,
-      declared_text(context, dims), axes->count == 1 ? "" : "s",
+      onnx_dims_text(context, dims), axes->count == 1 ? "" : "s",
       arena_printf(&context->arena, "%s %s", text_string(&where), axes->count == 1 ? "is" : "are"),
       axes->count == 1 ? "it" : "them", text_string(&what), all_named ? "or " : "",
       example_shape(context, input, dims));
@@ -393,7 +397,7 @@ static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDi
   }
   return *is_free || *value >= 0 ||
          diag_error(context, importer_pos(importer, NULL), "input '%s' %s: dimension %d %s %lld",
-                    input->name, declared_text(context, dims), axis,
+                    input->name, onnx_dims_text(context, dims), axis,
                     stated ? "is negative:" : "would be", (long long)*value);
 }
 
@@ -455,7 +459,7 @@ static bool given_agrees(Importer *importer, const OnnxValue *input, const OnnxD
   return agrees ||
          diag_error(importer->context, importer_pos(importer, NULL),
                     "input '%s' %s: the shape '%s' given for it does not agree with the model",
-                    input->name, declared_text(importer->context, dims), text);
+                    input->name, onnx_dims_text(importer->context, dims), text);
 }
 
 bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape) {

@@ -32,19 +32,16 @@ static bool find_opset(Importer *importer) {
 
 // ---- Results ----------------------------------------------------------------------------------
 
-static const char *declared_text(Context *context, const OnnxDims *dims) {
-  Text text = text_new(&context->arena);
-  for (int i = 0; i < dims->count; i++)
-    if (dims->items[i].has_dim_value)
-      text_printf(&text, "%s%lld", i ? ", " : "", (long long)dims->items[i].dim_value);
-    else
-      text_printf(&text, "%s%s", i ? ", " : "",
-                  *dims->items[i].dim_param ? dims->items[i].dim_param : "?");
-  return text_string(&text);
+static bool shape_agrees(const OnnxDims *dims, const Value *value) {
+  bool agrees = dims->count == value->rank;
+  for (int i = 0; agrees && i < dims->count; i++)
+    agrees = onnx_dim_is_free(&dims->items[i]) || dims->items[i].dim_value == import_dim(value, i);
+  return agrees;
 }
 
 // Checks a value against the type and shape that the model declares; a free dimension fits any
-// extent.
+// extent. A shape that does not hold is only a warning: exporters write such shapes, and the shape
+// that follows from the inputs is used.
 static void check_declared(Importer *importer, const OnnxValue *declared) {
   Context *context = importer->context;
   const Value *value = scope_value(importer->scope, declared->name);
@@ -59,14 +56,12 @@ static void check_declared(Importer *importer, const OnnxValue *declared) {
   if (tensor->elem_type && onnx_dtype(tensor->elem_type, &type) && !dtype_equal(type, value->type))
     diag_error(context, value->pos, "'%s' is declared as %s but is %s", declared->name,
                onnx_type_name(tensor->elem_type), dtype_name(context, value->type));
-  if (!tensor->shape) return;
-  const OnnxDims *dims = &tensor->shape->dim;
-  bool agrees = dims->count == value->rank;
-  for (int i = 0; agrees && i < dims->count; i++)
-    agrees = !dims->items[i].has_dim_value || dims->items[i].dim_value == import_dim(value, i);
-  if (!agrees)
-    diag_error(context, value->pos, "'%s' is declared with shape [%s] but has %s", declared->name,
-               declared_text(context, dims), extents_text(context, value->shape, value->rank));
+  if (tensor->shape && !shape_agrees(&tensor->shape->dim, value))
+    diag_warning(context, value->pos,
+                 "'%s' is declared with shape %s but has %s, which follows from the inputs and is "
+                 "used",
+                 declared->name, onnx_dims_text(context, &tensor->shape->dim),
+                 extents_text(context, value->shape, value->rank));
 }
 
 static bool is_among(const PtrArray *outputs, const Value *value) {

@@ -89,7 +89,10 @@ bool scope_expand(Import *import, int count);
 // Imports a list of nodes in `scope`. False when they have a cycle.
 bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes);
 
-// dims.c: reads the sizes that the user gave; and finds the shape of an input with them, false with
+// dims.c: true for a dimension without a size; exporters write it with a name, empty, or as -1.
+bool onnx_dim_is_free(const OnnxDim *dim);
+const char *onnx_dims_text(Context *context, const OnnxDims *dims); // "[batch, 3, ?]"
+// Reads the sizes that the user gave; and finds the shape of an input with them, false with
 // a diagnostic that says which options to give.
 void importer_dims(Importer *importer);
 bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape);
