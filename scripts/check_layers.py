@@ -29,7 +29,8 @@ SHARED_TYPES = {"ThreadPool", "Goal", "Wide"}
 MOST_LINES, MANY_LINES, MOST_COLUMNS = 1500, 1000, 100
 TABLES = {".def"}
 SOURCES = {".c", ".h", ".def", ".py", ".sh", ".build"}
-FOLDERS = ("src", "include", "tests", "scripts", "bench", "examples", "fuzz", "python")
+FOLDERS = ("src", "include", "tests", "scripts", "bench", "examples", "fuzz", "packaging",
+           "python")
 
 def layer_problem(layer, included):
     """Why a file of `layer` may not include one of `included`, or None."""

@@ -11,7 +11,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("bench", "docs", "examples", "fuzz", "include", "python", "scripts", "src", "tests")
+FOLDERS = ("bench", "docs", "examples", "fuzz", "include", "packaging", "python", "scripts", "src",
+           "tests")
 C_FILES = {".c", ".h", ".def"}
 FILE = re.compile(r"(?<![\w./<%-])((?:[\w*-]+/)*[\w*-]+\."
                   r"(?:c|h|def|py|md|options|build))\b(?![\w(])")

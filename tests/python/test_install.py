@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `meson install` puts into a folder: the headers, and libraries that link from there."""
+"""What `ninja install` puts into a folder. Every test uses a copy of the installed files elsewhere,
+so that no path of the build or of the prefix is needed."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -10,6 +12,34 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve().parent
+VERSION = re.search(r"version: '([0-9.]+)'", (ROOT / "meson.build").read_text())[1]
+STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+
+PROGRAM = r"""
+#include <pleat/pleat.h>
+#include <stdio.h>
+int main(void) {
+  char *reply = pleat_layout_query(
+      "{\"op\": \"offset\", \"a\": {\"layout\": \"NCHW16c\", \"shape\": [1, 30, 7, 7]},"
+      " \"at\": [0, 17, 3, 2]}", 0);
+  puts(reply);
+  pleat_free(reply);
+  return 0;
+}
+"""
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.16)
+project(user C)
+find_package(pleat {version} REQUIRED)
+find_package(pleat REQUIRED)
+foreach(name pleat pleat_static)
+  add_executable(with_${{name}} program.c)
+  target_link_libraries(with_${{name}} PRIVATE pleat::${{name}})
+endforeach()
+add_executable(with_solve {solver})
+target_link_libraries(with_solve PRIVATE pleat::solve)
+"""
 
 
 def build_option(name):
@@ -20,29 +50,118 @@ def build_option(name):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
+    """A copy of the installed files; the folder into which they were installed is gone."""
     if not shutil.which("meson") or build_option("b_sanitize") != "none":
         pytest.skip("installed libraries of sanitized builds need the sanitizer's own")
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run(["meson", "install", "--no-rebuild", "--quiet", "-C", str(BUILD), "--destdir",
-                    str(folder)], check=True)
-    return folder / pathlib.Path(build_option("prefix")).relative_to("/")
+                    str(folder / "destination")], check=True)
+    prefix = pathlib.Path(build_option("prefix")).relative_to("/")
+    shutil.copytree(folder / "destination" / prefix, folder / "copy", symlinks=True)
+    shutil.rmtree(folder / "destination")
+    return folder / "copy"
 
 
-def compiled(installed, tmp_path, source, library):
-    program = tmp_path / "program"
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{installed / 'include'}",
-                    str(source), "-o", str(program), str(library), "-lm"], check=True)
-    return program
+def environment(installed):
+    """Variables with which tools find the copy and no other installation."""
+    library = next(installed.rglob("libpleat.so")).parent
+    return {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8",
+            "PKG_CONFIG_PATH": str(library / "pkgconfig"), "LD_LIBRARY_PATH": str(library),
+            "CMAKE_PREFIX_PATH": str(installed)}
 
 
-def test_solver_links_from_its_installed_files(installed, tmp_path):
-    library = next(installed.rglob("libpleat_solve.a"))
-    program = compiled(installed, tmp_path, ROOT / "examples" / "solver" / "registers.c", library)
-    assert subprocess.check_output([program], text=True).endswith("cost 4, proved least\n")
+def flags(installed, *arguments):
+    return subprocess.check_output(["pkg-config", *arguments], text=True,
+                                   env=environment(installed)).split()
 
 
-def test_solver_shows_only_its_own_symbols(installed):
-    library = next(installed.rglob("libpleat_solve.a"))
-    names = subprocess.check_output(["nm", "-g", "--defined-only", str(library)], text=True).split()
-    shown = [name for name in names if "_" in name and not name.startswith("libpleat")]
-    assert shown and all(name.startswith("pleat_pbqp_") for name in shown)
+def output(installed, *command):
+    return subprocess.check_output([str(part) for part in command], text=True,
+                                   env=environment(installed))
+
+
+def needed(path):
+    """The shared libraries that a file names as needed."""
+    lines = subprocess.check_output(["readelf", "-d", str(path)], text=True).splitlines()
+    return [line.split("[")[1].rstrip("]") for line in lines if "(NEEDED)" in line]
+
+
+def test_pkg_config_builds_a_program_with_the_shared_library(installed, tmp_path):
+    (tmp_path / "program.c").write_text(PROGRAM)
+    assert output(installed, "pkg-config", "--modversion", "pleat").strip() == VERSION
+    subprocess.run(["cc", *STRICT, str(tmp_path / "program.c"), "-o", str(tmp_path / "program"),
+                    *flags(installed, "--cflags", "--libs", "pleat")], check=True)
+    assert json.loads(output(installed, tmp_path / "program"))["answer"] == 1153
+    assert needed(tmp_path / "program").count("libpleat.so.0") == 1
+
+
+def test_pkg_config_builds_a_program_with_the_static_library(installed, tmp_path):
+    (tmp_path / "program.c").write_text(PROGRAM)
+    libraries = next(installed.rglob("libpleat.a"))
+    private = [flag for flag in flags(installed, "--static", "--libs", "pleat")
+               if flag != "-lpleat"]
+    subprocess.run(["cc", *STRICT, str(tmp_path / "program.c"), "-o", str(tmp_path / "program"),
+                    *flags(installed, "--cflags", "pleat"), str(libraries), *private], check=True)
+    assert json.loads(output(installed, tmp_path / "program"))["answer"] == 1153
+    assert "libpleat.so.0" not in needed(tmp_path / "program")
+
+
+def test_pkg_config_builds_a_program_with_the_solver(installed, tmp_path):
+    source = ROOT / "examples" / "solver" / "registers.c"
+    subprocess.run(["cc", *STRICT, str(source), "-o", str(tmp_path / "program"),
+                    *flags(installed, "--cflags", "--libs", "pleat_solve")], check=True)
+    assert output(installed, tmp_path / "program").endswith("cost 4, proved least\n")
+
+
+def configure(installed, tmp_path, version):
+    (tmp_path / "program.c").write_text(PROGRAM)
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE.format(
+        version=version, solver=ROOT / "examples" / "solver" / "registers.c"))
+    return subprocess.run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build")],
+                          capture_output=True, text=True, env=environment(installed))
+
+
+def test_cmake_builds_programs_with_each_target(installed, tmp_path):
+    found = configure(installed, tmp_path, VERSION)
+    assert found.returncode == 0, found.stderr
+    subprocess.run(["cmake", "--build", str(tmp_path / "build")], check=True,
+                   env=environment(installed), stdout=subprocess.DEVNULL)
+    for name in ("pleat", "pleat_static"):
+        program = tmp_path / "build" / f"with_{name}"
+        assert json.loads(output(installed, program))["answer"] == 1153
+        assert ("libpleat.so.0" in needed(program)) == (name == "pleat")
+    assert "proved least" in output(installed, tmp_path / "build" / "with_solve")
+
+
+@pytest.mark.parametrize("version", ["0.0", "1", "0.99"])
+def test_cmake_refuses_other_versions(installed, tmp_path, version):
+    found = configure(installed, tmp_path, version)
+    assert found.returncode != 0 and f"version: {VERSION}" in found.stderr
+
+
+@pytest.mark.parametrize("library", ["libpleat.a", "libpleat_solve.a"])
+def test_static_libraries_show_only_functions_of_the_headers(installed, library):
+    found = subprocess.check_output(["nm", "-g", "--defined-only", str(next(
+        installed.rglob(library)))], text=True)
+    names = [line.split()[2] for line in found.splitlines() if len(line.split()) == 3]
+    headers = "".join(path.read_text() for path in installed.rglob("*.h"))
+    assert names and all(name.startswith("pleat_") for name in names)
+    assert [name for name in names if not re.search(rf"\b{name}\(", headers)] == []
+
+
+def test_static_and_shared_libraries_have_the_same_functions(installed):
+    def names(*command):
+        lines = subprocess.check_output(["nm", *map(str, command)], text=True).splitlines()
+        return {line.split()[2] for line in lines if len(line.split()) == 3}
+    shared = names("-D", "--defined-only", next(installed.rglob("libpleat.so")))
+    assert shared == names("-g", "--defined-only", next(installed.rglob("libpleat.a")))
+
+
+def test_installed_command_runs_from_the_copy(installed, tmp_path):
+    answer = subprocess.check_output(
+        [str(installed / "bin" / "pleat"), "layout", "NCHW16c", "--shape", "1x30x7x7", "--at",
+         "0,17,3,2"], text=True, cwd=tmp_path, env=environment(installed))
+    assert "1153" in answer
+    for path in [installed / "bin" / "pleat", next(installed.rglob("libpleat.so"))]:
+        dynamic = subprocess.check_output(["readelf", "-d", str(path)], text=True)
+        assert "RPATH" not in dynamic and "RUNPATH" not in dynamic
