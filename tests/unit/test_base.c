@@ -2,6 +2,7 @@
 // Tests arenas, maps, strings, integers, small floats and diagnostics, and the return of failures
 // to the API edge.
 #include "base/base.h"
+#include "base/digest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -181,6 +182,22 @@ static void test_small_floats_round_to_even(void **state) {
   assert_int_equal(float_encode(FLOAT_FORMAT_E2M1, -100), 15);
 }
 
+// The digest of no bytes is that of XXH3's own command, xxhsum -H2.
+static void test_digests_are_those_of_xxh3(void **state) {
+  char text[DIGEST_TEXT_SIZE];
+  digest_print(digest_of("", 0), text);
+  assert_string_equal(text, "99aa06d3014798d86001c324468d497f");
+  char data[1000] = {0};
+  Digest first = digest_of(data, sizeof data);
+  assert_true(digest_equal(first, digest_of(data, sizeof data)));
+  assert_false(digest_equal(first, digest_of(data, sizeof data - 1)));
+  for (size_t i = 0; i < sizeof data; i++) {
+    data[i] ^= 4;
+    assert_false(digest_equal(first, digest_of(data, sizeof data)));
+    data[i] ^= 4;
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_map_keeps_order),
@@ -193,6 +210,7 @@ int main(void) {
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_small_floats_round_trip),
       cmocka_unit_test(test_small_floats_round_to_even),
+      cmocka_unit_test(test_digests_are_those_of_xxh3),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
