@@ -5,6 +5,7 @@
 #define PLEAT_LAYOUT_CORE_H
 
 #include "config.h"
+#include "layout/core/digit.h"
 #include "layout/core/ops.h"
 #include "layout/core/poly.h"
 
@@ -143,19 +144,5 @@ const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
 
 // Whether all physical axes are in memory and there are no replica axes.
 bool layout_is_plain(const Layout *layout);
-
-// weight · (⌊(base + offset)/cut⌋ mod radix). The base is an axis, or in digits/ a number that
-// has digits. An open digit is the top one of its base, whose value stays below the radix.
-typedef struct Digit {
-  int64_t weight, offset, cut, radix;
-  int base;
-  bool open;
-} Digit;
-// (axis // cut) % radix, where radix 0 means that there is no remainder. The expression must have
-// this form, or nest such forms.
-bool layout_axis_digit(const LayoutExpr *e, Digit *out);
-// (e // cut) % radix, likewise.
-const LayoutExpr *layout_digit_expr(Context *context, const LayoutExpr *e, int64_t cut,
-                                    int64_t radix);
 
 #endif

@@ -175,35 +175,6 @@ const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
   return layout_expr(context, e->op, args[0], args[1], args[2]);
 }
 
-// ---- Digits of one axis ------------------------------------------------------------------------
-
-static bool positive_const(const LayoutExpr *e) {
-  return is_const(e) && e->value > 0;
-}
-
-bool layout_axis_digit(const LayoutExpr *e, Digit *out) {
-  if (e->op == LAYOUT_AXIS)
-    return *out = (Digit){.weight = 1, .cut = 1, .base = (int)e->value}, true;
-  if ((e->op != LAYOUT_DIV && e->op != LAYOUT_MOD) || !positive_const(e->args[1]) ||
-      !layout_axis_digit(e->args[0], out))
-    return false;
-  int64_t by = e->args[1]->value;
-  if (e->op == LAYOUT_MOD) {
-    if (out->radix && out->radix % by) return false;
-    out->radix = by;
-    return true;
-  }
-  if (out->radix % by || !mul_fits(out->cut, by, &out->cut)) return false;
-  out->radix /= by;
-  return true;
-}
-
-const LayoutExpr *layout_digit_expr(Context *context, const LayoutExpr *e, int64_t cut,
-                                    int64_t radix) {
-  e = layout_by(context, LAYOUT_DIV, e, cut);
-  return radix ? layout_by(context, LAYOUT_MOD, e, radix) : e;
-}
-
 // ---- Combinations ------------------------------------------------------------------------------
 
 const LayoutExpr *layout_add_product(Context *context, const LayoutExpr *sum, const LayoutExpr *a,

@@ -35,14 +35,10 @@ static bool add_pieces(Agreement *a, DigitSpace *d, const LayoutExpr *e, int whi
 
 // Splits piece `at` into a digit of radix `low` and the rest; false where `low` does not divide it.
 static bool split(Agreement *a, int at, int64_t low) {
-  Digit *p = &a->pieces[at], high = *p;
+  Digit *p = &a->pieces[at];
   if (p->radix % low || a->count == MAX_PIECES) return false;
-  high.cut *= low;
-  high.radix /= low;
-  high.weight *= low;
-  a->which[a->count] = a->which[at];
-  a->pieces[a->count++] = high;
-  p->radix = low;
+  if (!digit_split(p, low, p, &a->pieces[a->count])) return false;
+  a->which[a->count++] = a->which[at];
   return true;
 }
 

@@ -32,14 +32,10 @@ static int64_t split_weight(const Division *v, int64_t w, int64_t *rest) {
 // Cuts w·digit at m/|w|, where |w| divides the divisor m. False where the digit cannot be cut
 // there.
 static bool cut_digit(Division *v, const Digit *digit, const DigitForm **q, const DigitForm **r) {
-  int64_t sign = digit->weight < 0 ? -1 : 1, at = v->divisor / (sign * digit->weight);
-  Digit low = *digit, high = *digit;
-  if (!digit->open && digit->radix % at) return false;
-  low.radix = at;
-  low.open = false;
-  high.weight = sign;
-  high.radix = digit->open ? ceil_div(digit->radix, at) : digit->radix / at;
-  if (!mul_fits(digit->cut, at, &high.cut)) return false;
+  Digit low, high;
+  int64_t size = digit->weight < 0 ? -digit->weight : digit->weight;
+  if (!digit_split(digit, v->divisor / size, &low, &high)) return false;
+  high.weight /= v->divisor;
   add_to(v->d, q, layout_form_digit(v->d, &high));
   add_to(v->d, r, layout_form_digit(v->d, &low));
   return true;

@@ -312,8 +312,7 @@ const DigitForm *layout_form_digit(DigitSpace *d, const Digit *digit) {
   const DigitForm *low = layout_form_floor(d, digit->base, digit->offset, digit->cut);
   int64_t cut, weight;
   if (digit->open) return layout_form_times(d, low, digit->weight);
-  if (!mul_fits(digit->cut, digit->radix, &cut) || !mul_fits(-digit->weight, digit->radix, &weight))
-    return NULL;
+  if (!digit_end(digit, &cut) || !mul_fits(-digit->weight, digit->radix, &weight)) return NULL;
   return layout_form_linear(d, low, digit->weight,
                             layout_form_floor(d, digit->base, digit->offset, cut), weight);
 }
@@ -333,8 +332,7 @@ static bool chain_bounds(const DigitSpace *d, const Digit *digits, int n, Interv
   int64_t last = d->bases[digits[0].base].extent - 1 + digits[0].offset, at_last;
   Interval loose = {0, 0}, tight = {0, 0};
   for (int i = 0; i < n; i++) {
-    int64_t high = last / digits[i].cut, w = digits[i].weight;
-    if (!digits[i].open) high %= digits[i].radix;
+    int64_t high = digit_value(&digits[i], last), w = digits[i].weight;
     Interval less = loose;
     if (!mul_fits(w, high, &at_last) ||
         !interval_add_fits(tight, (Interval){at_last, at_last}, &tight))

@@ -116,7 +116,7 @@ void solver_merge(DigitSolver *s) {
       if (s->known[j].radix) merge_residues(s, &s->known[i], &s->known[j]);
 }
 
-static const DigitForm *digit_value(DigitSolver *s, const Digit *g) {
+static const DigitForm *known_digit(DigitSolver *s, const Digit *g) {
   if (g->open) return solver_floor(s, g->base, g->offset, g->cut);
   return solver_residue(s, g->base, g->offset, g->cut, g->radix);
 }
@@ -129,7 +129,7 @@ const DigitForm *solver_value(DigitSolver *s, const DigitForm *f) {
   if (!layout_form_digits(s->logical, f, digits, &count)) return NULL;
   const DigitForm *sum = layout_form_const(s->physical, f->constant);
   for (int i = 0; i < count && sum; i++)
-    sum = layout_form_linear(s->physical, sum, 1, digit_value(s, &digits[i]), digits[i].weight);
+    sum = layout_form_linear(s->physical, sum, 1, known_digit(s, &digits[i]), digits[i].weight);
   return sum;
 }
 

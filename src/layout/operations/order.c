@@ -306,7 +306,7 @@ static const char *blocks_of_text(Context *context, const Layout *layout, Layout
     if (!layout_axis_digit(layout->map->outputs[i], digit))
       return "an index is no digit of an axis";
     blocks[count++] = (LayoutDigit){digit->base, digit->cut, layout->physical[i]};
-    if (digit->radix && layout->physical[i] != layout_const(context, digit->radix))
+    if (!digit->open && layout->physical[i] != layout_const(context, digit->radix))
       return "there are gaps within a block";
   }
   for (int axis = 0; axis < layout->rank; axis++) {
@@ -317,7 +317,7 @@ static const char *blocks_of_text(Context *context, const Layout *layout, Layout
       if (is_const(extent) && extent->value <= cut) break;
       while (at < count && (digits[at].base != axis || digits[at].cut != cut)) at++;
       if (at == count) return "a digit of an axis is missing";
-      cut = digits[at].radix ? digits[at].radix * cut : 0;
+      if (digits[at].open || !digit_end(&digits[at], &cut)) cut = 0;
       digits[at].base = -1;
     }
   }

@@ -72,12 +72,14 @@ static bool text_floors(Floors *f, const Layout *part, int which) {
   const LayoutExpr *weight = layout_const(context, 1);
   for (int i = part->physical_rank - 1; i >= 0; i--) {
     Digit g;
+    int64_t end;
     if (!is_const(part->map->outputs[i]) && !layout_axis_digit(part->map->outputs[i], &g))
       return false;
     if (!is_const(part->map->outputs[i])) {
       const LayoutExpr *back = times(context, weight, layout_const(context, -g.radix));
       if (!add_floor(f, (Floor){g.base, which, g.cut, weight})) return false;
-      if (g.radix && !add_floor(f, (Floor){g.base, which, g.cut * g.radix, back})) return false;
+      if (!g.open && !(digit_end(&g, &end) && add_floor(f, (Floor){g.base, which, end, back})))
+        return false;
     }
     weight = times(context, part->physical[i], weight);
   }

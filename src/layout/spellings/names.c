@@ -185,11 +185,11 @@ static bool parts_nest(const Digit *parts, int count, int rank) {
     int64_t size = 1;
     int primals = 0;
     for (int i = count - 1; i >= 0; i--) {
-      if (parts[i].base != axis || !parts[i].radix) continue;
-      if (parts[i].cut != size || !mul_fits(size, parts[i].radix, &size)) return false;
+      if (parts[i].base != axis || parts[i].open) continue;
+      if (parts[i].cut != size || !digit_end(&parts[i], &size)) return false;
     }
     for (int i = 0; i < count; i++)
-      if (parts[i].base == axis && !parts[i].radix) {
+      if (parts[i].base == axis && parts[i].open) {
         if (parts[i].cut != size) return false;
         primals++;
       }
@@ -215,7 +215,7 @@ static const char *parts_text(Context *context, const Digit *parts, int count,
   Text text = text_new(&context->lasting);
   for (int i = 0; i < count; i++) {
     char letter = letters[parts[i].base];
-    if (!parts[i].radix)
+    if (parts[i].open)
       text_printf(&text, "%c", letter);
     else
       text_printf(&text, "%lld%c", (long long)parts[i].radix, tolower(letter));
@@ -287,6 +287,6 @@ const char *layout_print_tag(Context *context, const Layout *layout, const char 
   }
   for (int i = 0; i < layout->rank; i++) letters[i] = (char)('a' + i);
   for (int i = 0; i < layout->physical_rank; i++)
-    if (parts[i].radix) letters[parts[i].base] = (char)('A' + parts[i].base);
+    if (!parts[i].open) letters[parts[i].base] = (char)('A' + parts[i].base);
   return parts_text(context, parts, layout->physical_rank, letters);
 }

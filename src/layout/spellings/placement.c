@@ -54,7 +54,7 @@ static bool read_output(PlacementReader *r, int output, const LayoutExpr *e, int
     int axis = r->d.bases[g->base].axis;
     if (g->offset) return refuse(r, "an axis is shifted before it is cut");
     if (!add_cut(r, axis, g->cut)) return refuse(r, "too many digits");
-    if (g->open || !mul_fits(g->cut, g->radix, &end)) continue;
+    if (g->open || !digit_end(g, &end)) continue;
     if (end < r->d.extents[axis] && !add_cut(r, axis, end)) return refuse(r, "too many digits");
   }
   return true;
