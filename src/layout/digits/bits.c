@@ -9,11 +9,10 @@ typedef struct BitRow {
   bool negated, used;
 } BitRow;
 
-static int bit_index(DigitSpace *d, FormBit bit) {
-  if (!d->bits) d->bits = arena_array(d->arena, FormBit, MAX_BITS);
+static int bit_index(DigitSpace *d, Digit bit) {
+  if (!d->bits) d->bits = arena_array(d->arena, Digit, MAX_BITS);
   for (int i = 0; i < d->bit_count; i++)
-    if (d->bits[i].base == bit.base && d->bits[i].offset == bit.offset && d->bits[i].cut == bit.cut)
-      return i;
+    if (digit_starts_with(&d->bits[i], &bit)) return i;
   if (d->bit_count == MAX_BITS) return -1;
   d->bits[d->bit_count] = bit;
   return d->bit_count++;
@@ -27,7 +26,7 @@ static bool set_row(BitRow *rows, int at, BitMask mask, bool negated) {
 
 // Sets row `at` to one bit. The bit's offset matters modulo twice its cut only, and an offset past
 // the cut negates it. A bit that cannot vary on its base is a constant.
-static bool set_bit_row(DigitSpace *d, BitRow *rows, int at, FormBit bit, bool negated) {
+static bool set_bit_row(DigitSpace *d, BitRow *rows, int at, Digit bit, bool negated) {
   BitMask mask = {{0, 0}};
   bit.offset %= 2 * bit.cut;
   if (bit.offset >= bit.cut) {
@@ -65,7 +64,8 @@ static bool digit_rows(DigitSpace *d, const Digit *digit, BitRow *rows, int64_t 
   if ((!digit->open && layout_log(digit->radix) < 0) || bits >= WORD ||
       !positive_weight(&weight, ((int64_t)1 << bits) - 1, &negated, constant))
     return false;
-  FormBit bit = {digit->base, digit->offset, digit->cut};
+  Digit bit = {
+      .weight = 1, .offset = digit->offset, .cut = digit->cut, .radix = 2, .base = digit->base};
   for (int i = 0; i < bits; i++, bit.cut *= 2) {
     if (bit.cut > INT64_MAX / 8) return false;
     for (int64_t rest = weight; rest; rest &= rest - 1)
@@ -148,9 +148,9 @@ bool layout_form_bits(DigitSpace *d, const DigitForm *f, BitMask *masks, uint64_
 }
 
 static const DigitForm *bit_form(DigitSpace *d, BitMask mask, int64_t weight) {
-  FormBit bit = d->bits[mask_lowest(mask)];
-  return layout_form_linear(d, layout_form_floor(d, bit.base, bit.offset, bit.cut), weight,
-                            layout_form_floor(d, bit.base, bit.offset, bit.cut * 2), -2 * weight);
+  Digit bit = d->bits[mask_lowest(mask)];
+  bit.weight = weight;
+  return layout_form_digit(d, &bit);
 }
 
 const DigitForm *layout_form_parity(DigitSpace *d, BitMask mask, int64_t weight) {

@@ -217,12 +217,11 @@ static bool continues(const DigitSpace *d, BitMask low, BitMask high) {
   if (mask_count(low) != mask_count(high)) return false;
   while (!mask_empty(low)) {
     int at = mask_lowest(low);
-    FormBit up = d->bits[at];
+    Digit up = d->bits[at];
     bool found = false;
     up.cut *= 2;
     for (int i = 0; i < d->bit_count && !found; i++) {
-      found = mask_has(high, i) && d->bits[i].base == up.base && d->bits[i].offset == up.offset &&
-              d->bits[i].cut == up.cut;
+      found = mask_has(high, i) && digit_starts_with(&d->bits[i], &up);
       if (found) remove_bit(&high, i);
     }
     if (!found) return false;
@@ -235,7 +234,7 @@ static bool continues(const DigitSpace *d, BitMask low, BitMask high) {
 static const LayoutExpr *write_run(FormWriter *w, BitMask mask, int bits) {
   const LayoutExpr *e = NULL;
   for (; !mask_empty(mask); remove_bit(&mask, mask_lowest(mask))) {
-    FormBit bit = w->d->bits[mask_lowest(mask)];
+    Digit bit = w->d->bits[mask_lowest(mask)];
     const LayoutExpr *part = write_floor(w, bit.base, bit.offset, bit.cut);
     if ((w->d->bases[bit.base].extent - 1 + bit.offset) / bit.cut >> bits)
       part = binary(w, LAYOUT_MOD, part, number(w, (int64_t)1 << bits));

@@ -48,18 +48,13 @@ typedef struct FormBase {
   const DigitForm *args[3];
 } FormBase;
 
-typedef struct FormBit { // ⌊(base + offset) / cut⌋ mod 2
-  int base;
-  int64_t offset, cut;
-} FormBit;
-
 typedef struct DigitSpace {
   Context *context;
   Arena *arena; // scratch
   const int64_t *extents;
   int axis_count, base_count, bit_count;
   FormBase *bases; // the axes first
-  FormBit *bits;
+  Digit *bits;     // of radix 2
 } DigitSpace;
 
 // A workspace for questions over a box without empty axes.

@@ -38,7 +38,7 @@ static const DigitForm *apply_xor(Application *a, const FormXor *item) {
   const DigitForm *value = layout_form_const(a->to, 0);
   for (int i = 0; i < a->from->bit_count && value; i++) {
     if (!mask_has(item->mask, i)) continue;
-    const FormBit *bit = &a->from->bits[i];
+    const Digit *bit = &a->from->bits[i];
     const DigitForm *digit =
         layout_form_modulo(a->to, apply_floor(a, bit->base, bit->offset, bit->cut), 2);
     value = layout_form_bitwise(a->to, LAYOUT_XOR, value, digit);

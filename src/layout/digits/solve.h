@@ -63,7 +63,7 @@ void solver_learn(DigitSolver *s, Known k); // unless that is known; k.value may
 const DigitForm *solver_floor(DigitSolver *s, int base, int64_t offset, int64_t cut);
 const DigitForm *solver_residue(DigitSolver *s, int base, int64_t offset, int64_t cut,
                                 int64_t radix);
-bool solver_knows_bit(const DigitSolver *s, const FormBit *bit);
+bool solver_knows_bit(const DigitSolver *s, const Digit *bit);
 const DigitForm *solver_value(DigitSolver *s, const DigitForm *f); // of a logical form
 void solver_merge(DigitSolver *s);        // residues with floors, and with other residues
 void solver_relate_bases(DigitSolver *s); // derived bases with the forms that they stand for

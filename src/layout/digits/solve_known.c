@@ -46,7 +46,7 @@ const DigitForm *solver_residue(DigitSolver *s, int base, int64_t offset, int64_
   return layout_form_modulo(p, layout_form_divide(p, y, cut / k->cut), radix);
 }
 
-bool solver_knows_bit(const DigitSolver *s, const FormBit *bit) {
+bool solver_knows_bit(const DigitSolver *s, const Digit *bit) {
   return find_floor(s, bit->base, bit->offset, bit->cut) ||
          find_residue(s, bit->base, bit->offset, bit->cut, 2);
 }

@@ -87,7 +87,7 @@ static bool note_form(const DigitSpace *d, const DigitForm *f, Grain *axes) {
   for (int i = 0; i < f->xor_count; i++)
     for (int k = 0; k < d->bit_count; k++) {
       if (!mask_has(f->xors[i].mask, k)) continue;
-      const FormBit *bit = &d->bits[k];
+      const Digit *bit = &d->bits[k];
       if (d->bases[bit->base].kind != BASE_AXIS || bit->offset) return false;
       note_cut(&axes[bit->base], bit->cut, 2 * bit->cut);
     }

@@ -8,11 +8,6 @@
 
 // ---- Digits of an offset -----------------------------------------------------------------------
 
-// The value of a digit at y.
-static int64_t digit_at(const Digit *g, int64_t y) {
-  return g->open ? y / g->cut : y / g->cut % g->radix;
-}
-
 typedef struct DigitRange { // the range of y, for each base
   int64_t low, high;
   bool used;
@@ -33,21 +28,16 @@ static bool add_digit(MemoryOrder *order, const Digit *g, DigitRange *r) {
     order->shift[g->base] = g->offset;
   }
   MemoryDigit *out = &order->digits[order->count];
-  int64_t fixed = r->low / g->cut, first = digit_at(g, r->low), last = digit_at(g, r->high);
+  int64_t fixed = r->low / g->cut, first = digit_value(g, r->low), last = digit_value(g, r->high);
   if (fixed == r->high / g->cut) // the digit does not vary
     return mul_fits(g->weight, first, &fixed) && add_fits(order->start, fixed, &order->start);
   if (r->next && r->next != g->cut) return false;
   bool top = is_top(g, r), down = g->weight < 0;
-  *out = (MemoryDigit){.axis = g->base,
-                       .cut = g->cut,
-                       .radix = g->radix,
-                       .first = first,
-                       .last = last,
-                       .parity = -1};
+  *out = (MemoryDigit){.digit = *g, .first = first, .last = last, .parity = -1};
   out->low = top ? first : 0;
   out->high = top ? last : g->radix - 1;
   out->down = down;
-  out->weight = down ? -g->weight : g->weight;
+  if (down) out->digit.weight = -g->weight;
   r->next = top ? INT64_MAX : g->cut * g->radix;
   order->count++;
   int64_t least;
@@ -86,26 +76,16 @@ static bool base_has_xors(const Raws *r, int base) {
 
 // Adds a digit as it is, or bit by bit where its base takes part in XORs.
 static bool add_split(Raws *r, const Digit *g) {
-  int64_t last = r->d->bases[g->base].extent - 1 + g->offset;
-  int64_t values = g->open ? last / g->cut + 1 : g->radix;
+  Digit bit, rest = *g;
   if (!base_has_xors(r, g->base)) return add_raw(r, (Raw){*g, -1, false});
-  if (!g->open && (values & (values - 1))) return false;
-  for (int64_t part = 1; part < values; part *= 2) {
-    Digit bit = {.offset = g->offset, .radix = 2, .base = g->base};
-    if (!mul_fits(g->weight, part, &bit.weight) || !mul_fits(g->cut, part, &bit.cut)) return false;
-    bit.open = g->open && part > (values - 1) / 2;
-    if (!add_raw(r, (Raw){bit, -1, false})) return false;
-  }
-  return true;
+  while (rest.radix > 2)
+    if (!digit_split(&rest, 2, &bit, &rest) || !add_raw(r, (Raw){bit, -1, false})) return false;
+  return add_raw(r, (Raw){rest, -1, false});
 }
 
-static bool bit_is_fixed(const Raws *r, const FormBit *bit) {
+static bool bit_is_fixed(const Raws *r, const Digit *bit) {
   const DigitRange *range = &r->ranges[bit->base];
   return (range->low + bit->offset) / bit->cut == (range->high + bit->offset) / bit->cut;
-}
-
-static bool is_bit(const Digit *g, const FormBit *bit) {
-  return g->base == bit->base && g->offset == bit->offset && g->cut == bit->cut;
 }
 
 static int64_t magnitude(const Raw *raw) {
@@ -127,11 +107,12 @@ static void sort_raws(Raws *r) {
 static bool find_pivot(Raws *r, int at) {
   Raw *raw = &r->items[at];
   for (int k = 0; k < r->d->bit_count; k++) {
-    const FormBit *bit = &r->d->bits[k];
+    const Digit *bit = &r->d->bits[k];
     bool higher = false;
     if (!mask_has(r->f->xors[raw->parity].mask, k) || bit_is_fixed(r, bit)) continue;
     for (int i = 0; i < at && !higher; i++)
-      higher = (r->items[i].parity < 0 || r->items[i].pivot) && is_bit(&r->items[i].g, bit);
+      higher =
+          (r->items[i].parity < 0 || r->items[i].pivot) && digit_starts_with(&r->items[i].g, bit);
     if (higher) continue;
     if (raw->pivot) return false;
     raw->pivot = true;
@@ -179,7 +160,7 @@ static bool connect(const Raws *r, MemoryOrder *order) {
       if (!add_fits(order->start, r->f->xors[i].coefficient, &order->start)) return false;
     }
     for (int k = 0; k < r->d->bit_count; k++) {
-      const FormBit *bit = &r->d->bits[k];
+      const Digit *bit = &r->d->bits[k];
       if (!mask_has(r->f->xors[i].mask, k)) continue;
       if (r->d->bases[bit->base].kind != BASE_AXIS) return false;
       if (bit_is_fixed(r, bit)) {
@@ -188,8 +169,7 @@ static bool connect(const Raws *r, MemoryOrder *order) {
       }
       for (int at = 0; at < order->count; at++) {
         MemoryDigit *g = &order->digits[at];
-        if (g->parity != i && g->slot >= 0 && g->axis == bit->base && g->cut == bit->cut)
-          g->feeds ^= one;
+        if (g->parity != i && g->slot >= 0 && digit_starts_with(&g->digit, bit)) g->feeds ^= one;
       }
     }
   }
@@ -200,7 +180,8 @@ static bool connect(const Raws *r, MemoryOrder *order) {
 
 static bool all_topped(const MemoryOrder *order, const DigitRange *ranges) {
   for (int i = 0; i < order->count; i++)
-    if (order->digits[i].slot >= 0 && ranges[order->digits[i].axis].next != INT64_MAX) return false;
+    if (order->digits[i].slot >= 0 && ranges[order->digits[i].digit.base].next != INT64_MAX)
+      return false;
   return true;
 }
 
@@ -208,11 +189,11 @@ static bool all_topped(const MemoryOrder *order, const DigitRange *ranges) {
 static void sort_digits(MemoryOrder *order) {
   int ranks[MAX_RANK] = {0};
   for (int i = 0; i < order->count; i++)
-    if (order->digits[i].slot >= 0) order->digits[i].rank = ++ranks[order->digits[i].axis];
+    if (order->digits[i].slot >= 0) order->digits[i].rank = ++ranks[order->digits[i].digit.base];
   for (int i = 1; i < order->count; i++) {
     MemoryDigit g = order->digits[i];
     int at = i;
-    for (; at > 0 && order->digits[at - 1].weight < g.weight; at--)
+    for (; at > 0 && order->digits[at - 1].digit.weight < g.digit.weight; at--)
       order->digits[at] = order->digits[at - 1];
     order->digits[at] = g;
   }
@@ -222,8 +203,8 @@ static bool is_separated(const MemoryOrder *order) {
   int64_t reach = 0, span;
   for (int i = order->count - 1; i >= 0; i--) {
     const MemoryDigit *g = &order->digits[i];
-    if (g->weight <= reach) return false;
-    if (!mul_fits(g->weight, g->parity < 0 ? g->high - g->low : 1, &span) ||
+    if (g->digit.weight <= reach) return false;
+    if (!mul_fits(g->digit.weight, g->parity < 0 ? g->high - g->low : 1, &span) ||
         !add_fits(reach, span, &reach))
       return false;
   }
@@ -236,8 +217,9 @@ static bool number_axes(MemoryOrder *order) {
   for (int i = 0; i < order->count; i++) {
     MemoryDigit *g = &order->digits[i];
     if (g->slot < 0) continue;
-    if (slot[g->axis] < 0) slot[g->axis] = order->slot_count++;
-    g->slot = slot[g->axis];
+    int *number = &slot[g->digit.base];
+    if (*number < 0) *number = order->slot_count++;
+    g->slot = *number;
   }
   return order->slot_count <= MAX_ORDERED_AXES;
 }
@@ -254,7 +236,7 @@ static bool add_raws(const Raws *r, DigitRange *ranges, MemoryOrder *order) {
     int64_t start = order->start;
     if (raw->parity >= 0 && !raw->pivot) {
       order->digits[order->count++] =
-          (MemoryDigit){.slot = -1, .weight = magnitude(raw), .parity = raw->parity};
+          (MemoryDigit){.slot = -1, .digit.weight = magnitude(raw), .parity = raw->parity};
       continue;
     }
     int before = order->count;
@@ -263,7 +245,7 @@ static bool add_raws(const Raws *r, DigitRange *ranges, MemoryOrder *order) {
     if (order->count == before) return false;
     MemoryDigit *g = &order->digits[before];
     g->parity = raw->parity;
-    g->weight = magnitude(raw);
+    g->digit.weight = magnitude(raw);
     g->down = false;
     order->start = start;
   }

@@ -10,14 +10,15 @@
 
 enum { MAX_ORDERED_AXES = 16 };
 
-// d = ⌊y / cut⌋ mod radix of y = index + shift of its axis. It adds weight · t to the offset, where
-// t = d - low, or t = high - d where it counts down, or t = d ^ parity. A digit of slot -1 is no
-// digit of an axis: its t is the parity, which higher digits determine.
+// A digit of an axis, of positive weight, with the value d. It adds weight · t to the offset, where
+// t = d - low, or t = high - d where it counts down, or t = d ^ parity. Where the slot is -1 there
+// is no digit but a weight: its t is the parity, which higher digits determine.
 typedef struct MemoryDigit {
-  int axis, slot; // slot: the number of the axis among those that have digits
-  int rank;       // its significance among the digits of its axis, from 1
-  int64_t cut, radix, weight, low, high;
-  int64_t first, last; // its values at the ends of the axis' range
+  Digit digit;
+  int slot;            // the number of the axis among those that have digits
+  int rank;            // its significance among the digits of its axis, from 1
+  int64_t low, high;   // the least and the largest d
+  int64_t first, last; // d at the ends of the axis' range
   bool down;
   int parity;     // -1, or the number of the state's parity with which memory has this bit XORed
   uint64_t feeds; // the parities that change where this bit is 1

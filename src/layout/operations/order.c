@@ -26,7 +26,7 @@ static bool order_all(Context *context, const Layout *memory, MemoryOrder *order
 static bool order_is_complete(const MemoryOrder *order, const Layout *memory) {
   bool found[MAX_RANK] = {false};
   for (int i = 0; i < order->count; i++)
-    if (order->digits[i].cut == 1) found[order->digits[i].axis] = true;
+    if (order->digits[i].digit.cut == 1) found[order->digits[i].digit.base] = true;
   for (int i = 0; i < memory->rank; i++)
     if (!found[i] && memory->extents[i] > 1) return false;
   return true;
@@ -41,8 +41,8 @@ static const LayoutExpr *add_counters(Context *context, const MemoryOrder *order
                                       bool down, const LayoutExpr *sum) {
   for (int i = 0; i < order->count; i++) {
     const MemoryDigit *g = &order->digits[i];
-    if (g->axis != axis || g->down != down) continue;
-    const LayoutExpr *part = layout_by(context, LAYOUT_MUL, layout_axis(context, i), g->cut);
+    if (g->digit.base != axis || g->down != down) continue;
+    const LayoutExpr *part = layout_by(context, LAYOUT_MUL, layout_axis(context, i), g->digit.cut);
     sum = layout_binary(context, down ? LAYOUT_SUB : LAYOUT_ADD, sum, part);
   }
   return sum;
@@ -55,10 +55,10 @@ static const LayoutExpr *axis_index(Context *context, const MemoryOrder *order, 
   int64_t constant = 0, low = 0, high = 0;
   for (int i = 0; i < order->count; i++) {
     const MemoryDigit *g = &order->digits[i];
-    if (g->axis != axis) continue;
-    constant += g->cut * ((g->down ? g->high : g->low) - g->first);
-    low += g->cut * (g->low - g->first);
-    high += g->cut * (g->high - g->first);
+    if (g->digit.base != axis) continue;
+    constant += g->digit.cut * ((g->down ? g->high : g->low) - g->first);
+    low += g->digit.cut * (g->low - g->first);
+    high += g->digit.cut * (g->high - g->first);
   }
   const LayoutExpr *sum = add_counters(context, order, axis, false, layout_const(context, 0));
   sum = layout_by(context, LAYOUT_ADD, sum, constant);
@@ -85,7 +85,8 @@ static void digit_loops(Context *context, const Layout *layout, const MemoryOrde
   for (int i = 0; i < order->count; i++) {
     const MemoryDigit *g = &order->digits[i];
     loops[i] = (LayoutLoop){layout_const(context, g->high - g->low + 1),
-                            layout_const(context, g->weight), g->axis, g->down ? -g->cut : g->cut};
+                            layout_const(context, g->digit.weight), g->digit.base,
+                            g->down ? -g->digit.cut : g->digit.cut};
   }
   out->count = order->count;
   out->loops = loops;
@@ -146,14 +147,15 @@ static const char *blocks_of_order(Context *context, const Layout *layout, const
   if (order->start) return "the first element is not first in memory";
   for (int i = order->count - 1; i >= 0; i--) {
     const MemoryDigit *g = &order->digits[i];
-    int64_t above = i ? order->digits[i - 1].weight : size, extent = above / g->weight;
+    int64_t above = i ? order->digits[i - 1].digit.weight : size, extent = above / g->digit.weight;
     bool top = true;
     for (int j = 0; j < order->count; j++)
-      top = top && !(order->digits[j].axis == g->axis && order->digits[j].rank > g->rank);
-    if (g->down || order->shift[g->axis]) return "an axis is turned or shifted";
-    if (g->weight != inner || above % g->weight || (!top && extent != g->high + 1))
+      top =
+          top && !(order->digits[j].digit.base == g->digit.base && order->digits[j].rank > g->rank);
+    if (g->down || order->shift[g->digit.base]) return "an axis is turned or shifted";
+    if (g->digit.weight != inner || above % g->digit.weight || (!top && extent != g->high + 1))
       return "there are gaps within a block";
-    blocks[i] = (LayoutDigit){g->axis, g->cut, layout_const(context, extent)};
+    blocks[i] = (LayoutDigit){g->digit.base, g->digit.cut, layout_const(context, extent)};
     inner = above;
   }
   if (!order->count && size != 1) return "there are gaps around the only element";

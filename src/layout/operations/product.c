@@ -175,16 +175,16 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
   if (reason) return layout_no(reason);
   for (int i = order.count; i >= 0 && rank < MAX_RANK; i--) {
     const MemoryDigit *g = i ? &order.digits[i - 1] : NULL;
-    if (g && g->weight % reached) return layout_no("a gap is no whole number of copies");
+    if (g && g->digit.weight % reached) return layout_no("a gap is no whole number of copies");
     const LayoutExpr *past = layout_by(context, LAYOUT_ADD, size, reached - 1);
-    const LayoutExpr *gap = g ? layout_const(context, g->weight / reached)
+    const LayoutExpr *gap = g ? layout_const(context, g->digit.weight / reached)
                               : layout_by(context, LAYOUT_DIV, past, reached);
     if (gap != layout_const(context, 1)) {
       sum = layout_add_product(context, sum, layout_axis(context, rank),
                                layout_const(context, reached));
       shape[rank++] = gap;
     }
-    if (g && !mul_fits(g->weight, g->high - g->low + 1, &reached))
+    if (g && !mul_fits(g->digit.weight, g->high - g->low + 1, &reached))
       return layout_undecided("the offsets do not fit");
   }
   const IndexMap *map = index_map_new(context, rank, NULL, 1, &sum, NULL, NULL, 0);

@@ -144,7 +144,7 @@ static LineSpan copies(SpanCounter *w, int level, const SpanState *s, int64_t at
 
 static LineSpan nest_span(SpanCounter *w, int level, const SpanState *s, int64_t at) {
   const MemoryDigit *g = &w->order->digits[level];
-  int64_t step = g->weight * w->lines.element, end;
+  int64_t step = g->digit.weight * w->lines.element, end;
   LineSpan sum = {0};
   for (int64_t t = 0; t < count_of(g); t = end + 1) {
     SpanState below = *s;
@@ -221,7 +221,7 @@ static void emit_nest(SpanCounter *w, int level, const SpanState *s, int64_t at)
   if (!span.count || !w->room) return;
   if (span.runs == 1) return emit_run(w, span);
   const MemoryDigit *g = &w->order->digits[level];
-  int64_t step = g->weight * w->lines.element, end;
+  int64_t step = g->digit.weight * w->lines.element, end;
   for (int64_t t = 0; t < count_of(g) && w->room; t = end + 1) {
     SpanState below = *s;
     next_class(s, g, t, &end);
@@ -274,7 +274,7 @@ static bool fits(const MemoryOrder *order, LineUnits lines) {
     return false;
   for (int i = 0; i < order->count; i++) {
     const MemoryDigit *g = &order->digits[i];
-    if (!mul_fits(g->weight, count_of(g), &part) || !mul_fits(part, lines.element, &part) ||
+    if (!mul_fits(g->digit.weight, count_of(g), &part) || !mul_fits(part, lines.element, &part) ||
         !add_fits(reach, part, &reach))
       return false;
   }

@@ -40,7 +40,7 @@ static const Poly *parity_poly(ProofLowering *w, BitMask mask) {
   const Poly *sum = proof_const(s, 0);
   for (int i = 0; i < w->d->bit_count; i++) {
     if (!mask_has(mask, i)) continue;
-    FormBit b = w->d->bits[i];
+    Digit b = w->d->bits[i];
     bool top = w->d->bases[b.base].extent - 1 + b.offset < 2 * b.cut;
     sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, b.cut), 1);
     if (!top) sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, 2 * b.cut), -2);
