@@ -116,25 +116,25 @@ bool layout_solve_inverse(DigitSpace *logical, DigitSpace *physical,
 static const Known *next_known(const DigitSolver *s, int axis, int64_t from) {
   const Known *next = NULL;
   for (int i = 0; i < s->known_count; i++) {
-    const Known *k = &s->known[i];
-    bool digit = k->base == axis && k->cut % from == 0 && (!k->offset || (k->cut == 1 && k->radix));
-    if (digit && (!next || k->cut < next->cut)) next = k;
+    const Digit *k = &s->known[i].digit;
+    bool digit = k->base == axis && k->cut % from == 0 && (!k->offset || (k->cut == 1 && !k->open));
+    if (digit && (!next || k->cut < next->digit.cut)) next = &s->known[i];
   }
   return next;
 }
 
 // The axis as the sum of its known digits, from the lowest up; the others are assumed to be 0.
-static Known assumed(DigitSolver *s, int axis) {
+static const DigitForm *assumed_axis(DigitSolver *s, int axis) {
   const DigitForm *sum = layout_form_const(s->physical, 0);
   int64_t from = 1;
   for (const Known *k; sum && (k = next_known(s, axis, from));) {
-    const DigitForm *digit = k->value;
-    if (k->offset) digit = layout_form_add_const(s->physical, digit, -k->offset);
-    if (k->radix) digit = layout_form_modulo(s->physical, digit, k->radix);
-    sum = layout_form_linear(s->physical, sum, 1, digit, k->cut);
-    if (!k->radix || !mul_fits(k->cut, k->radix, &from)) break;
+    const Digit *g = &k->digit;
+    const DigitForm *value = layout_form_add_const(s->physical, k->value, -g->offset);
+    if (!g->open) value = layout_form_modulo(s->physical, value, g->radix);
+    sum = layout_form_linear(s->physical, sum, 1, value, g->cut);
+    if (g->open || !digit_end(g, &from)) break;
   }
-  return (Known){axis, 0, 1, 0, sum};
+  return sum;
 }
 
 bool layout_solve_section(DigitSpace *logical, DigitSpace *physical,
@@ -145,7 +145,8 @@ bool layout_solve_section(DigitSpace *logical, DigitSpace *physical,
     int axis = 0;
     while (section[axis]) axis++;
     int known = s.known_count;
-    solver_learn(&s, assumed(&s, axis));
+    Digit whole = {.cut = 1, .base = axis, .open = true};
+    solver_learn(&s, whole, assumed_axis(&s, axis));
     if (s.known_count == known) return false;
   }
   return true;

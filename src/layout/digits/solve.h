@@ -20,13 +20,10 @@ bool layout_solve_checks(DigitSpace *logical, const DigitSpace *physical,
 
 // The number in [0, m) whose product with a, which is prime to m, is 1 modulo m.
 int64_t layout_inverse_modulo(int64_t a, int64_t m);
-// A part x of a sum: weight · x with 0 <= x < radix and a positive weight.
-typedef struct SumPart {
-  int64_t weight, radix;
-} SumPart;
-// The parts, by ascending weight, of the sum that has this value (solve_sums.c). False where no
-// rule finds them; what is found is right where the sum is injective.
-bool layout_solve_sum(DigitSpace *d, const SumPart *parts, int count, const DigitForm *value,
+// The digits x of the sum Σ weight·x, 0 <= x < radix, that has this value; weights are positive and
+// ascend (solve_sums.c). False where no rule finds them; what is found is right where the sum is
+// injective.
+bool layout_solve_sum(DigitSpace *d, const Digit *parts, int count, const DigitForm *value,
                       const DigitForm **out);
 
 enum { MAX_KNOWN = 256, MAX_EQUATIONS = 96 };
@@ -36,10 +33,8 @@ typedef struct DigitEquation {
   const DigitForm *value; // physical
 } DigitEquation;
 
-// The value of ⌊(base + offset)/cut⌋, or of that modulo `radix` where it is not 0.
-typedef struct Known {
-  int base;
-  int64_t offset, cut, radix;
+typedef struct Known { // the value of a digit of weight 1
+  Digit digit;
   const DigitForm *value;
 } Known;
 
@@ -57,12 +52,13 @@ typedef struct DigitSolver {
   bool progress; // something was learned in this round
 } DigitSolver;
 
-// solve_known.c. Values are NULL where they are not known.
+// solve_known.c. Values are NULL where they are not known. Weights of digits do not count, nor do
+// radices of open ones.
 void solver_add(DigitSolver *s, const DigitForm *form, const DigitForm *value); // a new equation
-void solver_learn(DigitSolver *s, Known k); // unless that is known; k.value may be NULL
+// Unless that is known; the value may be NULL.
+void solver_learn(DigitSolver *s, Digit digit, const DigitForm *value);
 const DigitForm *solver_floor(DigitSolver *s, int base, int64_t offset, int64_t cut);
-const DigitForm *solver_residue(DigitSolver *s, int base, int64_t offset, int64_t cut,
-                                int64_t radix);
+const DigitForm *solver_digit(DigitSolver *s, const Digit *digit);
 bool solver_knows_bit(const DigitSolver *s, const Digit *bit);
 const DigitForm *solver_value(DigitSolver *s, const DigitForm *f); // of a logical form
 void solver_merge(DigitSolver *s);        // residues with floors, and with other residues

@@ -34,15 +34,14 @@ static void reduce_parities(DigitSolver *s) {
 
 void solver_exchange_bits(DigitSolver *s) {
   for (int i = 0; i < s->logical->bit_count && s->parity_count; i++) {
-    const Digit *bit = &s->logical->bits[i];
-    const DigitForm *value = solver_residue(s, bit->base, bit->offset, bit->cut, 2);
+    const DigitForm *value = solver_digit(s, &s->logical->bits[i]);
     if (value) solver_add_parity(s, (Parity){mask_of_bit(i), value});
   }
   reduce_parities(s);
   for (int i = 0; i < s->parity_count; i++) {
     if (mask_count(s->parities[i].mask) != 1) continue;
-    const Digit *bit = &s->logical->bits[mask_lowest(s->parities[i].mask)];
-    solver_learn(s, (Known){bit->base, bit->offset, bit->cut, 2, s->parities[i].value});
+    int bit = mask_lowest(s->parities[i].mask);
+    solver_learn(s, s->logical->bits[bit], s->parities[i].value);
   }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes equations of the propagation of solve.c as sums of weighted items, Σ weight·item = value
-// with 0 <= item < radix. An item is a digit or an XOR of bits; one that counts down is turned
-// around. Where the items below stay under the gcd g of the weights above, value mod g is the sum
-// of the lower ones and ⌊value/g⌋ · g that of the others.
+// with 0 <= item < radix. An item is a digit or an XOR of bits; one that counts down is reversed.
+// Where the items below stay under the gcd g of the weights above, value mod g is the sum of the
+// lower ones and ⌊value/g⌋ · g that of the others.
 #include "layout/digits/solve.h"
 
 typedef struct SolveItem {
-  int64_t weight, radix;
-  bool reversed, is_parity; // the item is radix - 1 - x of the digit or parity x
-  Digit digit;
+  Digit digit;    // of positive weight
+  bool reversed;  // the item is radix - 1 - x of the digit or parity x
+  bool is_parity; // of the digit only weight and radix count
   BitMask mask;
 } SolveItem;
 
@@ -34,27 +34,28 @@ static int form_digits(const DigitSpace *l, const DigitForm *f, Digit *digits) {
 
 // Adds the digit, or moves it to the other side where its value is known.
 static void add_digit(DigitSolver *s, SolveItems *m, const Digit *g) {
-  const DigitForm *known = g->open ? NULL : solver_residue(s, g->base, g->offset, g->cut, g->radix);
+  const DigitForm *known = g->open ? NULL : solver_digit(s, g);
   if (known)
     m->value = layout_form_linear(s->physical, m->value, 1, known, -g->weight);
   else
-    m->items[m->count++] = (SolveItem){.weight = g->weight, .radix = g->radix, .digit = *g};
+    m->items[m->count++] = (SolveItem){.digit = *g};
 }
 
-// Turns the item around where its weight is negative: -w·x = w·(radix - 1 - x) - w·(radix - 1).
-static bool turn_item(DigitSolver *s, SolveItem *item, const DigitForm **value) {
+// Reverses the item where its weight is negative: -w·x = w·(radix - 1 - x) - w·(radix - 1).
+static bool reverse_item(DigitSolver *s, SolveItem *item, const DigitForm **value) {
   int64_t reach;
-  if (item->weight > 0) return true;
-  if (!mul_fits(item->weight, item->radix - 1, &reach) || reach == INT64_MIN) return false;
+  if (item->digit.weight > 0) return true;
+  if (!mul_fits(item->digit.weight, item->digit.radix - 1, &reach) || reach == INT64_MIN)
+    return false;
   *value = layout_form_add_const(s->physical, *value, -reach);
-  item->weight = -item->weight;
+  item->digit.weight = -item->digit.weight;
   item->reversed = true;
   return true;
 }
 
 static void sort_items(SolveItem *items, int count) {
   for (int i = 1; i < count; i++)
-    for (int j = i; j && items[j].weight < items[j - 1].weight; j--) {
+    for (int j = i; j && items[j].digit.weight < items[j - 1].digit.weight; j--) {
       SolveItem t = items[j];
       items[j] = items[j - 1];
       items[j - 1] = t;
@@ -71,10 +72,11 @@ static bool read_items(DigitSolver *s, const DigitEquation *e, SolveItems *m) {
   int count = form_digits(s->logical, f, digits);
   for (int i = 0; i < count; i++) add_digit(s, m, &digits[i]);
   for (int i = 0; i < f->xor_count; i++)
-    m->items[m->count++] = (SolveItem){
-        .weight = f->xors[i].coefficient, .radix = 2, .is_parity = true, .mask = f->xors[i].mask};
+    m->items[m->count++] = (SolveItem){.digit = {.weight = f->xors[i].coefficient, .radix = 2},
+                                       .is_parity = true,
+                                       .mask = f->xors[i].mask};
   for (int i = 0; i < m->count; i++)
-    if (!turn_item(s, &m->items[i], &m->value)) return false;
+    if (!reverse_item(s, &m->items[i], &m->value)) return false;
   sort_items(m->items, m->count);
   return m->value != NULL;
 }
@@ -84,13 +86,13 @@ static bool read_items(DigitSolver *s, const DigitEquation *e, SolveItems *m) {
 static void learn_item(DigitSolver *s, const SolveItem *item, const DigitForm *value) {
   const Digit *g = &item->digit;
   if (value && item->reversed)
-    value = layout_form_add_const(s->physical, layout_form_times(s->physical, value, -1),
-                                  item->radix - 1);
+    value =
+        layout_form_add_const(s->physical, layout_form_times(s->physical, value, -1), g->radix - 1);
   if (!value) return;
   if (item->is_parity)
     solver_add_parity(s, (Parity){item->mask, layout_form_modulo(s->physical, value, 2)});
   else
-    solver_learn(s, (Known){g->base, g->offset, g->cut, g->open ? 0 : g->radix, value});
+    solver_learn(s, *g, value);
 }
 
 // weight · item, as a form.
@@ -99,14 +101,15 @@ static const DigitForm *item_form(DigitSpace *l, const SolveItem *item, int64_t 
   digit.weight = item->reversed ? -weight : weight;
   const DigitForm *f = item->is_parity ? layout_form_parity(l, item->mask, digit.weight)
                                        : layout_form_digit(l, &digit);
-  return item->reversed ? layout_form_add_const(l, f, weight * (item->radix - 1)) : f;
+  return item->reversed ? layout_form_add_const(l, f, weight * (digit.radix - 1)) : f;
 }
 
 static const DigitForm *items_form(DigitSpace *l, const SolveItem *items, int count,
                                    int64_t divisor) {
   const DigitForm *sum = layout_form_const(l, 0);
   for (int i = 0; i < count; i++)
-    sum = layout_form_linear(l, sum, 1, item_form(l, &items[i], items[i].weight / divisor), 1);
+    sum =
+        layout_form_linear(l, sum, 1, item_form(l, &items[i], items[i].digit.weight / divisor), 1);
   return sum;
 }
 
@@ -119,7 +122,7 @@ static void take_cluster(DigitSolver *s, const SolveItems *m, int begin, int end
   if (above) value = layout_form_modulo(s->physical, value, above);
   value = layout_form_divide(s->physical, value, gcd);
   if (end - begin > 1) return solver_add(s, items_form(s->logical, first, end - begin, gcd), value);
-  learn_item(s, first, layout_form_divide(s->physical, value, first->weight / gcd));
+  learn_item(s, first, layout_form_divide(s->physical, value, first->digit.weight / gcd));
 }
 
 bool solver_separate(DigitSolver *s, const DigitEquation *e) {
@@ -128,10 +131,10 @@ bool solver_separate(DigitSolver *s, const DigitEquation *e) {
   int ends[MAX_DIGITS], clusters = 0;
   if (!read_items(s, e, &m)) return false;
   gcds[m.count] = 0;
-  for (int i = m.count - 1; i >= 0; i--) gcds[i] = gcd_of(gcds[i + 1], m.items[i].weight);
+  for (int i = m.count - 1; i >= 0; i--) gcds[i] = gcd_of(gcds[i + 1], m.items[i].digit.weight);
   for (int i = 0; i < m.count; i++) {
-    if (!mul_fits(m.items[i].weight, m.items[i].radix - 1, &part) || !add_fits(reach, part, &reach))
-      return false;
+    const Digit *g = &m.items[i].digit;
+    if (!mul_fits(g->weight, g->radix - 1, &part) || !add_fits(reach, part, &reach)) return false;
     if (i + 1 == m.count || reach < gcds[i + 1]) ends[clusters++] = i + 1;
   }
   if (clusters == 1 && m.count > 1) return false;
@@ -142,10 +145,10 @@ bool solver_separate(DigitSolver *s, const DigitEquation *e) {
 
 bool solver_learn_sum(DigitSolver *s, const DigitEquation *e) {
   SolveItems m;
-  SumPart parts[MAX_DIGITS];
+  Digit parts[MAX_DIGITS];
   const DigitForm *found[MAX_DIGITS];
   if (!read_items(s, e, &m)) return false;
-  for (int i = 0; i < m.count; i++) parts[i] = (SumPart){m.items[i].weight, m.items[i].radix};
+  for (int i = 0; i < m.count; i++) parts[i] = m.items[i].digit;
   if (!layout_solve_sum(s->physical, parts, m.count, m.value, found)) return false;
   for (int i = 0; i < m.count; i++) learn_item(s, &m.items[i], found[i]);
   return s->progress;

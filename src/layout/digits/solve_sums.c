@@ -16,7 +16,7 @@ enum { MAX_TRIALS = 16, FEW_SUMS = 2048 };
 
 typedef struct SumSearch {
   DigitSpace *d;
-  const SumPart *parts;
+  const Digit *parts;
   int trials; // that may still be made
 } SumSearch;
 
@@ -79,7 +79,7 @@ static bool by_size(SumSearch *s, OpenDigits *open, const DigitForm **value,
   int64_t reach = 0, part;
   OpenDigits low = {.count = 0}, high = *open;
   while (high.count > 1) {
-    const SumPart *least = &s->parts[high.at[0]];
+    const Digit *least = &s->parts[high.at[0]];
     if (!mul_fits(least->weight, least->radix - 1, &part) || !add_fits(reach, part, &reach))
       return false;
     low.at[low.count++] = high.at[0];
@@ -150,13 +150,13 @@ static bool solve(SumSearch *s, OpenDigits open, const DigitForm *value, const D
 // ---- Sums that are not injective ---------------------------------------------------------------
 
 // Whether two parts alone have two equal sums: v·(w/g) = w·(v/g), both within their radices.
-static bool pair_collides(const SumPart *a, const SumPart *b) {
+static bool pair_collides(const Digit *a, const Digit *b) {
   int64_t gcd = gcd_of(a->weight, b->weight);
   return b->weight / gcd < a->radix && a->weight / gcd < b->radix;
 }
 
 // Marks the sums of all choices of the parts in `reached`; false when a sum comes twice.
-static bool mark_sums(const SumPart *parts, int count, int64_t sum, uint64_t *reached) {
+static bool mark_sums(const Digit *parts, int count, int64_t sum, uint64_t *reached) {
   if (!count) {
     uint64_t bit = (uint64_t)1 << (sum % 64), *word = &reached[sum / 64];
     bool again = *word & bit;
@@ -170,7 +170,7 @@ static bool mark_sums(const SumPart *parts, int count, int64_t sum, uint64_t *re
 
 // Whether two choices of the parts are found to have the same sum. All choices are tried where the
 // sums are small.
-static bool collides(const SumPart *parts, int count) {
+static bool collides(const Digit *parts, int count) {
   uint64_t reached[FEW_SUMS / 64] = {0};
   int64_t reach = 0, choices = 1, most;
   for (int i = 0; i < count; i++) {
@@ -184,7 +184,7 @@ static bool collides(const SumPart *parts, int count) {
   return reach < FEW_SUMS && !mark_sums(parts, count, 0, reached);
 }
 
-bool layout_solve_sum(DigitSpace *d, const SumPart *parts, int count, const DigitForm *value,
+bool layout_solve_sum(DigitSpace *d, const Digit *parts, int count, const DigitForm *value,
                       const DigitForm **out) {
   if (collides(parts, count)) return false;
   SumSearch s = {d, parts, MAX_TRIALS};
