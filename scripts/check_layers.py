@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 
-LAYERS = ("base solve layout ir arith interp script te schedule autosched graph plan lower target "
-          "runtime frontend explain query driver cli api").split()
+LAYERS = ("base solve layout runtime ir arith interp script te schedule autosched graph plan lower "
+          "target frontend explain query driver cli api").split()
 # The layout algebra has layers of its own. Every layer may include its public header,
 # layout/layout.h.
 SUBLAYERS = {"layout": "core check points digits symbolic isl proofs answers spellings operations "

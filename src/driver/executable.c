@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 typedef struct StepRegion {
-  TargetRegion code;
+  CodeRegion code;
   int64_t extent;
 } StepRegion;
 
@@ -19,7 +19,7 @@ typedef struct ExecutableStep {
 
 struct Executable {
   Program *program;
-  TargetCode *code;
+  CompiledCode *code;
   char *weights, *arena;
   ExecutableStep *steps;
   ArgumentSpec *specs; // one per input, then one per output
@@ -33,7 +33,7 @@ static bool find_regions(Executable *e, ExecutableStep *step, const LowerKernel 
   step->regions = arena_array(&context->arena, StepRegion, kernel->region_count);
   for (int i = 0; i < kernel->region_count; i++) {
     const LowerRegion *region = &kernel->regions[i];
-    step->regions[i].code = target_code_region(e->code, region->name);
+    step->regions[i].code = code_region(e->code, region->name);
     if (!step->regions[i].code.handle) bug(context, "no code for '%s'", region->name);
     if (!expr_as_int(region->extent, &step->regions[i].extent))
       return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
@@ -134,7 +134,7 @@ Executable *executable_new(Program *program, TargetReport *report) {
 
 void executable_free(Executable *e) {
   if (!e) return;
-  if (e->code) target_code_free(e->code);
+  if (e->code) code_free(e->code);
   memory_free(e->weights);
   memory_free(e->arena);
   free(e);

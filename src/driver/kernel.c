@@ -9,7 +9,7 @@ struct KernelCode {
   Context *context;
   LowerKernel **kernels;
   int count;
-  TargetCode *code;
+  CompiledCode *code;
 };
 
 KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, int count,
@@ -27,7 +27,7 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
   code->code = target_load(context, row, &unit, &target);
   for (int i = 0; code->code && i < count; i++)
     for (int k = 0; k < code->kernels[i]->region_count; k++)
-      if (!target_code_region(code->code, code->kernels[i]->regions[k].name).handle)
+      if (!code_region(code->code, code->kernels[i]->regions[k].name).handle)
         bug(context, "no code for '%s'", code->kernels[i]->regions[k].name);
   return code->code ? code : NULL;
 }
@@ -41,7 +41,7 @@ KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
 }
 
 void kernel_code_free(KernelCode *code) {
-  if (code && code->code) target_code_free(code->code);
+  if (code && code->code) code_free(code->code);
 }
 
 // ---- A call
@@ -132,7 +132,7 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
   if (workspace) ok = (call.pointers[n] = memory_alloc((size_t)workspace)) != NULL;
   for (int i = 0; ok && i < kernel->region_count; i++) {
     RegionRun run = {
-        target_code_region(code->code, kernel->regions[i].name), call.pointers, 0, i, on_span, env};
+        code_region(code->code, kernel->regions[i].name), call.pointers, 0, i, on_span, env};
     region_run(&run, pool, size_of(&call, kernel->regions[i].extent));
   }
   if (workspace) memory_free(call.pointers[n]);

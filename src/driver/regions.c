@@ -5,20 +5,20 @@
 
 static void run_chunk(void *env, int64_t begin, int64_t end) {
   const RegionRun *run = env;
-  target_region_run(&run->code, run->args, begin, end);
+  code_region_run(&run->code, run->args, begin, end);
 }
 
 static void run_seen_chunk(void *env, int64_t begin, int64_t end) {
   const RegionRun *run = env;
   ChunkSpan span = {run->step, run->region, begin, end, clock_now_ns(), 0};
-  target_region_run(&run->code, run->args, begin, end);
+  code_region_run(&run->code, run->args, begin, end);
   span.end_ns = clock_now_ns();
   run->on_span(run->env, &span);
 }
 
 void region_run(const RegionRun *run, ThreadPool *pool, int64_t extent) {
   ParallelBody body = run->on_span ? run_seen_chunk : run_chunk;
-  if (extent == 1 || target_region_is_whole(&run->code))
+  if (extent == 1 || code_region_is_whole(&run->code))
     body((void *)run, 0, extent);
   else
     thread_pool_run(pool, body, (void *)run, extent);

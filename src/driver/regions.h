@@ -7,7 +7,7 @@
 #include "driver/driver.h"
 
 typedef struct RegionRun {
-  TargetRegion code;
+  CodeRegion code;
   void *const *args;
   int step, region; // reported with each chunk
   OnSpan on_span;   // NULL: no spans are reported

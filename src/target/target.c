@@ -5,7 +5,7 @@
 
 #include "config.h"
 #include "target/c/rows.h"
-#include "target/code.h"
+#include "target/loading.h"
 #include "target/link.h"
 #include "target/llvm/rows.h"
 
@@ -184,48 +184,24 @@ bool target_load_add(TargetLoading *loading, LowerKernel *kernel) {
   return done;
 }
 
-TargetCode *target_load_finish(TargetLoading *loading) {
+CompiledCode *target_load_finish(TargetLoading *loading) {
   Arena *scratch = &loading->context->scratch;
   ArenaMark mark = arena_mark(scratch);
   double start = seconds_now();
-  TargetCode *code = loading->target->load_finish(loading);
+  CompiledCode *code = loading->target->load_finish(loading);
   add_time(&loading->options, start);
   arena_reset(scratch, mark);
   return code;
 }
 
-TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
-                        const TargetOptions *options) {
+CompiledCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
+                          const TargetOptions *options) {
   static const TargetOptions none;
   TargetLoading *loading =
       target_load_begin(context, target, unit->name, options ? options : &none);
   for (int i = 0; loading && i < unit->kernel_count; i++)
     if (!target_load_add(loading, unit->kernels[i])) return NULL;
   return loading ? target_load_finish(loading) : NULL;
-}
-
-TargetRegion target_code_region(TargetCode *code, const char *name) {
-  return (TargetRegion){code, code->find(code, name)};
-}
-
-void target_region_run(const TargetRegion *region, void *const *args, int64_t begin, int64_t end) {
-  TargetCode *code = region->code;
-  union { // a data pointer as a function pointer, as POSIX allows
-    void *data;
-    TargetFunction call;
-  } function = {region->handle};
-  if (code->run)
-    code->run(code, region->handle, args, begin, end);
-  else
-    function.call(args, begin, end);
-}
-
-bool target_region_is_whole(const TargetRegion *region) {
-  return region->code->whole;
-}
-
-void target_code_free(TargetCode *code) {
-  if (code) code->free(code);
 }
 
 // ---- For code generators

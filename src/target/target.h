@@ -8,7 +8,8 @@
 // Each region of a kernel becomes code of its own that runs one chunk of the region. On a CPU that
 // is a C function
 //     void NAME(void *const *args, int64_t begin, int64_t end)
-// and a target whose code is called in another way brings a function that calls it (code.h).
+// and a target whose code is called in another way brings a function that calls it
+// (runtime/code.h).
 //
 // To add a target: copy src/target/template/, which the tests build, and add a row to target_table.
 #ifndef PLEAT_TARGET_H
@@ -16,6 +17,7 @@
 
 #include "base/machine.h"
 #include "lower/lower.h"
+#include "runtime/code.h"
 
 // Counts of things that are slow in the generated code; every compile prints those that are not 0.
 typedef enum TargetCount {
@@ -93,8 +95,6 @@ typedef struct TargetProgramOptions {
   bool openmp;         // run parallel regions in threads when compiled with -fopenmp
 } TargetProgramOptions;
 
-// Code in memory. The caller owns it, not the context, and threads may call it at the same time.
-typedef struct TargetCode TargetCode;
 // Code that is being made, to which kernels are added one by one.
 typedef struct TargetLoading TargetLoading;
 
@@ -114,7 +114,7 @@ typedef struct TargetRow {
   // target cannot run code in this process. NULL or false with a diagnostic.
   TargetLoading *(*load_begin)(Context *context, const char *name, const TargetOptions *options);
   bool (*load_add)(TargetLoading *loading, LowerKernel *kernel);
-  TargetCode *(*load_finish)(TargetLoading *loading);
+  CompiledCode *(*load_finish)(TargetLoading *loading);
   // Kernels that were added must stay until load_finish. False: load_add is done with its kernel.
   bool keeps_kernels;
   // Writes a whole program at `path`, false with a diagnostic. NULL: it writes no programs.
@@ -134,28 +134,15 @@ const char *target_level_flags(const TargetRow *target, const HostMachine *machi
 bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
                        const TargetOptions *options, const char *path);
 // Code for this process; NULL with a diagnostic.
-TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
-                        const TargetOptions *options);
+CompiledCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
+                          const TargetOptions *options);
 // Kernel by kernel: a kernel that was added is not needed any more, unless the target
 // keeps_kernels. A loading that is not finished is freed with the context, from whose `lasting` it
 // is. NULL, false with a diagnostic.
 TargetLoading *target_load_begin(Context *context, const TargetRow *target, const char *name,
                                  const TargetOptions *options);
 bool target_load_add(TargetLoading *loading, LowerKernel *kernel);
-TargetCode *target_load_finish(TargetLoading *loading);
-void target_code_free(TargetCode *code);
-
-// The code of one region, found by name; `handle` is NULL when there is none.
-typedef struct TargetRegion {
-  TargetCode *code;
-  void *handle;
-} TargetRegion;
-TargetRegion target_code_region(TargetCode *code, const char *name);
-// Runs the iterations begin <= i < end. `args` are addresses in this process, as lower/lower.h has
-// them.
-void target_region_run(const TargetRegion *region, void *const *args, int64_t begin, int64_t end);
-// The target runs the iterations in parallel by itself, so it is to be given all of them at once.
-bool target_region_is_whole(const TargetRegion *region);
+CompiledCode *target_load_finish(TargetLoading *loading);
 
 // Writes a whole program by `target`, or if that is NULL by the target for the path's ending:
 // native code or C, with a header NAME.h and, if requested, a file NAME.weights. Both have a

@@ -104,15 +104,15 @@ static void check_level(Context *context, const char *level, const float *in, fl
   TargetUnit unit = {"math", kernels, COUNT_OF(functions)};
   TargetReport report = {0};
   TargetOptions options = {&machine, &report};
-  TargetCode *code = target_load(context, target_find("llvm"), &unit, &options);
+  CompiledCode *code = target_load(context, target_find("llvm"), &unit, &options);
   assert_non_null(code);
   assert_int_equal(report.counts[TARGET_CALLS], 0);
   for (int i = 0; i < COUNT_OF(functions); i++) {
-    TargetRegion region = target_code_region(code, op_table[functions[i].op].name);
-    target_region_run(&region, (void *[]){out, (void *)in}, 0, 1);
+    CodeRegion region = code_region(code, op_table[functions[i].op].name);
+    code_region_run(&region, (void *[]){out, (void *)in}, 0, 1);
     check_function(&functions[i], in, out, count, level);
   }
-  target_code_free(code);
+  code_free(code);
 }
 
 static void test_errors_of_functions(void **state) {

@@ -176,13 +176,13 @@ static void test_functions_of_one_text(void **state) {
   assert_int_equal(target_check(context, &cases, (TargetPlaces){"llvm", ~0u}), 0);
   TargetUnit unit = {"shared", kernels, ROWS};
   if (strcmp(target_for_running()->name, "llvm") != 0) skip();
-  TargetCode *code = target_load(context, target_for_running(), &unit, NULL);
+  CompiledCode *code = target_load(context, target_for_running(), &unit, NULL);
   assert_non_null(code);
   for (int i = 0; i < ROWS; i++)
     for (int k = 0; k < ROWS; k++)
-      assert_true((target_code_region(code, rows[i].name).handle ==
-                   target_code_region(code, rows[k].name).handle) == (rows[i].op == rows[k].op));
-  target_code_free(code);
+      assert_true((code_region(code, rows[i].name).handle ==
+                   code_region(code, rows[k].name).handle) == (rows[i].op == rows[k].op));
+  code_free(code);
 }
 
 // ---- Conversions -------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 // Makes the C target's code for this process. All kernels are compiled to a shared library in a
 // temporary folder; the library is opened and its file removed.
 #include "target/c/rows.h"
-#include "target/code.h"
+#include "target/loading.h"
 #include "target/link.h"
 
 #include <dlfcn.h>
@@ -10,23 +10,23 @@
 #include <unistd.h>
 
 typedef struct CCode {
-  TargetCode code; // first: callers know it by this
+  CompiledCode code; // first: callers know it by this
   void *library;
 } CCode;
 
-static void *find_function(TargetCode *code, const char *name) {
+static void *find_function(CompiledCode *code, const char *name) {
   return dlsym(((CCode *)code)->library, name);
 }
 
-static void free_code(TargetCode *code) {
+static void free_code(CompiledCode *code) {
   dlclose(((CCode *)code)->library);
   free(code);
 }
 
-static TargetCode *open_library(Context *context, const char *path) {
+static CompiledCode *open_library(Context *context, const char *path) {
   CCode *code = calloc(1, sizeof *code);
   if (!code) return NULL;
-  code->code = (TargetCode){.find = find_function, .free = free_code};
+  code->code = (CompiledCode){.find = find_function, .free = free_code};
   code->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (code->library) return &code->code;
   diag_error(context, (SourcePos){NULL}, "%s", dlerror());
@@ -61,7 +61,7 @@ static const char *compiler_flags(Context *context, const TargetLoading *loading
   return wide ? arena_printf(&context->scratch, "%s -mprefer-vector-width=512", flags) : flags;
 }
 
-TargetCode *c_load_finish(TargetLoading *generic) {
+CompiledCode *c_load_finish(TargetLoading *generic) {
   const CLoading *loading = (const CLoading *)generic;
   Context *context = generic->context;
   TargetUnit unit = {loading->name, (LowerKernel **)loading->kernels.items, loading->kernels.count};
@@ -69,7 +69,7 @@ TargetCode *c_load_finish(TargetLoading *generic) {
   char *folder = link_folder(context);
   if (!folder || !c_target_emit(context, &unit, &generic->options, ".c", &source)) return NULL;
   const char *path = arena_printf(&context->scratch, "%s/code.so", folder);
-  TargetCode *code = NULL;
+  CompiledCode *code = NULL;
   if (link_shared(context, &source, ".c", compiler_flags(context, generic), path))
     code = open_library(context, path);
   unlink(path);

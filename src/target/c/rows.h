@@ -11,6 +11,6 @@ bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions
 // without LLVM.
 TargetLoading *c_load_begin(Context *context, const char *name, const TargetOptions *options);
 bool c_load_add(TargetLoading *loading, LowerKernel *kernel);
-TargetCode *c_load_finish(TargetLoading *loading);
+CompiledCode *c_load_finish(TargetLoading *loading);
 
 #endif

@@ -21,7 +21,7 @@ bool llvm_load_add(TargetLoading *loading, LowerKernel *kernel) {
   return false;
 }
 
-TargetCode *llvm_load_finish(TargetLoading *loading) {
+CompiledCode *llvm_load_finish(TargetLoading *loading) {
   return NULL;
 }
 

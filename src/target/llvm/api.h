@@ -10,7 +10,6 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/IRReader.h>
-#include <llvm-c/LLJIT.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -50,15 +49,7 @@
   X(InitializeX86Target)                                                                           \
   X(InitializeX86TargetMC)                                                                         \
   X(InitializeX86AsmParser)                                                                        \
-  X(InitializeX86AsmPrinter)                                                                       \
-  X(OrcCreateLLJIT)                                                                                \
-  X(OrcDisposeLLJIT)                                                                               \
-  X(OrcLLJITGetMainJITDylib)                                                                       \
-  X(OrcLLJITGetGlobalPrefix)                                                                       \
-  X(OrcLLJITAddObjectFile)                                                                         \
-  X(OrcLLJITLookup)                                                                                \
-  X(OrcJITDylibAddGenerator)                                                                       \
-  X(OrcCreateDynamicLibrarySearchGeneratorForProcess)
+  X(InitializeX86AsmPrinter)
 
 typedef struct LlvmApi {
 #define X(name) __typeof__(&LLVM##name) name;

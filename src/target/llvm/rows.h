@@ -9,7 +9,7 @@ bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *op
                const char *ending, Text *out);
 TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options);
 bool llvm_load_add(TargetLoading *loading, LowerKernel *kernel);
-TargetCode *llvm_load_finish(TargetLoading *loading);
+CompiledCode *llvm_load_finish(TargetLoading *loading);
 bool llvm_write_program(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
 

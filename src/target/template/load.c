@@ -17,8 +17,8 @@ typedef struct DeviceRegion { // what `find` returns
 } DeviceRegion;
 
 typedef struct TemplateCode {
-  TargetCode code;  // first: callers know it by this
-  Context *context; // of the kernels, which this code uses until it is freed
+  CompiledCode code; // first: callers know it by this
+  Context *context;  // of the kernels, which this code uses until it is freed
   DeviceRegion **regions;
   int count;
 } TemplateCode;
@@ -120,7 +120,7 @@ static InterpTensor tensor_of(Context *context, const Values *v, const Buffer *b
   return (InterpTensor){b->type, b->rank, shape, strides, data};
 }
 
-static void run_region(TargetCode *code, void *handle, void *const *args, int64_t begin,
+static void run_region(CompiledCode *code, void *handle, void *const *args, int64_t begin,
                        int64_t end) {
   Context *context = ((TemplateCode *)code)->context;
   const DeviceRegion *region = handle;
@@ -147,24 +147,24 @@ static void run_region(TargetCode *code, void *handle, void *const *args, int64_
   arena_reset(&context->scratch, mark);
 }
 
-static void *find_region(TargetCode *generic, const char *name) {
+static void *find_region(CompiledCode *generic, const char *name) {
   const TemplateCode *code = (const TemplateCode *)generic;
   for (int i = 0; i < code->count; i++)
     if (strcmp(code->regions[i]->name, name) == 0) return code->regions[i];
   return NULL;
 }
 
-static void free_code(TargetCode *code) {
+static void free_code(CompiledCode *code) {
   free(code);
 }
 
 // `whole`: the interpreter is not called by several threads at once.
-TargetCode *template_load_finish(TargetLoading *generic) {
+CompiledCode *template_load_finish(TargetLoading *generic) {
   const TemplateLoading *loading = (const TemplateLoading *)generic;
   TemplateCode *code = calloc(1, sizeof *code);
   if (!code) return NULL;
   code->code =
-      (TargetCode){.find = find_region, .free = free_code, .run = run_region, .whole = true};
+      (CompiledCode){.find = find_region, .free = free_code, .run = run_region, .whole = true};
   code->context = generic->context;
   code->regions = (DeviceRegion **)loading->regions.items;
   code->count = loading->regions.count;

@@ -15,7 +15,7 @@
 #ifndef PLEAT_TARGET_TEMPLATE_TEMPLATE_H
 #define PLEAT_TARGET_TEMPLATE_TEMPLATE_H
 
-#include "target/code.h"
+#include "target/loading.h"
 
 extern const TargetRow template_target;
 
@@ -27,6 +27,6 @@ bool template_emit(Context *context, const TargetUnit *unit, const TargetOptions
 TargetLoading *template_load_begin(Context *context, const char *name,
                                    const TargetOptions *options);
 bool template_load_add(TargetLoading *loading, LowerKernel *kernel);
-TargetCode *template_load_finish(TargetLoading *loading);
+CompiledCode *template_load_finish(TargetLoading *loading);
 
 #endif
