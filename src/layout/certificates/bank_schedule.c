@@ -12,16 +12,14 @@
 #include "layout/operations/operations.h"
 #include "layout/points/points.h"
 
-typedef struct WaveStep { // lanes whose numbers differ by `lanes` read words that differ by `words`
-  uint64_t lanes, words;
-} WaveStep;
-
 typedef struct BankSchedule {
   Context *context;
   const Layout *at; // offsets under the swizzle on (positions …, lane)
   int64_t phase;
   int unit_bits, granule_bits, bank_bits; // log2 of the elements of a unit, a word; of the groups
-  WaveStep steps[64]; // of a basis of the words; first those that keep the index in a unit
+  // A basis of the words, first the vectors that keep the index in a unit: lanes whose numbers
+  // differ by the tag read words that differ by the bits.
+  BitVector steps[64];
   int count, whole;
   uint64_t later;    // a bit for each step: it chooses the wave
   uint64_t same[64]; // lanes that differ by this read one word; the top bit is in no other one
@@ -29,24 +27,10 @@ typedef struct BankSchedule {
 } BankSchedule;
 
 static int log_of(int64_t v) {
-  return v > 1 ? 63 - __builtin_clzll((uint64_t)v) : 0;
-}
-
-static uint64_t top_bit(uint64_t v) {
-  return (uint64_t)1 << (63 - __builtin_clzll(v));
+  return v > 1 ? bit_highest((uint64_t)v) : 0;
 }
 
 // ---- Steps -------------------------------------------------------------------------------------
-
-// `step` less those of the basis, each under its leading bit.
-static WaveStep reduced(const WaveStep *basis, WaveStep step) {
-  for (int bit = 63; bit >= 0; bit--)
-    if (step.words >> bit & 1 && basis[bit].words) {
-      step.words ^= basis[bit].words;
-      step.lanes ^= basis[bit].lanes;
-    }
-  return step;
-}
 
 // Puts the index within the unit before the number of the unit, so that a step whose leading bit is
 // below bit `units` keeps the index within the unit.
@@ -55,42 +39,36 @@ static uint64_t ordered(const BankSchedule *t, uint64_t words) {
   return (words & (((uint64_t)1 << within) - 1)) << units | words >> within;
 }
 
-static void add_step(BankSchedule *t, WaveStep step, bool whole) {
+static void add_step(BankSchedule *t, BitVector step, bool whole) {
   int at = whole ? t->whole++ : t->count;
   memmove(&t->steps[at + 1], &t->steps[at], sizeof *t->steps * (size_t)(t->count++ - at));
   t->steps[at] = step;
 }
 
 static void split_lanes(BankSchedule *t, const int64_t *offsets) {
-  WaveStep basis[64] = {0};
+  BitSpace basis = {.count = 0};
   int units = 63 - (t->unit_bits - t->granule_bits);
   for (int i = 0; i < log_of(t->phase); i++) {
     uint64_t lane = (uint64_t)1 << i;
-    WaveStep own = {lane, ordered(t, (uint64_t)(offsets[lane] ^ offsets[0]) >> t->granule_bits)};
-    WaveStep step = reduced(basis, own);
-    if (!step.words) {
-      t->same[t->same_count++] = step.lanes;
+    BitVector own = {ordered(t, (uint64_t)(offsets[lane] ^ offsets[0]) >> t->granule_bits), lane};
+    BitVector step = own;
+    if (!bit_space_add(&basis, &step)) {
+      t->same[t->same_count++] = step.tag;
       continue;
     }
-    uint64_t lead = top_bit(step.words);
-    bool whole = !(lead >> units);
-    basis[__builtin_ctzll(lead)] = step;
-    add_step(t, whole && own.words >> units ? step : own, whole);
+    bool whole = !(step.bits >> units);
+    add_step(t, whole && own.bits >> units ? step : own, whole);
   }
 }
 
 // Chooses for the waves the steps that keep the index in a unit and change the group only as other
 // steps do.
 static void choose_waves(BankSchedule *t) {
-  WaveStep basis[64] = {0};
+  BitSpace basis = {.count = 0};
   uint64_t groups = ((uint64_t)1 << t->bank_bits) - 1;
-  for (int i = 0; i < t->whole; i++) {
-    WaveStep step = reduced(basis, (WaveStep){0, t->steps[i].words & groups});
-    if (!step.words)
+  for (int i = 0; i < t->whole; i++)
+    if (!bit_space_add(&basis, &(BitVector){t->steps[i].bits & groups, 0}))
       t->later |= (uint64_t)1 << i;
-    else
-      basis[__builtin_ctzll(top_bit(step.words))] = step;
-  }
 }
 
 static bool read_steps(BankSchedule *t) {
@@ -122,12 +100,12 @@ static const LayoutExpr *lane_of(const BankSchedule *t, const LayoutExpr *x) {
   Context *context = t->context;
   const LayoutExpr *lane = layout_const(context, 0);
   bool even = true;
-  for (int i = 1; i < t->count; i++) even = even && t->steps[i].lanes == t->steps[0].lanes << i;
-  if (even && t->count) return layout_by(context, LAYOUT_MUL, x, (int64_t)t->steps[0].lanes);
+  for (int i = 1; i < t->count; i++) even = even && t->steps[i].tag == t->steps[0].tag << i;
+  if (even && t->count) return layout_by(context, LAYOUT_MUL, x, (int64_t)t->steps[0].tag);
   for (int i = 0; i < t->count; i++)
     lane = layout_binary(
         context, LAYOUT_XOR, lane,
-        layout_by(context, LAYOUT_MUL, bit_of(context, x, i), (int64_t)t->steps[i].lanes));
+        layout_by(context, LAYOUT_MUL, bit_of(context, x, i), (int64_t)t->steps[i].tag));
   return lane;
 }
 

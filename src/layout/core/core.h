@@ -5,6 +5,7 @@
 #define PLEAT_LAYOUT_CORE_H
 
 #include "config.h"
+#include "layout/core/bit_space.h"
 #include "layout/core/digit.h"
 #include "layout/core/ops.h"
 #include "layout/core/poly.h"

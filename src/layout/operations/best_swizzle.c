@@ -20,57 +20,12 @@
 
 enum { MAX_OFFSET_BITS = 62, MAX_ACCESSES = 8, MAX_TRIES = 20000 };
 
-// A subspace of GF(2)^64: rows with distinct leading bits, none of which occurs in another row.
-typedef struct BitSpace {
-  uint64_t rows[64];
-  int count;
-} BitSpace;
-
-static uint64_t top_bit(uint64_t v) {
-  return (uint64_t)1 << (63 - __builtin_clzll(v));
-}
-
-static uint64_t reduced(const BitSpace *s, uint64_t v) {
-  for (int i = 0; i < s->count; i++)
-    if (v & top_bit(s->rows[i])) v ^= s->rows[i];
-  return v;
-}
-
-// Adds v to the subspace. False when the subspace has it already.
-static bool space_add(BitSpace *s, uint64_t v) {
-  v = reduced(s, v);
-  if (!v) return false;
-  uint64_t lead = top_bit(v);
-  for (int i = 0; i < s->count; i++)
-    if (s->rows[i] & lead) s->rows[i] ^= v;
-  s->rows[s->count++] = v;
-  return true;
-}
-
-static BitSpace space_sum(const BitSpace *a, const BitSpace *b) {
-  BitSpace sum = *a;
-  for (int i = 0; i < b->count; i++) space_add(&sum, b->rows[i]);
-  return sum;
+static bool add(BitSpace *s, uint64_t bits) {
+  return bit_space_add(s, &(BitVector){bits, 0});
 }
 
 static int dim_of_meet(const BitSpace *a, const BitSpace *b) {
-  return a->count + b->count - space_sum(a, b).count;
-}
-
-// The functionals on GF(2)^bits (as masks) that vanish on the subspace: for each bit that leads no
-// row, that bit and the leading bits of the rows that contain it.
-static BitSpace annihilator(const BitSpace *s, int bits) {
-  uint64_t leads = 0;
-  BitSpace out = {.count = 0};
-  for (int i = 0; i < s->count; i++) leads |= top_bit(s->rows[i]);
-  for (int bit = 0; bit < bits; bit++) {
-    uint64_t one = (uint64_t)1 << bit, h = one;
-    if (leads & one) continue;
-    for (int i = 0; i < s->count; i++)
-      if (s->rows[i] & one) h |= top_bit(s->rows[i]);
-    out.rows[out.count++] = h;
-  }
-  return out;
+  return a->count + b->count - bit_space_sum(a, b).count;
 }
 
 // ---- The kernel --------------------------------------------------------------------------------
@@ -83,18 +38,17 @@ typedef struct Problem {
   int tries;
 } Problem;
 
-// Requires h(v) = 1 beside the equations that are rows of `e`: a row has a functional above its
-// lowest bit, which is the right side. False when the equations contradict it.
+// Requires h(v) = 1 beside the equations that are rows of `e`: the tag of a functional is the right
+// side. False when the equations contradict it.
 static bool require(BitSpace *e, uint64_t h) {
-  uint64_t row = reduced(e, h << 1 | 1);
-  space_add(e, row);
-  return row != 1;
+  BitVector row = {h, 1};
+  return bit_space_add(e, &row) || !row.tag;
 }
 
 static uint64_t solution(const BitSpace *e) {
   uint64_t v = 0;
   for (int i = 0; i < e->count; i++)
-    if (e->rows[i] & 1) v |= top_bit(e->rows[i]) >> 1;
+    if (e->rows[i].tag) v |= bit_top(e->rows[i].bits);
   return v;
 }
 
@@ -102,7 +56,7 @@ static bool extend(Problem *p);
 
 static bool take(Problem *p, uint64_t v) {
   BitSpace before = p->kernel;
-  if (space_add(&p->kernel, v) && extend(p)) return true;
+  if (add(&p->kernel, v) && extend(p)) return true;
   p->kernel = before;
   return false;
 }
@@ -113,11 +67,11 @@ static bool choose(Problem *p, int at, const BitSpace *e) {
   while (at < p->count && dim_of_meet(&p->steps[at], &p->kernel) < p->slack[at]) at++;
   if (at >= p->count && e->count) return take(p, solution(e));
   BitSpace forbidden = p->kernel;
-  if (at < p->count) forbidden = space_sum(&p->steps[at], &p->kernel);
-  BitSpace functionals = annihilator(&forbidden, p->bits);
+  if (at < p->count) forbidden = bit_space_sum(&p->steps[at], &p->kernel);
+  BitSpace functionals = bit_space_annihilator(&forbidden, p->bits);
   for (int i = 0; i < functionals.count && ++p->tries < MAX_TRIES; i++) {
     BitSpace next = *e;
-    if (require(&next, functionals.rows[i]) && choose(p, at + 1, &next)) return true;
+    if (require(&next, functionals.rows[i].bits) && choose(p, at + 1, &next)) return true;
   }
   return false;
 }
@@ -133,7 +87,7 @@ static bool extend(Problem *p) {
 // their positions and are XORed with higher bits.
 static bool find_kernel(Problem *p, BitSpace *banks) {
   BitSpace row = {.count = 0};
-  for (int i = 0; i < p->bank_bits; i++) space_add(&row, (uint64_t)1 << i);
+  for (int i = 0; i < p->bank_bits; i++) add(&row, (uint64_t)1 << i);
   p->steps[p->count] = row;
   p->slack[p->count] = 0;
   for (int extra = 1; extra >= 0; extra--) {
@@ -141,7 +95,7 @@ static bool find_kernel(Problem *p, BitSpace *banks) {
     p->kernel.count = p->tries = 0;
     bool found = extend(p);
     p->count -= extra;
-    if (found) return *banks = annihilator(&p->kernel, p->bits), true;
+    if (found) return *banks = bit_space_annihilator(&p->kernel, p->bits), true;
   }
   return false;
 }
@@ -210,10 +164,10 @@ static BitSpace unit_steps(const SwizzleSolver *s, int k) {
   BitSpace all = {.count = 0}, out = {.count = 0};
   for (int i = 0; i < s->direction_count[k]; i++) {
     uint64_t d = s->directions[k][i], within = d & (((uint64_t)1 << s->unit_bits) - 1);
-    space_add(&all, within >> s->granule_bits[k] << above | d >> s->unit_bits);
+    add(&all, within >> s->granule_bits[k] << above | d >> s->unit_bits);
   }
   for (int i = 0; i < all.count; i++)
-    if (!(all.rows[i] >> above)) space_add(&out, all.rows[i]);
+    if (!(all.rows[i].bits >> above)) add(&out, all.rows[i].bits);
   return out;
 }
 
@@ -247,8 +201,8 @@ static int conflict_dim(const BitSpace *steps, const BitSpace *banks) {
   for (int i = 0; i < steps->count; i++) {
     uint64_t value = 0;
     for (int j = 0; j < banks->count; j++)
-      value |= (uint64_t)__builtin_parityll(banks->rows[j] & steps->rows[i]) << j;
-    space_add(&image, value);
+      value |= (uint64_t)__builtin_parityll(banks->rows[j].bits & steps->rows[i].bits) << j;
+    add(&image, value);
   }
   return steps->count - image.count;
 }
@@ -275,8 +229,8 @@ static int64_t bound_cost(const SwizzleSolver *s) {
 static BitSpace swizzle_banks(int bank_bits, int b, int m, int s) {
   BitSpace banks = {.count = bank_bits};
   for (int i = 0; i < bank_bits; i++) {
-    banks.rows[i] = (uint64_t)1 << i;
-    if (i >= m && i < m + b) banks.rows[i] |= (uint64_t)1 << (i + s);
+    banks.rows[i].bits = (uint64_t)1 << i;
+    if (i >= m && i < m + b) banks.rows[i].bits |= (uint64_t)1 << (i + s);
   }
   return banks;
 }
@@ -308,13 +262,13 @@ static void pivot_rows(BitSpace *banks, int *pivots, int bits) {
   for (int bit = 0; bit < bits && done < banks->count; bit++) {
     uint64_t one = (uint64_t)1 << bit;
     int at = done;
-    while (at < banks->count && !(banks->rows[at] & one)) at++;
+    while (at < banks->count && !(banks->rows[at].bits & one)) at++;
     if (at == banks->count) continue;
-    uint64_t row = banks->rows[at];
+    BitVector row = banks->rows[at];
     banks->rows[at] = banks->rows[done];
     banks->rows[done] = row;
     for (int i = 0; i < banks->count; i++)
-      if (i != done && banks->rows[i] & one) banks->rows[i] ^= row;
+      if (i != done && banks->rows[i].bits & one) banks->rows[i].bits ^= row.bits;
     pivots[done++] = bit;
   }
 }
@@ -334,7 +288,7 @@ static void matrix_of(BitSpace banks, int bits, uint64_t *rows) {
       rows[to] = (uint64_t)1 << at;
       to = at++;
     }
-    rows[to] = banks.rows[i];
+    rows[to] = banks.rows[i].bits;
   }
 }
 
@@ -419,7 +373,7 @@ static void try_rows(Exhaustion *x, int row, int pivot) {
   uint64_t one = (uint64_t)1 << pivot, all = ((uint64_t)1 << x->s->problem.bits) - 1;
   uint64_t above = all & ~(one * 2 - 1) & ~x->pivots;
   for (uint64_t free = above; x->seen <= MAX_SEEN; free = (free - 1) & above) {
-    x->banks.rows[row] = one | free;
+    x->banks.rows[row].bits = one | free;
     try_rows(x, row + 1, pivot + 1);
     if (!free) return;
   }

@@ -27,44 +27,6 @@ typedef struct LinearLayout {
   int sizes[MAX_RANK];                 // the bits of each logical axis; -1: not given
 } LinearLayout;
 
-// A vector reduced against others: its bits, and the vectors whose sum it is.
-typedef struct BitVector {
-  uint64_t bits, tag;
-} BitVector;
-
-typedef struct Echelon {
-  BitVector rows[64]; // by their highest bit; 0 where there is none
-  int count;
-} Echelon;
-
-// ---- Elimination -------------------------------------------------------------------------------
-
-static int highest(uint64_t bits) {
-  return 63 - __builtin_clzll(bits);
-}
-
-static BitVector reduce(const Echelon *e, BitVector v) {
-  uint64_t left = v.bits;
-  while (left) {
-    int at = highest(left);
-    left &= ~((uint64_t)1 << at);
-    if (!(v.bits >> at & 1) || !e->rows[at].bits) continue;
-    v.bits ^= e->rows[at].bits;
-    v.tag ^= e->rows[at].tag;
-    left = v.bits & (((uint64_t)1 << at) - 1);
-  }
-  return v;
-}
-
-// False when the vector depends on those inserted before; *v is its reduced form.
-static bool insert(Echelon *e, BitVector *v) {
-  *v = reduce(e, *v);
-  if (!v->bits) return false;
-  e->rows[highest(v->bits)] = *v;
-  e->count++;
-  return true;
-}
-
 // ---- Reading -----------------------------------------------------------------------------------
 
 static BitPosition *last_position(LinearLayout *b) {
@@ -216,7 +178,7 @@ static bool number_bits(LayoutReader *r, LinearLayout *b, LinearInverse *v) {
     int bits = MAX_OF(b->sizes[axis], 0);
     for (int i = 0; i < b->bit_count; i++) {
       int64_t value = b->values[i][axis];
-      int needed = value ? highest((uint64_t)value) + 1 : 0;
+      int needed = value ? bit_highest((uint64_t)value) + 1 : 0;
       if (b->sizes[axis] >= 0 && needed > bits)
         return layout_reader_error(r, r->text, r->at, "%lld is outside of axis %d",
                                    (long long)value, axis);
@@ -246,14 +208,15 @@ static bool refuse_gap(LayoutReader *r, const LinearLayout *b, const LinearInver
 }
 
 static bool invert(LayoutReader *r, const LinearLayout *b, LinearInverse *v) {
-  Echelon e = {0};
+  BitSpace e = {.count = 0};
   for (int i = 0; i < b->bit_count; i++) {
     BitVector column = {v->columns[i], (uint64_t)1 << i};
-    if (!insert(&e, &column)) v->copies[v->copy_count++] = column.tag;
+    if (!bit_space_add(&e, &column)) v->copies[v->copy_count++] = column.tag;
   }
+  uint64_t tops = bit_space_tops(&e);
   for (int bit = 0; bit < v->first[b->rank]; bit++) {
-    if (!e.rows[bit].bits) return refuse_gap(r, b, v, bit);
-    v->elements[bit] = reduce(&e, (BitVector){(uint64_t)1 << bit, 0}).tag;
+    if (!(tops >> bit & 1)) return refuse_gap(r, b, v, bit);
+    v->elements[bit] = bit_space_reduce(&e, (BitVector){(uint64_t)1 << bit, 0}).tag;
   }
   return true;
 }
@@ -388,14 +351,16 @@ static const IndexMap *linear_map(Context *context, const Layout *layout, const 
 // The logical bits that each physical bit stands for. Gives a reason when some physical index holds
 // no element, or several.
 static const char *find_bases(const Layout *layout, const LinearMap *l, uint64_t *bases) {
-  Echelon e = {0};
+  BitSpace e = {.count = 0};
   int positions = l->first[layout->physical_rank];
-  for (int i = l->logical_count; i < l->bit_count; i++) insert(&e, &(BitVector){l->vectors[i], 0});
+  for (int i = l->logical_count; i < l->bit_count; i++)
+    bit_space_add(&e, &(BitVector){l->vectors[i], 0});
   for (int i = 0; i < l->logical_count; i++)
-    if (!insert(&e, &(BitVector){l->vectors[i], (uint64_t)1 << i}))
+    if (!bit_space_add(&e, &(BitVector){l->vectors[i], (uint64_t)1 << i}))
       return "elements share a physical index";
   if (e.count < positions) return "some physical indices hold no element";
-  for (int i = 0; i < positions; i++) bases[i] = reduce(&e, (BitVector){(uint64_t)1 << i, 0}).tag;
+  for (int i = 0; i < positions; i++)
+    bases[i] = bit_space_reduce(&e, (BitVector){(uint64_t)1 << i, 0}).tag;
   return NULL;
 }
 
