@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 
-LAYERS = ("base solve layout runtime ir arith interp script te schedule autosched graph plan lower "
-          "target frontend explain query driver cli api").split()
+LAYERS = ("base solve cache layout runtime ir arith interp script te schedule autosched graph plan "
+          "lower target frontend explain query driver cli api").split()
 # The layout algebra has layers of its own. Every layer may include its public header,
 # layout/layout.h.
 SUBLAYERS = {"layout": "core check points digits symbolic isl proofs answers spellings operations "
@@ -22,6 +22,7 @@ HEADERS = {"proofs": "goal.h", "certificates": "certificate.h"}
 HOOKS = {"layout_verify"}
 # The files that compiled code needs to run must not include the compiler.
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}, "solve": {"base", "solve"},
+           "cache": {"base", "cache"},
            "query": {"base", "layout", "runtime", "explain", "query"}}
 # Type names with two definitions. Of the two thread pools one is built. The others
 # in src/layout are to get names of their own.
