@@ -10,7 +10,7 @@ packages="
   libjansson-dev libxxhash-dev libminizip-dev libpthreadpool-dev libisl-dev
   nanopb libnanopb-dev protobuf-compiler libonnx-dev
   llvm-19-dev clang-19 libclang-rt-19-dev
-  libcmocka-dev coinor-cbc libonnx-testdata python3 python3-venv
+  libcmocka-dev coinor-cbc libonnx-testdata python3 python3-venv mandoc zsh
 "
 
 missing=

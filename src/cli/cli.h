@@ -55,6 +55,11 @@ typedef struct Command {
   int (*run)(Cli *cli, void *options); // returns a STATUS; errors in the context make it STATUS_BAD
 } Command;
 
+// The subcommands in the order of the help.
+enum { COMMAND_COUNT = 9 };
+extern const Command *const command_table[COMMAND_COUNT];
+const Command *command_find(const char *name); // NULL: there is none
+
 struct Cli {
   Context *context;
   const Command *command;
@@ -70,6 +75,9 @@ struct Cli {
 // one diagnostic for each mistake; *help is set when the user asks for help.
 bool options_parse(Cli *cli, const char *const *arguments, int count, void *options, bool *help);
 void command_help(const Command *command, FILE *out);
+// Option i of the subcommand in the order of its help, those that it shares with others and --help
+// included. NULL past the last.
+const Option *command_option(const Command *command, int i);
 
 // The machine to compile for and to run on, limited by `--cpu` and `--threads`. False with a
 // diagnostic when this machine does not have what the options demand.

@@ -603,6 +603,12 @@ static const ShowRow rows[] = {
     {"c", false, show_c},
 };
 
+const char *layout_show_name(int i) {
+  if (i < COUNT_OF(rows)) return rows[i].name;
+  i -= COUNT_OF(rows);
+  return i < LAYOUT_SPELLING_COUNT ? layout_spelling_name(i) : NULL;
+}
+
 static const ShowRow *find_row(const char *name) {
   for (int i = 0; i < COUNT_OF(rows); i++)
     if (strcmp(rows[i].name, name) == 0) return &rows[i];
@@ -610,12 +616,11 @@ static const ShowRow *find_row(const char *name) {
 }
 
 bool layout_show_known(LayoutView *view) {
-  const char *names[COUNT_OF(rows) + LAYOUT_SPELLING_COUNT], *wanted = view->command->show;
+  const char *names[COUNT_OF(rows) + LAYOUT_SPELLING_COUNT + 1], *wanted = view->command->show;
   LayoutSpelling spelling;
   if (!wanted || find_row(wanted) || layout_spelling_find(wanted, &spelling)) return true;
   int count = 0;
-  for (; count < COUNT_OF(rows); count++) names[count] = rows[count].name;
-  for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++) names[count++] = layout_spelling_name(i);
+  while ((names[count] = layout_show_name(count))) count++;
   const char *near = nearest_name(wanted, names, count);
   diag_error(context_of(view), (SourcePos){0}, "--show has no '%s'%s%s%s", wanted,
              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

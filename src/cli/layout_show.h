@@ -35,6 +35,8 @@ typedef struct LayoutView {
   "  c          offset, pack and unpack as C\n"                                                    \
   "  index-map, lambda, named, onednn, cute, xla, torch, bases, shards: that spelling\n"
 
+// Value i of --show: a row of the table, then the spellings. NULL past the last.
+const char *layout_show_name(int i);
 // Is the value of --show known? False with a diagnostic.
 bool layout_show_known(LayoutView *view);
 int layout_show(LayoutView *view);

@@ -7,39 +7,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-extern const Command command_bench, command_check, command_compile, command_inspect, command_layout,
-    command_opt, command_plan, command_run, command_verify;
-
-// The subcommands in the order of the help, ending with NULL.
-static const Command *const commands[] = {
-    &command_check, &command_inspect, &command_run,    &command_compile, &command_plan,
-    &command_opt,   &command_verify,  &command_layout, &command_bench,   NULL,
-};
-
-static int command_count(void) {
-  return COUNT_OF(commands) - 1;
-}
-
 static void help_print(FILE *out) {
   fprintf(out, "usage: pleat SUBCOMMAND [OPTIONS] FILE\n"
                "       pleat SUBCOMMAND -h     its options and a worked example\n"
                "       pleat --version         the version and the optional parts\n\n");
-  for (int i = 0; i < command_count(); i++)
-    fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-}
-
-static const Command *command_find(const char *name) {
-  for (int i = 0; i < command_count(); i++)
-    if (strcmp(commands[i]->name, name) == 0) return commands[i];
-  return NULL;
+  for (int i = 0; i < COMMAND_COUNT; i++)
+    fprintf(out, "  %-10s %s\n", command_table[i]->name, command_table[i]->summary);
 }
 
 static int unknown_word(const char *word) {
-  const char *names[COUNT_OF(commands) + 2];
-  for (int i = 0; i < command_count(); i++) names[i] = commands[i]->name;
-  names[command_count()] = "--version";
-  names[command_count() + 1] = "--help";
-  const char *nearest = nearest_name(word, names, command_count() + 2);
+  const char *names[COMMAND_COUNT + 2];
+  for (int i = 0; i < COMMAND_COUNT; i++) names[i] = command_table[i]->name;
+  names[COMMAND_COUNT] = "--version";
+  names[COMMAND_COUNT + 1] = "--help";
+  const char *nearest = nearest_name(word, names, COMMAND_COUNT + 2);
   const char *kind = word[0] == '-' ? "option" : "subcommand";
   fprintf(stderr, "pleat: unknown %s '%s'", kind, word);
   if (nearest) fprintf(stderr, "; did you mean '%s'?", nearest);

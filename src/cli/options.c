@@ -183,6 +183,13 @@ bool options_parse(Cli *cli, const char *const *arguments, int count, void *opti
   return reader.ok;
 }
 
+const Option *command_option(const Command *command, int i) {
+  Cli cli = {.command = command};
+  OptionReader reader = {.cli = &cli};
+  Target target;
+  return target_at(&reader, i, &target) ? target.option : NULL;
+}
+
 enum { SPELLING_COLUMNS = 30 };
 
 static void print_option(const Option *option, FILE *out) {
@@ -201,11 +208,9 @@ static void print_option(const Option *option, FILE *out) {
 }
 
 void command_help(const Command *command, FILE *out) {
-  Cli cli = {.command = command};
-  OptionReader reader = {.cli = &cli};
-  Target target;
+  const Option *option;
   fprintf(out, "usage: pleat %s %s [OPTIONS]\n\n%s\n\n", command->name, command->arguments,
           command->summary);
-  for (int i = 0; target_at(&reader, i, &target); i++) print_option(target.option, out);
+  for (int i = 0; (option = command_option(command, i)); i++) print_option(option, out);
   fprintf(out, "\nexample:\n%s", command->example);
 }

@@ -4,9 +4,12 @@ so that no path of the build or of the prefix is needed."""
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -165,3 +168,116 @@ def test_installed_command_runs_from_the_copy(installed, tmp_path):
     for path in [installed / "bin" / "pleat", next(installed.rglob("libpleat.so"))]:
         dynamic = subprocess.check_output(["readelf", "-d", str(path)], text=True)
         assert "RPATH" not in dynamic and "RUNPATH" not in dynamic
+
+
+# ---- Manual pages and completions -------------------------------------------------------------
+
+def subcommands():
+    text = subprocess.check_output([str(BUILD / "pleat"), "--help"], text=True)
+    return re.findall(r"^  ([a-z]+) ", text, re.MULTILINE)
+
+
+def options(subcommand):
+    text = subprocess.check_output([str(BUILD / "pleat"), subcommand, "--help"], text=True)
+    return re.findall(r"^  (?:-., |    )--([a-z-]+)", text, re.MULTILINE)
+
+
+def test_each_subcommand_has_a_manual_page_with_its_options(installed):
+    pages = {path.name: path for path in (installed / "share" / "man" / "man1").iterdir()}
+    assert set(pages) == {"pleat.1", *(f"pleat-{name}.1" for name in subcommands())}
+    for name in subcommands():
+        text = subprocess.check_output(["mandoc", "-T", "utf8", str(pages[f"pleat-{name}.1"])],
+                                       text=True)
+        text = re.sub(".\b", "", text)
+        shown = re.findall(r"^ {5,7}(?:-., )?--([a-z-]+)",
+                           text.partition("EXAMPLES")[0], re.MULTILINE)
+        assert shown == options(name)
+        assert f"$ pleat {name}" in text
+    main = re.sub(".\b", "", subprocess.check_output(
+        ["mandoc", "-T", "utf8", str(pages["pleat.1"])], text=True))
+    assert all(f"pleat-{name}(1)" in main for name in subcommands())
+
+
+def test_manual_pages_have_no_faults(installed):
+    pages = sorted((installed / "share" / "man" / "man1").iterdir())
+    found = subprocess.run(["mandoc", "-T", "lint", *map(str, pages)], capture_output=True,
+                           text=True)
+    assert found.stdout == ""
+
+
+def completed_by_bash(installed, words):
+    """What the completion offers for the last word. Bash splits words at =, as here."""
+    script = ('source "$1"; compopt() { :; }; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+              '_pleat; printf "%s\\n" "${COMPREPLY[@]}"')
+    file = installed / "share" / "bash-completion" / "completions" / "pleat"
+    found = subprocess.check_output(["bash", "-c", script, "bash", str(file), *words], text=True)
+    return found.split("\n")[:-1]
+
+
+def test_bash_completes_subcommands_and_options(installed):
+    assert completed_by_bash(installed, ["pleat", ""]) == [*subcommands(), "--help", "--version"]
+    for name in subcommands():
+        assert completed_by_bash(installed, ["pleat", name, "-"]) == [
+            f"--{option}" for option in options(name)]
+    assert completed_by_bash(installed, ["pleat", "nothing", ""]) == [""]
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["run", "--cpu", "a"], ["avx512", "avx2"]), (["run", "--cpu", "=", "a"], ["avx512", "avx2"]),
+    (["run", "--policy", "="], ["optimal", "forward", "backward", "none"]),
+    (["opt", "--pass", "conv"], ["convert_blocks"]), (["layout", "--show", "sv"], ["svg"]),
+    (["run", "a "], ["a model.onnx"]), (["run", "--input", "x", "=", "x"], ["x.npy"]),
+    (["run", "--input", "="], [""]), (["run", "--seed", ""], [""]),
+    (["run", "-o", "x"], ["x.npy"]), (["verify", "--reduce", ""], ["folder"]),
+    (["run", "--keep-layout", "x"], ["x.npy"]), (["run", "--keep-layout", "=", "x"], [""]),
+    (["layout", "x"], [""])])
+def test_bash_completes_values(installed, tmp_path, monkeypatch, words, expected):
+    (tmp_path / "a model.onnx").touch()
+    (tmp_path / "x.npy").touch()
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert completed_by_bash(installed, ["pleat", *words]) == expected
+
+
+class Zsh:
+    """A zsh on a terminal of its own, with the completion of the installed command."""
+
+    def __init__(self, installed, folder):
+        self.process, self.terminal = pty.fork()
+        if self.process == 0:
+            os.chdir(folder)
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "LC_ALL": "C"})
+        functions = installed / "share" / "zsh" / "site-functions"
+        os.write(self.terminal, f"fpath=({functions} $fpath); autoload -U compinit; "
+                                f"compinit -u -D; PS1='re''ady '\n".encode())
+        self.read_until("ready ")
+
+    def read_until(self, text):
+        """What the shell writes up to `text`, within a time that a busy machine needs."""
+        seen, end = "", time.monotonic() + 60
+        while text not in seen and time.monotonic() < end:
+            if select.select([self.terminal], [], [], 0.2)[0]:
+                seen += os.read(self.terminal, 65536).decode()
+        assert text in seen, seen
+        return seen
+
+    def close(self):
+        os.close(self.terminal)
+        os.waitpid(self.process, 0)
+
+
+@pytest.mark.parametrize("typed, shown", [
+    ("pleat insp\t", "ect "), ("pleat run --prof\t", "--profile "),
+    ("pleat run --cpu avx51\t", "avx512 "), ("pleat run --policy=back\t", "backward "),
+    ("pleat run a\t", "a\\ model.onnx "), ("pleat verify --input x=x\t", "x=x.npy "),
+    ("pleat opt -p conv\t", "convert_blocks "), ("pleat layout --show sv\t", "svg "),
+    ("pleat compile --target \t\t", "c     llvm")])
+def test_zsh_completes(installed, tmp_path, typed, shown):
+    (tmp_path / "a model.onnx").touch()
+    (tmp_path / "x.npy").touch()
+    shell = Zsh(installed, tmp_path)
+    os.write(shell.terminal, typed.encode())
+    try:
+        shell.read_until(shown)
+    finally:
+        shell.close()
