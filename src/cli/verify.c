@@ -202,7 +202,7 @@ static bool check_step(void *env, int step) {
   arena_reset(&context->scratch, mark);
   if (note_result(s, tensor->value, agrees, &difference)) return true;
   s->differs = tensor->value;
-  s->cause = miscompile_locate(s->executable, step, expected, &s->options->tolerance);
+  s->cause = miscompile_locate(s->program, s->executable, step, expected, &s->options->tolerance);
   return report(s, tensor->value, step, reference_name(s));
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver compiles a graph to code that runs: it plans, schedules and lowers, arranges the
 // constants and the arena in memory, and calls a target for code. A Program is the result before
-// code generation; an Executable runs in this process.
+// code generation; a CompiledProgram (runtime/compiled.h) runs in this process.
 #ifndef PLEAT_DRIVER_H
 #define PLEAT_DRIVER_H
 
 #include "interp/interp.h"
 #include "lower/lower.h"
 #include "plan/plan.h"
-#include "runtime/runtime.h"
+#include "runtime/compiled.h"
 #include "target/target.h"
 
 typedef struct CompileOptions {
@@ -17,7 +17,7 @@ typedef struct CompileOptions {
   const PlanConstraints *constraints; // NULL: no constraints
   LowerOptions lower;                 // with its hooks, which print, stop and verify
   const TargetRow *target;            // for code of this process; NULL: target_for_running()
-  // Only executable_new will use the program, and once. No other function may read its kernels,
+  // Only program_compile will use the program, and once. No other function may read its kernels,
   // because their schedules and lowered functions are discarded one by one (driver/program.c).
   bool run_only;
   bool quick; // TargetOptions.quick for code of this process
@@ -104,37 +104,11 @@ int program_shape(const Value *value, const Layout *layout, int64_t *shape);
 bool program_write(const Program *program, const TargetRow *target,
                    const TargetProgramOptions *options, const char *path);
 
-typedef struct Executable Executable;
-// Makes code, weights and arena for this process. NULL with diagnostics. To be freed with
-// executable_free.
+// Makes code and weights for this process. NULL with diagnostics. To be released with
+// compiled_program_release; the program is not needed afterwards.
+CompiledProgram *program_compile(Program *program, TargetReport *report);
+// The same with the memory to run it. NULL with diagnostics. To be freed with executable_free.
 Executable *executable_new(Program *program, TargetReport *report);
-void executable_free(Executable *executable);
-const Program *executable_program(const Executable *executable);
-// Runs the program. Inputs and outputs are in the order of the graph's parameters and outputs; they
-// are contiguous, and have the graph's element types and the shapes of plan_input_layout and
-// plan_output_layout. False with a diagnostic that says which argument is wrong.
-bool executable_run(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
-                    Tensor *const *outputs);
-// Works as executable_run, and adds the time of each step to ns[step].
-bool executable_profile(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
-                        Tensor *const *outputs, int64_t *ns);
-
-// Works as executable_run, and calls after(env, step) after each step; when that returns false, the
-// run ends.
-typedef bool (*AfterStep)(void *env, int step);
-bool executable_trace(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
-                      Tensor *const *outputs, AfterStep after, void *env);
-// A chunk of a parallel region of a step: the iterations begin <= i < end, which one thread ran.
-typedef struct ChunkSpan {
-  int step, region;
-  int64_t begin, end, start_ns, end_ns;
-} ChunkSpan;
-typedef void (*OnSpan)(void *env, const ChunkSpan *span); // called by the thread that ran the chunk
-// Works as executable_run, and calls on_span at the end of each chunk.
-bool executable_spans(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
-                      Tensor *const *outputs, OnSpan on_span, void *env);
-// The memory of parameter `param` of a step, to be called during executable_trace.
-const void *executable_argument(const Executable *executable, int step, int param);
 
 // Compiles tensor programs so that they can be run one by one. They are lowered without any further
 // schedule. NULL with diagnostics.

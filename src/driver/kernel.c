@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles tensor programs that a user wrote so that they run one by one in this process. They are
 // lowered as they are written.
-#include "driver/regions.h"
+#include "driver/driver.h"
 
 #include <stdlib.h>
 

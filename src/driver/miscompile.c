@@ -112,9 +112,8 @@ static const char *faulty_part(const Miscompile *m) {
   return faulty_pass(m);
 }
 
-const char *miscompile_locate(Executable *executable, int step, const void *expected,
-                              const Tolerance *tolerance) {
-  const Program *program = executable_program(executable);
+const char *miscompile_locate(const Program *program, Executable *executable, int step,
+                              const void *expected, const Tolerance *tolerance) {
   const PlanKernel *kernel = program->steps.items[step].plan;
   Miscompile m = {executable, program, kernel, step, expected, tolerance, .strict = true};
   Difference difference;

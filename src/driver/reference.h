@@ -51,8 +51,9 @@ bool values_agree(DType type, const void *expected, const void *actual, int64_t 
 // Names the part of the compiler that made the result of a step differ from `expected` (row-major)
 // by more than `tolerance`, such as "the pass vectorize_loops". A difference within the usual
 // tolerance is called rounding, and the part is the first one that rounds differently. Must be
-// called during executable_trace, after the step. The interpreter runs the kernel up to six times.
-const char *miscompile_locate(Executable *executable, int step, const void *expected,
-                              const Tolerance *tolerance);
+// called during executable_trace of `program`, after the step. The interpreter runs the kernel up
+// to six times.
+const char *miscompile_locate(const Program *program, Executable *executable, int step,
+                              const void *expected, const Tolerance *tolerance);
 
 #endif

@@ -28,6 +28,7 @@ static PrimFunc *put_fault(void *env, const char *pass, PrimFunc *func) {
 }
 
 typedef struct Watch {
+  const Program *program;
   Executable *executable;
   Reference *reference;
   const Tolerance *tolerance;
@@ -37,7 +38,7 @@ typedef struct Watch {
 
 static bool after_step(void *env, int step) {
   Watch *watch = env;
-  const Program *program = executable_program(watch->executable);
+  const Program *program = watch->program;
   const PlanKernel *kernel = program->steps.items[step].plan;
   int last = kernel->params.count - 1;
   const StageTensor *tensor = kernel->params.items[last];
@@ -57,7 +58,7 @@ static bool after_step(void *env, int step) {
   free(logical);
   if (agrees) return true;
   assert_true(difference.index >= 0 && difference.mismatches > 0);
-  watch->cause = miscompile_locate(watch->executable, step, expected, watch->tolerance);
+  watch->cause = miscompile_locate(program, watch->executable, step, expected, watch->tolerance);
   return false;
 }
 
@@ -82,7 +83,7 @@ static char *located(const char *pass, const Tolerance *tolerance, int *steps) {
   tensor_fill_random(input, 11);
   Reference reference;
   assert_true(reference_begin(context, graph, &input, false, &options, &reference));
-  Watch watch = {executable, &reference, tolerance};
+  Watch watch = {program, executable, &reference, tolerance};
   executable_trace(executable, NULL, &input, &output, after_step, &watch);
   char *cause = watch.cause ? strdup(watch.cause) : NULL;
   *steps = watch.steps;

@@ -432,8 +432,8 @@ static void give_inputs(Run *run, const Plan *plan) {
   }
 }
 
-static bool run_once(Run *run, Executable *executable, ThreadPool *pool, bool with_nan) {
-  const Plan *plan = executable_program(executable)->plan;
+static bool run_once(Run *run, const Plan *plan, Executable *executable, ThreadPool *pool,
+                     bool with_nan) {
   fill_inputs(run, with_nan);
   give_inputs(run, plan);
   if (!executable_run(executable, pool, run->given, run->results)) return false;
@@ -479,10 +479,10 @@ static void check_level(Run *run, Reference *reference, ThreadPool *pool, Tally 
   for (int i = 0; i < run->graph->output_count; i++)
     run->results[i] = tensor_for(run->graph->outputs[i], plan_output_layout(program->plan, i));
   bool both = !run->once || run->seed % 16 == 0;
-  run_once(run, executable, both ? pool : NULL, true);
-  if (!run_once(run, executable, NULL, false)) fail_run(run, "not run");
+  run_once(run, program->plan, executable, both ? pool : NULL, true);
+  if (!run_once(run, program->plan, executable, NULL, false)) fail_run(run, "not run");
   check_outputs(run, reference, "one thread");
-  if (both) run_once(run, executable, pool, false);
+  if (both) run_once(run, program->plan, executable, pool, false);
   if (both) check_outputs(run, reference, "two threads");
   executable_free(executable);
   for (int i = 0; i < 2; i++) tensor_free(run->given[i]), tensor_free(run->results[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the chunks of a parallel region on the threads of a pool, and reports to a caller that asks
 // for it which thread ran which chunk, and when.
-#include "driver/regions.h"
+#include "runtime/compiled.h"
 
 static void run_chunk(void *env, int64_t begin, int64_t end) {
   const RegionRun *run = env;

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns a program into a compiled program: makes its code, writes its weights, and describes its
+// steps in the terms of the runtime, which knows nothing of plans and layouts.
+#include "driver/driver.h"
+
+typedef struct Compiling {
+  Program *program;
+  CompiledProgram *out;
+  Arena *arena;      // of `out`
+  int *constants;    // by slot: the number of its constant
+  const char *error; // when the parts cannot be described
+} Compiling;
+
+// ---- Code
+
+static void add_report(TargetReport *to, const TargetReport *from) {
+  for (int i = 0; i < TARGET_COUNT_KINDS; i++) to->counts[i] += from->counts[i];
+  to->seconds += from->seconds;
+}
+
+static CompiledCode *generate(Program *p, TargetReport *report) {
+  if (p->loading) {
+    CompiledCode *code = target_load_finish(p->loading);
+    if (report) add_report(report, &p->target_report);
+    return code;
+  }
+  TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
+  TargetOptions options = {&p->options.machine, report, p->target_reports, p->options.quick};
+  const TargetRow *target = p->options.target ? p->options.target : target_for_running();
+  return target_load(p->context, target, &unit, &options);
+}
+
+// ---- Steps
+
+static CompiledRegion region_of(Compiling *c, const LowerRegion *region) {
+  CompiledRegion result = {code_region(c->out->code, region->name).handle, 0};
+  if (!result.handle) bug(c->program->context, "no code for '%s'", region->name);
+  if (!expr_as_int(region->extent, &result.extent)) c->error = region->name;
+  return result;
+}
+
+static CompiledAddress address_of(const Compiling *c, int number) {
+  const ProgramSlot *slot = &c->program->slots.items[number];
+  switch (slot->kind) {
+  case SLOT_INPUT: return (CompiledAddress){ADDRESS_INPUT, slot->number};
+  case SLOT_OUTPUT: return (CompiledAddress){ADDRESS_OUTPUT, slot->number};
+  case SLOT_CONSTANT: return (CompiledAddress){ADDRESS_CONSTANT, c->constants[number]};
+  case SLOT_ARENA: break;
+  }
+  return (CompiledAddress){ADDRESS_ARENA, slot->offset};
+}
+
+static CompiledStep step_of(Compiling *c, const ProgramStep *from) {
+  const LowerKernel *kernel = c->program->kernels.items[from->kernel];
+  CompiledStep step = {.region_count = kernel->region_count, .arg_count = kernel->arg_count + 1};
+  step.name = str_intern(c->out->context, from->plan->name);
+  step.regions = arena_array(c->arena, CompiledRegion, step.region_count);
+  step.args = arena_array(c->arena, CompiledAddress, step.arg_count);
+  for (int i = 0; i < step.region_count; i++) step.regions[i] = region_of(c, &kernel->regions[i]);
+  for (int i = 0; i < kernel->arg_count; i++) step.args[i] = address_of(c, from->slots[i]);
+  step.args[kernel->arg_count] = (CompiledAddress){ADDRESS_ARENA, from->workspace};
+  return step;
+}
+
+// ---- Constants and arguments
+
+static void add_constants(Compiling *c) {
+  const Program *p = c->program;
+  CompiledProgram *out = c->out;
+  out->constants = arena_array(c->arena, CompiledConstant, p->slots.count);
+  c->constants = arena_array(c->arena, int, p->slots.count);
+  for (int i = 0; i < p->slots.count; i++) {
+    const ProgramSlot *slot = &p->slots.items[i];
+    if (slot->kind != SLOT_CONSTANT) continue;
+    c->constants[i] = out->constant_count;
+    out->constants[out->constant_count++] =
+        (CompiledConstant){(char *)out->weights + slot->offset, slot->bytes};
+  }
+}
+
+static ArgumentSpec spec_of(Compiling *c, const Value *value, const Layout *layout) {
+  Context *context = c->out->context;
+  int64_t *shape = arena_array(c->arena, int64_t, PHYSICAL_MAX_RANK);
+  ArgumentSpec spec = {.name = str_intern(context, value->name), .shape = shape};
+  spec.rank = program_shape(value, layout, shape);
+  element_type_parse(dtype_name(c->program->context, value->type), &spec.type);
+  return spec;
+}
+
+static void add_arguments(Compiling *c) {
+  const GraphFunc *graph = c->program->graph;
+  const Plan *plan = c->program->plan;
+  CompiledProgram *out = c->out;
+  out->input_count = graph->param_count;
+  out->output_count = graph->output_count;
+  out->inputs = arena_array(c->arena, ArgumentSpec, out->input_count);
+  out->outputs = arena_array(c->arena, ArgumentSpec, out->output_count);
+  out->known = arena_array(c->arena, const void *, out->input_count);
+  for (int i = 0; i < out->input_count; i++)
+    out->inputs[i] = spec_of(c, graph->params[i], plan_input_layout(plan, i));
+  for (int i = 0; i < out->output_count; i++)
+    out->outputs[i] = spec_of(c, graph->outputs[i], plan_output_layout(plan, i));
+}
+
+// ---- The whole program
+
+static void describe(void *arg) {
+  Compiling *c = arg;
+  const Program *p = c->program;
+  CompiledProgram *out = c->out;
+  out->name = str_intern(out->context, p->graph->name);
+  out->cpu = str_intern(out->context, p->options.machine.level_name);
+  out->arena_bytes = p->arena_bytes;
+  add_arguments(c);
+  add_constants(c);
+  out->steps = arena_array(c->arena, CompiledStep, p->steps.count);
+  out->step_count = p->steps.count;
+  for (int i = 0; i < p->steps.count; i++) out->steps[i] = step_of(c, &p->steps.items[i]);
+}
+
+static bool fill_weights(const Program *p, CompiledProgram *out) {
+  out->weight_bytes = p->weight_bytes;
+  out->weights = memory_alloc((size_t)p->weight_bytes + CONSTANT_ALIGNMENT);
+  if (!out->weights)
+    return diag_error(p->context, p->graph->pos, "not enough memory for the weights");
+  program_fill_weights(p, out->weights);
+  return true;
+}
+
+// Makes the code first, because the memory that code generation takes is released before the
+// weights are allocated.
+static bool compile(Compiling *c, TargetReport *report) {
+  Program *p = c->program;
+  c->out->code = generate(p, report);
+  if (!c->out->code || !fill_weights(p, c->out)) return false;
+  if (!context_protect(c->out->context, describe, c))
+    return diag_error(p->context, p->graph->pos, "not enough memory for the compiled program");
+  return !c->error ||
+         diag_error(p->context, p->graph->pos, "'%s' has a size that is not known", c->error);
+}
+
+CompiledProgram *program_compile(Program *program, TargetReport *report) {
+  Compiling c = {.program = program, .out = compiled_program_new()};
+  if (!c.out) {
+    diag_error(program->context, program->graph->pos, "not enough memory");
+    return NULL;
+  }
+  c.arena = &c.out->context->lasting;
+  if (compile(&c, report)) return c.out;
+  compiled_program_release(c.out);
+  return NULL;
+}
+
+Executable *executable_new(Program *program, TargetReport *report) {
+  CompiledProgram *compiled = program_compile(program, report);
+  Executable *executable = compiled ? executable_of(program->context, compiled) : NULL;
+  compiled_program_release(compiled);
+  return executable;
+}

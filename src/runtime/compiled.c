@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes and frees compiled programs.
+#include "runtime/compiled.h"
+
+#include <stdatomic.h>
+
+static void make(void *arg) {
+  CompiledProgram **program = arg;
+  Context *context = (*program)->context;
+  *program = arena_copy(&context->lasting, *program, sizeof **program);
+}
+
+CompiledProgram *compiled_program_new(void) {
+  CompiledProgram empty = {.context = context_new(), .references = 1}, *program = &empty;
+  if (!empty.context) return NULL;
+  if (context_protect(empty.context, make, &program)) return program;
+  context_free(empty.context);
+  return NULL;
+}
+
+CompiledProgram *compiled_program_keep(CompiledProgram *program) {
+  atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
+  return program;
+}
+
+void compiled_program_release(CompiledProgram *program) {
+  if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) > 1)
+    return;
+  code_free(program->code);
+  memory_free(program->weights);
+  context_free(program->context);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares compiled programs: all that a run needs, without the compiler. A compiled program has
+// code, constants and a list of steps; an executable is the memory with which one is run.
+#ifndef PLEAT_RUNTIME_COMPILED_H
+#define PLEAT_RUNTIME_COMPILED_H
+
+#include "runtime/code.h"
+#include "runtime/runtime.h"
+
+// ---- Compiled programs -----------------------------------------------------------------------
+
+typedef enum AddressKind {
+  ADDRESS_INPUT,    // input `number`
+  ADDRESS_OUTPUT,   // output `number`
+  ADDRESS_CONSTANT, // constant `number`
+  ADDRESS_ARENA,    // `number` bytes into the arena
+} AddressKind;
+
+typedef struct CompiledAddress {
+  AddressKind kind;
+  int64_t number;
+} CompiledAddress;
+
+typedef struct CompiledRegion {
+  void *handle; // of the code
+  int64_t extent;
+} CompiledRegion;
+
+typedef struct CompiledStep { // runs a kernel
+  const char *name;
+  CompiledRegion *regions; // to be run one after the other
+  int region_count;
+  CompiledAddress *args; // the last one is the workspace
+  int arg_count;
+} CompiledStep;
+
+typedef struct CompiledConstant {
+  const void *data;
+  int64_t bytes;
+} CompiledConstant;
+
+enum { CONSTANT_ALIGNMENT = 64 }; // of constants, and of tensors in the arena
+
+// It does not change once it is made, so threads use it at the same time. All memory but the
+// code and the weights is in `context`.
+typedef struct CompiledProgram {
+  Context *context;
+  _Atomic int references;
+  const char *name;
+  const char *cpu; // the processor level that the code needs: "avx2"
+  ArgumentSpec *inputs, *outputs;
+  int input_count, output_count;
+  const void **known; // by input: the bytes that its contents must equal; NULL: any contents
+  CompiledConstant *constants;
+  int constant_count;
+  CompiledStep *steps;
+  int step_count;
+  int64_t arena_bytes;
+  CompiledCode *code;
+  void *weights; // the constants, allocated by memory_alloc; NULL: none
+  int64_t weight_bytes;
+} CompiledProgram;
+
+// An empty program with one reference; NULL when memory is exhausted. The caller fills it in.
+CompiledProgram *compiled_program_new(void);
+CompiledProgram *compiled_program_keep(CompiledProgram *program); // adds a reference
+void compiled_program_release(
+    CompiledProgram *program); // the last reference frees it; NULL allowed
+
+// ---- Executables -----------------------------------------------------------------------------
+
+typedef struct Executable Executable;
+// Memory for one run of the program at a time. Keeps a reference to the program, and writes
+// diagnostics to `context`. NULL with a diagnostic. To be freed with executable_free.
+Executable *executable_of(Context *context, CompiledProgram *program);
+void executable_free(Executable *executable); // NULL is allowed
+// Runs the program. Inputs and outputs are contiguous, in the order of the program's, and have its
+// element types and shapes. False with a diagnostic that says which argument is wrong.
+bool executable_run(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
+                    Tensor *const *outputs);
+// Works as executable_run, and adds the time of each step to ns[step].
+bool executable_profile(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
+                        Tensor *const *outputs, int64_t *ns);
+
+// Works as executable_run, and calls after(env, step) after each step; when that returns false, the
+// run ends.
+typedef bool (*AfterStep)(void *env, int step);
+bool executable_trace(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
+                      Tensor *const *outputs, AfterStep after, void *env);
+// A chunk of a parallel region of a step: the iterations begin <= i < end, which one thread ran.
+typedef struct ChunkSpan {
+  int step, region;
+  int64_t begin, end, start_ns, end_ns;
+} ChunkSpan;
+typedef void (*OnSpan)(void *env, const ChunkSpan *span); // called by the thread that ran the chunk
+// Works as executable_run, and calls on_span at the end of each chunk.
+bool executable_spans(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
+                      Tensor *const *outputs, OnSpan on_span, void *env);
+// The memory of argument `arg` of a step, to be called during executable_trace.
+const void *executable_argument(const Executable *executable, int step, int arg);
+
+// ---- Regions ---------------------------------------------------------------------------------
+
+typedef struct RegionRun {
+  CodeRegion code;
+  void *const *args;
+  int step, region; // reported with each chunk
+  OnSpan on_span;   // NULL: no spans are reported
+  void *env;
+} RegionRun;
+
+// Divides the iterations 0 <= i < extent of a parallel region among the threads of a pool. Returns
+// when all are done.
+void region_run(const RegionRun *run, ThreadPool *pool, int64_t extent);
+
+#endif

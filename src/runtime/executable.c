@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs compiled programs: allocates the arena, sets the pointers of every step, checks the
+// arguments of a run, and starts the regions in their order.
+#include "runtime/compiled.h"
+
+#include <stdlib.h>
+
+struct Executable {
+  Context *context;
+  CompiledProgram *program;
+  char *arena;
+  void ***args; // by step: one pointer for each argument
+};
+
+// ---- Making
+
+static void *fixed_address(const Executable *e, CompiledAddress address) {
+  switch (address.kind) {
+  case ADDRESS_CONSTANT: return (void *)e->program->constants[address.number].data;
+  case ADDRESS_ARENA: return e->arena + address.number;
+  case ADDRESS_INPUT:
+  case ADDRESS_OUTPUT: break; // set at each run
+  }
+  return NULL;
+}
+
+// The pointers of all steps are one block, which begins with a pointer to those of each step.
+static bool make_args(Executable *e) {
+  const CompiledProgram *p = e->program;
+  size_t count = (size_t)p->step_count;
+  for (int i = 0; i < p->step_count; i++) count += (size_t)p->steps[i].arg_count;
+  e->args = calloc(count + 1, sizeof(void *));
+  if (!e->args) return false;
+  void **next = (void **)(e->args + p->step_count);
+  for (int i = 0; i < p->step_count; i++) {
+    const CompiledStep *step = &p->steps[i];
+    e->args[i] = next;
+    for (int k = 0; k < step->arg_count; k++) *next++ = fixed_address(e, step->args[k]);
+  }
+  return true;
+}
+
+Executable *executable_of(Context *context, CompiledProgram *program) {
+  Executable *e = calloc(1, sizeof *e);
+  if (e) {
+    *e = (Executable){.context = context, .program = compiled_program_keep(program)};
+    e->arena = memory_alloc((size_t)program->arena_bytes + CONSTANT_ALIGNMENT);
+    if (e->arena && make_args(e)) return e;
+  }
+  executable_free(e);
+  diag_error(context, (SourcePos){NULL}, "not enough memory for the intermediate tensors");
+  return NULL;
+}
+
+void executable_free(Executable *e) {
+  if (!e) return;
+  compiled_program_release(e->program);
+  memory_free(e->arena);
+  free(e->args);
+  free(e);
+}
+
+// ---- Running
+
+static bool check_arguments(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
+  const CompiledProgram *p = e->program;
+  char message[512];
+  return (arguments_check(p->name, p->inputs, p->input_count, inputs, p->input_count, message,
+                          sizeof message) &&
+          arguments_check(p->name, p->outputs, p->output_count, outputs, p->output_count, message,
+                          sizeof message)) ||
+         diag_error(e->context, (SourcePos){NULL}, "%s", message);
+}
+
+static void bind_arguments(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
+  const CompiledProgram *p = e->program;
+  for (int i = 0; i < p->step_count; i++)
+    for (int k = 0; k < p->steps[i].arg_count; k++) {
+      CompiledAddress address = p->steps[i].args[k];
+      if (address.kind == ADDRESS_INPUT) e->args[i][k] = tensor_data(inputs[address.number]);
+      if (address.kind == ADDRESS_OUTPUT) e->args[i][k] = tensor_data(outputs[address.number]);
+    }
+}
+
+static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
+  if (!check_arguments(e, inputs, outputs)) return false;
+  bind_arguments(e, inputs, outputs);
+  return true;
+}
+
+static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
+  const CompiledStep *step = &e->program->steps[number];
+  for (int i = 0; i < step->region_count; i++) {
+    CodeRegion code = {e->program->code, step->regions[i].handle};
+    RegionRun run = {code, e->args[number], number, i, on_span, env};
+    region_run(&run, pool, step->regions[i].extent);
+  }
+}
+
+bool executable_spans(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                      Tensor *const *outputs, OnSpan on_span, void *env) {
+  if (!begin_run(e, inputs, outputs)) return false;
+  for (int i = 0; i < e->program->step_count; i++) run_step(e, i, pool, on_span, env);
+  return true;
+}
+
+bool executable_run(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                    Tensor *const *outputs) {
+  return executable_spans(e, pool, inputs, outputs, NULL, NULL);
+}
+
+bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                        Tensor *const *outputs, int64_t *ns) {
+  if (!begin_run(e, inputs, outputs)) return false;
+  int64_t before = clock_now_ns();
+  for (int i = 0; i < e->program->step_count; i++) {
+    run_step(e, i, pool, NULL, NULL);
+    int64_t now = clock_now_ns();
+    ns[i] += now - before;
+    before = now;
+  }
+  return true;
+}
+
+bool executable_trace(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                      Tensor *const *outputs, AfterStep after, void *env) {
+  if (!begin_run(e, inputs, outputs)) return false;
+  for (int i = 0; i < e->program->step_count; i++) {
+    run_step(e, i, pool, NULL, NULL);
+    if (!after(env, i)) return false;
+  }
+  return true;
+}
+
+const void *executable_argument(const Executable *e, int step, int arg) {
+  return e->args[step][arg];
+}
