@@ -84,7 +84,8 @@ static inline void assert_one_error(Context *context, const char *words) {
 //
 // Statements separated by ";":
 //   opset 13                      (17 when absent)
-//   in x float 1x3xN              an input; N is a free dimension, "none" for no shape
+//   in x float 1x3xNx_            an input; N is a free dimension, "_" an empty one; "none" for no
+//                                 shape
 //   out y [float 1x3]             an output, with or without a type
 //   info h float 1x3              the type that the model declares for a value
 //   zeros w float 2x3             an initializer
@@ -132,9 +133,9 @@ static inline void put_dims(Arena *arena, Text *tensor, const char *dims) {
     Text dim = text_new(arena);
     char *end;
     long long value = strtoll(item, &end, 10);
-    if (*end)
+    if (*end && strcmp(item, "_") != 0)
       put_text(&dim, 2, item);
-    else
+    else if (!*end)
       put_int(&dim, 1, value);
     if (*item) put_message(&shape, 1, &dim);
   }

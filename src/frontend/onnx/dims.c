@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the shapes of inputs. Free dimensions have names, or are expressions of names ("2*batch",
-// "length + 1"). Their sizes come from --dim, or from the shape that the user gave for an input.
+// Finds the shapes of inputs. Free dimensions have names, or are expressions of names (sizes.c).
+// One without a name gets that of its axis: "x.0". Their sizes come from --dim, from the shape that
+// the user gave for an input, and from the arrays that are given for inputs; all must agree.
 #include "frontend/onnx/import.h"
 
-#include <ctype.h>
 #include <stdlib.h>
+
+enum { NOT_STATED = -1 };
 
 // ---- Shapes that the user gave ----------------------------------------------------------------
 
@@ -21,20 +23,29 @@ static const char *given_shape(const Importer *importer, Str name) {
   return given_in(importer->options->shapes, importer->options->shape_count, name);
 }
 
+// The i-th name for which an option or an array gives a shape, as text that may continue; NULL
+// after the last.
+static const char *given_name(const Importer *importer, int i) {
+  const OnnxOptions *options = importer->options;
+  if (i < options->shape_count) return options->shapes[i];
+  i -= options->shape_count;
+  return i < options->array_count ? options->arrays[i].name : NULL;
+}
+
 bool importer_was_given(const Importer *importer, Str name) {
   size_t n = strlen(name);
-  for (int i = 0; i < importer->options->shape_count; i++) {
-    const char *given = importer->options->shapes[i];
-    if (strncmp(given, name, n) == 0 && (given[n] == '=' || given[n] == '[')) return true;
-  }
+  const char *given;
+  for (int i = 0; (given = given_name(importer, i)); i++)
+    if (strncmp(given, name, n) == 0 && (!given[n] || given[n] == '=' || given[n] == '['))
+      return true;
   return false;
 }
 
 int importer_held_count(const Importer *importer, Str name) {
   size_t n = strlen(name);
   int most = 0;
-  for (int i = 0; i < importer->options->shape_count; i++) {
-    const char *given = importer->options->shapes[i];
+  const char *given;
+  for (int i = 0; (given = given_name(importer, i)); i++) {
     if (strncmp(given, name, n) != 0 || given[n] != '[') continue;
     long last = strtol(given + n + 1, NULL, 10);
     most = MAX_OF(most, (int)MIN_OF(last, INT32_MAX - 1) + 1);
@@ -47,13 +58,15 @@ bool importer_was_said(const Importer *importer, Str name, const char *word) {
   return given && strcmp(given, word) == 0;
 }
 
-// Parses "1x3x224x224" or "1,3,224,224"; false for other text.
+// Parses "1x3x224x224", "1,3,224,224" or "?x3x224x224", where "?" becomes NOT_STATED; false for
+// other text.
 static bool parse_shape(Context *context, const char *s, IntArray *shape) {
   *shape = (IntArray){0};
   while (*s) {
-    char *end;
-    long long dim = strtoll(s, &end, 10);
-    if (end == s || dim < 0 || (*end && (!strchr("x,", *end) || !end[1]))) return false;
+    char *end = (char *)s + 1;
+    long long dim = *s == '?' ? NOT_STATED : strtoll(s, &end, 10);
+    if (end == s || (dim < 0 && *s != '?') || (*end && (!strchr("x,", *end) || !end[1])))
+      return false;
     array_push(&context->arena, shape, dim);
     s = *end ? end + 1 : end;
   }
@@ -99,145 +112,56 @@ static bool is_list_given(const Importer *importer, Str name, const char *value)
   return false;
 }
 
-// ---- Expressions ------------------------------------------------------------------------------
-//
-//   sum:     product (("+" | "-") product)*
-//   product: factor (("*" | "//" | "/" | "%") factor)*      divisions round down
-//   factor:  number | name | "-" factor | "(" sum ")"
+// ---- Names of free dimensions -------------------------------------------------------------------
 
-enum { MOST_NESTED = 50 };
-
-typedef struct Reader {
-  const Importer *importer;
-  const char *at;
-  int depth;
-  bool failed;
-  Str missing;      // the first name that has no size
-  OnnxNames *names; // collects all names; may be NULL
-} Reader;
-
-static int64_t read_sum(Reader *r);
-
-static bool take(Reader *r, const char *token) {
-  while (*r->at == ' ') r->at++;
-  size_t n = strlen(token);
-  if (strncmp(r->at, token, n) != 0) return false;
-  r->at += n;
-  return true;
+// Exporters write "?", "-1" or nothing for axes whose sizes have nothing to do with each other.
+static bool has_name(const OnnxDim *dim) {
+  return dim->dim_param && *dim->dim_param && strcmp(dim->dim_param, "?") != 0 &&
+         strcmp(dim->dim_param, "-1") != 0;
 }
 
-static int64_t fail(Reader *r) {
-  r->failed = true;
-  return 1;
-}
-
-static bool is_name_part(char c) {
-  return c && (isalnum((unsigned char)c) || strchr("_.:", c));
-}
-
-static int64_t read_name(Reader *r) {
-  Context *context = r->importer->context;
-  size_t n = 0;
-  while (is_name_part(r->at[n])) n++;
-  Str name = str_intern_n(context, r->at, n);
-  const int64_t *size = map_find(&r->importer->dims, name);
-  r->at += n;
-  if (!n) return fail(r);
-  if (r->names) array_push(&context->arena, r->names, name);
-  if (!size && !r->missing) r->missing = name;
-  return size ? *size : 1;
-}
-
-static int64_t read_factor(Reader *r) {
-  int64_t value;
-  if (r->depth >= MOST_NESTED) return fail(r);
-  r->depth++;
-  if (take(r, "(")) {
-    value = read_sum(r);
-    if (!take(r, ")")) fail(r);
-  } else if (take(r, "-")) {
-    value = read_factor(r);
-    value = value == INT64_MIN ? fail(r) : -value;
-  } else if (isdigit((unsigned char)*r->at)) {
-    char *end;
-    value = strtoll(r->at, &end, 10);
-    r->at = end;
-  } else {
-    value = read_name(r);
+// Gives every free dimension without a name the name of its axis.
+static void name_axes(Importer *importer, const OnnxValue *input) {
+  const OnnxDims *dims = declared_dims(input);
+  for (int i = 0; dims && i < dims->count; i++) {
+    OnnxDim *dim = &dims->items[i];
+    if (!onnx_dim_is_free(dim)) continue;
+    dim->has_dim_value = false;
+    if (has_name(dim)) continue;
+    dim->dim_param = str_format(importer->context, "%s.%d", input->name, i);
+    map_put(&importer->axis_names, dim->dim_param, importer);
   }
-  r->depth--;
-  return value;
 }
-
-static int64_t divided(Reader *r, int64_t a, int64_t b, bool rest) {
-  if (b <= 0) return r->missing ? 1 : fail(r);
-  return rest ? a - floor_div(a, b) * b : floor_div(a, b);
-}
-
-static int64_t read_product(Reader *r) {
-  int64_t value = read_factor(r);
-  while (!r->failed) {
-    if (take(r, "*")) {
-      if (!mul_fits(value, read_factor(r), &value)) fail(r);
-    } else if (take(r, "//") || take(r, "/")) {
-      value = divided(r, value, read_factor(r), false);
-    } else if (take(r, "%")) {
-      value = divided(r, value, read_factor(r), true);
-    } else {
-      break;
-    }
-  }
-  return value;
-}
-
-static int64_t read_sum(Reader *r) {
-  int64_t value = read_product(r);
-  while (!r->failed) {
-    bool minus = take(r, "-");
-    if (!minus && !take(r, "+")) break;
-    int64_t next = read_product(r);
-    if (next == INT64_MIN || !add_fits(value, minus ? -next : next, &value)) fail(r);
-  }
-  return value;
-}
-
-// Evaluates the text; false when it is not an expression. *missing is a name without a size, or
-// NULL.
-static bool evaluate(const Importer *importer, const char *text, int64_t *value, Str *missing,
-                     OnnxNames *names) {
-  Reader reader = {.importer = importer, .at = text, .names = names};
-  *value = read_sum(&reader);
-  while (*reader.at == ' ') reader.at++;
-  *missing = reader.missing;
-  return !reader.failed && !*reader.at;
-}
-
-// ---- Shapes and sizes from the options --------------------------------------------------------
 
 typedef struct DimNames {
-  OnnxNames inputs, dims;
+  OnnxNames inputs, dims, outputs; // `outputs`: dimensions of outputs
 } DimNames;
 
-static void collect_dim(Importer *importer, Str dim, DimNames *names) {
+static void collect_dim(Importer *importer, const OnnxDim *dim, OnnxNames *names) {
   int64_t value;
   Str missing;
   OnnxNames parts = {0};
-  if (!*dim) return;
-  array_push(&importer->context->arena, &names->dims, dim);
-  if (evaluate(importer, dim, &value, &missing, &parts))
+  if (!onnx_dim_is_free(dim) || !has_name(dim)) return;
+  array_push(&importer->context->arena, names, dim->dim_param);
+  if (dim_evaluate(importer, dim->dim_param, &value, &missing, &parts))
     for (int i = 0; i < parts.count; i++)
-      array_push(&importer->context->arena, &names->dims, parts.items[i]);
+      array_push(&importer->context->arena, names, parts.items[i]);
+}
+
+static void collect_dims(Importer *importer, const OnnxValue *value, OnnxNames *names) {
+  OnnxDims *dims = declared_dims(value);
+  for (int i = 0; dims && i < dims->count; i++) collect_dim(importer, &dims->items[i], names);
 }
 
 static DimNames names_of(Importer *importer) {
   DimNames names = {0};
-  OnnxValues *inputs = &importer->model->graph->input;
-  for (int i = 0; i < inputs->count; i++) {
-    OnnxDims *dims = declared_dims(&inputs->items[i]);
-    array_push(&importer->context->arena, &names.inputs, inputs->items[i].name);
-    for (int k = 0; dims && k < dims->count; k++)
-      collect_dim(importer, dims->items[k].dim_param, &names);
+  const OnnxGraph *graph = importer->model->graph;
+  for (int i = 0; i < graph->input.count; i++) {
+    array_push(&importer->context->arena, &names.inputs, graph->input.items[i].name);
+    collect_dims(importer, &graph->input.items[i], &names.dims);
   }
+  for (int i = 0; i < graph->output.count; i++)
+    collect_dims(importer, &graph->output.items[i], &names.outputs);
   return names;
 }
 
@@ -247,18 +171,61 @@ static bool is_among(const OnnxNames *names, Str name) {
   return false;
 }
 
-static void refuse_unknown(Importer *importer, const char *what, const char *of, Str name,
-                           const OnnxNames *names) {
+// "; did you mean 'x'?" with the nearest of the names, otherwise the first of them: "; the model
+// has 'N', 'M'".
+static const char *instead(Importer *importer, Str name, const OnnxNames *names) {
+  enum { SHOWN = 8 };
+  Arena *arena = &importer->context->arena;
   const char *near = nearest_name(name, names->items, names->count);
-  diag_error(importer->context, importer_pos(importer, NULL),
-             "%s is given for '%s', but there is no such %s%s%s%s", what, name, of,
-             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  if (near) return arena_printf(arena, "; did you mean '%s'?", near);
+  if (!names->count) return "; the model has none";
+  Text text = text_new(arena);
+  OnnxNames shown = {0};
+  for (int i = 0; i < names->count && shown.count < SHOWN; i++) {
+    if (is_among(&shown, names->items[i])) continue;
+    text_printf(&text, "%s '%s'", shown.count ? "," : "; the model has", names->items[i]);
+    array_push(arena, &shown, names->items[i]);
+  }
+  return text_string(&text);
 }
 
-static void set_size(Importer *importer, Str name, int64_t size) {
-  int64_t *place = arena_new(&importer->context->arena, int64_t);
-  *place = size;
-  map_put(&importer->dims, name, place);
+static void refuse_unknown(Importer *importer, const char *what, const char *of, Str name,
+                           const OnnxNames *names) {
+  diag_error(importer->context, importer_pos(importer, NULL),
+             "%s is given for '%s', but there is no such %s%s", what, name, of,
+             instead(importer, name, names));
+}
+
+// ---- Sizes from the options ---------------------------------------------------------------------
+
+static void refuse_size(Importer *importer, Str name, const DimNames *names) {
+  if (is_among(&names->outputs, name))
+    diag_error(importer->context, importer_pos(importer, NULL),
+               "a size is given for '%s', which is a dimension of outputs alone: it follows from "
+               "the sizes of the inputs",
+               name);
+  else
+    refuse_unknown(importer, "a size", "free dimension", name, &names->dims);
+}
+
+static void refuse_shape(Importer *importer, Str name, const DimNames *names) {
+  OnnxNames all = {0};
+  for (int i = 0; i < names->inputs.count; i++)
+    array_push(&importer->context->arena, &all, names->inputs.items[i]);
+  for (int i = 0; i < names->dims.count; i++)
+    array_push(&importer->context->arena, &all, names->dims.items[i]);
+  refuse_unknown(importer, "a shape", "input or free dimension", name, &all);
+}
+
+// Takes a size that an option gives; an earlier option must have given the same.
+static void take_size(Importer *importer, Str name, int64_t value, const char *given) {
+  const DimSize *known = dim_size(importer, name);
+  const char *from = arena_printf(&importer->context->arena, "'%s'", given);
+  if (known && known->value != value)
+    diag_error(importer->context, importer_pos(importer, NULL),
+               "dimension '%s' has two sizes: %lld from %s, and %lld from %s", name,
+               (long long)known->value, known->from, (long long)value, from);
+  if (!known) dim_set_size(importer, name, value, from);
 }
 
 // Takes one "name=…" of --input-shape (is_shape) or --dim.
@@ -269,53 +236,142 @@ static void take_given(Importer *importer, const char *given, const DimNames *na
   Str name = str_intern_n(context, given, equals ? (size_t)(equals - given) : strlen(given));
   IntArray size;
   if (is_shape && equals && is_list_given(importer, name, equals + 1)) return;
-  bool valid = equals && parse_shape(context, equals + 1, &size) && (is_shape || size.count == 1);
+  bool valid = equals && parse_shape(context, equals + 1, &size) &&
+               (is_shape || (size.count == 1 && size.items[0] != NOT_STATED));
   if (!valid && is_shape)
     diag_error(context, importer_pos(importer, NULL), "'%s' is not a shape: write NAME=1x3x224x224",
                given);
   else if (!valid)
     diag_error(context, importer_pos(importer, NULL), "'%s' is not a size: write NAME=4", given);
-  else if (is_among(&names->dims, name) && size.count == 1)
-    set_size(importer, name, size.items[0]);
+  else if (is_among(&names->dims, name) && size.count == 1 && size.items[0] != NOT_STATED)
+    take_size(importer, name, size.items[0], given);
   else if (!is_shape)
-    refuse_unknown(importer, "a size", "free dimension", name, &names->dims);
-  else if (!is_among(&names->inputs, name)) {
-    OnnxNames all = {0};
-    for (int i = 0; i < names->inputs.count; i++)
-      array_push(&context->arena, &all, names->inputs.items[i]);
-    for (int i = 0; i < names->dims.count; i++)
-      array_push(&context->arena, &all, names->dims.items[i]);
-    refuse_unknown(importer, "a shape", "input or free dimension", name, &all);
-  }
+    refuse_size(importer, name, names);
+  else if (!is_among(&names->inputs, name))
+    refuse_shape(importer, name, names);
 }
 
-// Sets the free dimensions of an input from the shape that the user gave for it.
-static void take_from_input(Importer *importer, const OnnxValue *input) {
-  Context *context = importer->context;
-  const char *given = given_shape(importer, input->name);
-  OnnxDims *dims = declared_dims(input);
-  IntArray shape;
-  if (!given || !dims || !parse_shape(context, given, &shape) || shape.count != dims->count) return;
-  for (int i = 0; i < dims->count; i++) {
-    Str name = dims->items[i].dim_param;
-    const int64_t *known = *name ? map_find(&importer->dims, name) : NULL;
-    if (known && *known != shape.items[i])
-      diag_error(context, importer_pos(importer, NULL),
-                 "dimension '%s' is %lld in the shape given for '%s', but %lld elsewhere", name,
-                 (long long)shape.items[i], input->name, (long long)*known);
-    if (*name && !known) set_size(importer, name, shape.items[i]);
+// ---- Sizes from shapes --------------------------------------------------------------------------
+
+// A shape that an option or an array gives for an input.
+typedef struct StatedShape {
+  IntArray dims;    // NOT_STATED for axes that it leaves open
+  const char *from; // "'x=3x4'", "'x.npy', given for 'x'"
+} StatedShape;
+enum { MOST_STATED = 2 };
+
+static StatedShape shape_of_array(Importer *importer, const OnnxArray *array) {
+  Arena *arena = &importer->context->arena;
+  StatedShape stated = {
+      .from = array->source
+                  ? arena_printf(arena, "'%s', given for '%s'", array->source, array->name)
+                  : arena_printf(arena, "the array given for '%s'", array->name)};
+  for (int i = 0; i < array->rank; i++) array_push(arena, &stated.dims, array->shape[i]);
+  return stated;
+}
+
+// The shapes given for an input, at most MOST_STATED; returns their number.
+static int stated_shapes(Importer *importer, Str name, StatedShape *stated) {
+  const char *given = given_shape(importer, name);
+  int count = 0;
+  if (given && parse_shape(importer->context, given, &stated[count].dims))
+    stated[count++].from = arena_printf(&importer->context->arena, "'%s=%s'", name, given);
+  for (int i = 0; i < importer->options->array_count; i++)
+    if (strcmp(importer->options->arrays[i].name, name) == 0) {
+      stated[count++] = shape_of_array(importer, &importer->options->arrays[i]);
+      break;
+    }
+  return count;
+}
+
+// A size that a stated shape gives to a free dimension.
+typedef struct StatedSize {
+  Str dim;
+  int64_t value;
+  const char *from; // "axis 1 of 'x=3x4'"
+} StatedSize;
+typedef Array(StatedSize) StatedSizes;
+
+static void collect_sizes(Importer *importer, const OnnxDims *dims, const StatedShape *stated,
+                          StatedSizes *sizes) {
+  Arena *arena = &importer->context->arena;
+  for (int i = 0; stated->dims.count == dims->count && i < dims->count; i++)
+    if (onnx_dim_is_free(&dims->items[i]) && stated->dims.items[i] != NOT_STATED)
+      array_push(arena, sizes,
+                 ((StatedSize){dims->items[i].dim_param, stated->dims.items[i],
+                               arena_printf(arena, "axis %d of %s", i, stated->from)}));
+}
+
+static StatedSizes sizes_of_shapes(Importer *importer) {
+  StatedSizes sizes = {0};
+  OnnxValues *inputs = &importer->model->graph->input;
+  for (int i = 0; i < inputs->count; i++) {
+    StatedShape stated[MOST_STATED];
+    OnnxDims *dims = declared_dims(&inputs->items[i]);
+    int count = dims ? stated_shapes(importer, inputs->items[i].name, stated) : 0;
+    for (int k = 0; k < count; k++) collect_sizes(importer, dims, &stated[k], &sizes);
+  }
+  return sizes;
+}
+
+// Finds the size of the only name without one in a dimension; false when nothing new follows.
+static bool learn_size(Importer *importer, const StatedSize *stated) {
+  int64_t value, size = stated->value;
+  Str missing;
+  bool valid = dim_evaluate(importer, stated->dim, &value, &missing, NULL);
+  if (!valid || !missing) return false;
+  if (missing != stated->dim && !dim_solve(importer, stated->dim, missing, stated->value, &size))
+    return false;
+  dim_set_size(importer, missing, size, stated->from);
+  return true;
+}
+
+// Reports a size that is not that of its dimension. A dimension that could not be solved for its
+// names has the stated size as a whole.
+static void check_size(Importer *importer, const StatedSize *stated) {
+  int64_t value;
+  Str missing;
+  bool valid = dim_evaluate(importer, stated->dim, &value, &missing, NULL);
+  const DimSize *known = dim_size(importer, stated->dim);
+  if (!valid || missing)
+    dim_set_size(importer, stated->dim, stated->value, stated->from);
+  else if (value != stated->value)
+    diag_error(importer->context, importer_pos(importer, NULL),
+               "dimension '%s' has two sizes: %lld from %s, and %lld from %s", stated->dim,
+               (long long)value, known ? known->from : "the sizes of its names",
+               (long long)stated->value, stated->from);
+}
+
+static void take_shapes(Importer *importer) {
+  StatedSizes sizes = sizes_of_shapes(importer);
+  for (bool learned = true; learned;) {
+    learned = false;
+    for (int i = 0; i < sizes.count; i++) learned |= learn_size(importer, &sizes.items[i]);
+  }
+  for (int i = 0; i < sizes.count; i++) check_size(importer, &sizes.items[i]);
+}
+
+// Reports arrays that are given for names which the model does not have.
+static void check_arrays(Importer *importer, const DimNames *names) {
+  const OnnxOptions *options = importer->options;
+  for (int i = 0; i < options->array_count; i++) {
+    Str name = str_intern(importer->context, options->arrays[i].name);
+    if (is_among(&names->inputs, name) || is_list_given(importer, name, "1")) continue;
+    refuse_unknown(importer, "an array", "input", name, &names->inputs);
   }
 }
 
 void importer_dims(Importer *importer) {
   const OnnxOptions *options = importer->options;
   OnnxValues *inputs = &importer->model->graph->input;
+  for (int i = 0; i < inputs->count; i++) name_axes(importer, &inputs->items[i]);
   DimNames names = names_of(importer);
   for (int i = 0; i < options->dim_count; i++)
     take_given(importer, options->dims[i], &names, false);
   for (int i = 0; i < options->shape_count; i++)
     take_given(importer, options->shapes[i], &names, true);
-  for (int i = 0; i < inputs->count; i++) take_from_input(importer, &inputs->items[i]);
+  check_arrays(importer, &names);
+  take_shapes(importer);
 }
 
 // ---- The shape of an input --------------------------------------------------------------------
@@ -339,13 +395,13 @@ const char *onnx_dims_text(Context *context, const OnnxDims *dims) {
   return text_string(&text);
 }
 
-// An example of what the user can type for an input, "x=1x3x224x224", with free dimensions as 1.
+// An example of what the user can type for an input, "x=1x3x224x224", with 1 for free dimensions.
 static const char *example_shape(Context *context, const OnnxValue *input, const OnnxDims *dims) {
   Text text = text_new(&context->arena);
   text_printf(&text, "%s=", input->name);
   for (int i = 0; i < dims->count; i++)
     text_printf(&text, "%s%lld", i ? "x" : "",
-                dims->items[i].has_dim_value ? (long long)dims->items[i].dim_value : 1);
+                onnx_dim_is_free(&dims->items[i]) ? 1 : (long long)dims->items[i].dim_value);
   return text_string(&text);
 }
 
@@ -362,40 +418,34 @@ static bool was_asked(Importer *importer, const OnnxNames *names) {
 // Reports the free dimensions of an input and the options that set them, unless the message of
 // another input has asked for the same names.
 static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
-                        const IntArray *axes, const OnnxNames *names, bool all_named) {
+                        const IntArray *axes, const OnnxNames *names) {
   Context *context = importer->context;
   importer->result->lacks_sizes = true;
-  if (all_named && was_asked(importer, names)) return false;
+  if (was_asked(importer, names)) return false;
   Text where = text_new(&context->arena), what = text_new(&context->arena);
   for (int i = 0; i < axes->count; i++)
     text_printf(&where, "%s%lld", i ? ", " : "", (long long)axes->items[i]);
-  for (int i = 0; i < names->count && all_named; i++)
-    text_printf(&what, "--dim %s=1 ", names->items[i]);
+  for (int i = 0; i < names->count; i++) text_printf(&what, "--dim %s=1 ", names->items[i]);
   return diag_error(
       context, importer_pos(importer, NULL),
-      "input '%s' %s: dimension%s %s free; give %s with %s%s--input-shape %s", input->name,
+      "input '%s' %s: dimension%s %s free; give %s with %sor --input-shape %s", input->name,
       onnx_dims_text(context, dims), axes->count == 1 ? "" : "s",
       arena_printf(&context->arena, "%s %s", text_string(&where), axes->count == 1 ? "is" : "are"),
-      axes->count == 1 ? "it" : "them", text_string(&what), all_named ? "or " : "",
-      example_shape(context, input, dims));
+      axes->count == 1 ? "it" : "them", text_string(&what), example_shape(context, input, dims));
 }
 
-// Resolves a dimension, or sets *is_free and the first name without a size. False with a diagnostic
-// when the dimension is invalid.
+// Resolves a dimension, or sets *missing to a name without a size, which may be the whole
+// dimension. False with a diagnostic when the dimension is invalid.
 static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDims *dims, int axis,
-                        int64_t *value, bool *is_free, Str *missing) {
+                        int64_t *value, Str *missing) {
   Context *context = importer->context;
   const OnnxDim *dim = &dims->items[axis];
-  const int64_t *size = map_find(&importer->dims, dim->dim_param);
-  bool stated = dim->has_dim_value || size;
+  bool stated = !onnx_dim_is_free(dim);
   *missing = NULL;
-  *value = dim->has_dim_value ? dim->dim_value : size ? *size : 0;
-  if (!stated) {
-    bool known = *dim->dim_param && evaluate(importer, dim->dim_param, value, missing, NULL);
-    *is_free = !known || *missing;
-    if (!known && *dim->dim_param) *missing = dim->dim_param;
-  }
-  return *is_free || *value >= 0 ||
+  *value = dim->dim_value;
+  if (!stated && !dim_evaluate(importer, dim->dim_param, value, missing, NULL))
+    *missing = dim->dim_param;
+  return *missing || *value >= 0 ||
          diag_error(context, importer_pos(importer, NULL), "input '%s' %s: dimension %d %s %lld",
                     input->name, onnx_dims_text(context, dims), axis,
                     stated ? "is negative:" : "would be", (long long)*value);
@@ -405,11 +455,10 @@ static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDi
 static bool assume_names(Importer *importer, const OnnxValue *input, const OnnxDims *dims) {
   for (int i = 0; i < dims->count; i++) {
     int64_t value, assumed = i ? importer->options->assumed_size : 1;
-    bool is_free = false;
     Str missing;
-    if (!resolve_dim(importer, input, dims, i, &value, &is_free, &missing)) return false;
-    if (!is_free || !missing) continue;
-    set_size(importer, missing, assumed);
+    if (!resolve_dim(importer, input, dims, i, &value, &missing)) return false;
+    if (!missing) continue;
+    dim_set_size(importer, missing, assumed, "an assumption");
     text_printf(&importer->assumed, "%s--dim %s=%lld", importer->assumed.size ? " " : "", missing,
                 (long long)assumed);
     i--; // again: an expression may have several free names
@@ -417,62 +466,80 @@ static bool assume_names(Importer *importer, const OnnxValue *input, const OnnxD
   return true;
 }
 
-// Gives free axes without a name the sizes to assume.
-static void assume_axes(Importer *importer, const OnnxValue *input, const IntArray *axes,
-                        IntArray *shape) {
-  for (int i = 0; i < axes->count; i++)
-    shape->items[axes->items[i]] = axes->items[i] ? importer->options->assumed_size : 1;
-  text_printf(&importer->assumed, "%s--input-shape %s=", importer->assumed.size ? " " : "",
-              input->name);
-  for (int i = 0; i < shape->count; i++)
-    text_printf(&importer->assumed, "%s%lld", i ? "x" : "", (long long)shape->items[i]);
-}
-
 static bool resolve_dims(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
                          IntArray *shape) {
   Arena *arena = &importer->context->arena;
   IntArray axes = {0};
   OnnxNames names = {0};
-  bool all_named = true, assumes = importer->options->assumed_size > 0;
-  if (assumes && !assume_names(importer, input, dims)) return false;
+  if (importer->options->assumed_size > 0 && !assume_names(importer, input, dims)) return false;
   for (int i = 0; i < dims->count; i++) {
     int64_t value;
-    bool is_free = false;
     Str missing;
-    if (!resolve_dim(importer, input, dims, i, &value, &is_free, &missing)) return false;
+    if (!resolve_dim(importer, input, dims, i, &value, &missing)) return false;
     array_push(arena, shape, value);
-    if (is_free) array_push(arena, &axes, i);
-    all_named &= !is_free || missing;
+    if (missing) array_push(arena, &axes, i);
     if (missing && !is_among(&names, missing)) array_push(arena, &names, missing);
   }
-  if (!axes.count) return true;
-  if (!assumes) return refuse_free(importer, input, dims, &axes, &names, all_named);
-  assume_axes(importer, input, &axes, shape);
+  return !axes.count || refuse_free(importer, input, dims, &axes, &names);
+}
+
+static bool agrees_with(const OnnxDims *dims, const StatedShape *stated) {
+  bool agrees = dims->count == stated->dims.count;
+  for (int i = 0; agrees && i < dims->count; i++)
+    agrees = onnx_dim_is_free(&dims->items[i]) || stated->dims.items[i] == NOT_STATED ||
+             dims->items[i].dim_value == stated->dims.items[i];
+  return agrees;
+}
+
+static const char *stated_text(Context *context, const StatedShape *stated) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < stated->dims.count; i++)
+    text_printf(&text, stated->dims.items[i] == NOT_STATED ? "%s?" : "%s%lld", i ? ", " : "",
+                (long long)stated->dims.items[i]);
+  return arena_printf(&context->arena, "[%s]", text_string(&text));
+}
+
+static bool check_stated(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
+                         const StatedShape *stated) {
+  Context *context = importer->context;
+  return agrees_with(dims, stated) ||
+         diag_error(context, importer_pos(importer, NULL),
+                    "input '%s' %s: the shape %s of %s does not agree with the model", input->name,
+                    onnx_dims_text(context, dims), stated_text(context, stated), stated->from);
+}
+
+static bool is_complete(const StatedShape *stated) {
+  for (int i = 0; i < stated->dims.count; i++)
+    if (stated->dims.items[i] == NOT_STATED) return false;
   return true;
 }
 
-static bool given_agrees(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
-                         const IntArray *given, const char *text) {
-  bool agrees = !dims || dims->count == given->count;
-  for (int i = 0; agrees && dims && i < dims->count; i++)
-    agrees = !dims->items[i].has_dim_value || dims->items[i].dim_value == given->items[i];
-  return agrees ||
-         diag_error(importer->context, importer_pos(importer, NULL),
-                    "input '%s' %s: the shape '%s' given for it does not agree with the model",
-                    input->name, onnx_dims_text(importer->context, dims), text);
+// Compares the shapes given for an input for which the model declares none.
+static bool check_undeclared(Importer *importer, const OnnxValue *input, const StatedShape *stated,
+                             int count) {
+  Context *context = importer->context;
+  bool same = count < 2 || stated[0].dims.count == stated[1].dims.count;
+  for (int i = 0; same && count == 2 && i < stated[0].dims.count; i++)
+    same =
+        stated[0].dims.items[i] == NOT_STATED || stated[0].dims.items[i] == stated[1].dims.items[i];
+  return same || diag_error(context, importer_pos(importer, NULL),
+                            "input '%s' has two shapes: %s from %s, and %s from %s", input->name,
+                            stated_text(context, &stated[0]), stated[0].from,
+                            stated_text(context, &stated[1]), stated[1].from);
 }
 
 bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape) {
-  Context *context = importer->context;
+  StatedShape stated[MOST_STATED];
   OnnxDims *dims = declared_dims(input);
-  const char *given = given_shape(importer, input->name);
+  int count = stated_shapes(importer, input->name, stated);
+  for (int i = 0; dims && i < count; i++)
+    if (!check_stated(importer, input, dims, &stated[i])) return false;
+  if (!dims && !check_undeclared(importer, input, stated, count)) return false;
+  for (int i = 0; i < count; i++)
+    if (is_complete(&stated[i])) return *shape = stated[i].dims, true;
   *shape = (IntArray){0};
-  if (given && parse_shape(context, given, shape))
-    return given_agrees(importer, input, dims, shape, given);
-  *shape = (IntArray){0}; // of a text that was refused, its beginning
-  if (!dims)
-    return diag_error(context, importer_pos(importer, NULL),
-                      "input '%s' has no shape; give it with --input-shape %s=1x3x224x224",
-                      input->name, input->name);
-  return resolve_dims(importer, input, dims, shape);
+  if (dims) return resolve_dims(importer, input, dims, shape);
+  return diag_error(importer->context, importer_pos(importer, NULL),
+                    "input '%s' has no shape; give it with --input-shape %s=1x3x224x224",
+                    input->name, input->name);
 }

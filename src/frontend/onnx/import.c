@@ -159,6 +159,7 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
                        .named = map_new(arena),
                        .followed = map_new(arena),
                        .dims = map_new(arena),
+                       .axis_names = map_new(arena),
                        .asked = map_new(arena),
                        .assumed = text_new(arena)};
   if (importer.file) import_file(&importer);

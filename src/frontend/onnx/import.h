@@ -53,7 +53,8 @@ typedef struct Importer {
   OnnxImport *result;
   GraphFunc *graph;
   ImportScope *scope;
-  Map dims;        // sizes of free dimensions: name (Str) to int64_t *
+  Map dims;        // sizes of free dimensions: name (Str) to DimSize *
+  Map axis_names;  // names of free dimensions that have none in the model: "x.0"
   Map asked;       // names that a message has asked for
   Text assumed;    // options for the sizes that were assumed: see OnnxOptions.assumed_size
   int expanded;    // number of nodes imported beyond those of the graph
@@ -89,6 +90,20 @@ bool scope_expand(Import *import, int count);
 // Imports a list of nodes in `scope`. False when they have a cycle.
 bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes);
 
+// sizes.c: the size of a free dimension, or of a dimension as a whole ("2*batch").
+typedef struct DimSize {
+  int64_t value;
+  const char *from; // for messages: "'batch=4'", "axis 0 of 'x.npy', given for 'x'"
+} DimSize;
+const DimSize *dim_size(const Importer *importer, Str name); // NULL: unknown
+void dim_set_size(Importer *importer, Str name, int64_t value, const char *from);
+// Evaluates a dimension; false when it is not an expression. *missing becomes a name without a
+// size, or NULL. Adds the names that it reads to `names`, which may be NULL.
+bool dim_evaluate(const Importer *importer, Str text, int64_t *value, Str *missing,
+                  OnnxNames *names);
+// Finds the size of the only name without one, from the value of the dimension. False when the
+// value does not determine it.
+bool dim_solve(const Importer *importer, Str text, Str name, int64_t value, int64_t *size);
 // dims.c: true for a dimension without a size; exporters write it with a name, empty, or as -1.
 bool onnx_dim_is_free(const OnnxDim *dim);
 const char *onnx_dims_text(Context *context, const OnnxDims *dims); // "[batch, 3, ?]"

@@ -12,12 +12,26 @@ typedef struct OnnxBinding {
   ConstData *data;
 } OnnxBinding;
 
+// The shape of an array that is given for an input, or for a tensor of an input that is a list:
+// "x[0]".
+typedef struct OnnxArray {
+  const char *name;
+  const int64_t *shape;
+  int rank;
+  const char *source; // for messages, such as its file; NULL: "the array given for …"
+} OnnxArray;
+
 typedef struct OnnxOptions {
-  // "x=1x3x224x224" is the shape of an input; "batch=4" may also be the size of a free dimension.
+  // "x=1x3x224x224" is the shape of an input, in which "?" leaves an axis open; "batch=4" may also
+  // be the size of a free dimension.
   const char *const *shapes;
   int shape_count;
   const char *const *dims; // "batch=4", for free dimensions only
   int dim_count;
+  // Free dimensions take their sizes from these arrays, which must agree with one another, with the
+  // options above and with the model.
+  const OnnxArray *arrays;
+  int array_count;
   // The size that is assumed for free dimensions without one (1 for first axes); 0: they are
   // refused.
   int64_t assumed_size;
