@@ -3,7 +3,8 @@
  * The public interface of Pleat: questions about layouts, and compiled models. Link with libpleat.
  *
  * Memory. The description of each pointer says who owns it. An *owned* pointer belongs to the
- * caller, who frees it with pleat_free, or a model with pleat_model_free. A *borrowed* pointer
+ * caller, who frees it with pleat_free, a model with pleat_model_free, and messages with
+ * pleat_messages_free. A *borrowed* pointer
  * belongs to the library, or for an argument to the caller, and is only read. No function keeps a
  * pointer to an argument after it returns.
  *
@@ -32,8 +33,58 @@ int pleat_version_number(void);
 /* The same version as text, such as "0.1.0". Borrowed; valid until the program ends. */
 const char *pleat_version_text(void);
 
-/* Frees an owned pointer other than a model. NULL is allowed. */
+/* Frees owned text. NULL is allowed. */
 void pleat_free(void *owned);
+
+/* ---- Messages --------------------------------------------------------------------------------
+ *
+ * The errors and warnings of one call. A function that can fail has a last argument `messages`,
+ * which may be NULL. Otherwise *messages is owned, or NULL when there is no message; a call that
+ * succeeds may leave warnings. */
+typedef struct PleatMessages PleatMessages;
+
+/* The severity of a message. A note belongs to an error or a warning. */
+enum { PLEAT_ERROR = 0, PLEAT_WARNING = 1, PLEAT_NOTE = 2 };
+
+/* A message. Borrowed, with all that it points to, until its PleatMessages are freed. Later
+ * versions add fields at the end. */
+typedef struct PleatMessage {
+  int severity;
+  /* The kind of fault, a word that programs may compare with:
+   *   "file"         a file cannot be read or written
+   *   "syntax"       TVMScript that cannot be read
+   *   "model"        a model is damaged or contradicts itself
+   *   "operator"     an operator is unknown, or refuses its inputs or attributes
+   *   "unsupported"  this build of the library, or the target, cannot do it
+   *   "option"       a field of the request is wrong
+   *   "argument"     a tensor or another argument of the call is wrong
+   *   "layout"       a layout, or a question about layouts, is wrong
+   *   "fault"        something else that was given is wrong
+   *   "internal"     an internal fault of the library: please report it
+   *   "memory"       memory is exhausted
+   *   "cancelled"    a call-back ended the call
+   * Later versions may add words. */
+  const char *code;
+  const char *file;   /* the file, or the field of a request, or NULL */
+  int line, column;   /* from 1, the column in bytes; 0: no position in the file */
+  int width;          /* of the marked text in bytes; 0: no position */
+  const char *source; /* the line of the file, or NULL */
+  const char *node;   /* the name of the model's node, or NULL */
+  /* A sentence without the position. Further lines, each after a '\n', explain it. */
+  const char *text;
+  const struct PleatMessage *notes; /* their own notes are empty */
+  int note_count;
+} PleatMessage;
+
+/* The number of messages, notes not counted, and number `i` of them, or NULL when `i` is out of
+ * range. NULL has no messages. */
+int pleat_messages_count(const PleatMessages *messages);
+const PleatMessage *pleat_messages_get(const PleatMessages *messages, int i);
+/* All messages as the command `pleat` prints them, with positions and source lines. Each line ends
+ * with '\n'. Borrowed until the messages are freed. Never NULL. */
+const char *pleat_messages_text(const PleatMessages *messages);
+/* Frees messages. NULL is allowed. */
+void pleat_messages_free(PleatMessages *messages);
 
 /* ---- Layouts ---------------------------------------------------------------------------------
  *
@@ -66,9 +117,10 @@ char *pleat_layout_query(const char *request, int certificates);
  * row-major. The offsets are in the row-major order of the logical index; in a layout with
  * replicas, the copies of an element are consecutive. `layout` is a JSON object as above, and
  * `offsets` has room for `count` numbers. Returns the number of offsets, and writes them if there
- * is room for all. Returns -1 when the layout is refused, has symbolic extents, or has an element
- * that is not stored; *error, if `error` is not NULL, is then owned text. */
-int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error);
+ * is room for all. Returns -1 with messages when the layout is refused, has symbolic extents, or
+ * has an element that is not stored. */
+int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count,
+                             PleatMessages **messages);
 
 /* ---- Models ----------------------------------------------------------------------------------
  *
@@ -76,17 +128,16 @@ int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count
  *
  *   PleatRequest request = {.size = sizeof request, .path = "resnet50.onnx"};
  *   PleatModel *model;
- *   char *messages;
- *   if (pleat_model_compile(&request, &model, &messages) != PLEAT_OK) {
- *     fputs(messages, stderr);
- *     pleat_free(messages);
- *     return 1;
- *   }
+ *   PleatMessages *messages;
+ *   int status = pleat_model_compile(&request, &model, &messages);
+ *   fputs(pleat_messages_text(messages), stderr);
+ *   pleat_messages_free(messages);
+ *   if (status != PLEAT_OK) return 1;
  *   PleatTensor input = {.data = image, .device_type = 1, .rank = 4, .type = {2, 32, 1},
  *                        .shape = (int64_t[]){1, 3, 224, 224}};
  *   PleatTensor output = {.data = logits, .device_type = 1, .rank = 2, .type = {2, 32, 1},
  *                         .shape = (int64_t[]){1, 1000}};
- *   int status = pleat_model_run(model, &input, 1, &output, 1, &messages);
+ *   status = pleat_model_run(model, &input, 1, &output, 1, &messages);
  */
 
 /* The status of a call. */
@@ -181,11 +232,9 @@ typedef struct PleatArgument {
 
 typedef struct PleatModel PleatModel;
 
-/* Compiles a model. Returns a status. *model is owned, and NULL unless the status is PLEAT_OK.
- * *messages is owned text with every error and warning and its position in the model, one per line,
- * or NULL when there is none; `messages` may be NULL. The weights are copied: neither the file nor
- * `bytes` is needed afterwards. */
-int pleat_model_compile(const PleatRequest *request, PleatModel **model, char **messages);
+/* Compiles a model. Returns a status. *model is owned, and NULL unless the status is PLEAT_OK. The
+ * weights are copied: neither the file nor `bytes` is needed afterwards. */
+int pleat_model_compile(const PleatRequest *request, PleatModel **model, PleatMessages **messages);
 
 /* Frees a model, of which no run may be under way. NULL is allowed. */
 void pleat_model_free(PleatModel *model);
@@ -200,9 +249,9 @@ const PleatArgument *pleat_model_output(const PleatModel *model, int i);
 /* Runs a model. Returns a status. There is one tensor for each input and output, in the model's
  * order, of exactly its type and shape, and compact; it may be anywhere in memory. The contents of
  * the outputs are overwritten. They must overlap neither each other nor the inputs, which are only
- * read. *messages is as for pleat_model_compile. */
+ * read. */
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
-                    PleatTensor *outputs, int output_count, char **messages);
+                    PleatTensor *outputs, int output_count, PleatMessages **messages);
 
 #ifdef __cplusplus
 }

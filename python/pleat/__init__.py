@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pleat: layouts of tensors as objects, exact answers about them, and compiled models."""
 from pleat import layout, te, tir
-from pleat._library import PleatError, Undecided, version
+from pleat._library import Message, PleatError, Undecided, version
 from pleat.layout import Layout
 from pleat.model import Model, PleatFault, compile
 
 __version__ = version()
-__all__ = ["Layout", "Model", "PleatError", "PleatFault", "Undecided", "compile", "layout", "te",
+__all__ = ["Layout", "Message", "Model", "PleatError", "PleatFault", "Undecided", "compile", "layout", "te",
            "tir"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads libpleat.so, and sends it questions for the classes of this package."""
+import dataclasses
 import json
 import os
 import pathlib
@@ -10,8 +11,34 @@ import cffi
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+@dataclasses.dataclass(frozen=True)
+class Message:
+    """An error, a warning or a note, of which it is the `severity`.
+
+    `code` is the kind of fault, one of the words that pleat.h lists; `file`, `line`, `column` and
+    `node` say where it is, and are None where they are not known; `text` may have several lines."""
+    severity: str
+    code: str
+    text: str
+    file: str = None
+    line: int = None
+    column: int = None
+    node: str = None
+    notes: tuple = ()
+
+    def __str__(self):
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        node = f"node '{self.node}': " if self.node else ""
+        return f"{place + ': ' if place else ''}{self.severity}: {node}{self.text}"
+
+
 class PleatError(Exception):
-    """A refused question or model. The text says what is wrong and where, with a caret."""
+    """A refused question or model. The text says what is wrong and where, with a caret;
+    `messages` is a list of the same as Message objects."""
+
+    def __init__(self, text, messages=()):
+        super().__init__(text)
+        self.messages = list(messages)
 
 
 class Undecided(PleatError):
@@ -63,6 +90,35 @@ def _owned_text(pointer):
         _lib.pleat_free(pointer)
 
 
+SEVERITIES = ("error", "warning", "note")
+
+
+def _text(pointer):
+    return None if pointer == ffi.NULL else ffi.string(pointer).decode(errors="replace")
+
+
+def _message(one):
+    notes = tuple(_message(one.notes[i]) for i in range(one.note_count))
+    return Message(SEVERITIES[one.severity], _text(one.code), _text(one.text), _text(one.file),
+                   one.line or None, one.column or None, _text(one.node), notes)
+
+
+def take_messages(pointer):
+    """The text and the Message objects of owned PleatMessages, which are then freed."""
+    try:
+        return (_text(_lib.pleat_messages_text(pointer)).rstrip("\n"),
+                [_message(_lib.pleat_messages_get(pointer, i))
+                 for i in range(_lib.pleat_messages_count(pointer))])
+    finally:
+        _lib.pleat_messages_free(pointer)
+
+
+def _query_message(error, severity="error"):
+    notes = tuple(_query_message(note, "note") for note in error.get("notes", []))
+    return Message(severity, "layout", error["message"], error.get("field"),
+                   1 if "column" in error else None, error.get("column"), notes=notes)
+
+
 def _error(error):
     """The exception for the "error" of a reply, with the text and a caret if there is a text."""
     lines = [error["message"]]
@@ -72,7 +128,7 @@ def _error(error):
         lines += [f"  {text}", "  " + " " * (column - 1) + "^" * width]
     for note in error.get("notes", []):
         lines.append(f"note: {note['message']}")
-    return PleatError("\n".join(lines))
+    return PleatError("\n".join(lines), [_query_message(error)])
 
 
 def query(op, certificate=False, **fields):
@@ -90,11 +146,13 @@ def offsets(layout, count):
     `layout` is an object as in a question, and `count` the expected number of offsets."""
     import numpy as np
     out = np.empty(count, np.int64)
-    error = ffi.new("char **")
+    messages = ffi.new("PleatMessages **")
     found = _lib.pleat_layout_offsets(json.dumps(layout).encode(),
-                                      ffi.cast("int64_t *", out.ctypes.data), count, error)
+                                      ffi.cast("int64_t *", out.ctypes.data), count,
+                                      messages)
+    text, items = take_messages(messages[0])
     if found < 0:
-        raise PleatError(_owned_text(error[0]))
+        raise PleatError(text, items)
     if found > count:
         return offsets(layout, found)
     return out[:found]

@@ -14,7 +14,7 @@ import os
 
 import numpy as np
 
-from pleat._library import PleatError, _lib, _owned_text, ffi
+from pleat._library import PleatError, _lib, ffi, take_messages
 
 __all__ = ["Argument", "Model", "PleatFault", "compile"]
 
@@ -81,15 +81,15 @@ def _array_of(value):
 
 
 def _status(status, messages):
-    """The text of the messages; raises the exception that belongs to the status."""
-    text = _owned_text(messages[0]).rstrip("\n") if messages[0] != ffi.NULL else ""
+    """The list of messages; raises the exception that belongs to the status."""
+    text, items = take_messages(messages[0])
     if status == _lib.PLEAT_NO_MEMORY:
         raise MemoryError(text)
     if status == _lib.PLEAT_FAULT:
-        raise PleatFault(text)
+        raise PleatFault(text, items)
     if status != _lib.PLEAT_OK:
-        raise PleatError(text)
-    return text
+        raise PleatError(text, items)
+    return items
 
 
 def _shapes_text(shapes):
@@ -185,8 +185,8 @@ def _pointed(described, arrays):
 class Model:
     """A compiled model.
 
-    `inputs` and `outputs` are lists of Argument; `messages` are the compiler's warnings. Several
-    threads may call a model; their runs follow one another."""
+    `inputs` and `outputs` are lists of Argument; `messages` are the compiler's warnings, a
+    list of pleat.Message. Several threads may call a model; their runs follow one another."""
 
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
@@ -220,7 +220,7 @@ class Model:
                           desired_layout=_layouts_text(desired_layouts),
                           keep_layout=_kept(keep_layouts))
         request.add_known(known or {})
-        compiled, messages = ffi.new("PleatModel **"), ffi.new("char **")
+        compiled, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
         self.messages = _status(status, messages)
         self._model = ffi.gc(compiled[0], _lib.pleat_model_free)
@@ -281,7 +281,7 @@ class Model:
                             f"{', '.join(argument.name for argument in self.inputs)}")
         results = self._results(outputs)
         ins, outs = map(_pointed, self._tensors, (given, results))
-        messages = ffi.new("char **")
+        messages = ffi.new("PleatMessages **")
         status = _lib.pleat_model_run(self._model, ins, len(given), outs, len(results), messages)
         _status(status, messages)
         return results

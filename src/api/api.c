@@ -63,12 +63,14 @@ static void find_offsets(void *arg) {
     query_field_error(context, "layout", "an element is not stored");
 }
 
-int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error) {
+int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count,
+                             PleatMessages **messages) {
   Context *context = context_new();
   OffsetsCall call = {context, layout, offsets, count, -1};
-  if (!context) return -1;
+  if (!context) return messages_no_memory(messages), -1;
+  diag_code_set(context, DIAG_LAYOUT);
   if (!context_protect(context, find_offsets, &call)) call.found = -1;
-  if (call.found < 0) messages_take(context, false, error);
+  messages_take(context, call.found >= 0, messages);
   context_free(context);
   return call.found;
 }

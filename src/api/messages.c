@@ -1,10 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a context's diagnostics and failures into the status and the text that the library returns.
+// Turns a context's diagnostics and failures into the status and the messages that the library
+// returns. Messages have a context of their own, which outlives the one they come from.
 #include "api/messages.h"
 
 #include <stdlib.h>
 
-#include "pleat/pleat.h"
+typedef Array(PleatMessage) MessageArray;
+
+struct PleatMessages {
+  Context *context; // owns everything; NULL: the constant that reports exhausted memory
+  MessageArray all; // errors and warnings, each with its notes
+  const char *text;
+};
+
+// The messages of a call for whose own messages there was no memory.
+static PleatMessage no_memory_message = {
+    .severity = PLEAT_ERROR, .code = "memory", .text = "memory is exhausted"};
+static PleatMessages no_memory = {.all = {&no_memory_message, 1, 1},
+                                  .text = "error: memory is exhausted\n"};
+
+// ---- Making messages ----------------------------------------------------------------------------
+
+typedef struct Taking {
+  const Context *from; // whose diagnostics are taken
+  PleatMessages *to;
+  MessageArray notes; // of the last message
+} Taking;
+
+static const char *copied(Context *context, const char *text) {
+  return text ? arena_copy(&context->arena, text, strlen(text) + 1) : NULL;
+}
+
+static PleatMessage message_of(Context *context, const Diag *diag) {
+  const SourceFile *file = diag->pos.file;
+  PleatMessage message = {.severity = (int)diag->severity,
+                          .code = diag_code_name(diag->code),
+                          .file = copied(context, file ? file->name : NULL),
+                          .node = copied(context, diag->pos.node),
+                          .text = copied(context, diag->message)};
+  int size;
+  const char *source = diag_source_line(diag, &size);
+  if (!source) return message;
+  source_line_column(file, diag->pos.begin, &message.line, &message.column);
+  int rest = (int)(source - file->text) + size - diag->pos.begin;
+  message.width = MAX_OF(1, MIN_OF(diag->pos.end - diag->pos.begin, rest));
+  char *line = arena_alloc(&context->arena, (size_t)size + 1);
+  message.source = memcpy(line, source, (size_t)size);
+  return message;
+}
+
+static void close_notes(Taking *taking) {
+  if (!taking->notes.count) return;
+  PleatMessage *owner = &array_last(&taking->to->all);
+  owner->notes = taking->notes.items;
+  owner->note_count = taking->notes.count;
+  taking->notes = (MessageArray){0};
+}
+
+static void add_message(Taking *taking, PleatMessage message) {
+  Arena *arena = &taking->to->context->arena;
+  bool is_note = message.severity == PLEAT_NOTE && taking->to->all.count;
+  if (!is_note) close_notes(taking);
+  array_push(arena, is_note ? &taking->notes : &taking->to->all, message);
+}
+
+// How the call failed, reported like an error.
+static void add_failure(Taking *taking, Text *text) {
+  const Context *from = taking->from;
+  DiagCode code = from->failure == FAILURE_BUG ? DIAG_INTERNAL : DIAG_MEMORY;
+  if (from->failure == FAILURE_NONE) return;
+  add_message(taking, (PleatMessage){.severity = PLEAT_ERROR,
+                                     .code = diag_code_name(code),
+                                     .text = copied(text->arena->context, from->failure_message)});
+  text_printf(text, "error: %s\n", from->failure_message);
+}
+
+static void take(void *arg) {
+  Taking *taking = arg;
+  Context *context = taking->to->context;
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < taking->from->diags.count; i++)
+    add_message(taking, message_of(context, &taking->from->diags.items[i]));
+  diag_print_list(taking->from, &text);
+  add_failure(taking, &text);
+  close_notes(taking);
+  taking->to->text = text_string(&text);
+}
+
+static PleatMessages *messages_of(const Context *from) {
+  if (!from->diags.count && from->failure == FAILURE_NONE) return NULL;
+  PleatMessages *messages = calloc(1, sizeof *messages);
+  Taking taking = {from, messages, {0}};
+  if (messages) messages->context = context_new();
+  if (messages && messages->context && context_protect(messages->context, take, &taking))
+    return messages;
+  pleat_messages_free(messages);
+  return &no_memory;
+}
 
 static int status_of(const Context *context, bool done) {
   switch (context->failure) {
@@ -15,29 +107,34 @@ static int status_of(const Context *context, bool done) {
   return PLEAT_NO_MEMORY;
 }
 
-typedef struct Report {
-  Context *context;
-  const char *failure; // NULL: none
-  char *text;          // owned
-} Report;
-
-static void write_text(void *arg) {
-  Report *report = arg;
-  Context *context = report->context;
-  ArenaMark mark = arena_mark(&context->scratch);
-  Text text = text_new(&context->scratch);
-  for (int i = 0; i < context->diags.count; i++) diag_print(&context->diags.items[i], &text);
-  if (report->failure) text_printf(&text, "%s\n", report->failure);
-  if (text.size) report->text = strdup(text_string(&text));
-  arena_reset(&context->scratch, mark);
-}
-
-int messages_take(Context *context, bool done, char **messages) {
+int messages_take(Context *context, bool done, PleatMessages **messages) {
   int status = status_of(context, done);
-  Report report = {context, context->failure == FAILURE_NONE ? NULL : context->failure_message};
-  if (messages && !context_protect(context, write_text, &report)) report.text = NULL;
-  if (messages) *messages = report.text;
-  if (messages && !report.text && status != PLEAT_OK) *messages = strdup("out of memory\n");
+  if (messages) *messages = messages_of(context);
   context->diags.count = context->error_count = 0;
   return status;
+}
+
+int messages_no_memory(PleatMessages **messages) {
+  if (messages) *messages = &no_memory;
+  return PLEAT_NO_MEMORY;
+}
+
+// ---- Reading messages ---------------------------------------------------------------------------
+
+int pleat_messages_count(const PleatMessages *messages) {
+  return messages ? messages->all.count : 0;
+}
+
+const PleatMessage *pleat_messages_get(const PleatMessages *messages, int i) {
+  return i >= 0 && i < pleat_messages_count(messages) ? &messages->all.items[i] : NULL;
+}
+
+const char *pleat_messages_text(const PleatMessages *messages) {
+  return messages ? messages->text : "";
+}
+
+void pleat_messages_free(PleatMessages *messages) {
+  if (!messages || messages == &no_memory) return;
+  context_free(messages->context);
+  free(messages);
 }

@@ -4,10 +4,13 @@
 #define PLEAT_API_MESSAGES_H
 
 #include "base/base.h"
+#include "pleat/pleat.h"
 
 // The status (pleat.h) of a call, where `done` tells whether the call succeeded. When `messages` is
-// not NULL, *messages receives owned text: the diagnostics, or how the call failed; NULL when there
-// is neither. The context's diagnostics are cleared.
-int messages_take(Context *context, bool done, char **messages);
+// not NULL, *messages receives the owned diagnostics, of which the last says how the call failed if
+// it did not return; NULL when there are none. The context's diagnostics are cleared.
+int messages_take(Context *context, bool done, PleatMessages **messages);
+// PLEAT_NO_MEMORY, for a call without a context. *messages, if `messages` is not NULL, says so.
+int messages_no_memory(PleatMessages **messages);
 
 #endif

@@ -45,11 +45,12 @@ static bool find_machine(CompileCall *call, HostMachine *machine) {
   const PleatRequest *request = &call->request;
   *machine = machine_probe();
   if (request->cpu && !machine_limit(machine, request->cpu))
-    return diag_error(call->context, (SourcePos){0}, "cpu '%s': this machine has no more than %s",
-                      request->cpu, machine_probe().level_name);
+    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0},
+                         "cpu '%s': this machine has no more than %s", request->cpu,
+                         machine_probe().level_name);
   if (request->threads < 0 || request->threads > MOST_THREADS)
-    return diag_error(call->context, (SourcePos){0}, "threads %d: at most %d", request->threads,
-                      MOST_THREADS);
+    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0}, "threads %d: at most %d",
+                         request->threads, MOST_THREADS);
   if (request->threads) machine->threads = request->threads;
   return true;
 }
@@ -63,8 +64,8 @@ static ConstData *known_data(CompileCall *call, const PleatNamedTensor *known) {
   const char *name = tensor ? element_type_name(tensor->type) : "";
   if (!tensor || !tensor_is_compact(tensor) || tensor->rank > TENSOR_MAX_RANK ||
       !dtype_parse(name, strlen(name), &type)) {
-    diag_error(context, (SourcePos){0}, "the known value of '%s' is not a compact tensor",
-               known->name);
+    diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                  "the known value of '%s' is not a compact tensor", known->name);
     return NULL;
   }
   ConstData *data = arena_new(&context->arena, ConstData);
@@ -167,9 +168,9 @@ static bool read_layouts(CompileCall *call, CompileOptions *options) {
   if (!constraint_texts_read(call->context, call->model->graph, &texts, options)) return false;
   for (int i = 0; i < call->model->graph->param_count; i++)
     if (call->model->known[i] && options->constraints->inputs[i].layout)
-      return diag_error(call->context, options->constraints->inputs[i].pos,
-                        "the values of '%s' are known, so no layout can be asked for it",
-                        call->model->graph->params[i]->name);
+      return diag_error_as(call->context, DIAG_OPTION, options->constraints->inputs[i].pos,
+                           "the values of '%s' are known, so no layout can be asked for it",
+                           call->model->graph->params[i]->name);
   return true;
 }
 
@@ -189,7 +190,8 @@ static void compile(void *arg) {
       model->pool || diag_error(call->context, (SourcePos){0}, "the threads could not be started");
 }
 
-static int compile_request(const PleatRequest *request, PleatModel *model, char **messages) {
+static int compile_request(const PleatRequest *request, PleatModel *model,
+                           PleatMessages **messages) {
   CompileCall call = {.model = model, .context = model->context};
   memcpy(&call.request, request, MIN_OF(request->size, sizeof call.request));
   if (!call.request.path) call.request.path = call.request.bytes ? "model" : "";
@@ -197,15 +199,15 @@ static int compile_request(const PleatRequest *request, PleatModel *model, char 
   return messages_take(model->context, finished && call.done, messages);
 }
 
-int pleat_model_compile(const PleatRequest *request, PleatModel **result, char **messages) {
+int pleat_model_compile(const PleatRequest *request, PleatModel **result,
+                        PleatMessages **messages) {
   PleatModel *model = calloc(1, sizeof *model);
-  if (messages) *messages = NULL;
   *result = NULL;
   if (model) model->context = context_new();
   if (!model || !model->context || pthread_mutex_init(&model->lock, NULL) != 0) {
     if (model) context_free(model->context);
     free(model);
-    return PLEAT_NO_MEMORY;
+    return messages_no_memory(messages);
   }
   int status = compile_request(request, model, messages);
   if (status == PLEAT_OK)
@@ -273,6 +275,7 @@ static bool check_known(PleatModel *model, int i, const Tensor *tensor) {
 static void run(void *arg) {
   RunCall *call = arg;
   PleatModel *model = call->model;
+  diag_code_set(model->context, DIAG_ARGUMENT);
   Tensor **inputs = model->tensors, **outputs = inputs + model->graph->param_count;
   if (!check_count(model, "input", call->input_count, model->graph->param_count) ||
       !check_count(model, "output", call->output_count, model->graph->output_count))
@@ -286,9 +289,8 @@ static void run(void *arg) {
 }
 
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
-                    PleatTensor *outputs, int output_count, char **messages) {
+                    PleatTensor *outputs, int output_count, PleatMessages **messages) {
   RunCall call = {model, inputs, outputs, input_count, output_count, false};
-  if (messages) *messages = NULL;
   pthread_mutex_lock(&model->lock);
   bool finished = context_protect(model->context, run, &call);
   int status = messages_take(model->context, finished && call.done, messages);

@@ -179,8 +179,34 @@ typedef struct SourcePos {
 } SourcePos;
 
 typedef enum DiagSeverity { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE } DiagSeverity;
+const char *diag_severity_name(DiagSeverity severity); // "error", "warning" or "note"
+
+// The kind of fault that a diagnostic reports, as a word that programs may test. A layer sets the
+// code of the diagnostics that it and the layers below report with diag_code_set; the few reports
+// that have another code name it (diag_error_as).
+#define DIAG_CODES(X)                                                                              \
+  X(FAULT, "fault")             /* something else that was given is wrong */                       \
+  X(FILE, "file")               /* a file cannot be read or written */                             \
+  X(SYNTAX, "syntax")           /* TVMScript that cannot be read */                                \
+  X(MODEL, "model")             /* a model is damaged or contradicts itself */                     \
+  X(OPERATOR, "operator")       /* an operator is unknown, or refuses its inputs or attributes */  \
+  X(UNSUPPORTED, "unsupported") /* this build or target cannot do it */                            \
+  X(OPTION, "option")           /* an option, or a field of a request */                           \
+  X(ARGUMENT, "argument")       /* a tensor or another argument of a call */                       \
+  X(LAYOUT, "layout")           /* a layout, or a question about layouts */                        \
+  X(INTERNAL, "internal")       /* a fault of Pleat's own */                                       \
+  X(MEMORY, "memory")           /* memory is exhausted */                                          \
+  X(CANCELLED, "cancelled")     /* a call-back ended the call */
+typedef enum DiagCode {
+#define DIAG_CODE_MEMBER(name, word) DIAG_##name,
+  DIAG_CODES(DIAG_CODE_MEMBER)
+#undef DIAG_CODE_MEMBER
+} DiagCode;
+const char *diag_code_name(DiagCode code);
+
 typedef struct Diag {
   DiagSeverity severity;
+  DiagCode code;
   SourcePos pos;
   const char *message; // may have several lines; the first is printed with the position
 } Diag;
@@ -194,8 +220,18 @@ void source_line_column(const SourceFile *file, int32_t offset, int *line, int *
 bool diag_error(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_warning(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_note(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
+// Works as diag_error with a code other than the context's.
+bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+// Sets the code of the diagnostics that follow, and returns the code before, which the caller sets
+// again at its end. A failure that reaches context_protect restores the code too.
+DiagCode diag_code_set(Context *context, DiagCode code);
+// The line of the source that holds the position, without its end; NULL when there is none.
+const char *diag_source_line(const Diag *diag, int *size);
 // Prints "file:line:col: error: message", then the source line and carets when the file has text.
 void diag_print(const Diag *diag, Text *out);
+// Prints all diagnostics. A message that several nodes share is printed once with their names.
+void diag_print_list(const Context *context, Text *out);
 void diag_print_all(Context *context, FILE *out);
 
 // ---- Context ---------------------------------------------------------------------------------
@@ -211,6 +247,7 @@ struct Context {
   struct ExprTable *exprs_below; // of the context outside the scope; read only
   struct LayoutTable *layouts;   // owned by src/layout
   Array(Diag) diags;
+  DiagCode diag_code; // of the diagnostics that are reported next
   int error_count;
   uint32_t next_id; // counts variables, buffers and the like in order of creation
   jmp_buf *edge;    // where `bug` and exhausted memory jump to

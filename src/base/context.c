@@ -80,10 +80,12 @@ bool context_protect(Context *context, void (*body)(void *arg), void *arg) {
   jmp_buf edge;
   jmp_buf *volatile outer = context->edge;
   ArenaScope *volatile scope = context->scope;
+  volatile DiagCode code = context->diag_code;
   context->failure = FAILURE_NONE;
   context->edge = &edge;
   if (setjmp(edge) == 0) body(arg);
   context->edge = outer;
+  context->diag_code = code;
   while (context->scope != scope) context_scope_discard(context);
   return context->failure == FAILURE_NONE;
 }

@@ -28,11 +28,31 @@ void source_line_column(const SourceFile *file, int32_t offset, int *line, int *
   }
 }
 
-static void add(Context *context, DiagSeverity severity, SourcePos pos, const char *format,
-                va_list args) {
+const char *diag_severity_name(DiagSeverity severity) {
+  static const char *const names[] = {"error", "warning", "note"};
+  return names[severity];
+}
+
+const char *diag_code_name(DiagCode code) {
+  static const char *const names[] = {
+#define DIAG_CODE_WORD(name, word) word,
+      DIAG_CODES(DIAG_CODE_WORD)
+#undef DIAG_CODE_WORD
+  };
+  return names[code];
+}
+
+DiagCode diag_code_set(Context *context, DiagCode code) {
+  DiagCode before = context->diag_code;
+  context->diag_code = code;
+  return before;
+}
+
+static void add(Context *context, DiagSeverity severity, DiagCode code, SourcePos pos,
+                const char *format, va_list args) {
   if (severity == DIAG_ERROR) context->error_count++;
   if (context->diags.count >= MOST_DIAGS) return;
-  Diag diag = {severity, pos, arena_vprintf(&context->lasting, format, args)};
+  Diag diag = {severity, code, pos, arena_vprintf(&context->lasting, format, args)};
   array_push(&context->lasting, &context->diags, diag);
 }
 
@@ -40,13 +60,21 @@ static void add(Context *context, DiagSeverity severity, SourcePos pos, const ch
   bool name(Context *context, SourcePos pos, const char *format, ...) {                            \
     va_list args;                                                                                  \
     va_start(args, format);                                                                        \
-    add(context, severity, pos, format, args);                                                     \
+    add(context, severity, context->diag_code, pos, format, args);                                 \
     va_end(args);                                                                                  \
     return false;                                                                                  \
   }
 DEFINE_REPORT(diag_error, DIAG_ERROR)
 DEFINE_REPORT(diag_warning, DIAG_WARNING)
 DEFINE_REPORT(diag_note, DIAG_NOTE)
+
+bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  add(context, DIAG_ERROR, code, pos, format, args);
+  va_end(args);
+  return false;
+}
 
 static void print_place(const Diag *diag, Text *out) {
   const SourcePos *pos = &diag->pos;
@@ -60,18 +88,28 @@ static void print_place(const Diag *diag, Text *out) {
   text_puts(out, " ");
 }
 
+const char *diag_source_line(const Diag *diag, int *size) {
+  const SourceFile *file = diag->pos.file;
+  if (!file || !file->text) return NULL;
+  int32_t start = MIN_OF(diag->pos.begin, (int32_t)file->size), end = start;
+  while (start > 0 && file->text[start - 1] != '\n') start--;
+  while ((size_t)end < file->size && file->text[end] != '\n') end++;
+  *size = end - start;
+  return file->text + start;
+}
+
 // The line of source that holds the position, its number, and carets below the range.
 static void print_excerpt(const Diag *diag, Text *out) {
   const SourceFile *file = diag->pos.file;
-  if (!file || !file->text) return;
-  int32_t begin = MIN_OF(diag->pos.begin, (int32_t)file->size), start = begin, end = begin;
-  while (start > 0 && file->text[start - 1] != '\n') start--;
-  while ((size_t)end < file->size && file->text[end] != '\n') end++;
-  int line, column;
-  source_line_column(file, begin, &line, &column);
-  text_printf(out, "%5d | %.*s\n      | ", line, end - start, file->text + start);
-  for (int32_t i = start; i < begin; i++) text_pad(out, file->text[i] == '\t' ? '\t' : ' ', 1);
-  text_pad(out, '^', MAX_OF(1, MIN_OF(diag->pos.end, end) - begin));
+  int size, line, column;
+  const char *source = diag_source_line(diag, &size);
+  if (!source) return;
+  const char *begin = file->text + MIN_OF(diag->pos.begin, (int32_t)file->size);
+  int32_t last = (int32_t)(source - file->text) + size;
+  source_line_column(file, diag->pos.begin, &line, &column);
+  text_printf(out, "%5d | %.*s\n      | ", line, size, source);
+  for (const char *c = source; c < begin; c++) text_pad(out, *c == '\t' ? '\t' : ' ', 1);
+  text_pad(out, '^', MAX_OF(1, MIN_OF(diag->pos.end, last) - (int32_t)(begin - file->text)));
   text_puts(out, "\n");
 }
 
@@ -89,9 +127,8 @@ static void print_rest(const char *message, Text *out) {
 }
 
 void diag_print(const Diag *diag, Text *out) {
-  static const char *const names[] = {"error", "warning", "note"};
   print_place(diag, out);
-  text_printf(out, "%s: ", names[diag->severity]);
+  text_printf(out, "%s: ", diag_severity_name(diag->severity));
   if (diag->pos.node) text_printf(out, "node '%s': ", diag->pos.node);
   print_message(diag->message, out);
   print_excerpt(diag, out);
@@ -124,14 +161,18 @@ static void print_others(const Context *context, int number, Text *out) {
   if (count) text_puts(out, "\n");
 }
 
+void diag_print_list(const Context *context, Text *out) {
+  for (int i = 0; i < context->diags.count; i++) {
+    if (was_printed(context, i)) continue;
+    diag_print(&context->diags.items[i], out);
+    print_others(context, i, out);
+  }
+}
+
 void diag_print_all(Context *context, FILE *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Text text = text_new(&context->scratch);
-  for (int i = 0; i < context->diags.count; i++) {
-    if (was_printed(context, i)) continue;
-    diag_print(&context->diags.items[i], &text);
-    print_others(context, i, &text);
-  }
+  diag_print_list(context, &text);
   fputs(text_string(&text), out);
   arena_reset(&context->scratch, mark);
 }

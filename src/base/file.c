@@ -28,14 +28,14 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size) 
   struct stat info;
   FILE *stream = standard ? stdin : fopen(path, "rb");
   if (!stream) {
-    diag_error(context, place_of(context, path), "cannot open: %s", strerror(errno));
+    diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot open: %s", strerror(errno));
     return NULL;
   }
   char *data = NULL;
   if (!standard && fstat(fileno(stream), &info) == 0 && S_ISDIR(info.st_mode))
-    diag_error(context, place_of(context, path), "is a folder, expected a file");
+    diag_error_as(context, DIAG_FILE, place_of(context, path), "is a folder, expected a file");
   else if (!(data = read_stream(arena, stream, size)))
-    diag_error(context, place_of(context, path), "cannot read: %s", strerror(errno));
+    diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot read: %s", strerror(errno));
   if (!standard) fclose(stream);
   return data;
 }
@@ -84,9 +84,9 @@ const char *file_map(Context *context, const char *path, SourcePos pos, size_t *
   bool ok = descriptor >= 0 && fstat(descriptor, &info) == 0;
   const char *data = ok ? map_descriptor(context, descriptor, (size_t)info.st_size) : NULL;
   if (!data && pos.file)
-    diag_error(context, pos, "cannot open '%s': %s", path, strerror(errno));
+    diag_error_as(context, DIAG_FILE, pos, "cannot open '%s': %s", path, strerror(errno));
   else if (!data)
-    diag_error(context, place_of(context, path), "cannot open: %s", strerror(errno));
+    diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot open: %s", strerror(errno));
   if (descriptor >= 0) close(descriptor);
   *size = data ? (size_t)info.st_size : 0;
   return data;
@@ -115,9 +115,10 @@ static bool is_stream(const char *path) {
 
 static bool refuse_output(Context *context, const char *path, int reason) {
   if (strcmp(path, "-") == 0)
-    return diag_error(context, (SourcePos){0}, "cannot write standard output: %s",
-                      strerror(reason));
-  return diag_error(context, place_of(context, path), "cannot write: %s", strerror(reason));
+    return diag_error_as(context, DIAG_FILE, (SourcePos){0}, "cannot write standard output: %s",
+                         strerror(reason));
+  return diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot write: %s",
+                       strerror(reason));
 }
 
 // Makes an empty file with the permissions of a new file, beside `path`, or among the temporary

@@ -122,7 +122,8 @@ static bool fill_weights(const Program *p, CompiledProgram *out) {
   out->weight_bytes = p->weight_bytes;
   out->weights = memory_alloc((size_t)p->weight_bytes + CONSTANT_ALIGNMENT);
   if (!out->weights)
-    return diag_error(p->context, p->graph->pos, "not enough memory for the weights");
+    return diag_error_as(p->context, DIAG_MEMORY, p->graph->pos,
+                         "not enough memory for the weights");
   program_fill_weights(p, out->weights);
   return true;
 }

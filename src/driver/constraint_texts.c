@@ -386,6 +386,7 @@ bool constraint_texts_read(Context *context, const GraphFunc *graph, const Const
       (PlanConstraints){.inputs = arena_array(arena, PlanConstraint, graph->param_count + 1),
                         .outputs = arena_array(arena, PlanConstraint, graph->output_count + 1)};
   ConstraintReading r = {context, graph, texts, NULL, constraints};
+  DiagCode code = diag_code_set(context, DIAG_OPTION);
   bool ok = read_policy(&r, &options->policy);
   for (int i = 0; i < texts->desired.count; i++) ok &= read_desired(&r, texts->desired.items[i]);
   for (int i = 0; i < texts->keep.count; i++)
@@ -397,5 +398,6 @@ bool constraint_texts_read(Context *context, const GraphFunc *graph, const Const
     ok &= read_boundary(&r, &texts->outputs, "output", texts->outputs.items[i], graph->outputs,
                         graph->output_count, constraints->outputs);
   options->constraints = constraints;
+  diag_code_set(context, code);
   return ok;
 }

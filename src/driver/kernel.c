@@ -88,15 +88,15 @@ static bool check_argument(const KernelCall *call, const LowerArg *arg, const In
   const PrimFunc *func = call->kernel->func;
   const Buffer *b = arg->buffer;
   if (given->rank != b->rank || !dtype_equal(given->type, b->type))
-    return diag_error(call->context, func->pos, "argument '%s' has another rank or type",
-                      arg->name);
+    return diag_error_as(call->context, DIAG_ARGUMENT, func->pos,
+                         "argument '%s' has another rank or type", arg->name);
   for (int i = 0; i < b->rank; i++) {
     int64_t extent;
     if (!expr_value(b->shape[i], call->vars, call->values, call->var_count, &extent) ||
         extent != given->shape[i])
-      return diag_error(call->context, func->pos,
-                        "argument '%s': axis %d has extent %lld, expected %lld", arg->name, i,
-                        (long long)given->shape[i], (long long)extent);
+      return diag_error_as(call->context, DIAG_ARGUMENT, func->pos,
+                           "argument '%s': axis %d has extent %lld, expected %lld", arg->name, i,
+                           (long long)given->shape[i], (long long)extent);
   }
   return true;
 }

@@ -49,10 +49,12 @@ static bool infer_after(Context *context, Map *wrong, Node *node) {
 
 bool graph_infer(Context *context, GraphFunc *graph) {
   bool ok = true;
+  DiagCode code = diag_code_set(context, DIAG_MODEL);
   Map wrong = map_new(&context->arena);
   for (int i = 0; i < graph->nodes.count; i++)
     ok &= infer_after(context, &wrong, graph->nodes.items[i]);
   for (int i = 0; i < graph->output_count; i++)
     ok &= map_contains(&wrong, graph->outputs[i]) || is_known(context, graph->outputs[i]);
+  diag_code_set(context, code);
   return ok;
 }

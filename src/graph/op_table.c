@@ -67,8 +67,8 @@ bool op_error(const OpCall *call, const char *format, ...) {
   SourcePos pos = node->pos;
   if (!pos.node) pos.node = node->name;
   const char *inputs = values_text(call->context, node->inputs, node->input_count);
-  return diag_error(call->context, pos, "%s: %s%s%s", node_op_name(node), message,
-                    *inputs ? "\nit reads " : "", inputs);
+  return diag_error_as(call->context, DIAG_OPERATOR, pos, "%s: %s%s%s", node_op_name(node), message,
+                       *inputs ? "\nit reads " : "", inputs);
 }
 
 static bool knows_attr(const OpRow *row, const char *key) {

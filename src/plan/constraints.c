@@ -32,18 +32,18 @@ static int requested_candidate(Planner *p, const StageTensor *tensor,
   bool frozen = c->frozen;
   number = candidates_add(p, tensor, planner_candidate_of(p, tensor->buffer, constraint->layout));
   if (number < 0)
-    diag_error(p->context, constraint->pos,
-               frozen ? "'%s' keeps its layout (--keep-layout)"
-                      : "too many layouts are asked for '%s'",
-               plan_tensor_name(tensor));
+    diag_error_as(p->context, DIAG_OPTION, constraint->pos,
+                  frozen ? "'%s' keeps its layout (--keep-layout)"
+                         : "too many layouts are asked for '%s'",
+                  plan_tensor_name(tensor));
   return number;
 }
 
 // ---- Operators
 
 static bool refuse(Planner *p, const PlanConstraint *constraint, const char *why) {
-  return diag_error(p->context, constraint->pos, "'%s' cannot be given a layout: %s",
-                    constraint->value->name, why);
+  return diag_error_as(p->context, DIAG_OPTION, constraint->pos,
+                       "'%s' cannot be given a layout: %s", constraint->value->name, why);
 }
 
 static bool add_constraint(Planner *p, const PlanConstraint *constraint, const Stage *stage,
@@ -152,8 +152,9 @@ bool planner_refuses(const Planner *p, const Stage *stage, const char *why) {
   for (int i = p->stage_constraints.count - 1; i >= 0 && !constraint; i--)
     if (p->stage_constraints.items[i].stage == stage) constraint = &p->stage_constraints.items[i];
   if (!constraint) bug(p->context, "stage '%s' cannot be run: %s", stage->te->name, why);
-  return diag_error(p->context, constraint->from->pos, "'%s' cannot %s '%s' as %s: %s",
-                    stage->node ? stage->node->name : stage->te->name,
-                    constraint->read < 0 ? "write" : "read", plan_tensor_name(constraint->tensor),
-                    plan_layout_name(p->context, constraint->tensor, constraint->layout), why);
+  return diag_error_as(
+      p->context, DIAG_OPTION, constraint->from->pos, "'%s' cannot %s '%s' as %s: %s",
+      stage->node ? stage->node->name : stage->te->name, constraint->read < 0 ? "write" : "read",
+      plan_tensor_name(constraint->tensor),
+      plan_layout_name(p->context, constraint->tensor, constraint->layout), why);
 }

@@ -180,6 +180,7 @@ static void sort_messages(Context *context, int first) {
 
 Module *script_parse(Context *context, const SourceFile *file) {
   int errors = context->error_count, first = context->diags.count;
+  DiagCode code = diag_code_set(context, DIAG_SYNTAX);
   ArenaMark mark = arena_mark(&context->scratch);
   PyNode *suite = py_parse_file(context, &context->scratch, file, PY_DEFINITIONS);
   Parser parser;
@@ -192,5 +193,6 @@ Module *script_parse(Context *context, const SourceFile *file) {
                "there is no function marked @T.prim_func or @R.function in this file");
   arena_reset(&context->scratch, mark);
   sort_messages(context, first);
+  diag_code_set(context, code);
   return errors == context->error_count ? module : NULL;
 }

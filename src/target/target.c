@@ -132,8 +132,8 @@ bool target_write_file(Context *context, const TargetRow *target, const TargetUn
   static const TargetOptions none;
   const char *ending = ending_of(target, path);
   if (!ending || !target->emit)
-    return diag_error(context, (SourcePos){NULL}, "%s: target %s writes no such file", path,
-                      target->name);
+    return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
+                         "%s: target %s writes no such file", path, target->name);
   ArenaMark mark = arena_mark(&context->scratch);
   double start = seconds_now();
   if (!options) options = &none;
@@ -147,10 +147,11 @@ bool target_write_program(Context *context, const TargetRow *target, const Targe
                           const TargetProgramOptions *options, const char *path) {
   if (!target) target = target_for_file(path);
   if (!target || !ending_of(target, path))
-    return diag_error(context, (SourcePos){NULL}, "%s: no target writes such a file", path);
+    return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
+                         "%s: no target writes such a file", path);
   if (!target->write_program)
-    return diag_error(context, (SourcePos){NULL}, "%s: target %s writes no programs", path,
-                      target->name);
+    return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
+                         "%s: target %s writes no programs", path, target->name);
   double start = seconds_now();
   bool done = target->write_program(context, program, options, path);
   add_time(&options->target, start);
@@ -162,8 +163,8 @@ bool target_write_program(Context *context, const TargetRow *target, const Targe
 TargetLoading *target_load_begin(Context *context, const TargetRow *target, const char *name,
                                  const TargetOptions *options) {
   if (!target->load_begin) {
-    diag_error(context, (SourcePos){NULL}, "target %s cannot run code in this process",
-               target->name);
+    diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
+                  "target %s cannot run code in this process", target->name);
     return NULL;
   }
   TargetLoading *loading = target->load_begin(context, name, options);

@@ -41,7 +41,7 @@ def some(*shape):
 
 def test_calls():
     model, x, y = pleat.compile(scaled_sum()), some(3, 5), some(3, 5) + 1
-    assert [a.name for a in model.inputs] == ["x", "y"] and model.messages == ""
+    assert [a.name for a in model.inputs] == ["x", "y"] and model.messages == []
     assert repr(model) == ("Model(x [3, 5] float32, y [3, 5] float32 -> z [3, 5] float32, "
                            "n [3, 5] float32)")
     z, n = model(x, y)

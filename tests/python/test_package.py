@@ -185,6 +185,22 @@ def test_errors_show_where():
         IndexMap.from_func(lambda i: [0 if i < 3 else i])
 
 
+def test_errors_are_data():
+    with pytest.raises(pleat.PleatError) as error:
+        Layout("n, c -> n, d", (2, 3))
+    first = error.value.messages[0]
+    assert (first.severity, first.code, first.file, first.column) == ("error", "layout", "a.layout",
+                                                                      12)
+    with pytest.raises(pleat.PleatError) as error:
+        pleat.compile("no-such-model.onnx")
+    assert error.value.messages == [pleat.Message(
+        "error", "file", "cannot open: No such file or directory", "no-such-model.onnx")]
+    assert str(error.value) == str(error.value.messages[0])
+    with pytest.raises(pleat.PleatError) as error:
+        pleat.compile(b"")
+    assert error.value.messages[0].code == "model"
+
+
 def test_expressions():
     index_map = IndexMap.from_func(lambda i: [Select(i < 3, i, 6 - i)])
     assert [index_map.map_indices([k])[0] for k in range(7)] == [0, 1, 2, 3, 2, 1, 0]

@@ -16,20 +16,20 @@
 
 static PleatModel *compiled(const PleatRequest *request) {
   PleatModel *model;
-  char *messages;
+  PleatMessages *messages;
   int status = pleat_model_compile(request, &model, &messages);
-  if (status != PLEAT_OK) fail_msg("status %d: %s", status, messages);
-  pleat_free(messages);
+  if (status != PLEAT_OK) fail_msg("status %d: %s", status, pleat_messages_text(messages));
+  pleat_messages_free(messages);
   return model;
 }
 
 static void refused(const PleatRequest *request, const char *why) {
   PleatModel *model = (PleatModel *)1;
-  char *messages;
+  PleatMessages *messages;
   assert_int_equal(pleat_model_compile(request, &model, &messages), PLEAT_REFUSED);
   assert_null(model);
-  assert_non_null(strstr(messages, why));
-  pleat_free(messages);
+  assert_non_null(strstr(pleat_messages_text(messages), why));
+  pleat_messages_free(messages);
   assert_int_equal(pleat_model_compile(request, &model, NULL), PLEAT_REFUSED);
 }
 
@@ -60,7 +60,7 @@ static void classify(PleatModel *model, float *probabilities) {
   for (int i = 0; i < MOST_PIXELS; i++) image[i] = (float)(i * 37 % 101) / 101;
   PleatTensor input = tensor_for(pleat_model_input(model, 0), image);
   PleatTensor output = tensor_for(pleat_model_output(model, 0), probabilities);
-  char *messages = (char *)1;
+  PleatMessages *messages = (PleatMessages *)1;
   assert_int_equal(pleat_model_run(model, &input, 1, &output, 1, &messages), PLEAT_OK);
   assert_null(messages);
 }
@@ -116,10 +116,10 @@ static void test_what_a_model_takes(void **state) {
 
 static void run_refused(PleatModel *model, PleatTensor *input, int inputs, PleatTensor *output,
                         const char *why) {
-  char *messages;
+  PleatMessages *messages;
   assert_int_equal(pleat_model_run(model, input, inputs, output, 1, &messages), PLEAT_REFUSED);
-  assert_non_null(strstr(messages, why));
-  pleat_free(messages);
+  assert_non_null(strstr(pleat_messages_text(messages), why));
+  pleat_messages_free(messages);
 }
 
 static void test_wrong_arguments_are_refused(void **state) {
@@ -171,6 +171,66 @@ static void test_wrong_requests_are_refused(void **state) {
   refused(&request, "empty");
 }
 
+// The only message of a request that is refused. To be freed with pleat_messages_free.
+static const PleatMessage *only_message(const PleatRequest *request, PleatMessages **messages) {
+  PleatModel *model;
+  assert_int_equal(pleat_model_compile(request, &model, messages), PLEAT_REFUSED);
+  assert_int_equal(pleat_messages_count(*messages), 1);
+  assert_null(pleat_messages_get(*messages, 1));
+  assert_null(pleat_messages_get(*messages, -1));
+  return pleat_messages_get(*messages, 0);
+}
+
+static void test_a_message_has_parts(void **state) {
+  PleatRequest request = {.size = sizeof request, .path = "no-such-model.onnx"};
+  PleatMessages *messages;
+  const PleatMessage *message = only_message(&request, &messages);
+  assert_int_equal(message->severity, PLEAT_ERROR);
+  assert_string_equal(message->code, "file");
+  assert_string_equal(message->file, "no-such-model.onnx");
+  assert_int_equal(message->line, 0);
+  assert_null(message->source);
+  assert_null(message->node);
+  assert_int_equal(message->note_count, 0);
+  assert_string_equal(message->text, "cannot open: No such file or directory");
+  assert_string_equal(pleat_messages_text(messages),
+                      "no-such-model.onnx: error: cannot open: No such file or directory\n");
+  pleat_messages_free(messages);
+  const char *inputs[] = {"image=NHW"};
+  request = (PleatRequest){.size = sizeof request, .path = DIGITS, .input_layouts = inputs};
+  request.input_layout_count = 1;
+  message = only_message(&request, &messages);
+  assert_string_equal(message->code, "option");
+  assert_string_equal(message->file, "input_layouts");
+  assert_int_equal(message->line, 1);
+  assert_int_equal(message->column, 7);
+  assert_int_equal(message->width, 3);
+  assert_string_equal(message->source, "image=NHW");
+  pleat_messages_free(messages);
+}
+
+static void test_no_messages(void **state) {
+  assert_int_equal(pleat_messages_count(NULL), 0);
+  assert_null(pleat_messages_get(NULL, 0));
+  assert_string_equal(pleat_messages_text(NULL), "");
+  pleat_messages_free(NULL);
+}
+
+static void test_offsets_of_elements(void **state) {
+  int64_t offsets[6];
+  PleatMessages *messages;
+  const char *turned = "{\"layout\": \"i, j -> j, i\", \"shape\": [2, 3]}";
+  assert_int_equal(pleat_layout_offsets(turned, offsets, 6, &messages), 6);
+  assert_null(messages);
+  for (int i = 0; i < 6; i++) assert_int_equal(offsets[i], i % 3 * 2 + i / 3);
+  assert_int_equal(pleat_layout_offsets("{\"layout\": \"i -> k\"}", offsets, 6, &messages), -1);
+  const PleatMessage *message = pleat_messages_get(messages, 0);
+  assert_string_equal(message->code, "layout");
+  assert_string_equal(message->source, "i -> k");
+  assert_int_equal(message->column, 6);
+  pleat_messages_free(messages);
+}
+
 static void test_layouts_of_the_caller(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
@@ -217,6 +277,9 @@ int main(void) {
       cmocka_unit_test(test_what_a_model_takes),
       cmocka_unit_test(test_wrong_arguments_are_refused),
       cmocka_unit_test(test_wrong_requests_are_refused),
+      cmocka_unit_test(test_a_message_has_parts),
+      cmocka_unit_test(test_no_messages),
+      cmocka_unit_test(test_offsets_of_elements),
       cmocka_unit_test(test_layouts_of_the_caller),
       cmocka_unit_test(test_fields_of_a_later_header_are_zeros),
   };

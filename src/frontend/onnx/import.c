@@ -144,9 +144,7 @@ static OnnxFile *open_model(Context *context, const char *path, const OnnxOption
   return bytes.data ? onnx_model_decode(context, path, bytes) : onnx_model_open(context, path);
 }
 
-OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *options) {
-  static const OnnxOptions none = {0};
-  if (!options) options = &none;
+static OnnxImport *import_model(Context *context, const char *path, const OnnxOptions *options) {
   Arena *arena = &context->arena;
   int errors = context->error_count;
   OnnxImport *result = arena_new(arena, OnnxImport);
@@ -168,5 +166,13 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
   result->graph = importer.graph;
   result->module = module_new(context, "module");
   module_add_graph(result->module, result->graph);
+  return result;
+}
+
+OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *options) {
+  static const OnnxOptions none = {0};
+  DiagCode code = diag_code_set(context, DIAG_MODEL);
+  OnnxImport *result = import_model(context, path, options ? options : &none);
+  diag_code_set(context, code);
   return result;
 }

@@ -17,8 +17,8 @@ bool import_refuse(Import *import, const char *format, ...) {
   char *message = arena_vprintf(&import->context->arena, format, args);
   va_end(args);
   const char *inputs = values_text(import->context, import->inputs, import->input_count);
-  return diag_error(import->context, import->pos, "%s: %s%s%s", import->node->op_type, message,
-                    *inputs ? "\nit reads " : "", inputs);
+  return diag_error_as(import->context, DIAG_OPERATOR, import->pos, "%s: %s%s%s",
+                       import->node->op_type, message, *inputs ? "\nit reads " : "", inputs);
 }
 
 // ---- Inputs -----------------------------------------------------------------------------------

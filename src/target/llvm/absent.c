@@ -3,8 +3,8 @@
 #include "target/llvm/rows.h"
 
 static bool absent(Context *context) {
-  return diag_error(context, (SourcePos){NULL},
-                    "target llvm: this build is without LLVM (see `pleat --version`)");
+  return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
+                       "target llvm: this build is without LLVM (see `pleat --version`)");
 }
 
 bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
