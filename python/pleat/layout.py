@@ -361,6 +361,13 @@ class Layout:
         `size`. Raises PleatError when there is none."""
         return self._made(self._ask("complement", size=int(size)))
 
+    def tile(self, *tilers):
+        """Splits axes into tiles: axis i becomes the axes of tilers[i], a Layout of indices along
+        it, followed by those of the rest. None leaves an axis as it is. `Layout("(16):(1)")` splits
+        an axis into blocks of 16. Raises PleatError when the tiles do not fill the axis exactly."""
+        by = [None if tiler is None else tiler._fields for tiler in tilers]
+        return self._made(self._ask("tile", by=by))
+
     def _where(self, *others):
         found = []
         for one in (self, *others):

@@ -289,16 +289,16 @@ static bool range_access(QueryRequest *r, const char *field, const char *text,
   return true;
 }
 
-// Reads an access from {"map": "t, lane -> …", "extents": [4, 32], "vector": 4}.
-static bool object_access(QueryRequest *r, const char *field, const json_t *object,
-                          LayoutAccess *access) {
+// Reads an access from {"map": "t, lane -> …", "extents": [4, 32]}.
+static bool map_access(QueryRequest *r, const char *field, const json_t *object,
+                       LayoutAccess *access) {
   Context *context = r->context;
   const json_t *extents = json_object_get(object, "extents");
   const char *text = json_string_value(json_object_get(object, "map"));
   int rank = (int)json_array_size(extents);
   if (!text || !json_is_array(extents))
     return query_field_error(context, field,
-                             "expected {\"map\": \"lane -> …\", \"extents\": [32]}");
+                             "expected {\"map\": \"lane -> …\", \"extents\": [32]}, or \"ranges\"");
   text = arena_copy(&context->arena, text, strlen(text) + 1);
   LayoutSource source = layout_source(text, rank);
   source.pos.file = source_file_new(context, field, text, source.size);
@@ -312,6 +312,18 @@ static bool object_access(QueryRequest *r, const char *field, const json_t *obje
   if (access->lanes->output_count != r->a.layout->rank || rank < 1)
     return query_field_error(context, field, "the map gives %d numbers for %d logical axes",
                              access->lanes->output_count, r->a.layout->rank);
+  return true;
+}
+
+// Reads an access with "map" or "ranges", and with "vector" and "weight" of its own.
+static bool object_access(QueryRequest *r, const char *field, const json_t *object,
+                          LayoutAccess *access) {
+  const json_t *ranges = json_object_get(object, "ranges");
+  const char *text = json_is_array(ranges) ? list_text(r, ranges) : json_string_value(ranges);
+  if (ranges && !text)
+    return query_field_error(r->context, field, "expected ranges: \"i=0:8, j=0:8:4\"");
+  if (!(ranges ? range_access(r, field, text, access) : map_access(r, field, object, access)))
+    return false;
   access->vector = json_integer_value(json_object_get(object, "vector"));
   access->weight = json_integer_value(json_object_get(object, "weight"));
   return true;

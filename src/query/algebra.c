@@ -58,6 +58,33 @@ bool query_run_complement(QueryRequest *r, QueryReply *reply) {
   return made_reply(r, reply, reply->proof.verdict == VERDICT_YES ? made : NULL);
 }
 
+// Reads the tilers of axes: a list with a layout, or null, for each logical axis.
+static bool read_tilers(QueryRequest *r, const Layout **tilers) {
+  const json_t *list = json_object_get(r->fields, "by");
+  if (!json_is_array(list) || (int)json_array_size(list) != r->a.layout->rank)
+    return query_field_error(r->context, "by",
+                             "expected a list of layouts or null, one for each of the %d logical "
+                             "axes",
+                             r->a.layout->rank);
+  for (int i = 0; i < r->a.layout->rank; i++) {
+    const json_t *item = json_array_get(list, (size_t)i);
+    const char *name = arena_printf(&r->context->arena, "by[%d]", i);
+    QueryOperand tiler;
+    if (json_is_null(item)) continue;
+    if (!query_operand_read(r->context, item, name, NULL, &tiler)) return false;
+    tilers[i] = tiler.layout;
+  }
+  return true;
+}
+
+bool query_run_tile(QueryRequest *r, QueryReply *reply) {
+  const Layout **tilers = arena_array(&r->context->arena, const Layout *, r->a.layout->rank + 1);
+  const Layout *made = NULL;
+  if (!read_tilers(r, tilers)) return false;
+  QUERY_ASK(reply, layout_tile(r->context, r->a.layout, tilers, &made));
+  return made_reply(r, reply, reply->proof.verdict == VERDICT_YES ? made : NULL);
+}
+
 bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
   LayoutInverse map = {0};
   QUERY_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));

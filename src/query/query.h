@@ -137,6 +137,7 @@ bool query_run_spell(QueryRequest *r, QueryReply *reply);
 bool query_run_sum(QueryRequest *r, QueryReply *reply);
 bool query_run_product(QueryRequest *r, QueryReply *reply);
 bool query_run_complement(QueryRequest *r, QueryReply *reply);
+bool query_run_tile(QueryRequest *r, QueryReply *reply);
 bool query_run_left_divide(QueryRequest *r, QueryReply *reply);
 bool query_run_refine(QueryRequest *r, QueryReply *reply);
 bool query_run_copy(QueryRequest *r, QueryReply *reply);

@@ -70,6 +70,19 @@ def test_symbolic_slices():
         BLOCKED.slice(c=(0, 7))
 
 
+def test_tiles():
+    """Axis i of the tiled layout is the index in a tile, then the tile."""
+    whole = Layout("i, j -> i, j", (8, 6))
+    tiled = whole.tile(Layout("(4):(1)"), None)
+    assert tiled.shape == (4, 2, 6)
+    assert (offsets(tiled) == offsets(whole).reshape(2, 4, 6).transpose(1, 0, 2)).all()
+    assert whole.tile(None, Layout("(2):(3)")).shape == (8, 2, 3)
+    with pytest.raises(PleatError):
+        whole.tile(Layout("(5):(1)"), None)
+    with pytest.raises(PleatError, match="one for each of the 2"):
+        whole.tile(None)
+
+
 def test_shapes():
     assert Layout("n -> n", 4).shape == (4,) and Layout("NC", "2x3").shape == (2, 3)
     with pytest.raises(TypeError):
