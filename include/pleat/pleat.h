@@ -8,6 +8,11 @@
  * belongs to the library, or for an argument to the caller, and is only read. No function keeps a
  * pointer to an argument after it returns.
  *
+ * Growth. Later versions add fields at the end of the structs that begin with a `size`, which the
+ * caller sets, and of the structs that the library hands out by pointer (PleatArgument,
+ * PleatMessage). The other structs, such as PleatTensor, which is DLPack's, do not change. A call
+ * with NULL where something is needed is refused with a message.
+ *
  * Threads. All functions may be called by several threads at once. Runs of one model wait for each
  * other.
  *
@@ -176,8 +181,9 @@ typedef struct PleatNamedTensor {
 /* A model to compile, and how. All pointers are borrowed during the call. A field that is zero
  * selects the default. */
 typedef struct PleatRequest {
-  /* sizeof(PleatRequest) in the caller's version of this header. Fields that only a
-   * newer header has count as zero. */
+  /* sizeof(PleatRequest) in the caller's version of this header. Fields that only a newer header
+   * has count as zero; a caller with a newer header than the library is refused when it sets a
+   * field that the library does not know. */
   size_t size;
   /* The path of the file. With `bytes`, it names the model in messages, and its folder has the
    * files of external data. */

@@ -21,6 +21,7 @@ void pleat_free(void *owned) {
 
 char *pleat_layout_query(const char *request, int certificates) {
   bool answered;
+  if (!request) request = "";
   return query_line(request, strlen(request), 1, certificates != 0, &answered);
 }
 
@@ -65,6 +66,9 @@ static void find_offsets(void *arg) {
 
 int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count,
                              PleatMessages **messages) {
+  if (!layout) return messages_refuse("layout", "is NULL, expected an object", messages), -1;
+  if (count && !offsets)
+    return messages_refuse("offsets", "is NULL, but the count is not 0", messages), -1;
   Context *context = context_new();
   OffsetsCall call = {context, layout, offsets, count, -1};
   if (!context) return messages_no_memory(messages), -1;

@@ -119,6 +119,26 @@ int messages_no_memory(PleatMessages **messages) {
   return PLEAT_NO_MEMORY;
 }
 
+typedef struct Refusal {
+  Context *context;
+  const char *name, *why;
+} Refusal;
+
+static void refuse(void *arg) {
+  const Refusal *r = arg;
+  SourcePos pos = {.file = source_file_new(r->context, r->name, NULL, 0)};
+  diag_error_as(r->context, DIAG_ARGUMENT, pos, "%s", r->why);
+}
+
+int messages_refuse(const char *name, const char *why, PleatMessages **messages) {
+  Refusal refusal = {context_new(), name, why};
+  if (!refusal.context) return messages_no_memory(messages);
+  bool done = context_protect(refusal.context, refuse, &refusal);
+  int status = messages_take(refusal.context, done, messages);
+  context_free(refusal.context);
+  return status;
+}
+
 // ---- Reading messages ---------------------------------------------------------------------------
 
 int pleat_messages_count(const PleatMessages *messages) {

@@ -12,5 +12,7 @@
 int messages_take(Context *context, bool done, PleatMessages **messages);
 // PLEAT_NO_MEMORY, for a call without a context. *messages, if `messages` is not NULL, says so.
 int messages_no_memory(PleatMessages **messages);
+// PLEAT_REFUSED, for a call without a context; the message is about the argument `name`.
+int messages_refuse(const char *name, const char *why, PleatMessages **messages);
 
 #endif

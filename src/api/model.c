@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/messages.h"
+#include "api/request.h"
 #include "config.h"
 #include "driver/driver.h"
 #include "pleat/pleat.h"
@@ -34,6 +35,7 @@ struct PleatModel {
 // ---- Compiling --------------------------------------------------------------------------------
 
 typedef struct CompileCall {
+  const PleatRequest *given;
   PleatRequest request; // with the fields that this version of the library knows
   PleatModel *model;
   Context *context;
@@ -177,7 +179,9 @@ static bool read_layouts(CompileCall *call, CompileOptions *options) {
 static void compile(void *arg) {
   CompileCall *call = arg;
   PleatModel *model = call->model;
-  CompileOptions options = {.run_only = true, .quick = call->request.quick != 0};
+  CompileOptions options = {.run_only = true};
+  if (!request_read(call->context, call->given, &call->request)) return;
+  options.quick = call->request.quick != 0;
   if (!find_machine(call, &options.machine) || !load_graph(call) || !read_layouts(call, &options) ||
       !describe_arguments(model, options.constraints))
     return;
@@ -192,15 +196,14 @@ static void compile(void *arg) {
 
 static int compile_request(const PleatRequest *request, PleatModel *model,
                            PleatMessages **messages) {
-  CompileCall call = {.model = model, .context = model->context};
-  memcpy(&call.request, request, MIN_OF(request->size, sizeof call.request));
-  if (!call.request.path) call.request.path = call.request.bytes ? "model" : "";
+  CompileCall call = {.given = request, .model = model, .context = model->context};
   bool finished = context_protect(model->context, compile, &call);
   return messages_take(model->context, finished && call.done, messages);
 }
 
 int pleat_model_compile(const PleatRequest *request, PleatModel **result,
                         PleatMessages **messages) {
+  if (!result) return messages_refuse("model", "is NULL, expected where to store it", messages);
   PleatModel *model = calloc(1, sizeof *model);
   *result = NULL;
   if (model) model->context = context_new();
@@ -229,19 +232,19 @@ void pleat_model_free(PleatModel *model) {
 // ---- Arguments --------------------------------------------------------------------------------
 
 int pleat_model_input_count(const PleatModel *model) {
-  return model->graph->param_count;
+  return model ? model->graph->param_count : 0;
 }
 
 int pleat_model_output_count(const PleatModel *model) {
-  return model->graph->output_count;
+  return model ? model->graph->output_count : 0;
 }
 
 const PleatArgument *pleat_model_input(const PleatModel *model, int i) {
-  return i >= 0 && i < model->graph->param_count ? &model->arguments[i] : NULL;
+  return i >= 0 && i < pleat_model_input_count(model) ? &model->arguments[i] : NULL;
 }
 
 const PleatArgument *pleat_model_output(const PleatModel *model, int i) {
-  bool there = i >= 0 && i < model->graph->output_count;
+  bool there = i >= 0 && i < pleat_model_output_count(model);
   return there ? &model->arguments[model->graph->param_count + i] : NULL;
 }
 
@@ -255,10 +258,16 @@ typedef struct RunCall {
   bool done;
 } RunCall;
 
-static bool check_count(PleatModel *model, const char *what, int given, int expected) {
-  return given == expected ||
-         diag_error(model->context, (SourcePos){0}, "the model has %d %s%s, and %d %s given",
-                    expected, what, expected == 1 ? "" : "s", given, given == 1 ? "is" : "are");
+static bool check_tensors(const PleatModel *model, const char *what, const PleatTensor *tensors,
+                          int given, const PleatArgument *arguments, int expected) {
+  if (given != expected)
+    return diag_error(model->context, (SourcePos){0}, "the model has %d %s%s, and %d %s given",
+                      expected, what, expected == 1 ? "" : "s", given, given == 1 ? "is" : "are");
+  if (given && !tensors)
+    return diag_error(model->context, (SourcePos){0}, "the array of %ss is NULL", what);
+  for (int i = 0; i < given; i++)
+    if (!tensor_readable(model->context, what, arguments[i].name, &tensors[i])) return false;
+  return true;
 }
 
 static bool check_known(PleatModel *model, int i, const Tensor *tensor) {
@@ -277,8 +286,11 @@ static void run(void *arg) {
   PleatModel *model = call->model;
   diag_code_set(model->context, DIAG_ARGUMENT);
   Tensor **inputs = model->tensors, **outputs = inputs + model->graph->param_count;
-  if (!check_count(model, "input", call->input_count, model->graph->param_count) ||
-      !check_count(model, "output", call->output_count, model->graph->output_count))
+  int input_count = model->graph->param_count, output_count = model->graph->output_count;
+  if (!check_tensors(model, "input", call->inputs, call->input_count, model->arguments,
+                     input_count) ||
+      !check_tensors(model, "output", call->outputs, call->output_count,
+                     model->arguments + input_count, output_count))
     return;
   for (int i = 0; i < call->input_count; i++) {
     inputs[i] = (Tensor *)&call->inputs[i];
@@ -290,6 +302,7 @@ static void run(void *arg) {
 
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
                     PleatTensor *outputs, int output_count, PleatMessages **messages) {
+  if (!model) return messages_refuse("model", "is NULL, expected a compiled model", messages);
   RunCall call = {model, inputs, outputs, input_count, output_count, false};
   pthread_mutex_lock(&model->lock);
   bool finished = context_protect(model->context, run, &call);

@@ -60,6 +60,7 @@ static bool check_one(ArgumentReport *report, int i, const ArgumentSpec *spec,
                  element_type_name(tensor->type), element_type_name(spec->type));
   if (tensor->rank != spec->rank)
     return wrong(report, i, spec, "has %d axes, expected %d", tensor->rank, spec->rank);
+  if (tensor->rank && !tensor->shape) return wrong(report, i, spec, "has no shape");
   return check_shape(report, i, spec, tensor) && check_strides(report, i, spec, tensor);
 }
 

@@ -142,6 +142,19 @@ static void test_wrong_arguments_are_refused(void **state) {
   wrong = input;
   wrong.data = NULL;
   run_refused(model, &wrong, 1, &output, "missing");
+  wrong = input;
+  wrong.shape = NULL;
+  run_refused(model, &wrong, 1, &output, "axes and no shape");
+  wrong = input;
+  wrong.rank = -1;
+  run_refused(model, &wrong, 1, &output, "negative rank");
+  wrong.rank = 1 << 30;
+  run_refused(model, &wrong, 1, &output, "too many axes");
+  wrong = input;
+  wrong.device_type = 2;
+  run_refused(model, &wrong, 1, &output, "this processor's memory");
+  run_refused(model, NULL, 1, &output, "array of inputs is NULL");
+  run_refused(model, &input, 1, NULL, "array of outputs is NULL");
   float probabilities[DIGIT_COUNT];
   classify(model, probabilities); // it still works
   pleat_model_free(model);
@@ -149,6 +162,8 @@ static void test_wrong_arguments_are_refused(void **state) {
 
 static void test_wrong_requests_are_refused(void **state) {
   PleatRequest request = {.size = sizeof request};
+  refused(&request, "path: error: is NULL");
+  request.path = "";
   refused(&request, "cannot open");
   request.path = "no-such-model.onnx";
   refused(&request, "no-such-model.onnx");
@@ -231,6 +246,78 @@ static void test_offsets_of_elements(void **state) {
   pleat_messages_free(messages);
 }
 
+// A request of a later version, with one field more.
+typedef struct LaterRequest {
+  PleatRequest now;
+  const char *more;
+} LaterRequest;
+
+static void test_sizes_of_requests(void **state) {
+  LaterRequest later = {.now = {.size = sizeof later, .path = DIGITS, .threads = 1}};
+  pleat_model_free(compiled(&later.now));
+  later.more = "x";
+  refused(&later.now, "is not zero: this version of the library knows only the first");
+  for (size_t size = 0; size < 2 * sizeof size; size++) {
+    PleatRequest request = {.size = size, .path = DIGITS};
+    refused(&request, "size: error: is");
+  }
+  refused(&(PleatRequest){.size = sizeof later.now - 1, .path = DIGITS}, "expected sizeof");
+  refused(NULL, "PleatRequest: error: is NULL");
+}
+
+static void test_missing_arrays_are_refused(void **state) {
+  const char *none[] = {"x=1", NULL};
+  PleatNamedTensor unnamed = {0}, missing = {"x", NULL};
+  PleatTensor flat = {.device_type = 1, .rank = 1, .type = {2, 32, 1}};
+  PleatNamedTensor shapeless = {"x", &flat};
+  const PleatRequest requests[] = {
+      {.path = DIGITS, .byte_count = 1},
+      {.path = DIGITS, .shape_count = 1},
+      {.path = DIGITS, .shapes = none, .shape_count = 2},
+      {.path = DIGITS, .shapes = none, .shape_count = SIZE_MAX},
+      {.path = DIGITS, .input_layout_count = 1},
+      {.path = DIGITS, .output_layouts = none + 1, .output_layout_count = 1},
+      {.path = DIGITS, .desired_layout_count = 3},
+      {.path = DIGITS, .keep_layout_count = 1},
+      {.path = DIGITS, .known_count = 1},
+      {.path = DIGITS, .known = &unnamed, .known_count = 1},
+      {.path = DIGITS, .known = &missing, .known_count = 1},
+      {.path = DIGITS, .known = &shapeless, .known_count = 1},
+  };
+  static const char *const why[] = {
+      "bytes: error: is NULL",           "shapes: error: is NULL",
+      "shapes: error: entry 1 is NULL",  "expected at most",
+      "input_layouts: error: is NULL",   "output_layouts: error: entry 0 is NULL",
+      "desired_layouts: error: is NULL", "keep_layouts: error: is NULL",
+      "known: error: is NULL",           "known: error: entry 0 has no name",
+      "the known value of 'x' is NULL",  "axes and no shape",
+  };
+  for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+    PleatRequest request = requests[i];
+    request.size = sizeof request;
+    refused(&request, why[i]);
+  }
+}
+
+static void test_null_is_refused(void **state) {
+  PleatRequest request = {.size = sizeof request, .path = DIGITS};
+  PleatMessages *messages;
+  assert_int_equal(pleat_model_compile(&request, NULL, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_model_run(NULL, NULL, 0, NULL, 0, &messages), PLEAT_REFUSED);
+  assert_string_equal(pleat_messages_get(messages, 0)->code, "argument");
+  pleat_messages_free(messages);
+  assert_int_equal(pleat_model_input_count(NULL), 0);
+  assert_int_equal(pleat_model_output_count(NULL), 0);
+  assert_null(pleat_model_input(NULL, 0));
+  assert_null(pleat_model_output(NULL, 0));
+  assert_int_equal(pleat_layout_offsets(NULL, NULL, 0, NULL), -1);
+  assert_int_equal(pleat_layout_offsets("{\"layout\": \"i -> i\", \"shape\": [2]}", NULL, 2, NULL),
+                   -1);
+  char *reply = pleat_layout_query(NULL, 0);
+  assert_non_null(strstr(reply, "error"));
+  pleat_free(reply);
+}
+
 static void test_layouts_of_the_caller(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
@@ -278,6 +365,9 @@ int main(void) {
       cmocka_unit_test(test_wrong_arguments_are_refused),
       cmocka_unit_test(test_wrong_requests_are_refused),
       cmocka_unit_test(test_a_message_has_parts),
+      cmocka_unit_test(test_sizes_of_requests),
+      cmocka_unit_test(test_missing_arrays_are_refused),
+      cmocka_unit_test(test_null_is_refused),
       cmocka_unit_test(test_no_messages),
       cmocka_unit_test(test_offsets_of_elements),
       cmocka_unit_test(test_layouts_of_the_caller),

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what a caller of the library hands over, before anything else looks at it.
+#ifndef PLEAT_API_REQUEST_H
+#define PLEAT_API_REQUEST_H
+
+#include "base/base.h"
+#include "pleat/pleat.h"
+
+// Copies a caller's struct of a version of its own, whose first member is its size, to one of this
+// version: fields that only this version has are zero. False with a diagnostic when the size is
+// none, or when a field that this version lacks is not zero. `what` is the name of the struct.
+bool struct_read(Context *context, const char *what, const void *given, void *out,
+                 size_t known_size);
+// Copies the request, and checks each of its pointers and counts. False with diagnostics.
+bool request_read(Context *context, const PleatRequest *given, PleatRequest *out);
+// Reports a wrong field of a request or of another struct. Returns false.
+bool field_error(Context *context, const char *field, const char *format, ...) PRINTF_LIKE(3, 4);
+// Is `tensor` the description of a tensor that may be read? Its memory is not looked at. False with
+// a diagnostic that calls it `what` and `name`.
+bool tensor_readable(Context *context, const char *what, const char *name,
+                     const PleatTensor *tensor);
+
+#endif
