@@ -41,3 +41,63 @@ def test_every_certificate_is_given_and_accepted():
     for text in certificates[::37]:
         checked = subprocess.run([CHECK], input=text, capture_output=True, text=True)
         assert checked.returncode == 0, checked.stdout + text
+
+
+# ---- The command pleat-check
+
+CERTIFICATE = """claim inverse yes
+axis c < 5
+place p0 < 2 = c // 4
+place p1 < 4 = c % 4
+back c = p0 * 4 + p1
+padding 5 <= p0 * 4 + p1
+by proof
+indices
+floor c by 4 = new q1
+fact q1 by 1 of 0 1 of 4 over 4
+fact 0 - q1 + 1 by 1 of 1 1 of 3 over 4
+places
+split p1 + 4 * p0 - 5
+else
+fact p1 + 4 * p0 by 4 of 0 1 of 2 over 1
+floor p1 + 4 * p0 by 4 = p0
+end
+qed
+"""
+
+
+def check(folder, *arguments, text=None):
+    done = subprocess.run([CHECK, *arguments], input=text, capture_output=True, text=True,
+                          cwd=folder, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_check_reads_the_files_that_are_named(tmp_path):
+    (tmp_path / "good").write_text(CERTIFICATE)
+    (tmp_path / "bad").write_text(CERTIFICATE.replace("by 4 = new q1", "by 3 = new q1"))
+    (tmp_path / "-x").write_text(CERTIFICATE)
+    (tmp_path / "zero").write_bytes(CERTIFICATE.encode() + b"\0")
+    (tmp_path / "long").write_bytes(b" " * (1 << 24))
+    assert check(tmp_path, "good", text="nothing") == (0, "good: accepted\n", "")
+    assert check(tmp_path, "--", "-x") == (0, "-x: accepted\n", "")
+    assert check(tmp_path, text=CERTIFICATE) == (0, "<stdin>: accepted\n", "")
+    assert check(tmp_path, "good", "-", text=CERTIFICATE)[:2] == (
+        0, "good: accepted\n<stdin>: accepted\n")
+    status, said, _ = check(tmp_path, "bad", "good")
+    assert status == 1 and said.startswith("bad:11: rejected: ") and "good: accepted" in said
+    for name, why in (("zero", "zero byte"), ("long", "longer than 16 MiB"), (".", "directory"),
+                      ("absent", "No such file")):
+        status, said, refused = check(tmp_path, name, "good")
+        assert status == 2 and f"pleat-check: cannot read '{name}': " in refused
+        assert why in refused and said == "good: accepted\n"
+
+
+def test_check_has_a_help_and_knows_its_options(tmp_path):
+    status, said, _ = check(tmp_path, "--help")
+    assert status == 0 and "usage: pleat-check [FILE...]" in said and "exit status" in said
+    status, said, refused = check(tmp_path, "--halp", "good")
+    assert status == 2 and said == "" and "unknown option '--halp'" in refused
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([CHECK, "-"], input=CERTIFICATE, stdout=full, text=True,
+                              stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2 and "cannot write standard output" in done.stderr
