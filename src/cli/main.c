@@ -4,6 +4,9 @@
 // is bad; 2 wrong use; 3 an internal error, or memory ran out.
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -58,12 +61,43 @@ static bool terminal_shows_colour(void) {
   return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
 }
 
+// Standard output may be a full disk, or closed. Returns 0, or the reason why it is not written.
+static int output_failure(void) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+  return errno ? errno : EIO;
+}
+
+static const char output_refused[] = "cannot write standard output: %s";
+
+static bool output_is_written(Cli *cli) {
+  int reason = output_failure();
+  return !reason || diag_error(cli->context, (SourcePos){0}, output_refused, strerror(reason));
+}
+
+static int end_of_text(void) {
+  int reason = output_failure();
+  if (!reason) return STATUS_DONE;
+  fprintf(stderr, "pleat: ");
+  fprintf(stderr, output_refused, strerror(reason));
+  fprintf(stderr, "\n");
+  return STATUS_BAD;
+}
+
+// Takes the numbers of standard streams that are closed, so that no file of the command gets one of
+// them; writing to them still fails. A file that grows over its limit is reported, as other errors.
+static void prepare_process(void) {
+  for (int i = 0; i <= STDERR_FILENO; i++)
+    if (fcntl(i, F_GETFD) < 0) open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
 static int run_command(const Command *command, const char *const *arguments, int count) {
   Cli cli = {.context = context_new(), .command = command, .color = terminal_shows_colour()};
   if (!cli.context) return STATUS_FAULT;
   Call call = {&cli, arguments, count, STATUS_DONE};
   bool done = context_protect(cli.context, call_command, &call);
-  fflush(stdout);
+  if (!output_is_written(&cli) && call.status == STATUS_DONE) call.status = STATUS_BAD;
   diag_print_all(cli.context, stderr);
   if (!done) fprintf(stderr, "pleat: %s\n", cli.context->failure_message);
   context_free(cli.context);
@@ -71,11 +105,12 @@ static int run_command(const Command *command, const char *const *arguments, int
 }
 
 int main(int argc, char **argv) {
+  prepare_process();
   if (argc < 2) return help_print(stderr), STATUS_MISUSE;
   const char *word = argv[1];
-  if (strcmp(word, "--version") == 0) return version_print(stdout), STATUS_DONE;
+  if (strcmp(word, "--version") == 0) return version_print(stdout), end_of_text();
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-    return help_print(stdout), STATUS_DONE;
+    return help_print(stdout), end_of_text();
   const Command *command = command_find(word);
   if (!command) return unknown_word(word);
   return run_command(command, (const char *const *)argv + 2, argc - 2);
