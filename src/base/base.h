@@ -352,11 +352,21 @@ void file_forget(Context *context, const void *data, size_t size);
 // Writes a temporary file beside `path` and renames it, so that the file appears completely or not
 // at all. "-" is standard output, which is written directly, as are devices and pipes.
 bool file_write(Context *context, const char *path, const void *data, size_t size);
-// The same for files that other code writes by name. file_begin makes an empty temporary file
-// beside `path` (NULL with a diagnostic). file_end moves it to `path` when it was written, and
-// otherwise removes it and reports why.
-char *file_begin(Context *context, const char *path);
-bool file_end(Context *context, const char *path, const char *temporary, bool written);
+// Files that appear together: each is written beside its path under a temporary name
+// (NAME.pleat-part), and file_set_end renames all of them when all were written, and otherwise
+// removes them, so that older files stay as they are. A temporary file that a killed process left
+// is removed by the next process that writes the same path.
+typedef struct FileSet FileSet;
+FileSet *file_set_new(Context *context);
+// Writes one file of the set. False with a diagnostic, after which file_set_end fails too.
+bool file_set_write(FileSet *set, const char *path, const void *data, size_t size);
+// The temporary name of an empty file that other code then writes; NULL with a diagnostic.
+const char *file_set_begin(FileSet *set, const char *path);
+// Reports that such a file could not be written, with an errno, or 0 where the reason is not known.
+// Returns false.
+bool file_set_fail(FileSet *set, const char *path, int reason);
+// `written` false gives all files up. False with a diagnostic when the files are not all there.
+bool file_set_end(FileSet *set, bool written);
 // True when a file can be written to `path` now; otherwise false with a diagnostic. Leaves no file
 // behind.
 bool file_can_write(Context *context, const char *path);

@@ -400,6 +400,14 @@ static int show_json(const View *v) {
                               "kernels", plan->kernels.count, "joins", fusion_json(v)));
 }
 
+// Writes what --html and --onnx ask for: both files or none.
+static bool write_pages(const View *v) {
+  const PlanCommand *o = v->options;
+  FileSet *files = file_set_new(v->cli->context);
+  return file_set_end(files, (!o->html || plan_write_html(v, files, o->html)) &&
+                                 (!o->onnx || plan_write_onnx(v, files, o->onnx)));
+}
+
 static int run(Cli *cli, void *given) {
   View v = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
   GraphFunc *graph = model_load(cli, v.path, &v.options->model);
@@ -407,8 +415,7 @@ static int run(Cli *cli, void *given) {
   if (!v.program) return STATUS_BAD;
   v.plan = v.program->plan;
   make_rows(&v);
-  if (v.options->html && !plan_write_html(&v, v.options->html)) return STATUS_BAD;
-  if (v.options->onnx && !plan_write_onnx(&v, v.options->onnx)) return STATUS_BAD;
+  if (!write_pages(&v)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->why) return print_why(&v);
   if (v.options->fusion && !cli->json) return fusion_print(&v), STATUS_DONE;

@@ -308,10 +308,10 @@ static void put_page(Page *p) {
   text_puts(p->out, "</html>\n");
 }
 
-bool plan_write_html(const View *view, const char *path) {
+bool plan_write_html(const View *view, FileSet *files, const char *path) {
   Context *context = view->cli->context;
   Text out = text_new(&context->arena);
   Page page = {view, &out, map_new(&context->arena)};
   put_page(&page);
-  return file_write(context, path, text_string(&out), out.size);
+  return file_set_write(files, path, text_string(&out), out.size);
 }

@@ -162,7 +162,7 @@ static OnnxNoteList *model_notes(Noting *n) {
   return list;
 }
 
-bool plan_write_onnx(const View *view, const char *path) {
+bool plan_write_onnx(const View *view, FileSet *files, const char *path) {
   Context *context = view->cli->context;
   Arena *arena = &context->arena;
   Noting n = {view, arena, {.by_name = map_new(arena), .by_output = map_new(arena)}};
@@ -173,11 +173,12 @@ bool plan_write_onnx(const View *view, const char *path) {
   note_places(&n);
   n.notes.model = model_notes(&n);
   n.notes.otherwise = other_notes(&n);
-  return onnx_annotate(context, view->path, &n.notes, path);
+  return onnx_annotate(context, view->path, &n.notes, files, path);
 }
 #else
 
-bool plan_write_onnx(const View *view, const char *path) {
+bool plan_write_onnx(const View *view, FileSet *files, const char *path) {
+  (void)files;
   return diag_error(view->cli->context, (SourcePos){0}, "--onnx %s: this build cannot read ONNX",
                     path);
 }

@@ -39,9 +39,9 @@ const char *view_gap(const View *view);
 const char *view_shape(const View *view, const Buffer *buffer);
 
 // Writes the plan as one self-contained HTML page. False with a diagnostic.
-bool plan_write_html(const View *view, const char *path);
+bool plan_write_html(const View *view, FileSet *files, const char *path);
 
 // Writes the model with the plan in its metadata. False with a diagnostic.
-bool plan_write_onnx(const View *view, const char *path);
+bool plan_write_onnx(const View *view, FileSet *files, const char *path);
 
 #endif

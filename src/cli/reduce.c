@@ -43,24 +43,27 @@ static bool make_folder(Reducer *r, const char *path) {
                     "cannot be made: %s", strerror(errno));
 }
 
-static bool write_data(Reducer *r, const OnnxPartFound *found) {
+static bool write_data(Reducer *r, FileSet *files, const OnnxPartFound *found) {
   Reference *reference = r->what->reference;
   for (int i = found->inputs.count; i < r->inputs; i++) unlink(data_file(r, "input", i));
   r->inputs = found->inputs.count;
   for (int i = 0; i < found->inputs.count; i++) {
     const Value *value = found->inputs.items[i];
     const void *data = reference_value(reference, value);
-    if (!data || !onnx_write_tensor(r->context, data_file(r, "input", i), value, data))
+    if (!data || !onnx_write_tensor(r->context, files, data_file(r, "input", i), value, data))
       return false;
   }
   const Value *result = r->what->value;
   const void *data = reference_value(reference, result);
-  return data && onnx_write_tensor(r->context, data_file(r, "output", 0), result, data);
+  return data && onnx_write_tensor(r->context, files, data_file(r, "output", 0), result, data);
 }
 
 static bool write_part(Reducer *r, int depth, OnnxPartFound *found) {
   OnnxPart part = {r->what->value->name, depth, &r->values};
-  return onnx_extract(r->context, r->what->path, &part, r->model, found) && write_data(r, found);
+  FileSet *files = file_set_new(r->context);
+  return file_set_end(files,
+                      onnx_extract(r->context, r->what->path, &part, files, r->model, found) &&
+                          write_data(r, files, found));
 }
 
 static bool report(Reducer *r, const OnnxPartFound *found) {

@@ -30,12 +30,12 @@ static const Option options[] = {
      offsetof(RunOptions, profile)},
 };
 
-static bool save(const Session *s) {
+static bool save(const Session *s, FileSet *files) {
   Arena *arena = &s->cli->context->arena;
   NamedTensor *named = arena_array(arena, NamedTensor, s->output_count);
   for (int i = 0; i < s->output_count; i++)
     named[i] = (NamedTensor){s->output_names[i], s->outputs[i]};
-  return npz_write(s->cli->context, s->cli->output, named, s->output_count);
+  return npz_write(s->cli->context, files, s->cli->output, named, s->output_count);
 }
 
 // ---- Summary ----------------------------------------------------------------------------------
@@ -112,11 +112,18 @@ static int show_json(const Session *s, bool profile) {
 
 // Traces runs after the measured ones, so that tracing does not disturb the measurement and the
 // code is warm.
-static bool trace(Session *s, const char *path) {
+static bool trace(Session *s, FileSet *files, const char *path) {
   Trace *trace = trace_new(s);
   for (int i = 0; i < s->runs; i++)
     if (!trace_call(trace)) return false;
-  return trace_write(trace, path);
+  return trace_write(trace, files, path);
+}
+
+// Writes what --trace and --output ask for: both files or none.
+static bool write_results(Session *s, const RunOptions *o) {
+  FileSet *files = file_set_new(s->cli->context);
+  return file_set_end(files, (!o->trace || trace(s, files, o->trace)) &&
+                                 (!s->cli->output || save(s, files)));
 }
 
 static int run_file(Session *s, const RunOptions *o) {
@@ -124,8 +131,7 @@ static int run_file(Session *s, const RunOptions *o) {
   if (o->trace && !file_can_write(s->cli->context, o->trace)) return STATUS_BAD;
   if (!session_begin_file(s, path, o->func, &o->contents)) return STATUS_BAD;
   if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
-  if (o->trace && !trace(s, o->trace)) return STATUS_BAD;
-  if (s->cli->output && !save(s)) return STATUS_BAD;
+  if (!write_results(s, o)) return STATUS_BAD;
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // no other result
   if (s->cli->json) return show_json(s, o->profile);
   show_summary(s, path);

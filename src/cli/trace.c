@@ -188,7 +188,7 @@ static int add_call(TraceWriter *w, int first) {
   return end;
 }
 
-bool trace_write(Trace *trace, const char *path) {
+bool trace_write(Trace *trace, FileSet *files, const char *path) {
   const Session *s = trace->session;
   Context *context = s->cli->context;
   TraceWriter w = {trace, json_array()};
@@ -202,7 +202,7 @@ bool trace_write(Trace *trace, const char *path) {
   char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
   json_decref(object);
   if (!text) bug(context, "no JSON could be made");
-  bool written = file_write(context, path, text, strlen(text));
+  bool written = file_set_write(files, path, text, strlen(text));
   free(text);
   return written;
 }

@@ -10,7 +10,7 @@ typedef struct Trace Trace;
 
 Trace *trace_new(Session *session); // its code must be ready; released with the context
 bool trace_call(Trace *trace);      // runs once; false with diagnostics
-// Writes the whole file or none; false with a diagnostic.
-bool trace_write(Trace *trace, const char *path);
+// Adds the file to `files`; false with a diagnostic.
+bool trace_write(Trace *trace, FileSet *files, const char *path);
 
 #endif

@@ -3,6 +3,7 @@
 // uncompressed and without times, so that the same arrays give the same bytes.
 #include "runtime/runtime.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unzip.h>
 #include <zip.h>
@@ -101,12 +102,13 @@ static bool write_array(Context *context, zipFile archive, const NamedTensor *na
   return ok;
 }
 
-bool npz_write(Context *context, const char *path, const NamedTensor *tensors, int count) {
-  char *temporary = file_begin(context, path);
+bool npz_write(Context *context, FileSet *files, const char *path, const NamedTensor *tensors,
+               int count) {
+  const char *temporary = file_set_begin(files, path);
   if (!temporary) return false;
   zipFile archive = zipOpen64(temporary, APPEND_STATUS_CREATE);
   bool ok = archive != NULL;
   for (int i = 0; ok && i < count; i++) ok = write_array(context, archive, &tensors[i]);
   if (archive) ok &= zipClose(archive, NULL) == ZIP_OK;
-  return file_end(context, path, temporary, ok);
+  return ok || file_set_fail(files, path, errno);
 }

@@ -146,6 +146,7 @@ Tensor *npy_parse(Context *context, const char *name, const void *data, size_t s
 bool npy_write(Context *context, const char *path, const Tensor *tensor);
 void npy_print(const Tensor *tensor, Text *out); // the file's bytes
 bool npz_read(Context *context, const char *path, NamedTensorArray *out);
-bool npz_write(Context *context, const char *path, const NamedTensor *tensors, int count);
+bool npz_write(Context *context, FileSet *files, const char *path, const NamedTensor *tensors,
+               int count);
 
 #endif

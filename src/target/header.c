@@ -3,6 +3,7 @@
 #include "target/header.h"
 
 #include <ctype.h>
+#include <unistd.h>
 
 static const char *target_upper(Arena *arena, const char *name) {
   char *text = arena_printf(arena, "%s", name);
@@ -51,10 +52,14 @@ static const char parallel[] =
     "int %1$s_run_parallel(%2$sconst void *const inputs[], void *const outputs[], void *arena,\n"
     "    %1$s_parallel parallel, void *pool);\n";
 
-void target_header(Context *context, const TargetProgram *program, const ProgramHeader *header,
-                   Text *out) {
+// The first line of a header, by which it is known again.
+static const char mark[] = "// Written by pleat: the interface of ";
+
+static void print_header(Context *context, const TargetProgram *program,
+                         const ProgramHeader *header, Text *out) {
   const char *upper = target_upper(&context->scratch, header->name);
-  text_printf(out, "%s#ifndef %s_H\n#define %s_H\n\n", header->title, upper, upper);
+  text_printf(out, "%s%s.\n%s#ifndef %s_H\n#define %s_H\n\n", mark, header->code, header->title,
+              upper, upper);
   if (header->threads) text_puts(out, "#include <stdint.h>\n\n");
   text_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   describe(context, upper, "input", program->inputs, program->input_count, out);
@@ -69,4 +74,48 @@ void target_header(Context *context, const TargetProgram *program, const Program
   text_puts(out, ";\n");
   if (header->threads) text_printf(out, parallel, header->name, weights_parameter(header));
   text_puts(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+// ---- Headers that are there already ------------------------------------------------------------
+
+static const char *declarations(const char *text) {
+  const char *found = strstr(text, "#ifndef");
+  return found ? found : text;
+}
+
+// Compares an older header with the new one.
+static bool may_replace(Context *context, const char *path, const char *old, const char *code,
+                        const char *text) {
+  SourcePos pos = {.file = source_file_new(context, path, NULL, 0)};
+  size_t known = sizeof mark - 1;
+  if (strncmp(old, mark, known))
+    return diag_error(context, pos,
+                      "is not a header that pleat wrote, and the header of '%s' would replace it\n"
+                      "give -o another name, or remove the file",
+                      code);
+  const char *before =
+      arena_printf(&context->scratch, "%.*s", (int)strcspn(old + known, "\n"), old + known);
+  size_t length = strlen(before);
+  if (length && before[length - 1] == '.') length--;
+  bool other = strlen(code) != length || strncmp(before, code, length);
+  if (other && strcmp(declarations(old), declarations(text)))
+    diag_warning(context, pos,
+                 "declared '%.*s', whose interface differs, and now declares '%s'\n"
+                 "give -o another name to keep both headers",
+                 (int)length, before, code);
+  return true;
+}
+
+bool target_header_write(Context *context, FileSet *files, const TargetProgram *program,
+                         const ProgramHeader *header, const char *path) {
+  Arena *arena = &context->scratch;
+  const char *ending = strrchr(path, '.');
+  const char *name = arena_printf(arena, "%.*s.h", (int)(ending - path), path);
+  Text text = text_new(arena);
+  print_header(context, program, header, &text);
+  size_t size;
+  const char *old = access(name, F_OK) == 0 ? file_read(context, arena, name, &size) : "";
+  if (!old) return false;
+  return (!*old || may_replace(context, name, old, header->code, text_string(&text))) &&
+         file_set_write(files, name, text.data, text.size);
 }

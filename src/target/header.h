@@ -6,6 +6,7 @@
 #include "target/target.h"
 
 typedef struct ProgramHeader {
+  const char *code;         // name of the file that holds the code: "digits.c"
   const char *name;         // prefix of the functions, and in capitals of the constants
   const char *title;        // lines of comment that describe the code
   const char *returns;      // a sentence that says what NAME_run returns
@@ -13,8 +14,11 @@ typedef struct ProgramHeader {
   bool threads;             // the code has NAME_run_parallel
 } ProgramHeader;
 
-void target_header(Context *context, const TargetProgram *program, const ProgramHeader *header,
-                   Text *out);
+// Adds the header of the code at `path` to `files`, as NAME.h beside it. It replaces an older
+// header that Pleat wrote, with a warning where that one declares another interface for another
+// file of code; a file that Pleat did not write is refused. False with a diagnostic.
+bool target_header_write(Context *context, FileSet *files, const TargetProgram *program,
+                         const ProgramHeader *header, const char *path);
 // "int NAME_run(…)", as the header declares it.
 void target_header_run(const ProgramHeader *header, Text *out);
 

@@ -58,8 +58,8 @@ static int run_command(const LinkCommand *command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static bool link_in_folder(Context *context, const Text *bytes, const char *kind, const char *flags,
-                           const char *folder, const char *path) {
+static bool link_in_folder(Context *context, FileSet *files, const Text *bytes, const char *kind,
+                           const char *flags, const char *folder, const char *path) {
   Arena *arena = &context->scratch;
   const char *input = arena_printf(arena, "%s/unit%s", folder, kind);
   const char *output = arena_printf(arena, "%s/unit.so", folder);
@@ -70,7 +70,7 @@ static bool link_in_folder(Context *context, const Text *bytes, const char *kind
   if (done && status > 0) fail(context, path, "the C compiler failed; what it said is above");
   size_t size;
   char *result = status == 0 ? file_read(context, arena, output, &size) : NULL;
-  if (result) done = file_write(context, path, result, size);
+  if (result) done = file_set_write(files, path, result, size);
   unlink(input);
   unlink(output);
   return result && done;
@@ -84,11 +84,11 @@ char *link_folder(Context *context) {
   return NULL;
 }
 
-bool link_shared(Context *context, const Text *bytes, const char *kind, const char *flags,
-                 const char *path) {
+bool link_shared(Context *context, FileSet *files, const Text *bytes, const char *kind,
+                 const char *flags, const char *path) {
   char *folder = link_folder(context);
   if (!folder) return false;
-  bool done = link_in_folder(context, bytes, kind, flags, folder, path);
+  bool done = link_in_folder(context, files, bytes, kind, flags, folder, path);
   rmdir(folder);
   return done;
 }

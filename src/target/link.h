@@ -6,10 +6,10 @@
 #include "base/base.h"
 
 // Makes the bytes of an object file (kind ".o") or of C (".c", compiled with -O2, $CFLAGS and then
-// `flags`) a shared library at `path`, with the system's C compiler ($CC, or cc). The file appears
-// whole or not at all. False with a diagnostic.
-bool link_shared(Context *context, const Text *bytes, const char *kind, const char *flags,
-                 const char *path);
+// `flags`) a shared library at `path`, with the system's C compiler ($CC, or cc), and adds it to
+// `files`. False with a diagnostic.
+bool link_shared(Context *context, FileSet *files, const Text *bytes, const char *kind,
+                 const char *flags, const char *path);
 // A new temporary folder; NULL with a diagnostic.
 char *link_folder(Context *context);
 

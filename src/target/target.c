@@ -123,8 +123,9 @@ static bool write_file(Context *context, const TargetRow *target, const TargetUn
   bool shared = !strcmp(ending, ".so");
   Text bytes = text_new(&context->scratch);
   if (!target->emit(context, unit, options, shared ? ".o" : ending, &bytes)) return false;
-  if (shared) return link_shared(context, &bytes, ".o", "", path);
-  return file_write(context, path, bytes.data, bytes.size);
+  if (!shared) return file_write(context, path, bytes.data, bytes.size);
+  FileSet *files = file_set_new(context);
+  return file_set_end(files, link_shared(context, files, &bytes, ".o", "", path));
 }
 
 bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,

@@ -171,6 +171,11 @@ static void test_damaged_files_do_no_harm(void **state) {
   tensor_free(tensor);
 }
 
+static bool write_npz(Context *context, const char *path, const NamedTensor *tensors, int count) {
+  FileSet *files = file_set_new(context);
+  return file_set_end(files, npz_write(context, files, path, tensors, count));
+}
+
 static void test_archives_return(void **state) {
   Context *context = *state;
   if (!PLEAT_HAVE_NPZ) skip();
@@ -179,7 +184,7 @@ static void test_archives_return(void **state) {
                            {"a/b:0", numbered("int64", shape, 1)},
                            {"größe", numbered("bool", large, 1)}};
   const char *path = temporary_path(context, "out.npz");
-  assert_true(npz_write(context, path, tensors, 3));
+  assert_true(write_npz(context, path, tensors, 3));
   size_t size, size_again;
   char *first = file_read(context, &context->arena, path, &size);
   NamedTensorArray read = {0};
@@ -189,7 +194,7 @@ static void test_archives_return(void **state) {
     assert_string_equal(read.items[i].name, tensors[i].name);
     assert_same(read.items[i].tensor, tensors[i].tensor);
   }
-  assert_true(npz_write(context, path, read.items, 3));
+  assert_true(write_npz(context, path, read.items, 3));
   char *second = file_read(context, &context->arena, path, &size_again);
   assert_int_equal(size, size_again);
   assert_memory_equal(first, second, size);
@@ -203,7 +208,7 @@ static void test_bad_archives_are_refused(void **state) {
   const int64_t shape[] = {5};
   NamedTensor named = {"x", numbered("int8", shape, 1)};
   const char *path = temporary_path(context, "out.npz");
-  assert_true(npz_write(context, path, &named, 1));
+  assert_true(write_npz(context, path, &named, 1));
   size_t size;
   char *data = file_read(context, &context->arena, path, &size);
   for (size_t cut = 0; cut + 22 < size; cut += 7) {
@@ -217,7 +222,7 @@ static void test_bad_archives_are_refused(void **state) {
   assert_true(file_write(context, path, data, size));
   assert_false(npz_read(context, path, &read));
   assert_string_equal(array_last(&context->diags).message, "member 'x.npy' is damaged");
-  assert_false(npz_write(context, "/nowhere/out.npz", &named, 1));
+  assert_false(write_npz(context, "/nowhere/out.npz", &named, 1));
   tensor_free(named.tensor);
   remove_path(path);
 }

@@ -229,7 +229,8 @@ static bool keeps_external(const OnnxFile *file, const char *output) {
 
 // ---- The file ---------------------------------------------------------------------------------
 
-bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, const char *output) {
+bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, FileSet *files,
+                   const char *output) {
   OnnxFile *file = onnx_model_open(context, path);
   if (!file || !keeps_external(file, output)) return false;
   Level whole = {.nodes = &file->model->graph->node};
@@ -237,5 +238,5 @@ bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, c
   Annotator annotator = {.context = context, .notes = notes, .level = &whole};
   find_uses(&annotator);
   Pieces model = remake_model(&annotator, file->bytes);
-  return pieces_write(context, output, &model);
+  return pieces_write(context, files, output, &model);
 }

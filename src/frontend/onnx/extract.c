@@ -171,8 +171,8 @@ static bool remake_graph(Extraction *x, OnnxBytes message, const OnnxPartFound *
   return ok;
 }
 
-bool onnx_extract(Context *context, const char *path, const OnnxPart *part, const char *output,
-                  OnnxPartFound *found) {
+bool onnx_extract(Context *context, const char *path, const OnnxPart *part, FileSet *files,
+                  const char *output, OnnxPartFound *found) {
   Extraction x = {.context = context, .part = part};
   *found = (OnnxPartFound){0};
   if (!(x.file = onnx_model_open(context, path))) return false;
@@ -198,13 +198,14 @@ bool onnx_extract(Context *context, const char *path, const OnnxPart *part, cons
     ok = remake_graph(&x, field.payload, found, &graph);
     pieces_add_message(context, &model, onnx_ModelProto_graph_tag, &graph);
   }
-  return ok && pieces_write(context, output, &model);
+  return ok && pieces_write(context, files, output, &model);
 }
 
-bool onnx_write_tensor(Context *context, const char *path, const Value *value, const void *data) {
+bool onnx_write_tensor(Context *context, FileSet *files, const char *path, const Value *value,
+                       const void *data) {
   int64_t *shape = arena_array(&context->arena, int64_t, value->rank + 1);
   value_static_shape(value, shape);
   Pieces tensor = tensor_message(context, value->name, value->type, shape, value->rank, data,
                                  (size_t)value_static_bytes(value));
-  return pieces_write(context, path, &tensor);
+  return pieces_write(context, files, path, &tensor);
 }

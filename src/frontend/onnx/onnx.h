@@ -82,7 +82,8 @@ typedef struct OnnxNotes {
 // metadata_props of its nodes and of the model. Notes of an earlier run are replaced; all other
 // bytes are kept. False with a diagnostic and without a file when this is impossible: a model with
 // external data must stay in its folder.
-bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, const char *output);
+bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, FileSet *files,
+                   const char *output);
 
 // A part of a model: the nodes within `depth` steps of a value (more where a step needs a value
 // that cannot be an input).
@@ -97,11 +98,12 @@ typedef struct OnnxPartFound {
 } OnnxPartFound;
 // Writes the part as a model of its own that includes the data from other files. False with a
 // diagnostic.
-bool onnx_extract(Context *context, const char *path, const OnnxPart *part, const char *output,
-                  OnnxPartFound *found);
+bool onnx_extract(Context *context, const char *path, const OnnxPart *part, FileSet *files,
+                  const char *output, OnnxPartFound *found);
 // Writes a tensor into a file such as input_0.pb: `data` is row-major and has the value's type and
 // shape.
-bool onnx_write_tensor(Context *context, const char *path, const Value *value, const void *data);
+bool onnx_write_tensor(Context *context, FileSet *files, const char *path, const Value *value,
+                       const void *data);
 
 // The value in a file with a TensorProto, such as input_0.pb; NULL with a diagnostic.
 ConstData *onnx_read_tensor(Context *context, const char *path);

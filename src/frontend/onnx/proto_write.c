@@ -2,6 +2,7 @@
 // Writes messages in the encoding of protobuf as lists of pieces.
 #include "frontend/onnx/proto_write.h"
 
+#include <errno.h>
 #include <limits.h>
 
 enum { WIRE_NUMBER = 0, WIRE_LENGTH = 2 };
@@ -52,21 +53,22 @@ void pieces_add_number(Context *context, Pieces *to, uint32_t field, int64_t val
   add_text_bytes(context, to, &text);
 }
 
-static bool write_all(const char *path, const Pieces *pieces) {
-  FILE *stream = fopen(path, "wb");
-  if (!stream) return false;
-  bool written = true;
-  for (int i = 0; i < pieces->items.count && written; i++) {
+static bool write_all(FILE *stream, const Pieces *pieces) {
+  for (int i = 0; i < pieces->items.count; i++) {
     const OnnxBytes *piece = &pieces->items.items[i];
-    written = fwrite(piece->data, 1, piece->size, stream) == piece->size;
+    if (fwrite(piece->data, 1, piece->size, stream) != piece->size) return false;
   }
-  return (fclose(stream) == 0) & written;
+  return fflush(stream) == 0;
 }
 
-bool pieces_write(Context *context, const char *path, const Pieces *message) {
+bool pieces_write(Context *context, FileSet *files, const char *path, const Pieces *message) {
   if (message->size > INT_MAX)
     return diag_error(context, (SourcePos){.file = source_file_new(context, path, NULL, 0)},
                       "would be larger than 2 GiB, which ONNX files cannot be");
-  char *temporary = file_begin(context, path);
-  return temporary && file_end(context, path, temporary, write_all(temporary, message));
+  const char *temporary = file_set_begin(files, path);
+  if (!temporary) return false;
+  FILE *stream = fopen(temporary, "wb");
+  int reason = stream && write_all(stream, message) ? 0 : errno;
+  if (stream && fclose(stream) != 0 && !reason) reason = errno;
+  return !reason || file_set_fail(files, path, reason);
 }

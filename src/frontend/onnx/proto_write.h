@@ -20,6 +20,6 @@ void pieces_add_bytes(Context *context, Pieces *to, uint32_t field, OnnxBytes by
 void pieces_add_number(Context *context, Pieces *to, uint32_t field, int64_t value);
 // Writes the file at `path`, completely or not at all. False with a diagnostic, for example when it
 // is too large.
-bool pieces_write(Context *context, const char *path, const Pieces *message);
+bool pieces_write(Context *context, FileSet *files, const char *path, const Pieces *message);
 
 #endif

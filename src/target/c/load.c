@@ -70,7 +70,9 @@ CompiledCode *c_load_finish(TargetLoading *generic) {
   if (!folder || !c_target_emit(context, &unit, &generic->options, ".c", &source)) return NULL;
   const char *path = arena_printf(&context->scratch, "%s/code.so", folder);
   CompiledCode *code = NULL;
-  if (link_shared(context, &source, ".c", compiler_flags(context, generic), path))
+  FileSet *files = file_set_new(context);
+  const char *flags = compiler_flags(context, generic);
+  if (file_set_end(files, link_shared(context, files, &source, ".c", flags, path)))
     code = open_library(context, path);
   unlink(path);
   rmdir(folder);

@@ -11,6 +11,7 @@ typedef struct Writing {
   const TargetProgramOptions *options;
   const char *name; // prefix of functions
   const char *base; // the path without ".c"
+  FileSet *files;
 } Writing;
 
 static const char *file_name(const char *path) {
@@ -31,8 +32,11 @@ static ProgramHeader header_of(Writing *w) {
                    w->options->openmp ? " -fopenmp" : "", source);
   const char *weights =
       w->options->weights_beside ? arena_printf(w->arena, "%s.weights", source) : NULL;
-  return (ProgramHeader){w->name, title, "Returns 0, or 1 when a pointer is NULL or not aligned.",
-                         weights, false};
+  return (ProgramHeader){.code = arena_printf(w->arena, "%s.c", source),
+                         .name = w->name,
+                         .title = title,
+                         .returns = "Returns 0, or 1 when a pointer is NULL or not aligned.",
+                         .weights_file = weights};
 }
 
 // ---- Steps -------------------------------------------------------------------------------------
@@ -144,8 +148,8 @@ static bool write_weights(Writing *w, Text *source) {
     write_words(w, source);
     return true;
   }
-  return file_write(w->context, arena_printf(w->arena, "%s.weights", w->base), w->program->weights,
-                    (size_t)w->program->weight_bytes);
+  return file_set_write(w->files, arena_printf(w->arena, "%s.weights", w->base),
+                        w->program->weights, (size_t)w->program->weight_bytes);
 }
 
 // ---- All of it ---------------------------------------------------------------------------------
@@ -177,13 +181,11 @@ static bool write_source(Writing *w, Text *out) {
 }
 
 static bool write_files(Writing *w, const char *path) {
-  Text source = text_new(w->arena), header = text_new(w->arena);
-  ProgramHeader about = header_of(w);
-  target_header(w->context, w->program, &about, &header);
+  Text source = text_new(w->arena);
+  ProgramHeader header = header_of(w);
   return write_source(w, &source) &&
-         file_write(w->context, arena_printf(w->arena, "%s.h", w->base), header.data,
-                    header.size) &&
-         file_write(w->context, path, source.data, source.size);
+         target_header_write(w->context, w->files, w->program, &header, path) &&
+         file_set_write(w->files, path, source.data, source.size);
 }
 
 bool target_write_c(Context *context, const TargetProgram *program,
@@ -196,7 +198,8 @@ bool target_write_c(Context *context, const TargetProgram *program,
   Writing w = {context, &context->scratch, program, options};
   w.base = arena_printf(w.arena, "%.*s", (int)size - 2, path);
   w.name = c_identifier(w.arena, file_name(w.base));
-  bool done = write_files(&w, path);
+  w.files = file_set_new(context);
+  bool done = file_set_end(w.files, write_files(&w, path));
   arena_reset(&context->scratch, mark);
   return done;
 }

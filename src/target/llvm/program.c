@@ -12,8 +12,7 @@
 
 enum { WEIGHTS_IN_TEXT = 1 << 14 }; // in bytes; larger weights are read by the assembler
 
-// ---- Programs that can be written
-// -----------------------------------------------------------------------
+// ---- Programs that can be written --------------------------------------------------------------
 
 static bool check_kernel(Context *context, const LowerKernel *kernel) {
   int64_t ignored;
@@ -36,21 +35,28 @@ static bool check_kernels(Context *context, const TargetProgram *program) {
 
 // ---- The header --------------------------------------------------------------------------------
 
-static bool write_header(Context *context, const LlvmProgram *whole, const char *base) {
-  Text out = text_new(&context->scratch);
-  const char *slash = strrchr(base, '/');
-  const char *weights = arena_printf(&context->scratch, "%s.weights", slash ? slash + 1 : base);
+static const char *file_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool write_header(Context *context, FileSet *files, const LlvmProgram *whole,
+                         const char *base, const char *path) {
+  Arena *arena = &context->scratch;
+  const char *weights = arena_printf(arena, "%s.weights", file_name(base));
   ProgramHeader header = {
-      whole->name,
-      arena_printf(&context->scratch, "// %s, as native code.\n", whole->program->unit.name),
-      "Returns 0.", whole->weights_beside ? weights : NULL, true};
-  target_header(context, whole->program, &header, &out);
-  return file_write(context, arena_printf(&context->scratch, "%s.h", base), out.data, out.size);
+      .code = file_name(path),
+      .name = whole->name,
+      .title = arena_printf(arena, "// %s, as native code.\n", whole->program->unit.name),
+      .returns = "Returns 0.",
+      .weights_file = whole->weights_beside ? weights : NULL,
+      .threads = true};
+  return target_header_write(context, files, whole->program, &header, path);
 }
 
 // ---- The code ----------------------------------------------------------------------------------
 
-static bool write_code(Context *context, const LlvmProgram *whole,
+static bool write_code(Context *context, FileSet *files, const LlvmProgram *whole,
                        const TargetProgramOptions *options, const char *ending, const char *path) {
   const char *why;
   const LlvmApi *api = llvm_api(&why);
@@ -61,48 +67,48 @@ static bool write_code(Context *context, const LlvmProgram *whole,
   Text bytes = text_new(&context->scratch);
   LlvmOutput output = shared ? LLVM_OUTPUT_OBJECT : llvm_output_of(ending);
   if (!llvm_compile(context, api, unit->name, text, &options->target, output, &bytes)) return false;
-  if (shared) return link_shared(context, &bytes, ".o", "", path);
-  return file_write(context, path, bytes.data, bytes.size);
+  if (shared) return link_shared(context, files, &bytes, ".o", "", path);
+  return file_set_write(files, path, bytes.data, bytes.size);
 }
 
 // Large weights are written to a temporary file, which the assembler reads.
-static bool write_with_weights(Context *context, LlvmProgram *whole,
+static bool write_with_weights(Context *context, FileSet *files, LlvmProgram *whole,
                                const TargetProgramOptions *options, const char *ending,
                                const char *path) {
   const TargetProgram *p = whole->program;
   bool object = !strcmp(ending, ".o") || !strcmp(ending, ".so");
   if (whole->weights_beside || !object || p->weight_bytes <= WEIGHTS_IN_TEXT)
-    return write_code(context, whole, options, ending, path);
+    return write_code(context, files, whole, options, ending, path);
   char *folder = link_folder(context);
   if (!folder) return false;
   whole->weights_file = arena_printf(&context->scratch, "%s/weights", folder);
   bool done = file_write(context, whole->weights_file, p->weights, (size_t)p->weight_bytes) &&
-              write_code(context, whole, options, ending, path);
+              write_code(context, files, whole, options, ending, path);
   unlink(whole->weights_file);
   rmdir(folder);
   return done;
 }
 
 static const char *identifier(Arena *arena, const char *base) {
-  const char *name = strrchr(base, '/') ? strrchr(base, '/') + 1 : base;
+  const char *name = file_name(base);
   char *copy = arena_printf(arena, "%s%s", isdigit((unsigned char)*name) ? "_" : "", name);
   for (char *c = copy; *c; c++)
     if (!isalnum((unsigned char)*c)) *c = '_';
   return copy;
 }
 
-static bool write_files(Context *context, LlvmProgram *whole, const TargetProgramOptions *options,
-                        const char *ending, const char *path) {
+static bool write_files(Context *context, FileSet *files, LlvmProgram *whole,
+                        const TargetProgramOptions *options, const char *ending, const char *path) {
   Arena *arena = &context->scratch;
   const TargetProgram *p = whole->program;
   const char *base = arena_printf(arena, "%.*s", (int)(strlen(path) - strlen(ending)), path);
   whole->name = identifier(arena, base);
   if (!check_kernels(context, p)) return false;
-  if (!write_with_weights(context, whole, options, ending, path)) return false;
-  if (whole->weights_beside && !file_write(context, arena_printf(arena, "%s.weights", base),
-                                           p->weights, (size_t)p->weight_bytes))
+  if (!write_with_weights(context, files, whole, options, ending, path)) return false;
+  if (whole->weights_beside && !file_set_write(files, arena_printf(arena, "%s.weights", base),
+                                               p->weights, (size_t)p->weight_bytes))
     return false;
-  return write_header(context, whole, base);
+  return write_header(context, files, whole, base, path);
 }
 
 bool llvm_write_program(Context *context, const TargetProgram *program,
@@ -110,7 +116,9 @@ bool llvm_write_program(Context *context, const TargetProgram *program,
   const char *ending = strrchr(path, '.');
   ArenaMark mark = arena_mark(&context->scratch);
   LlvmProgram whole = {.program = program, .weights_beside = options->weights_beside};
-  bool done = write_files(context, &whole, options, ending ? ending : "", path);
+  FileSet *files = file_set_new(context);
+  bool done =
+      file_set_end(files, write_files(context, files, &whole, options, ending ? ending : "", path));
   arena_reset(&context->scratch, mark);
   return done;
 }
