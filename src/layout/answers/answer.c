@@ -209,9 +209,7 @@ static LayoutAnswer bijective(Context *context, const Layout *layout) {
 }
 
 LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
-  LayoutAnswer answer = bijective(context, layout);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_BIJECTIVE, layout);
-  return answer;
+  LAYOUT_RETURN(context, bijective(context, layout), LAYOUT_ASK_BIJECTIVE, layout);
 }
 
 // ---- By name -----------------------------------------------------------------------------------

@@ -138,7 +138,5 @@ static LayoutAnswer equal(Context *context, const Layout *a, const Layout *b) {
 }
 
 LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
-  LayoutAnswer answer = equal(context, a, b);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_EQUAL, a, b);
-  return answer;
+  LAYOUT_RETURN(context, equal(context, a, b), LAYOUT_ASK_EQUAL, a, b);
 }

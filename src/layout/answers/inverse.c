@@ -95,9 +95,7 @@ static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, L
 }
 
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
-  LayoutAnswer answer = divide(context, a, b, out);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_DIVIDE, a, b, .inverse = *out);
-  return answer;
+  LAYOUT_RETURN(context, divide(context, a, b, out), LAYOUT_ASK_DIVIDE, a, b, .inverse = *out);
 }
 
 void layout_divide_simplify(Context *context, const Layout *a, const Layout *b,

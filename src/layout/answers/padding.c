@@ -72,7 +72,6 @@ static LayoutAnswer padding_expr(Context *context, const Layout *layout, const L
 }
 
 LayoutAnswer layout_padding_expr(Context *context, const Layout *layout, const LayoutExpr **out) {
-  LayoutAnswer answer = padding_expr(context, layout, out);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_PADDING, layout, .value = *out);
-  return answer;
+  LAYOUT_RETURN(context, padding_expr(context, layout, out), LAYOUT_ASK_PADDING, layout,
+                .value = *out);
 }

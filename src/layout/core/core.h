@@ -86,10 +86,17 @@ static inline LayoutAnswer layout_undecided(const char *reason) {
 // In builds that verify: our fault when the checker of certificates does not accept the answer to a
 // question about small layouts, or about small instances of symbolic ones (certificates/verify.c).
 void layout_verify(Context *context, const LayoutQuestion *question, const LayoutAnswer *answer);
-// Every answer of a question that has certificates passes here, with the question's members.
+// Every answer of a question that has certificates passes here, with the question's members. The
+// second form returns the answer, from which the members may follow.
 #define LAYOUT_ANSWERED(context, answer, ...)                                                      \
   do {                                                                                             \
     if (PLEAT_VERIFY_EACH) layout_verify(context, &(LayoutQuestion){__VA_ARGS__}, answer);         \
+  } while (0)
+#define LAYOUT_RETURN(context, answered, ...)                                                      \
+  do {                                                                                             \
+    LayoutAnswer answer = (answered);                                                              \
+    LAYOUT_ANSWERED(context, &answer, __VA_ARGS__);                                                \
+    return answer;                                                                                 \
   } while (0)
 
 // Whether the layout is known to have no elements.

@@ -237,8 +237,6 @@ static LayoutAnswer bank_conflicts(Context *context, const Layout *layout,
 LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out) {
-  LayoutAnswer answer = bank_conflicts(context, layout, access, banks, out);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_CONFLICTS, layout, .accesses = access,
-                  .access_count = 1, .banks = banks, .conflicts = *out);
-  return answer;
+  LAYOUT_RETURN(context, bank_conflicts(context, layout, access, banks, out), LAYOUT_ASK_CONFLICTS,
+                layout, .accesses = access, .access_count = 1, .banks = banks, .conflicts = *out);
 }

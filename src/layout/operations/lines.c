@@ -131,10 +131,9 @@ static LayoutAnswer lines_of(Context *context, const Layout *layout, const int64
 
 LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
                           const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
-  LayoutAnswer result = lines_of(context, layout, low, extent, size, wanted, out);
-  LAYOUT_ANSWERED(context, &result, LAYOUT_ASK_LINES, layout, .first = low, .counts = extent,
-                  .size = size, .runs = *out);
-  return result;
+  LAYOUT_RETURN(context, lines_of(context, layout, low, extent, size, wanted, out),
+                LAYOUT_ASK_LINES, layout, .first = low, .counts = extent, .size = size,
+                .runs = *out);
 }
 
 // The gaps between runs of offsets that are used.
@@ -172,7 +171,6 @@ static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wan
 
 LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out) {
-  LayoutAnswer result = padding_runs(context, layout, wanted, out);
-  LAYOUT_ANSWERED(context, &result, LAYOUT_ASK_PADDING_RUNS, layout, .runs = *out);
-  return result;
+  LAYOUT_RETURN(context, padding_runs(context, layout, wanted, out), LAYOUT_ASK_PADDING_RUNS,
+                layout, .runs = *out);
 }

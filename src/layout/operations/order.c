@@ -361,9 +361,8 @@ static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlock
 }
 
 LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
-  LayoutAnswer answer = blocking(context, layout, out);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_BLOCKING, layout, .blocking = *out);
-  return answer;
+  LAYOUT_RETURN(context, blocking(context, layout, out), LAYOUT_ASK_BLOCKING, layout,
+                .blocking = *out);
 }
 
 static LayoutAnswer permutation(Context *context, const Layout *layout, int *order) {
@@ -392,9 +391,8 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
 }
 
 LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
-  LayoutAnswer answer = permutation(context, layout, order);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_PERMUTATION, layout, .order = order);
-  return answer;
+  LAYOUT_RETURN(context, permutation(context, layout, order), LAYOUT_ASK_PERMUTATION, layout,
+                .order = order);
 }
 
 // ---- Reshapes ----------------------------------------------------------------------------------
@@ -415,7 +413,5 @@ static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *
 }
 
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
-  LayoutAnswer answer = is_reshape(context, a, b);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_RESHAPE, a, b);
-  return answer;
+  LAYOUT_RETURN(context, is_reshape(context, a, b), LAYOUT_ASK_RESHAPE, a, b);
 }

@@ -331,7 +331,6 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
 
 LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
                                 LayoutInverse *out) {
-  LayoutAnswer answer = divide_left(context, a, b, out);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_DIVIDE_LEFT, a, b, .inverse = *out);
-  return answer;
+  LAYOUT_RETURN(context, divide_left(context, a, b, out), LAYOUT_ASK_DIVIDE_LEFT, a, b,
+                .inverse = *out);
 }

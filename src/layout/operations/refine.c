@@ -257,7 +257,5 @@ static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
 
 LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
-  LayoutAnswer answer = refine(context, a, b, out);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_REFINE, a, b, .refinement = *out);
-  return answer;
+  LAYOUT_RETURN(context, refine(context, a, b, out), LAYOUT_ASK_REFINE, a, b, .refinement = *out);
 }

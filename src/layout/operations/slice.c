@@ -131,10 +131,8 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
     out->strides = strides;
     return layout_yes(LAYOUT_DIGITS);
   }
-  LayoutAnswer answer = view_answer(context, out);
-  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_SLICE, layout, .low = low, .extent = extent,
-                  .step = step, .slice = *out);
-  return answer;
+  LAYOUT_RETURN(context, view_answer(context, out), LAYOUT_ASK_SLICE, layout, .low = low,
+                .extent = extent, .step = step, .slice = *out);
 }
 
 static const Layout *with_outputs(Context *context, const Layout *layout,
