@@ -24,9 +24,8 @@ HOOKS = {"layout_verify"}
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}, "solve": {"base", "solve"},
            "cache": {"base", "cache"},
            "query": {"base", "layout", "runtime", "explain", "query"}}
-# Type names with two definitions. Of the two thread pools one is built. The others
-# in src/layout are to get names of their own.
-SHARED_TYPES = {"ThreadPool", "Goal", "Wide"}
+# Type names with two definitions: of the two thread pools one is built.
+SHARED_TYPES = {"ThreadPool"}
 MOST_LINES, MANY_LINES, MOST_COLUMNS = 1500, 1000, 100
 TABLES = {".def"}
 SOURCES = {".c", ".h", ".def", ".py", ".sh", ".build"}
@@ -113,7 +112,7 @@ def types_of(text):
     return names
 
 def check_type_names(root, paths):
-    """Each type name of src/ has one definition; src/layout may still share the listed ones."""
+    """Each type name of src/ has one definition, but for the listed ones."""
     places = {}
     for path in paths:
         if path.parts[0] == "src" and path.suffix in {".c", ".h"}:

@@ -13,7 +13,7 @@
 
 typedef __int128 Wide;
 enum { DEGREE = 15, MAX_DEPTH = 3000, MAX_MEMORY = 3 << 26, MAX_POINTS = 1 << 22 };
-typedef enum Goal { EQUAL, INJECTIVE, ONTO, INVERSE } Goal;
+typedef enum Claim { EQUAL, INJECTIVE, ONTO, INVERSE } Claim;
 enum {
   SYMBOL = 1,
   AXIS = 2,
@@ -21,7 +21,7 @@ enum {
   LET = 8,
   POSITION = 16,
   SHAPE = 32
-};                                                         // kinds of names; an atom is a SYMBOL
+}; // kinds of names; an atom is a SYMBOL
 enum { BACK = 64, PADDING = 128, EXCEPT = 256, BY = 512 }; // other first words of a claim's lines
 typedef enum NodePart { EXTENT, VALUE, OTHER, AT, ALSO, PARTS } NodePart; // AT, ALSO: witnesses
 typedef struct CheckTerm {
@@ -60,7 +60,7 @@ typedef struct Checker {
   void **blocks; // of memory
   int line, depth, parameters, variables;
   int bound; // the kinds of names that have a value now: AXIS, POSITION, or SYMBOL alone
-  Goal claim;
+  Claim claim;
   bool yes, section;
   CheckName *names;
   CheckNode *padding, *except;
@@ -479,7 +479,7 @@ static void read_line(Checker *c, int word) { // NAME < EXTENT = VALUE other VAL
 static void check(Checker *c) { // one claim
   static void (*const by[])(Checker *) = {by_proof, by_witness, by_points, by_count, by_section};
   int word = read_word(c, "claim");
-  c->claim = (Goal)read_word(c, "equal injective onto inverse");
+  c->claim = (Claim)read_word(c, "equal injective onto inverse");
   c->yes = read_word(c, "no yes");
   while ((word = 1 << read_word(c, "symbol axis copy let place shape back padding except by")) < BY)
     read_line(c, word);

@@ -7,7 +7,7 @@
 
 enum { MAX_ROWS = 96, MAX_COLUMNS = 640, MAX_PIVOTS = 400 };
 
-typedef __int128 Wide;
+typedef __int128 Int128;
 
 typedef struct Rational {
   int64_t n, d;
@@ -32,21 +32,21 @@ typedef struct LinearProgram {
 
 // ---- Rationals ---------------------------------------------------------------------------------
 
-static Wide gcd_wide(Wide a, Wide b) {
+static Int128 gcd_wide(Int128 a, Int128 b) {
   a = a < 0 ? -a : a;
   b = b < 0 ? -b : b;
   while (b) {
     if (a <= INT64_MAX && b <= INT64_MAX) return gcd_of((int64_t)a, (int64_t)b);
-    Wide t = a % b;
+    Int128 t = a % b;
     a = b;
     b = t;
   }
   return a;
 }
 
-static Rational reduced(LinearProgram *p, Wide n, Wide d) {
+static Rational reduced(LinearProgram *p, Int128 n, Int128 d) {
   if (d != 1) {
-    Wide g = gcd_wide(n, d);
+    Int128 g = gcd_wide(n, d);
     n /= g;
     d /= g;
   }
@@ -55,16 +55,16 @@ static Rational reduced(LinearProgram *p, Wide n, Wide d) {
 }
 
 static Rational times(LinearProgram *p, Rational a, Rational b) {
-  return reduced(p, (Wide)a.n * b.n, (Wide)a.d * b.d);
+  return reduced(p, (Int128)a.n * b.n, (Int128)a.d * b.d);
 }
 
 static Rational minus(LinearProgram *p, Rational a, Rational b) {
-  if (a.d == 1 && b.d == 1) return reduced(p, (Wide)a.n - b.n, 1);
-  return reduced(p, (Wide)a.n * b.d - (Wide)b.n * a.d, (Wide)a.d * b.d);
+  if (a.d == 1 && b.d == 1) return reduced(p, (Int128)a.n - b.n, 1);
+  return reduced(p, (Int128)a.n * b.d - (Int128)b.n * a.d, (Int128)a.d * b.d);
 }
 
 static bool less(Rational a, Rational b) {
-  return (Wide)a.n * b.d < (Wide)b.n * a.d;
+  return (Int128)a.n * b.d < (Int128)b.n * a.d;
 }
 
 // ---- Variables, facts and multipliers ----------------------------------------------------------
@@ -252,7 +252,7 @@ static Outcome minimise(LinearProgram *p, int objective, int *ray) {
   return FAILED;
 }
 
-static bool add_multiplier(LinearProgram *p, ProofFact *out, const Column *column, Wide k) {
+static bool add_multiplier(LinearProgram *p, ProofFact *out, const Column *column, Int128 k) {
   if (k < 0 || k > INT64_MAX) return false;
   if (!k || column->fact < 0) return true;
   const Poly *factor = proof_linear(p->s, column->factor, (int64_t)k, proof_const(p->s, 0), 0);
@@ -267,17 +267,17 @@ static bool add_multiplier(LinearProgram *p, ProofFact *out, const Column *colum
 
 // The multipliers of the basis (or, of a ray, those along it) without denominators.
 static bool read_solution(LinearProgram *p, int ray, ProofFact *out) {
-  Wide common = 1;
+  Int128 common = 1;
   int at = ray < 0 ? p->width - 1 : ray;
   for (int i = 0; i < p->row_count; i++) {
-    Wide d = cell(p, i, at)->d;
+    Int128 d = cell(p, i, at)->d;
     common = common / gcd_wide(common, d) * d;
     if (common > INT64_MAX / 4) return false;
   }
   out->by = arena_array(p->s->arena, ProofMultiplier, p->row_count + 1);
   for (int i = 0; i < p->row_count; i++) {
     Rational r = *cell(p, i, at);
-    Wide k = common / r.d * (ray < 0 ? r.n : -r.n);
+    Int128 k = common / r.d * (ray < 0 ? r.n : -r.n);
     if (k && p->basis[i] >= p->column_count) return false;
     if (k && !add_multiplier(p, out, &p->columns[p->basis[i]], k)) return false;
   }
