@@ -38,7 +38,6 @@ void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest);
 // Simplifies a whole statement under the facts of its loops, blocks, lets and conditions.
 // Conditions that are proved, loops of one iteration and dead branches are removed.
 Stmt *arith_simplify_stmt(Context *context, Stmt *s);
-Stmt *analyzer_simplify_stmt(Analyzer *analyzer, Stmt *s); // under the surrounding facts too
 
 // The value of an integer or boolean expression where each vars[i] is values[i]. False when the
 // value is not known: the expression has another variable, memory, a call, a float, a vector, a

@@ -286,14 +286,10 @@ static Stmt *pass_stmt(Pass *pass, Stmt *s) {
   return r;
 }
 
-Stmt *analyzer_simplify_stmt(Analyzer *analyzer, Stmt *s) {
-  Pass pass = {analyzer->context, analyzer};
-  return pass_stmt(&pass, s);
-}
-
 Stmt *arith_simplify_stmt(Context *context, Stmt *s) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Stmt *r = analyzer_simplify_stmt(analyzer_new_in(context, &context->scratch), s);
+  Pass pass = {context, analyzer_new_in(context, &context->scratch)};
+  Stmt *r = pass_stmt(&pass, s);
   arena_reset(&context->scratch, mark);
   return r;
 }

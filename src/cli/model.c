@@ -160,27 +160,30 @@ Tensor *model_pack(Cli *cli, const Value *value, const Layout *layout, Tensor *l
   return physical;
 }
 
-static bool lies_so(Cli *cli, const Value *value, const Layout *layout, const Tensor *tensor) {
+// "[1, 3, 8, 8]"
+static const char *shape_text(Cli *cli, const int64_t *shape, int rank) {
+  Text text = text_new(&cli->context->arena);
+  for (int i = 0; i < rank; i++) text_printf(&text, "%s%lld", i ? ", " : "", (long long)shape[i]);
+  return arena_printf(&cli->context->arena, "[%s]", text_string(&text));
+}
+
+static bool has_layout_shape(Cli *cli, const Value *value, const Layout *layout,
+                             const Tensor *tensor) {
   bool same = tensor->rank == layout->physical_rank;
   for (int i = 0; i < tensor->rank && same; i++)
     same = tensor->shape[i] == layout->physical_extents[i];
-  return same || diag_error(cli->context, value->pos,
-                            "'%s' is expected in the shape of its layout: %s", value->name,
-                            model_shape_text(cli, layout->physical_extents, layout->physical_rank));
+  return same ||
+         diag_error(cli->context, value->pos, "'%s' is expected in the shape of its layout: %s",
+                    value->name, shape_text(cli, layout->physical_extents, layout->physical_rank));
 }
 
 Tensor *model_unpack(Cli *cli, const Value *value, const Layout *layout, Tensor *physical) {
   if (!layout) return physical;
-  Tensor *logical = lies_so(cli, value, layout, physical) ? model_tensor(cli, value) : NULL;
+  Tensor *logical =
+      has_layout_shape(cli, value, layout, physical) ? model_tensor(cli, value) : NULL;
   if (logical)
     layout_unpack(cli->context, layout, dtype_bytes(value->type), physical->data, logical->data);
   return logical;
-}
-
-const char *model_shape_text(Cli *cli, const int64_t *shape, int rank) {
-  Text text = text_new(&cli->context->arena);
-  for (int i = 0; i < rank; i++) text_printf(&text, "%s%lld", i ? ", " : "", (long long)shape[i]);
-  return arena_printf(&cli->context->arena, "[%s]", text_string(&text));
 }
 
 Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout) {

@@ -77,7 +77,6 @@ Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *option
 bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
                        CompileOptions *compile);
 
-const char *model_shape_text(Cli *cli, const int64_t *shape, int rank); // "[1, 3, 8, 8]"
 // Is `name` a lowering pass, "all" or NULL? False with a diagnostic at the option.
 bool cli_check_pass(Cli *cli, const char *option, const char *name);
 

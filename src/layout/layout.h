@@ -212,10 +212,9 @@ typedef enum LayoutSpelling {
   LAYOUT_SPELLING_COUNT
 } LayoutSpelling;
 
-// "index-map", "cute", …; an example; a description of a few words.
+// "index-map", "cute", …; an example.
 const char *layout_spelling_name(LayoutSpelling spelling);
 const char *layout_spelling_example(LayoutSpelling spelling);
-const char *layout_spelling_meaning(LayoutSpelling spelling);
 // Finds a spelling by its name, or by the name of its system: "onednn", "pytorch", "triton", "tvm".
 bool layout_spelling_find(const char *name, LayoutSpelling *out);
 // The spelling of a text, also of one with errors.

@@ -14,7 +14,7 @@ double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
 }
 
 // Cycles to stream `bytes` from or to the nearest level of memory that holds them all.
-double planner_move_cost(const Planner *p, double bytes) {
+static double move_cost(const Planner *p, double bytes) {
   return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
 }
 
@@ -34,7 +34,7 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
   double bytes = planner_tensor_bytes(tensor, items[from].layout) +
                  planner_tensor_bytes(tensor, items[to].layout);
   const CostModel *costs = cost_model_of(p->machine);
-  return costs->rewrite_passes * planner_move_cost(p, bytes) + costs->call_cycles;
+  return costs->rewrite_passes * move_cost(p, bytes) + costs->call_cycles;
 }
 
 static bool has_room(const Planner *p, const Stage *stage) {
@@ -96,7 +96,7 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
       if (tensor->buffer == c->nest->reads[i].buffer)
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
-  double write = planner_move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
+  double write = move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
   Strategies found = strategies_of(p->context, p->machine, c->nest, &layouts);
   choice->strategies = arena_copy(&p->context->arena, &found, sizeof found);
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
@@ -143,7 +143,7 @@ static double group_cost(const Combination *c) {
     bytes += planner_tensor_bytes(c->stage->reads.items[i], layout_read(c, i, &packed));
   }
   for (int i = 0; i < c->stage->member_count; i++) cycles += member_cycles(c, c->stage->members[i]);
-  return MAX_OF(cycles, planner_move_cost(p, bytes));
+  return MAX_OF(cycles, move_cost(p, bytes));
 }
 
 // ---- Stages that read in any combination of layouts
@@ -274,7 +274,7 @@ static double stage_bytes(const Planner *p, const Stage *stage, const StageChoic
 }
 
 static double elementwise_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
-  double cycles = planner_move_cost(p, stage_bytes(p, stage, choice));
+  double cycles = move_cost(p, stage_bytes(p, stage, choice));
   return choice->fused < 0 ? cycles + cost_model_of(p->machine)->call_cycles : cycles;
 }
 

@@ -124,7 +124,6 @@ double planner_fused_operations(const Planner *planner, const Stage *stage,
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);
 double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
-double planner_move_cost(const Planner *planner, double bytes);
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
 int64_t planner_integer_cost(double cycles);
 int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1: none

@@ -27,7 +27,8 @@ static int queue_pop(SolveState *state) {
   return node;
 }
 
-void solve_state_eliminate(SolveState *state, int node) {
+// Removes a node and its edges, and records how to choose the node's value later.
+static void eliminate(SolveState *state, int node) {
   Arena *arena = state->solver->arena;
   SolveNode *n = &state->nodes[node];
   int count = solve_state_edges(state, node);
@@ -96,7 +97,7 @@ static void reduce_single(SolveState *state, int node) {
   int count = solve_state_edges(state, node);
   for (int i = 0; i < count; i++)
     fold_into_neighbour(state, node, &state->edges.items[n->edges.items[i]], false);
-  solve_state_eliminate(state, node);
+  eliminate(state, node);
 }
 
 static void reduce_0(SolveState *state, int node) {
@@ -104,13 +105,13 @@ static void reduce_0(SolveState *state, int node) {
   int64_t best = PBQP_INFINITY;
   for (int i = 0; i < n->count; i++) best = MIN_OF(best, n->cost[n->value[i]]);
   state->constant += best;
-  solve_state_eliminate(state, node);
+  eliminate(state, node);
 }
 
 static void reduce_1(SolveState *state, int node) {
   solve_state_edges(state, node);
   fold_into_neighbour(state, node, &state->edges.items[state->nodes[node].edges.items[0]], true);
-  solve_state_eliminate(state, node);
+  eliminate(state, node);
 }
 
 // The classes of the far end that its remaining values use: used[i] for each i below the returned
@@ -185,7 +186,7 @@ static void reduce_2(SolveState *state, int node) {
   Side a = side_of(state, node, &state->edges.items[n->edges.items[0]]);
   Side b = side_of(state, node, &state->edges.items[n->edges.items[1]]);
   SolveTable *table = arena_new(arena, SolveTable);
-  int64_t *cost = arena_array(arena, int64_t, (size_t)a.count * (size_t)b.count);
+  int64_t *cost = arena_array(arena, int64_t, (size_t)a.count *(size_t)b.count);
   *table = (SolveTable){a.count, b.count, a.of_value, b.of_value, cost, false};
   ArenaMark mark = arena_mark(arena);
   const int64_t *rows_a = side_rows(state, n, &a, true), *rows_b = side_rows(state, n, &b, false);
@@ -200,7 +201,7 @@ static void reduce_2(SolveState *state, int node) {
   state->solver->work += (int64_t)a.count * b.count * n->count;
   absorb_shift(state, &a);
   absorb_shift(state, &b);
-  solve_state_eliminate(state, node);
+  eliminate(state, node);
   solve_state_add_edge(state, a.view.other, b.view.other, table);
 }
 

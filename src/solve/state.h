@@ -118,8 +118,6 @@ void solve_state_enqueue(SolveState *state, int node);
 // Applies reductions of degree 0, 1 and 2 and of single values until none applies. False when the
 // state is infeasible.
 bool solve_state_reduce(SolveState *state);
-// Removes a node and its edges, and records how to choose the node's value later.
-void solve_state_eliminate(SolveState *state, int node);
 // Chooses values for the eliminated nodes, latest first, from the choices of the others.
 void solve_state_restore(SolveState *state, int *choice);
 int64_t solve_state_cost(SolveState *state, const int *choice); // of the nodes that are left

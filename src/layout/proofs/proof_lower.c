@@ -14,10 +14,12 @@ static LoweredValue value_of(const Poly *p, const DigitForm *f) {
 
 // ---- Forms -------------------------------------------------------------------------------------
 
+static const Poly *lower_form(ProofLowering *w, const DigitForm *f);
+
 static const Poly *base_poly(ProofLowering *w, int base) {
   const FormBase *b = &w->d->bases[base];
   if (b->kind == BASE_AXIS) return w->axes[b->axis];
-  return b->kind == BASE_FORM ? proof_lower_form(w, b->args[0]) : NULL;
+  return b->kind == BASE_FORM ? lower_form(w, b->args[0]) : NULL;
 }
 
 static const Poly *floor_poly(ProofLowering *w, int base, int64_t offset, int64_t cut) {
@@ -48,7 +50,7 @@ static const Poly *parity_poly(ProofLowering *w, BitMask mask) {
   return proof_linear(s, sum, 1, proof_atom(s, sum, proof_const(s, 2)), -2);
 }
 
-const Poly *proof_lower_form(ProofLowering *w, const DigitForm *f) {
+static const Poly *lower_form(ProofLowering *w, const DigitForm *f) {
   Prover *s = w->s;
   if (!f || !w->d) return NULL;
   const Poly *sum = proof_const(s, f->constant);
@@ -224,8 +226,7 @@ static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b) {
     return value_of(proof_const(s, floor_div(x, y)), f);
   const Poly *q = proof_quotient(s, a.p, b.p), *guess;
   if (q) return value_of(q, f);
-  if ((guess = proof_lower_form(w, f)) && proof_value(s, a.p, b.p, guess))
-    return value_of(guess, f);
+  if ((guess = lower_form(w, f)) && proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
   if ((guess = divide_bits(w, a.p, b.p))) return value_of(guess, f);
   if ((guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
   if (!w->d && (guess = divide_again(w, a.p, b.p))) return value_of(guess, f);
@@ -257,7 +258,7 @@ static const Poly *half(ProofLowering *w, const Poly *p, const DigitForm *whole,
     return proof_value(s, p, two, none) ? none
                                         : divide(w, value_of(p, NULL), value_of(two, NULL)).p;
   }
-  const Poly *guess = whole ? proof_lower_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
+  const Poly *guess = whole ? lower_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
   if (guess && proof_value(s, p, two, guess)) return guess;
   return divide(w, value_of(p, NULL), value_of(two, NULL)).p;
 }
@@ -311,7 +312,7 @@ static bool bits_of_both(ProofLowering *w, LoweredValue a, LoweredValue b, Lower
 static const Poly *bit_of(ProofLowering *w, const DigitForm *f, int k) {
   const DigitForm *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
   const DigitForm *high = layout_form_divide(w->d, f, (int64_t)2 << k);
-  return proof_linear(w->s, proof_lower_form(w, low), 1, proof_lower_form(w, high), -2);
+  return proof_linear(w->s, lower_form(w, low), 1, lower_form(w, high), -2);
 }
 
 // ⌊sum/2⌋ of two bits: what is left may be another one, as in a ^ b ^ b.

@@ -36,6 +36,5 @@ typedef struct ProofLowering {
 } ProofLowering;
 
 LoweredValue proof_lower_expr(ProofLowering *w, const LayoutExpr *e);
-const Poly *proof_lower_form(ProofLowering *w, const DigitForm *f);
 
 #endif

@@ -96,39 +96,30 @@ static bool is_named(LayoutReader *r) {
 // ---- The table ---------------------------------------------------------------------------------
 
 typedef struct SpellingRow {
-  const char *name, *example, *meaning;
+  const char *name, *example;
   bool (*looks)(LayoutReader *r);
   bool (*read)(LayoutReader *r, Spelled *out);
   LayoutPrinter *print;
 } SpellingRow;
 
 static const SpellingRow rows[LAYOUT_SPELLING_COUNT] = {
-    [LAYOUT_SPELLING_INDEX_MAP] = {"index-map", "n, c, h, w -> n, c//16, h, w, c%16",
-                                   "logical axes, an arrow, physical indices", is_arrow,
+    [LAYOUT_SPELLING_INDEX_MAP] = {"index-map", "n, c, h, w -> n, c//16, h, w, c%16", is_arrow,
                                    layout_read_arrow, layout_print_arrow},
     [LAYOUT_SPELLING_LAMBDA] = {"lambda", "lambda n, c, h, w: [n, c // 16, h, w, c % 16]",
-                                "a Python function", is_lambda, layout_read_lambda,
-                                layout_print_lambda},
-    [LAYOUT_SPELLING_NAMED] = {"named", "NCHW16c", "named axes and blocks of them", is_named,
-                               layout_read_named, layout_print_named},
-    [LAYOUT_SPELLING_TAG] = {"tag", "aBcd16b", "oneDNN's tags: axes are a, b, c, ...", is_named,
-                             layout_read_named, layout_print_tag},
-    [LAYOUT_SPELLING_CUTE] = {"cute", "Sw<3,3,3> o 0 o (8,64):(64,1)",
-                              "CuTe's shape:stride, nested; a swizzle; coordinates", is_cute,
-                              layout_read_cute, layout_print_cute},
-    [LAYOUT_SPELLING_XLA] = {"xla", "{3,2,1,0:T(8,128)(2,1)}",
-                             "XLA's axes, closest first, and tiles", is_xla, layout_read_xla,
+                                is_lambda, layout_read_lambda, layout_print_lambda},
+    [LAYOUT_SPELLING_NAMED] = {"named", "NCHW16c", is_named, layout_read_named, layout_print_named},
+    [LAYOUT_SPELLING_TAG] = {"tag", "aBcd16b", is_named, layout_read_named, layout_print_tag},
+    [LAYOUT_SPELLING_CUTE] = {"cute", "Sw<3,3,3> o 0 o (8,64):(64,1)", is_cute, layout_read_cute,
+                              layout_print_cute},
+    [LAYOUT_SPELLING_XLA] = {"xla", "{3,2,1,0:T(8,128)(2,1)}", is_xla, layout_read_xla,
                              layout_print_xla},
-    [LAYOUT_SPELLING_TORCH] = {"torch", "size=(2, 3, 4) stride=(12, 4, 1)",
-                               "PyTorch's sizes and strides", is_torch, layout_read_torch,
-                               layout_print_torch},
+    [LAYOUT_SPELLING_TORCH] = {"torch", "size=(2, 3, 4) stride=(12, 4, 1)", is_torch,
+                               layout_read_torch, layout_print_torch},
     [LAYOUT_SPELLING_LINEAR_LAYOUT] = {"bases", "register: [[0, 1]], lane: [[0, 2], [1, 0]]",
-                                       "Triton's linear layouts: of each hardware bit the element",
                                        is_bases, layout_read_linear_layout,
                                        layout_print_linear_layout},
     [LAYOUT_SPELLING_TILE_LAYOUT] = {"shards",
                                      "S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device]",
-                                     "TVM's shards, replicas, offsets over named axes, swizzles",
                                      is_shards, layout_read_tile_layout, layout_print_tile_layout},
 };
 
@@ -145,10 +136,6 @@ const char *layout_spelling_name(LayoutSpelling spelling) {
 
 const char *layout_spelling_example(LayoutSpelling spelling) {
   return rows[spelling].example;
-}
-
-const char *layout_spelling_meaning(LayoutSpelling spelling) {
-  return rows[spelling].meaning;
 }
 
 bool layout_spelling_find(const char *name, LayoutSpelling *out) {
