@@ -27,6 +27,17 @@ static const struct {
 #undef OP
 };
 
+// choice_text has a case for each operation that C writes without an operator.
+enum {
+  CHOICES = 0
+#define OP(name, arguments, precedence, text, class, commutes, neutral, value, goal_rank, goal,    \
+           c_rank, ...)                                                                            \
+  +(arguments && !c_rank)
+#include "layout/core/ops.def"
+#undef OP
+};
+_Static_assert(CHOICES == 4, "an operation needs a case in choice_text: min, max, not, select");
+
 static bool may_be_negative(const LayoutExpr *e) {
   if (e->op == LAYOUT_CONST) return e->value < 0;
   if (e->op == LAYOUT_AXIS || e->op == LAYOUT_SYMBOL) return false;

@@ -3,14 +3,36 @@
 // time.
 #include "ir/index_map.h"
 
+// The operation of programs for each operation of layouts; -1 for axes, symbols and numbers.
+enum {
+  OF_CONST = -1,
+  OF_AXIS = -1,
+  OF_SYMBOL = -1,
+  OF_ADD = EXPR_ADD,
+  OF_SUB = EXPR_SUB,
+  OF_MUL = EXPR_MUL,
+  OF_DIV = EXPR_FLOOR_DIV,
+  OF_MOD = EXPR_FLOOR_MOD,
+  OF_SHL = EXPR_SHIFT_LEFT,
+  OF_SHR = EXPR_SHIFT_RIGHT,
+  OF_AND = EXPR_BIT_AND,
+  OF_XOR = EXPR_BIT_XOR,
+  OF_OR = EXPR_BIT_OR,
+  OF_MIN = EXPR_MIN,
+  OF_MAX = EXPR_MAX,
+  OF_LT = EXPR_LT,
+  OF_LE = EXPR_LE,
+  OF_EQ = EXPR_EQ,
+  OF_NE = EXPR_NE,
+  OF_NOT = EXPR_NOT,
+  OF_BOTH = EXPR_AND,
+  OF_EITHER = EXPR_OR,
+  OF_SELECT = EXPR_SELECT
+};
 static const int16_t expr_ops[LAYOUT_OP_COUNT] = {
-    [LAYOUT_ADD] = EXPR_ADD,         [LAYOUT_SUB] = EXPR_SUB,       [LAYOUT_MUL] = EXPR_MUL,
-    [LAYOUT_DIV] = EXPR_FLOOR_DIV,   [LAYOUT_MOD] = EXPR_FLOOR_MOD, [LAYOUT_SHL] = EXPR_SHIFT_LEFT,
-    [LAYOUT_SHR] = EXPR_SHIFT_RIGHT, [LAYOUT_AND] = EXPR_BIT_AND,   [LAYOUT_XOR] = EXPR_BIT_XOR,
-    [LAYOUT_OR] = EXPR_BIT_OR,       [LAYOUT_MIN] = EXPR_MIN,       [LAYOUT_MAX] = EXPR_MAX,
-    [LAYOUT_LT] = EXPR_LT,           [LAYOUT_LE] = EXPR_LE,         [LAYOUT_EQ] = EXPR_EQ,
-    [LAYOUT_NE] = EXPR_NE,           [LAYOUT_NOT] = EXPR_NOT,       [LAYOUT_BOTH] = EXPR_AND,
-    [LAYOUT_EITHER] = EXPR_OR,       [LAYOUT_SELECT] = EXPR_SELECT,
+#define OP(name, ...) [LAYOUT_##name] = OF_##name,
+#include "layout/core/ops.def"
+#undef OP
 };
 
 // ---- To expressions
@@ -106,7 +128,7 @@ static const LayoutExpr *var_to_layout(ToLayout *to, const Expr *e) {
 
 static LayoutOp layout_op_of(const Expr *e) {
   for (int op = 0; op < LAYOUT_OP_COUNT; op++)
-    if (layout_op_arguments((LayoutOp)op) && expr_ops[op] == e->op) return (LayoutOp)op;
+    if (expr_ops[op] == (int16_t)e->op) return (LayoutOp)op;
   return LAYOUT_OP_COUNT;
 }
 

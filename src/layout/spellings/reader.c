@@ -203,26 +203,22 @@ bool layout_reader_check_rank(LayoutReader *r, int rank) {
 
 // ---- Expressions -------------------------------------------------------------------------------
 
+// The functions: first each operation that is printed as a call, then what other systems write.
 static const struct {
-  const char *name;
+  const char *name; // "": no function
   LayoutOp op;
   int arguments;
 } call_rows[] = {
-    {"min", LAYOUT_MIN, 2},
-    {"max", LAYOUT_MAX, 2},
-    {"select", LAYOUT_SELECT, 3},
-    {"Select", LAYOUT_SELECT, 3},
-    {"if_then_else", LAYOUT_SELECT, 3},
-    {"floordiv", LAYOUT_DIV, 2},
-    {"floormod", LAYOUT_MOD, 2},
-    {"indexdiv", LAYOUT_DIV, 2},
-    {"indexmod", LAYOUT_MOD, 2},
-    {"shift_left", LAYOUT_SHL, 2},
-    {"shift_right", LAYOUT_SHR, 2},
-    {"bitwise_and", LAYOUT_AND, 2},
-    {"bitwise_or", LAYOUT_OR, 2},
-    {"bitwise_xor", LAYOUT_XOR, 2},
-    {"int32", LAYOUT_ADD, 1},
+#define OP(name, arguments, precedence, text, ...)                                                 \
+  {precedence ? "" : text, LAYOUT_##name, arguments},
+#include "layout/core/ops.def"
+#undef OP
+    {"Select", LAYOUT_SELECT, 3},   {"if_then_else", LAYOUT_SELECT, 3},
+    {"floordiv", LAYOUT_DIV, 2},    {"floormod", LAYOUT_MOD, 2},
+    {"indexdiv", LAYOUT_DIV, 2},    {"indexmod", LAYOUT_MOD, 2},
+    {"shift_left", LAYOUT_SHL, 2},  {"shift_right", LAYOUT_SHR, 2},
+    {"bitwise_and", LAYOUT_AND, 2}, {"bitwise_or", LAYOUT_OR, 2},
+    {"bitwise_xor", LAYOUT_XOR, 2}, {"int32", LAYOUT_ADD, 1},
     {"int64", LAYOUT_ADD, 1},
 };
 
