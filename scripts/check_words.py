@@ -44,10 +44,7 @@ PHRASES = {
     "surjective": "onto",
 }
 # Texts in which a word above is right: names of other systems, and fields of JSON.
-ALLOWED = re.compile(r"bijective_surjective|is_surjective|\"joins\""
-                     # The reasons of answers about layouts are values of `pleat layout --batch`.
-                     r"|elements lie in several places|lie in memory alone, once|does not lie where"
-                     r"|its copies lie elsewhere|would lie at", re.IGNORECASE)
+ALLOWED = re.compile(r"\"joins\"", re.IGNORECASE)
 FRAGMENT = re.compile(r"(Of|What|Those that|Nothing|None|Such)\b")
 
 
