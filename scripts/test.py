@@ -43,7 +43,7 @@ def run_unit(name, command, build):
     """(passed, failed) of one executable, run in the build folder as Meson does. An executable
     without cmocka counts as one test, and its output (a table) is shown; status 77 says it could
     not run."""
-    environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", **SANITIZER)
+    environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", PLEAT_CACHE="off", **SANITIZER)
     try:
         done = subprocess.run(command, env=environment, cwd=build, capture_output=True, text=True,
                               errors="replace", timeout=1200)

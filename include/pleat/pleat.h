@@ -225,6 +225,11 @@ typedef struct PleatRequest {
   size_t keep_layout_count;
   /* How all other layouts are chosen: "optimal" (the default), "forward", "backward" or "none". */
   const char *policy;
+  /* Not 0: neither use nor keep compiled code in the user's cache. Otherwise the code of a kernel
+   * that was compiled before, by any process of the user, is taken from the folder $PLEAT_CACHE,
+   * $XDG_CACHE_HOME/pleat or ~/.cache/pleat, which keeps at most 2 GiB or $PLEAT_CACHE_SIZE.
+   * PLEAT_CACHE=off switches the cache off for a whole process. */
+  int no_cache;
 } PleatRequest;
 
 /* An input or an output of a model. Borrowed until the model is freed. */

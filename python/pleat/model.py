@@ -190,7 +190,7 @@ class Model:
 
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
-                 policy=None):
+                 policy=None, cache=True):
         """Compiles a file's path, its bytes, or an onnx.ModelProto.
 
         shapes: sizes that the model leaves free: shapes of inputs, {"x": (1, 3, 224, 224)}, or
@@ -212,8 +212,9 @@ class Model:
         keep_layouts: names of tensors and operators whose layouts stay unchanged; True: all
         policy: how all other layouts are chosen: "optimal" (also for None), "forward", "backward"
                 or "none"
+        cache:  use and keep compiled code in the user's cache folder
         Raises PleatError with every reason why the model cannot be compiled."""
-        request = _Request(model, threads=threads, quick=quick)
+        request = _Request(model, threads=threads, quick=quick, no_cache=not cache)
         request.set_texts(cpu=cpu, policy=policy)
         request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
                           output_layout=_layouts_text(output_layouts),

@@ -182,6 +182,7 @@ static void compile(void *arg) {
   CompileOptions options = {.run_only = true};
   if (!request_read(call->context, call->given, &call->request)) return;
   options.quick = call->request.quick != 0;
+  if (!call->request.no_cache) options.cache = cache_open(call->context);
   if (!find_machine(call, &options.machine) || !load_graph(call) || !read_layouts(call, &options) ||
       !describe_arguments(model, options.constraints))
     return;

@@ -225,7 +225,7 @@ const Command command_bench = {
                "153 GFLOP/s\n"
                "  tensors         12.0 MiB in, out and constant, 0.7 GB/s\n"
                "  first result    0.13 s   memory at most 96.1 MiB\n",
-    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(BenchOptions),

@@ -10,6 +10,7 @@
 #ifndef PLEAT_CLI_H
 #define PLEAT_CLI_H
 
+#include "cache/cache.h"
 #include "runtime/runtime.h"
 
 enum { STATUS_DONE = 0, STATUS_BAD = 1, STATUS_MISUSE = 2, STATUS_FAULT = 3 };
@@ -37,7 +38,13 @@ typedef struct Option {
 } Option;
 
 // Options that many subcommands accept; Cli holds their values.
-enum { TAKES_JSON = 1, TAKES_OUTPUT = 2, TAKES_THREADS = 4, TAKES_CPU = 8 };
+enum {
+  TAKES_JSON = 1,
+  TAKES_OUTPUT = 2,
+  TAKES_THREADS = 4,
+  TAKES_CPU = 8,
+  TAKES_CACHE = 16,
+};
 
 typedef struct Cli Cli;
 typedef struct Command {
@@ -68,6 +75,8 @@ struct Cli {
   const char *output; // NULL: not set; "-": standard output
   int64_t threads;    // 0: not set
   const char *cpu;    // NULL: this machine's level
+  bool no_cache;
+  Cache *cache; // of cli_cache; NULL: not opened
   bool color;         // standard output is a terminal that supports colour
 };
 
@@ -82,6 +91,8 @@ const Option *command_option(const Command *command, int i);
 // The machine to compile for and to run on, limited by `--cpu` and `--threads`. False with a
 // diagnostic when this machine does not have what the options demand.
 bool cli_machine(Cli *cli, HostMachine *machine);
+// The user's cache, which is opened at the first call; NULL when it is off or cannot be used.
+Cache *cli_cache(Cli *cli);
 
 void version_print(FILE *out); // the version and the optional parts of this build
 

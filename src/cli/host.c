@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the machine to what `--cpu` and `--threads` allow.
+// Limits the machine to what `--cpu` and `--threads` allow, and opens the cache for `--no-cache`.
 #include "cli/cli.h"
 
 enum { MOST_THREADS = 1024 };
@@ -19,4 +19,10 @@ bool cli_machine(Cli *cli, HostMachine *machine) {
                       (long long)cli->threads, MOST_THREADS);
   if (cli->threads) machine->threads = (int)cli->threads;
   return true;
+}
+
+Cache *cli_cache(Cli *cli) {
+  if (!cli->no_cache && !cli->cache) cli->cache = cache_open(cli->context);
+  cli->no_cache |= !cli->cache; // so that there is one warning
+  return cli->cache;
 }

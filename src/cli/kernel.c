@@ -321,7 +321,8 @@ static bool begin_kernel(Session *s, const Module *module, const char *name,
   KernelArguments arguments;
   CompileOptions compile = {.lower = {.print_after = s->model->print_after,
                                       .verify_each = s->model->verify_each,
-                                      .report = &s->lower_report}};
+                                      .report = &s->lower_report},
+                            .cache = cli_cache(s->cli)};
   if (!cli_check_pass(s->cli, "--print-ir-after", s->model->print_after) ||
       !cli_machine(s->cli, &s->machine) || !one_kernel(s, module, name, &contents->given, kernel) ||
       !kernel_arguments(s->cli, kernel, contents, model_sizes(s->cli, s->model), false, &arguments))

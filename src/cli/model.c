@@ -116,8 +116,10 @@ typedef Program *(*Build)(Context *context, const GraphFunc *graph, const Compil
 static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options, Build make,
                       bool run_only) {
   Shown shown = {progress_begin("compiling", 1)};
-  CompileOptions compile = {
-      .progress = show_progress, .progress_env = &shown, .run_only = run_only};
+  CompileOptions compile = {.progress = show_progress,
+                            .progress_env = &shown,
+                            .run_only = run_only,
+                            .cache = cli_cache(cli)};
   if (!cli_check_pass(cli, "--print-ir-after", options->print_after)) return NULL;
   if (!cli_machine(cli, &compile.machine)) return NULL;
   if (!model_constraints(cli, graph, options, &compile)) return NULL;

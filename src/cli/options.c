@@ -18,6 +18,9 @@ static const struct {
      {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline|scalar",
       "the level of processor; run, bench and verify: at most that of this machine",
       offsetof(Cli, cpu)}},
+    {TAKES_CACHE,
+     {"no-cache", 0, OPTION_FLAG, NULL, "neither use nor keep compiled code in the user's cache",
+      offsetof(Cli, no_cache)}},
     {TAKES_JSON, {"json", 0, OPTION_FLAG, NULL, "print one JSON object", offsetof(Cli, json)}},
 };
 

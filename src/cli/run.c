@@ -162,7 +162,7 @@ const Command command_run = {
         "10 values]\n"
         "  $ pleat run examples/kernels/matmul.py --fill random -o product.npz --trace "
         "trace.json\n",
-    .takes = TAKES_JSON | TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU,
+    .takes = TAKES_JSON | TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(RunOptions),

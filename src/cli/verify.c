@@ -448,7 +448,8 @@ static void show_kernel(const KernelCheck *k, const Kernel *kernel) {
 static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   Context *context = k->cli->context;
   CompileOptions compile = {.lower = {.print_after = k->options->model.print_after,
-                                      .verify_each = k->options->model.verify_each}};
+                                      .verify_each = k->options->model.verify_each},
+                            .cache = cli_cache(k->cli)};
   context_at_free(context, release_kernels, k);
   if (!cli_check_pass(k->cli, "--print-ir-after", k->options->model.print_after) ||
       !cli_machine(k->cli, &k->machine) ||
@@ -504,7 +505,7 @@ const Command command_verify = {
                "  examples/digits/digits.onnx: agrees with the interpreter, within 1e-05 absolute "
                "or 4 ulp: 13 tensors of 13 kernels; at most 8.6e-07 of the largest element apart, "
                "at 'block3_project_out'\n",
-    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(VerifyOptions),

@@ -25,7 +25,8 @@ static CompiledCode *generate(Program *p, TargetReport *report) {
     return code;
   }
   TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
-  TargetOptions options = {&p->options.machine, report, p->target_reports, p->options.quick};
+  TargetOptions options = {&p->options.machine, report, p->target_reports, p->options.quick,
+                           p->options.cache};
   const TargetRow *target = p->options.target ? p->options.target : target_for_running();
   return target_load(p->context, target, &unit, &options);
 }

@@ -20,7 +20,8 @@ typedef struct CompileOptions {
   // Only program_compile will use the program, and once. No other function may read its kernels,
   // because their schedules and lowered functions are discarded one by one (driver/program.c).
   bool run_only;
-  bool quick; // TargetOptions.quick for code of this process
+  bool quick;   // TargetOptions.quick for code of this process
+  Cache *cache; // TargetOptions.cache; NULL: none is used
   void (*progress)(void *env, const char *what, int done, int all); // may be NULL
   void *progress_env;
 } CompileOptions;

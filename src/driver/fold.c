@@ -55,7 +55,7 @@ bool program_fold(Context *context, StageGraph *graph, const CompileOptions *opt
   Folding f = {.context = context, .graph = graph, .stages = stage_graph_take_constants(graph)};
   if (!f.stages.count) return true;
   // The code runs on this machine, whatever the target, and without the user's hooks.
-  f.options = (CompileOptions){.machine = machine_probe(), .quick = true};
+  f.options = (CompileOptions){.machine = machine_probe(), .quick = true, .cache = options->cache};
   if (options->progress) options->progress(options->progress_env, "constants", 0, f.stages.count);
   context_scope_begin(context);
   make_functions(&f);

@@ -22,7 +22,10 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
     code->kernels[i] = lower_kernel_new(context, named);
   }
   TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
-  TargetOptions target = {.machine = &options->machine, .report = report, .quick = options->quick};
+  TargetOptions target = {.machine = &options->machine,
+                          .report = report,
+                          .quick = options->quick,
+                          .cache = options->cache};
   const TargetRow *row = options->target ? options->target : target_for_running();
   code->code = target_load(context, row, &unit, &target);
   for (int i = 0; code->code && i < count; i++)

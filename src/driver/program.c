@@ -313,7 +313,7 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
 static bool begin_loading(Program *p) {
   const TargetRow *target = p->options.target ? p->options.target : target_for_running();
   TargetOptions options = {&p->options.machine, &p->target_report, p->target_reports,
-                           p->options.quick};
+                           p->options.quick, p->options.cache};
   if (!p->options.run_only || target->keeps_kernels) return true;
   p->loading = target_load_begin(p->context, target, p->name, &options);
   return p->loading != NULL;

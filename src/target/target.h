@@ -16,6 +16,7 @@
 #define PLEAT_TARGET_H
 
 #include "base/machine.h"
+#include "cache/cache.h"
 #include "lower/lower.h"
 #include "runtime/code.h"
 
@@ -38,6 +39,7 @@ typedef struct TargetOptions {
   TargetReport *report;       // counts are added to it; may be NULL
   TargetReport *kernels;      // one for each kernel of the unit, likewise; may be NULL
   bool quick;                 // generate code in little time, which may then run slower
+  Cache *cache;               // of code for this process; NULL: none is used
 } TargetOptions;
 
 // The kernels of one file or of one piece of code in memory. The names of their regions differ.

@@ -96,6 +96,27 @@ static void test_quick_code_gives_the_same(void **state) {
     assert_float_equal(probabilities[0][i], probabilities[1][i], 1e-6);
 }
 
+static void test_the_cache_gives_the_same(void **state) {
+  char folder[] = "/tmp/test_api.XXXXXX", command[64];
+  assert_non_null(mkdtemp(folder));
+  setenv("PLEAT_CACHE", folder, 1);
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  float probabilities[3][DIGIT_COUNT];
+  for (int i = 0; i < 3; i++) {
+    request.no_cache = i == 0;
+    PleatModel *model = compiled(&request);
+    classify(model, probabilities[i]);
+    pleat_model_free(model);
+    snprintf(command, sizeof command, "ls %s | grep -q .", folder);
+    assert_int_equal(system(command) == 0, i > 0); // whether the folder has entries
+  }
+  assert_memory_equal(probabilities[0], probabilities[1], sizeof probabilities[0]);
+  assert_memory_equal(probabilities[0], probabilities[2], sizeof probabilities[0]);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+  setenv("PLEAT_CACHE", "off", 1);
+}
+
 static void test_what_a_model_takes(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
@@ -358,9 +379,11 @@ static void test_fields_of_a_later_header_are_zeros(void **state) {
 }
 
 int main(void) {
+  setenv("PLEAT_CACHE", "off", 1);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_file_and_its_bytes_give_the_same),
       cmocka_unit_test(test_quick_code_gives_the_same),
+      cmocka_unit_test(test_the_cache_gives_the_same),
       cmocka_unit_test(test_what_a_model_takes),
       cmocka_unit_test(test_wrong_arguments_are_refused),
       cmocka_unit_test(test_wrong_requests_are_refused),

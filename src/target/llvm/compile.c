@@ -7,6 +7,8 @@
 // run at the same time.
 #include "target/llvm/compile.h"
 
+#include "base/digest.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -159,6 +161,9 @@ typedef struct CrewJob CrewJob;
 struct CrewJob {
   Job job;
   char *text;
+  Str label, key; // in the cache
+  CacheEntry kept;
+  bool is_kept; // the object is in `kept`, and no thread has to compile it
   CrewJob *next;
 };
 
@@ -166,19 +171,21 @@ struct LlvmCrew {
   const LlvmApi *api;
   const char *features;
   bool quick;
+  Cache *cache; // NULL: none is used
   pthread_mutex_t lock;
   pthread_cond_t changed;
   pthread_t threads[LLVM_MAX_THREADS];
   int thread_count, limit;
-  CrewJob *first, **last, *next; // in order; `next` is the first that no thread has taken
-  int waiting;                   // jobs that no thread has taken
+  CrewJob *first, **last, *next; // in order; `next` is the first that no thread has looked at
+  int waiting;                   // jobs to compile that no thread has taken
   bool closed;
 };
 
 // After a long text LLVM leaves much free memory that other threads cannot use.
 enum { LONG_TEXT = 128 << 10 };
 
-static void run_crew_job(CrewJob *own) {
+static void run_crew_job(LlvmCrew *crew, CrewJob *own) {
+  const LlvmApi *api = crew->api;
   bool is_long = own->text && strlen(own->text) > LONG_TEXT;
   if (own->text)
     run_job(&own->job);
@@ -186,12 +193,20 @@ static void run_crew_job(CrewJob *own) {
     fail(&own->job, "LLVM", "not enough memory");
   free(own->text);
   own->text = NULL;
+  if (own->key && own->job.code)
+    cache_put(crew->cache, CACHE_KERNEL, own->key, own->label, api->GetBufferStart(own->job.code),
+              api->GetBufferSize(own->job.code));
   if (is_long) malloc_trim(0);
+}
+
+static CrewJob *next_to_compile(LlvmCrew *crew) {
+  while (crew->next && crew->next->is_kept) crew->next = crew->next->next;
+  return crew->next;
 }
 
 static CrewJob *take_job(LlvmCrew *crew) {
   pthread_mutex_lock(&crew->lock);
-  while (!crew->next && !crew->closed) pthread_cond_wait(&crew->changed, &crew->lock);
+  while (!next_to_compile(crew) && !crew->closed) pthread_cond_wait(&crew->changed, &crew->lock);
   CrewJob *own = crew->next;
   if (own) {
     crew->next = own->next;
@@ -203,7 +218,7 @@ static CrewJob *take_job(LlvmCrew *crew) {
 }
 
 static void *work(void *arg) {
-  for (CrewJob *own; (own = take_job(arg));) run_crew_job(own);
+  for (CrewJob *own; (own = take_job(arg));) run_crew_job(arg, own);
   return NULL;
 }
 
@@ -222,6 +237,7 @@ static void release_crew(void *arg) {
   close_crew(crew);
   for (CrewJob *own = crew->first; own; own = own->next) {
     drop_result(&own->job);
+    cache_entry_free(&own->kept);
     free(own->text);
     own->text = NULL;
   }
@@ -229,7 +245,10 @@ static void release_crew(void *arg) {
 
 LlvmCrew *llvm_crew_new(Context *context, const LlvmApi *api, const TargetOptions *options) {
   LlvmCrew *crew = arena_new(&context->lasting, LlvmCrew);
-  *crew = (LlvmCrew){.api = api, .features = features_of(options), .quick = options->quick};
+  *crew = (LlvmCrew){.api = api,
+                     .features = features_of(options),
+                     .quick = options->quick,
+                     .cache = options->cache};
   crew->last = &crew->first;
   crew->limit = options->machine ? MIN_OF(options->machine->cores, LLVM_MAX_THREADS) : 1;
   pthread_mutex_init(&crew->lock, NULL);
@@ -240,28 +259,52 @@ LlvmCrew *llvm_crew_new(Context *context, const LlvmApi *api, const TargetOption
 
 static void hand_over(LlvmCrew *crew, CrewJob *own) {
   pthread_mutex_lock(&crew->lock);
-  while (crew->waiting >= crew->limit) pthread_cond_wait(&crew->changed, &crew->lock);
+  while (!own->is_kept && crew->waiting >= crew->limit)
+    pthread_cond_wait(&crew->changed, &crew->lock);
   *crew->last = own;
   crew->last = &own->next;
   if (!crew->next) crew->next = own;
-  crew->waiting++;
-  pthread_cond_broadcast(&crew->changed);
+  crew->waiting += !own->is_kept;
+  if (!own->is_kept) pthread_cond_broadcast(&crew->changed);
   pthread_mutex_unlock(&crew->lock);
 }
 
-void llvm_crew_add(Context *context, LlvmCrew *crew, const char *text) {
+// States everything on which the object of a text depends. NULL when LLVM cannot be told from
+// another build of it.
+static Str key_of(Context *context, const LlvmCrew *crew, const char *text) {
+  char llvm[CACHE_IDENTITY_SIZE], digest[DIGEST_TEXT_SIZE];
+  if (!cache_identity((const void *)crew->api->ContextCreate, llvm)) return NULL;
+  size_t size = strlen(text);
+  digest_print(digest_of(text, size), digest);
+  return str_format(
+      context, "object of a kernel\npleat %s\nllvm %s\nfeatures %s\n%s\ntext %s %zu\n",
+      cache_own_identity(), llvm, crew->features, crew->quick ? "quick" : "best", digest, size);
+}
+
+void llvm_crew_add(Context *context, LlvmCrew *crew, const char *label, const char *text) {
   CrewJob *own = arena_new(&context->lasting, CrewJob);
-  own->text = strdup(text);
+  own->label = str_intern(context, label);
+  own->key = crew->cache ? key_of(context, crew, text) : NULL;
+  own->is_kept = own->key && cache_get(crew->cache, CACHE_KERNEL, own->key, &own->kept);
+  if (!own->is_kept) own->text = strdup(text);
   own->job = (Job){.api = crew->api,
                    .features = crew->features,
                    .quick = crew->quick,
                    .text = own->text,
                    .output = LLVM_OUTPUT_OBJECT};
   hand_over(crew, own);
+  if (own->is_kept) return;
   if (crew->thread_count < crew->limit &&
       !pthread_create(&crew->threads[crew->thread_count], NULL, work, crew))
     crew->thread_count++;
-  if (!crew->thread_count && (own = take_job(crew))) run_crew_job(own);
+  if (!crew->thread_count && (own = take_job(crew))) run_crew_job(crew, own);
+}
+
+static bool use_object(const CrewJob *own, LlvmObject use, void *env) {
+  const LlvmApi *api = own->job.api;
+  LLVMMemoryBufferRef code = own->job.code;
+  if (own->is_kept) return use(env, own->kept.data, own->kept.size);
+  return !code || use(env, api->GetBufferStart(code), api->GetBufferSize(code));
 }
 
 bool llvm_crew_finish(Context *context, LlvmCrew *crew, const char *name, LlvmObject use,
@@ -271,11 +314,10 @@ bool llvm_crew_finish(Context *context, LlvmCrew *crew, const char *name, LlvmOb
   for (CrewJob *own = crew->first; own; own = own->next) {
     if (own->job.message[0])
       done = diag_error(context, (SourcePos){NULL}, "%s: %s", name, own->job.message);
-    LLVMMemoryBufferRef code = own->job.code;
-    own->job.code = NULL;
-    if (code) done = use(env, code) && done;
+    done = use_object(own, use, env) && done;
   }
   release_crew(crew);
+  if (crew->cache) cache_trim(crew->cache);
   malloc_trim(0);
   llvm_forget_pages();
   return done;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes code for this process: object files, with the code that a `.o` has, are linked in an image
-// (runtime/code.h). Kernels whose texts differ in their own names only share one object.
+// (runtime/code.h). In its object a kernel is named by the digest of its text. The text therefore
+// does not depend on the name that the kernel has in the program: kernels of equal texts share one
+// object, and an object of another program can be taken from the cache.
 #include "target/llvm/compile.h"
 #include "target/loading.h"
 
-// The record of a text: a hash of 128 bits, and the names of its regions.
-typedef struct Seen {
-  uint64_t bits[2];
-  Str *regions;
-  int region_count;
-} Seen;
+#include "base/digest.h"
 
 // Each kernel is compiled by itself, so that its text and LLVM's memory for it are free before the
 // last kernel is compiled.
@@ -19,7 +16,7 @@ typedef struct LlvmLoading {
   LlvmCrew *crew;
   Str name;
   int count; // kernels added
-  Map seen;  // by the first half of the hash
+  Map seen;  // digests of the texts, by their first half
   CodeImage *image;
 } LlvmLoading;
 
@@ -45,50 +42,72 @@ static bool is_own_name(const char *text, const char *name, size_t length) {
   return text[0] == '@' && !strncmp(text + 1, name, length) && strchr("(._", text[1 + length]);
 }
 
-// The hash of the text without the kernel's own name.
-static void text_bits(const char *text, const char *name, uint64_t bits[2]) {
+enum { DIGITS = DIGEST_TEXT_SIZE - 1 };
+
+// A text whose own names begin with "k" and the digest of the text with zeros for the digest.
+typedef struct NamedText {
+  Text text;
+  Digest digest;
+  char name[DIGEST_TEXT_SIZE + 1];
+} NamedText;
+
+static NamedText name_by_digest(Context *context, const char *text, const char *name) {
+  static const char zeros[] = "00000000000000000000000000000000";
+  NamedText named = {.text = text_new(&context->scratch), .name = "k"};
+  Array(size_t) places = {0}; // of the digits
   size_t length = strlen(name);
-  bits[0] = 0xcbf29ce484222325u, bits[1] = 0x9ae16a3b2f90404fu;
-  for (; *text; text++) {
-    if (is_own_name(text, name, length)) text += length + 1;
-    bits[0] = (bits[0] ^ (unsigned char)*text) * 0x100000001b3u;
-    bits[1] = (bits[1] << 7 | bits[1] >> 57) * 0x9e3779b97f4a7c15u + (unsigned char)*text;
+  for (const char *at; (at = strchr(text, '@')); text = at) {
+    bool own = is_own_name(at, name, length);
+    text_append(&named.text, text, (size_t)(at + 1 - text));
+    at += own ? length + 1 : 1;
+    if (!own) continue;
+    text_puts(&named.text, "k");
+    array_push(&context->scratch, &places, named.text.size);
+    text_puts(&named.text, zeros);
   }
+  text_puts(&named.text, text);
+  named.digest = digest_of(named.text.data, named.text.size);
+  digest_print(named.digest, named.name + 1);
+  for (int i = 0; i < places.count; i++)
+    memcpy(named.text.data + places.items[i], named.name + 1, DIGITS);
+  return named;
 }
 
-// The earlier kernel with the same text, or NULL when this is the first.
-static const Seen *seen_before(LlvmLoading *loading, const LowerKernel *kernel, const char *text) {
+// Whether a kernel with the same text was added before. Remembers the text.
+static bool seen_before(LlvmLoading *loading, const Digest *digest) {
+  Arena *arena = &loading->loading.context->lasting;
+  const Digest *seen = map_get(&loading->seen, digest->words[0]);
+  if (seen && digest_equal(*seen, *digest)) return true;
+  map_set(&loading->seen, digest->words[0], arena_copy(arena, digest, sizeof *digest));
+  return false;
+}
+
+// A region of the kernel has the kernel's name, which a number may follow.
+static void name_regions(LlvmLoading *loading, const LowerKernel *kernel, const char *same_as) {
   Context *context = loading->loading.context;
-  Seen own = {.region_count = kernel->region_count};
-  text_bits(text, kernel->func->name, own.bits);
-  const Seen *seen = map_get(&loading->seen, own.bits[0]);
-  if (seen && seen->bits[1] == own.bits[1] && seen->region_count == own.region_count) return seen;
-  own.regions = arena_array(&context->lasting, Str, own.region_count);
-  for (int i = 0; i < own.region_count; i++) own.regions[i] = kernel->regions[i].name;
-  map_set(&loading->seen, own.bits[0], arena_copy(&context->lasting, &own, sizeof own));
-  return NULL;
+  size_t length = strlen(kernel->func->name);
+  for (int i = 0; i < kernel->region_count; i++) {
+    const char *own = kernel->regions[i].name;
+    code_image_add_alias(loading->image, own, str_format(context, "%s%s", same_as, own + length));
+  }
 }
 
 bool llvm_load_add(TargetLoading *generic, LowerKernel *kernel) {
   LlvmLoading *loading = (LlvmLoading *)generic;
-  TargetUnit alone = {loading->name, &kernel, 1};
+  TargetUnit alone = {"kernel", &kernel, 1};
   TargetOptions of_it = generic->options;
   if (of_it.kernels) of_it.kernels += loading->count++;
   const char *text = llvm_module_text(generic->context, &alone, &of_it, NULL);
-  const Seen *seen = seen_before(loading, kernel, text);
-  for (int i = 0; seen && i < seen->region_count; i++)
-    code_image_add_alias(loading->image, kernel->regions[i].name, seen->regions[i]);
-  if (!seen) llvm_crew_add(generic->context, loading->crew, text);
+  NamedText named = name_by_digest(generic->context, text, kernel->func->name);
+  name_regions(loading, kernel, named.name);
+  if (!seen_before(loading, &named.digest))
+    llvm_crew_add(generic->context, loading->crew, kernel->func->name, text_string(&named.text));
   return true;
 }
 
-static bool link_object(void *env, LLVMMemoryBufferRef object) {
+static bool link_object(void *env, const void *object, size_t size) {
   const LlvmLoading *loading = env;
-  const LlvmApi *api = loading->api;
-  bool done = code_image_add(loading->image, loading->name, api->GetBufferStart(object),
-                             api->GetBufferSize(object));
-  api->DisposeMemoryBuffer(object);
-  return done;
+  return code_image_add(loading->image, loading->name, object, size);
 }
 
 CompiledCode *llvm_load_finish(TargetLoading *generic) {
