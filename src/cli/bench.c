@@ -18,6 +18,7 @@ typedef struct BenchOptions {
 
 static const Option options[] = {
     MODEL_OPTIONS,
+    INPUT_OPTION,
     {"op", 0, OPTION_TEXT, "'NAME SHAPE…'",
      "one operator: 'matmul 64x128x32', 'conv2d 1x64x56x56 64x64x3x3 stride=1 pad=1'",
      offsetof(BenchOptions, op)},
@@ -183,7 +184,7 @@ static int show_json(const Session *s, const Figures *f) {
 static int bench(Session *s, const BenchOptions *o) {
   Cli *cli = s->cli;
   const char *what = o->op ? o->op : cli->inputs.items[0];
-  InputContents contents = {.fill = "random"};
+  InputContents contents = {.given = o->model.inputs, .fill = "random"};
   s->keep_kernels = o->spills;
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
                      : session_begin_file(s, what, o->func, &contents);

@@ -78,6 +78,7 @@ struct Cli {
   bool no_cache;
   Cache *cache; // of cli_cache; NULL: not opened
   bool color;         // standard output is a terminal that supports colour
+  Map *arrays;        // arrays of --input that a model's import read: text to Tensor; NULL: none
 };
 
 // Reads the arguments that follow the subcommand's name into `cli` and into `options`. False with

@@ -15,6 +15,13 @@ static bool ends_with(const char *s, const char *ending) {
   return n >= m && strcmp(s + n - m, ending) == 0;
 }
 
+// ---- Options ----------------------------------------------------------------------------------
+
+static bool gives(const char *given, const char *name) {
+  size_t n = strlen(name);
+  return strncmp(given, name, n) == 0 && given[n] == '=';
+}
+
 const StringList *model_sizes(Cli *cli, const ModelOptions *options) {
   StringList *sizes = arena_new(&cli->context->arena, StringList);
   for (int i = 0; i < options->input_shapes.count; i++)
@@ -54,14 +61,61 @@ static GraphFunc *load_script(Cli *cli, const char *path) {
   return NULL;
 }
 
+#if PLEAT_HAVE_ONNX
+// A constant over the memory of a tensor.
+static ConstData *tensor_contents(Context *context, Str name, const Tensor *tensor) {
+  const char *type = element_type_name(tensor->type);
+  ConstData *data = arena_new(&context->arena, ConstData);
+  *data = (ConstData){.name = name,
+                      .rank = tensor->rank,
+                      .shape = tensor->shape,
+                      .data = tensor->data,
+                      .bytes = (size_t)tensor_bytes(tensor)};
+  return dtype_parse(type, strlen(type), &data->type) ? data : NULL;
+}
+
+static bool has_layout(const ModelOptions *options, const char *name) {
+  for (int i = 0; i < options->input_layouts.count; i++)
+    if (gives(options->input_layouts.items[i], name)) return true;
+  return false;
+}
+
+bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *import) {
+  Arena *arena = &cli->context->arena;
+  int count = options->inputs.count;
+  OnnxArray *arrays = arena_array(arena, OnnxArray, count);
+  OnnxBinding *values = arena_array(arena, OnnxBinding, count);
+  *import = (OnnxOptions){.shapes = options->input_shapes.items,
+                          .shape_count = options->input_shapes.count,
+                          .dims = options->dims.items,
+                          .dim_count = options->dims.count,
+                          .arrays = arrays,
+                          .values = values};
+  if (!cli->arrays) cli->arrays = arena_new(arena, Map);
+  *cli->arrays = map_new(arena);
+  for (int i = 0; i < count; i++) {
+    const char *given = options->inputs.items[i], *equals = strchr(given, '=');
+    if (!equals) continue; // model_check_inputs reports it
+    Str name = str_intern_n(cli->context, given, (size_t)(equals - given));
+    Tensor *tensor = cli_keep_tensor(cli, npy_read(cli->context, equals + 1));
+    if (!tensor) return false;
+    map_put(cli->arrays, given, tensor);
+    if (has_layout(options, name)) continue;
+    arrays[import->array_count++] = (OnnxArray){name, tensor->shape, tensor->rank, equals + 1};
+    ConstData *data = tensor_contents(cli->context, name, tensor);
+    if (data) values[import->value_count++] = (OnnxBinding){name, data};
+  }
+  return true;
+}
+#endif
+
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
                 LoadedModel *model) {
 #if PLEAT_HAVE_ONNX
-  OnnxOptions onnx = {.shapes = options->input_shapes.items,
-                      .shape_count = options->input_shapes.count,
-                      .dims = options->dims.items,
-                      .dim_count = options->dims.count,
-                      .assumed_size = assumed_size};
+  OnnxOptions onnx;
+  model->graph = NULL;
+  if (!model_import_options(cli, options, &onnx)) return false;
+  onnx.assumed_size = assumed_size;
   OnnxImport *import = onnx_import(cli->context, path, &onnx);
   *model = (LoadedModel){.graph = import->graph,
                          .operators = import->operators,
@@ -211,15 +265,13 @@ Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout) {
 
 // ---- --input name=file.npy
 
-static bool gives(const char *given, const char *name) {
-  size_t n = strlen(name);
-  return strncmp(given, name, n) == 0 && given[n] == '=';
-}
-
 Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name) {
-  for (int i = 0; i < given->count; i++)
-    if (gives(given->items[i], name))
-      return cli_keep_tensor(cli, npy_read(cli->context, given->items[i] + strlen(name) + 1));
+  for (int i = 0; i < given->count; i++) {
+    const char *text = given->items[i];
+    if (!gives(text, name)) continue;
+    Tensor *tensor = cli->arrays ? map_find(cli->arrays, text) : NULL;
+    return tensor ? tensor : cli_keep_tensor(cli, npy_read(cli->context, text + strlen(name) + 1));
+  }
   return NULL;
 }
 

@@ -9,6 +9,7 @@
 typedef struct ModelOptions {
   StringList input_shapes; // --input-shape
   StringList dims;         // --dim
+  StringList inputs;       // --input
   StringList desired;      // --desired-layout
   StringList keep;         // --keep-layout: names; "" for all tensors
   StringList input_layouts, output_layouts;
@@ -22,6 +23,10 @@ typedef struct ModelOptions {
   {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "shape of an input",                         \
    offsetof(ModelOptions, input_shapes)},                                                          \
   {"dim", 0, OPTION_LIST, "NAME=1", "size of a free dimension", offsetof(ModelOptions, dims)}
+#define INPUT_OPTION                                                                               \
+  {"input", 'i', OPTION_LIST, "NAME=FILE.npy",                                                     \
+   "contents of an input; its shape gives the sizes of free dimensions",                           \
+   offsetof(ModelOptions, inputs)}
 // clang-format on
 // The options that fill a ModelOptions, which must be the first member of the subcommand's struct.
 #define MODEL_OPTIONS                                                                              \
@@ -60,6 +65,11 @@ bool model_is_script(const char *path); // TVMScript rather than a model, by the
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
 Module *script_load(Cli *cli, const char *path);
 GraphFunc *module_graph(const Module *module); // its first graph function, or NULL
+// The options for the import of a model. The arrays of `--input` give the sizes of free dimensions
+// and values that must be known; an array for an input with an `--input-layout` is left out,
+// because its shape is that of the layout. False with diagnostics when a file cannot be read.
+struct OnnxOptions;
+bool model_import_options(Cli *cli, const ModelOptions *options, struct OnnxOptions *import);
 // Reads an ONNX model as far as it can be read. False with diagnostics.
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
                 LoadedModel *model);

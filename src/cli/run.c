@@ -8,20 +8,17 @@
 
 typedef struct RunOptions {
   ModelOptions model; // must be first, see MODEL_OPTIONS
-  InputContents contents;
-  const char *func, *trace;
-  int64_t repeat;
+  const char *fill, *func, *trace;
+  int64_t seed, repeat;
   bool profile;
 } RunOptions;
 
 static const Option options[] = {
     MODEL_OPTIONS,
-    {"input", 'i', OPTION_LIST, "NAME=FILE.npy", "contents of an input",
-     offsetof(RunOptions, contents.given)},
+    INPUT_OPTION,
     {"fill", 0, OPTION_TEXT, "random|zero", "contents of the inputs not given",
-     offsetof(RunOptions, contents.fill)},
-    {"seed", 0, OPTION_INT, "N", "the seed of the random contents",
-     offsetof(RunOptions, contents.seed)},
+     offsetof(RunOptions, fill)},
+    {"seed", 0, OPTION_INT, "N", "the seed of the random contents", offsetof(RunOptions, seed)},
     FUNC_OPTION(RunOptions, func),
     {"repeat", 0, OPTION_INT, "N", "runs to measure", offsetof(RunOptions, repeat)},
     {"trace", 0, OPTION_TEXT, "T.json", "write which thread ran what and when, for Perfetto",
@@ -129,7 +126,8 @@ static bool write_results(Session *s, const RunOptions *o) {
 static int run_file(Session *s, const RunOptions *o) {
   const char *path = s->cli->inputs.items[0];
   if (o->trace && !file_can_write(s->cli->context, o->trace)) return STATUS_BAD;
-  if (!session_begin_file(s, path, o->func, &o->contents)) return STATUS_BAD;
+  InputContents contents = {o->model.inputs, o->fill, o->seed};
+  if (!session_begin_file(s, path, o->func, &contents)) return STATUS_BAD;
   if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
   if (!write_results(s, o)) return STATUS_BAD;
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // no other result

@@ -83,20 +83,39 @@ static bool read_inputs(Cli *cli, const char *path, TestData *data, OnnxHeld *he
   return true;
 }
 
-// Imports the model for the data's shapes. Shapes that the user requests take precedence.
+// The arrays of the data, and those that the user gives besides; all of them have to agree.
+static void add_data(Cli *cli, const TestData *data, const OnnxHeld *held, OnnxOptions *onnx) {
+  Arena *arena = &cli->context->arena;
+  int given = onnx->array_count, count = held->tensors.count;
+  OnnxArray *arrays = arena_array(arena, OnnxArray, given + count);
+  OnnxBinding *values = arena_array(arena, OnnxBinding, onnx->value_count + count);
+  for (int i = 0; i < count; i++) {
+    const ConstData *tensor = held->tensors.items[i].data;
+    arrays[i] =
+        (OnnxArray){held->tensors.items[i].name, tensor->shape, tensor->rank, data->files.items[i]};
+    values[i] = held->tensors.items[i];
+  }
+  for (int i = 0; i < given; i++) arrays[count + i] = onnx->arrays[i];
+  for (int i = 0; i < onnx->value_count; i++) values[count + i] = onnx->values[i];
+  onnx->arrays = arrays;
+  onnx->array_count += count;
+  onnx->values = values;
+  onnx->value_count += count;
+}
+
+// Imports the model for the data's shapes.
 static const GraphFunc *import(Cli *cli, const char *path, const ModelOptions *options,
-                               const OnnxHeld *held) {
+                               const TestData *data, const OnnxHeld *held) {
+  OnnxOptions onnx;
   StringList shapes = {0};
   for (int i = 0; i < options->input_shapes.count; i++)
     array_push(&cli->context->arena, &shapes, options->input_shapes.items[i]);
   for (int i = 0; i < held->shapes.count; i++)
     array_push(&cli->context->arena, &shapes, held->shapes.items[i]);
-  OnnxOptions onnx = {.shapes = shapes.items,
-                      .shape_count = shapes.count,
-                      .dims = options->dims.items,
-                      .dim_count = options->dims.count,
-                      .values = held->tensors.items,
-                      .value_count = held->tensors.count};
+  if (!model_import_options(cli, options, &onnx)) return NULL;
+  onnx.shapes = shapes.items;
+  onnx.shape_count = shapes.count;
+  add_data(cli, data, held, &onnx);
   return onnx_import(cli->context, path, &onnx)->graph;
 }
 
@@ -146,7 +165,7 @@ bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelO
   *data = (TestData){.folder = folder};
   OnnxHeld held = {0};
   if (!read_inputs(cli, path, data, &held)) return false;
-  data->graph = import(cli, path, options, &held);
+  data->graph = import(cli, path, options, data, &held);
   return data->graph && read_expected(cli, path, data);
 }
 #else

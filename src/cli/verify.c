@@ -11,7 +11,6 @@
 
 typedef struct VerifyOptions {
   ModelOptions model; // must be first, see MODEL_OPTIONS
-  StringList inputs;
   const char *test_data, *against, *func, *reduce;
   int64_t seed;
   Tolerance tolerance;
@@ -19,9 +18,9 @@ typedef struct VerifyOptions {
 
 static const Option options[] = {
     MODEL_OPTIONS,
-    {"input", 'i', OPTION_LIST, "NAME=FILE.npy", "contents of an input; others are random",
-     offsetof(VerifyOptions, inputs)},
-    {"seed", 0, OPTION_INT, "N", "the seed of the random contents", offsetof(VerifyOptions, seed)},
+    INPUT_OPTION,
+    {"seed", 0, OPTION_INT, "N", "the seed of the random contents of other inputs",
+     offsetof(VerifyOptions, seed)},
     FUNC_OPTION(VerifyOptions, func),
     {"test-data", 0, OPTION_TEXT, "DIR",
      "a folder of input_N.pb and output_N.pb, or of test_data_set_N",
@@ -72,7 +71,7 @@ static Tensor *make_input(Checking *s, int number) {
   const Value *value = s->graph->params[number];
   Tensor *tensor = test_data_tensor(s->cli, &s->data, value);
   if (tensor || s->cli->context->error_count) return tensor;
-  if ((tensor = cli_given_array(s->cli, &s->options->inputs, value->name)))
+  if ((tensor = cli_given_array(s->cli, &s->options->model.inputs, value->name)))
     return model_unpack(s->cli, value, s->constraints->inputs[number].layout, tensor);
   if (s->cli->context->error_count || !(tensor = model_tensor(s->cli, value))) return NULL;
   tensor_fill_random(tensor, (uint64_t)(s->options->seed + number));
@@ -85,7 +84,7 @@ static bool load(Checking *s, const char *folder) {
   const ModelOptions *model = &s->options->model;
   if (folder && !test_data_load(s->cli, s->path, folder, model, &s->data)) return false;
   s->graph = folder ? s->data.graph : model_load(s->cli, s->path, model);
-  if (!s->graph || !model_check_inputs(s->cli, &s->options->inputs, s->graph)) return false;
+  if (!s->graph || !model_check_inputs(s->cli, &s->options->model.inputs, s->graph)) return false;
   CompileOptions asked = {0};
   if (!model_constraints(s->cli, s->graph, model, &asked)) return false;
   s->constraints = asked.constraints;
@@ -327,7 +326,8 @@ static bool part_differs(void *env, const char *model, const char *folder) {
   const Checking *whole = env;
   VerifyOptions options = *whole->options;
   options.test_data = folder;
-  options.inputs = options.model.input_layouts = options.model.output_layouts = (StringList){0};
+  options.model.inputs = options.model.input_layouts = options.model.output_layouts =
+      (StringList){0};
   options.model.input_shapes = options.model.dims = (StringList){0};
   Cli cli = *whole->cli;
   cli.context = context_new();
@@ -424,7 +424,7 @@ static bool compare_parameters(KernelCheck *k, const PrimFunc *func, const Inter
 static bool verify_kernel(KernelCheck *k, const Kernel *kernel, int number) {
   Cli *cli = k->cli;
   const PrimFunc *func = kernel->func;
-  InputContents contents = {k->options->inputs, "random", k->options->seed};
+  InputContents contents = {k->options->model.inputs, "random", k->options->seed};
   KernelArguments arguments;
   if (!kernel_arguments(cli, kernel, &contents, model_sizes(cli, &k->options->model), true,
                         &arguments))
@@ -454,7 +454,7 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   if (!cli_check_pass(k->cli, "--print-ir-after", k->options->model.print_after) ||
       !cli_machine(k->cli, &k->machine) ||
       !kernels_load(k->cli, k->module, k->options->func, &k->machine, kernels) ||
-      !kernels_check_given(k->cli, kernels, &k->options->inputs,
+      !kernels_check_given(k->cli, kernels, &k->options->model.inputs,
                            model_sizes(k->cli, &k->options->model)))
     return false;
   PrimFunc **funcs = arena_array(&context->arena, PrimFunc *, kernels->count);

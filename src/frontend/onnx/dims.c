@@ -504,7 +504,7 @@ static bool check_stated(Importer *importer, const OnnxValue *input, const OnnxD
   Context *context = importer->context;
   return agrees_with(dims, stated) ||
          diag_error(context, importer_pos(importer, NULL),
-                    "input '%s' %s: the shape %s of %s does not agree with the model", input->name,
+                    "input '%s' %s does not fit the shape %s of %s", input->name,
                     onnx_dims_text(context, dims), stated_text(context, stated), stated->from);
 }
 

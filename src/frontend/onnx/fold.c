@@ -154,10 +154,17 @@ bool import_compute(Import *import, Node *node) {
 
 enum { MOST_STEPS = 256 }; // the longest chain of nodes
 
-static ConstData *bound_value(const Importer *importer, Str name) {
-  for (int i = 0; i < importer->options->value_count; i++)
-    if (strcmp(importer->options->values[i].name, name) == 0)
-      return importer->options->values[i].data;
+static bool data_fits(const ConstData *data, const Value *value) {
+  bool fits = dtype_equal(data->type, value->type) && data->rank == value->rank;
+  for (int i = 0; fits && i < value->rank; i++) fits = data->shape[i] == import_dim(value, i);
+  return fits;
+}
+
+static ConstData *bound_value(const Importer *importer, const Value *value) {
+  const OnnxOptions *options = importer->options;
+  for (int i = 0; i < options->value_count; i++)
+    if (strcmp(options->values[i].name, value->name) == 0)
+      return data_fits(options->values[i].data, value) ? options->values[i].data : NULL;
   return NULL;
 }
 
@@ -183,7 +190,7 @@ static void follow_node(Import *import, const Node *node, int steps) {
 static ConstData *follow(Import *import, Value *value, int steps) {
   Map *followed = &import->importer->followed;
   if (value->data) return value->data;
-  if (!value->producer) return bound_value(import->importer, value->name);
+  if (!value->producer) return bound_value(import->importer, value);
   if (!import->importer->options->value_count || steps == 0 || !is_small(value)) return NULL;
   if (!map_contains(followed, value)) follow_node(import, value->producer, steps);
   return map_find(followed, value);
