@@ -125,6 +125,8 @@ static bool fill_weights(const Program *p, CompiledProgram *out) {
   if (!out->weights)
     return diag_error_as(p->context, DIAG_MEMORY, p->graph->pos,
                          "not enough memory for the weights");
+  out->release = memory_free;
+  out->owner = out->weights;
   program_fill_weights(p, out->weights);
   return true;
 }

@@ -104,7 +104,9 @@ void program_fill_weights(const Program *p, void *weights) {
     const ProgramSlot *slot = &p->slots.items[i];
     if (slot->kind != SLOT_CONSTANT) continue;
     const ConstData *data = slot->tensor->data;
-    constant_pack(p->context, data, slot->layout, (char *)weights + slot->offset);
+    char *to = (char *)weights + slot->offset;
+    constant_pack(p->context, data, slot->layout, to);
+    memset(to + slot->bytes, 0, (size_t)(aligned(slot->bytes) - slot->bytes));
   }
 }
 

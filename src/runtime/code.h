@@ -57,6 +57,22 @@ void code_image_add_alias(CodeImage *image, const char *name, const char *same_a
 // Makes the code executable. The image belongs to the result. NULL with a diagnostic.
 CompiledCode *code_image_finish(CodeImage *image);
 
+// The contents of a finished image, for saving it.
+typedef struct CodeContents {
+  const void *data; // all but the page of imports
+  size_t size;      // a multiple of the page
+  const char *const *imports; // names of functions, in the order of their addresses
+  int import_count;
+} CodeContents;
+// False when the code is no image. The contents belong to the code.
+bool code_image_contents(const CompiledCode *code, CodeContents *contents);
+// The distance of a region's handle from the beginning of the contents, and the inverse.
+int64_t code_image_offset(const CompiledCode *code, const void *handle);
+void *code_image_handle(const CompiledCode *code, int64_t offset);
+// Code with a copy of these contents, which has no names of regions. NULL with a diagnostic when a
+// function is not in the list of code_import_address.
+CompiledCode *code_image_load(Context *context, const CodeContents *contents);
+
 // The address of a function of the C library that code may call, or NULL when it is not one of
 // them.
 void *code_import_address(const char *name);

@@ -27,6 +27,6 @@ void compiled_program_release(CompiledProgram *program) {
   if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) > 1)
     return;
   code_free(program->code);
-  memory_free(program->weights);
+  if (program->release) program->release(program->owner);
   context_free(program->context);
 }

@@ -57,8 +57,10 @@ typedef struct CompiledProgram {
   int step_count;
   int64_t arena_bytes;
   CompiledCode *code;
-  void *weights; // the constants, allocated by memory_alloc; NULL: none
+  void *weights; // where the constants are; NULL: in several places
   int64_t weight_bytes;
+  void (*release)(void *owner); // frees what holds the constants
+  void *owner;
 } CompiledProgram;
 
 // An empty program with one reference; NULL when memory is exhausted. The caller fills it in.
@@ -66,6 +68,31 @@ CompiledProgram *compiled_program_new(void);
 CompiledProgram *compiled_program_keep(CompiledProgram *program); // adds a reference
 void compiled_program_release(
     CompiledProgram *program); // the last reference frees it; NULL allowed
+
+// ---- Saved programs --------------------------------------------------------------------------
+//
+// A saved program is a file that holds a compiled program. It is read only by the version of the
+// library that wrote it, on a processor of the level that it was compiled for or above. Every byte
+// is covered by a digest, so that damage is noticed. A digest does not protect against an attacker:
+// a file holds code of the processor, which runs with the rights of the process.
+
+// Writes the program to a file, which appears completely or not at all. False with a diagnostic,
+// also when the code is not an image, because the target 'c' made it.
+bool saved_write(Context *context, const CompiledProgram *program, const char *path);
+// The bytes of that file, to be freed with memory_free. NULL with a diagnostic.
+void *saved_print(Context *context, const CompiledProgram *program, size_t *size);
+// Whether the bytes begin as a saved program does.
+bool saved_is(const void *data, size_t size);
+// Reads a saved program from a file, whose pages hold the constants until the program is released:
+// the file may be removed or replaced meanwhile, but not changed in place. NULL with a diagnostic
+// that says why the file is refused.
+CompiledProgram *saved_read(Context *context, const char *path);
+// The same from bytes in memory, which are not needed afterwards; `name` is for messages.
+CompiledProgram *saved_parse(Context *context, const char *name, const void *data, size_t size);
+// The same from bytes that stay where they are, at a multiple of 64, until the program calls
+// release(owner). On failure, release is not called.
+CompiledProgram *saved_adopt(Context *context, const char *name, const void *data, size_t size,
+                             void (*release)(void *owner), void *owner);
 
 // ---- Executables -----------------------------------------------------------------------------
 

@@ -15,8 +15,11 @@ typedef struct ImageCode {
   CompiledCode code; // first: callers know it by this
   char *base;
   size_t size;
-  ImageSymbol *symbols; // sorted by name, followed by the texts of the names
+  ImageSymbol *symbols; // sorted by name
   int symbol_count;
+  const char **imports;
+  int import_count;
+  char *names; // the texts of both
 } ImageCode;
 
 // ---- Growing
@@ -140,20 +143,35 @@ static void *find_function(CompiledCode *code, const char *name) {
   return found ? own->base + found->offset : NULL;
 }
 
-// Copies the symbols and their names, which are the context's, to one block.
-static bool keep_symbols(const CodeImage *image, ImageCode *code) {
-  int count = image->symbols.count;
-  size_t bytes = sizeof(ImageSymbol) * (size_t)count;
-  for (int i = 0; i < count; i++) bytes += strlen(image->symbols.items[i].name) + 1;
-  if (!(code->symbols = malloc(bytes + 1))) return false;
-  code->symbol_count = count;
-  char *text = (char *)(code->symbols + count);
-  for (int i = 0; i < count; i++) {
+static size_t names_bytes(const CodeImage *image) {
+  size_t bytes = 1;
+  for (int i = 0; i < image->symbols.count; i++) bytes += strlen(image->symbols.items[i].name) + 1;
+  for (int i = 0; i < image->imports.count; i++) bytes += strlen(image->imports.items[i].name) + 1;
+  return bytes;
+}
+
+static const char *keep_name(char **next, const char *name) {
+  char *kept = strcpy(*next, name);
+  *next += strlen(name) + 1;
+  return kept;
+}
+
+// Copies the symbols, imports and their names, which are the context's.
+static bool keep_names(const CodeImage *image, ImageCode *code) {
+  code->symbol_count = image->symbols.count;
+  code->import_count = image->imports.count;
+  code->names = malloc(names_bytes(image));
+  code->symbols = calloc((size_t)code->symbol_count + 1, sizeof *code->symbols);
+  code->imports = calloc((size_t)code->import_count + 1, sizeof *code->imports);
+  if (!code->names || !code->symbols || !code->imports) return false;
+  char *next = code->names;
+  for (int i = 0; i < code->symbol_count; i++) {
     code->symbols[i] = image->symbols.items[i];
-    code->symbols[i].name = strcpy(text, image->symbols.items[i].name);
-    text += strlen(text) + 1;
+    code->symbols[i].name = keep_name(&next, image->symbols.items[i].name);
   }
-  if (count) qsort(code->symbols, (size_t)count, sizeof *code->symbols, by_name);
+  for (int i = 0; i < code->import_count; i++)
+    code->imports[i] = keep_name(&next, image->imports.items[i].name);
+  qsort(code->symbols, (size_t)code->symbol_count, sizeof *code->symbols, by_name);
   return true;
 }
 
@@ -172,6 +190,8 @@ static void free_image(CompiledCode *code) {
   ImageCode *own = (ImageCode *)code;
   if (own->base) munmap(own->base, own->size);
   free(own->symbols);
+  free(own->imports);
+  free(own->names);
   free(own);
 }
 
@@ -198,8 +218,8 @@ CompiledCode *code_image_finish(CodeImage *image) {
   trim(image);
   if (!resolve_imports(image) || !seal(image)) return NULL;
   ImageCode *code = calloc(1, sizeof *code);
-  if (!code || !keep_symbols(image, code)) {
-    free(code);
+  if (!code || !keep_names(image, code)) {
+    if (code) free_image(&code->code);
     fail(image, "not enough memory");
     return NULL;
   }
@@ -209,4 +229,42 @@ CompiledCode *code_image_finish(CodeImage *image) {
   code->size = image->size;
   image->base = NULL;
   return &code->code;
+}
+
+// ---- Saving
+
+bool code_image_contents(const CompiledCode *code, CodeContents *contents) {
+  const ImageCode *own = (const ImageCode *)code;
+  if (code->free != free_image) return false;
+  *contents = (CodeContents){own->base + IMAGE_IMPORT_BYTES, own->size - IMAGE_IMPORT_BYTES,
+                             own->imports, own->import_count};
+  return true;
+}
+
+int64_t code_image_offset(const CompiledCode *code, const void *handle) {
+  return (const char *)handle - ((const ImageCode *)code)->base - IMAGE_IMPORT_BYTES;
+}
+
+void *code_image_handle(const CompiledCode *code, int64_t offset) {
+  return ((const ImageCode *)code)->base + IMAGE_IMPORT_BYTES + offset;
+}
+
+CompiledCode *code_image_load(Context *context, const CodeContents *contents) {
+  CodeImage *image = code_image_new(context);
+  for (int i = 0; i < contents->import_count; i++) {
+    const char *name = contents->imports[i];
+    if (!code_import_address(name)) {
+      diag_error(context, (SourcePos){NULL}, "it calls '%s', which this library does not offer",
+                 name);
+      return NULL;
+    }
+    if (image_import(image, name) != 8 * i) {
+      diag_error(context, (SourcePos){NULL}, "it imports '%s' twice", name);
+      return NULL;
+    }
+  }
+  int64_t at = image_append(image, contents->size, IMAGE_IMPORT_BYTES);
+  if (at < 0) return NULL;
+  memcpy(image->base + at, contents->data, contents->size);
+  return code_image_finish(image);
 }

@@ -121,6 +121,8 @@ typedef struct ArgumentSpec {
   const int64_t *shape;   // -1: any extent
   const int64_t *strides; // NULL: compact
 } ArgumentSpec;
+// The bytes of such an argument whose extents are all known; -1 when they do not fit.
+int64_t argument_bytes(const ArgumentSpec *spec);
 // False with `message` filled in ("argument 1 'B' of 'f': axis 0 has extent 3, expected 5") for the
 // first thing that is wrong.
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,

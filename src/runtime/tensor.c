@@ -25,6 +25,11 @@ static bool size_fits(ElementType type, const int64_t *shape, int rank, int64_t 
   return true;
 }
 
+int64_t argument_bytes(const ArgumentSpec *spec) {
+  int64_t bytes;
+  return size_fits(spec->type, spec->shape, spec->rank, &bytes) ? bytes : -1;
+}
+
 Tensor *tensor_new(ElementType type, const int64_t *shape, int rank) {
   int64_t bytes;
   if (rank > TENSOR_MAX_RANK || !size_fits(type, shape, rank, &bytes)) return NULL;
