@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the built library and the public header into the package. The library is that of ../build,
+"""Takes the built library and the public headers into the package. The library is that of ../build,
 or the one that PLEAT_LIBRARY names."""
 import os
 import pathlib
@@ -9,7 +9,7 @@ from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 HERE = pathlib.Path(__file__).resolve().parent
-HEADER = HERE.parent / "include" / "pleat" / "pleat.h"
+HEADERS = HERE.parent / "include" / "pleat"
 
 
 def library():
@@ -25,7 +25,8 @@ class BuildWithLibrary(build_py):
         super().run()
         folder = pathlib.Path(self.build_lib) / "pleat"
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(HEADER, folder / "pleat.h")
+        for name in ("pleat.h", "layout.h"):
+            shutil.copyfile(HEADERS / name, folder / name)
         shutil.copyfile(library(), folder / "libpleat.so")
 
 

@@ -6,7 +6,7 @@
 set -eu
 
 packages="
-  gcc libc6-dev make meson ninja-build pkg-config cmake
+  gcc g++ libc6-dev make meson ninja-build pkg-config cmake
   libjansson-dev libxxhash-dev libminizip-dev libpthreadpool-dev libisl-dev
   nanopb libnanopb-dev protobuf-compiler libonnx-dev
   llvm-19-dev clang-19 libclang-rt-19-dev

@@ -16,8 +16,8 @@
  * Threads. All functions may be called by several threads at once. Runs of one model wait for each
  * other.
  *
- * Related libraries. The layout algebra alone is libpleat_layout, with the header layout/layout.h.
- * The solver of the planner is libpleat_solve, with the header pleat/solve.h.
+ * Related headers. pleat/layout.h has questions about layouts as C functions, also in libpleat. The
+ * solver of the planner is a library of its own, libpleat_solve, with the header pleat/solve.h.
  */
 #ifndef PLEAT_H
 #define PLEAT_H
@@ -93,7 +93,8 @@ void pleat_messages_free(PleatMessages *messages);
 
 /* ---- Layouts ---------------------------------------------------------------------------------
  *
- * A question is a JSON object:
+ * Questions about layouts as text; pleat/layout.h has a function for each. A question is a JSON
+ * object:
  *
  *   {"op": "inverse", "a": {"layout": "NCHW16c", "shape": [1, 30, 7, 7]}}
  *
@@ -117,15 +118,6 @@ void pleat_messages_free(PleatMessages *messages);
  *
  * Returns owned text; NULL only when memory is exhausted. */
 char *pleat_layout_query(const char *request, int certificates);
-
-/* Computes the offset at which each element is stored, in elements, when the physical axes are
- * row-major. The offsets are in the row-major order of the logical index; in a layout with
- * replicas, the copies of an element are consecutive. `layout` is a JSON object as above, and
- * `offsets` has room for `count` numbers. Returns the number of offsets, and writes them if there
- * is room for all. Returns -1 with messages when the layout is refused, has symbolic extents, or
- * has an element that is not stored. */
-int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count,
-                             PleatMessages **messages);
 
 /* ---- Models ----------------------------------------------------------------------------------
  *

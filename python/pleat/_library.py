@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads libpleat.so, and sends it questions for the classes of this package."""
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -52,18 +53,18 @@ def _candidates():
     return [HERE / "libpleat.so", checkout / "libpleat.so", pathlib.Path("libpleat.so")]
 
 
-def _header():
-    for path in (HERE / "pleat.h", HERE.parent.parent / "include" / "pleat" / "pleat.h"):
+def _header(name):
+    for path in (HERE / name, HERE.parent.parent / "include" / "pleat" / name):
         if path.exists():
             text = path.read_text()
             text = re.sub(r'#ifdef __cplusplus.*?#endif', "", text, flags=re.DOTALL)
             return re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
-    raise ImportError("pleat.h is missing beside the package")
+    raise ImportError(f"{name} is missing beside the package")
 
 
 def _open():
     ffi = cffi.FFI()
-    ffi.cdef(_header())
+    ffi.cdef(_header("pleat.h"))
     tried = []
     for path in _candidates():
         try:
@@ -140,19 +141,34 @@ def query(op, certificate=False, **fields):
     return reply
 
 
+@functools.lru_cache(None)
+def layout_functions():
+    """The library with the functions of pleat/layout.h, whose declarations take time to read."""
+    ffi.cdef(_header("layout.h"))
+    return _lib
+
+
+def _check(status, messages):
+    text, items = take_messages(messages[0])
+    if status:
+        raise PleatError(text, items)
+
+
 def offsets(layout, count):
     """The offsets of all elements of a layout, as an array of int64.
 
     `layout` is an object as in a question, and `count` the expected number of offsets."""
     import numpy as np
-    out = np.empty(count, np.int64)
-    messages = ffi.new("PleatMessages **")
-    found = _lib.pleat_layout_offsets(json.dumps(layout).encode(),
-                                      ffi.cast("int64_t *", out.ctypes.data), count,
-                                      messages)
-    text, items = take_messages(messages[0])
-    if found < 0:
-        raise PleatError(text, items)
-    if found > count:
-        return offsets(layout, found)
-    return out[:found]
+    lib, messages = layout_functions(), ffi.new("PleatMessages **")
+    handle, total = ffi.new("PleatLayout **"), ffi.new("int64_t *")
+    _check(lib.pleat_layout_from_json(json.dumps(layout).encode(), handle, messages), messages)
+    try:
+        out = np.empty(count, np.int64)
+        while True:
+            room = ffi.cast("int64_t *", out.ctypes.data)
+            _check(lib.pleat_layout_offsets(handle[0], room, out.size, total, messages), messages)
+            if total[0] <= out.size:
+                return out[:total[0]]
+            out = np.empty(total[0], np.int64)  # the layout has copies
+    finally:
+        lib.pleat_layout_free(handle[0])

@@ -90,8 +90,9 @@ bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE_LEFT, r->a.layout, r->b.layout, .inverse = map);
-  reply->answer = json_string(index_map_text(r->context, map.map));
-  query_reply_more(reply, "padding", json_condition(r->context, map.map, map.padding));
+  const IndexMap *total = query_total_map(r->context, &map, r->b.layout->shape, r->b.layout->facts);
+  reply->answer = json_string(index_map_text(r->context, total));
+  query_reply_more(reply, "padding", json_condition(r->context, total, map.padding));
   query_reply_more(reply, "shape",
                    json_expressions(r->context, r->b.layout->shape, r->b.layout->rank));
   return true;

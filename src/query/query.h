@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions about layouts and their answers, both as JSON objects, for `pleat layout` (with or
-// without --batch) and for the public functions of pleat/pleat.h that Python calls.
+// without --batch) and for the public functions of pleat/pleat.h and pleat/layout.h.
 #ifndef PLEAT_QUERY_H
 #define PLEAT_QUERY_H
 
@@ -141,6 +141,11 @@ bool query_run_tile(QueryRequest *r, QueryReply *reply);
 bool query_run_left_divide(QueryRequest *r, QueryReply *reply);
 bool query_run_refine(QueryRequest *r, QueryReply *reply);
 bool query_run_copy(QueryRequest *r, QueryReply *reply);
+
+// The map of an inverse or a quotient on a box of these extents, as a layout can have it: where
+// padding would have negative indices, with 0 there.
+const IndexMap *query_total_map(Context *context, const LayoutInverse *inverse,
+                                const LayoutExpr *const *extents, LayoutFacts facts);
 
 // A condition over the inputs of a map as JSON, or null.
 json_t *json_condition(Context *context, const IndexMap *map, const LayoutExpr *condition);

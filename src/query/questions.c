@@ -29,12 +29,35 @@ static bool run_verdict(QueryRequest *r, QueryReply *reply) {
 
 // ---- Maps -------------------------------------------------------------------------------------
 
+static bool makes_layout(Context *context, const IndexMap *map, const LayoutExpr *const *extents,
+                         LayoutFacts facts) {
+  int diags = context->diags.count, errors = context->error_count;
+  bool made =
+      layout_new(context, map, extents, NULL, facts, (LayoutPadding){0}, (SourcePos){0}) != NULL;
+  context->diags.count = diags;
+  context->error_count = errors;
+  return made;
+}
+
+const IndexMap *query_total_map(Context *context, const LayoutInverse *inverse,
+                                const LayoutExpr *const *extents, LayoutFacts facts) {
+  const IndexMap *map = inverse->map;
+  if (!inverse->padding || makes_layout(context, map, extents, facts)) return map;
+  const LayoutExpr **outputs = arena_array(&context->arena, const LayoutExpr *, map->output_count);
+  for (int i = 0; i < map->output_count; i++)
+    outputs[i] = layout_expr(context, LAYOUT_SELECT, inverse->padding, layout_const(context, 0),
+                             map->outputs[i]);
+  const IndexMap *total = index_map_with_outputs(context, map, outputs);
+  return makes_layout(context, total, extents, facts) ? total : map;
+}
+
 // Replies with a map on the physical shape of `domain`, and the condition for its padding.
 static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInverse *inverse,
                           const Layout *domain) {
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  reply->answer = json_string(index_map_text(context, inverse->map));
-  query_reply_more(reply, "padding", json_condition(context, inverse->map, inverse->padding));
+  const IndexMap *map = query_total_map(context, inverse, domain->physical, domain->facts);
+  reply->answer = json_string(index_map_text(context, map));
+  query_reply_more(reply, "padding", json_condition(context, map, inverse->padding));
   query_reply_more(reply, "shape",
                    json_expressions(context, domain->physical, domain->physical_rank));
   return true;

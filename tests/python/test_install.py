@@ -116,6 +116,17 @@ def test_pkg_config_builds_a_program_with_the_solver(installed, tmp_path):
     assert output(installed, tmp_path / "program").endswith("cost 4, proved least\n")
 
 
+def test_layout_example(installed, tmp_path):
+    source = ROOT / "examples" / "layouts" / "transform.c"
+    subprocess.run(["cc", *STRICT, str(source), "-o", str(tmp_path / "program"),
+                    *flags(installed, "--cflags", "--libs", "pleat")], check=True)
+    assert output(installed, tmp_path / "program").splitlines() == [
+        "from NCHW  p0, p1, p2, p3 -> 0, p1//16, p2, p3, p1%16", "padding    98 elements",
+        "loop       2 of axis c, stride 784", "loop       7 of axis h, stride 112",
+        "loop       7 of axis w, stride 16", "loop       16 of axis c, stride 1",
+        "guard      l0*16 + l3 < 30"]
+
+
 def configure(installed, tmp_path, version):
     (tmp_path / "program.c").write_text(PROGRAM)
     (tmp_path / "CMakeLists.txt").write_text(CMAKE.format(
@@ -168,6 +179,19 @@ def test_installed_command_runs_from_the_copy(installed, tmp_path):
     for path in [installed / "bin" / "pleat", next(installed.rglob("libpleat.so"))]:
         dynamic = subprocess.check_output(["readelf", "-d", str(path)], text=True)
         assert "RPATH" not in dynamic and "RUNPATH" not in dynamic
+
+
+def test_headers_compile_alone_as_c_and_cplusplus(installed, tmp_path):
+    headers = sorted((installed / "include" / "pleat").iterdir())
+    assert [path.name for path in headers] == ["layout.h", "pleat.h", "solve.h"]
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+    for header in headers:
+        source = tmp_path / "user.c"
+        source.write_text(f"#include <pleat/{header.name}>\n#include <pleat/{header.name}>\n"
+                          "int used;\n")
+        for language in (["-xc", "-std=c11", "-Wstrict-prototypes"], ["-xc++", "-std=c++17"]):
+            subprocess.run(["cc", *language, *warnings, "-fsyntax-only", str(source),
+                            f"-I{installed / 'include'}"], check=True)
 
 
 # ---- Manual pages and completions -------------------------------------------------------------

@@ -70,6 +70,16 @@ def test_symbolic_slices():
         BLOCKED.slice(c=(0, 7))
 
 
+def test_inverses_have_indices_on_padding_too():
+    """The map would be -1 at the padding between rows."""
+    whole = Layout("i, j -> i*3 + 1 - j", (12, 2))
+    inverse, padding = whole.inverse()
+    assert inverse.shape == (35,) and inverse.physical_shape == (12, 2) and padding is not None
+    for i in range(12):
+        for j in range(2):
+            assert inverse.offset(whole.offset(i, j)) == i * 2 + j
+
+
 def test_tiles():
     """Axis i of the tiled layout is the index in a tile, then the tile."""
     whole = Layout("i, j -> i, j", (8, 6))

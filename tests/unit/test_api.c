@@ -252,21 +252,6 @@ static void test_no_messages(void **state) {
   pleat_messages_free(NULL);
 }
 
-static void test_offsets_of_elements(void **state) {
-  int64_t offsets[6];
-  PleatMessages *messages;
-  const char *turned = "{\"layout\": \"i, j -> j, i\", \"shape\": [2, 3]}";
-  assert_int_equal(pleat_layout_offsets(turned, offsets, 6, &messages), 6);
-  assert_null(messages);
-  for (int i = 0; i < 6; i++) assert_int_equal(offsets[i], i % 3 * 2 + i / 3);
-  assert_int_equal(pleat_layout_offsets("{\"layout\": \"i -> k\"}", offsets, 6, &messages), -1);
-  const PleatMessage *message = pleat_messages_get(messages, 0);
-  assert_string_equal(message->code, "layout");
-  assert_string_equal(message->source, "i -> k");
-  assert_int_equal(message->column, 6);
-  pleat_messages_free(messages);
-}
-
 // A request of a later version, with one field more.
 typedef struct LaterRequest {
   PleatRequest now;
@@ -331,9 +316,6 @@ static void test_null_is_refused(void **state) {
   assert_int_equal(pleat_model_output_count(NULL), 0);
   assert_null(pleat_model_input(NULL, 0));
   assert_null(pleat_model_output(NULL, 0));
-  assert_int_equal(pleat_layout_offsets(NULL, NULL, 0, NULL), -1);
-  assert_int_equal(pleat_layout_offsets("{\"layout\": \"i -> i\", \"shape\": [2]}", NULL, 2, NULL),
-                   -1);
   char *reply = pleat_layout_query(NULL, 0);
   assert_non_null(strstr(reply, "error"));
   pleat_free(reply);
@@ -392,7 +374,6 @@ int main(void) {
       cmocka_unit_test(test_missing_arrays_are_refused),
       cmocka_unit_test(test_null_is_refused),
       cmocka_unit_test(test_no_messages),
-      cmocka_unit_test(test_offsets_of_elements),
       cmocka_unit_test(test_layouts_of_the_caller),
       cmocka_unit_test(test_fields_of_a_later_header_are_zeros),
   };
