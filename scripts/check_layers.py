@@ -24,8 +24,8 @@ HOOKS = {"layout_verify"}
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}, "solve": {"base", "solve"},
            "cache": {"base", "cache"},
            "query": {"base", "layout", "runtime", "explain", "query"}}
-# Type names with two definitions: of the two thread pools one is built.
-SHARED_TYPES = {"ThreadPool"}
+# Type names with two definitions: of the two kinds of workers one is built.
+SHARED_TYPES = {"Workers"}
 MOST_LINES, MANY_LINES, MOST_COLUMNS = 1500, 1000, 100
 TABLES = {".def"}
 SOURCES = {".c", ".h", ".def", ".py", ".sh", ".build"}

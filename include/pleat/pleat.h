@@ -143,6 +143,7 @@ enum {
   PLEAT_REFUSED = 1,   /* the model, the request or an argument is not valid: see the messages */
   PLEAT_FAULT = 2,     /* an internal fault of the library; the messages say where */
   PLEAT_NO_MEMORY = 3, /* memory is exhausted */
+  PLEAT_CANCELLED = 4, /* a call-back ended the call */
 };
 
 /* DLPack's DLDataType: code 0 is a signed integer, 1 unsigned, 2 float, 4 bfloat16, 6 bool,
@@ -169,6 +170,12 @@ typedef struct PleatNamedTensor {
   const char *name;
   const PleatTensor *tensor;
 } PleatNamedTensor;
+
+/* A part of a loop, for a thread to run: the iterations begin <= i < end. */
+typedef void (*PleatLoopBody)(void *body_env, int64_t begin, int64_t end);
+/* Runs a loop of `count` iterations: calls body(body_env, begin, end) for parts, in any threads and
+ * any order, so that each iteration is in one part, and returns when all are done. */
+typedef void (*PleatParallelFor)(void *pool_env, PleatLoopBody body, void *body_env, int64_t count);
 
 /* A model to compile, and how. All pointers are borrowed during the call. A field that is zero
  * selects the default. */
@@ -222,6 +229,28 @@ typedef struct PleatRequest {
    * $XDG_CACHE_HOME/pleat or ~/.cache/pleat, which keeps at most 2 GiB or $PLEAT_CACHE_SIZE.
    * PLEAT_CACHE=off switches the cache off for a whole process. */
   int no_cache;
+  /* Call-backs, each with `hook_env` as its first argument. They are called in the thread of the
+   * call; they may not use the model that is being made, and must return: neither longjmp nor a C++
+   * exception may leave them.
+   *
+   * log receives each message soon after it appears, and before the call returns; the messages are
+   * also returned. The message is borrowed during the call-back.
+   *
+   * progress is called before each part of the work, when `done` of `all` of it are done. `what` is
+   * "reading", "constants", "planning", "lowering" (kernel by kernel) or "code"; later versions may
+   * add words. When it does not return 0, the call ends with PLEAT_CANCELLED.
+   *
+   * cancel is called often. When it does not return 0, the call ends soon with PLEAT_CANCELLED, and
+   * nothing remains of it. */
+  void (*log)(void *hook_env, const PleatMessage *message);
+  int (*progress)(void *hook_env, const char *what, int done, int all);
+  int (*cancel)(void *hook_env);
+  void *hook_env;
+  /* Runs the loops of the model, in place of threads of its own, until the model is freed;
+   * `threads` is then the number of threads that work on a loop, 0 for one for each core. A run for
+   * which it left out iterations is refused. */
+  PleatParallelFor parallel_for;
+  void *pool_env;
 } PleatRequest;
 
 /* An input or an output of a model. Borrowed until the model is freed. */

@@ -67,10 +67,12 @@ static void add_message(Taking *taking, PleatMessage message) {
 // How the call failed, reported like an error.
 static void add_failure(Taking *taking, Text *text) {
   const Context *from = taking->from;
-  DiagCode code = from->failure == FAILURE_BUG ? DIAG_INTERNAL : DIAG_MEMORY;
+  static const DiagCode codes[] = {[FAILURE_BUG] = DIAG_INTERNAL,
+                                   [FAILURE_MEMORY] = DIAG_MEMORY,
+                                   [FAILURE_CANCELLED] = DIAG_CANCELLED};
   if (from->failure == FAILURE_NONE) return;
   add_message(taking, (PleatMessage){.severity = PLEAT_ERROR,
-                                     .code = diag_code_name(code),
+                                     .code = diag_code_name(codes[from->failure]),
                                      .text = copied(text->arena->context, from->failure_message)});
   text_printf(text, "error: %s\n", from->failure_message);
 }
@@ -102,6 +104,7 @@ static int status_of(const Context *context, bool done) {
   switch (context->failure) {
   case FAILURE_NONE: return done && !context->error_count ? PLEAT_OK : PLEAT_REFUSED;
   case FAILURE_BUG: return PLEAT_FAULT;
+  case FAILURE_CANCELLED: return PLEAT_CANCELLED;
   case FAILURE_MEMORY: break;
   }
   return PLEAT_NO_MEMORY;
@@ -137,6 +140,31 @@ int messages_refuse(const char *name, const char *why, PleatMessages **messages)
   int status = messages_take(refusal.context, done, messages);
   context_free(refusal.context);
   return status;
+}
+
+typedef struct Logging {
+  Context *context, *from;
+  int *next;
+  void (*log)(void *env, const PleatMessage *message);
+  void *env;
+} Logging;
+
+static void log_new(void *arg) {
+  Logging *l = arg;
+  PleatMessages messages = {.context = l->context};
+  Taking taking = {l->from, &messages, {0}};
+  for (; *l->next < l->from->diags.count; ++*l->next)
+    add_message(&taking, message_of(l->context, &l->from->diags.items[*l->next]));
+  close_notes(&taking);
+  for (int i = 0; i < messages.all.count; i++) l->log(l->env, &messages.all.items[i]);
+}
+
+void messages_log(const PleatRequest *request, Context *context, int *next) {
+  if (!request->log || *next >= context->diags.count) return;
+  Logging logging = {context_new(), context, next, request->log, request->hook_env};
+  if (logging.context) context_protect(logging.context, log_new, &logging);
+  *next = context->diags.count;
+  context_free(logging.context);
 }
 
 // ---- Reading messages ---------------------------------------------------------------------------

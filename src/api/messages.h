@@ -10,6 +10,8 @@
 // not NULL, *messages receives the owned diagnostics, of which the last says how the call failed if
 // it did not return; NULL when there are none. The context's diagnostics are cleared.
 int messages_take(Context *context, bool done, PleatMessages **messages);
+// Hands the context's diagnostics from number *next on to the request's log, and adds to *next.
+void messages_log(const PleatRequest *request, Context *context, int *next);
 // PLEAT_NO_MEMORY, for a call without a context. *messages, if `messages` is not NULL, says so.
 int messages_no_memory(PleatMessages **messages);
 // PLEAT_REFUSED, for a call without a context; the message is about the argument `name`.

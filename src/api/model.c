@@ -39,8 +39,31 @@ typedef struct CompileCall {
   PleatRequest request; // with the fields that this version of the library knows
   PleatModel *model;
   Context *context;
+  int logged; // number of diagnostics that the caller's log has
   bool done;
 } CompileCall;
+
+// ---- Call-backs
+
+static void report_progress(void *env, const char *what, int done, int all) {
+  CompileCall *call = env;
+  const PleatRequest *request = &call->request;
+  messages_log(request, call->context, &call->logged);
+  if (request->progress && request->progress(request->hook_env, what, done, all))
+    context_cancel(call->context);
+  context_poll(call->context);
+}
+
+static bool caller_cancels(void *env) {
+  const PleatRequest *request = &((const CompileCall *)env)->request;
+  return request->cancel(request->hook_env) != 0;
+}
+
+static void begin_call_backs(CompileCall *call) {
+  if (!call->request.cancel) return;
+  call->context->cancels = caller_cancels;
+  call->context->cancels_env = call;
+}
 
 static bool find_machine(CompileCall *call, HostMachine *machine) {
   enum { MOST_THREADS = 1024 };
@@ -179,8 +202,10 @@ static bool read_layouts(CompileCall *call, CompileOptions *options) {
 static void compile(void *arg) {
   CompileCall *call = arg;
   PleatModel *model = call->model;
-  CompileOptions options = {.run_only = true};
+  CompileOptions options = {.run_only = true, .progress = report_progress, .progress_env = call};
   if (!request_read(call->context, call->given, &call->request)) return;
+  begin_call_backs(call);
+  report_progress(call, "reading", 0, 1);
   options.quick = call->request.quick != 0;
   if (!call->request.no_cache) options.cache = cache_open(call->context);
   if (!find_machine(call, &options.machine) || !load_graph(call) || !read_layouts(call, &options) ||
@@ -188,9 +213,14 @@ static void compile(void *arg) {
     return;
   Program *program = program_build(call->context, model->graph, &options);
   if (!program) return;
+  report_progress(call, "code", 0, 1);
   model->executable = executable_new(program, NULL);
   if (!model->executable) return;
-  model->pool = thread_pool_new(options.machine.threads);
+  const PleatRequest *request = &call->request;
+  int threads = options.machine.threads;
+  model->pool = request->parallel_for
+                    ? thread_pool_foreign(request->parallel_for, request->pool_env, threads)
+                    : thread_pool_new(threads);
   call->done =
       model->pool || diag_error(call->context, (SourcePos){0}, "the threads could not be started");
 }
@@ -199,6 +229,8 @@ static int compile_request(const PleatRequest *request, PleatModel *model,
                            PleatMessages **messages) {
   CompileCall call = {.given = request, .model = model, .context = model->context};
   bool finished = context_protect(model->context, compile, &call);
+  model->context->cancels = NULL;
+  messages_log(&call.request, model->context, &call.logged);
   return messages_take(model->context, finished && call.done, messages);
 }
 
@@ -299,6 +331,10 @@ static void run(void *arg) {
   }
   for (int i = 0; i < call->output_count; i++) outputs[i] = (Tensor *)&call->outputs[i];
   call->done = executable_run(model->executable, model->pool, inputs, outputs);
+  if (thread_pool_take_failure(model->pool))
+    call->done = diag_error(model->context, (SourcePos){0},
+                            "parallel_for did not run each iteration of a loop once: the outputs "
+                            "are not complete");
 }
 
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,

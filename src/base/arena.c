@@ -46,6 +46,7 @@ static void chunk_add(Arena *arena, size_t at_least) {
 }
 
 void *arena_take_from_new_chunk(Arena *arena, size_t size) {
+  if (arena->context) context_poll(arena->context);
   if (size > (size_t)1 << 46) context_out_of_memory(arena->context, size);
   chunk_add(arena, (size + ARENA_GAP + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   return arena_take(arena, size);

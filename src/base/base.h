@@ -236,7 +236,12 @@ void diag_print_all(Context *context, FILE *out);
 
 // ---- Context ---------------------------------------------------------------------------------
 
-typedef enum FailureKind { FAILURE_NONE, FAILURE_BUG, FAILURE_MEMORY } FailureKind;
+typedef enum FailureKind {
+  FAILURE_NONE,
+  FAILURE_BUG,
+  FAILURE_MEMORY,
+  FAILURE_CANCELLED,
+} FailureKind;
 
 struct Context {
   Arena arena; // lives as long as the context, or its arena scope: expressions, statements, modules
@@ -249,8 +254,10 @@ struct Context {
   Array(Diag) diags;
   DiagCode diag_code; // of the diagnostics that are reported next
   int error_count;
-  uint32_t next_id; // counts variables, buffers and the like in order of creation
-  jmp_buf *edge;    // where `bug` and exhausted memory jump to
+  uint32_t next_id;           // counts variables, buffers and the like in order of creation
+  jmp_buf *edge;              // where `bug`, exhausted memory and context_cancel jump to
+  bool (*cancels)(void *env); // see context_poll; NULL: never
+  void *cancels_env;
   FailureKind failure;
   const char *failure_message;
   const char *current_pass; // printed by `bug`
@@ -267,6 +274,11 @@ void context_free(Context *context);
 // false, and context->failure and failure_message describe the failure.
 bool context_protect(Context *context, void (*body)(void *arg), void *arg);
 uint32_t context_next_id(Context *context);
+// Leaves the work that context_protect runs, as `bug` does.
+NO_RETURN void context_cancel(Context *context);
+// Asks context->cancels whether to leave the work. Long work calls it now and then; so does an
+// arena that gets another chunk of memory.
+void context_poll(Context *context);
 // Begins an arena scope, which lasts until context_scope_discard frees it as a whole. All memory
 // that `arena` hands out and all new expressions belong to the scope. Older objects can be read,
 // and two equal expressions are still one pointer, but an older object must not point into the

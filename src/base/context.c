@@ -105,6 +105,15 @@ NO_RETURN void context_out_of_memory(Context *context, size_t wanted) {
   leave(context, FAILURE_MEMORY, "out of memory");
 }
 
+void context_cancel(Context *context) {
+  leave(context, FAILURE_CANCELLED, "the call was cancelled by its call-back");
+}
+
+void context_poll(Context *context) {
+  if (context->cancels && context->edge && context->cancels(context->cancels_env))
+    context_cancel(context);
+}
+
 void bug_at(Context *context, const char *file, int line, const char *format, ...) {
   static _Thread_local char message[2048];
   const char *pass = context && context->current_pass ? context->current_pass : "none";

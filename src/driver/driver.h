@@ -22,7 +22,9 @@ typedef struct CompileOptions {
   bool run_only;
   bool quick;   // TargetOptions.quick for code of this process
   Cache *cache; // TargetOptions.cache; NULL: none is used
-  void (*progress)(void *env, const char *what, int done, int all); // may be NULL
+  // Called before each part of the work, of which `done` of `all` are done; may be NULL. `what` is
+  // "constants", "planning", "lowering" or "code".
+  void (*progress)(void *env, const char *what, int done, int all);
   void *progress_env;
 } CompileOptions;
 

@@ -297,6 +297,7 @@ static Program *plan_only(Context *context, const GraphFunc *graph, const Compil
   PlanOptions plan_options = {.machine = &p->options.machine,
                               .policy = options->policy,
                               .constraints = options->constraints};
+  report_progress(p, "planning", 0, 1);
   p->plan = plan_graph(stages, &plan_options);
   p->plan_seconds = seconds_since(start);
   return p->plan ? p : NULL;

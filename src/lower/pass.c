@@ -203,6 +203,7 @@ static PrimFunc *run_pass(LowerState *state, FactState *facts, const LowerPass *
   Context *context = state->context;
   const char *outer = context->current_pass;
   context->current_pass = pass->name;
+  context_poll(context);
   PrimFunc *next = run_timed(state, pass, func);
   apply_facts(facts, pass);
   if (next && is_verified(state)) check_given(context, facts, pass, next);

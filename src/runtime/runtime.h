@@ -45,6 +45,11 @@ typedef void (*ParallelFor)(void *pool, ParallelBody body, void *env, int64_t co
 // Threads that wait for loops, the caller's own among them; 0: one for each core. One caller at a
 // time. Between loops they spin for a while before they sleep. NULL when none can be made.
 ThreadPool *thread_pool_new(int threads);
+// A pool whose loops `run` does with its own threads, of which there are `threads`. The size counts
+// for the planning of work alone.
+ThreadPool *thread_pool_foreign(ParallelFor run, void *env, int threads);
+// Did `run` not do each iteration of a loop since the last call? False for other pools.
+bool thread_pool_take_failure(ThreadPool *pool);
 void thread_pool_free(ThreadPool *pool);
 int thread_pool_size(const ThreadPool *pool); // 1 for NULL
 // A ParallelFor over a ThreadPool, or over NULL, which calls body(env, 0, count) at once. Returns

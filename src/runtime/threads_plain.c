@@ -2,7 +2,7 @@
 // Runs parallel loops where pthreadpool is missing. Each loop is a new generation: workers that see
 // it take pieces from one counter until it is used up. A worker spins for a while before it sleeps,
 // since the next loop of a model comes within microseconds.
-#include "runtime/runtime.h"
+#include "runtime/workers.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 enum { SPINS = 20000, PIECES_A_THREAD = 4 };
 
-struct ThreadPool {
+struct Workers {
   int size;    // the caller's own thread included
   int started; // workers that run
   pthread_t *workers;
@@ -33,91 +33,86 @@ static void breathe(void) {
 #endif
 }
 
-static void take_pieces(ThreadPool *pool) {
+static void take_pieces(Workers *workers) {
   int64_t begin;
-  while ((begin = atomic_fetch_add(&pool->next, pool->piece)) < pool->count)
-    pool->body(pool->env, begin, MIN_OF(begin + pool->piece, pool->count));
+  while ((begin = atomic_fetch_add(&workers->next, workers->piece)) < workers->count)
+    workers->body(workers->env, begin, MIN_OF(begin + workers->piece, workers->count));
 }
 
-static bool has_news(ThreadPool *pool, unsigned seen) {
-  return atomic_load(&pool->generation) != seen || atomic_load(&pool->stop);
+static bool has_news(Workers *workers, unsigned seen) {
+  return atomic_load(&workers->generation) != seen || atomic_load(&workers->stop);
 }
 
-static void wait_for_news(ThreadPool *pool, unsigned seen) {
+static void wait_for_news(Workers *workers, unsigned seen) {
   for (int i = 0; i < SPINS; i++) {
-    if (has_news(pool, seen)) return;
+    if (has_news(workers, seen)) return;
     breathe();
   }
-  pthread_mutex_lock(&pool->mutex);
-  atomic_fetch_add(&pool->sleepers, 1);
-  while (!has_news(pool, seen)) pthread_cond_wait(&pool->wake, &pool->mutex);
-  atomic_fetch_sub(&pool->sleepers, 1);
-  pthread_mutex_unlock(&pool->mutex);
+  pthread_mutex_lock(&workers->mutex);
+  atomic_fetch_add(&workers->sleepers, 1);
+  while (!has_news(workers, seen)) pthread_cond_wait(&workers->wake, &workers->mutex);
+  atomic_fetch_sub(&workers->sleepers, 1);
+  pthread_mutex_unlock(&workers->mutex);
 }
 
 static void *work(void *arg) {
-  ThreadPool *pool = arg;
+  Workers *workers = arg;
   unsigned seen = 0;
   for (;;) {
-    wait_for_news(pool, seen);
-    if (atomic_load(&pool->stop)) return NULL;
+    wait_for_news(workers, seen);
+    if (atomic_load(&workers->stop)) return NULL;
     seen++;
-    take_pieces(pool);
-    atomic_fetch_sub(&pool->working, 1);
+    take_pieces(workers);
+    atomic_fetch_sub(&workers->working, 1);
   }
 }
 
-static void wake_sleepers(ThreadPool *pool) {
-  if (atomic_load(&pool->sleepers) == 0) return;
-  pthread_mutex_lock(&pool->mutex);
-  pthread_cond_broadcast(&pool->wake);
-  pthread_mutex_unlock(&pool->mutex);
+static void wake_sleepers(Workers *workers) {
+  if (atomic_load(&workers->sleepers) == 0) return;
+  pthread_mutex_lock(&workers->mutex);
+  pthread_cond_broadcast(&workers->wake);
+  pthread_mutex_unlock(&workers->mutex);
 }
 
-ThreadPool *thread_pool_new(int threads) {
-  ThreadPool *pool = calloc(1, sizeof *pool);
-  if (!pool) return NULL;
-  pool->size = threads > 0 ? threads : machine_probe().cores;
-  pthread_mutex_init(&pool->mutex, NULL);
-  pthread_cond_init(&pool->wake, NULL);
-  pool->workers = calloc((size_t)pool->size, sizeof *pool->workers);
-  while (pool->workers && pool->started < pool->size - 1 &&
-         pthread_create(&pool->workers[pool->started], NULL, work, pool) == 0)
-    pool->started++;
-  pool->size = pool->started + 1;
-  return pool;
+Workers *workers_new(int threads) {
+  Workers *workers = calloc(1, sizeof *workers);
+  if (!workers) return NULL;
+  workers->size = threads > 0 ? threads : machine_probe().cores;
+  pthread_mutex_init(&workers->mutex, NULL);
+  pthread_cond_init(&workers->wake, NULL);
+  workers->workers = calloc((size_t)workers->size, sizeof *workers->workers);
+  while (workers->workers && workers->started < workers->size - 1 &&
+         pthread_create(&workers->workers[workers->started], NULL, work, workers) == 0)
+    workers->started++;
+  workers->size = workers->started + 1;
+  return workers;
 }
 
-void thread_pool_free(ThreadPool *pool) {
-  if (!pool) return;
-  atomic_store(&pool->stop, true);
-  wake_sleepers(pool);
-  for (int i = 0; i < pool->started; i++) pthread_join(pool->workers[i], NULL);
-  pthread_cond_destroy(&pool->wake);
-  pthread_mutex_destroy(&pool->mutex);
-  free(pool->workers);
-  free(pool);
+void workers_free(Workers *workers) {
+  if (!workers) return;
+  atomic_store(&workers->stop, true);
+  wake_sleepers(workers);
+  for (int i = 0; i < workers->started; i++) pthread_join(workers->workers[i], NULL);
+  pthread_cond_destroy(&workers->wake);
+  pthread_mutex_destroy(&workers->mutex);
+  free(workers->workers);
+  free(workers);
 }
 
-int thread_pool_size(const ThreadPool *pool) {
-  return pool ? pool->size : 1;
+int workers_count(const Workers *workers) {
+  return workers->size;
 }
 
-void thread_pool_run(void *arg, ParallelBody body, void *env, int64_t count) {
-  ThreadPool *pool = arg;
-  if (count <= 0) return;
-  if (thread_pool_size(pool) == 1 || count == 1) {
-    body(env, 0, count);
-    return;
-  }
-  pool->body = body;
-  pool->env = env;
-  pool->count = count;
-  pool->piece = ceil_div(count, (int64_t)pool->size * PIECES_A_THREAD);
-  atomic_store(&pool->next, 0);
-  atomic_store(&pool->working, pool->started);
-  atomic_fetch_add(&pool->generation, 1);
-  wake_sleepers(pool);
-  take_pieces(pool);
-  for (int i = 0; atomic_load(&pool->working) > 0; i++) i < SPINS ? breathe() : (void)sched_yield();
+void workers_run(Workers *workers, ParallelBody body, void *env, int64_t count) {
+  workers->body = body;
+  workers->env = env;
+  workers->count = count;
+  workers->piece = ceil_div(count, (int64_t)workers->size * PIECES_A_THREAD);
+  atomic_store(&workers->next, 0);
+  atomic_store(&workers->working, workers->started);
+  atomic_fetch_add(&workers->generation, 1);
+  wake_sleepers(workers);
+  take_pieces(workers);
+  for (int i = 0; atomic_load(&workers->working) > 0; i++)
+    i < SPINS ? breathe() : (void)sched_yield();
 }

@@ -5,7 +5,7 @@
 // aside, and each loop waits for it to come back: a hundred times the loop's own time. So the time
 // from the last piece to the end of the loop is watched: after a stall workers sleep between loops,
 // which keeps them welcome to the scheduler, for a while that doubles with each further stall.
-#include "runtime/runtime.h"
+#include "runtime/workers.h"
 
 #include <pthreadpool.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ enum {
   MOST_SLEEPY_LOOPS = 1 << 16,
 };
 
-struct ThreadPool {
+struct Workers {
   pthreadpool_t inner;
   int sleepy_loops; // left
   int penalty;      // how many the next stall brings
@@ -30,22 +30,22 @@ typedef struct ThreadLoop {
   atomic_llong last_piece_ns;
 } ThreadLoop;
 
-ThreadPool *thread_pool_new(int threads) {
-  ThreadPool *pool = calloc(1, sizeof *pool);
-  if (!pool) return NULL;
-  pool->inner = pthreadpool_create((size_t)MAX_OF(threads, 0));
-  pool->penalty = FEWEST_SLEEPY_LOOPS;
-  return pool;
+Workers *workers_new(int threads) {
+  Workers *workers = calloc(1, sizeof *workers);
+  if (!workers) return NULL;
+  workers->inner = pthreadpool_create((size_t)MAX_OF(threads, 0));
+  workers->penalty = FEWEST_SLEEPY_LOOPS;
+  return workers;
 }
 
-void thread_pool_free(ThreadPool *pool) {
-  if (!pool) return;
-  if (pool->inner) pthreadpool_destroy(pool->inner);
-  free(pool);
+void workers_free(Workers *workers) {
+  if (!workers) return;
+  if (workers->inner) pthreadpool_destroy(workers->inner);
+  free(workers);
 }
 
-int thread_pool_size(const ThreadPool *pool) {
-  return pool && pool->inner ? (int)pthreadpool_get_threads_count(pool->inner) : 1;
+int workers_count(const Workers *workers) {
+  return workers->inner ? (int)pthreadpool_get_threads_count(workers->inner) : 1;
 }
 
 static void run_piece(void *arg, size_t begin, size_t count) {
@@ -54,27 +54,21 @@ static void run_piece(void *arg, size_t begin, size_t count) {
   atomic_store_explicit(&loop->last_piece_ns, clock_now_ns(), memory_order_relaxed);
 }
 
-static void watch_for_stalls(ThreadPool *pool, const ThreadLoop *loop) {
-  if (pool->sleepy_loops) {
-    pool->sleepy_loops--;
+static void watch_for_stalls(Workers *workers, const ThreadLoop *loop) {
+  if (workers->sleepy_loops) {
+    workers->sleepy_loops--;
     return;
   }
   if (clock_now_ns() - loop->last_piece_ns < STALL_NS) return;
-  pool->sleepy_loops = pool->penalty;
-  pool->penalty = MIN_OF(2 * pool->penalty, MOST_SLEEPY_LOOPS);
+  workers->sleepy_loops = workers->penalty;
+  workers->penalty = MIN_OF(2 * workers->penalty, MOST_SLEEPY_LOOPS);
 }
 
-void thread_pool_run(void *arg, ParallelBody body, void *env, int64_t count) {
-  ThreadPool *pool = arg;
-  int threads = thread_pool_size(pool);
-  if (count <= 0) return;
-  if (threads == 1 || count == 1) {
-    body(env, 0, count);
-    return;
-  }
+void workers_run(Workers *workers, ParallelBody body, void *env, int64_t count) {
+  int threads = workers_count(workers);
   ThreadLoop loop = {.body = body, .env = env};
   int64_t piece = ceil_div(count, (int64_t)threads * PIECES_A_THREAD);
-  pthreadpool_parallelize_1d_tile_1d(pool->inner, run_piece, &loop, (size_t)count, (size_t)piece,
-                                     pool->sleepy_loops ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);
-  watch_for_stalls(pool, &loop);
+  pthreadpool_parallelize_1d_tile_1d(workers->inner, run_piece, &loop, (size_t)count, (size_t)piece,
+                                     workers->sleepy_loops ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);
+  watch_for_stalls(workers, &loop);
 }

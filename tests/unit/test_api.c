@@ -321,6 +321,119 @@ static void test_null_is_refused(void **state) {
   pleat_free(reply);
 }
 
+// ---- Call-backs
+
+typedef struct Hooks {
+  int logged, reports, polls;
+  int cancel_report, cancel_poll; // the call that cancels, from 1; 0: none
+  char text[256], parts[256];     // the first message; the names of the parts of the work
+} Hooks;
+
+static void log_message(void *env, const PleatMessage *message) {
+  Hooks *hooks = env;
+  if (!hooks->logged++) snprintf(hooks->text, sizeof hooks->text, "%s", message->text);
+}
+
+static int report_progress(void *env, const char *what, int done, int all) {
+  Hooks *hooks = env;
+  assert_true(done >= 0 && done <= all);
+  if (!strstr(hooks->parts, what) && strlen(hooks->parts) + strlen(what) + 2 < sizeof hooks->parts)
+    strcat(strcat(hooks->parts, what), " ");
+  return ++hooks->reports == hooks->cancel_report;
+}
+
+static int poll_cancel(void *env) {
+  Hooks *hooks = env;
+  return ++hooks->polls == hooks->cancel_poll;
+}
+
+static PleatRequest hooked(Hooks *hooks) {
+  return (PleatRequest){.size = sizeof(PleatRequest),
+                        .path = DIGITS,
+                        .threads = 1,
+                        .quick = 1,
+                        .log = log_message,
+                        .progress = report_progress,
+                        .cancel = poll_cancel,
+                        .hook_env = hooks};
+}
+
+static void cancelled(Hooks hooks) {
+  PleatModel *model = (PleatModel *)1;
+  PleatMessages *messages;
+  PleatRequest request = hooked(&hooks);
+  assert_int_equal(pleat_model_compile(&request, &model, &messages), PLEAT_CANCELLED);
+  assert_null(model);
+  assert_int_equal(pleat_messages_count(messages), 1);
+  assert_string_equal(pleat_messages_get(messages, 0)->code, "cancelled");
+  pleat_messages_free(messages);
+  if (hooks.cancel_report) assert_int_equal(hooks.reports, hooks.cancel_report);
+  if (hooks.cancel_poll) assert_int_equal(hooks.polls, hooks.cancel_poll);
+}
+
+static void test_each_call_back_can_cancel(void **state) {
+  enum { SAMPLES = 25 };
+  Hooks hooks = {0};
+  PleatRequest request = hooked(&hooks);
+  pleat_model_free(compiled(&request));
+  assert_string_equal(hooks.parts, "reading planning lowering code ");
+  assert_int_equal(hooks.logged, 0);
+  assert_true(hooks.reports > 13); // there are 13 kernels
+  assert_true(hooks.polls > 100);
+  for (int i = 1; i <= hooks.reports; i++) cancelled((Hooks){.cancel_report = i});
+  for (int i = 0; i < SAMPLES; i++)
+    cancelled((Hooks){.cancel_poll = 1 + i * i * (hooks.polls - 20) / (SAMPLES * SAMPLES)});
+  float probabilities[DIGIT_COUNT];
+  PleatModel *model = compiled(&request); // the library still works
+  classify(model, probabilities);
+  pleat_model_free(model);
+}
+
+static void test_messages_are_logged(void **state) {
+  Hooks hooks = {0};
+  PleatRequest request = hooked(&hooks);
+  request.path = "no-such-model.onnx";
+  refused(&request, "cannot open"); // compiles twice
+  assert_int_equal(hooks.logged, 2);
+  assert_string_equal(hooks.text, "cannot open: No such file or directory");
+}
+
+typedef struct Loops {
+  int loops, left_out;
+} Loops;
+
+// Runs the parts of a loop from the last to the first; leaves out some iterations when told to.
+static void run_backwards(void *env, PleatLoopBody body, void *body_env, int64_t count) {
+  Loops *loops = env;
+  loops->loops++;
+  for (int64_t i = count; i-- > loops->left_out;) body(body_env, i, i + 1);
+}
+
+static void test_threads_of_the_caller(void **state) {
+  Loops loops = {0};
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  PleatModel *model = compiled(&request);
+  float expected[DIGIT_COUNT], probabilities[DIGIT_COUNT];
+  classify(model, expected);
+  pleat_model_free(model);
+  request.threads = 4;
+  request.parallel_for = run_backwards;
+  request.pool_env = &loops;
+  model = compiled(&request);
+  classify(model, probabilities);
+  for (int i = 0; i < DIGIT_COUNT; i++) assert_float_equal(probabilities[i], expected[i], 1e-6);
+  assert_true(loops.loops > 0);
+  static float image[MOST_PIXELS];
+  PleatTensor input = tensor_for(pleat_model_input(model, 0), image);
+  PleatTensor output = tensor_for(pleat_model_output(model, 0), probabilities);
+  loops.left_out = 1;
+  run_refused(model, &input, 1, &output, "did not run each iteration of a loop once");
+  loops.left_out = 0;
+  classify(model, probabilities);
+  for (int i = 0; i < DIGIT_COUNT; i++) assert_float_equal(probabilities[i], expected[i], 1e-6);
+  pleat_model_free(model);
+}
+
 static void test_layouts_of_the_caller(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
@@ -373,6 +486,9 @@ int main(void) {
       cmocka_unit_test(test_sizes_of_requests),
       cmocka_unit_test(test_missing_arrays_are_refused),
       cmocka_unit_test(test_null_is_refused),
+      cmocka_unit_test(test_each_call_back_can_cancel),
+      cmocka_unit_test(test_messages_are_logged),
+      cmocka_unit_test(test_threads_of_the_caller),
       cmocka_unit_test(test_no_messages),
       cmocka_unit_test(test_layouts_of_the_caller),
       cmocka_unit_test(test_fields_of_a_later_header_are_zeros),
