@@ -57,6 +57,12 @@ typedef struct Good {
 
 #define F "@my.domain "
 
+// A branch that cannot be imported: it feeds an LSTM with a tensor of rank 5.
+#define WRONG_BRANCH                                                                               \
+  "zeros lw float 1x12x2; zeros lr float 1x12x3; graph e; ints a 0,1,2,3; node Unsqueeze u x,a v;" \
+  "node LSTM l v,lw,lr o hidden_size=3; node Neg m x p; out p; out o; end;"
+#define BRANCHES "then_branch=@t else_branch=@e;"
+
 static const Good good[] = {
     // ---- integers divided by zero: what a branch that is not taken computes may not end the run
     {"in x int64 3; zeros z int64 3; node Div d x,z y; node Mod m x,z w; out y; out w",
@@ -89,6 +95,19 @@ static const Good good[] = {
     // ---- sparse tensors
     {"sparse w 2x3 1,5; node Neg n w y; out y", "-0 -1 -0 -0 -0 -2"},
     {"sparse w 2x3 0,2,1,0 rows; node Neg n w y; out y", "-0 -0 -1 -2 -0 -0"},
+    // ---- branches that refuse nothing
+    {"in x float 2; ints n 2; node Shape s x d; node Equal q d,n c; graph t; node Abs b x o;"
+     "node Neg f x p; out p; out o; end;" WRONG_BRANCH "node If k c y,z " BRANCHES "out y; out z",
+     "-1 -2 | 1 2"},
+    {"in x float 2; in c bool 1; graph t; out x; out x; end;" WRONG_BRANCH
+     "node If k c q,r " BRANCHES "node Neg n x y; out y",
+     "-1 -2"},
+    {"in x float 2; in c bool 1; graph t; out x; out x; end;" WRONG_BRANCH
+     "node If k c y,r " BRANCHES "node Frob n r w; out y",
+     "1 2"},
+    {"function f x y,z; node Neg n x y; node Frob m x z; end; in x float 2;"
+     "node f" F "c x y,z; out y",
+     "-1 -2"},
     // ---- functions
     {"function f x,w y; node Add a x,w y; end; in x float 2; node f" F "c x,x y; out y", "2 4"},
     {"function f x y a; default b=0.125; node HardSigmoid h x y alpha=$a/1 beta=$b/1; end;"
@@ -301,6 +320,34 @@ static void test_refused(void **state) {
   }
 }
 
+#define WRONG_IF                                                                                   \
+  "in x float 2; in n int64 1; ints one 1; node Equal q n,one c; graph t; node Abs b x o;"         \
+  "node Neg f x p; out p; out o; end;" WRONG_BRANCH "node If k c y,z " BRANCHES "out y; out z"
+
+// A branch that is refused while the condition is unknown names what the condition follows from;
+// with that known, the other branch is taken.
+static void test_a_condition_at_run_time(void **state) {
+  (void)state;
+  World world = world_new();
+  assert_null(import_text(&world, WRONG_IF)->graph);
+  assert_int_equal(world.context->error_count, 1);
+  const Diag *diags = world.context->diags.items;
+  assert_string_equal(diags[0].pos.node, "k/else/l");
+  assert_non_null(strstr(diags[0].message, "LSTM: takes an input and weights of rank 3"));
+  assert_int_equal(diags[1].severity, DIAG_NOTE);
+  assert_non_null(strstr(diags[1].message, "it follows from 'n' int64 [1]"));
+  world_free(&world);
+  for (int64_t n = 0; n < 2; n++) {
+    world = world_new();
+    ConstData data = {"n", DTYPE_INT64, 1, (int64_t[]){1}, &n, sizeof n};
+    OnnxOptions options = {.values = &(OnnxBinding){"n", &data}, .value_count = 1};
+    OnnxImport *import = onnx_import(world.context, world_model(&world, WRONG_IF), &options);
+    assert_int_equal(world.context->diags.count, n == 1 ? 0 : 1);
+    assert_true(!import->graph == (n == 0));
+    world_free(&world);
+  }
+}
+
 // Each function calls the next one twice, so only our limit bounds the expansion.
 static void test_expansion_is_bounded(void **state) {
   (void)state;
@@ -415,6 +462,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_numbers),
       cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_a_condition_at_run_time),
       cmocka_unit_test(test_expansion_is_bounded),
       cmocka_unit_test(test_targets),
       cmocka_unit_test(test_steps_share_kernels),

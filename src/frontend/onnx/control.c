@@ -29,10 +29,23 @@ static const OnnxGraph *body_of(Import *import, const char *attribute) {
   return NULL;
 }
 
-// Imports a body under the names "node/label/…" with `inputs` as its inputs. Returns its outputs;
-// false when one of them failed.
-static bool import_body(Import *import, const OnnxGraph *body, const char *label,
-                        const BranchValues *inputs, BranchValues *outputs) {
+typedef bool (*WantsOutput)(const Import *import, int i);
+
+static bool wants_all(const Import *import, int i) {
+  return true;
+}
+
+static OnnxNames wanted_names(Import *import, const OnnxGraph *body, WantsOutput wants) {
+  OnnxNames names = {0};
+  for (int i = 0; i < body->output.count; i++)
+    if (wants(import, i)) array_push(&import->context->arena, &names, body->output.items[i].name);
+  return names;
+}
+
+// Imports a body under the names "node/label/…" with `inputs` as its inputs. Returns its outputs,
+// where those that are not wanted may be NULL; false when one of the others failed.
+static bool import_body_for(Import *import, const OnnxGraph *body, const char *label,
+                            const BranchValues *inputs, WantsOutput wants, BranchValues *outputs) {
   Importer *importer = import->importer;
   ImportScope *around = importer->scope;
   if (!scope_expand(import, body->node.count + 1)) return false;
@@ -44,15 +57,22 @@ static bool import_body(Import *import, const OnnxGraph *body, const char *label
     scope_give(importer, body->input.items[i].name, inputs->items[i]);
   importer_initializers(importer, body);
   importer->scope = around;
-  bool ok = scope_nodes(importer, scope, &body->node);
+  OnnxNames results = wanted_names(import, body, wants);
+  bool ok = scope_nodes(importer, scope, &body->node, &results);
   *outputs = values_new(import, body->output.count);
   for (int i = 0; ok && i < body->output.count; i++) {
     Str name = body->output.items[i].name;
     if (!scope_has(scope, name))
-      import_refuse(import, "its body does not make its result '%s'", name);
-    ok = (outputs->items[i] = scope_value(scope, name)) != NULL;
+      ok = import_refuse(import, "its body does not make its result '%s'", name);
+    outputs->items[i] = scope_value(scope, name);
+    ok = ok && (outputs->items[i] || !wants(import, i));
   }
   return ok;
+}
+
+static bool import_body(Import *import, const OnnxGraph *body, const char *label,
+                        const BranchValues *inputs, BranchValues *outputs) {
+  return import_body_for(import, body, label, inputs, wants_all, outputs);
 }
 
 static bool check_body(Import *import, const OnnxGraph *body, int inputs, int least_outputs) {
@@ -93,17 +113,42 @@ static void warn_of_both(Import *import, const char *what) {
 
 // ---- If ---------------------------------------------------------------------------------------
 
-static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *no) {
-  BranchValues none = {0}, a, b;
+// Imports the results of a branch that are needed.
+static bool import_branch(Import *import, const OnnxGraph *branch, const char *label,
+                          BranchValues *results) {
+  return import_body_for(import, branch, label, &(BranchValues){0}, import_result_is_needed,
+                         results);
+}
+
+// Says why both branches have to be supported, and with which known values one would do.
+static void tell_of_condition(Import *import) {
   Value *condition = import_input(import, 0);
-  bool made = import_body(import, yes, "then", &none, &a);
-  if (!import_body(import, no, "else", &none, &b) || !made) return;
+  const char *sources = import_sources(import, condition);
+  if (!sources) sources = values_text(import->context, &condition, 1);
+  diag_note(
+      import->context, import->pos,
+      "both branches of If must be supported, because its condition is only known at run "
+      "time; it follows from %s: with that known (--input of run, verify and bench, or known= "
+      "in Python) one branch is enough",
+      sources);
+}
+
+static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *no) {
+  BranchValues a, b;
+  Value *condition = import_input(import, 0);
+  bool made = import_branch(import, yes, "then", &a);
+  if (!import_branch(import, no, "else", &b) || !made) {
+    tell_of_condition(import);
+    return;
+  }
   for (int i = 0; i < import->node->output.count; i++) {
+    if (!import_result_is_needed(import, i)) continue;
     if (!import_same_form(a.items[i], b.items[i])) {
       import_refuse(import,
                     "its condition is only known at run time, and its branches give '%s' two "
                     "shapes or types: make the condition a constant",
                     import->node->output.items[i]);
+      tell_of_condition(import);
       return;
     }
     a.items[i] = chosen(import, condition, a.items[i], b.items[i]);
@@ -113,7 +158,7 @@ static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *n
 }
 
 void import_if(Import *import) {
-  BranchValues none = {0}, results;
+  BranchValues results;
   const OnnxGraph *yes = body_of(import, "then_branch"), *no = body_of(import, "else_branch");
   if (!yes || !no || !check_condition(import, import_input(import, 0))) return;
   if (!check_body(import, yes, 0, import->node->output.count) ||
@@ -125,7 +170,7 @@ void import_if(Import *import) {
     return;
   }
   bool taken = const_int(known, 0) != 0;
-  if (import_body(import, taken ? yes : no, taken ? "then" : "else", &none, &results))
+  if (import_branch(import, taken ? yes : no, taken ? "then" : "else", &results))
     set_results(import, &results);
 }
 
@@ -137,8 +182,8 @@ typedef struct Loop {
   int64_t trips; // the most
   int carried, collected;
   BranchValues inputs; // of the body: the step's number, the condition, the carried values
-  Value *active;   // whether the step runs, when this is known at run time only; or NULL
-  PtrArray *steps; // for each collected result its values
+  Value *active;       // whether the step runs, when this is known at run time only; or NULL
+  PtrArray *steps;     // for each collected result its values
 } Loop;
 
 // A constant for an input of the body, with rank 1 when it is declared so.

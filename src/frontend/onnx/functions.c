@@ -136,7 +136,11 @@ static ImportScope *scope_of_call(Import *import, const OnnxFunction *function) 
 void import_call(Import *import, const OnnxFunction *function) {
   if (!check_call(import, function) || !scope_expand(import, function->node.count + 1)) return;
   ImportScope *scope = scope_of_call(import, function);
-  if (!scope_nodes(import->importer, scope, &function->node)) return;
+  OnnxNames results = {0};
+  for (int i = 0; i < import->node->output.count; i++)
+    if (import_result_is_needed(import, i))
+      array_push(&import->context->arena, &results, function->output.items[i]);
+  if (!scope_nodes(import->importer, scope, &function->node, &results)) return;
   for (int i = 0; i < import->node->output.count; i++) {
     Str name = function->output.items[i];
     if (import_wants_output(import, i) && !scope_has(scope, name))

@@ -122,7 +122,10 @@ static void import_graph(Importer *importer) {
   importer->scope = scope_new(importer, "");
   importer->scope->opset = importer->result->opset;
   importer_inputs(importer);
-  if (!scope_nodes(importer, importer->scope, &graph->node)) return;
+  OnnxNames results = {0};
+  for (int i = 0; i < graph->output.count; i++)
+    array_push(&importer->context->arena, &results, graph->output.items[i].name);
+  if (!scope_nodes(importer, importer->scope, &graph->node, &results)) return;
   if (importer->known_late) importer_tell_cut(importer);
   import_outputs(importer);
   for (int i = 0; i < graph->value_info.count; i++)

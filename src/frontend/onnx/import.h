@@ -38,6 +38,7 @@ struct ImportScope {
   Map values;   // name (Str) to Value *
   Map poisoned; // names of results that failed; nodes that read them report nothing
   Map absent;   // optional inputs of the function that its caller omits
+  Map needed;   // names on which the results of the present list of nodes depend
 };
 // Rows are in one table for each file of operators; a row without a name ends the table.
 extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
@@ -87,8 +88,12 @@ void scope_poison(Importer *importer, Str name);
 // Counts `count` more nodes that the expansion of a node adds. False with a diagnostic when there
 // are too many, or the nesting is too deep.
 bool scope_expand(Import *import, int count);
-// Imports a list of nodes in `scope`. False when they have a cycle.
-bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes);
+// Imports a list of nodes in `scope` for the sake of `results`. False when they have a cycle. A
+// node on which no result depends is imported too, but its diagnostics are dropped.
+bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes,
+                 const OnnxNames *results);
+// True when a result of a node has a name, and a result of the list with the node depends on it.
+bool import_result_is_needed(const Import *import, int i);
 
 // sizes.c: the size of a free dimension, or of a dimension as a whole ("2*batch").
 typedef struct DimSize {

@@ -13,7 +13,8 @@ ImportScope *scope_new(Importer *importer, Str path) {
                          .path = path,
                          .values = map_new(arena),
                          .poisoned = map_new(arena),
-                         .absent = map_new(arena)};
+                         .absent = map_new(arena),
+                         .needed = map_new(arena)};
   if (!around) return scope;
   scope->function = around->function;
   scope->attributes = around->attributes;
@@ -70,11 +71,55 @@ bool scope_expand(Import *import, int count) {
   return true;
 }
 
-bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes) {
+// ---- Lists of nodes -----------------------------------------------------------------------------
+
+static bool is_needed(const ImportScope *scope, const OnnxNode *node) {
+  for (int i = 0; i < node->output.count; i++)
+    if (map_contains(&scope->needed, node->output.items[i])) return true;
+  return false;
+}
+
+bool import_result_is_needed(const Import *import, int i) {
+  return import_wants_output(import, i) &&
+         map_contains(&import->importer->scope->needed, import->node->output.items[i]);
+}
+
+static void need(ImportScope *scope, const OnnxNames *names) {
+  for (int i = 0; i < names->count; i++) map_put(&scope->needed, names->items[i], scope);
+}
+
+static void find_needed(Importer *importer, ImportScope *scope, const OnnxNodes *nodes,
+                        const IntArray *order, const OnnxNames *results) {
+  need(scope, results);
+  for (int i = order->count - 1; i >= 0; i--) {
+    const OnnxNode *node = &nodes->items[order->items[i]];
+    OnnxNames read = {0};
+    if (!is_needed(scope, node)) continue;
+    onnx_node_needs(&importer->context->arena, node, &read);
+    need(scope, &read);
+  }
+}
+
+static void import_unneeded(Importer *importer, const OnnxNode *node) {
+  Context *context = importer->context;
+  int diags = context->diags.count, errors = context->error_count;
+  bool known_late = importer->known_late;
+  importer_node(importer, node);
+  context->diags.count = diags;
+  context->error_count = errors;
+  importer->known_late = known_late;
+}
+
+bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes,
+                 const OnnxNames *results) {
   ImportScope *around = importer->scope;
   importer->scope = scope;
   IntArray order = importer_order(importer, nodes);
-  for (int i = 0; i < order.count; i++) importer_node(importer, &nodes->items[order.items[i]]);
+  find_needed(importer, scope, nodes, &order, results);
+  for (int i = 0; i < order.count; i++) {
+    const OnnxNode *node = &nodes->items[order.items[i]];
+    (is_needed(scope, node) ? importer_node : import_unneeded)(importer, node);
+  }
   importer->scope = around;
   return order.count == nodes->count;
 }
