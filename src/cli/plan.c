@@ -4,7 +4,6 @@
 // others do not; and the schedule of each kernel.
 #include "cli/fusion.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,90 +28,33 @@ static const Option options[] = {
      offsetof(PlanCommand, kernel)},
 };
 
-const char *view_layout_name(const View *v, const StageTensor *tensor, const Layout *layout) {
-  return plan_layout_name(v->cli->context, tensor, layout);
-}
-
-// ---- Rows -------------------------------------------------------------------------------------
-
-static Row *row_for(View *v, const PlanRewrite *rewrite, const char *from, const char *to) {
-  for (int i = 0; rewrite->folded && i < v->rows.count; i++) {
-    Row *row = &v->rows.items[i];
-    if (row->first->folded && !strcmp(row->from, from) && !strcmp(row->to, to)) return row;
-  }
-  array_push(&v->cli->context->arena, &v->rows, ((Row){rewrite, from, to, {0}, 0}));
-  return &array_last(&v->rows);
-}
-
-static void make_rows(View *v) {
-  for (int folded = 0; folded < 2; folded++)
-    for (int i = 0; i < v->plan->rewrites.count; i++) {
-      const PlanRewrite *r = &v->plan->rewrites.items[i];
-      if (r->folded != folded) continue;
-      Row *row = row_for(v, r, view_layout_name(v, r->tensor, r->from),
-                         view_layout_name(v, r->tensor, r->to));
-      array_push(&v->cli->context->arena, &row->members, (void *)r);
-      row->bytes += r->bytes;
-    }
-}
-
-static const char *member_name(const Row *row, int i) {
-  return plan_tensor_name(((const PlanRewrite *)row->members.items[i])->tensor);
-}
-
-// The common beginning and end of the names of the row's tensors, with a star between them:
-// "conv*.weight".
-const char *view_row_name(const View *v, const Row *row) {
-  const char *first = member_name(row, 0), *end = first + strlen(first);
-  size_t head = strlen(first), tail = head;
-  for (int i = 1; i < row->members.count; i++) {
-    const char *name = member_name(row, i);
-    size_t n = strlen(name), same = 0;
-    while (same < head && name[same] == first[same]) same++;
-    head = same;
-    for (same = 0; same < MIN_OF(tail, n) && name[n - 1 - same] == end[-1 - (ptrdiff_t)same];)
-      same++;
-    tail = same;
-  }
-  if (row->members.count == 1) return first;
-  tail = MIN_OF(tail, strlen(first) - head);
-  return arena_printf(&v->cli->context->arena, "%.*s*%s", (int)head, first,
-                      first + strlen(first) - tail);
-}
-
-const char *view_row_because(const View *v, const Row *row) {
-  if (!row->first->folded || row->members.count == 1) return row->first->because;
-  return arena_printf(&v->cli->context->arena, "%d constants, originals dropped",
-                      row->members.count);
-}
+// ---- The table ---------------------------------------------------------------------------------
 
 const char *view_cycles(const View *v, double cycles) {
   return show_count(&v->cli->context->arena, (int64_t)(cycles + 0.5));
 }
-
-// ---- The table --------------------------------------------------------------------------------
 
 static void print_rows(const View *v) {
   Table table = table_new(&v->cli->context->arena, "rllllrrl");
   static const char *const heads[] = {"#",    "tensor", "from",   "to",
                                       "when", "bytes",  "cycles", "because"};
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
-  for (int i = 0; i < v->rows.count; i++) {
-    const Row *row = &v->rows.items[i];
+  for (int i = 0; i < v->report.rows.count; i++) {
+    const PlanRow *row = &v->report.rows.items[i];
     table_cell(&table, "%d", i + 1);
-    table_cell(&table, "%s", view_row_name(v, row));
+    table_cell(&table, "%s", plan_row_name(&v->report, row));
     table_cell(&table, "%s", row->from);
     table_cell(&table, "%s", row->to);
     table_cell(&table, "%s", row->first->folded ? "folded" : "run");
     table_cell(&table, "%s", show_bytes(&v->cli->context->arena, row->bytes));
     table_cell(&table, "%s", row->first->folded ? "-" : view_cycles(v, row->first->cost));
-    table_cell(&table, "%s", view_row_because(v, row));
+    table_cell(&table, "%s", plan_row_because(&v->report, row));
   }
   table_print(&table, stdout);
 }
 
 const char *view_gap(const View *v) {
-  const Plan *plan = v->plan;
+  const Plan *plan = v->report.plan;
   if (plan->optimal) return "optimal (gap 0)";
   Arena *arena = &v->cli->context->arena;
   const char *left_out = plan_left_out(arena, plan);
@@ -124,7 +66,7 @@ const char *view_gap(const View *v) {
 
 // Prints the cost of each policy for the same choices, with the optimum.
 static void print_policies(const View *v) {
-  const Plan *plan = v->plan;
+  const Plan *plan = v->report.plan;
   if (plan->cost_optimal <= 0) return;
   const double costs[] = {plan->cost_optimal, plan->cost_forward, plan->cost_backward};
   static const char *const names[] = {"optimal", "forward", "backward"};
@@ -138,7 +80,7 @@ static void print_policies(const View *v) {
 }
 
 static void print_totals(const View *v) {
-  const Plan *plan = v->plan;
+  const Plan *plan = v->report.plan;
   int at_run = 0;
   double cost = 0;
   for (int i = 0; i < plan->rewrites.count; i++) {
@@ -153,7 +95,7 @@ static void print_totals(const View *v) {
   print_policies(v);
   fusion_print_summary(v);
   printf("%ssee all:  pleat plan %s --fusion", cli_paint(v->cli, COLOUR_DIM), v->path);
-  if (v->rows.count) printf("   one rewrite:  --why 1");
+  if (v->report.rows.count) printf("   one rewrite:  --why 1");
   printf("%s\n", cli_paint(v->cli, COLOUR_NONE));
 }
 
@@ -179,23 +121,25 @@ static const char *padding_text(const View *v, const Layout *layout) {
 
 // Prints who writes and reads the tensor, and in which layout; a rewrite both reads and writes.
 static void print_uses(const View *v, const StageTensor *tensor) {
-  for (int i = 0; i < v->plan->kernels.count; i++) {
-    const PlanKernel *kernel = v->plan->kernels.items[i];
+  for (int i = 0; i < v->report.plan->kernels.count; i++) {
+    const PlanKernel *kernel = v->report.plan->kernels.items[i];
     for (int j = 0; j < kernel->params.count; j++) {
       if (kernel->params.items[j] != tensor) continue;
       const Layout *layout = kernel->choice.layouts[j];
       bool writes = j == kernel->params.count - 1;
       printf("  %-8s %-16s kernel %d '%s'%s\n", writes ? "written" : "read",
-             view_layout_name(v, tensor, layout), i + 1, kernel->name, padding_text(v, layout));
+             report_layout_name(&v->report, tensor, layout), i + 1, kernel->name,
+             padding_text(v, layout));
     }
   }
 }
 
-static void print_rewrite(const View *v, const Row *row, const PlanRewrite *r) {
+static void print_rewrite(const View *v, const PlanRow *row, const PlanRewrite *r) {
   const Buffer *buffer = r->tensor->buffer;
   printf("%s  [%s] %s\n", plan_tensor_name(r->tensor), view_shape(v, buffer),
          dtype_name(v->cli->context, buffer->type));
-  if (r->tensor->input >= 0) printf("  given    %s\n", view_layout_name(v, r->tensor, NULL));
+  if (r->tensor->input >= 0)
+    printf("  given    %s\n", report_layout_name(&v->report, r->tensor, NULL));
   print_uses(v, r->tensor);
   if (r->folded)
     printf("  folded   %s -> %s while compiling: %s\n", row->from, row->to, r->because);
@@ -206,13 +150,13 @@ static void print_rewrite(const View *v, const Row *row, const PlanRewrite *r) {
 
 static int print_why_rewrite(const View *v, long number) {
   enum { SHOWN = 3 };
-  const Row *row = &v->rows.items[number - 1];
+  const PlanRow *row = &v->report.rows.items[number - 1];
   int shown = row->members.count <= SHOWN + 1 ? row->members.count : SHOWN;
   for (int i = 0; i < shown; i++) print_rewrite(v, row, row->members.items[i]);
   if (shown == row->members.count) return STATUS_DONE;
   printf("and %d like these:", row->members.count - shown);
   for (int i = shown; i < row->members.count; i++)
-    printf("%s %s", i > shown ? "," : "", member_name(row, i));
+    printf("%s %s", i > shown ? "," : "", plan_row_member(row, i));
   printf("\n");
   return STATUS_DONE;
 }
@@ -222,7 +166,8 @@ static int print_why_rewrite(const View *v, long number) {
 // The option that would give a tensor this layout.
 static const char *option_for(const View *v, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &v->cli->context->arena;
-  const char *name = view_layout_name(v, tensor, layout), *quote = strchr(name, ' ') ? "'" : "";
+  const char *name = report_layout_name(&v->report, tensor, layout),
+             *quote = strchr(name, ' ') ? "'" : "";
   if (tensor->input >= 0)
     return arena_printf(arena, "%s--input-layout %s=%s%s", quote, plan_tensor_name(tensor), name,
                         quote);
@@ -235,7 +180,7 @@ static const char *option_for(const View *v, const StageTensor *tensor, const La
 }
 
 static const char *difference_text(const View *v, const PlanCandidate *a) {
-  double more = a->cost - v->plan->cost;
+  double more = a->cost - v->report.plan->cost;
   if (!a->feasible) return "impossible";
   if (a->chosen) return "as planned";
   return arena_printf(&v->cli->context->arena, "%s%s", more < 0 ? "-" : "+",
@@ -244,14 +189,14 @@ static const char *difference_text(const View *v, const PlanCandidate *a) {
 
 static void print_candidate_costs(const View *v, const StageTensor *tensor) {
   PlanCandidate items[PLAN_MAX_LAYOUTS];
-  int count = plan_candidate_costs(v->plan, tensor, items);
+  int count = plan_candidate_costs(v->report.plan, tensor, items);
   Table table = table_new(&v->cli->context->arena, "lrrrl");
   static const char *const heads[] = {"  layout", "physical indices", "cycles of the plan", "",
                                       "to have it"};
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   for (int i = 0; i < count; i++) {
     const PlanCandidate *a = &items[i];
-    table_cell(&table, "  %s", view_layout_name(v, tensor, a->layout));
+    table_cell(&table, "  %s", report_layout_name(&v->report, tensor, a->layout));
     table_cell(&table, "%lld",
                (long long)(plan_bytes(tensor, a->layout) / dtype_bytes(tensor->buffer->type)));
     table_cell(&table, "%s", a->feasible ? view_cycles(v, a->cost) : "-");
@@ -259,15 +204,6 @@ static void print_candidate_costs(const View *v, const StageTensor *tensor) {
     table_cell(&table, "%s", a->feasible && !a->chosen ? option_for(v, tensor, a->layout) : "");
   }
   table_print(&table, stdout);
-}
-
-static bool is_fused(const View *v, const StageTensor *tensor) {
-  for (int i = 0; i < v->plan->kernels.count; i++) {
-    const PlanKernel *kernel = v->plan->kernels.items[i];
-    for (int j = 0; j < kernel->params.count; j++)
-      if (kernel->params.items[j] == tensor) return false;
-  }
-  return true;
 }
 
 static int print_why_tensor(const View *v, const StageTensor *tensor) {
@@ -278,11 +214,12 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
          : tensor->input >= 0 ? ", an input"
          : tensor->is_output  ? ", an output"
                               : "");
-  if (is_fused(v, tensor))
+  if (plan_tensor_is_fused(&v->report, tensor))
     printf("  never in memory: its reader runs in the kernel that computes it\n");
   print_uses(v, tensor);
-  if (!tensor->data && tensor->producer && !is_fused(v, tensor) && tensor->users.count)
-    printf("  in memory: %s\n", plan_fusion_blocker(v->plan, tensor).because);
+  if (!tensor->data && tensor->producer && !plan_tensor_is_fused(&v->report, tensor) &&
+      tensor->users.count)
+    printf("  in memory: %s\n", plan_fusion_blocker(v->report.plan, tensor).because);
   if (tensor->data)
     printf("  packed while compiling as its kernel reads it: nothing at run time\n");
   else
@@ -291,7 +228,7 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
 }
 
 static int no_such_tensor(const View *v) {
-  const StageGraph *stages = v->plan->stages;
+  const StageGraph *stages = v->report.plan->stages;
   Array(const char *) names = {0};
   for (int i = 0; i < stages->tensors.count; i++)
     array_push(&v->cli->context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
@@ -300,26 +237,27 @@ static int no_such_tensor(const View *v) {
              "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites, and no tensors "
              "that only rename the elements of another or are computed while compiling",
              v->options->why, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-             nearest ? "'?" : "", v->rows.count);
+             nearest ? "'?" : "", v->report.rows.count);
   return STATUS_BAD;
 }
 
 static int print_why(const View *v) {
   const char *why = v->options->why;
-  for (int i = 0; i < v->plan->stages->tensors.count; i++) {
-    const StageTensor *tensor = v->plan->stages->tensors.items[i];
-    if (!strcmp(plan_tensor_name(tensor), why)) return print_why_tensor(v, tensor);
-  }
+  const StageTensor *tensor = plan_report_tensor(&v->report, why);
+  if (tensor && v->cli->json) return json_print(v->cli, plan_tensor_json(&v->report, tensor));
+  if (tensor) return print_why_tensor(v, tensor);
   char *end;
   long number = strtol(why, &end, 10);
-  return *end || number < 1 || number > v->rows.count ? no_such_tensor(v)
-                                                      : print_why_rewrite(v, number);
+  if (*end || number < 1 || number > v->report.rows.count) return no_such_tensor(v);
+  if (!v->cli->json) return print_why_rewrite(v, number);
+  tensor = v->report.rows.items[number - 1].first->tensor;
+  return json_print(v->cli, plan_tensor_json(&v->report, tensor));
 }
 
 // ---- Kernels ----------------------------------------------------------------------------------
 
 static void print_kernel_head(const View *v, int number) {
-  const PlanKernel *kernel = v->plan->kernels.items[number];
+  const PlanKernel *kernel = v->report.plan->kernels.items[number];
   printf("# kernel %d '%s':", number + 1, kernel->name);
   for (int i = 0; i < kernel->params.count; i++)
     printf("%s %s %s",
@@ -327,10 +265,10 @@ static void print_kernel_head(const View *v, int number) {
            : i                           ? ","
                                          : "",
            plan_tensor_name(kernel->params.items[i]),
-           view_layout_name(v, kernel->params.items[i], kernel->choice.layouts[i]));
+           report_layout_name(&v->report, kernel->params.items[i], kernel->choice.layouts[i]));
   printf("\n");
-  for (int i = number + 1; i < v->plan->kernels.count; i++) {
-    const PlanKernel *other = v->plan->kernels.items[i];
+  for (int i = number + 1; i < v->report.plan->kernels.count; i++) {
+    const PlanKernel *other = v->report.plan->kernels.items[i];
     if (other->same_as == number) printf("# also serves kernel %d '%s'\n", i + 1, other->name);
   }
   if (kernel->choice.slow) printf("# not vectorised: %s\n", kernel->choice.slow);
@@ -338,15 +276,15 @@ static void print_kernel_head(const View *v, int number) {
 
 // A name for the function of a kernel; the names of the functions of one file must differ.
 static Str program_name(const View *v, int number) {
-  const PlanKernel *kernel = v->plan->kernels.items[number];
+  const PlanKernel *kernel = v->report.plan->kernels.items[number];
   for (int i = 0; i < number; i++)
-    if (!strcmp(v->plan->kernels.items[i]->func->name, kernel->func->name))
+    if (!strcmp(v->report.plan->kernels.items[i]->func->name, kernel->func->name))
       return str_format(v->cli->context, "%s_%d", kernel->func->name, number + 1);
   return kernel->func->name;
 }
 
 static void print_program(const View *v, int number) {
-  PrimFunc *func = prim_func_copy(v->cli->context, v->plan->kernels.items[number]->func);
+  PrimFunc *func = prim_func_copy(v->cli->context, v->report.plan->kernels.items[number]->func);
   Text text = text_new(&v->cli->context->arena);
   Module *module = module_new(v->cli->context, "");
   func->name = program_name(v, number);
@@ -357,13 +295,13 @@ static void print_program(const View *v, int number) {
 
 static int print_kernels(const View *v) {
   int64_t only = v->options->kernel;
-  if (only > v->plan->kernels.count) {
+  if (only > v->report.plan->kernels.count) {
     diag_error(v->cli->context, (SourcePos){0}, "--kernel %lld: the plan has %d kernels",
-               (long long)only, v->plan->kernels.count);
+               (long long)only, v->report.plan->kernels.count);
     return STATUS_BAD;
   }
-  for (int i = 0; i < v->plan->kernels.count; i++) {
-    const PlanKernel *kernel = v->plan->kernels.items[i];
+  for (int i = 0; i < v->report.plan->kernels.count; i++) {
+    const PlanKernel *kernel = v->report.plan->kernels.items[i];
     if (only ? only != i + 1 : kernel->same_as >= 0) continue;
     print_kernel_head(v, i);
     if (v->options->program) print_program(v, i);
@@ -373,32 +311,7 @@ static int print_kernels(const View *v) {
   return STATUS_DONE;
 }
 
-// ---- As JSON ----------------------------------------------------------------------------------
-
-static int show_json(const View *v) {
-  const Plan *plan = v->plan;
-  json_t *list = json_array();
-  for (int i = 0; i < v->rows.count; i++)
-    for (int j = 0; j < v->rows.items[i].members.count; j++) {
-      const Row *row = &v->rows.items[i];
-      const PlanRewrite *r = row->members.items[j];
-      json_array_append_new(list,
-                            json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "tensor",
-                                      plan_tensor_name(r->tensor), "from", row->from, "to", row->to,
-                                      "reason", r->because, "bytes", (json_int_t)r->bytes, "when",
-                                      r->folded ? "folded" : "run", "cost", r->cost));
-    }
-  return json_print(v->cli,
-                    json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:i, s:o}",
-                              "rewrites", list, "cost", plan->cost, "cost_unplanned",
-                              plan->cost_unplanned, "cost_optimal", plan->cost_optimal,
-                              "cost_forward", plan->cost_forward, "cost_backward",
-                              plan->cost_backward, "lower_bound", plan->lower_bound, "optimal",
-                              plan->optimal, "choices", (json_int_t)plan->limits.choices,
-                              "choices_left_out", (json_int_t)plan->limits.choices_left_out,
-                              "layouts_left_out", (json_int_t)plan->limits.layouts_left_out,
-                              "kernels", plan->kernels.count, "joins", fusion_json(v)));
-}
+// ---- The command -------------------------------------------------------------------------------
 
 // Writes what --html and --onnx ask for: both files or none.
 static bool write_pages(const View *v) {
@@ -413,13 +326,12 @@ static int run(Cli *cli, void *given) {
   GraphFunc *graph = model_load(cli, v.path, &v.options->model);
   v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
   if (!v.program) return STATUS_BAD;
-  v.plan = v.program->plan;
-  make_rows(&v);
+  v.report = plan_report_new(v.program);
   if (!write_pages(&v)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->why) return print_why(&v);
   if (v.options->fusion && !cli->json) return fusion_print(&v), STATUS_DONE;
-  if (cli->json) return show_json(&v);
+  if (cli->json) return json_print(cli, plan_report_json(&v.report));
   print_rows(&v);
   print_totals(&v);
   return STATUS_DONE;

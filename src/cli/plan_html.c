@@ -51,7 +51,7 @@ static int colour_of(Page *p, const char *name) {
 }
 
 static void chip(Page *p, const StageTensor *tensor, const Layout *layout) {
-  const char *name = view_layout_name(p->view, tensor, layout);
+  const char *name = report_layout_name(&p->view->report, tensor, layout);
   text_printf(p->out, "<span class=\"chip c%d\">", colour_of(p, name));
   put(p, name);
   text_puts(p->out, "</span>");
@@ -95,7 +95,7 @@ static int free_lane(const Arcs *arcs, const EdgeArc *arc) {
 }
 
 static Arcs find_arcs(Page *p) {
-  const Plan *plan = p->view->plan;
+  const Plan *plan = p->view->report.plan;
   Arcs arcs = {0};
   for (int i = 0; i < plan->kernels.count; i++) {
     const PlanKernel *kernel = plan->kernels.items[i];
@@ -115,7 +115,7 @@ static void draw_arc(Page *p, const EdgeArc *arc, int width) {
   int y0 = HEAD + arc->from * ROW + ROW / 2, y1 = HEAD + arc->to * ROW + ROW / 2;
   int x = width - 8 - (arc->lane + 1) * LANE;
   if (arc->from < 0) y0 = y1 - ROW / 2 + 2;
-  const char *name = view_layout_name(p->view, arc->tensor, arc->layout);
+  const char *name = report_layout_name(&p->view->report, arc->tensor, arc->layout);
   text_printf(p->out,
               "<path class=\"c%d\" d=\"M%d %dC%d %d %d %d %d %dV%dC%d %d %d %d %d %d\"><title>",
               colour_of(p, name), width - 6, y0, x, y0, x, y0, x, y0 + 8, y1 - 8, x, y1, x, y1,
@@ -128,7 +128,7 @@ static void draw_arc(Page *p, const EdgeArc *arc, int width) {
 
 static void draw_arcs(Page *p) {
   Arcs arcs = find_arcs(p);
-  const Plan *plan = p->view->plan;
+  const Plan *plan = p->view->report.plan;
   int lanes = 0, height = HEAD + plan->kernels.count * ROW;
   for (int i = 0; i < arcs.count; i++) lanes = MAX_OF(lanes, arcs.items[i].lane + 1);
   int width = 20 + lanes * LANE;
@@ -146,7 +146,7 @@ static void draw_arcs(Page *p) {
 
 static void put_operators(Page *p, const PlanKernel *kernel) {
   text_puts(p->out, kernel->is_rewrite ? "<td class=\"moved\">" : "<td>");
-  put(p, fusion_operators(p->view, kernel));
+  put(p, fusion_operators(&p->view->report, kernel));
   text_puts(p->out, "</td>");
 }
 
@@ -162,7 +162,7 @@ static void put_reads(Page *p, const PlanKernel *kernel) {
 
 static void put_kernel(Page *p, int number, double most) {
   const View *v = p->view;
-  const PlanKernel *kernel = v->plan->kernels.items[number];
+  const PlanKernel *kernel = v->report.plan->kernels.items[number];
   int last = kernel->params.count - 1;
   const StageTensor *output = kernel->params.items[last];
   text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
@@ -177,7 +177,7 @@ static void put_kernel(Page *p, int number, double most) {
               "<td class=\"n\">%s</td><td><span class=\"bar\" style=\"width:%.1fpx\"></span></td>",
               view_cycles(v, kernel->cost), fmax(1, 120 * kernel->cost / fmax(most, 1)));
   cell(p, "slow", kernel->choice.slow ? kernel->choice.slow : "");
-  cell(p, "dim", fusion_because(v, kernel));
+  cell(p, "dim", fusion_because(&v->report, kernel));
   text_puts(p->out, "</tr>\n");
 }
 
@@ -185,7 +185,7 @@ static void put_kernels(Page *p) {
   static const char *const names[] = {
       "#",     "kernel", "operators", "reads", "writes",
       "shape", "cycles", "",          "",      "not fused with its reader, because"};
-  const Plan *plan = p->view->plan;
+  const Plan *plan = p->view->report.plan;
   double most = 0;
   for (int i = 0; i < plan->kernels.count; i++) most = fmax(most, plan->kernels.items[i]->cost);
   text_puts(p->out, "<h2>Kernels, in the order in which they run</h2>\n<div class=\"scroll\">"
@@ -201,10 +201,10 @@ static void put_kernels(Page *p) {
 
 static void put_rewrite(Page *p, int number) {
   const View *v = p->view;
-  const Row *row = &v->rows.items[number];
+  const PlanRow *row = &v->report.rows.items[number];
   const PlanRewrite *r = row->first;
   text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
-  cell(p, "name", view_row_name(v, row));
+  cell(p, "name", plan_row_name(&v->report, row));
   text_puts(p->out, "<td>");
   chip(p, r->tensor, r->from);
   text_puts(p->out, "</td><td>");
@@ -213,7 +213,7 @@ static void put_rewrite(Page *p, int number) {
               r->folded ? "folded" : "at each run");
   cell(p, "n", show_bytes(&v->cli->context->arena, row->bytes));
   cell(p, "n", r->folded ? "–" : view_cycles(v, r->cost));
-  cell(p, NULL, view_row_because(v, row));
+  cell(p, NULL, plan_row_because(&v->report, row));
   text_puts(p->out, "</tr>\n");
 }
 
@@ -221,13 +221,13 @@ static void put_rewrites(Page *p) {
   static const char *const names[] = {"#",    "tensor", "from",   "to",
                                       "when", "bytes",  "cycles", "because"};
   text_puts(p->out, "<h2>Layout rewrites</h2>\n");
-  if (!p->view->rows.count) {
+  if (!p->view->report.rows.count) {
     text_puts(p->out, "<p>None.</p>\n");
     return;
   }
   text_puts(p->out, "<div class=\"scroll\"><table>\n");
   heads(p, names, COUNT_OF(names));
-  for (int i = 0; i < p->view->rows.count; i++) put_rewrite(p, i);
+  for (int i = 0; i < p->view->report.rows.count; i++) put_rewrite(p, i);
   text_puts(p->out, "</table></div>\n");
 }
 
@@ -243,7 +243,7 @@ static void tile(Page *p, const char *value, const char *what) {
 
 static void put_tiles(Page *p) {
   const View *v = p->view;
-  const Plan *plan = v->plan;
+  const Plan *plan = v->report.plan;
   Arena *arena = &v->cli->context->arena;
   int at_run = 0;
   for (int i = 0; i < plan->rewrites.count; i++) at_run += !plan->rewrites.items[i].folded;
@@ -301,7 +301,7 @@ static void put_page(Page *p) {
   text_printf(p->out, " – layout plan</title>\n<style>\n%s</style>\n<h1>", style);
   put(p, name);
   text_printf(p->out, "</h1><p class=\"sub\">layout plan for %s, %d kernels</p>\n",
-              v->program->options.machine.level_name, v->plan->kernels.count);
+              v->program->options.machine.level_name, v->report.plan->kernels.count);
   put_tiles(p);
   put_rewrites(p);
   put_kernels(p);

@@ -34,7 +34,8 @@ static void add_printed(Noting *n, OnnxNoteList *list, const char *key, const ch
 // ---- Kernels ----------------------------------------------------------------------------------
 
 static const char *layout_of(const Noting *n, const PlanKernel *kernel, int param) {
-  return view_layout_name(n->view, kernel->params.items[param], kernel->choice.layouts[param]);
+  return report_layout_name(&n->view->report, kernel->params.items[param],
+                            kernel->choice.layouts[param]);
 }
 
 static void put_param(Noting *n, Text *out, const PlanKernel *kernel, int param) {
@@ -47,18 +48,19 @@ static bool is_beside(const Noting *n, const PlanRewrite *r, const PlanKernel *k
   bool writes = param == kernel->params.count - 1;
   const Layout *layout = writes ? r->from : r->to;
   return kernel->params.items[param] == r->tensor &&
-         !strcmp(view_layout_name(n->view, r->tensor, layout), layout_of(n, kernel, param));
+         !strcmp(report_layout_name(&n->view->report, r->tensor, layout),
+                 layout_of(n, kernel, param));
 }
 
 static void put_rewrite(Noting *n, Text *out, const PlanRewrite *r, bool writes) {
   const char *when = r->folded ? "while compiling" : writes ? "at each run, after" : "at each run";
   text_printf(out, "%s%s %s -> %s, %s: %s", out->size ? "\n" : "", plan_tensor_name(r->tensor),
-              view_layout_name(n->view, r->tensor, r->from),
-              view_layout_name(n->view, r->tensor, r->to), when, r->because);
+              report_layout_name(&n->view->report, r->tensor, r->from),
+              report_layout_name(&n->view->report, r->tensor, r->to), when, r->because);
 }
 
 static void put_rewrites(Noting *n, Text *out, const PlanKernel *kernel) {
-  const Plan *plan = n->view->plan;
+  const Plan *plan = n->view->report.plan;
   for (int i = 0; i < plan->rewrites.count; i++)
     for (int j = 0; j < kernel->params.count; j++)
       if (is_beside(n, &plan->rewrites.items[i], kernel, j))
@@ -70,7 +72,7 @@ typedef struct NodeTexts {
 } NodeTexts;
 
 static void put_kernel(Noting *n, NodeTexts *t, int number) {
-  const PlanKernel *kernel = n->view->plan->kernels.items[number];
+  const PlanKernel *kernel = n->view->report.plan->kernels.items[number];
   const char *line = t->number.size ? "\n" : "";
   int last = kernel->params.count - 1;
   text_printf(&t->number, "%s%d", line, number + 1);
@@ -118,7 +120,7 @@ static void add_place(Noting *n, Map *places, Str key, const NodeKernels *place)
 
 static void note_places(Noting *n) {
   const GraphFunc *graph = n->view->program->graph;
-  Map places = node_kernels(n->view->cli->context, graph, n->view->plan);
+  Map places = node_kernels(n->view->cli->context, graph, n->view->report.plan);
   for (int i = 0; i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
     const NodeKernels *place = map_find(&places, node);
@@ -138,7 +140,7 @@ static OnnxNoteList *other_notes(Noting *n) {
 // ---- The whole --------------------------------------------------------------------------------
 
 static OnnxNoteList *model_notes(Noting *n) {
-  const Plan *plan = n->view->plan;
+  const Plan *plan = n->view->report.plan;
   OnnxNoteList *list = arena_new(n->arena, OnnxNoteList);
   int at_run = 0;
   double cost = 0;

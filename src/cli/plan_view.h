@@ -4,6 +4,7 @@
 #define PLEAT_CLI_PLAN_VIEW_H
 
 #include "cli/model.h"
+#include "report/report.h"
 
 typedef struct PlanCommand {
   ModelOptions model; // must be first, see MODEL_OPTIONS
@@ -12,28 +13,14 @@ typedef struct PlanCommand {
   int64_t kernel;
 } PlanCommand;
 
-// A line of the table: a rewrite at run time, or constants that are rewritten alike at compile
-// time.
-typedef struct Row {
-  const PlanRewrite *first;
-  const char *from, *to;
-  PtrArray members; // const PlanRewrite *
-  int64_t bytes;
-} Row;
-
 typedef struct View {
   Cli *cli;
   const PlanCommand *options;
   const char *path;
   Program *program;
-  Plan *plan;
-  Array(Row) rows;
+  PlanReport report;
 } View;
 
-// The name of a layout of a tensor for users.
-const char *view_layout_name(const View *view, const StageTensor *tensor, const Layout *layout);
-const char *view_row_name(const View *view, const Row *row);
-const char *view_row_because(const View *view, const Row *row);
 const char *view_cycles(const View *view, double cycles);
 const char *view_gap(const View *view);
 const char *view_shape(const View *view, const Buffer *buffer);
