@@ -3,10 +3,9 @@
  * The public interface of Pleat: questions about layouts, and compiled models. Link with libpleat.
  *
  * Memory. The description of each pointer says who owns it. An *owned* pointer belongs to the
- * caller, who frees it with pleat_free, a model with pleat_model_free, and messages with
- * pleat_messages_free. A *borrowed* pointer
- * belongs to the library, or for an argument to the caller, and is only read. No function keeps a
- * pointer to an argument after it returns.
+ * caller, who frees it with pleat_free, or with the function that is named after its type, such as
+ * pleat_model_free. A *borrowed* pointer belongs to the library, or for an argument to the caller,
+ * and is only read. No function keeps a pointer to an argument after it returns.
  *
  * Growth. Later versions add fields at the end of the structs that begin with a `size`, which the
  * caller sets, and of the structs that the library hands out by pointer (PleatArgument,
@@ -14,7 +13,7 @@
  * with NULL where something is needed is refused with a message.
  *
  * Threads. All functions may be called by several threads at once. Runs of one model wait for each
- * other.
+ * other; its sessions run at the same time, each in one thread.
  *
  * Related headers. pleat/layout.h has questions about layouts as C functions, also in libpleat. The
  * solver of the planner is a library of its own, libpleat_solve, with the header pleat/solve.h.
@@ -161,7 +160,7 @@ typedef struct PleatTensor {
   int32_t rank;                   /* axes; 0 is a scalar */
   PleatElement type;
   int64_t *shape;       /* `rank` extents */
-  int64_t *strides;     /* in elements; NULL: row-major and compact, which a run requires */
+  int64_t *strides;     /* in elements; NULL: row-major and compact */
   uint64_t byte_offset; /* from `data` to the first element */
 } PleatTensor;
 
@@ -253,7 +252,7 @@ typedef struct PleatRequest {
   void *pool_env;
 } PleatRequest;
 
-/* An input or an output of a model. Borrowed until the model is freed. */
+/* An input or an output of a model. Borrowed until the model is freed, and its sessions. */
 typedef struct PleatArgument {
   const char *name; /* in the model */
   const char *type; /* "float32", "int64", "bool", "bfloat16", … */
@@ -268,7 +267,8 @@ typedef struct PleatModel PleatModel;
  * weights are copied: neither the file nor `bytes` is needed afterwards. */
 int pleat_model_compile(const PleatRequest *request, PleatModel **model, PleatMessages **messages);
 
-/* Frees a model, of which no run may be under way. NULL is allowed. */
+/* Frees a model. Sessions of it go on to work; no pleat_model_run may be under way. NULL is
+ * allowed. */
 void pleat_model_free(PleatModel *model);
 
 /* The number of inputs and outputs, and number `i` of them in the model's order, or NULL when `i`
@@ -279,11 +279,67 @@ const PleatArgument *pleat_model_input(const PleatModel *model, int i);
 const PleatArgument *pleat_model_output(const PleatModel *model, int i);
 
 /* Runs a model. Returns a status. There is one tensor for each input and output, in the model's
- * order, of exactly its type and shape, and compact; it may be anywhere in memory. The contents of
- * the outputs are overwritten. They must overlap neither each other nor the inputs, which are only
- * read. */
+ * order, of exactly its type and shape; it may be anywhere in memory. The contents of the outputs
+ * are overwritten. They must overlap neither each other nor the inputs, which are only read.
+ *
+ * A tensor may have strides of any kind. One that is not row-major and compact is copied, element
+ * by element, before or after the run, from or to memory that is kept for the next run.
+ *
+ * Runs of one model wait for each other; sessions run at the same time. */
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
                     PleatTensor *outputs, int output_count, PleatMessages **messages);
+
+/* ---- Sessions --------------------------------------------------------------------------------
+ *
+ * A session is the memory for intermediate tensors and the threads with which a model runs. The
+ * sessions of a model share its weights and code. Each may be used by one thread at a time, and
+ * sessions run at the same time in different threads. */
+
+/* How a session runs. A field that is zero selects the default. */
+typedef struct PleatSessionOptions {
+  size_t size; /* sizeof(PleatSessionOptions) in the caller's version of this header */
+  int threads; /* 0: those of the model's request; for a loaded model, one for each core */
+  /* Runs the loops in place of threads of the session, as in PleatRequest. NULL: that of the
+   * model's request, which sessions then call in several threads at once. */
+  PleatParallelFor parallel_for;
+  void *pool_env;
+} PleatSessionOptions;
+
+typedef struct PleatSession PleatSession;
+
+/* Makes a session of a model. Returns a status. `options` may be NULL. *session is owned, and NULL
+ * unless the status is PLEAT_OK. The session keeps what it needs of the model, which may be freed
+ * before it. */
+int pleat_session_new(PleatModel *model, const PleatSessionOptions *options,
+                      PleatSession **session, PleatMessages **messages);
+/* Runs the model as pleat_model_run does. A session that is running in another thread is
+ * refused. */
+int pleat_session_run(PleatSession *session, const PleatTensor *inputs, int input_count,
+                      PleatTensor *outputs, int output_count, PleatMessages **messages);
+/* Frees a session, which may not be running. NULL is allowed. */
+void pleat_session_free(PleatSession *session);
+
+/* ---- Saved models ----------------------------------------------------------------------------
+ *
+ * A saved model is a file that holds code and weights. Loading maps it, verifies it and needs
+ * neither a compiler nor the ONNX file. It is read only by the version of the library that wrote
+ * it, on a processor of the level that it was compiled for or above; another file, and one that is
+ * truncated or changed in any byte, is refused with messages. Load only files that you trust: a
+ * saved model holds code of the processor, and damage is noticed, but not malice. */
+
+/* Writes a model to a file, which appears completely or not at all. Returns a status. Sessions of
+ * the model may be running. */
+int pleat_model_save(const PleatModel *model, const char *path, PleatMessages **messages);
+/* Loads a saved model. Returns a status. `options` are those of pleat_model_run and may be NULL.
+ * *model is owned, and NULL unless the status is PLEAT_OK. The model reads its weights from the
+ * file, which may be removed or replaced by another file, but not be changed in place, as long as
+ * the model or a session exists. */
+int pleat_model_load(const char *path, const PleatSessionOptions *options, PleatModel **model,
+                     PleatMessages **messages);
+/* The same from the contents of the file, which are copied. */
+int pleat_model_load_bytes(const void *bytes, size_t byte_count,
+                           const PleatSessionOptions *options, PleatModel **model,
+                           PleatMessages **messages);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements models of the public header. A model keeps the context in which it was compiled. A run
-// takes the model's lock, because it binds its arguments to the compiled program and writes its
-// diagnostics to the context.
-#include <pthread.h>
+// Implements models of the public header: compiling, saving and loading them. A model has a
+// compiled program and nothing of the compiler, whose memory is freed when the model is made.
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "api/messages.h"
+#include "api/model.h"
 #include "api/request.h"
 #include "config.h"
 #include "driver/driver.h"
@@ -15,32 +15,17 @@
 #include "frontend/onnx/onnx.h"
 #endif
 
-_Static_assert(sizeof(PleatTensor) == sizeof(Tensor) &&
-                   offsetof(PleatTensor, shape) == offsetof(Tensor, shape) &&
-                   offsetof(PleatTensor, type) == offsetof(Tensor, type) &&
-                   offsetof(PleatTensor, byte_offset) == offsetof(Tensor, byte_offset),
-               "the public tensor is the runtime's");
-
-struct PleatModel {
-  Context *context;
-  const GraphFunc *graph;
-  Executable *executable;
-  ThreadPool *pool;
-  PleatArgument *arguments; // inputs, then outputs
-  Tensor **tensors;         // room for the tensors of a run
-  const void **known;       // per input: the bytes that its contents must equal; NULL: any contents
-  pthread_mutex_t lock;
-};
-
 // ---- Compiling --------------------------------------------------------------------------------
 
 typedef struct CompileCall {
   const PleatRequest *given;
   PleatRequest request; // with the fields that this version of the library knows
-  PleatModel *model;
   Context *context;
   int logged; // number of diagnostics that the caller's log has
-  bool done;
+  const GraphFunc *graph;
+  const void **known;       // by input: the bytes that its contents must equal; NULL: any contents
+  CompiledProgram *program; // the result
+  PleatModel *model;
 } CompileCall;
 
 // ---- Call-backs
@@ -127,15 +112,14 @@ static const void *known_bytes(const CompileCall *call, const OnnxBinding *known
 }
 
 static bool load_graph(CompileCall *call) {
-  PleatModel *model = call->model;
   Arena *arena = &call->context->arena;
   OnnxBinding *known = arena_array(arena, OnnxBinding, call->request.known_count);
   GraphFunc *graph = import(call, known);
   if (!graph) return false;
-  model->graph = graph;
-  model->known = arena_array(arena, const void *, graph->param_count);
+  call->graph = graph;
+  call->known = arena_array(arena, const void *, graph->param_count);
   for (int i = 0; i < graph->param_count; i++)
-    model->known[i] = known_bytes(call, known, graph->params[i]);
+    call->known[i] = known_bytes(call, known, graph->params[i]);
   return true;
 }
 #else
@@ -144,40 +128,24 @@ static bool load_graph(CompileCall *call) {
 }
 #endif
 
-static bool describe(Context *context, const PlanConstraint *constraint, const Value *value,
-                     PleatArgument *argument) {
+static bool check_argument(Context *context, const PlanConstraint *constraint, const Value *value) {
   int64_t shape[TENSOR_MAX_RANK];
-  const char *type = dtype_name(context, value->type);
   ElementType element;
   if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape) ||
-      !element_type_parse(type, &element))
+      !element_type_parse(dtype_name(context, value->type), &element))
     return diag_error(context, value->pos, "'%s' has no static shape", value->name);
   if (constraint->layout && constraint->layout->physical_rank > TENSOR_MAX_RANK)
     return diag_error(context, constraint->pos, "'%s' would have %d axes in memory; at most %d",
                       value->name, constraint->layout->physical_rank, TENSOR_MAX_RANK);
-  int rank = program_shape(value, constraint->layout, shape);
-  *argument =
-      (PleatArgument){.name = value->name,
-                      .type = type,
-                      .element = {element.code, element.bits, element.lanes},
-                      .rank = rank,
-                      .shape = arena_copy(&context->arena, shape, sizeof *shape * (size_t)rank)};
   return true;
 }
 
-static bool describe_arguments(PleatModel *model, const PlanConstraints *constraints) {
-  const GraphFunc *graph = model->graph;
-  int inputs = graph->param_count, outputs = graph->output_count;
-  Arena *arena = &model->context->arena;
-  model->arguments = arena_array(arena, PleatArgument, inputs + outputs);
-  model->tensors = arena_array(arena, Tensor *, inputs + outputs);
-  for (int i = 0; i < inputs; i++)
-    if (!describe(model->context, &constraints->inputs[i], graph->params[i], &model->arguments[i]))
-      return false;
-  for (int i = 0; i < outputs; i++)
-    if (!describe(model->context, &constraints->outputs[i], graph->outputs[i],
-                  &model->arguments[inputs + i]))
-      return false;
+static bool check_arguments(const CompileCall *call, const PlanConstraints *constraints) {
+  const GraphFunc *graph = call->graph;
+  for (int i = 0; i < graph->param_count; i++)
+    if (!check_argument(call->context, &constraints->inputs[i], graph->params[i])) return false;
+  for (int i = 0; i < graph->output_count; i++)
+    if (!check_argument(call->context, &constraints->outputs[i], graph->outputs[i])) return false;
   return true;
 }
 
@@ -190,18 +158,32 @@ static bool read_layouts(CompileCall *call, CompileOptions *options) {
       .outputs = {"output_layouts", r->output_layouts, (int)r->output_layout_count},
       .policy = r->policy,
       .sizes = "shapes, as in name=1x3x224x224"};
-  if (!constraint_texts_read(call->context, call->model->graph, &texts, options)) return false;
-  for (int i = 0; i < call->model->graph->param_count; i++)
-    if (call->model->known[i] && options->constraints->inputs[i].layout)
+  const GraphFunc *graph = call->graph;
+  if (!constraint_texts_read(call->context, graph, &texts, options)) return false;
+  for (int i = 0; i < graph->param_count; i++)
+    if (call->known[i] && options->constraints->inputs[i].layout)
       return diag_error_as(call->context, DIAG_OPTION, options->constraints->inputs[i].pos,
                            "the values of '%s' are known, so no layout can be asked for it",
-                           call->model->graph->params[i]->name);
+                           graph->params[i]->name);
   return true;
+}
+
+static bool set_known(const CompileCall *call) {
+  for (int i = 0; i < call->graph->param_count; i++)
+    if (call->known[i] && !compiled_program_set_known(call->program, i, call->known[i]))
+      return diag_error_as(call->context, DIAG_MEMORY, (SourcePos){0}, "not enough memory");
+  return true;
+}
+
+static PleatModel *new_model(Context *context, CompiledProgram *program,
+                             const RunThreads *threads) {
+  PleatModel *model = model_of(program, threads);
+  if (!model) diag_error_as(context, DIAG_MEMORY, (SourcePos){0}, "not enough memory for a model");
+  return model;
 }
 
 static void compile(void *arg) {
   CompileCall *call = arg;
-  PleatModel *model = call->model;
   CompileOptions options = {.run_only = true, .progress = report_progress, .progress_env = call};
   if (!request_read(call->context, call->given, &call->request)) return;
   begin_call_backs(call);
@@ -209,141 +191,174 @@ static void compile(void *arg) {
   options.quick = call->request.quick != 0;
   if (!call->request.no_cache) options.cache = cache_open(call->context);
   if (!find_machine(call, &options.machine) || !load_graph(call) || !read_layouts(call, &options) ||
-      !describe_arguments(model, options.constraints))
+      !check_arguments(call, options.constraints))
     return;
-  Program *program = program_build(call->context, model->graph, &options);
+  RunThreads threads = {options.machine.threads, call->request.parallel_for,
+                        call->request.pool_env};
+  Program *program = program_build(call->context, call->graph, &options);
   if (!program) return;
   report_progress(call, "code", 0, 1);
-  model->executable = executable_new(program, NULL);
-  if (!model->executable) return;
-  const PleatRequest *request = &call->request;
-  int threads = options.machine.threads;
-  model->pool = request->parallel_for
-                    ? thread_pool_foreign(request->parallel_for, request->pool_env, threads)
-                    : thread_pool_new(threads);
-  call->done =
-      model->pool || diag_error(call->context, (SourcePos){0}, "the threads could not be started");
+  call->program = program_compile(program, NULL);
+  if (call->program && set_known(call))
+    call->model = new_model(call->context, call->program, &threads);
 }
 
-static int compile_request(const PleatRequest *request, PleatModel *model,
-                           PleatMessages **messages) {
-  CompileCall call = {.given = request, .model = model, .context = model->context};
-  bool finished = context_protect(model->context, compile, &call);
-  model->context->cancels = NULL;
-  messages_log(&call.request, model->context, &call.logged);
-  return messages_take(model->context, finished && call.done, messages);
+// Ends a call that makes a model: frees its context, and gives the caller the model or messages.
+static int end_call(Context *context, bool finished, CompiledProgram *program, PleatModel *model,
+                    PleatModel **result, PleatMessages **messages) {
+  int status = messages_take(context, finished && model, messages);
+  compiled_program_release(program); // the model has a reference of its own
+  context_free(context);
+  if (status == PLEAT_OK)
+    *result = model;
+  else
+    model_release(model);
+  return status;
 }
 
 int pleat_model_compile(const PleatRequest *request, PleatModel **result,
                         PleatMessages **messages) {
   if (!result) return messages_refuse("model", "is NULL, expected where to store it", messages);
-  PleatModel *model = calloc(1, sizeof *model);
   *result = NULL;
-  if (model) model->context = context_new();
-  if (!model || !model->context || pthread_mutex_init(&model->lock, NULL) != 0) {
-    if (model) context_free(model->context);
-    free(model);
-    return messages_no_memory(messages);
-  }
-  int status = compile_request(request, model, messages);
-  if (status == PLEAT_OK)
-    *result = model;
-  else
-    pleat_model_free(model);
+  CompileCall call = {.given = request, .context = context_new()};
+  if (!call.context) return messages_no_memory(messages);
+  bool finished = context_protect(call.context, compile, &call);
+  call.context->cancels = NULL;
+  messages_log(&call.request, call.context, &call.logged);
+  return end_call(call.context, finished, call.program, call.model, result, messages);
+}
+
+// ---- Saving and loading -------------------------------------------------------------------------
+
+typedef struct SaveCall {
+  Context *context;
+  const PleatModel *model;
+  const char *path;
+  bool done;
+} SaveCall;
+
+static void save(void *arg) {
+  SaveCall *call = arg;
+  call->done = saved_write(call->context, call->model->program, call->path);
+}
+
+int pleat_model_save(const PleatModel *model, const char *path, PleatMessages **messages) {
+  if (!model) return messages_refuse("model", "is NULL, expected a model", messages);
+  if (!path) return messages_refuse("path", "is NULL, expected the name of a file", messages);
+  SaveCall call = {context_new(), model, path, false};
+  if (!call.context) return messages_no_memory(messages);
+  bool finished = context_protect(call.context, save, &call);
+  int status = messages_take(call.context, finished && call.done, messages);
+  context_free(call.context);
   return status;
 }
 
-void pleat_model_free(PleatModel *model) {
-  if (!model) return;
-  thread_pool_free(model->pool);
-  executable_free(model->executable);
-  context_free(model->context);
+typedef struct LoadCall {
+  Context *context;
+  const char *path;
+  const void *bytes; // NULL: the file is read
+  size_t byte_count;
+  const PleatSessionOptions *options;
+  CompiledProgram *program;
+  PleatModel *model;
+} LoadCall;
+
+static void load(void *arg) {
+  LoadCall *call = arg;
+  RunThreads threads = {0};
+  if (!session_threads(call->context, call->options, &threads)) return;
+  call->program = call->bytes
+                      ? saved_parse(call->context, call->path, call->bytes, call->byte_count)
+                      : saved_read(call->context, call->path);
+  if (call->program) call->model = new_model(call->context, call->program, &threads);
+}
+
+static int load_model(LoadCall *call, PleatModel **result, PleatMessages **messages) {
+  if (!result) return messages_refuse("model", "is NULL, expected where to store it", messages);
+  *result = NULL;
+  if (!(call->context = context_new())) return messages_no_memory(messages);
+  bool finished = context_protect(call->context, load, call);
+  return end_call(call->context, finished, call->program, call->model, result, messages);
+}
+
+int pleat_model_load(const char *path, const PleatSessionOptions *options, PleatModel **result,
+                     PleatMessages **messages) {
+  if (!path) {
+    if (result) *result = NULL;
+    return messages_refuse("path", "is NULL, expected the name of a file", messages);
+  }
+  LoadCall call = {.path = path, .options = options};
+  return load_model(&call, result, messages);
+}
+
+int pleat_model_load_bytes(const void *bytes, size_t byte_count, const PleatSessionOptions *options,
+                           PleatModel **result, PleatMessages **messages) {
+  if (!bytes) {
+    if (result) *result = NULL;
+    return messages_refuse("bytes", "is NULL, expected a saved model", messages);
+  }
+  LoadCall call = {.path = "model", .bytes = bytes, .byte_count = byte_count, .options = options};
+  return load_model(&call, result, messages);
+}
+
+// ---- The lifetime of a model --------------------------------------------------------------------
+
+static PleatArgument argument_of(const ArgumentSpec *spec) {
+  return (PleatArgument){.name = spec->name,
+                         .type = element_type_name(spec->type),
+                         .element = {spec->type.code, spec->type.bits, spec->type.lanes},
+                         .rank = spec->rank,
+                         .shape = spec->shape};
+}
+
+PleatModel *model_of(CompiledProgram *program, const RunThreads *threads) {
+  PleatModel *model = calloc(1, sizeof *model);
+  if (!model) return NULL;
+  *model = (PleatModel){.references = 1, .threads = *threads};
+  model->inputs = calloc((size_t)program->input_count + 1, sizeof(PleatArgument));
+  model->outputs = calloc((size_t)program->output_count + 1, sizeof(PleatArgument));
+  if (!model->inputs || !model->outputs || pthread_mutex_init(&model->lock, NULL) != 0) {
+    free(model->inputs);
+    free(model->outputs);
+    free(model);
+    return NULL;
+  }
+  model->program = compiled_program_keep(program);
+  for (int i = 0; i < program->input_count; i++)
+    model->inputs[i] = argument_of(&program->inputs[i]);
+  for (int i = 0; i < program->output_count; i++)
+    model->outputs[i] = argument_of(&program->outputs[i]);
+  return model;
+}
+
+void model_release(PleatModel *model) {
+  if (!model || atomic_fetch_sub(&model->references, 1) > 1) return;
+  session_end(model->own);
+  compiled_program_release(model->program);
   pthread_mutex_destroy(&model->lock);
+  free(model->inputs);
+  free(model->outputs);
   free(model);
 }
 
-// ---- Arguments --------------------------------------------------------------------------------
+void pleat_model_free(PleatModel *model) {
+  model_release(model);
+}
+
+// ---- Arguments ----------------------------------------------------------------------------------
 
 int pleat_model_input_count(const PleatModel *model) {
-  return model ? model->graph->param_count : 0;
+  return model ? model->program->input_count : 0;
 }
 
 int pleat_model_output_count(const PleatModel *model) {
-  return model ? model->graph->output_count : 0;
+  return model ? model->program->output_count : 0;
 }
 
 const PleatArgument *pleat_model_input(const PleatModel *model, int i) {
-  return i >= 0 && i < pleat_model_input_count(model) ? &model->arguments[i] : NULL;
+  return i >= 0 && i < pleat_model_input_count(model) ? &model->inputs[i] : NULL;
 }
 
 const PleatArgument *pleat_model_output(const PleatModel *model, int i) {
-  bool there = i >= 0 && i < pleat_model_output_count(model);
-  return there ? &model->arguments[model->graph->param_count + i] : NULL;
-}
-
-// ---- Running ----------------------------------------------------------------------------------
-
-typedef struct RunCall {
-  PleatModel *model;
-  const PleatTensor *inputs;
-  PleatTensor *outputs;
-  int input_count, output_count;
-  bool done;
-} RunCall;
-
-static bool check_tensors(const PleatModel *model, const char *what, const PleatTensor *tensors,
-                          int given, const PleatArgument *arguments, int expected) {
-  if (given != expected)
-    return diag_error(model->context, (SourcePos){0}, "the model has %d %s%s, and %d %s given",
-                      expected, what, expected == 1 ? "" : "s", given, given == 1 ? "is" : "are");
-  if (given && !tensors)
-    return diag_error(model->context, (SourcePos){0}, "the array of %ss is NULL", what);
-  for (int i = 0; i < given; i++)
-    if (!tensor_readable(model->context, what, arguments[i].name, &tensors[i])) return false;
-  return true;
-}
-
-static bool check_known(PleatModel *model, int i, const Tensor *tensor) {
-  const void *known = model->known[i];
-  int64_t bytes = value_static_bytes(model->graph->params[i]);
-  if (!known || !tensor->data || tensor_bytes(tensor) != bytes || !tensor_is_compact(tensor) ||
-      memcmp(known, tensor_data(tensor), (size_t)bytes) == 0)
-    return true; // executable_run reports a wrong size
-  return diag_error(model->context, (SourcePos){0},
-                    "input '%s' holds other values than those that the model was compiled for",
-                    model->arguments[i].name);
-}
-
-static void run(void *arg) {
-  RunCall *call = arg;
-  PleatModel *model = call->model;
-  diag_code_set(model->context, DIAG_ARGUMENT);
-  Tensor **inputs = model->tensors, **outputs = inputs + model->graph->param_count;
-  int input_count = model->graph->param_count, output_count = model->graph->output_count;
-  if (!check_tensors(model, "input", call->inputs, call->input_count, model->arguments,
-                     input_count) ||
-      !check_tensors(model, "output", call->outputs, call->output_count,
-                     model->arguments + input_count, output_count))
-    return;
-  for (int i = 0; i < call->input_count; i++) {
-    inputs[i] = (Tensor *)&call->inputs[i];
-    if (!check_known(model, i, inputs[i])) return;
-  }
-  for (int i = 0; i < call->output_count; i++) outputs[i] = (Tensor *)&call->outputs[i];
-  call->done = executable_run(model->executable, model->pool, inputs, outputs);
-  if (thread_pool_take_failure(model->pool))
-    call->done = diag_error(model->context, (SourcePos){0},
-                            "parallel_for did not run each iteration of a loop once: the outputs "
-                            "are not complete");
-}
-
-int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
-                    PleatTensor *outputs, int output_count, PleatMessages **messages) {
-  if (!model) return messages_refuse("model", "is NULL, expected a compiled model", messages);
-  RunCall call = {model, inputs, outputs, input_count, output_count, false};
-  pthread_mutex_lock(&model->lock);
-  bool finished = context_protect(model->context, run, &call);
-  int status = messages_take(model->context, finished && call.done, messages);
-  pthread_mutex_unlock(&model->lock);
-  return status;
+  return i >= 0 && i < pleat_model_output_count(model) ? &model->outputs[i] : NULL;
 }

@@ -82,7 +82,8 @@ static void add_constants(Compiling *c) {
 static ArgumentSpec spec_of(Compiling *c, const Value *value, const Layout *layout) {
   Context *context = c->out->context;
   int64_t *shape = arena_array(c->arena, int64_t, PHYSICAL_MAX_RANK);
-  ArgumentSpec spec = {.name = str_intern(context, value->name), .shape = shape};
+  ArgumentSpec spec = {
+      .name = str_intern(context, value->name), .shape = shape, .any_strides = true};
   spec.rank = program_shape(value, layout, shape);
   element_type_parse(dtype_name(c->program->context, value->type), &spec.type);
   return spec;

@@ -59,8 +59,8 @@ CompiledCode *code_image_finish(CodeImage *image);
 
 // The contents of a finished image, for saving it.
 typedef struct CodeContents {
-  const void *data; // all but the page of imports
-  size_t size;      // a multiple of the page
+  const void *data;           // all but the page of imports
+  size_t size;                // a multiple of the page
   const char *const *imports; // names of functions, in the order of their addresses
   int import_count;
 } CodeContents;

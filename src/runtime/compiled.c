@@ -18,6 +18,24 @@ CompiledProgram *compiled_program_new(void) {
   return NULL;
 }
 
+typedef struct KnownContents {
+  CompiledProgram *program;
+  int input;
+  const void *contents;
+} KnownContents;
+
+static void set_known(void *arg) {
+  const KnownContents *known = arg;
+  CompiledProgram *p = known->program;
+  size_t bytes = (size_t)argument_bytes(&p->inputs[known->input]);
+  p->known[known->input] = arena_copy(&p->context->lasting, known->contents, bytes);
+}
+
+bool compiled_program_set_known(CompiledProgram *program, int input, const void *contents) {
+  KnownContents known = {program, input, contents};
+  return context_protect(program->context, set_known, &known);
+}
+
 CompiledProgram *compiled_program_keep(CompiledProgram *program) {
   atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
   return program;

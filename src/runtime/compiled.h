@@ -65,6 +65,9 @@ typedef struct CompiledProgram {
 
 // An empty program with one reference; NULL when memory is exhausted. The caller fills it in.
 CompiledProgram *compiled_program_new(void);
+// States the contents that an input must have in every run, which are copied; argument_bytes of the
+// input. False when memory is exhausted.
+bool compiled_program_set_known(CompiledProgram *program, int input, const void *contents);
 CompiledProgram *compiled_program_keep(CompiledProgram *program); // adds a reference
 void compiled_program_release(
     CompiledProgram *program); // the last reference frees it; NULL allowed
@@ -101,8 +104,10 @@ typedef struct Executable Executable;
 // diagnostics to `context`. NULL with a diagnostic. To be freed with executable_free.
 Executable *executable_of(Context *context, CompiledProgram *program);
 void executable_free(Executable *executable); // NULL is allowed
-// Runs the program. Inputs and outputs are contiguous, in the order of the program's, and have its
-// element types and shapes. False with a diagnostic that says which argument is wrong.
+// Runs the program. Inputs and outputs are in the order of the program's, and have its element
+// types and shapes. Those with gaps or permuted axes are copied from or to memory of the
+// executable, which it keeps for further runs. False with a diagnostic that says which argument is
+// wrong.
 bool executable_run(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                     Tensor *const *outputs);
 // Works as executable_run, and adds the time of each step to ns[step].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs compiled programs: allocates the arena, sets the pointers of every step, checks the
-// arguments of a run, and starts the regions in their order.
+// arguments of a run and copies those with gaps, and starts the regions in their order.
 #include "runtime/compiled.h"
 
 #include <stdlib.h>
@@ -9,7 +9,9 @@ struct Executable {
   Context *context;
   CompiledProgram *program;
   char *arena;
-  void ***args; // by step: one pointer for each argument
+  void ***args;      // by step: one pointer for each argument
+  Tensor **compact;  // by input, then by output: memory for one with gaps, made when it is needed
+  const void **data; // likewise: the first element, in the current run
 };
 
 // ---- Making
@@ -40,12 +42,22 @@ static bool make_args(Executable *e) {
   return true;
 }
 
+static int argument_count(const Executable *e) {
+  return e->program->input_count + e->program->output_count;
+}
+
+static bool make_copies(Executable *e) {
+  e->compact = calloc((size_t)argument_count(e) + 1, sizeof *e->compact);
+  e->data = calloc((size_t)argument_count(e) + 1, sizeof *e->data);
+  return e->compact && e->data;
+}
+
 Executable *executable_of(Context *context, CompiledProgram *program) {
   Executable *e = calloc(1, sizeof *e);
   if (e) {
     *e = (Executable){.context = context, .program = compiled_program_keep(program)};
     e->arena = memory_alloc((size_t)program->arena_bytes + CONSTANT_ALIGNMENT);
-    if (e->arena && make_args(e)) return e;
+    if (e->arena && make_args(e) && make_copies(e)) return e;
   }
   executable_free(e);
   diag_error(context, (SourcePos){NULL}, "not enough memory for the intermediate tensors");
@@ -54,6 +66,9 @@ Executable *executable_of(Context *context, CompiledProgram *program) {
 
 void executable_free(Executable *e) {
   if (!e) return;
+  for (int i = 0; e->compact && i < argument_count(e); i++) tensor_free(e->compact[i]);
+  free(e->compact);
+  free(e->data);
   compiled_program_release(e->program);
   memory_free(e->arena);
   free(e->args);
@@ -72,20 +87,56 @@ static bool check_arguments(Executable *e, Tensor *const *inputs, Tensor *const 
          diag_error(e->context, (SourcePos){NULL}, "%s", message);
 }
 
-static void bind_arguments(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
+// Finds the memory of argument `number`: its own, or that of a copy when it has gaps.
+static bool find_data(Executable *e, int number, const Tensor *tensor, bool is_input) {
+  Tensor **copy = &e->compact[number];
+  e->data[number] = tensor_data(tensor);
+  if (tensor_is_compact(tensor)) return true;
+  if (!*copy) *copy = tensor_new(tensor->type, tensor->shape, tensor->rank);
+  if (!*copy)
+    return diag_error_as(e->context, DIAG_MEMORY, (SourcePos){NULL},
+                         "not enough memory for a copy of a tensor whose elements have gaps");
+  e->data[number] = (*copy)->data;
+  if (is_input) tensor_copy(*copy, tensor);
+  return true;
+}
+
+static bool check_known(const Executable *e, int input) {
+  const CompiledProgram *p = e->program;
+  const ArgumentSpec *spec = &p->inputs[input];
+  return !p->known[input] ||
+         memcmp(p->known[input], e->data[input], (size_t)argument_bytes(spec)) == 0 ||
+         diag_error(e->context, (SourcePos){NULL},
+                    "input '%s' holds other values than those that the model was compiled for",
+                    spec->name);
+}
+
+static void bind_arguments(Executable *e) {
   const CompiledProgram *p = e->program;
   for (int i = 0; i < p->step_count; i++)
     for (int k = 0; k < p->steps[i].arg_count; k++) {
       CompiledAddress address = p->steps[i].args[k];
-      if (address.kind == ADDRESS_INPUT) e->args[i][k] = tensor_data(inputs[address.number]);
-      if (address.kind == ADDRESS_OUTPUT) e->args[i][k] = tensor_data(outputs[address.number]);
+      if (address.kind == ADDRESS_INPUT) e->args[i][k] = (void *)e->data[address.number];
+      if (address.kind == ADDRESS_OUTPUT)
+        e->args[i][k] = (void *)e->data[p->input_count + address.number];
     }
 }
 
 static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
+  const CompiledProgram *p = e->program;
   if (!check_arguments(e, inputs, outputs)) return false;
-  bind_arguments(e, inputs, outputs);
+  for (int i = 0; i < p->input_count; i++)
+    if (!find_data(e, i, inputs[i], true) || !check_known(e, i)) return false;
+  for (int i = 0; i < p->output_count; i++)
+    if (!find_data(e, p->input_count + i, outputs[i], false)) return false;
+  bind_arguments(e);
   return true;
+}
+
+static void end_run(Executable *e, Tensor *const *outputs) {
+  for (int i = 0; i < e->program->output_count; i++)
+    if (!tensor_is_compact(outputs[i]))
+      tensor_copy(outputs[i], e->compact[e->program->input_count + i]);
 }
 
 static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
@@ -101,6 +152,7 @@ bool executable_spans(Executable *e, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, OnSpan on_span, void *env) {
   if (!begin_run(e, inputs, outputs)) return false;
   for (int i = 0; i < e->program->step_count; i++) run_step(e, i, pool, on_span, env);
+  end_run(e, outputs);
   return true;
 }
 
@@ -119,6 +171,7 @@ bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
     ns[i] += now - before;
     before = now;
   }
+  end_run(e, outputs);
   return true;
 }
 
@@ -129,6 +182,7 @@ bool executable_trace(Executable *e, ThreadPool *pool, Tensor *const *inputs,
     run_step(e, i, pool, NULL, NULL);
     if (!after(env, i)) return false;
   }
+  end_run(e, outputs);
   return true;
 }
 

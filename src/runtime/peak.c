@@ -14,8 +14,9 @@ typedef float Vector64 __attribute__((vector_size(64)));
 #define EACH_CHAIN(STEP)                                                                           \
   STEP("%0")                                                                                       \
   STEP("%1")                                                                                       \
-  STEP("%2") STEP("%3") STEP("%4") STEP("%5") STEP("%6") STEP("%7") STEP("%8") STEP("%9")          \
-      STEP("%10") STEP("%11")
+  STEP("%2")                                                                                       \
+  STEP("%3") STEP("%4") STEP("%5") STEP("%6") STEP("%7") STEP("%8") STEP("%9") STEP("%10")         \
+      STEP("%11")
 #define FUSED(sum) "vfmadd213ps %12, %12, " sum "\n\t"
 #define IN_TWO_STEPS(sum) "mulps %12, " sum "\n\taddps %12, " sum "\n\t"
 

@@ -182,7 +182,7 @@ static void read_weights(Loading *l) {
 }
 
 static ArgumentSpec read_argument(Loading *l) {
-  ArgumentSpec spec = {.name = take_text(l)};
+  ArgumentSpec spec = {.name = take_text(l), .any_strides = true};
   spec.type.code = (uint8_t)take_int(l, 0, UINT8_MAX, "element types are unknown");
   spec.type.bits = (uint8_t)take_int(l, 1, 64, "element types are unknown");
   spec.type.lanes = 1;

@@ -90,12 +90,34 @@ void *tensor_element(const Tensor *tensor, int64_t i) {
   return (char *)tensor_data(tensor) + offset * element_bytes(tensor->type);
 }
 
-void tensor_copy(Tensor *to, const Tensor *from) {
-  if (tensor_is_compact(to) && tensor_is_compact(from)) {
-    memcpy(tensor_data(to), tensor_data(from), (size_t)tensor_bytes(from));
+// The stride of an axis in bytes.
+static int64_t stride_bytes(const Tensor *tensor, int axis) {
+  int64_t stride = 1;
+  for (int i = axis + 1; i < tensor->rank && !tensor->strides; i++) stride *= tensor->shape[i];
+  return (tensor->strides ? tensor->strides[axis] : stride) * element_bytes(tensor->type);
+}
+
+// Copies the elements of the axes from `axis` on; `to` and `from` are the first of them.
+static void copy_axes(char *to, const Tensor *to_tensor, const char *from,
+                      const Tensor *from_tensor, int axis) {
+  size_t size = (size_t)element_bytes(from_tensor->type);
+  if (axis == from_tensor->rank) {
+    memcpy(to, from, size);
     return;
   }
-  size_t size = (size_t)element_bytes(from->type);
-  for (int64_t i = 0, count = tensor_count(from); i < count; i++)
-    memcpy(tensor_element(to, i), tensor_element(from, i), size);
+  int64_t count = from_tensor->shape[axis], to_stride = stride_bytes(to_tensor, axis),
+          from_stride = stride_bytes(from_tensor, axis);
+  bool last = axis == from_tensor->rank - 1;
+  if (last && to_stride == (int64_t)size && from_stride == (int64_t)size)
+    memcpy(to, from, size * (size_t)count);
+  else
+    for (int64_t i = 0; i < count; i++)
+      copy_axes(to + i * to_stride, to_tensor, from + i * from_stride, from_tensor, axis + 1);
+}
+
+void tensor_copy(Tensor *to, const Tensor *from) {
+  if (tensor_is_compact(to) && tensor_is_compact(from))
+    memcpy(tensor_data(to), tensor_data(from), (size_t)tensor_bytes(from));
+  else
+    copy_axes(tensor_data(to), to, tensor_data(from), from, 0);
 }

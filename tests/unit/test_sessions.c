@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saves and loads models and runs sessions through the public header: several at once, one from two
+// threads, tensors with strides, and arguments that are wrong in each position.
+#include "base/base.h"
+#include "onnx_writer.h"
+#include "pleat/pleat.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { ROWS = 5, COLUMNS = 7, ELEMENTS = ROWS * COLUMNS, INPUTS = 3 };
+
+static const char model_text[] =
+    "in a float 5x7; in b float 5x7; in c float 7x5; out sum; out product;"
+    "node Add - a,b sum; node MatMul - a,c product";
+
+typedef struct Fixture {
+  World world;
+  PleatModel *model;
+  float a[ELEMENTS], b[ELEMENTS], c[ELEMENTS];
+  float sum[ELEMENTS], product[ROWS * ROWS];
+  int64_t wide[2], tall[2], square[2];
+  PleatTensor inputs[INPUTS], outputs[2];
+} Fixture;
+
+static PleatTensor tensor(void *data, int64_t *shape) {
+  return (PleatTensor){
+      .data = data, .device_type = 1, .rank = 2, .type = {2, 32, 1}, .shape = shape};
+}
+
+static void check_ok(int status, PleatMessages *messages) {
+  if (status != PLEAT_OK) fail_msg("status %d: %s", status, pleat_messages_text(messages));
+  assert_null(messages);
+}
+
+static void check_refused(int status, PleatMessages *messages, const char *why) {
+  assert_int_equal(status, PLEAT_REFUSED);
+  if (!strstr(pleat_messages_text(messages), why))
+    fail_msg("expected '%s', got '%s'", why, pleat_messages_text(messages));
+  pleat_messages_free(messages);
+}
+
+// `call` passes on &messages.
+#define expect_ok(call)                                                                            \
+  do {                                                                                             \
+    PleatMessages *messages = NULL;                                                                \
+    int status = (call);                                                                           \
+    check_ok(status, messages);                                                                    \
+  } while (0)
+#define expect_refused(call, why)                                                                  \
+  do {                                                                                             \
+    PleatMessages *messages = NULL;                                                                \
+    int status = (call);                                                                           \
+    check_refused(status, messages, why);                                                          \
+  } while (0)
+
+static void set_tensors(Fixture *f) {
+  memcpy(f->wide, (int64_t[]){ROWS, COLUMNS}, sizeof f->wide);
+  memcpy(f->tall, (int64_t[]){COLUMNS, ROWS}, sizeof f->tall);
+  memcpy(f->square, (int64_t[]){ROWS, ROWS}, sizeof f->square);
+  for (int i = 0; i < ELEMENTS; i++) {
+    f->a[i] = (float)(i % 11);
+    f->b[i] = (float)(100 + i);
+    f->c[i] = (float)(i % 4 - 1);
+  }
+  f->inputs[0] = tensor(f->a, f->wide);
+  f->inputs[1] = tensor(f->b, f->wide);
+  f->inputs[2] = tensor(f->c, f->tall);
+  f->outputs[0] = tensor(f->sum, f->wide);
+  f->outputs[1] = tensor(f->product, f->square);
+}
+
+static int set_up(void **state) {
+  Fixture *f = *state = calloc(1, sizeof *f);
+  f->world = world_new();
+  const char *path = world_model(&f->world, model_text);
+  PleatRequest request = {.size = sizeof request, .path = path, .threads = 1};
+  expect_ok(pleat_model_compile(&request, &f->model, &messages));
+  set_tensors(f);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  Fixture *f = *state;
+  pleat_model_free(f->model);
+  world_free(&f->world);
+  free(f);
+  return 0;
+}
+
+static float product_at(const Fixture *f, int row, int column) {
+  float sum = 0;
+  for (int k = 0; k < COLUMNS; k++) sum += f->a[row * COLUMNS + k] * f->c[k * ROWS + column];
+  return sum;
+}
+
+static void check_results(const Fixture *f) {
+  for (int i = 0; i < ELEMENTS; i++) assert_true(f->sum[i] == f->a[i] + f->b[i]);
+  for (int i = 0; i < ROWS * ROWS; i++)
+    assert_true(f->product[i] == product_at(f, i / ROWS, i % ROWS));
+}
+
+static void run_model(Fixture *f, PleatModel *model) {
+  memset(f->sum, 0, sizeof f->sum);
+  memset(f->product, 0, sizeof f->product);
+  expect_ok(pleat_model_run(model, f->inputs, INPUTS, f->outputs, 2, &messages));
+  check_results(f);
+}
+
+// ---- Saving and loading -------------------------------------------------------------------------
+
+static void test_a_saved_model_runs(void **state) {
+  Fixture *f = *state;
+  PleatModel *loaded;
+  const char *path = world_path(&f->world, "m.pleat");
+  run_model(f, f->model);
+  expect_ok(pleat_model_save(f->model, path, &messages));
+  PleatSessionOptions options = {.size = sizeof options, .threads = 2};
+  expect_ok(pleat_model_load(path, &options, &loaded, &messages));
+  assert_int_equal(pleat_model_input_count(loaded), INPUTS);
+  assert_string_equal(pleat_model_input(loaded, 2)->name, "c");
+  assert_string_equal(pleat_model_output(loaded, 1)->type, "float32");
+  assert_int_equal(pleat_model_output(loaded, 1)->shape[1], ROWS);
+  run_model(f, loaded);
+  pleat_model_free(loaded);
+}
+
+static void test_bytes_of_a_saved_model(void **state) {
+  Fixture *f = *state;
+  PleatModel *loaded;
+  size_t size;
+  const char *path = world_path(&f->world, "m.pleat");
+  expect_ok(pleat_model_save(f->model, path, &messages));
+  char *bytes = file_read(f->world.context, &f->world.context->arena, path, &size);
+  expect_ok(pleat_model_load_bytes(bytes, size, NULL, &loaded, &messages));
+  memset(bytes, 0, size); // is not needed any more
+  run_model(f, loaded);
+  pleat_model_free(loaded);
+  loaded = (PleatModel *)1;
+  expect_refused(pleat_model_load_bytes(bytes, size, NULL, &loaded, &messages),
+                 "model: error: is not a saved model");
+  assert_null(loaded);
+}
+
+static void test_wrong_files(void **state) {
+  Fixture *f = *state;
+  PleatModel *loaded;
+  const char *absent = world_path(&f->world, "absent/m.pleat");
+  expect_refused(pleat_model_save(f->model, absent, &messages), "cannot write");
+  expect_refused(pleat_model_load(absent, NULL, &loaded, &messages), "cannot open");
+  const char *other = world_path(&f->world, "m.onnx");
+  expect_refused(pleat_model_load(other, NULL, &loaded, &messages), "is not a saved model");
+  expect_refused(pleat_model_load(NULL, NULL, &loaded, &messages), "path: error");
+  expect_refused(pleat_model_load(other, NULL, NULL, &messages), "model: error");
+  expect_refused(pleat_model_load_bytes(NULL, 0, NULL, &loaded, &messages), "bytes");
+  expect_refused(pleat_model_save(NULL, other, &messages), "model: error");
+  expect_refused(pleat_model_save(f->model, NULL, &messages), "path: error");
+}
+
+// ---- Sessions -----------------------------------------------------------------------------------
+
+static PleatSession *session_new(PleatModel *model) {
+  PleatSession *session;
+  PleatSessionOptions options = {.size = sizeof options, .threads = 1};
+  expect_ok(pleat_session_new(model, &options, &session, &messages));
+  return session;
+}
+
+typedef struct Worker {
+  PleatSession *session;
+  int number;
+  bool ok;
+} Worker;
+
+// Runs a session with data of its own.
+static void *work(void *arg) {
+  enum { RUNS = 300 };
+  Worker *worker = arg;
+  Fixture *f = calloc(1, sizeof *f);
+  set_tensors(f);
+  worker->ok = true;
+  for (int i = 0; i < RUNS; i++) {
+    f->a[i % ELEMENTS] += (float)(worker->number + 1);
+    worker->ok &=
+        pleat_session_run(worker->session, f->inputs, INPUTS, f->outputs, 2, NULL) == PLEAT_OK;
+    for (int k = 0; k < ELEMENTS; k++) worker->ok &= f->sum[k] == f->a[k] + f->b[k];
+    for (int k = 0; k < ROWS * ROWS; k++)
+      worker->ok &= f->product[k] == product_at(f, k / ROWS, k % ROWS);
+  }
+  free(f);
+  return NULL;
+}
+
+static void test_sessions_run_at_the_same_time(void **state) {
+  Fixture *f = *state;
+  enum { SESSIONS = 8 };
+  Worker workers[SESSIONS];
+  pthread_t threads[SESSIONS];
+  for (int i = 0; i < SESSIONS; i++) workers[i] = (Worker){session_new(f->model), i, false};
+  pleat_model_free(f->model); // the sessions keep it
+  f->model = NULL;
+  for (int i = 0; i < SESSIONS; i++) pthread_create(&threads[i], NULL, work, &workers[i]);
+  for (int i = 0; i < SESSIONS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < SESSIONS; i++) {
+    assert_true(workers[i].ok);
+    pleat_session_free(workers[i].session);
+  }
+}
+
+typedef struct Rival {
+  PleatSession *session;
+  Fixture *fixture;
+  atomic_bool *stop;
+  int refused, wrong;
+} Rival;
+
+static void *contend(void *arg) {
+  Rival *rival = arg;
+  Fixture *f = rival->fixture;
+  while (!*rival->stop) {
+    PleatMessages *messages;
+    int status = pleat_session_run(rival->session, f->inputs, INPUTS, f->outputs, 2, &messages);
+    bool busy = status == PLEAT_REFUSED &&
+                strstr(pleat_messages_text(messages), "is running in another thread");
+    rival->refused += busy;
+    rival->wrong += status != PLEAT_OK && !busy;
+    if (busy) *rival->stop = true;
+    pleat_messages_free(messages);
+  }
+  return NULL;
+}
+
+static void test_a_session_in_two_threads_is_refused(void **state) {
+  Fixture *f = *state;
+  atomic_bool stop = false;
+  PleatSession *session = session_new(f->model);
+  Fixture *other = calloc(1, sizeof *other);
+  set_tensors(other);
+  Rival rivals[2] = {{session, f, &stop, 0, 0}, {session, other, &stop, 0, 0}};
+  pthread_t thread;
+  pthread_create(&thread, NULL, contend, &rivals[1]);
+  contend(&rivals[0]);
+  pthread_join(thread, NULL);
+  assert_true(rivals[0].refused + rivals[1].refused > 0);
+  assert_int_equal(rivals[0].wrong + rivals[1].wrong, 0);
+  memset(f->sum, 0, sizeof f->sum);
+  expect_ok(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages));
+  check_results(f); // it still works
+  pleat_session_free(session);
+  free(other);
+}
+
+static void count_loops(void *env, PleatLoopBody body, void *body_env, int64_t count) {
+  ++*(int *)env;
+  body(body_env, 0, count);
+}
+
+static void test_options_of_sessions(void **state) {
+  Fixture *f = *state;
+  PleatSession *session = (PleatSession *)1;
+  PleatSessionOptions options = {.size = sizeof options, .threads = -1};
+  expect_refused(pleat_session_new(f->model, &options, &session, &messages),
+                 "threads: error: is -1");
+  assert_null(session);
+  options = (PleatSessionOptions){.size = 3};
+  expect_refused(pleat_session_new(f->model, &options, &session, &messages), "size");
+  expect_refused(pleat_session_new(NULL, NULL, &session, &messages), "model: error");
+  expect_refused(pleat_session_new(f->model, NULL, NULL, &messages), "session: error");
+  expect_refused(pleat_session_run(NULL, f->inputs, INPUTS, f->outputs, 2, &messages),
+                 "session: error");
+  int loops = 0;
+  options = (PleatSessionOptions){
+      .size = sizeof options, .threads = 3, .parallel_for = count_loops, .pool_env = &loops};
+  expect_ok(pleat_session_new(f->model, &options, &session, &messages));
+  expect_ok(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages));
+  check_results(f);
+  pleat_session_free(session);
+  expect_ok(pleat_session_new(f->model, NULL, &session, &messages));
+  pleat_session_free(session);
+  pleat_session_free(NULL);
+}
+
+// ---- Tensors ------------------------------------------------------------------------------------
+
+// Reads input c transposed and b backwards, writes the sum to every second column of a wider array,
+// and begins the product after a gap.
+static void test_strides_and_offsets(void **state) {
+  Fixture *f = *state;
+  enum { WIDE = 2 * COLUMNS + 1, GAP = 3 };
+  float turned[ELEMENTS], backwards[ELEMENTS], wide[ROWS * WIDE], late[GAP + ROWS * ROWS];
+  for (int i = 0; i < ELEMENTS; i++) {
+    turned[i % ROWS * COLUMNS + i / ROWS] = f->c[i];
+    backwards[ELEMENTS - 1 - i] = f->b[i];
+  }
+  memset(wide, 0, sizeof wide);
+  PleatTensor inputs[INPUTS] = {f->inputs[0], f->inputs[1], f->inputs[2]};
+  PleatTensor outputs[2] = {f->outputs[0], f->outputs[1]};
+  inputs[1].data = backwards;
+  inputs[1].byte_offset = sizeof(float) * (ELEMENTS - 1);
+  inputs[1].strides = (int64_t[]){-COLUMNS, -1};
+  inputs[2].data = turned;
+  inputs[2].strides = (int64_t[]){1, COLUMNS};
+  outputs[0].data = wide;
+  outputs[0].strides = (int64_t[]){WIDE, 2};
+  outputs[1].data = late;
+  outputs[1].byte_offset = sizeof(float) * GAP;
+  for (int round = 0; round < 2; round++) {
+    expect_ok(pleat_model_run(f->model, inputs, INPUTS, outputs, 2, &messages));
+    for (int i = 0; i < ROWS; i++)
+      for (int k = 0; k < WIDE; k++) {
+        int at = i * COLUMNS + k / 2;
+        bool holds = k % 2 == 0 && k / 2 < COLUMNS;
+        assert_true(wide[i * WIDE + k] == (holds ? f->a[at] + f->b[at] : 0));
+      }
+    memcpy(f->product, late + GAP, sizeof f->product);
+    for (int i = 0; i < ROWS * ROWS; i++)
+      assert_true(f->product[i] == product_at(f, i / ROWS, i % ROWS));
+    f->a[4] += 1;
+  }
+  inputs[1].strides = (int64_t[]){0, 0}; // one element for all
+  inputs[1].byte_offset = 0;
+  expect_ok(pleat_model_run(f->model, inputs, INPUTS, outputs, 2, &messages));
+  assert_true(wide[2] == f->a[1] + backwards[0]);
+}
+
+typedef struct Wrong {
+  void (*change)(PleatTensor *tensor);
+  const char *why;
+} Wrong;
+
+static void other_extent(PleatTensor *tensor) {
+  static int64_t shape[2];
+  shape[0] = tensor->shape[0];
+  shape[1] = tensor->shape[1] + 1;
+  tensor->shape = shape;
+}
+static void other_rank(PleatTensor *tensor) {
+  tensor->rank = 1;
+}
+static void other_type(PleatTensor *tensor) {
+  tensor->type.bits = 64;
+}
+static void other_device(PleatTensor *tensor) {
+  tensor->device_type = 2;
+}
+static void no_data(PleatTensor *tensor) {
+  tensor->data = NULL;
+}
+
+static void test_wrong_tensors_in_each_position(void **state) {
+  Fixture *f = *state;
+  static const Wrong wrongs[] = {
+      {other_extent, "axis 1 has extent"},
+      {other_rank, "has 1 axes, expected 2"},
+      {other_type, "has element type float64"},
+      {other_device, "is not in this processor's"},
+      {no_data, "is missing"},
+  };
+  static const char *const names[] = {"'a'", "'b'", "'c'", "'sum'", "'product'"};
+  for (int i = 0; i < INPUTS + 2; i++)
+    for (int k = 0; k < COUNT_OF(wrongs); k++) {
+      PleatTensor inputs[INPUTS], outputs[2];
+      memcpy(inputs, f->inputs, sizeof inputs);
+      memcpy(outputs, f->outputs, sizeof outputs);
+      wrongs[k].change(i < INPUTS ? &inputs[i] : &outputs[i - INPUTS]);
+      expect_refused(pleat_model_run(f->model, inputs, INPUTS, outputs, 2, &messages), names[i]);
+      expect_refused(pleat_model_run(f->model, inputs, INPUTS, outputs, 2, &messages),
+                     wrongs[k].why);
+    }
+  run_model(f, f->model);
+}
+
+#define SESSION_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+  setenv("PLEAT_CACHE", "off", 1);
+  static const struct CMUnitTest tests[] = {
+      SESSION_TEST(test_a_saved_model_runs),
+      SESSION_TEST(test_bytes_of_a_saved_model),
+      SESSION_TEST(test_wrong_files),
+      SESSION_TEST(test_sessions_run_at_the_same_time),
+      SESSION_TEST(test_a_session_in_two_threads_is_refused),
+      SESSION_TEST(test_options_of_sessions),
+      SESSION_TEST(test_strides_and_offsets),
+      SESSION_TEST(test_wrong_tensors_in_each_position),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
