@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the kernels of a TVMScript file, schedules them, and makes their arguments.
+// Makes the arguments of the kernels of a TVMScript file, and begins sessions of them.
 #include "cli/kernel.h"
 
 #include "graph/graph.h"
@@ -7,38 +7,7 @@
 
 #include <stdlib.h>
 
-// ---- Selection ---------------------------------------------------------------------------------
-
-static void add_kernel(Cli *cli, PrimFunc *func, const HostMachine *machine, Kernels *kernels) {
-  Context *context = cli->context;
-  Kernel kernel = {.func = func, .scheduled = func, .access = prim_func_access(context, func)};
-  if (autosched_unscheduled(context, machine, func, &kernel.choice, &kernel.why_written))
-    kernel.scheduled = schedule_func(kernel.choice.schedule);
-  array_push(&context->arena, kernels, kernel);
-}
-
-static bool no_such_kernel(Cli *cli, const Module *module, const char *name) {
-  StringList names = {0};
-  for (int i = 0; i < module->funcs.count; i++)
-    if (module->funcs.items[i].prim)
-      array_push(&cli->context->arena, &names, module->funcs.items[i].name);
-  const char *nearest = nearest_name(name, names.items, names.count);
-  return diag_error(cli->context, (SourcePos){0}, "%s holds no tensor program '%s'%s%s%s",
-                    cli->inputs.items[0], name, nearest ? "; did you mean '" : "",
-                    nearest ? nearest : "", nearest ? "'?" : "");
-}
-
-bool kernels_load(Cli *cli, const Module *module, const char *name, const HostMachine *machine,
-                  Kernels *kernels) {
-  const char *path = cli->inputs.items[0];
-  for (int i = 0; i < module->funcs.count; i++) {
-    PrimFunc *func = module->funcs.items[i].prim;
-    if (func && (!name || strcmp(func->name, name) == 0)) add_kernel(cli, func, machine, kernels);
-  }
-  if (kernels->count) return true;
-  if (name) return no_such_kernel(cli, module, name);
-  return diag_error(cli->context, (SourcePos){0}, "%s holds no tensor program", path);
-}
+// ---- Signatures --------------------------------------------------------------------------------
 
 const char *kernel_signature(Cli *cli, const Kernel *kernel) {
   Context *context = cli->context;
@@ -294,7 +263,8 @@ bool kernel_arguments(Cli *cli, const Kernel *kernel, const InputContents *conte
 static bool one_kernel(Session *s, const Module *module, const char *name, const StringList *given,
                        Kernel *kernel) {
   Kernels kernels = {0};
-  if (!kernels_load(s->cli, module, name, &s->machine, &kernels)) return false;
+  if (!kernels_load(s->cli->context, s->cli->inputs.items[0], module, name, &s->machine, &kernels))
+    return false;
   *kernel = kernels.items[0];
   if (kernels.count == 1)
     return kernels_check_given(s->cli, &kernels, given, model_sizes(s->cli, s->model));

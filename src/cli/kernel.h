@@ -8,20 +8,7 @@
 
 // The option --func; `name` is the member of the option struct that holds the function's name.
 #define FUNC_OPTION(Struct, name)                                                                  \
-  { "func", 0, OPTION_TEXT, "NAME", "kernels: only this function", offsetof(Struct, name) }
-
-typedef struct Kernel {
-  PrimFunc *func, *scheduled; // as written, and as it is to run
-  const char *why_written;    // why both are equal; NULL: the auto-scheduler made the schedule
-  KernelChoice choice;        // set when the auto-scheduler made the schedule
-  const uint8_t *access;      // prim_func_access
-} Kernel;
-typedef Array(Kernel) Kernels;
-
-// Loads the tensor programs of a file, or only the one called `name` (NULL: all), scheduled for
-// `machine`. False with diagnostics.
-bool kernels_load(Cli *cli, const Module *module, const char *name, const HostMachine *machine,
-                  Kernels *kernels);
+  {"func", 0, OPTION_TEXT, "NAME", "kernels: only this function", offsetof(Struct, name)}
 
 // Does each `--input` name a parameter of one of the kernels, and each of `sizes` a free size?
 // False with diagnostics.

@@ -453,7 +453,8 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   context_at_free(context, release_kernels, k);
   if (!cli_check_pass(k->cli, "--print-ir-after", k->options->model.print_after) ||
       !cli_machine(k->cli, &k->machine) ||
-      !kernels_load(k->cli, k->module, k->options->func, &k->machine, kernels) ||
+      !kernels_load(context, k->cli->inputs.items[0], k->module, k->options->func, &k->machine,
+                    kernels) ||
       !kernels_check_given(k->cli, kernels, &k->options->model.inputs,
                            model_sizes(k->cli, &k->options->model)))
     return false;

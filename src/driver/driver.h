@@ -139,6 +139,35 @@ const uint8_t *prim_func_access(Context *context, const PrimFunc *func);
 double prim_func_operations(const PrimFunc *func);
 double expr_operations(Expr *e);
 
+// A tensor program of a user's file.
+typedef struct Kernel {
+  PrimFunc *func, *scheduled; // as written, and as it is to run
+  const char *why_written;    // why both are equal; NULL: the auto-scheduler made the schedule
+  KernelChoice choice;        // set when the auto-scheduler made the schedule
+  const uint8_t *access;      // prim_func_access
+} Kernel;
+typedef Array(Kernel) Kernels;
+// Adds the tensor programs of a module, or only the one called `name` (NULL: all), scheduled for
+// `machine`. `path` names the module in messages. False with a diagnostic.
+bool kernels_load(Context *context, const char *path, const Module *module, const char *name,
+                  const HostMachine *machine, Kernels *kernels);
+
+// How a file is written. All members may be zero.
+typedef struct EmitOptions {
+  const char *target;  // "llvm" or "c"; NULL: by the ending of the path
+  const char *weights; // "inside" or "beside" the file of code; NULL: by their size
+  bool openmp;         // C: parallel loops for -fopenmp
+  bool lowered;        // TVMScript: as lowered, not as scheduled
+} EmitOptions;
+// Can a file be written to this path? Asked before the work begins. False with a diagnostic.
+bool emit_check(Context *context, const EmitOptions *options, const char *path);
+// Writes a program whose kernels were kept, or kernels: as native code, as C, or as TVMScript, by
+// the ending of the path. False with diagnostics. For kernels, compile->lower.report and `reports`
+// have room for a report of each kernel; both may be NULL.
+bool emit_program(Program *program, const EmitOptions *options, const char *path);
+bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options,
+                  const CompileOptions *compile, TargetReport *reports, const char *path);
+
 // Writes kernels to a file. A single kernel of static shapes becomes a program
 // (target_write_program) whose outputs are the parameters that the kernel writes; several kernels
 // are written in their order. `access` has the prim_func_access of each kernel. False with a

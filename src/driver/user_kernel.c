@@ -94,6 +94,40 @@ double prim_func_operations(const PrimFunc *func) {
   return work.operations;
 }
 
+// ---- The kernels of a file ---------------------------------------------------------------------
+
+static void add_kernel(Context *context, PrimFunc *func, const HostMachine *machine,
+                       Kernels *kernels) {
+  Kernel kernel = {.func = func, .scheduled = func, .access = prim_func_access(context, func)};
+  if (autosched_unscheduled(context, machine, func, &kernel.choice, &kernel.why_written))
+    kernel.scheduled = schedule_func(kernel.choice.schedule);
+  array_push(&context->arena, kernels, kernel);
+}
+
+static bool no_such_kernel(Context *context, const char *path, const Module *module,
+                           const char *name) {
+  Array(const char *) names = {0};
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].prim)
+      array_push(&context->arena, &names, module->funcs.items[i].name);
+  const char *nearest = nearest_name(name, names.items, names.count);
+  return diag_error_as(
+      context, DIAG_OPTION, (SourcePos){0}, "%s holds no tensor program '%s'%s%s%s", path, name,
+      nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+bool kernels_load(Context *context, const char *path, const Module *module, const char *name,
+                  const HostMachine *machine, Kernels *kernels) {
+  for (int i = 0; i < module->funcs.count; i++) {
+    PrimFunc *func = module->funcs.items[i].prim;
+    if (func && (!name || strcmp(func->name, name) == 0))
+      add_kernel(context, func, machine, kernels);
+  }
+  if (kernels->count) return true;
+  if (name) return no_such_kernel(context, path, module, name);
+  return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "%s holds no tensor program", path);
+}
+
 // ---- One kernel as a program ------------------------------------------------------------------
 
 typedef struct KernelBinding {

@@ -302,6 +302,14 @@ static void test_missing_arrays_are_refused(void **state) {
   }
 }
 
+static void test_the_version_is_one(void **state) {
+  int number = pleat_version_number();
+  char text[32];
+  snprintf(text, sizeof text, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
+  assert_int_equal(number, PLEAT_VERSION_NUMBER);
+  assert_string_equal(pleat_version_text(), text);
+}
+
 static void test_null_is_refused(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS};
   PleatMessages *messages;
@@ -482,6 +490,7 @@ int main(void) {
       cmocka_unit_test(test_a_message_has_parts),
       cmocka_unit_test(test_sizes_of_requests),
       cmocka_unit_test(test_missing_arrays_are_refused),
+      cmocka_unit_test(test_the_version_is_one),
       cmocka_unit_test(test_null_is_refused),
       cmocka_unit_test(test_each_call_back_can_cancel),
       cmocka_unit_test(test_messages_are_logged),

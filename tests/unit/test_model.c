@@ -13,28 +13,28 @@
 
 enum { MOST_PARAMS = 8 };
 
-typedef struct Kernel {
+typedef struct TestKernel {
   Context *context;
   PrimFunc *func;
   KernelParam params[MOST_PARAMS];
   void *data[MOST_PARAMS];   // row-major
   void *packed[MOST_PARAMS]; // in its layout
   int64_t shape[MOST_PARAMS][TE_MAX_RANK];
-} Kernel;
+} TestKernel;
 
-static int64_t count_of(const Kernel *k, int param) {
+static int64_t count_of(const TestKernel *k, int param) {
   int64_t count = 1;
   for (int d = 0; d < k->func->buffers[param]->rank; d++) count *= k->shape[param][d];
   return count;
 }
 
-static InterpTensor row_major(const Kernel *k, int param) {
+static InterpTensor row_major(const TestKernel *k, int param) {
   const Buffer *buffer = k->func->buffers[param];
   return (InterpTensor){
       .type = buffer->type, .rank = buffer->rank, .shape = k->shape[param], .data = k->data[param]};
 }
 
-static void fill(Kernel *k) {
+static void fill(TestKernel *k) {
   for (int i = 0; i < k->func->param_count; i++) {
     buffer_static_shape(k->func->buffers[i], k->shape[i]);
     k->data[i] = arena_alloc(&k->context->arena, (size_t)count_of(k, i) * 8);
@@ -43,7 +43,7 @@ static void fill(Kernel *k) {
   }
 }
 
-static InterpTensor laid_out(Kernel *k, const KernelChoice *choice, int param) {
+static InterpTensor laid_out(TestKernel *k, const KernelChoice *choice, int param) {
   const Layout *layout = choice->layouts[param];
   if (!layout) return row_major(k, param);
   const Buffer *buffer = k->func->buffers[param];
@@ -64,15 +64,15 @@ static InterpTensor laid_out(Kernel *k, const KernelChoice *choice, int param) {
                         .data = k->packed[param]};
 }
 
-static float result_at(const Kernel *k, const KernelChoice *choice, int param, const int64_t *index,
-                       int64_t flat) {
+static float result_at(const TestKernel *k, const KernelChoice *choice, int param,
+                       const int64_t *index, int64_t flat) {
   const Layout *layout = choice->layouts[param];
   int64_t offset = flat;
   if (layout) assert_true(layout_offset(layout, index, &offset));
   return ((const float *)(layout ? k->packed[param] : k->data[param]))[offset];
 }
 
-static void compare(const Kernel *k, const KernelChoice *choice, const float *expected,
+static void compare(const TestKernel *k, const KernelChoice *choice, const float *expected,
                     const char *what) {
   int param = k->func->param_count - 1, rank = k->func->buffers[param]->rank;
   int64_t index[TE_MAX_RANK] = {0};
@@ -90,8 +90,8 @@ static void fail_with_diagnostics(Context *context, const char *what) {
   fail_msg("%s", what);
 }
 
-static void run_and_compare(Kernel *k, KernelChoice *choice, PrimFunc *func, const float *expected,
-                            const char *what) {
+static void run_and_compare(TestKernel *k, KernelChoice *choice, PrimFunc *func,
+                            const float *expected, const char *what) {
   InterpTensor args[MOST_PARAMS];
   for (int i = 0; i < func->param_count; i++) args[i] = laid_out(k, choice, i);
   InterpOptions options = {.poison = true};
@@ -100,7 +100,7 @@ static void run_and_compare(Kernel *k, KernelChoice *choice, PrimFunc *func, con
   compare(k, choice, expected, what);
 }
 
-static void check_kernel(Kernel *k, const char *cpu, bool print) {
+static void check_kernel(TestKernel *k, const char *cpu, bool print) {
   HostMachine machine = machine_probe();
   assert_true(machine_use(&machine, cpu)); // the interpreter needs no such processor
   fill(k);
@@ -173,7 +173,7 @@ static const Layout *laid(Context *context, PrimFunc *func, int param, const cha
 
 static void check_conv(const Conv *v, const char *in, const char *out, const char *cpu) {
   Context *context = context_new();
-  Kernel k = {.context = context, .func = op_prim_func(context, conv_node(context, v))};
+  TestKernel k = {.context = context, .func = op_prim_func(context, conv_node(context, v))};
   if (!k.func) fail_with_diagnostics(context, "define");
   k.params[0].layout = laid(context, k.func, 0, in);
   k.params[1].constant = k.params[2].constant = true;
@@ -304,7 +304,7 @@ static void check_rows(const char *program, int rows, int columns, const char *c
   SourceFile *file = source_file_new(context, "rows.py", text, strlen(text));
   Module *module = script_parse(context, file);
   if (!module || context->error_count) fail_with_diagnostics(context, text);
-  Kernel k = {.context = context, .func = module->funcs.items[0].prim};
+  TestKernel k = {.context = context, .func = module->funcs.items[0].prim};
   check_kernel(&k, cpu, getenv("PLEAT_TEST_PRINT") != NULL);
   HostMachine machine = machine_probe();
   assert_true(machine_use(&machine, cpu)); // the interpreter needs no such processor

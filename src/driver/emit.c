@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes programs and kernels as files: native code, C with a header, or TVMScript, as the ending
+// of the file name says.
+#include "driver/driver.h"
+#include "script/script.h"
+
+enum { WEIGHTS_INSIDE = 1 << 20 }; // weights up to this size are part of the code file by default
+
+static bool is_script(const char *path) {
+  size_t n = strlen(path);
+  return n >= 3 && strcmp(path + n - 3, ".py") == 0;
+}
+
+static const TargetRow *target_of(const EmitOptions *options, const char *path) {
+  return options->target ? target_find(options->target) : target_for_file(path);
+}
+
+bool emit_check(Context *context, const EmitOptions *options, const char *path) {
+  const char *weights = options->weights;
+  if (weights && strcmp(weights, "inside") != 0 && strcmp(weights, "beside") != 0)
+    return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                         "weights '%s': expected inside or beside", weights);
+  if (options->target && !target_find(options->target))
+    return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "there is no target '%s'",
+                         options->target);
+  return is_script(path) || target_of(options, path) ||
+         diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                       "%s: its ending says what to write: .so, .o, .s, .ll, .c or .py", path);
+}
+
+// ---- TVMScript ----------------------------------------------------------------------------------
+
+static bool write_module(Context *context, const Module *module, const char *path) {
+  Text text = text_new(&context->arena);
+  script_print_module(context, module, &text, NULL);
+  return file_write(context, path, text_string(&text), text.size);
+}
+
+// Writes every kernel once, named k0, k1, … as in profiles.
+static bool write_program_script(const Program *program, bool lowered, const char *path) {
+  Context *context = program->context;
+  Module *module = module_new(context, "");
+  for (int i = 0; i < program->steps.count; i++) {
+    const ProgramStep *step = &program->steps.items[i];
+    if (step->plan->same_as >= 0) continue;
+    PrimFunc *func = lowered ? program->kernels.items[step->kernel]->func
+                             : schedule_func(step->plan->choice.schedule);
+    func = prim_func_copy(context, func);
+    func->name = str_format(context, "k%d", step->kernel);
+    module_add_prim(module, func);
+  }
+  return write_module(context, module, path);
+}
+
+static bool write_kernel_script(Context *context, const Kernels *kernels, const char *path) {
+  Module *module = module_new(context, "");
+  for (int i = 0; i < kernels->count; i++) module_add_prim(module, kernels->items[i].scheduled);
+  return write_module(context, module, path);
+}
+
+// ---- Code ---------------------------------------------------------------------------------------
+
+bool emit_program(Program *program, const EmitOptions *options, const char *path) {
+  if (!emit_check(program->context, options, path)) return false;
+  if (is_script(path)) return write_program_script(program, options->lowered, path);
+  bool beside = options->weights ? !strcmp(options->weights, "beside")
+                                 : program->weight_bytes > WEIGHTS_INSIDE;
+  TargetProgramOptions write = {.target = {.machine = &program->options.machine},
+                                .weights_beside = beside,
+                                .openmp = options->openmp};
+  write.target.kernels = program->target_reports;
+  return program_write(program, target_of(options, path), &write, path);
+}
+
+static LowerKernel *lower_scheduled(Context *context, Kernel *kernel, const LowerOptions *options,
+                                    LowerReport *report) {
+  LowerOptions lower = *options;
+  lower.report = report;
+  PrimFunc *func = lower_prim_func(context, kernel->scheduled, &lower);
+  if (!func) return NULL;
+  kernel->scheduled = func;
+  return lower_kernel_new(context, func);
+}
+
+bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options,
+                  const CompileOptions *compile, TargetReport *reports, const char *path) {
+  LowerKernel **lowered = arena_array(&context->arena, LowerKernel *, kernels->count);
+  const uint8_t **access = arena_array(&context->arena, const uint8_t *, kernels->count);
+  LowerReport *lower = compile->lower.report;
+  if (!emit_check(context, options, path)) return false;
+  bool script = is_script(path);
+  for (int i = 0; i < kernels->count && (!script || options->lowered); i++) {
+    access[i] = kernels->items[i].access;
+    lowered[i] =
+        lower_scheduled(context, &kernels->items[i], &compile->lower, lower ? &lower[i] : NULL);
+    if (!lowered[i]) return false;
+  }
+  if (script) return write_kernel_script(context, kernels, path);
+  TargetProgramOptions write = {.target = {.machine = &compile->machine},
+                                .openmp = options->openmp};
+  write.target.kernels = reports;
+  return kernels_write(context, lowered, access, kernels->count, target_of(options, path), &write,
+                       path);
+}
