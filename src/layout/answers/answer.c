@@ -20,11 +20,7 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout) 
   if (!layout_points_image(context, layout, &image))
     return layout_points_over_limit(context, layout->extents, layout->rank);
   if (image.first < 0) return layout_yes(LAYOUT_POINTS);
-  LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_POINTS, NULL);
-  no.witness = layout_points_index(context, layout->extents, layout->rank, image.first);
-  no.witness2 = layout_points_index(context, layout->extents, layout->rank, image.second);
-  no.witness_rank = layout->rank;
-  return no;
+  return layout_points_no(context, layout->extents, layout->rank, image.first, image.second, NULL);
 }
 
 // Whether a proof is found, and accepted by the checker, that the section of the layout is one.

@@ -201,27 +201,15 @@ static bool same_element(const Layout *layout, const LayoutAnswer *collision) {
                  sizeof *collision->witness * (size_t)layout->rank);
 }
 
-typedef struct ReplicaCopy {
-  int64_t offset, element;
-} ReplicaCopy;
-
-static int compare_copies(const void *a, const void *b) {
-  const ReplicaCopy *x = a, *y = b;
-  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-  return (x->element > y->element) - (x->element < y->element);
-}
-
 // The offsets of all copies, `each` of every element. NULL where there are too many.
 static const int64_t *all_offsets(Context *context, const Layout *copies, int64_t elements,
                                   int64_t *each) {
-  PointDomain domain;
-  if (!layout_points_domain(copies->extents, copies->rank, &domain)) return NULL;
-  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
-  *each = domain.size / elements;
-  return layout_points_values(context, copies->extents, copies->rank,
-                              layout_offset_expr(context, copies), offsets)
-             ? offsets
-             : NULL;
+  int64_t size;
+  const LayoutExpr *offset = layout_offset_expr(context, copies);
+  const int64_t *offsets =
+      layout_points_table(context, copies->extents, copies->rank, offset, &size);
+  if (offsets) *each = size / elements;
+  return offsets;
 }
 
 // Searches for copies of different elements at one physical index, point by point.
@@ -236,17 +224,12 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
     return layout_points_over_limit(context, copies->extents, copies->rank);
   }
   int64_t count = elements * each;
-  ReplicaCopy *positions = arena_array(&context->scratch, ReplicaCopy, count);
-  for (int64_t i = 0; i < count; i++) positions[i] = (ReplicaCopy){offsets[i], i / each};
-  qsort(positions, (size_t)count, sizeof *positions, compare_copies);
+  const PointOffset *positions = layout_points_sorted(context, offsets, count);
   LayoutAnswer answer = layout_yes(LAYOUT_POINTS);
   for (int64_t i = 1; i < count && answer.verdict == VERDICT_YES; i++) {
-    ReplicaCopy a = positions[i - 1], b = positions[i];
-    if (a.offset != b.offset || a.element == b.element) continue;
-    answer.verdict = VERDICT_NO;
-    answer.witness = layout_points_index(context, layout->extents, layout->rank, a.element);
-    answer.witness2 = layout_points_index(context, layout->extents, layout->rank, b.element);
-    answer.witness_rank = layout->rank;
+    int64_t a = positions[i - 1].ordinal / each, b = positions[i].ordinal / each;
+    if (positions[i - 1].offset == positions[i].offset && a != b)
+      answer = layout_points_no(context, layout->extents, layout->rank, a, b, NULL);
   }
   arena_reset(&context->scratch, mark);
   return answer;

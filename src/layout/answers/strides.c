@@ -7,13 +7,9 @@
 // ---- Strides and vectors -----------------------------------------------------------------------
 
 static const int64_t *domain_offsets(Context *context, const Layout *layout, int64_t *size) {
-  PointDomain domain;
-  if (!layout->is_static || !layout_points_domain(layout->extents, layout->rank, &domain))
-    return NULL;
-  *size = domain.size;
-  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
+  if (!layout->is_static) return NULL;
   const LayoutExpr *e = layout_offset_expr(context, layout);
-  return layout_points_values(context, layout->extents, layout->rank, e, offsets) ? offsets : NULL;
+  return layout_points_table(context, layout->extents, layout->rank, e, size);
 }
 
 // The step of the expression at the origin, for an axis of one element.

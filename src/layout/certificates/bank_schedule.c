@@ -74,9 +74,9 @@ static void choose_waves(BankSchedule *t) {
 static bool read_steps(BankSchedule *t) {
   int64_t box[MAX_RANK], lanes = t->at->extents[t->at->rank - 1];
   for (int i = 0; i < t->at->rank; i++) box[i] = i < t->at->rank - 1 ? 1 : lanes;
-  int64_t *offsets = arena_array(&t->context->scratch, int64_t, lanes + LANES);
-  if (!layout_points_values(t->context, box, t->at->rank, t->at->map->outputs[0], offsets))
-    return false;
+  const int64_t *offsets =
+      layout_points_table(t->context, box, t->at->rank, t->at->map->outputs[0], NULL);
+  if (!offsets) return false;
   split_lanes(t, offsets);
   choose_waves(t);
   return true;

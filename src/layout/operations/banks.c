@@ -19,6 +19,8 @@ const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *star
   return index_map_new(context, 1, &name, rank, outputs, NULL, NULL, 0);
 }
 
+const char layout_bank_conflict[] = "two lanes want different words of one bank";
+
 // ---- One access --------------------------------------------------------------------------------
 
 typedef struct WordRequest { // a word that a lane requests
@@ -170,21 +172,17 @@ static LayoutAnswer conflicts_of(Context *context, const Layout *at, BankAccess 
   PointDomain domain;
   if (!layout_points_domain(box, at->rank, &domain))
     return layout_points_over_limit(context, box, at->rank);
-  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
+  const int64_t *offsets = layout_points_table(context, box, at->rank, at->map->outputs[0], NULL);
+  if (!offsets) return layout_undecided("the map has no value somewhere");
   a->wants = arena_array(&context->scratch, WordRequest, a->phase * (a->width / word + 2));
-  if (!layout_points_values(context, box, at->rank, at->map->outputs[0], offsets))
-    return layout_undecided("the map has no value somewhere");
   serve_all(a, offsets, alike ? 1 : positions);
   if (alike && (!mul_fits(a->out->waves, positions, &a->out->waves) ||
                 !mul_fits(a->out->words, positions, &a->out->words)))
     return layout_undecided("the waves do not fit 64 bits");
-  LayoutAnswer result = {.verdict = VERDICT_YES, .level = alike ? LAYOUT_DIGITS : LAYOUT_POINTS};
-  if (a->first < 0) return result;
-  result.verdict = VERDICT_NO;
-  result.witness = layout_points_index(context, box, at->rank, a->first);
-  result.witness2 = layout_points_index(context, box, at->rank, a->second);
-  result.witness_rank = at->rank;
-  result.reason = "two lanes want different words of one bank";
+  LayoutAnswer result = layout_yes(LAYOUT_POINTS);
+  if (a->first >= 0)
+    result = layout_points_no(context, box, at->rank, a->first, a->second, layout_bank_conflict);
+  if (alike) result.level = LAYOUT_DIGITS;
   return result;
 }
 

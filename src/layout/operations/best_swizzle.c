@@ -125,9 +125,8 @@ static const char *read_directions(SwizzleSolver *s, int k, const Layout *at, in
     return "an access is not linear in bits";
   for (int i = 0; i < at->rank; i++) box[i] = i < at->rank - 1 ? 1 : lanes;
   if (!layout_points_domain(box, at->rank, &domain)) return "too many lanes";
-  int64_t *o = arena_array(&s->context->scratch, int64_t, lanes + LANES);
-  if (!layout_points_values(s->context, box, at->rank, at->map->outputs[0], o))
-    return "the map has no value somewhere";
+  const int64_t *o = layout_points_table(s->context, box, at->rank, at->map->outputs[0], NULL);
+  if (!o) return "the map has no value somewhere";
   s->direction_count[k] = layout_log(phase);
   for (int i = 0; i < layout_log(phase); i++)
     s->directions[k][i] = (uint64_t)(o[(int64_t)1 << i] ^ o[0]);

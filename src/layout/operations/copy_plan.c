@@ -171,15 +171,15 @@ static bool lay_out(CopyPlanner *p, int elements, Counting *c) {
 
 // first[n] becomes the first common level on which point n changes its offset, or c->count.
 static bool first_changes(Context *context, Counting *c, int64_t size, uint8_t *first) {
-  int64_t *from = arena_array(&context->scratch, int64_t, size + LANES);
-  int64_t *to = arena_array(&context->scratch, int64_t, size + LANES);
   memset(first, c->count, (size_t)size);
   for (int k = c->count - 1; k >= 0; k--) {
-    if (!layout_points_values(context, c->box, c->rank, c->exprs[2 * k], from) ||
-        !layout_points_values(context, c->box, c->rank, c->exprs[2 * k + 1], to))
-      return false;
+    ArenaMark mark = arena_mark(&context->scratch);
+    const int64_t *from = layout_points_table(context, c->box, c->rank, c->exprs[2 * k], NULL);
+    const int64_t *to = layout_points_table(context, c->box, c->rank, c->exprs[2 * k + 1], NULL);
+    if (!from || !to) return false;
     for (int64_t n = 0; n < size; n++)
       if (from[n] != to[n]) first[n] = (uint8_t)k;
+    arena_reset(&context->scratch, mark);
   }
   return true;
 }

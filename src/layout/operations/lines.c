@@ -52,16 +52,15 @@ static void add_lines(LineSpan *sum, int64_t first, int64_t last, LayoutRun *run
 
 static bool lines_by_points(Context *context, const LayoutExpr *offset, const LineBox *box,
                             int rank, LineUnits lines, LineSpan *span, LayoutRun *runs, int *room) {
-  PointDomain domain;
-  if (!layout_points_domain(box->extent, rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
-  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES), at, last;
-  bool good = layout_points_values(context, box->extent, rank,
-                                   boxed(context, offset, box->low, rank), offsets);
+  int64_t size = 0, at, last;
+  int64_t *offsets = layout_points_table(context, box->extent, rank,
+                                         boxed(context, offset, box->low, rank), &size);
+  bool good = offsets != NULL;
   int count = 0;
   *span = (LineSpan){0};
-  qsort(offsets, good ? (size_t)domain.size : 0, sizeof *offsets, layout_compare_numbers);
-  for (int64_t i = 0; i < domain.size && good; i++) {
+  if (good) qsort(offsets, (size_t)size, sizeof *offsets, layout_compare_numbers);
+  for (int64_t i = 0; i < size && good; i++) {
     good = mul_fits(offsets[i], lines.element, &at) && add_fits(at, lines.base, &at) &&
            add_fits(at, lines.element - 1, &last);
     if (good) add_lines(span, at / lines.line, last / lines.line, runs, *room, &count);

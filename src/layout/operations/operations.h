@@ -18,6 +18,7 @@ bool layout_access_separates(Context *context, const Layout *at, LayoutOp op);
 // The bits that each lane reads, and the number of lanes that are served together.
 int64_t layout_access_width(const LayoutAccess *access, LayoutBanks banks);
 int64_t layout_access_phase(const LayoutAccess *access, LayoutBanks banks);
+extern const char layout_bank_conflict[]; // the reason of a conflict
 // layout_bank_conflicts of a layout of symbolic extents with one copy, all of it in memory
 // (symbolic_banks.c).
 LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,

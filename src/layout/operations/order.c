@@ -176,11 +176,9 @@ static const LayoutExpr *floors_along(Context *context, const Layout *at, int ax
   *why = "an axis is too long to be read off";
   int64_t box[MAX_RANK], extent = at->extents[axis], count = 0;
   const LayoutExpr *sum = layout_const(context, 0);
-  PointDomain domain;
   for (int i = 0; i < at->rank; i++) box[i] = i == axis ? extent : 1;
-  if (!layout_points_domain(box, at->rank, &domain)) return NULL;
-  int64_t *values = arena_array(&context->scratch, int64_t, extent + LANES);
-  if (!layout_points_values(context, box, at->rank, at->map->outputs[0], values)) return NULL;
+  int64_t *values = layout_points_table(context, box, at->rank, at->map->outputs[0], NULL);
+  if (!values) return NULL;
   for (int64_t x = extent - 1; x > 0; x--) values[x] -= values[x - 1];
   for (int64_t c = 1; c < extent; c++) {
     if (!values[c]) continue;

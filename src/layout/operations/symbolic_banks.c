@@ -155,11 +155,9 @@ LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,
   if (answer.reason)
     answer.verdict = VERDICT_UNDECIDED;
   else if (out->degree > 1) {
-    answer.verdict = VERDICT_NO;
-    answer.reason = "two lanes want different words of one bank";
-    int rank = answer.witness_rank = access->lanes->input_count;
-    answer.witness = layout_points_index(context, access->extents, rank, s->first);
-    answer.witness2 = layout_points_index(context, access->extents, rank, s->second);
+    answer = layout_points_no(context, access->extents, access->lanes->input_count, s->first,
+                              s->second, layout_bank_conflict);
+    answer.level = LAYOUT_DIGITS;
   }
   arena_reset(&context->scratch, mark);
   return answer;

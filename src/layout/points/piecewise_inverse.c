@@ -6,8 +6,6 @@
 //   b -> max(b*5, 3), b < 4, at 3, 5, 10, 15  =>  select(p < 10, (p - 3)//2, (p - 10)//5 + 2)
 #include "layout/points/points.h"
 
-#include <stdlib.h>
-
 enum { MAX_PIECES_SIZE = 1 << 14 }; // the largest expression that a certificate takes
 
 typedef struct IndexRun {
@@ -24,45 +22,34 @@ typedef struct RunTable {
 
 // ---- Runs --------------------------------------------------------------------------------------
 
-typedef struct PointPosition {
-  int64_t offset, ordinal;
-} PointPosition;
-
-static int compare_positions(const void *a, const void *b) {
-  const PointPosition *x = a, *y = b;
-  return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
 // The elements by ascending offset. NULL where two share one.
-static const PointPosition *sorted_positions(Context *context, const int64_t *offsets,
-                                             int64_t count, int64_t positions) {
-  Arena *scratch = &context->scratch;
-  PointPosition *out = arena_array(scratch, PointPosition, count);
-  int64_t at = 0;
+static const PointOffset *sorted_positions(Context *context, const int64_t *offsets, int64_t count,
+                                           int64_t positions) {
   if (positions > 16 * count) {
-    for (int64_t i = 0; i < count; i++) out[i] = (PointPosition){offsets[i], i};
-    qsort(out, (size_t)count, sizeof *out, compare_positions);
+    const PointOffset *sorted = layout_points_sorted(context, offsets, count);
     for (int64_t i = 1; i < count; i++)
-      if (out[i].offset == out[i - 1].offset) return NULL;
-    return out;
+      if (sorted[i].offset == sorted[i - 1].offset) return NULL;
+    return sorted;
   }
-  int32_t *owners = arena_array(scratch, int32_t, positions);
+  PointOffset *out = arena_array(&context->scratch, PointOffset, count);
+  int32_t *owners = arena_array(&context->scratch, int32_t, positions);
+  int64_t at = 0;
   for (int64_t i = 0; i < count; i++) {
     if (owners[offsets[i]]) return NULL;
     owners[offsets[i]] = (int32_t)i + 1;
   }
   for (int64_t p = 0; p < positions; p++)
-    if (owners[p]) out[at++] = (PointPosition){p, owners[p] - 1};
+    if (owners[p]) out[at++] = (PointOffset){p, owners[p] - 1};
   return out;
 }
 
-static bool continues(const IndexRun *run, const PointPosition *p) {
+static bool continues(const IndexRun *run, const PointOffset *p) {
   return p->offset == run->start + run->count * run->gap &&
          p->ordinal == run->first + run->count * run->step;
 }
 
 // Finds the runs and gives their number; -1 where there are more than `most`.
-static int find_runs(const PointPosition *positions, int64_t count, IndexRun *runs, int most) {
+static int find_runs(const PointOffset *positions, int64_t count, IndexRun *runs, int most) {
   int found = 0;
   for (int64_t i = 0; i < count;) {
     if (found == most) return -1;
@@ -156,22 +143,20 @@ static bool write_inverse(const RunTable *t, const Layout *layout, LayoutInverse
 }
 
 bool layout_points_inverse(Context *context, const Layout *layout, int most, LayoutInverse *out) {
-  PointDomain domain;
+  int64_t size = 0;
   RunTable t = {.context = context};
-  if (!layout_points_domain(layout->extents, layout->rank, &domain) || !domain.size ||
-      !layout_physical_size(layout, &t.positions))
-    return false;
+  const LayoutExpr *offset = layout_offset_expr(context, layout);
+  if (!layout_physical_size(layout, &t.positions)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
-  int64_t *offsets = arena_take(&context->scratch, sizeof *offsets * (size_t)(domain.size + LANES));
-  bool found = layout_points_values(context, layout->extents, layout->rank,
-                                    layout_offset_expr(context, layout), offsets);
-  const PointPosition *positions =
-      found ? sorted_positions(context, offsets, domain.size, t.positions) : NULL;
+  const int64_t *offsets =
+      layout_points_table(context, layout->extents, layout->rank, offset, &size);
+  const PointOffset *positions =
+      offsets && size ? sorted_positions(context, offsets, size, t.positions) : NULL;
   IndexRun *runs = arena_array(&context->scratch, IndexRun, most);
-  if (positions) t.count = find_runs(positions, domain.size, runs, most);
+  if (positions) t.count = find_runs(positions, size, runs, most);
   t.runs = runs;
   t.position = position_number(context, layout);
-  found = t.count > 0 && write_inverse(&t, layout, out);
+  bool found = t.count > 0 && write_inverse(&t, layout, out);
   arena_reset(&context->scratch, mark);
   return found;
 }

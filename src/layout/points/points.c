@@ -112,7 +112,7 @@ static void fill_batch(Batch *batch, const PointDomain *domain, int64_t first) {
 
 static Batch new_batch(Context *context, int rank) {
   return (Batch){.context = context,
-                 .index = arena_array(&context->scratch, int64_t, LANES * MAX_OF(rank, 1)),
+                 .index = arena_array(&context->scratch, int64_t, LANES *MAX_OF(rank, 1)),
                  .undefined = arena_array(&context->scratch, bool, LANES)};
 }
 
@@ -239,23 +239,38 @@ bool layout_domain_values(Context *context, const PointDomain *domain, const Lay
   return good;
 }
 
-bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
-                          int64_t *out) {
+int64_t *layout_points_table(Context *context, const int64_t *extents, int rank,
+                             const LayoutExpr *e, int64_t *size) {
   PointDomain domain;
-  return layout_points_domain(extents, rank, &domain) &&
-         layout_domain_values(context, &domain, e, out);
+  if (!layout_points_domain(extents, rank, &domain)) return NULL;
+  int64_t *out = arena_take(&context->scratch, sizeof *out * (size_t)(domain.size + LANES));
+  if (size) *size = domain.size;
+  return layout_domain_values(context, &domain, e, out) ? out : NULL;
+}
+
+LayoutAnswer layout_points_no(Context *context, const int64_t *extents, int rank, int64_t first,
+                              int64_t second, const char *reason) {
+  return (LayoutAnswer){.verdict = VERDICT_NO,
+                        .level = LAYOUT_POINTS,
+                        .reason = reason,
+                        .witness = layout_points_index(context, extents, rank, first),
+                        .witness2 = layout_points_index(context, extents, rank, second),
+                        .witness_rank = rank};
 }
 
 // ---- The image of a layout ---------------------------------------------------------------------
-
-typedef struct PointOffset {
-  int64_t offset, ordinal;
-} PointOffset;
 
 static int compare_positions(const void *a, const void *b) {
   const PointOffset *x = a, *y = b;
   if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
   return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+const PointOffset *layout_points_sorted(Context *context, const int64_t *offsets, int64_t count) {
+  PointOffset *positions = arena_take(&context->scratch, sizeof *positions * (size_t)count);
+  for (int64_t i = 0; i < count; i++) positions[i] = (PointOffset){offsets[i], i};
+  qsort(positions, (size_t)count, sizeof *positions, compare_positions);
+  return positions;
 }
 
 static void image_of_sorted(const PointOffset *positions, int64_t count, PointImage *image) {
@@ -269,14 +284,6 @@ static void image_of_sorted(const PointOffset *positions, int64_t count, PointIm
     image->count += !again;
     if (positions[i].offset == image->missing) image->missing++;
   }
-}
-
-static void image_by_sorting(Arena *scratch, const int64_t *offsets, int64_t count,
-                             PointImage *image) {
-  PointOffset *positions = arena_array(scratch, PointOffset, count);
-  for (int64_t i = 0; i < count; i++) positions[i] = (PointOffset){offsets[i], i};
-  qsort(positions, (size_t)count, sizeof *positions, compare_positions);
-  image_of_sorted(positions, count, image);
 }
 
 // Finds the same pair as sorting does: the first two elements at the least offset that has two.
@@ -298,19 +305,17 @@ static void image_by_marking(Arena *scratch, const int64_t *offsets, int64_t cou
 }
 
 bool layout_points_image(Context *context, const Layout *layout, PointImage *image) {
-  PointDomain domain;
-  int64_t positions;
+  int64_t positions, size = 0;
   *image = (PointImage){.first = -1};
-  if (!layout_points_domain(layout->extents, layout->rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
-  int64_t *offsets = arena_take(&context->scratch, sizeof *offsets * (size_t)(domain.size + LANES));
-  bool good = layout_points_values(context, layout->extents, layout->rank,
-                                   layout_offset_expr(context, layout), offsets);
-  bool dense = layout_physical_size(layout, &positions) && positions <= 16 * domain.size;
-  if (good && dense)
-    image_by_marking(&context->scratch, offsets, domain.size, positions, image);
-  else if (good)
-    image_by_sorting(&context->scratch, offsets, domain.size, image);
+  const LayoutExpr *offset = layout_offset_expr(context, layout);
+  const int64_t *offsets =
+      layout_points_table(context, layout->extents, layout->rank, offset, &size);
+  bool dense = layout_physical_size(layout, &positions) && positions <= 16 * size;
+  if (offsets && dense)
+    image_by_marking(&context->scratch, offsets, size, positions, image);
+  else if (offsets)
+    image_of_sorted(layout_points_sorted(context, offsets, size), size, image);
   arena_reset(&context->scratch, mark);
-  return good;
+  return offsets != NULL;
 }

@@ -32,10 +32,18 @@ int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr 
 // undefined.
 bool layout_domain_values(Context *context, const PointDomain *domain, const LayoutExpr *e,
                           int64_t *out);
-// The values of `e` in row-major order; room for the points and LANES more. False when over the
-// limit or somewhere undefined.
-bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
-                          int64_t *out);
+// The values of `e` in row-major order of the box, in the scratch arena. *size is their number
+// (`size` may be NULL). NULL when over the limit or somewhere undefined.
+int64_t *layout_points_table(Context *context, const int64_t *extents, int rank,
+                             const LayoutExpr *e, int64_t *size);
+// Offsets with the ordinals of their points, by offset and then by ordinal, in the scratch arena.
+typedef struct PointOffset {
+  int64_t offset, ordinal;
+} PointOffset;
+const PointOffset *layout_points_sorted(Context *context, const int64_t *offsets, int64_t count);
+// A "no" with the indices of two points.
+LayoutAnswer layout_points_no(Context *context, const int64_t *extents, int rank, int64_t first,
+                              int64_t second, const char *reason);
 
 // The number of distinct physical indices, the ordinals of two colliding elements (first < 0: there
 // are none), and the first offset that no element has (the physical size when each has one).
