@@ -5,9 +5,8 @@
 // ---- Maps --------------------------------------------------------------------------------------
 
 static bool has_symbol(const LayoutExpr *e) {
-  bool found = e->op == LAYOUT_SYMBOL;
-  for (int i = 0; i < 3 && e->args[i]; i++) found = found || has_symbol(e->args[i]);
-  return found;
+  int count = 0;
+  return !layout_add_symbols(e, NULL, &count, 0);
 }
 
 // "No" where the maps differ at these values. Undecided where b has symbols that a has not: they

@@ -15,45 +15,25 @@ static int64_t step_of(int which, int symbol) {
   return which == LEAST ? 0 : steps[(which + 5 * symbol) % COUNT_OF(steps)];
 }
 
-static bool add_symbol(const LayoutExpr *e, LayoutValue *values, int *count) {
-  for (int i = 0; i < *count; i++)
-    if (values[i].symbol == e->symbol) return true;
-  if (*count == MAX_SYMBOLS) return false;
-  values[(*count)++] = (LayoutValue){e->symbol, 0};
-  return true;
-}
-
-static bool collect(const LayoutExpr *e, LayoutValue *values, int *count) {
-  if (e->op == LAYOUT_SYMBOL) return add_symbol(e, values, count);
-  for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!collect(e->args[i], values, count)) return false;
-  return true;
-}
-
 static bool collect_all(const Layout *layout, LayoutValue *values, int *count) {
+  Str symbols[MAX_SYMBOLS];
+  bool good = true;
   *count = 0;
-  for (int i = 0; i < layout->rank; i++)
-    if (!collect(layout->shape[i], values, count)) return false;
-  for (int i = 0; i < layout->physical_rank; i++)
-    if (!collect(layout->map->outputs[i], values, count) ||
-        !collect(layout->physical[i], values, count))
-      return false;
-  return true;
-}
-
-static LayoutFact fact_of(LayoutFacts facts, Str symbol) {
-  LayoutFact fact = {.min = 1, .max = INT64_MAX, .multiple = 1};
-  for (int i = 0; i < facts.count; i++)
-    if (facts.items[i].symbol == symbol) fact = facts.items[i];
-  return fact;
+  for (int i = 0; i < layout->rank && good; i++)
+    good = layout_add_symbols(layout->shape[i], symbols, count, MAX_SYMBOLS);
+  for (int i = 0; i < layout->physical_rank && good; i++)
+    good = layout_add_symbols(layout->map->outputs[i], symbols, count, MAX_SYMBOLS) &&
+           layout_add_symbols(layout->physical[i], symbols, count, MAX_SYMBOLS);
+  for (int i = 0; i < *count; i++) values[i] = (LayoutValue){symbols[i], 0};
+  return good;
 }
 
 static bool choose(LayoutFacts facts, LayoutValue *value, int64_t step) {
-  LayoutFact fact = fact_of(facts, value->symbol);
-  int64_t multiple = MAX_OF(fact.multiple, (int64_t)1), least = ceil_div(fact.min, multiple);
+  LayoutFact fact = layout_fact_of(facts, value->symbol);
+  int64_t least = ceil_div(fact.min, fact.multiple);
   if (!add_fits(least, step, &least)) return false;
-  if (fact.max > 0) least = MIN_OF(least, fact.max / multiple);
-  return mul_fits(least, multiple, &value->value) && value->value >= fact.min;
+  if (fact.max > 0) least = MIN_OF(least, fact.max / fact.multiple);
+  return mul_fits(least, fact.multiple, &value->value) && value->value >= fact.min;
 }
 
 bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
@@ -98,9 +78,8 @@ static bool choose_far(const Layout *layout, LayoutValue *values, int count) {
   }
   if (reach >= MOST_REACH) return false;
   for (int i = 0; i < count; i++) {
-    LayoutFact fact = fact_of(layout->facts, values[i].symbol);
-    int64_t multiple = MAX_OF(fact.multiple, (int64_t)1);
-    int64_t step = ceil_div(reach + 1, multiple) - ceil_div(fact.min, multiple);
+    LayoutFact fact = layout_fact_of(layout->facts, values[i].symbol);
+    int64_t step = ceil_div(reach + 1, fact.multiple) - ceil_div(fact.min, fact.multiple);
     if (!choose(layout->facts, &values[i], MAX_OF(step, (int64_t)0))) return false;
   }
   return true;
@@ -136,9 +115,11 @@ bool layout_instance(Context *context, const Layout *layout, int which, LayoutIn
 int layout_negative_extent(Context *context, LayoutFacts facts, const LayoutExpr *const *extents,
                            int count, const LayoutValue **values, int *value_count) {
   LayoutValue found[MAX_SYMBOLS];
+  Str symbols[MAX_SYMBOLS];
   *value_count = 0;
   for (int i = 0; i < count; i++)
-    if (!collect(extents[i], found, value_count)) return -1;
+    if (!layout_add_symbols(extents[i], symbols, value_count, MAX_SYMBOLS)) return -1;
+  for (int i = 0; i < *value_count; i++) found[i].symbol = symbols[i];
   for (int which = 0; which < MAX_INSTANCES; which++) {
     int64_t extent;
     bool good = true;

@@ -135,6 +135,11 @@ const char *layout_text_in(Context *context, const Layout *layout, const char *s
 uint32_t layout_expr_size(const LayoutExpr *e);
 // The axes that the expression reads, as a bit set.
 uint64_t layout_axes_read(const LayoutExpr *e);
+// Adds the symbols of the expression that are not in the list. False when the list would have more
+// than `most`.
+bool layout_add_symbols(const LayoutExpr *e, Str *symbols, int *count, int most);
+// The fact about a symbol; where none is given, that it is at least 1.
+LayoutFact layout_fact_of(LayoutFacts facts, Str symbol);
 // Whether every output has at most MAX_TREE nodes.
 bool layout_map_is_small(const IndexMap *map);
 

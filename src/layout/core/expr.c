@@ -56,6 +56,25 @@ uint32_t layout_expr_size(const LayoutExpr *e) {
   return ((const ExprNode *)e)->size;
 }
 
+bool layout_add_symbols(const LayoutExpr *e, Str *symbols, int *count, int most) {
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    if (!layout_add_symbols(e->args[i], symbols, count, most)) return false;
+  if (e->op != LAYOUT_SYMBOL) return true;
+  for (int i = 0; i < *count; i++)
+    if (symbols[i] == e->symbol) return true;
+  if (*count == most) return false;
+  symbols[(*count)++] = e->symbol;
+  return true;
+}
+
+LayoutFact layout_fact_of(LayoutFacts facts, Str symbol) {
+  LayoutFact fact = {.symbol = symbol, .min = 1, .multiple = 1};
+  for (int i = 0; i < facts.count; i++)
+    if (facts.items[i].symbol == symbol) fact = facts.items[i];
+  fact.multiple = MAX_OF(fact.multiple, (int64_t)1);
+  return fact;
+}
+
 static uint64_t find_axes(const LayoutExpr *e) {
   uint64_t axes = e->op == LAYOUT_AXIS ? (uint64_t)1 << (e->value & 63) : 0;
   for (int i = 0; i < 3 && e->args[i]; i++) axes |= layout_axes_read(e->args[i]);

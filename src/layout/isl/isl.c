@@ -32,21 +32,9 @@ typedef struct Relations {
 
 // ---- Symbols -----------------------------------------------------------------------------------
 
-static bool add_symbols(Relations *r, const LayoutExpr *e) {
-  if (e->op == LAYOUT_SYMBOL) {
-    for (int i = 0; i < r->symbol_count; i++)
-      if (r->symbols[i] == e->symbol) return true;
-    if (r->symbol_count == MAX_SYMBOLS) return false;
-    r->symbols[r->symbol_count++] = e->symbol;
-  }
-  for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!add_symbols(r, e->args[i])) return false;
-  return true;
-}
-
 static bool add_all_symbols(Relations *r, const LayoutExpr *const *exprs, int count) {
   for (int i = 0; i < count; i++)
-    if (!add_symbols(r, exprs[i])) return false;
+    if (!layout_add_symbols(exprs[i], r->symbols, &r->symbol_count, MAX_SYMBOLS)) return false;
   return true;
 }
 

@@ -157,7 +157,7 @@ static void begin_symbols(Proving *c) {
   Prover *s = &c->prover;
   const Goal *goal = c->goal;
   for (int i = 0; i < goal->symbol_count; i++) {
-    LayoutFact f = goal->symbols[i];
+    LayoutFact f = layout_fact_of(goal->facts, goal->symbols[i]);
     const char *name = arena_printf(s->arena, "%s'", f.symbol);
     const Poly *t = proof_variable(s, proof_add_variable(s, name, true));
     int64_t value;

@@ -37,7 +37,7 @@ typedef struct Goal {
   int copy_count;    // the number of axes that are copies; they are the last ones
   const LayoutExpr *padding, *except; // over positions; the number of positions without element
   const int64_t *at, *also;           // witnesses: indices, or for GOAL_ONTO a physical index
-  LayoutFact symbols[MAX_RANK];       // the symbols that occur, set by goal_prepare
+  Str symbols[MAX_RANK];              // the symbols that occur, set by goal_prepare
   int symbol_count;
 } Goal;
 

@@ -12,28 +12,9 @@ void goal_add(GoalNames *names, GoalName row) {
   names->count += names->count <= GOAL_NAMES;
 }
 
-static LayoutFact fact_of(const Goal *goal, Str symbol) {
-  LayoutFact fact = {.symbol = symbol, .min = 1, .multiple = 1};
-  for (int i = 0; i < goal->facts.count; i++)
-    if (goal->facts.items[i].symbol == symbol) fact = goal->facts.items[i];
-  fact.multiple = MAX_OF(fact.multiple, (int64_t)1);
-  return fact;
-}
-
-static bool add_symbols(Goal *goal, const LayoutExpr *e) {
-  for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!add_symbols(goal, e->args[i])) return false;
-  if (e->op != LAYOUT_SYMBOL) return true;
-  for (int i = 0; i < goal->symbol_count; i++)
-    if (goal->symbols[i].symbol == e->symbol) return true;
-  if (goal->symbol_count == MAX_RANK) return false;
-  LayoutFact fact = fact_of(goal, e->symbol);
-  goal->symbols[goal->symbol_count++] = fact;
-  return fact.min >= 0;
-}
-
 static bool prepare(Goal *goal, const LayoutExpr *e) {
-  return !e || (layout_expr_size(e) <= MAX_EXPR && add_symbols(goal, e));
+  return !e || (layout_expr_size(e) <= MAX_EXPR &&
+                layout_add_symbols(e, goal->symbols, &goal->symbol_count, MAX_RANK));
 }
 
 static bool prepare_names(Goal *goal, const GoalNames *names) {
@@ -46,10 +27,13 @@ static bool prepare_names(Goal *goal, const GoalNames *names) {
 }
 
 bool goal_prepare(Goal *goal) {
-  return prepare_names(goal, &goal->axes) && prepare_names(goal, &goal->lets) &&
-         prepare_names(goal, &goal->positions) && prepare_names(goal, &goal->shapes) &&
-         prepare(goal, goal->padding) && prepare(goal, goal->except) &&
-         goal->axes.count + goal->lets.count <= GOAL_NAMES;
+  bool good = prepare_names(goal, &goal->axes) && prepare_names(goal, &goal->lets) &&
+              prepare_names(goal, &goal->positions) && prepare_names(goal, &goal->shapes) &&
+              prepare(goal, goal->padding) && prepare(goal, goal->except) &&
+              goal->axes.count + goal->lets.count <= GOAL_NAMES;
+  for (int i = 0; i < goal->symbol_count; i++)
+    good = good && layout_fact_of(goal->facts, goal->symbols[i]).min >= 0;
+  return good;
 }
 
 int64_t goal_least(LayoutFact fact) {
@@ -183,7 +167,7 @@ static void put_back(GoalWriter *w, const Goal *goal) {
 
 static void put_symbols(GoalWriter *w, const Goal *goal) {
   for (int i = 0; i < goal->symbol_count; i++) {
-    LayoutFact f = goal->symbols[i];
+    LayoutFact f = layout_fact_of(goal->facts, goal->symbols[i]);
     int64_t least = goal_least(f), value;
     text_printf(w->text, "symbol %s'", f.symbol);
     if (goal_instance(goal, f.symbol, &value))

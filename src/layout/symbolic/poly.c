@@ -37,12 +37,8 @@ static const Poly *variable(Polys *s, const LayoutExpr *e, int64_t multiple, int
 }
 
 static const Poly *symbol_poly(Polys *s, const LayoutExpr *e) {
-  for (int i = 0; i < s->facts.count; i++) {
-    const LayoutFact *fact = &s->facts.items[i];
-    int64_t multiple = MAX_OF(fact->multiple, (int64_t)1);
-    if (fact->symbol == e->symbol) return variable(s, e, multiple, ceil_div(fact->min, multiple));
-  }
-  return variable(s, e, 1, 1);
+  LayoutFact fact = layout_fact_of(s->facts, e->symbol);
+  return variable(s, e, fact.multiple, ceil_div(fact.min, fact.multiple));
 }
 
 // 0 <= x < y, proved.
