@@ -667,10 +667,40 @@ static void test_shapes(void **state) {
   assert_null(layout_shape_of(context, &star, &(int){0}, &(bool){false}));
 }
 
+// Conditions and the fact about C that they say; least -1 where they are refused.
+static const struct ConditionCase {
+  const char *text;
+  int64_t least, most, multiple;
+} condition_cases[] = {
+    {"C % 16 == 0", 1, 0, 16},       {"2*C + 3 >= 4*C - 61", 1, 32, 1},
+    {"(2*C) % 6 == 0", 1, 0, 3},     {"C - K + K > 9", 10, 0, 1},
+    {"(C - C)*K + C >= 3", 3, 0, 1}, {"C*K >= 3", -1, 0, 0},
+    {"C + K >= 3", -1, 0, 0},        {"C*9223372036854775807 >= 2 - C*2", -1, 0, 0},
+    {"-C >= 3", -1, 0, 0},
+};
+
+static void test_conditions(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(condition_cases); i++) {
+    const struct ConditionCase *c = &condition_cases[i];
+    LayoutSource source = layout_source(c->text, -1);
+    LayoutConditions conditions;
+    bool good = layout_conditions_parse(context, &source, 1, &conditions);
+    assert_int_equal(good, c->least >= 0);
+    if (!good) continue;
+    LayoutFact fact = {.min = 1, .multiple = 1};
+    for (int k = 0; k < conditions.facts.count; k++)
+      if (!strcmp(conditions.facts.items[k].symbol, "C")) fact = conditions.facts.items[k];
+    assert_int_equal(fact.min, c->least);
+    assert_int_equal(fact.max, c->most);
+    assert_int_equal(fact.multiple, c->multiple);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_texts),  TEST(test_table),    TEST(test_unsayable),     TEST(test_errors),
-      TEST(test_shapes), TEST(test_left_out), TEST(test_too_many_axes),
+      TEST(test_texts),  TEST(test_table),      TEST(test_unsayable), TEST(test_errors),
+      TEST(test_shapes), TEST(test_conditions), TEST(test_left_out),  TEST(test_too_many_axes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

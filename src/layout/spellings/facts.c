@@ -104,6 +104,7 @@ typedef struct ConditionReader {
   const LayoutExpr *exprs[MAX_CONDITIONS];
   LayoutReader readers[MAX_CONDITIONS];
   int count;
+  Array(Str) symbols; // the variables of polynomials
   Array(LayoutFact) facts;
   Array(bool) has_least;
   Array(LayoutDefinition) definitions;
@@ -137,34 +138,39 @@ static const LayoutExpr *substitute(Context *context, const LayoutExpr *e,
   return layout_expr(context, e->op, args[0], args[1], args[2]);
 }
 
-static bool scale(LinearCondition *x, int64_t factor) {
-  return mul_fits(x->factor, factor, &x->factor) && mul_fits(x->constant, factor, &x->constant);
+static const Poly *symbol_poly(ConditionReader *c, Str symbol) {
+  Arena *arena = &c->reader->context->lasting;
+  int at = 0;
+  while (at < c->symbols.count && c->symbols.items[at] != symbol) at++;
+  if (at == c->symbols.count) array_push(arena, &c->symbols, symbol);
+  return poly_variable(arena, at);
 }
 
-static bool add(LinearCondition *x, const LinearCondition *y) {
-  if (x->symbol && y->symbol && x->symbol != y->symbol) return false;
-  if (!x->symbol) x->symbol = y->symbol;
-  if (!add_fits(x->factor, y->factor, &x->factor) ||
-      !add_fits(x->constant, y->constant, &x->constant))
-    return false;
-  if (!x->factor) x->symbol = NULL;
+// The polynomial x - y; NULL where one of them is not linear, or does not fit.
+static const Poly *poly_of(ConditionReader *c, const LayoutExpr *e);
+static const Poly *difference(ConditionReader *c, const LayoutExpr *x, const LayoutExpr *y) {
+  return poly_linear(&c->reader->context->lasting, poly_of(c, x), 1, poly_of(c, y), -1);
+}
+
+static const Poly *poly_of(ConditionReader *c, const LayoutExpr *e) {
+  Arena *arena = &c->reader->context->lasting;
+  if (e->op == LAYOUT_CONST) return poly_const(arena, e->value);
+  if (e->op == LAYOUT_SYMBOL) return symbol_poly(c, e->symbol);
+  if (e->op == LAYOUT_SUB) return difference(c, e->args[0], e->args[1]);
+  if (e->op != LAYOUT_ADD && e->op != LAYOUT_MUL) return NULL;
+  const Poly *a = poly_of(c, e->args[0]), *b = poly_of(c, e->args[1]);
+  return e->op == LAYOUT_ADD ? poly_linear(arena, a, 1, b, 1) : poly_product(arena, a, b, 1);
+}
+
+// Reads a polynomial of one symbol. False for any other.
+static bool linear_of(const ConditionReader *c, const Poly *p, LinearCondition *out) {
+  if (!p) return false;
+  *out = (LinearCondition){.constant = poly_constant(p)};
+  if (p->count > 1 + (out->constant != 0)) return false;
+  if (!p->count || !p->terms[0].v[0]) return true;
+  out->symbol = c->symbols.items[p->terms[0].v[0] - 1];
+  out->factor = p->terms[0].coefficient;
   return true;
-}
-
-// False for an expression that is not linear in one symbol.
-static bool linear_of(const LayoutExpr *e, LinearCondition *out) {
-  LinearCondition right;
-  if (e->op == LAYOUT_CONST) return *out = (LinearCondition){NULL, 0, e->value}, true;
-  if (e->op == LAYOUT_SYMBOL) return *out = (LinearCondition){e->symbol, 1, 0}, true;
-  if (e->op != LAYOUT_ADD && e->op != LAYOUT_SUB && e->op != LAYOUT_MUL) return false;
-  if (!linear_of(e->args[0], out) || !linear_of(e->args[1], &right)) return false;
-  if (e->op == LAYOUT_MUL && right.symbol) {
-    LinearCondition left = *out;
-    *out = right;
-    right = left;
-  }
-  if (e->op == LAYOUT_MUL) return !right.symbol && scale(out, right.constant);
-  return (e->op == LAYOUT_ADD || scale(&right, -1)) && add(out, &right);
 }
 
 static int fact_of(ConditionReader *c, Str symbol) {
@@ -216,31 +222,26 @@ static bool take_multiple(ConditionReader *c, const LinearCondition *x, int64_t 
 }
 
 static bool take_equality(ConditionReader *c, const LayoutExpr *a, const LayoutExpr *b) {
-  LinearCondition x, y;
+  LinearCondition x;
+  bool modulo = a->op == LAYOUT_MOD && is_const(a->args[1]);
   if (b->op == LAYOUT_MOD && a->op != LAYOUT_MOD) return take_equality(c, b, a);
-  if (!linear_of(b, &y)) return refuse(c, "this is not a fact about one symbol");
-  if (a->op == LAYOUT_MOD && is_const(a->args[1]) && linear_of(a->args[0], &x)) {
-    if (!scale(&y, -1) || !add(&x, &y)) return refuse(c, "this is not a fact about one symbol");
-    return take_multiple(c, &x, a->args[1]->value);
-  }
-  if (!linear_of(a, &x) || !scale(&y, -1) || !add(&x, &y))
+  if (!linear_of(c, difference(c, modulo ? a->args[0] : a, b), &x))
     return refuse(c, "this is not a fact about one symbol");
-  LinearCondition negative = x;
-  if (!scale(&negative, -1)) return refuse(c, "too large a number");
-  return take_bound(c, &x) && take_bound(c, &negative);
+  if (modulo) return take_multiple(c, &x, a->args[1]->value);
+  if (x.factor == INT64_MIN || x.constant == INT64_MIN) return refuse(c, "too large a number");
+  return take_bound(c, &x) && take_bound(c, &(LinearCondition){x.symbol, -x.factor, -x.constant});
 }
 
 static bool take_condition(ConditionReader *c, const LayoutExpr *e) {
-  LinearCondition low, high;
+  LinearCondition x;
   if (is_const(e)) return e->value ? true : never_holds(c);
   if (e->op == LAYOUT_EQ) return take_equality(c, e->args[0], e->args[1]);
   if (e->op != LAYOUT_LE && e->op != LAYOUT_LT) return refuse(c, "this is not a fact");
-  if (!linear_of(e->args[0], &low) || !linear_of(e->args[1], &high) || !scale(&low, -1) ||
-      !add(&high, &low))
+  if (!linear_of(c, difference(c, e->args[1], e->args[0]), &x))
     return refuse(c, "this is not a fact about one symbol");
-  if (e->op == LAYOUT_LT && !add(&high, &(LinearCondition){NULL, 0, -1}))
+  if (e->op == LAYOUT_LT && !sub_fits(x.constant, 1, &x.constant))
     return refuse(c, "too large a number");
-  return take_bound(c, &high);
+  return take_bound(c, &x);
 }
 
 // ---- Definitions -------------------------------------------------------------------------------
