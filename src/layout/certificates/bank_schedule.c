@@ -175,8 +175,7 @@ static bool show_one_to_one(Certificate *c, const Layout *layout) {
 // Every lane reads the word of the lane that the table serves instead of it.
 static bool show_same_words(Certificate *c, const BankSchedule *t) {
   const LayoutExpr *axes[2 * MAX_RANK];
-  goal_begin(c, GOAL_EQUAL, t->at->facts);
-  goal_box(c, t->at, axes);
+  goal_begin_box(c, t->at, axes);
   const LayoutExpr *lane = axes[t->at->rank - 1], *served = lane;
   for (int i = 0; i < t->same_count; i++) {
     const LayoutExpr *bit = bit_of(t->context, lane, log_of((int64_t)t->same[i]));
@@ -194,8 +193,7 @@ static bool show_same_index(Certificate *c, const BankSchedule *t) {
   const LayoutExpr *axes[2 * MAX_RANK];
   const Layout *table = table_layout(t, t->whole, false);
   if (!table) return false;
-  goal_begin(c, GOAL_EQUAL, t->at->facts);
-  goal_box(c, table, axes);
+  goal_begin_box(c, table, axes);
   const LayoutExpr *first = layout_by(t->context, LAYOUT_MUL, axes[table->rank - 2], t->phase);
   const LayoutExpr *lane = goal_op(c, LAYOUT_ADD, first, lane_of(t, axes[table->rank - 1]));
   int inside = t->unit_bits - t->granule_bits;
@@ -219,8 +217,7 @@ static bool show_map(Certificate *c, const LayoutSwizzle *swizzle, int unit_bits
   const Layout *block = layout_try(c->context, swizzle->map, &size, &size, (LayoutFacts){0});
   if (!show_one_to_one(c, block)) return false;
   if (!unit_bits) return true;
-  goal_begin(c, GOAL_EQUAL, (LayoutFacts){0});
-  goal_box(c, block, axes);
+  goal_begin_box(c, block, axes);
   const LayoutExpr *inside = bits_of(c->context, axes[0], 0, unit_bits);
   const LayoutExpr *first = goal_op(c, LAYOUT_SUB, axes[0], inside);
   goal_pair(c, "p", 0, map, goal_op(c, LAYOUT_ADD, goal_at(c, map, &first, 1), inside));

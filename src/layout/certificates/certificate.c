@@ -65,7 +65,8 @@ const LayoutExpr *goal_axis(Certificate *c, const LayoutExpr *extent) {
   return layout_axis(c->context, i);
 }
 
-void goal_box(Certificate *c, const Layout *layout, const LayoutExpr **axes) {
+void goal_begin_box(Certificate *c, const Layout *layout, const LayoutExpr **axes) {
+  goal_begin(c, GOAL_EQUAL, layout->facts);
   for (int i = 0; i < layout_box_rank(layout); i++) axes[i] = goal_axis(c, layout->shape[i]);
   c->goal->copy_count = layout->map->replica_count;
 }

@@ -46,8 +46,8 @@ const LayoutExpr *goal_at(const Certificate *c, const LayoutExpr *value,
                           const LayoutExpr *const *axes, int count);
 // A new axis of the box.
 const LayoutExpr *goal_axis(Certificate *c, const LayoutExpr *extent);
-// All axes of a layout, and those of its copies.
-void goal_box(Certificate *c, const Layout *layout, const LayoutExpr **axes);
+// Begins an equation on the box of a layout. axes[] receives its axes and those of its copies.
+void goal_begin_box(Certificate *c, const Layout *layout, const LayoutExpr **axes);
 // A name for a value, after all axes.
 const LayoutExpr *goal_let(Certificate *c, const LayoutExpr *value);
 // a = b everywhere.

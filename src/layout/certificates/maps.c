@@ -24,8 +24,7 @@ bool map_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer
   const IndexMap *b = q->map;
   const LayoutExpr *axes[2 * MAX_RANK];
   if (b->output_count != a->physical_rank) return false;
-  goal_begin(c, GOAL_EQUAL, a->facts);
-  goal_box(c, a, axes);
+  goal_begin_box(c, a, axes);
   goal_answered(c, answer);
   for (int i = 0; i < b->output_count; i++) goal_pair(c, "p", i, a->map->outputs[i], b->outputs[i]);
   return goal_show(c);
@@ -36,8 +35,7 @@ bool compose_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAn
   const LayoutExpr *axes[2 * MAX_RANK], *positions[2 * MAX_RANK];
   int replicas = inner->map->replica_count + outer->map->replica_count, own = inner->rank;
   if (made->map->replica_count != replicas || inner->physical_rank != outer->rank) return false;
-  goal_begin(c, GOAL_EQUAL, made->facts);
-  goal_box(c, made, axes);
+  goal_begin_box(c, made, axes);
   for (int i = 0; i < inner->physical_rank; i++) positions[i] = goal_let(c, inner->map->outputs[i]);
   for (int i = 0; i < outer->map->replica_count; i++)
     positions[outer->rank + i] = axes[own + inner->map->replica_count + i];
@@ -64,8 +62,7 @@ bool divide_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAns
   const LayoutExpr *axes[2 * MAX_RANK], *positions[2 * MAX_RANK];
   if (answer->verdict == VERDICT_NO) return show_collision(c, b, answer);
   if (a->map->replica_count || b->map->replica_count) return false;
-  goal_begin(c, GOAL_EQUAL, b->facts);
-  goal_box(c, b, axes);
+  goal_begin_box(c, b, axes);
   for (int i = 0; i < b->physical_rank; i++) positions[i] = goal_let(c, b->map->outputs[i]);
   for (int i = 0; i < a->physical_rank; i++)
     goal_pair(c, "p", i, goal_at(c, q->inverse.map->outputs[i], positions, b->physical_rank),
@@ -80,9 +77,8 @@ bool divide_left_certificate(Certificate *c, const LayoutQuestion *q, const Layo
   LayoutInverse inverse;
   if (a->map->replica_count || b->map->replica_count) return false;
   if (layout_inverse(c->context, a, &inverse).verdict != VERDICT_YES) return false;
-  goal_begin(c, GOAL_EQUAL, b->facts);
   const LayoutExpr *padding = q->inverse.padding, *zero = goal_number(c, 0);
-  goal_box(c, b, axes);
+  goal_begin_box(c, b, axes);
   for (int i = 0; i < a->rank; i++) index[i] = goal_let(c, q->inverse.map->outputs[i]);
   for (int i = 0; i < a->physical_rank; i++) {
     const LayoutExpr *there = goal_at(c, a->map->outputs[i], index, a->rank);
@@ -138,8 +134,7 @@ bool strides_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAn
   bool any = false;
   for (int i = 0; i < layout->rank; i++) any |= strides[i] != NULL;
   if (!any) return false;
-  goal_begin(c, GOAL_EQUAL, layout->facts);
-  goal_box(c, layout, axes);
+  goal_begin_box(c, layout, axes);
   for (int i = 0; i < layout_box_rank(layout); i++)
     base[i] = i < layout->rank && strides[i] ? goal_number(c, 0) : axes[i];
   const LayoutExpr *offset = memory_offset(c, layout);
@@ -232,8 +227,7 @@ bool slice_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnsw
   const LayoutExpr *axes[2 * MAX_RANK], *index[2 * MAX_RANK];
   const LayoutSlice *slice = &q->slice;
   if (!slice->layout) return false;
-  goal_begin(c, GOAL_EQUAL, slice->layout->facts);
-  goal_box(c, slice->layout, axes);
+  goal_begin_box(c, slice->layout, axes);
   for (int i = 0; i < layout->rank; i++) {
     const LayoutExpr *x =
         q->step ? goal_op(c, LAYOUT_MUL, axes[i], goal_number(c, q->step[i])) : axes[i];
@@ -257,8 +251,7 @@ bool refine_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAns
   const Layout *both[] = {a, b};
   const LayoutRefinement *found = &q->refinement;
   if (a->map->replica_count || b->map->replica_count) return false;
-  goal_begin(c, GOAL_EQUAL, a->facts);
-  goal_box(c, a, axes);
+  goal_begin_box(c, a, axes);
   for (int i = 0; i < a->rank; i++) zeros[i] = goal_number(c, 0);
   for (int k = 0; k < 2; k++) {
     const LayoutExpr *offset = layout_offset_expr(c->context, both[k]);
@@ -281,9 +274,8 @@ bool blocking_certificate(Certificate *c, const LayoutQuestion *q, const LayoutA
   const Layout *layout = q->a;
   const LayoutBlocking *found = &q->blocking;
   const LayoutExpr *axes[2 * MAX_RANK];
-  goal_begin(c, GOAL_EQUAL, layout->facts);
   const LayoutExpr *sum = goal_number(c, 0);
-  goal_box(c, layout, axes);
+  goal_begin_box(c, layout, axes);
   for (int i = 0; i < found->count; i++) {
     const LayoutDigit *block = &found->blocks[i];
     const LayoutExpr *digit = goal_op(c, LAYOUT_DIV, axes[block->axis], goal_number(c, block->cut));
@@ -300,9 +292,8 @@ bool blocking_certificate(Certificate *c, const LayoutQuestion *q, const LayoutA
 bool permutation_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer *answer) {
   const Layout *layout = q->a;
   const LayoutExpr *axes[2 * MAX_RANK];
-  goal_begin(c, GOAL_EQUAL, layout->facts);
   const LayoutExpr *sum = goal_number(c, 0);
-  goal_box(c, layout, axes);
+  goal_begin_box(c, layout, axes);
   for (int i = 0; i < layout->rank; i++)
     sum = goal_op(c, LAYOUT_ADD, goal_op(c, LAYOUT_MUL, sum, layout->shape[q->order[i]]),
                   axes[q->order[i]]);
@@ -315,9 +306,8 @@ bool reshape_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAn
   const Layout *a = q->a, *b = q->b;
   const LayoutExpr *axes[2 * MAX_RANK], *index[2 * MAX_RANK];
   if (a->map->replica_count || b->map->replica_count) return false;
-  goal_begin(c, GOAL_EQUAL, a->facts);
   const LayoutExpr *ordinal = goal_number(c, 0), *sizes[] = {goal_number(c, 1), goal_number(c, 1)};
-  goal_box(c, a, axes);
+  goal_begin_box(c, a, axes);
   for (int i = 0; i < a->rank; i++) {
     ordinal = goal_op(c, LAYOUT_ADD, goal_op(c, LAYOUT_MUL, ordinal, a->shape[i]), axes[i]);
     sizes[0] = goal_op(c, LAYOUT_MUL, sizes[0], a->shape[i]);

@@ -50,8 +50,7 @@ static bool among_by_inverse(Certificate *c, const Layout *a, const Layout *b) {
   if (copies->rank != layout_box_rank(b) ||
       layout_inverse(c->context, copies, &inverse).verdict != VERDICT_YES)
     return false;
-  goal_begin(c, GOAL_EQUAL, a->facts);
-  goal_box(c, a, axes);
+  goal_begin_box(c, a, axes);
   for (int i = 0; i < copies->rank; i++)
     index[i] =
         i < b->rank
@@ -73,8 +72,7 @@ static bool among_by_list(Certificate *c, const Layout *a, const Layout *b,
   const LayoutExpr *axes[2 * MAX_RANK];
   int64_t copies;
   if (!copy_count(b->map, &copies)) return false;
-  goal_begin(c, GOAL_EQUAL, a->facts);
-  goal_box(c, a, axes);
+  goal_begin_box(c, a, axes);
   goal_pair(c, "among", 0, is_among(c, a, b->map, copies), goal_number(c, 1));
   c->goal->yes = !witness;
   c->goal->at = witness;
