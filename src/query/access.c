@@ -203,18 +203,12 @@ bool query_run_slice(QueryRequest *r, QueryReply *reply) {
   if (!slice.layout) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_SLICE, r->a.layout, .low = ranges.low, .extent = ranges.extent,
                 .step = ranges.step, .slice = slice);
-  reply->answer = json_string(layout_text(r->context, slice.layout));
-  query_reply_more(reply, "shape",
-                   json_expressions(r->context, slice.layout->shape, slice.layout->rank));
+  bool strided = reply->proof.verdict == VERDICT_YES;
+  query_reply_layout(r, reply, slice.layout);
+  query_reply_more(reply, "offset", json_expression(r->context, slice.offset));
   query_reply_more(
-      reply, "physical",
-      json_expressions(r->context, slice.layout->physical, slice.layout->physical_rank));
-  bool strided = reply->proof.verdict == VERDICT_YES && slice.strides;
-  query_reply_more(reply, "offset",
-                   slice.offset ? json_expression(r->context, slice.offset) : json_null());
-  query_reply_more(reply, "strides",
-                   strided ? json_expressions(r->context, slice.strides, slice.layout->rank)
-                           : json_null());
+      reply, "strides",
+      json_expressions(r->context, strided ? slice.strides : NULL, slice.layout->rank));
   return true;
 }
 
@@ -439,18 +433,12 @@ bool query_run_loop_order(QueryRequest *r, QueryReply *reply) {
   reply->answer = json_array();
   for (int i = 0; i < loops.count; i++) {
     const LayoutLoop *loop = &loops.loops[i];
-    json_array_append_new(reply->answer,
-                          json_pack("{s:s, s:I, s:o, s:o}", "axis", query_axis_name(r, loop->axis),
-                                    "step", (json_int_t)loop->step, "extent",
-                                    json_expression(r->context, loop->extent), "stride",
-                                    json_expression(r->context, loop->stride)));
+    json_t *digit = query_digit(r, loop->axis, "step", loop->step, loop->extent);
+    json_object_set_new(digit, "stride", json_expression(r->context, loop->stride));
+    json_array_append_new(reply->answer, digit);
   }
   query_reply_more(reply, "index", json_string(index_map_text(r->context, loops.index)));
-  query_reply_more(reply, "guard",
-                   loops.guard
-                       ? json_string(layout_expr_text(r->context, loops.guard, loops.index->inputs,
-                                                      loops.index->input_count))
-                       : json_null());
+  query_reply_more(reply, "guard", json_condition(r->context, loops.index, loops.guard));
   return true;
 }
 
@@ -460,12 +448,11 @@ bool query_run_blocking(QueryRequest *r, QueryReply *reply) {
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_BLOCKING, r->a.layout, .blocking = found);
   reply->answer = json_array();
-  for (int i = 0; i < found.count; i++)
+  for (int i = 0; i < found.count; i++) {
+    const LayoutDigit *block = &found.blocks[i];
     json_array_append_new(reply->answer,
-                          json_pack("{s:s, s:I, s:o}", "axis",
-                                    query_axis_name(r, found.blocks[i].axis), "block",
-                                    (json_int_t)found.blocks[i].cut, "extent",
-                                    json_expression(r->context, found.blocks[i].extent)));
+                          query_digit(r, block->axis, "block", block->cut, block->extent));
+  }
   return true;
 }
 

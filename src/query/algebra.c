@@ -5,12 +5,8 @@
 
 // Replies with the made layout and its extents, or with "no" when there is none.
 static bool made_reply(QueryRequest *r, QueryReply *reply, const Layout *made) {
-  if (!made) return query_reply_verdict(reply);
-  reply->answer = json_string(layout_text(r->context, made));
-  query_reply_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
-  query_reply_more(reply, "physical",
-                   json_expressions(r->context, made->physical, made->physical_rank));
-  return true;
+  if (!made || reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
+  return query_reply_layout(r, reply, made);
 }
 
 static LayoutAnswer made_or_not(const Layout *made) {
@@ -45,7 +41,7 @@ bool query_run_product(QueryRequest *r, QueryReply *reply) {
   else
     QUERY_ASK(reply, made_or_not(made = layout_product(r->context, r->a.layout, r->b.layout,
                                                        (LayoutProduct)row)));
-  return made_reply(r, reply, reply->proof.verdict == VERDICT_YES ? made : NULL);
+  return made_reply(r, reply, made);
 }
 
 bool query_run_complement(QueryRequest *r, QueryReply *reply) {
@@ -55,7 +51,7 @@ bool query_run_complement(QueryRequest *r, QueryReply *reply) {
   if (size < 0) return query_field_error(r->context, "size", "a negative size");
   QUERY_ASK(reply,
             layout_complement(r->context, r->a.layout, layout_const(r->context, size), &made));
-  return made_reply(r, reply, reply->proof.verdict == VERDICT_YES ? made : NULL);
+  return made_reply(r, reply, made);
 }
 
 // Reads the tilers of axes: a list with a layout, or null, for each logical axis.
@@ -82,7 +78,7 @@ bool query_run_tile(QueryRequest *r, QueryReply *reply) {
   const Layout *made = NULL;
   if (!read_tilers(r, tilers)) return false;
   QUERY_ASK(reply, layout_tile(r->context, r->a.layout, tilers, &made));
-  return made_reply(r, reply, reply->proof.verdict == VERDICT_YES ? made : NULL);
+  return made_reply(r, reply, made);
 }
 
 bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
@@ -90,12 +86,8 @@ bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE_LEFT, r->a.layout, r->b.layout, .inverse = map);
-  const IndexMap *total = query_total_map(r->context, &map, r->b.layout->shape, r->b.layout->facts);
-  reply->answer = json_string(index_map_text(r->context, total));
-  query_reply_more(reply, "padding", json_condition(r->context, total, map.padding));
-  query_reply_more(reply, "shape",
-                   json_expressions(r->context, r->b.layout->shape, r->b.layout->rank));
-  return true;
+  return query_reply_inverse(r, reply, &map, r->b.layout->shape, r->b.layout->rank,
+                             r->b.layout->facts);
 }
 
 bool query_run_refine(QueryRequest *r, QueryReply *reply) {
@@ -106,12 +98,10 @@ bool query_run_refine(QueryRequest *r, QueryReply *reply) {
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++) {
     const LayoutFactor *factor = &found.factors[i];
-    json_array_append_new(reply->answer,
-                          json_pack("{s:s, s:I, s:o, s:o}", "axis",
-                                    query_axis_name(r, factor->digit.axis), "cut",
-                                    (json_int_t)factor->digit.cut, "extent",
-                                    json_expression(r->context, factor->digit.extent), "strides",
-                                    json_expressions(r->context, factor->weights, 2)));
+    json_t *digit =
+        query_digit(r, factor->digit.axis, "cut", factor->digit.cut, factor->digit.extent);
+    json_object_set_new(digit, "strides", json_expressions(r->context, factor->weights, 2));
+    json_array_append_new(reply->answer, digit);
   }
   query_reply_more(reply, "bits", json_boolean(found.bits));
   return true;
@@ -146,12 +136,10 @@ static json_t *moves_json(const QueryRequest *r, const LayoutCopyPlan *plan) {
   json_t *list = json_array();
   for (int i = 0; i < plan->move_count; i++) {
     const LayoutMove *move = &plan->moves[i];
-    json_array_append_new(list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis",
-                                          query_axis_name(r, move->digit.axis), "cut",
-                                          (json_int_t)move->digit.cut, "extent",
-                                          json_expression(r->context, move->digit.extent), "from",
-                                          position_json(r->context, move->from), "to",
-                                          position_json(r->context, move->to)));
+    json_t *digit = query_digit(r, move->digit.axis, "cut", move->digit.cut, move->digit.extent);
+    json_object_set_new(digit, "from", position_json(r->context, move->from));
+    json_object_set_new(digit, "to", position_json(r->context, move->to));
+    json_array_append_new(list, digit);
   }
   return list;
 }

@@ -77,6 +77,9 @@ bool query_operand_read(Context *context, const json_t *object, const char *name
 // Reports an error about a field. Returns false.
 bool query_field_error(Context *context, const char *field, const char *format, ...)
     PRINTF_LIKE(3, 4);
+// Reports that a field holds another type than what was expected: "expected a list, not a string".
+bool query_type_error(Context *context, const char *field, const char *expected,
+                      const json_t *value);
 
 // Read fields of a request. False with a diagnostic when a field has another type.
 bool query_integers(QueryRequest *request, const char *field, IntArray *out);
@@ -97,8 +100,14 @@ void query_reply_free(QueryReply *reply);
 void query_reply_more(QueryReply *reply, const char *name, json_t *value);
 // Makes the verdict the answer: "yes", "no" or "unknown". Returns true.
 bool query_reply_verdict(QueryReply *reply);
-// The name of an axis of "a"; "" for -1.
-const char *query_axis_name(const QueryRequest *request, int axis);
+// Makes a layout the answer, with its extents as "shape" and "physical". Returns true.
+bool query_reply_layout(QueryRequest *request, QueryReply *reply, const Layout *layout);
+// Makes an inverse the answer, with its "padding" and the "shape" on which it is. Returns true.
+bool query_reply_inverse(QueryRequest *request, QueryReply *reply, const LayoutInverse *inverse,
+                         const LayoutExpr *const *shape, int rank, LayoutFacts facts);
+// A digit as an object with "axis" ("" for -1), the number `name`, and "extent".
+json_t *query_digit(const QueryRequest *request, int axis, const char *name, int64_t number,
+                    const LayoutExpr *extent);
 // Adds the reply's fields to `object`: {"answer", …, "witness", "values", "reason", "certificate",
 // "level", "ns"}.
 void query_reply_set(const QueryReply *reply, json_t *object);
@@ -142,16 +151,13 @@ bool query_run_left_divide(QueryRequest *r, QueryReply *reply);
 bool query_run_refine(QueryRequest *r, QueryReply *reply);
 bool query_run_copy(QueryRequest *r, QueryReply *reply);
 
-// The map of an inverse or a quotient on a box of these extents, as a layout can have it: where
-// padding would have negative indices, with 0 there.
-const IndexMap *query_total_map(Context *context, const LayoutInverse *inverse,
-                                const LayoutExpr *const *extents, LayoutFacts facts);
-
 // A condition over the inputs of a map as JSON, or null.
 json_t *json_condition(Context *context, const IndexMap *map, const LayoutExpr *condition);
+// A list; null for NULL.
 json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count);
 json_t *json_integers(const int64_t *values, int count);
-// An extent or another value as JSON: an integer when it is constant, otherwise a text.
+// An extent or another value as JSON: an integer when it is constant, otherwise a text; null for
+// NULL.
 json_t *json_expression(Context *context, const LayoutExpr *e);
 
 // The reply to the line `text` of a file, owned by the caller (free), or NULL when memory ran out.

@@ -39,8 +39,10 @@ static bool makes_layout(Context *context, const IndexMap *map, const LayoutExpr
   return made;
 }
 
-const IndexMap *query_total_map(Context *context, const LayoutInverse *inverse,
-                                const LayoutExpr *const *extents, LayoutFacts facts) {
+// The map of an inverse or a quotient on a box of these extents, as a layout can have it: where
+// padding would have negative indices, with 0 there.
+static const IndexMap *total_map(Context *context, const LayoutInverse *inverse,
+                                 const LayoutExpr *const *extents, LayoutFacts facts) {
   const IndexMap *map = inverse->map;
   if (!inverse->padding || makes_layout(context, map, extents, facts)) return map;
   const LayoutExpr **outputs = arena_array(&context->arena, const LayoutExpr *, map->output_count);
@@ -51,23 +53,29 @@ const IndexMap *query_total_map(Context *context, const LayoutInverse *inverse,
   return makes_layout(context, total, extents, facts) ? total : map;
 }
 
-// Replies with a map on the physical shape of `domain`, and the condition for its padding.
-static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInverse *inverse,
-                          const Layout *domain) {
-  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  const IndexMap *map = query_total_map(context, inverse, domain->physical, domain->facts);
+bool query_reply_inverse(QueryRequest *request, QueryReply *reply, const LayoutInverse *inverse,
+                         const LayoutExpr *const *shape, int rank, LayoutFacts facts) {
+  Context *context = request->context;
+  const IndexMap *map = total_map(context, inverse, shape, facts);
   reply->answer = json_string(index_map_text(context, map));
   query_reply_more(reply, "padding", json_condition(context, map, inverse->padding));
-  query_reply_more(reply, "shape",
-                   json_expressions(context, domain->physical, domain->physical_rank));
+  query_reply_more(reply, "shape", json_expressions(context, shape, rank));
   return true;
+}
+
+// Replies with a map on the physical shape of `domain`.
+static bool positions_reply(QueryRequest *r, QueryReply *reply, const LayoutInverse *inverse,
+                            const Layout *domain) {
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
+  return query_reply_inverse(r, reply, inverse, domain->physical, domain->physical_rank,
+                             domain->facts);
 }
 
 static bool run_inverse(QueryRequest *r, QueryReply *reply) {
   LayoutInverse inverse;
   QUERY_ASK(reply, layout_inverse(r->context, r->a.layout, &inverse));
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_INVERSE, r->a.layout, .inverse = inverse);
-  return inverse_reply(r->context, reply, &inverse, r->a.layout);
+  return positions_reply(r, reply, &inverse, r->a.layout);
 }
 
 static bool same_shape(const Layout *a, const Layout *b) {
@@ -87,7 +95,7 @@ static bool run_divide(QueryRequest *r, QueryReply *reply) {
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   layout_divide_simplify(r->context, r->a.layout, r->b.layout, &inverse);
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE, r->a.layout, r->b.layout, .inverse = inverse);
-  return inverse_reply(r->context, reply, &inverse, r->b.layout);
+  return positions_reply(r, reply, &inverse, r->b.layout);
 }
 
 static const Layout *compose(QueryRequest *r) {
@@ -114,11 +122,7 @@ static bool run_compose(QueryRequest *r, QueryReply *reply) {
   if (!made) return false;
   made = layout_simplified(r->context, made);
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_COMPOSE, a, b, .made = made);
-  reply->answer = json_string(layout_text(r->context, made));
-  query_reply_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
-  query_reply_more(reply, "physical",
-                   json_expressions(r->context, made->physical, made->physical_rank));
-  return true;
+  return query_reply_layout(r, reply, made);
 }
 
 // ---- Offsets and elements ----------------------------------------------------------------------
@@ -235,10 +239,7 @@ static bool run_strides(QueryRequest *r, QueryReply *reply) {
   }
   reply->ns = clock_now_ns() - start_ns;
   QUERY_CERTIFY(r, reply, LAYOUT_ASK_STRIDES, a, .strides = strides);
-  reply->answer = json_array();
-  for (int i = 0; i < a->rank; i++)
-    json_array_append_new(reply->answer,
-                          strides[i] ? json_expression(r->context, strides[i]) : json_null());
+  reply->answer = json_expressions(r->context, strides, a->rank);
   return true;
 }
 

@@ -38,6 +38,12 @@ static const char *kind_of(const json_t *value) {
   return names[json_typeof(value)];
 }
 
+bool query_type_error(Context *context, const char *field, const char *expected,
+                      const json_t *value) {
+  return query_field_error(context, field, "expected %s%s%s", expected, value ? ", not " : "",
+                           value ? kind_of(value) : "");
+}
+
 // The value of an optional field, or NULL when it is absent or null.
 static const json_t *field_of(const json_t *object, const char *key) {
   const json_t *value = json_object_get(object, key);
@@ -72,13 +78,11 @@ static bool read_conditions(RequestOperand *o) {
   int count = json_is_string(where) ? 1 : (int)json_array_size(where);
   LayoutSource *sources = arena_array(&o->context->arena, LayoutSource, count);
   if (where && !json_is_string(where) && !json_is_array(where))
-    return query_field_error(o->context, field, "expected a list of conditions, not %s",
-                             kind_of(where));
+    return query_type_error(o->context, field, "a list of conditions", where);
   for (int i = 0; i < count; i++) {
     const json_t *item = json_is_string(where) ? where : json_array_get(where, (size_t)i);
     const char *name = arena_printf(&o->context->arena, "%s[%d]", field, i);
-    if (!json_is_string(item))
-      return query_field_error(o->context, name, "expected a condition, not %s", kind_of(item));
+    if (!json_is_string(item)) return query_type_error(o->context, name, "a condition", item);
     sources[i] = source_of(o, json_is_string(where) ? field : name, json_string_value(item));
   }
   return layout_conditions_parse(o->context, sources, count, &o->out->conditions);
@@ -87,7 +91,7 @@ static bool read_conditions(RequestOperand *o) {
 static const LayoutExpr *read_extent(RequestOperand *o, const char *field, const json_t *item) {
   if (json_is_integer(item)) return layout_const(o->context, json_integer_value(item));
   if (!json_is_string(item)) {
-    query_field_error(o->context, field, "expected an integer or a name, not %s", kind_of(item));
+    query_type_error(o->context, field, "an integer or a name", item);
     return NULL;
   }
   LayoutSource source = source_of(o, field, json_string_value(item));
@@ -106,8 +110,7 @@ static const LayoutExpr *const *read_shape(RequestOperand *o, const char *key, i
     return layout_shape_parse(o->context, &source, count);
   }
   if (!json_is_array(value)) {
-    query_field_error(o->context, field, "expected a list of extents%s%s", value ? ", not " : "",
-                      value ? kind_of(value) : "");
+    query_type_error(o->context, field, "a list of extents", value);
     return NULL;
   }
   *count = (int)json_array_size(value);
@@ -127,11 +130,10 @@ static bool read_source(RequestOperand *o) {
   const json_t *text = field_of(o->object, "layout"), *order = field_of(o->object, "order");
   const char *field = sub_field(o->context, o->name, "layout");
   if (!json_is_string(text))
-    return query_field_error(o->context, field, "expected the spelling of a layout%s%s",
-                             text ? ", not " : "", text ? kind_of(text) : "");
+    return query_type_error(o->context, field, "the spelling of a layout", text);
   if (order && !json_is_string(order))
-    return query_field_error(o->context, sub_field(o->context, o->name, "order"),
-                             "expected the letters of the logical axes, not %s", kind_of(order));
+    return query_type_error(o->context, sub_field(o->context, o->name, "order"),
+                            "the letters of the logical axes", order);
   o->source = source_of(o, field, json_string_value(text));
   o->source.order = json_string_value(order);
   return true;
@@ -240,8 +242,7 @@ bool query_operand_read(Context *context, const json_t *object, const char *name
   RequestOperand o = {.context = context, .object = object, .name = name, .like = like, .out = out};
   *out = (QueryOperand){0};
   if (!json_is_object(object))
-    return query_field_error(context, name, "expected an object with \"layout\"%s%s",
-                             object ? ", not " : "", object ? kind_of(object) : "");
+    return query_type_error(context, name, "an object with \"layout\"", object);
   return check_keys(&o) && read_conditions(&o) && read_source(&o) && read_shapes(&o) && build(&o);
 }
 
@@ -255,8 +256,7 @@ bool query_integer(QueryRequest *request, const char *field, int64_t *out) {
   const json_t *value = field_of(request->fields, field);
   if (json_is_array(value) && json_array_size(value) == 1) value = json_array_get(value, 0);
   if (!json_is_integer(value))
-    return query_field_error(request->context, field, "expected an integer%s%s",
-                             value ? ", not " : "", value ? kind_of(value) : "");
+    return query_type_error(request->context, field, "an integer", value);
   *out = json_integer_value(value);
   return true;
 }
@@ -269,14 +269,12 @@ bool query_integers(QueryRequest *request, const char *field, IntArray *out) {
   Context *context = request->context;
   const json_t *value = field_of(request->fields, field);
   *out = (IntArray){0};
-  if (!json_is_array(value))
-    return query_field_error(context, field, "expected a list of integers%s%s",
-                             value ? ", not " : "", value ? kind_of(value) : "");
+  if (!json_is_array(value)) return query_type_error(context, field, "a list of integers", value);
   for (size_t i = 0; i < json_array_size(value); i++) {
     const json_t *item = json_array_get(value, i);
     if (!json_is_integer(item))
-      return query_field_error(context, arena_printf(&context->arena, "%s[%zu]", field, i),
-                               "expected an integer, not %s", kind_of(item));
+      return query_type_error(context, arena_printf(&context->arena, "%s[%zu]", field, i),
+                              "an integer", item);
     array_push(&context->arena, out, json_integer_value(item));
   }
   return true;
@@ -311,8 +309,7 @@ bool query_check_index(QueryRequest *request, const char *field, const IntArray 
 static bool find_row(QueryRequest *request) {
   const json_t *op = field_of(request->fields, "op");
   if (!json_is_string(op))
-    return query_field_error(request->context, "op", "expected the name of a question%s%s",
-                             op ? ", not " : "", op ? kind_of(op) : "");
+    return query_type_error(request->context, "op", "the name of a question", op);
   const char *name = json_string_value(op);
   if ((request->row = query_row_find(name))) return true;
   const char **names = arena_array(&request->context->arena, const char *, query_row_count);
@@ -332,8 +329,7 @@ bool query_row_takes(const QueryRow *row, const char *field) {
 bool query_answer(Context *context, const json_t *fields, bool certificate, QueryReply *reply) {
   QueryRequest request = {.context = context, .fields = fields, .certificates = certificate};
   *reply = (QueryReply){0};
-  if (!json_is_object(fields))
-    return query_field_error(context, "request", "expected an object, not %s", kind_of(fields));
+  if (!json_is_object(fields)) return query_type_error(context, "request", "an object", fields);
   if (!find_row(&request)) return false;
   const json_t *a = json_object_get(fields, "a"), *b = json_object_get(fields, "b");
   if (!query_operand_read(context, a, "a", NULL, &request.a)) return false;
@@ -357,8 +353,19 @@ bool query_reply_verdict(QueryReply *reply) {
   return true;
 }
 
-const char *query_axis_name(const QueryRequest *request, int axis) {
-  return axis < 0 ? "" : request->a.layout->map->inputs[axis];
+bool query_reply_layout(QueryRequest *request, QueryReply *reply, const Layout *layout) {
+  Context *context = request->context;
+  reply->answer = json_string(layout_text(context, layout));
+  query_reply_more(reply, "shape", json_expressions(context, layout->shape, layout->rank));
+  query_reply_more(reply, "physical",
+                   json_expressions(context, layout->physical, layout->physical_rank));
+  return true;
+}
+
+json_t *query_digit(const QueryRequest *request, int axis, const char *name, int64_t number,
+                    const LayoutExpr *extent) {
+  return json_pack("{s:s, s:I, s:o}", "axis", axis < 0 ? "" : request->a.layout->map->inputs[axis],
+                   name, (json_int_t)number, "extent", json_expression(request->context, extent));
 }
 
 void query_reply_free(QueryReply *reply) {
@@ -376,11 +383,13 @@ json_t *json_integers(const int64_t *values, int count) {
 }
 
 json_t *json_expression(Context *context, const LayoutExpr *e) {
+  if (!e) return json_null();
   if (e->op == LAYOUT_CONST) return json_integer(e->value);
   return json_string(layout_expr_text(context, e, NULL, 0));
 }
 
 json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count) {
+  if (!exprs) return json_null();
   json_t *list = json_array();
   for (int i = 0; i < count; i++) json_array_append_new(list, json_expression(context, exprs[i]));
   return list;
