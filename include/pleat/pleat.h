@@ -250,7 +250,55 @@ typedef struct PleatRequest {
    * which it left out iterations is refused. */
   PleatParallelFor parallel_for;
   void *pool_env;
+  /* For TVMScript: the name of the function, a graph or a tensor program; "" selects the only one,
+   * or the first graph. A request is for TVMScript when `func` is not NULL, or when `path` ends in
+   * ".py"; otherwise it is for an ONNX model. */
+  const char *func;
 } PleatRequest;
+
+/* ---- Plans and files ------------------------------------------------------------------------- */
+
+/* Plans a model. Returns a status. *json is owned text, that of `pleat plan --json`, and
+ * NULL unless the status is PLEAT_OK:
+ *
+ *   "rewrites"  a list of the tensors that change their layout: "tensor", "from", "to", "reason",
+ *               "bytes", "when" ("run" or "folded") and "cost"
+ *   "cost", "lower_bound", "optimal"  the price of the plan in cycles, a bound below that of every
+ *               plan, and whether none is better; "cost_optimal", "cost_forward", "cost_backward"
+ *               and "cost_unplanned" are the prices of other policies, 0 where not planned
+ *   "choices", "choices_left_out", "layouts_left_out"  how much was looked at
+ *   "kernels"   the number of kernels
+ *   "joins"     a list of all kernels: "kernel" (its number), "name", "operators", "by_rows",
+ *               "rewrite", "writes" (a tensor), "read_by" (numbers of kernels), and "because", the
+ *               reason why it is not fused with those that read it
+ */
+int pleat_plan(const PleatRequest *request, char **json, PleatMessages **messages);
+
+/* Plans a model, and again for each layout that one of its tensors could have. Returns a status.
+ * *json is owned text, the same as that of `pleat plan --why TENSOR --json`, or NULL: "tensor",
+ * "type", "shape", "kind", "fused" (whether it is computed only inside a kernel),
+ * "in_memory_because", "uses" (a list of "kernel", "name", "writes" and "layout") and "layouts" (a
+ * list of "layout", "bytes", "chosen", "possible" and "cost_of_plan"). */
+int pleat_plan_tensor(const PleatRequest *request, const char *tensor, char **json,
+                      PleatMessages **messages);
+
+/* How a file is written. A field that is zero selects the default. */
+typedef struct PleatWriteOptions {
+  size_t size;         /* sizeof(PleatWriteOptions) in the caller's version of this header */
+  const char *target;  /* "llvm" or "c"; NULL: by the ending of the path */
+  const char *weights; /* "inside" the file of code, or "beside" it as NAME.weights; NULL: inside up
+                        * to 1 MiB */
+  int openmp;          /* not 0: parallel loops of C are written for -fopenmp */
+  int lowered;         /* not 0: TVMScript as the code generators read it, not as scheduled */
+} PleatWriteOptions;
+
+/* Compiles a model or the tensor programs of a file, and writes what the ending of `path` says:
+ * .so, .o, .s, .ll, .c with its header, or .py for TVMScript. Returns a status. `options` may be
+ * NULL. */
+int pleat_write(const PleatRequest *request, const PleatWriteOptions *options, const char *path,
+                PleatMessages **messages);
+
+/* ---- Compiled models ------------------------------------------------------------------------- */
 
 /* An input or an output of a model. Borrowed until the model is freed, and its sessions. */
 typedef struct PleatArgument {

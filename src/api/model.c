@@ -4,174 +4,25 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "api/load.h"
 #include "api/messages.h"
 #include "api/model.h"
 #include "api/request.h"
-#include "config.h"
-#include "driver/driver.h"
 #include "pleat/pleat.h"
-
-#if PLEAT_HAVE_ONNX
-#include "frontend/onnx/onnx.h"
-#endif
 
 // ---- Compiling --------------------------------------------------------------------------------
 
 typedef struct CompileCall {
-  const PleatRequest *given;
-  PleatRequest request; // with the fields that this version of the library knows
-  Context *context;
-  int logged; // number of diagnostics that the caller's log has
-  const GraphFunc *graph;
-  const void **known;       // by input: the bytes that its contents must equal; NULL: any contents
-  CompiledProgram *program; // the result
-  PleatModel *model;
+  RequestCall call;
+  CompiledProgram *program;
+  PleatModel *model; // the result
+  bool done;
 } CompileCall;
 
-// ---- Call-backs
-
-static void report_progress(void *env, const char *what, int done, int all) {
-  CompileCall *call = env;
-  const PleatRequest *request = &call->request;
-  messages_log(request, call->context, &call->logged);
-  if (request->progress && request->progress(request->hook_env, what, done, all))
-    context_cancel(call->context);
-  context_poll(call->context);
-}
-
-static bool caller_cancels(void *env) {
-  const PleatRequest *request = &((const CompileCall *)env)->request;
-  return request->cancel(request->hook_env) != 0;
-}
-
-static void begin_call_backs(CompileCall *call) {
-  if (!call->request.cancel) return;
-  call->context->cancels = caller_cancels;
-  call->context->cancels_env = call;
-}
-
-static bool find_machine(CompileCall *call, HostMachine *machine) {
-  enum { MOST_THREADS = 1024 };
-  const PleatRequest *request = &call->request;
-  *machine = machine_probe();
-  if (request->cpu && !machine_limit(machine, request->cpu))
-    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0},
-                         "cpu '%s': this machine has no more than %s", request->cpu,
-                         machine_probe().level_name);
-  if (request->threads < 0 || request->threads > MOST_THREADS)
-    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0}, "threads %d: at most %d",
-                         request->threads, MOST_THREADS);
-  if (request->threads) machine->threads = request->threads;
-  return true;
-}
-
-#if PLEAT_HAVE_ONNX
-// A copy of the known contents, which runs compare with what they receive.
-static ConstData *known_data(CompileCall *call, const PleatNamedTensor *known) {
-  Context *context = call->context;
-  const Tensor *tensor = (const Tensor *)known->tensor;
-  DType type;
-  const char *name = tensor ? element_type_name(tensor->type) : "";
-  if (!tensor || !tensor_is_compact(tensor) || tensor->rank > TENSOR_MAX_RANK ||
-      !dtype_parse(name, strlen(name), &type)) {
-    diag_error_as(context, DIAG_OPTION, (SourcePos){0},
-                  "the known value of '%s' is not a compact tensor", known->name);
-    return NULL;
-  }
-  ConstData *data = arena_new(&context->arena, ConstData);
-  *data = (ConstData){.name = str_intern(context, known->name),
-                      .type = type,
-                      .rank = tensor->rank,
-                      .bytes = (size_t)tensor_bytes(tensor)};
-  data->shape = arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)data->rank);
-  data->data = arena_copy(&context->arena, tensor_data(tensor), data->bytes);
-  return data;
-}
-
-static GraphFunc *import(CompileCall *call, OnnxBinding *known) {
-  const PleatRequest *request = &call->request;
-  OnnxOptions options = {.shapes = request->shapes,
-                         .shape_count = (int)request->shape_count,
-                         .values = known,
-                         .value_count = (int)request->known_count,
-                         .bytes = request->bytes,
-                         .byte_count = request->byte_count};
-  for (size_t i = 0; i < request->known_count; i++) {
-    known[i] = (OnnxBinding){request->known[i].name, known_data(call, &request->known[i])};
-    if (!known[i].data) return NULL;
-  }
-  return onnx_import(call->context, request->path, &options)->graph;
-}
-
-static const void *known_bytes(const CompileCall *call, const OnnxBinding *known, const Value *v) {
-  for (size_t i = 0; i < call->request.known_count; i++)
-    if (strcmp(known[i].name, v->name) == 0 &&
-        (int64_t)known[i].data->bytes == value_static_bytes(v))
-      return known[i].data->data;
-  return NULL;
-}
-
-static bool load_graph(CompileCall *call) {
-  Arena *arena = &call->context->arena;
-  OnnxBinding *known = arena_array(arena, OnnxBinding, call->request.known_count);
-  GraphFunc *graph = import(call, known);
-  if (!graph) return false;
-  call->graph = graph;
-  call->known = arena_array(arena, const void *, graph->param_count);
-  for (int i = 0; i < graph->param_count; i++)
-    call->known[i] = known_bytes(call, known, graph->params[i]);
-  return true;
-}
-#else
-static bool load_graph(CompileCall *call) {
-  return diag_error(call->context, (SourcePos){0}, "this build cannot read ONNX");
-}
-#endif
-
-static bool check_argument(Context *context, const PlanConstraint *constraint, const Value *value) {
-  int64_t shape[TENSOR_MAX_RANK];
-  ElementType element;
-  if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape) ||
-      !element_type_parse(dtype_name(context, value->type), &element))
-    return diag_error(context, value->pos, "'%s' has no static shape", value->name);
-  if (constraint->layout && constraint->layout->physical_rank > TENSOR_MAX_RANK)
-    return diag_error(context, constraint->pos, "'%s' would have %d axes in memory; at most %d",
-                      value->name, constraint->layout->physical_rank, TENSOR_MAX_RANK);
-  return true;
-}
-
-static bool check_arguments(const CompileCall *call, const PlanConstraints *constraints) {
-  const GraphFunc *graph = call->graph;
-  for (int i = 0; i < graph->param_count; i++)
-    if (!check_argument(call->context, &constraints->inputs[i], graph->params[i])) return false;
-  for (int i = 0; i < graph->output_count; i++)
-    if (!check_argument(call->context, &constraints->outputs[i], graph->outputs[i])) return false;
-  return true;
-}
-
-static bool read_layouts(CompileCall *call, CompileOptions *options) {
-  const PleatRequest *r = &call->request;
-  ConstraintTexts texts = {
-      .desired = {"desired_layouts", r->desired_layouts, (int)r->desired_layout_count},
-      .keep = {"keep_layouts", r->keep_layouts, (int)r->keep_layout_count},
-      .inputs = {"input_layouts", r->input_layouts, (int)r->input_layout_count},
-      .outputs = {"output_layouts", r->output_layouts, (int)r->output_layout_count},
-      .policy = r->policy,
-      .sizes = "shapes, as in name=1x3x224x224"};
-  const GraphFunc *graph = call->graph;
-  if (!constraint_texts_read(call->context, graph, &texts, options)) return false;
-  for (int i = 0; i < graph->param_count; i++)
-    if (call->known[i] && options->constraints->inputs[i].layout)
-      return diag_error_as(call->context, DIAG_OPTION, options->constraints->inputs[i].pos,
-                           "the values of '%s' are known, so no layout can be asked for it",
-                           graph->params[i]->name);
-  return true;
-}
-
 static bool set_known(const CompileCall *call) {
-  for (int i = 0; i < call->graph->param_count; i++)
-    if (call->known[i] && !compiled_program_set_known(call->program, i, call->known[i]))
-      return diag_error_as(call->context, DIAG_MEMORY, (SourcePos){0}, "not enough memory");
+  for (int i = 0; i < call->call.graph->param_count; i++)
+    if (call->call.known[i] && !compiled_program_set_known(call->program, i, call->call.known[i]))
+      return diag_error_as(call->call.context, DIAG_MEMORY, (SourcePos){0}, "not enough memory");
   return true;
 }
 
@@ -184,23 +35,22 @@ static PleatModel *new_model(Context *context, CompiledProgram *program,
 
 static void compile(void *arg) {
   CompileCall *call = arg;
-  CompileOptions options = {.run_only = true, .progress = report_progress, .progress_env = call};
-  if (!request_read(call->context, call->given, &call->request)) return;
-  begin_call_backs(call);
-  report_progress(call, "reading", 0, 1);
-  options.quick = call->request.quick != 0;
-  if (!call->request.no_cache) options.cache = cache_open(call->context);
-  if (!find_machine(call, &options.machine) || !load_graph(call) || !read_layouts(call, &options) ||
-      !check_arguments(call, options.constraints))
+  RequestCall *request = &call->call;
+  request->options.run_only = true;
+  if (!request_load(request)) return;
+  RunThreads threads = {request->options.machine.threads, request->request.parallel_for,
+                        request->request.pool_env};
+  if (!request->graph) {
+    field_error(request->context, "func", "is a tensor program, expected a graph");
     return;
-  RunThreads threads = {options.machine.threads, call->request.parallel_for,
-                        call->request.pool_env};
-  Program *program = program_build(call->context, call->graph, &options);
+  }
+  Program *program = program_build(request->context, request->graph, &request->options);
   if (!program) return;
-  report_progress(call, "code", 0, 1);
+  request_progress(request, "code", 0, 1);
   call->program = program_compile(program, NULL);
   if (call->program && set_known(call))
-    call->model = new_model(call->context, call->program, &threads);
+    call->model = new_model(request->context, call->program, &threads);
+  call->done = call->model != NULL;
 }
 
 // Ends a call that makes a model: frees its context, and gives the caller the model or messages.
@@ -220,12 +70,14 @@ int pleat_model_compile(const PleatRequest *request, PleatModel **result,
                         PleatMessages **messages) {
   if (!result) return messages_refuse("model", "is NULL, expected where to store it", messages);
   *result = NULL;
-  CompileCall call = {.given = request, .context = context_new()};
-  if (!call.context) return messages_no_memory(messages);
-  bool finished = context_protect(call.context, compile, &call);
-  call.context->cancels = NULL;
-  messages_log(&call.request, call.context, &call.logged);
-  return end_call(call.context, finished, call.program, call.model, result, messages);
+  CompileCall call = {.call = {.given = request}};
+  int status = request_run(&call.call, compile, &call.done, messages);
+  compiled_program_release(call.program); // the model has a reference of its own
+  if (status == PLEAT_OK)
+    *result = call.model;
+  else
+    model_release(call.model);
+  return status;
 }
 
 // ---- Saving and loading -------------------------------------------------------------------------

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "pleat/pleat.h"
 
 #define DIGITS SOURCE_ROOT "/examples/digits/digits.onnx"
+#define KERNEL SOURCE_ROOT "/examples/kernels/matmul.py"
 
 static PleatModel *compiled(const PleatRequest *request) {
   PleatModel *model;
@@ -439,6 +441,90 @@ static void test_threads_of_the_caller(void **state) {
   pleat_model_free(model);
 }
 
+// ---- Plans and files
+
+static void test_plans_are_data(void **state) {
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  PleatMessages *messages;
+  char *json;
+  assert_int_equal(pleat_plan(&request, &json, &messages), PLEAT_OK);
+  assert_null(messages);
+  assert_non_null(strstr(json, "\"rewrites\": ["));
+  assert_non_null(strstr(json, "\"because\": \""));
+  pleat_free(json);
+  assert_int_equal(pleat_plan_tensor(&request, "image", &json, NULL), PLEAT_OK);
+  assert_non_null(strstr(json, "\"kind\": \"input\""));
+  assert_non_null(strstr(json, "\"cost_of_plan\": "));
+  pleat_free(json);
+  assert_int_equal(pleat_plan_tensor(&request, "imagee", &json, &messages), PLEAT_REFUSED);
+  assert_null(json);
+  assert_non_null(strstr(pleat_messages_text(messages), "did you mean 'image'?"));
+  pleat_messages_free(messages);
+  assert_int_equal(pleat_plan(&request, NULL, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_plan(NULL, &json, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_plan_tensor(&request, NULL, &json, NULL), PLEAT_REFUSED);
+  Hooks hooks = {.cancel_report = 2};
+  request = hooked(&hooks);
+  assert_int_equal(pleat_plan(&request, &json, NULL), PLEAT_CANCELLED);
+  assert_null(json);
+}
+
+static char folder[64];
+
+static const char *in_folder(const char *name) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static void write_refused(const PleatRequest *request, const PleatWriteOptions *options,
+                          const char *name, const char *why) {
+  PleatMessages *messages;
+  assert_int_equal(pleat_write(request, options, in_folder(name), &messages), PLEAT_REFUSED);
+  assert_non_null(strstr(pleat_messages_text(messages), why));
+  pleat_messages_free(messages);
+  assert_int_not_equal(access(in_folder(name), F_OK), 0);
+}
+
+static void written(const PleatRequest *request, const PleatWriteOptions *options,
+                    const char *name) {
+  PleatMessages *messages;
+  int status = pleat_write(request, options, in_folder(name), &messages);
+  if (status != PLEAT_OK) fail_msg("%s", pleat_messages_text(messages));
+  pleat_messages_free(messages);
+  assert_int_equal(access(in_folder(name), F_OK), 0);
+  remove(in_folder(name));
+}
+
+static void test_files_are_written(void **state) {
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  PleatRequest kernels = {.size = sizeof kernels, .path = KERNEL};
+  PleatWriteOptions options = {.size = sizeof options, .weights = "beside", .openmp = 1};
+  strcpy(folder, "/tmp/pleat-api-XXXXXX");
+  assert_non_null(mkdtemp(folder));
+  written(&request, NULL, "digits.o");
+  written(&request, &options, "digits.c");
+  remove(in_folder("digits.h"));
+  assert_int_equal(remove(in_folder("digits.weights")), 0);
+  written(&request, NULL, "digits.py");
+  options.lowered = 1;
+  written(&kernels, &options, "kernel.py");
+  written(&kernels, NULL, "kernel.so");
+  remove(in_folder("kernel.h"));
+  write_refused(&request, NULL, "digits.xyz", "says what to write");
+  write_refused(&request, NULL, "absent/digits.c", "cannot write");
+  options.weights = "under";
+  write_refused(&request, &options, "digits.c", "expected inside or beside");
+  options.weights = NULL;
+  options.target = "abacus";
+  write_refused(&request, &options, "digits.c", "no target 'abacus'");
+  options.size = 1;
+  write_refused(&request, &options, "digits.c", "expected sizeof(PleatWriteOptions)");
+  write_refused(NULL, NULL, "digits.c", "is NULL");
+  assert_int_equal(pleat_write(&request, NULL, NULL, NULL), PLEAT_REFUSED);
+  assert_int_equal(rmdir(folder), 0);
+}
+
 static void test_layouts_of_the_caller(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
@@ -496,6 +582,8 @@ int main(void) {
       cmocka_unit_test(test_messages_are_logged),
       cmocka_unit_test(test_threads_of_the_caller),
       cmocka_unit_test(test_no_messages),
+      cmocka_unit_test(test_plans_are_data),
+      cmocka_unit_test(test_files_are_written),
       cmocka_unit_test(test_layouts_of_the_caller),
       cmocka_unit_test(test_fields_of_a_later_header_are_zeros),
   };

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what a request names: an ONNX model, or a graph or tensor program of TVMScript, with the
+// options for compiling it.
+#include "api/load.h"
+
+#include "api/messages.h"
+#include "config.h"
+#include "graph/graph.h"
+#include "script/script.h"
+
+#if PLEAT_HAVE_ONNX
+#include "frontend/onnx/onnx.h"
+#endif
+
+// ---- Call-backs ---------------------------------------------------------------------------------
+
+void request_progress(RequestCall *call, const char *what, int done, int all) {
+  const PleatRequest *request = &call->request;
+  messages_log(request, call->context, &call->logged);
+  if (request->progress && request->progress(request->hook_env, what, done, all))
+    context_cancel(call->context);
+  context_poll(call->context);
+}
+
+static void report_progress(void *env, const char *what, int done, int all) {
+  request_progress(env, what, done, all);
+}
+
+static bool caller_cancels(void *env) {
+  const PleatRequest *request = &((const RequestCall *)env)->request;
+  return request->cancel(request->hook_env) != 0;
+}
+
+static void begin_call_backs(RequestCall *call) {
+  if (!call->request.cancel) return;
+  call->context->cancels = caller_cancels;
+  call->context->cancels_env = call;
+}
+
+// ---- Models -------------------------------------------------------------------------------------
+
+static bool find_machine(RequestCall *call, HostMachine *machine) {
+  enum { MOST_THREADS = 1024 };
+  const PleatRequest *request = &call->request;
+  *machine = machine_probe();
+  if (request->cpu && !machine_limit(machine, request->cpu))
+    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0},
+                         "cpu '%s': this machine has no more than %s", request->cpu,
+                         machine_probe().level_name);
+  if (request->threads < 0 || request->threads > MOST_THREADS)
+    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0}, "threads %d: at most %d",
+                         request->threads, MOST_THREADS);
+  if (request->threads) machine->threads = request->threads;
+  return true;
+}
+
+#if PLEAT_HAVE_ONNX
+// A copy of the known contents, which runs compare with what they receive.
+static ConstData *known_data(RequestCall *call, const PleatNamedTensor *known) {
+  Context *context = call->context;
+  const Tensor *tensor = (const Tensor *)known->tensor;
+  DType type;
+  const char *name = tensor ? element_type_name(tensor->type) : "";
+  if (!tensor || !tensor_is_compact(tensor) || tensor->rank > TENSOR_MAX_RANK ||
+      !dtype_parse(name, strlen(name), &type)) {
+    diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                  "the known value of '%s' is not a compact tensor", known->name);
+    return NULL;
+  }
+  ConstData *data = arena_new(&context->arena, ConstData);
+  *data = (ConstData){.name = str_intern(context, known->name),
+                      .type = type,
+                      .rank = tensor->rank,
+                      .bytes = (size_t)tensor_bytes(tensor)};
+  data->shape = arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)data->rank);
+  data->data = arena_copy(&context->arena, tensor_data(tensor), data->bytes);
+  return data;
+}
+
+static GraphFunc *import(RequestCall *call, OnnxBinding *known) {
+  const PleatRequest *request = &call->request;
+  OnnxOptions options = {.shapes = request->shapes,
+                         .shape_count = (int)request->shape_count,
+                         .values = known,
+                         .value_count = (int)request->known_count,
+                         .bytes = request->bytes,
+                         .byte_count = request->byte_count};
+  for (size_t i = 0; i < request->known_count; i++) {
+    known[i] = (OnnxBinding){request->known[i].name, known_data(call, &request->known[i])};
+    if (!known[i].data) return NULL;
+  }
+  return onnx_import(call->context, request->path, &options)->graph;
+}
+
+static const void *known_bytes(const RequestCall *call, const OnnxBinding *known, const Value *v) {
+  for (size_t i = 0; i < call->request.known_count; i++)
+    if (strcmp(known[i].name, v->name) == 0 &&
+        (int64_t)known[i].data->bytes == value_static_bytes(v))
+      return known[i].data->data;
+  return NULL;
+}
+
+static bool load_graph(RequestCall *call) {
+  Arena *arena = &call->context->arena;
+  OnnxBinding *known = arena_array(arena, OnnxBinding, call->request.known_count);
+  GraphFunc *graph = import(call, known);
+  if (!graph) return false;
+  call->graph = graph;
+  call->known = arena_array(arena, const void *, graph->param_count);
+  for (int i = 0; i < graph->param_count; i++)
+    call->known[i] = known_bytes(call, known, graph->params[i]);
+  return true;
+}
+#else
+static bool load_graph(RequestCall *call) {
+  return diag_error(call->context, (SourcePos){0}, "this build cannot read ONNX");
+}
+#endif
+
+static bool check_argument(Context *context, const PlanConstraint *constraint, const Value *value) {
+  int64_t shape[TENSOR_MAX_RANK];
+  ElementType element;
+  if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape) ||
+      !element_type_parse(dtype_name(context, value->type), &element))
+    return diag_error(context, value->pos, "'%s' has no static shape", value->name);
+  if (constraint->layout && constraint->layout->physical_rank > TENSOR_MAX_RANK)
+    return diag_error(context, constraint->pos, "'%s' would have %d axes in memory; at most %d",
+                      value->name, constraint->layout->physical_rank, TENSOR_MAX_RANK);
+  return true;
+}
+
+static bool check_arguments(const RequestCall *call, const PlanConstraints *constraints) {
+  const GraphFunc *graph = call->graph;
+  for (int i = 0; i < graph->param_count; i++)
+    if (!check_argument(call->context, &constraints->inputs[i], graph->params[i])) return false;
+  for (int i = 0; i < graph->output_count; i++)
+    if (!check_argument(call->context, &constraints->outputs[i], graph->outputs[i])) return false;
+  return true;
+}
+
+static bool read_layouts(RequestCall *call, CompileOptions *options) {
+  const PleatRequest *r = &call->request;
+  ConstraintTexts texts = {
+      .desired = {"desired_layouts", r->desired_layouts, (int)r->desired_layout_count},
+      .keep = {"keep_layouts", r->keep_layouts, (int)r->keep_layout_count},
+      .inputs = {"input_layouts", r->input_layouts, (int)r->input_layout_count},
+      .outputs = {"output_layouts", r->output_layouts, (int)r->output_layout_count},
+      .policy = r->policy,
+      .sizes = "shapes, as in name=1x3x224x224"};
+  const GraphFunc *graph = call->graph;
+  if (!constraint_texts_read(call->context, graph, &texts, options)) return false;
+  for (int i = 0; i < graph->param_count; i++)
+    if (call->known[i] && options->constraints->inputs[i].layout)
+      return diag_error_as(call->context, DIAG_OPTION, options->constraints->inputs[i].pos,
+                           "the values of '%s' are known, so no layout can be asked for it",
+                           graph->params[i]->name);
+  return true;
+}
+
+// ---- TVMScript ----------------------------------------------------------------------------------
+
+static bool ends_with(const char *s, const char *ending) {
+  size_t n = strlen(s), m = strlen(ending);
+  return n >= m && strcmp(s + n - m, ending) == 0;
+}
+
+static bool is_script(const PleatRequest *request) {
+  return request->func || ends_with(request->path, ".py");
+}
+
+static Module *parse_script(RequestCall *call) {
+  const PleatRequest *request = &call->request;
+  Context *context = call->context;
+  size_t size = request->byte_count;
+  const char *text = request->bytes ? arena_copy(&context->arena, request->bytes, size)
+                                    : file_read(context, &context->arena, request->path, &size);
+  return text ? script_parse(context, source_file_copy(context, request->path, text, size)) : NULL;
+}
+
+// The function that the request names, or else the first graph, or else NULL.
+static GraphFunc *named_graph(const Module *module, const char *name) {
+  for (int i = 0; i < module->funcs.count; i++) {
+    GraphFunc *graph = module->funcs.items[i].graph;
+    if (graph && (!*name || !strcmp(module->funcs.items[i].name, name))) return graph;
+  }
+  return NULL;
+}
+
+static bool take_graph(RequestCall *call, GraphFunc *graph) {
+  if (call->request.known_count)
+    return field_error(call->context, "known", "is not for TVMScript: write the values there");
+  call->graph = graph;
+  call->known = arena_array(&call->context->arena, const void *, graph->param_count);
+  return graph_infer(call->context, graph);
+}
+
+static bool take_kernels(RequestCall *call, const Module *module) {
+  const PleatRequest *r = &call->request;
+  if (r->input_layout_count + r->output_layout_count + r->desired_layout_count +
+      r->keep_layout_count)
+    return field_error(call->context, "func", "is a tensor program, which has its own layouts");
+  if (!kernels_load(call->context, r->path, module, *r->func ? r->func : NULL,
+                    &call->options.machine, &call->kernels))
+    return false;
+  return call->all_kernels || call->kernels.count == 1 ||
+         field_error(call->context, "func", "is not set, and %s holds %d tensor programs", r->path,
+                     call->kernels.count);
+}
+
+static bool load_script(RequestCall *call) {
+  Module *module = parse_script(call);
+  if (!module) return false;
+  if (!call->request.func) call->request.func = "";
+  GraphFunc *graph = named_graph(module, call->request.func);
+  return graph ? take_graph(call, graph) : take_kernels(call, module);
+}
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+bool request_load(RequestCall *call) {
+  Context *context = call->context;
+  CompileOptions *options = &call->options;
+  if (!request_read(context, call->given, &call->request)) return false;
+  begin_call_backs(call);
+  options->progress = report_progress;
+  options->progress_env = call;
+  options->quick = call->request.quick != 0;
+  request_progress(call, "reading", 0, 1);
+  if (!call->request.no_cache) options->cache = cache_open(context);
+  if (!find_machine(call, &options->machine)) return false;
+  if (!(is_script(&call->request) ? load_script : load_graph)(call)) return false;
+  return !call->graph ||
+         (read_layouts(call, options) && check_arguments(call, options->constraints));
+}
+
+int request_run(RequestCall *call, void (*body)(void *call), const bool *done,
+                PleatMessages **messages) {
+  call->context = context_new();
+  if (!call->context) return messages_no_memory(messages);
+  bool finished = context_protect(call->context, body, call);
+  call->context->cancels = NULL;
+  messages_log(&call->request, call->context, &call->logged);
+  int status = messages_take(call->context, finished && *done, messages);
+  context_free(call->context);
+  return status;
+}
