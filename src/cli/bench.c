@@ -216,7 +216,7 @@ static int run(Cli *cli, void *given) {
 
 const Command command_bench = {
     .name = "bench",
-    .arguments = "MODEL|KERNEL.py",
+    .arguments = "MODEL|KERNEL.py|SAVED.pleat",
     .summary = "measure a model or one operator beside what the machine can do",
     .example = "  $ pleat bench --op 'matmul 1024x1024x1024' --threads 1\n"
                "  matmul 1024x1024x1024\n"

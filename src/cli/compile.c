@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat compile`: writes a model or kernels as a file: native code, C with a header, or the tensor
-// programs as TVMScript.
+// `pleat compile`: writes a model or kernels as a file: a saved model, native code, C with a
+// header, or the tensor programs as TVMScript.
 #include "cli/kernel.h"
+#include "cli/saved.h"
 #include "cli/summary.h"
 
 typedef struct CompileCommand {
@@ -79,6 +80,34 @@ static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *gr
   return true;
 }
 
+// Options that only files of code have.
+static bool check_saved(Cli *cli, const CompileCommand *o) {
+  const struct {
+    const char *name;
+    bool given;
+  } rows[] = {{"--target", o->emit.target && strcmp(o->emit.target, "llvm") != 0},
+              {"--emit-weights", o->emit.weights != NULL},
+              {"--openmp", o->emit.openmp},
+              {"--lowered", o->emit.lowered}};
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if (rows[i].given)
+      diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                    "%s is not for saved models, which hold native code and weights", rows[i].name);
+  return cli->context->error_count == 0;
+}
+
+static bool compile_file(Cli *cli, const CompileCommand *o, const Module *module,
+                         const GraphFunc *graph) {
+  bool saved = ends_with(cli->output, ".pleat");
+  if (graph && saved) return check_saved(cli, o) && saved_compile(cli, graph, &o->model);
+  if (graph) return compile_model(cli, o, graph);
+  if (module && saved)
+    return diag_error_as(cli->context, DIAG_UNSUPPORTED, (SourcePos){0},
+                         "-o %s: %s holds kernels, and only models can be saved; write a .so",
+                         cli->output, cli->inputs.items[0]);
+  return module && compile_kernels(cli, o, module);
+}
+
 static int run(Cli *cli, void *given) {
   const CompileCommand *o = given;
   const char *path = cli->inputs.items[0];
@@ -91,15 +120,15 @@ static int run(Cli *cli, void *given) {
   GraphFunc *graph = module ? module_graph(module) : NULL;
   if (graph && !graph_infer(cli->context, graph)) return STATUS_BAD;
   if (!model_is_script(path)) graph = model_load(cli, path, &o->model);
-  bool done = graph ? compile_model(cli, o, graph) : module && compile_kernels(cli, o, module);
-  return done ? STATUS_DONE : STATUS_BAD;
+  return compile_file(cli, o, module, graph) ? STATUS_DONE : STATUS_BAD;
 }
 
 const Command command_compile = {
     .name = "compile",
     .arguments = "MODEL|KERNEL.py -o FILE",
-    .summary = "write native code, C or TVMScript, by the ending of the output",
-    .example = "  $ pleat compile examples/digits/digits.onnx -o digits.c\n"
+    .summary = "write a saved model, native code, C or TVMScript, by the ending of the output",
+    .example = "  $ pleat compile examples/digits/digits.onnx -o digits.pleat   # for `pleat run`\n"
+               "  $ pleat compile examples/digits/digits.onnx -o digits.c\n"
                "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n"
                "  $ pleat compile examples/kernels/matmul.py -o matmul.so\n",
     .takes = TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,

@@ -3,6 +3,7 @@
 // shapes and types, the planned layouts of the tensors that it reads and writes, its bytes and
 // operations, and its share of the predicted time. Rewrites that run at each run have lines of
 // their own.
+#include "cli/saved.h"
 #include "cli/fusion.h"
 #include "cli/session.h"
 
@@ -272,6 +273,7 @@ static int show_json(Inspection *v) {
 
 static int run(Cli *cli, void *given) {
   const ModelOptions *model = given;
+  if (saved_named(cli->inputs.items[0])) return saved_inspect(cli, cli->inputs.items[0], model);
   Inspection v = {.cli = cli, .graph = model_load(cli, cli->inputs.items[0], model)};
   Program *program = v.graph ? model_plan(cli, v.graph, model) : NULL;
   if (!program) return STATUS_BAD;
@@ -284,8 +286,8 @@ static int run(Cli *cli, void *given) {
 
 const Command command_inspect = {
     .name = "inspect",
-    .arguments = "MODEL",
-    .summary = "print a line for each operator: shapes, types, layouts, bytes, operations, time",
+    .arguments = "MODEL|SAVED.pleat",
+    .summary = "print each operator with shapes and layouts, or the contents of a saved model",
     .example = "  $ pleat inspect examples/digits/digits.onnx | grep pool\n"
                "  pool            MaxPool             1x9x8x8->1x9x4x4                "
                "float32  NCHW16c->NHWC           2880         576   0.8%  kernel:4\n"

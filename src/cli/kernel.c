@@ -2,6 +2,8 @@
 // Makes the arguments of the kernels of a TVMScript file, and begins sessions of them.
 #include "cli/kernel.h"
 
+#include "cli/saved.h"
+
 #include "graph/graph.h"
 #include "script/script.h"
 
@@ -308,6 +310,7 @@ static bool begin_kernel(Session *s, const Module *module, const char *name,
 
 bool session_begin_file(Session *s, const char *path, const char *name,
                         const InputContents *contents) {
+  if (saved_named(path)) return session_begin_saved(s, path, contents);
   Module *module = model_is_script(path) ? script_load(s->cli, path) : NULL;
   if (module && !module_graph(module)) return begin_kernel(s, module, name, contents);
   if (model_is_script(path) && !module) return false;

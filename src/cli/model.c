@@ -2,6 +2,8 @@
 // Loads and compiles models, and makes their tensors, for the subcommands.
 #include "cli/model.h"
 
+#include "cli/saved.h"
+
 #include "config.h"
 #include "graph/graph.h"
 #include "script/script.h"
@@ -111,6 +113,11 @@ bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *im
 
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
                 LoadedModel *model) {
+  if (saved_named(path))
+    return diag_error_as(cli->context, DIAG_FILE,
+                         (SourcePos){.file = source_file_new(cli->context, path, NULL, 0)},
+                         "is a saved model, which run, bench and inspect take; give the ONNX file "
+                         "that it was made of");
 #if PLEAT_HAVE_ONNX
   OnnxOptions onnx;
   model->graph = NULL;

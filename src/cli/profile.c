@@ -34,22 +34,6 @@ static double bandwidth_for(Limits *limits, double bytes) {
   return *known;
 }
 
-// The bytes of all tensors of the step, with padding; a tensor that the step uses twice counts
-// once.
-static double traffic(const Session *s, const ProgramStep *step) {
-  double bytes = 0;
-  for (int i = 0; i < step->plan->params.count; i++)
-    bytes += (double)s->program->slots.items[step->slots[i]].bytes;
-  return bytes;
-}
-
-static double step_operations(const ProgramStep *step) {
-  double operations = 0;
-  for (int k = 0; k < step->plan->stage_count; k++)
-    operations += stage_operations(step->plan->stages[k]);
-  return operations;
-}
-
 static void set_limit(Limits *limits, KernelProfile *p) {
   double arithmetic = limits->fma > 0 ? p->operations * 1e-9 / p->seconds / limits->fma : 0;
   double bandwidth = fmax(bandwidth_for(limits, p->bytes / p->times), 1e-9);
@@ -57,15 +41,15 @@ static void set_limit(Limits *limits, KernelProfile *p) {
 }
 
 static KernelProfile profile_of_step(const Session *s, int number) {
-  const ProgramStep *step = &s->program->steps.items[number];
-  return (KernelProfile){.name = step->plan->name,
-                         .slow = step->plan->choice.slow,
+  const CompiledStep *step = &s->compiled->steps[number];
+  return (KernelProfile){.name = step->name,
+                         .slow = step->slow,
                          .first = number,
                          .times = 1,
                          .code = step->kernel,
                          .seconds = (double)MAX_OF(s->step_ns[number], 1) * 1e-9,
-                         .operations = step_operations(step),
-                         .bytes = traffic(s, step)};
+                         .operations = step->operations,
+                         .bytes = (double)step->bytes};
 }
 
 static KernelProfile profile_of_kernel(const Session *s) {
@@ -92,7 +76,7 @@ static void add_step(const Session *s, Profiles *rows, bool join, const KernelPr
 
 static Profiles profiles_of(const Session *s, Limits *limits, bool join) {
   Profiles rows = {0};
-  for (int i = 0; s->step_ns && i < s->program->steps.count; i++) {
+  for (int i = 0; s->step_ns && i < s->compiled->step_count; i++) {
     KernelProfile step = profile_of_step(s, i);
     add_step(s, &rows, join, &step);
   }

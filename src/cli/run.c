@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat run`: compiles a model or a kernel for this machine, runs it, and prints a short summary.
 #include "cli/kernel.h"
+#include "cli/saved.h"
 #include "cli/summary.h"
 #include "cli/trace.h"
 
@@ -53,6 +54,10 @@ static void show_slow_paths(const Session *s) {
   SlowPaths paths = {.arena = &s->cli->context->arena};
   if (s->program) {
     paths = slow_paths_of(s->program);
+  } else if (s->compiled) {
+    for (int i = 0; i < s->compiled->step_count; i++)
+      if (s->compiled->steps[i].slow)
+        slow_paths_add(&paths, s->compiled->steps[i].slow, s->compiled->steps[i].name);
   } else {
     const char *name = s->kernel->func->name;
     if (s->kernel->choice.slow) slow_paths_add(&paths, s->kernel->choice.slow, name);
@@ -77,6 +82,8 @@ static void show_kernel(const Session *s, const char *name) {
 static void show_summary(const Session *s, const char *path) {
   if (s->kernel)
     show_kernel(s, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+  else if (!s->program)
+    saved_show(s->cli, path, s->compiled, s->code_seconds);
   else
     summary_print_model(s->cli, path, s->program, s->code_seconds, NULL);
   show_latency(s);
@@ -145,7 +152,7 @@ static int run(Cli *cli, void *given) {
 
 const Command command_run = {
     .name = "run",
-    .arguments = "MODEL|KERNEL.py",
+    .arguments = "MODEL|KERNEL.py|SAVED.pleat",
     .summary = "compile a model or a kernel for this machine and run it",
     .example =
         "  $ pleat run examples/digits/digits.onnx --fill random --repeat 200\n"

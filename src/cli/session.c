@@ -54,6 +54,7 @@ static void release(void *arg) {
   Session *s = arg;
   thread_pool_free(s->pool);
   executable_free(s->executable);
+  compiled_program_release(s->compiled);
   kernel_code_free(s->kernel_code);
 }
 
@@ -77,10 +78,11 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
   s->constraints = asked.constraints;
   if (!make_tensors(s, contents)) return false;
   s->program = (s->keep_kernels ? model_build : model_build_to_run)(s->cli, graph, s->model);
-  s->executable = s->program ? executable_new(s->program, &s->target) : NULL;
-  if (!s->executable) return false;
+  s->compiled = s->program ? program_compile(s->program, &s->target) : NULL;
+  if (!s->compiled) return false;
   s->machine = s->program->options.machine;
-  return session_ready(s);
+  s->executable = executable_of(s->cli->context, s->compiled);
+  return s->executable && session_ready(s);
 }
 
 enum { MOST_RUNS = 1000000, MOST_PROFILED = 1000 };
@@ -103,9 +105,9 @@ bool session_measure(Session *s, int64_t repeat, bool profile) {
   Arena *arena = &s->cli->context->arena;
   s->runs = (int)MIN_OF(MAX_OF(repeat, 1), MOST_RUNS);
   double *samples = arena_array(arena, double, s->runs);
-  int profiled = profile && s->program ? MIN_OF(s->runs, MOST_PROFILED) : 0; // kernels: 1 step
-  int steps = s->program ? s->program->steps.count : 0;
-  int64_t *step_ns = arena_array(arena, int64_t, (int64_t)profiled * steps + 1);
+  int profiled = profile && s->compiled ? MIN_OF(s->runs, MOST_PROFILED) : 0; // kernels: 1 step
+  int steps = s->compiled ? s->compiled->step_count : 0;
+  int64_t *step_ns = arena_array(arena, int64_t, (int64_t)profiled *steps + 1);
   int64_t start = clock_now_ns();
   if (!run_once(s, profiled ? step_ns : NULL)) return false;
   samples[0] = seconds_since(start);
@@ -135,32 +137,15 @@ int session_threads(const Session *s) {
   return s->machine.threads;
 }
 
-double part_operations(const StagePart *part) {
-  double count = expr_operations(part->te->value);
-  for (int i = 0; i < part->te->axis_count + part->te->reduce_count; i++) {
-    int64_t extent = 1;
-    expr_as_int(part->te->axes[i].extent, &extent);
-    count *= (double)extent;
-  }
-  return count;
-}
-
-double stage_operations(const Stage *stage) {
-  double count = 0;
-  for (int i = 0; i < stage->parts.count; i++) count += part_operations(&stage->parts.items[i]);
-  return count;
-}
-
 double session_operations(const Session *s) {
   double count = 0;
   if (s->kernel) return prim_func_operations(s->kernel->func);
-  const StageGraph *stages = s->program->plan->stages;
-  for (int i = 0; i < stages->stages.count; i++) count += stage_operations(stages->stages.items[i]);
+  for (int i = 0; i < s->compiled->step_count; i++) count += s->compiled->steps[i].operations;
   return count;
 }
 
 int64_t session_bytes(const Session *s) {
-  int64_t bytes = s->program ? s->program->weight_bytes : 0;
+  int64_t bytes = s->compiled ? s->compiled->weight_bytes : 0;
   for (int i = 0; i < s->input_count; i++) bytes += tensor_bytes(s->inputs[i]);
   for (int i = 0; i < s->output_count && !s->kernel; i++) bytes += tensor_bytes(s->outputs[i]);
   return bytes;

@@ -15,7 +15,8 @@ typedef struct Session {
   // For a model:
   const GraphFunc *graph;
   const PlanConstraints *constraints;
-  Program *program;
+  Program *program; // NULL: the model was saved
+  CompiledProgram *compiled;
   Executable *executable;
   // For a kernel (cli/kernel.h):
   struct Kernel *kernel;
@@ -47,6 +48,8 @@ typedef struct InputContents {
 Session *session_new(Cli *cli, const ModelOptions *model);
 // Compiles `graph` and makes its tensors. False with diagnostics.
 bool session_begin(Session *session, const GraphFunc *graph, const InputContents *contents);
+// Loads a saved model and makes its tensors. False with diagnostics.
+bool session_begin_saved(Session *session, const char *path, const InputContents *contents);
 bool session_ready(Session *session); // makes the threads, once the code is ready
 // Runs once. When `repeat` is more than 1, runs `repeat` times again and takes the latency of
 // those.
@@ -61,8 +64,5 @@ double session_operations(const Session *session); // of one run
 int64_t session_bytes(const Session *session);     // of inputs, outputs and weights
 // GFLOP/s of the multiply-adds of all threads together, measured in about 50 ms.
 double session_peak(const Session *session);
-// The number of floating-point operations of one stage; a division or function counts as 1.
-double stage_operations(const Stage *stage);
-double part_operations(const StagePart *part);
 
 #endif

@@ -123,15 +123,11 @@ static void add_names(TraceWriter *w) {
 }
 
 static const char *step_name(const Session *s, int step) {
-  return s->kernel ? s->kernel->func->name : s->program->steps.items[step].plan->name;
+  return s->kernel ? s->kernel->func->name : s->compiled->steps[step].name;
 }
 
 static double step_operations(const Session *s, int step) {
-  double work = 0;
-  if (s->kernel) return prim_func_operations(s->kernel->func);
-  const PlanKernel *kernel = s->program->steps.items[step].plan;
-  for (int i = 0; i < kernel->stage_count; i++) work += stage_operations(kernel->stages[i]);
-  return work;
+  return s->kernel ? prim_func_operations(s->kernel->func) : s->compiled->steps[step].operations;
 }
 
 static json_t *kernel_facts(const Session *s, int step, int64_t ns) {
@@ -139,8 +135,8 @@ static json_t *kernel_facts(const Session *s, int step, int64_t ns) {
   json_t *args = json_pack("{s:i, s:f}", "step", step + 1, "operations", work);
   if (args && ns > 0 && work > 0)
     json_object_set_new(args, "GFLOP/s", json_real(work / (double)ns));
-  if (args && s->program)
-    json_object_set_new(args, "code", json_sprintf("k%d", s->program->steps.items[step].kernel));
+  if (args && s->compiled)
+    json_object_set_new(args, "code", json_sprintf("k%d", s->compiled->steps[step].kernel));
   return args;
 }
 

@@ -51,10 +51,21 @@ static CompiledAddress address_of(const Compiling *c, int number) {
   return (CompiledAddress){ADDRESS_ARENA, slot->offset};
 }
 
+// Describes what the step computes, for profiles.
+static void set_figures(Compiling *c, const ProgramStep *from, CompiledStep *step) {
+  const PlanKernel *plan = from->plan;
+  step->name = str_intern(c->out->context, plan->name);
+  step->slow = plan->choice.slow ? str_intern(c->out->context, plan->choice.slow) : NULL;
+  step->kernel = from->kernel;
+  for (int i = 0; i < plan->stage_count; i++) step->operations += stage_operations(plan->stages[i]);
+  for (int i = 0; i < plan->params.count; i++)
+    step->bytes += c->program->slots.items[from->slots[i]].bytes;
+}
+
 static CompiledStep step_of(Compiling *c, const ProgramStep *from) {
   const LowerKernel *kernel = c->program->kernels.items[from->kernel];
   CompiledStep step = {.region_count = kernel->region_count, .arg_count = kernel->arg_count + 1};
-  step.name = str_intern(c->out->context, from->plan->name);
+  set_figures(c, from, &step);
   step.regions = arena_array(c->arena, CompiledRegion, step.region_count);
   step.args = arena_array(c->arena, CompiledAddress, step.arg_count);
   for (int i = 0; i < step.region_count; i++) step.regions[i] = region_of(c, &kernel->regions[i]);

@@ -138,6 +138,9 @@ const uint8_t *prim_func_access(Context *context, const PrimFunc *func);
 // symbolic extent.
 double prim_func_operations(const PrimFunc *func);
 double expr_operations(Expr *e);
+// The number of floating-point operations of one stage; a division or function counts as 1.
+double stage_operations(const Stage *stage);
+double part_operations(const StagePart *part);
 
 // A tensor program of a user's file.
 typedef struct Kernel {

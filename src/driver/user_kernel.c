@@ -193,3 +193,19 @@ bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const
   arena_reset(&context->scratch, mark);
   return done;
 }
+
+double part_operations(const StagePart *part) {
+  double count = expr_operations(part->te->value);
+  for (int i = 0; i < part->te->axis_count + part->te->reduce_count; i++) {
+    int64_t extent = 1;
+    expr_as_int(part->te->axes[i].extent, &extent);
+    count *= (double)extent;
+  }
+  return count;
+}
+
+double stage_operations(const Stage *stage) {
+  double count = 0;
+  for (int i = 0; i < stage->parts.count; i++) count += part_operations(&stage->parts.items[i]);
+  return count;
+}

@@ -28,6 +28,10 @@ typedef struct CompiledRegion {
 
 typedef struct CompiledStep { // runs a kernel
   const char *name;
+  const char *slow;        // why it may be slow; NULL: no reason is known
+  int kernel;              // steps with the same code have the same number
+  double operations;       // floating-point operations
+  int64_t bytes;           // of all tensors of the step, with padding
   CompiledRegion *regions; // to be run one after the other
   int region_count;
   CompiledAddress *args; // the last one is the workspace

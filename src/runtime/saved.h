@@ -43,7 +43,9 @@ _Static_assert(sizeof(SavedHeader) == SAVED_PAGE, "the header is one page");
 //   count of constants; for each: offset in the weights, bytes
 //   count of inputs; for each: argument, length of the known contents, known contents
 //   count of outputs; for each: argument
-//   count of steps; for each: name; count of regions, for each: offset in the code, extent;
+//   count of steps; for each: name; why it may be slow, or no text; number of the kernel;
+//                             operations (a double); bytes of its tensors;
+//                             count of regions, for each: offset in the code, extent;
 //                             count of arguments, for each: kind, number
 //
 // An argument is its name, the code and bits of its element type, its rank and its extents.

@@ -243,6 +243,12 @@ static CompiledAddress read_address(Loading *l) {
 static void read_step(Loading *l, CompiledStep *step) {
   Arena *arena = &l->out->context->lasting;
   step->name = take_text(l);
+  const char *slow = take_text(l);
+  step->slow = *slow ? slow : NULL;
+  step->kernel = (int)take_int(l, 0, INT32_MAX, "kernels have wrong numbers");
+  const void *operations = take(l, sizeof step->operations);
+  if (operations) memcpy(&step->operations, operations, sizeof step->operations);
+  step->bytes = take_int(l, 0, INT64_MAX, "steps have a negative size");
   step->region_count = take_count(l, 16, "regions are too many");
   step->regions = arena_array(arena, CompiledRegion, step->region_count);
   for (int i = 0; i < step->region_count; i++) step->regions[i] = read_region(l);
@@ -253,7 +259,7 @@ static void read_step(Loading *l, CompiledStep *step) {
 
 static void read_steps(Loading *l) {
   CompiledProgram *p = l->out;
-  p->step_count = take_count(l, 24, "steps are too many");
+  p->step_count = take_count(l, 56, "steps are too many");
   p->steps = arena_array(&p->context->lasting, CompiledStep, p->step_count);
   for (int i = 0; i < p->step_count; i++) read_step(l, &p->steps[i]);
 }

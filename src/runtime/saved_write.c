@@ -98,6 +98,10 @@ static void describe_steps(Saving *s) {
   for (int i = 0; i < p->step_count; i++) {
     const CompiledStep *step = &p->steps[i];
     put_text(s, step->name);
+    put_text(s, step->slow ? step->slow : "");
+    put_int(s, step->kernel);
+    text_append(&s->description, (const char *)&step->operations, sizeof step->operations);
+    put_int(s, step->bytes);
     put_int(s, step->region_count);
     for (int k = 0; k < step->region_count; k++) {
       put_int(s, code_image_offset(p->code, step->regions[k].handle));

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes, loads and shows saved models (runtime/saved.h) for the subcommands.
+#include "cli/saved.h"
+
+#include "cli/kernel.h"
+#include "cli/summary.h"
+
+#include <jansson.h>
+
+bool saved_named(const char *path) {
+  const char *ending = strrchr(path, '.');
+  char first[16];
+  if (ending && strcmp(ending, ".pleat") == 0) return true;
+  FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
+  size_t size = file ? fread(first, 1, sizeof first, file) : 0;
+  if (file) fclose(file);
+  return saved_is(first, size);
+}
+
+// ---- Writing ------------------------------------------------------------------------------------
+
+bool saved_compile(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
+  int64_t start = clock_now_ns();
+  Program *program = model_build_to_run(cli, graph, options);
+  CompiledProgram *compiled = program ? program_compile(program, NULL) : NULL;
+  bool done = compiled && saved_write(cli->context, compiled, cli->output);
+  compiled_program_release(compiled);
+  if (!done || strcmp(cli->output, "-") == 0) return done;
+  summary_print_model(cli, cli->inputs.items[0], program, (double)(clock_now_ns() - start) * 1e-9,
+                      cli->output);
+  SlowPaths paths = slow_paths_of(program);
+  slow_paths_print(&paths);
+  return true;
+}
+
+// ---- Loading ------------------------------------------------------------------------------------
+
+// Sizes, layouts and the processor were chosen when the model was compiled.
+static bool check_options(Cli *cli, const char *path, const ModelOptions *options) {
+  const struct {
+    const char *name;
+    bool given;
+  } rows[] = {
+      {"--input-shape", options->input_shapes.count},
+      {"--dim", options->dims.count},
+      {"--desired-layout", options->desired.count},
+      {"--keep-layout", options->keep.count},
+      {"--input-layout", options->input_layouts.count},
+      {"--output-layout", options->output_layouts.count},
+      {"--policy", options->policy != NULL},
+      {"--print-ir-after", options->print_after != NULL},
+      {"--verify-each", options->verify_each},
+      {"--cpu", cli->cpu != NULL},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if (rows[i].given)
+      diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                    "%s: %s is compiled already; give the option to the 'pleat compile' that "
+                    "makes it",
+                    rows[i].name, path);
+  return cli->context->error_count == 0;
+}
+
+static Tensor *make_input(Session *s, const InputContents *contents, int number) {
+  const ArgumentSpec *spec = &s->compiled->inputs[number];
+  Context *context = s->cli->context;
+  Tensor *tensor = cli_given_array(s->cli, &contents->given, spec->name);
+  if (tensor || context->error_count) return tensor;
+  if (!contents->fill) {
+    diag_error(context, (SourcePos){0},
+               "input '%s' has no contents\ngive --input %s=file.npy, or --fill random", spec->name,
+               spec->name);
+    return NULL;
+  }
+  tensor = cli_keep_tensor(s->cli, tensor_new(spec->type, spec->shape, spec->rank));
+  if (!tensor)
+    diag_error(context, (SourcePos){0}, "no memory for '%s'", spec->name);
+  else if (s->compiled->known[number])
+    memcpy(tensor->data, s->compiled->known[number], (size_t)tensor_bytes(tensor));
+  else if (strcmp(contents->fill, "random") == 0)
+    tensor_fill_random(tensor, (uint64_t)(contents->seed + number));
+  else
+    memset(tensor->data, 0, (size_t)tensor_bytes(tensor));
+  return tensor;
+}
+
+static bool make_tensors(Session *s, const InputContents *contents) {
+  Arena *arena = &s->cli->context->arena;
+  const CompiledProgram *p = s->compiled;
+  const char **names = arena_array(arena, const char *, p->input_count);
+  s->input_count = p->input_count;
+  s->output_count = p->output_count;
+  s->inputs = arena_array(arena, Tensor *, p->input_count);
+  s->outputs = arena_array(arena, Tensor *, p->output_count);
+  s->output_names = arena_array(arena, const char *, p->output_count);
+  for (int i = 0; i < p->input_count; i++) names[i] = p->inputs[i].name;
+  if (!cli_check_given(s->cli, &contents->given, "model", names, p->input_count)) return false;
+  for (int i = 0; i < p->input_count; i++)
+    if (!(s->inputs[i] = make_input(s, contents, i))) return false;
+  for (int i = 0; i < p->output_count; i++) {
+    const ArgumentSpec *spec = &p->outputs[i];
+    s->output_names[i] = spec->name;
+    s->outputs[i] = cli_keep_tensor(s->cli, tensor_new(spec->type, spec->shape, spec->rank));
+    if (!s->outputs[i])
+      return diag_error(s->cli->context, (SourcePos){0}, "no memory for '%s'", spec->name);
+  }
+  return true;
+}
+
+bool session_begin_saved(Session *s, const char *path, const InputContents *contents) {
+  if (!check_options(s->cli, path, s->model) || !cli_machine(s->cli, &s->machine)) return false;
+  s->compiled = saved_read(s->cli->context, path);
+  if (!s->compiled || !make_tensors(s, contents)) return false;
+  machine_limit(&s->machine, s->compiled->cpu);
+  s->executable = executable_of(s->cli->context, s->compiled);
+  return s->executable && session_ready(s);
+}
+
+// ---- Showing ------------------------------------------------------------------------------------
+
+static int kernel_count(const CompiledProgram *p) {
+  int count = 0;
+  for (int i = 0; i < p->step_count; i++) count = MAX_OF(count, p->steps[i].kernel + 1);
+  return count;
+}
+
+void saved_show(Cli *cli, const char *path, const CompiledProgram *p, double seconds) {
+  Arena *arena = &cli->context->arena;
+  const char *slash = strrchr(path, '/');
+  printf("%s%-15s%s saved by version %s   %s of weights\n", cli_paint(cli, COLOUR_BOLD),
+         slash ? slash + 1 : path, cli_paint(cli, COLOUR_NONE), PLEAT_VERSION,
+         show_bytes(arena, p->weight_bytes));
+  printf("code            %d kernels, %s, loaded in %s             arena %s\n", kernel_count(p),
+         p->cpu, show_seconds(arena, seconds), show_bytes(arena, p->arena_bytes));
+}
+
+static const char *shape_text(Arena *arena, const ArgumentSpec *spec) {
+  Text text = text_new(arena);
+  for (int i = 0; i < spec->rank; i++)
+    text_printf(&text, "%s%lld", i ? "x" : "", (long long)spec->shape[i]);
+  return spec->rank ? text_string(&text) : "scalar";
+}
+
+static void add_arguments(Cli *cli, Table *table, const char *what, const ArgumentSpec *specs,
+                          int count, const void *const *known) {
+  Arena *arena = &cli->context->arena;
+  for (int i = 0; i < count; i++) {
+    table_cell(table, "%s", specs[i].name);
+    table_cell(table, "%s", what);
+    table_cell(table, "%s", shape_text(arena, &specs[i]));
+    table_cell(table, "%s", element_type_name(specs[i].type));
+    table_cell(table, "%lld", (long long)argument_bytes(&specs[i]));
+    table_cell(table, "%s", known && known[i] ? "has one value only" : "");
+  }
+}
+
+static void show_text(Cli *cli, const char *path, const CompiledProgram *p, double seconds) {
+  static const char *const heads[] = {"#name", "use", "shape", "type", "bytes", ""};
+  Table table = table_new(&cli->context->arena, "llllrl");
+  saved_show(cli, path, p, seconds);
+  printf("\n");
+  for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
+  add_arguments(cli, &table, "input", p->inputs, p->input_count, p->known);
+  add_arguments(cli, &table, "output", p->outputs, p->output_count, NULL);
+  table_print(&table, stdout);
+}
+
+static json_t *arguments_json(const ArgumentSpec *specs, int count, const void *const *known) {
+  json_t *list = json_array();
+  for (int i = 0; i < count; i++) {
+    json_t *shape = json_array();
+    for (int k = 0; k < specs[i].rank; k++)
+      json_array_append_new(shape, json_integer(specs[i].shape[k]));
+    json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:b}", "name", specs[i].name, "type",
+                                          element_type_name(specs[i].type), "shape", shape, "known",
+                                          known && known[i]));
+  }
+  return list;
+}
+
+static json_t *steps_json(const CompiledProgram *p) {
+  json_t *list = json_array();
+  for (int i = 0; i < p->step_count; i++) {
+    const CompiledStep *step = &p->steps[i];
+    json_array_append_new(list, json_pack("{s:s, s:o, s:f, s:I}", "name", step->name, "code",
+                                          json_sprintf("k%d", step->kernel), "operations",
+                                          step->operations, "bytes", (json_int_t)step->bytes));
+  }
+  return list;
+}
+
+static int show_json(Cli *cli, const CompiledProgram *p) {
+  return json_print(
+      cli, json_pack("{s:s, s:s, s:I, s:I, s:i, s:o, s:o, s:o}", "version", PLEAT_VERSION, "cpu",
+                     p->cpu, "weight_bytes", (json_int_t)p->weight_bytes, "arena_bytes",
+                     (json_int_t)p->arena_bytes, "kernels", kernel_count(p), "inputs",
+                     arguments_json(p->inputs, p->input_count, p->known), "outputs",
+                     arguments_json(p->outputs, p->output_count, NULL), "steps", steps_json(p)));
+}
+
+int saved_inspect(Cli *cli, const char *path, const ModelOptions *options) {
+  int64_t start = clock_now_ns();
+  if (!check_options(cli, path, options)) return STATUS_BAD;
+  CompiledProgram *program = saved_read(cli->context, path);
+  if (!program) return STATUS_BAD;
+  int status = STATUS_DONE;
+  if (cli->json)
+    status = show_json(cli, program);
+  else
+    show_text(cli, path, program, (double)(clock_now_ns() - start) * 1e-9);
+  compiled_program_release(program);
+  return status;
+}
