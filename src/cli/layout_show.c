@@ -252,13 +252,13 @@ static const char *padding_text(Context *context, LayoutPadding padding) {
 static int show_summary(LayoutView *view, Text *out) {
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
-  int64_t places, count = -1;
+  int64_t positions, count = -1;
   text_printf(out, "%s%s%s\n%s in %s", cli_paint(view->cli, COLOUR_BOLD),
               index_map_text(context, layout->map), cli_paint(view->cli, COLOUR_NONE),
               extents_text(context, layout->shape, layout->rank),
               extents_text(context, layout->physical, layout->physical_rank));
-  if (layout_physical_size(layout, &places)) {
-    text_printf(out, "   %" PRId64 " physical ind%s", places, places == 1 ? "ex" : "ices");
+  if (layout_physical_size(layout, &positions)) {
+    text_printf(out, "   %" PRId64 " physical ind%s", positions, positions == 1 ? "ex" : "ices");
     if (layout_padding_count(context, layout, &count).verdict == VERDICT_YES)
       text_printf(out, ", %" PRId64 " padding", count);
   }
@@ -294,15 +294,15 @@ static json_t *verdict_json(LayoutAnswer answer) {
 static json_t *summary_json(LayoutView *view) {
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
-  int64_t places, padding;
+  int64_t positions, padding;
   json_t *object =
       json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "map", index_map_text(context, layout->map),
                 "shape", json_expressions(context, layout->shape, layout->rank), "physical",
                 json_expressions(context, layout->physical, layout->physical_rank), "injective",
                 verdict_json(layout_is_injective(context, layout)), "onto",
                 verdict_json(layout_is_onto(context, layout)), "strides", strides_json(view));
-  if (layout_physical_size(layout, &places))
-    json_object_set_new(object, "places", json_integer(places));
+  if (layout_physical_size(layout, &positions))
+    json_object_set_new(object, "places", json_integer(positions));
   if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == VERDICT_YES)
     json_object_set_new(object, "padding", json_integer(padding));
   if (layout->padding.kind == LAYOUT_PADDING_CONSTANT)

@@ -112,7 +112,7 @@ bool equal_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnsw
 
 // ---- Indices and physical indices --------------------------------------------------------------
 
-static void add_places(Certificate *c, const Layout *a) {
+static void add_positions(Certificate *c, const Layout *a) {
   for (int i = 0; i < a->physical_rank; i++)
     goal_add(&c->goal->positions, (GoalName){str_format(c->context, "p%d", i), a->physical[i],
                                              a->map->outputs[i], NULL});
@@ -173,7 +173,7 @@ static bool show_indices(Certificate *c, const LayoutQuestion *q, const LayoutAn
   bool counted = kind == GOAL_ONTO || q->ask == LAYOUT_ASK_BIJECTIVE;
   if (yes && counted) c->goal->except = padding_count(c, q);
   if (c->goal->also && q->a->map->replica_count) see_copies(c, q->a, answer);
-  add_places(c, q->a);
+  add_positions(c, q->a);
   if (yes || kind == GOAL_ONTO) add_inverse(c, q);
   bool open = c->goal->axes.count && !c->goal->axes.items[0].value;
   if (yes && q->ask == LAYOUT_ASK_ONTO && open) add_section(c, q->a);

@@ -112,7 +112,7 @@ bool copies_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAns
   return shown;
 }
 
-static bool same_place(const Layout *a, const int64_t *x, const int64_t *y) {
+static bool same_position(const Layout *a, const int64_t *x, const int64_t *y) {
   int64_t p[MAX_RANK], q[MAX_RANK];
   return index_map_apply_copy(a->map, x, x + a->rank, p) &&
          index_map_apply_copy(a->map, y, y + a->rank, q) &&
@@ -127,7 +127,7 @@ bool layout_colliding_copies(const Layout *a, const LayoutAnswer *answer, int64_
   for (int64_t k = 0; k < copies * copies; k++) {
     copy_at(a->map, k / copies, x + a->rank);
     copy_at(a->map, k % copies, y + a->rank);
-    if (same_place(a, x, y)) return true;
+    if (same_position(a, x, y)) return true;
   }
   return false;
 }
