@@ -153,13 +153,6 @@ bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a,
 
 // ---- Strides and vectors -----------------------------------------------------------------------
 
-// Whether the form has floors of axes only, with offset 0.
-static bool is_plain(const DigitSpace *d, const DigitForm *f) {
-  for (int i = 0; i < f->count; i++)
-    if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
-  return !f->xor_count;
-}
-
 // With plain floors an axis has a stride exactly when only its cut 1 occurs: floors of different
 // cuts are linearly independent.
 static void plain_strides(const DigitForm *f, int64_t *strides, bool *has_stride) {
@@ -177,7 +170,7 @@ bool layout_digits_strides(Context *context, const Layout *layout, int64_t *stri
   ArenaMark mark = arena_mark(&context->scratch);
   DigitSpace d = layout_digits_new(context, layout->extents, layout->rank);
   const DigitForm *f = layout_form_of(&d, layout_offset_expr(context, layout));
-  bool plain = f && is_plain(&d, f);
+  bool plain = f && layout_form_is_plain(&d, f);
   for (int i = 0; i < layout->rank && plain; i++) {
     strides[i] = 0;
     has_stride[i] = true;
@@ -209,7 +202,7 @@ bool layout_digits_vector_width(Context *context, const Layout *layout, int axis
   ArenaMark mark = arena_mark(&context->scratch);
   DigitSpace d = layout_digits_new(context, layout->extents, layout->rank);
   const DigitForm *f = layout_form_of(&d, layout_offset_expr(context, layout));
-  bool plain = f && is_plain(&d, f);
+  bool plain = f && layout_form_is_plain(&d, f);
   if (plain) *width = layout_largest_divisor(plain_run(f, axis), layout->extents[axis]);
   arena_reset(&context->scratch, mark);
   return plain;

@@ -384,3 +384,9 @@ bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Interval *out) {
   if (moved != grouped && sum_of_bounds(d, moved, &other)) *out = interval_meet(*out, other);
   return true;
 }
+
+bool layout_form_is_plain(const DigitSpace *d, const DigitForm *f) {
+  for (int i = 0; i < f->count; i++)
+    if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
+  return !f->xor_count;
+}

@@ -93,6 +93,8 @@ const DigitForm *layout_form_bitwise(DigitSpace *d, LayoutOp op, const DigitForm
                                      const DigitForm *b); // & | ^
 // weight · (⊕ of the bits in the mask)
 const DigitForm *layout_form_parity(DigitSpace *d, BitMask mask, int64_t weight);
+// Whether the form has floors of axes only, with offset 0. Then no other such form is equal to it.
+bool layout_form_is_plain(const DigitSpace *d, const DigitForm *f);
 // Whether the terms and XORs of the form occupy separate bits: then the form is placed.
 bool layout_form_is_placed(DigitSpace *d, const DigitForm *f);
 // Bit i of the form, i < WORD, is the XOR of the bits in masks[i], negated where bit i of *negated

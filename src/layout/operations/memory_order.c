@@ -224,12 +224,6 @@ static bool number_axes(MemoryOrder *order) {
   return order->slot_count <= MAX_ORDERED_AXES;
 }
 
-static bool is_plain(const DigitSpace *d, const DigitForm *f) {
-  for (int i = 0; i < f->count; i++)
-    if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
-  return !f->xor_count;
-}
-
 static bool add_raws(const Raws *r, DigitRange *ranges, MemoryOrder *order) {
   for (int i = 0; i < r->count; i++) {
     const Raw *raw = &r->items[i];
@@ -256,7 +250,7 @@ static bool collect(DigitSpace *d, const LayoutExpr *offset, const int64_t *low,
                     const int64_t *extent, MemoryOrder *order) {
   DigitRange ranges[MAX_RANK] = {0}, unshifted[MAX_RANK];
   const DigitForm *f = layout_form_of(d, offset);
-  order->plain = f && is_plain(d, f);
+  order->plain = f && layout_form_is_plain(d, f);
   if (f) f = layout_form_regroup(d, f);
   if (!f) return false;
   for (int i = 0; i < d->axis_count; i++)

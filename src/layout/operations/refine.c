@@ -43,11 +43,10 @@ static bool static_floors(Floors *f, const Layout *part, int which) {
   ArenaMark mark = arena_mark(&context->scratch);
   DigitSpace d = layout_digits_new(context, part->extents, part->rank);
   const DigitForm *form = layout_form_of(&d, layout_offset_expr(context, part));
-  bool good = form && !form->xor_count;
+  bool good = form && layout_form_is_plain(&d, form);
   for (int i = 0; good && i < form->count; i++) {
     const FormTerm *t = &form->terms[i];
-    good = d.bases[t->base].kind == BASE_AXIS && !t->offset &&
-           add_floor(f, (Floor){t->base, which, t->cut, layout_const(context, t->coefficient)});
+    good = add_floor(f, (Floor){t->base, which, t->cut, layout_const(context, t->coefficient)});
   }
   arena_reset(&context->scratch, mark);
   return good;

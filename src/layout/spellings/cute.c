@@ -359,11 +359,9 @@ static const char *coordinate_text(Context *context, const Layout *layout,
 static const char *print_coordinates(Context *context, const Layout *layout, const char **why) {
   LayoutPlacement p;
   if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs,
-                        layout->physical_rank, &p, why))
+                        layout->physical_rank, &p, why) ||
+      !layout_placed_apart(&p, why))
     return NULL;
-  for (int i = 0; i < p.digit_count; i++)
-    if (layout_placed_output(&p, &p.digits[i]) < 0)
-      return *why = "a digit of an axis goes to two physical axes", NULL;
   return coordinate_text(context, layout, &p);
 }
 

@@ -102,6 +102,13 @@ int layout_placed_output(const LayoutPlacement *p, const PlacedDigit *g) {
   return output == -2 ? 0 : output;
 }
 
+bool layout_placed_apart(const LayoutPlacement *p, const char **why) {
+  for (int i = 0; i < p->digit_count; i++)
+    if (layout_placed_output(p, &p->digits[i]) < 0)
+      return *why = "a digit of an axis goes to two physical axes", false;
+  return true;
+}
+
 // A tensor without elements may have any digits.
 static void place_nothing(Context *context, const int64_t *extents, int rank,
                           LayoutPlacement *out) {

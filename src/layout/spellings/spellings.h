@@ -134,6 +134,8 @@ bool layout_placement(Context *context, const int64_t *extents, int rank,
                       const char **why);
 // The one output to which a digit adds: 0 when it adds to none, -1 when it adds to several.
 int layout_placed_output(const LayoutPlacement *p, const PlacedDigit *g);
+// Whether no digit adds to several outputs; otherwise *why says so.
+bool layout_placed_apart(const LayoutPlacement *p, const char **why);
 
 // ---- Swizzles ----------------------------------------------------------------------------------
 

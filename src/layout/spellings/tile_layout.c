@@ -451,8 +451,5 @@ const char *layout_print_tile_layout(Context *context, const Layout *layout, con
     const char *text = composed_text(context, layout);
     return text ? *why = NULL, text : NULL;
   }
-  for (int i = 0; i < p.digit_count; i++)
-    if (layout_placed_output(&p, &p.digits[i]) < 0)
-      return *why = "a digit of an axis goes to two physical axes", NULL;
-  return sharding_text(context, layout, &p);
+  return layout_placed_apart(&p, why) ? sharding_text(context, layout, &p) : NULL;
 }
