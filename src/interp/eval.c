@@ -183,12 +183,6 @@ static void if_then_else(Machine *machine, const InterpNode *node) {
 
 // ---- Casts ------------------------------------------------------------------------------------
 
-static int64_t to_int(double value) {
-  if (isnan(value)) return 0;
-  if (value >= 0x1p63) return value < 0x1p64 ? (int64_t)(uint64_t)value : -1;
-  return value < -0x1p63 ? INT64_MIN : (int64_t)value;
-}
-
 static void cast_int_int(Machine *machine, const InterpNode *node) {
   const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = number_wrap(type, a[lane].i))
@@ -230,7 +224,7 @@ static void cast_float_float(Machine *machine, const InterpNode *node) {
 
 static void cast_float_int(Machine *machine, const InterpNode *node) {
   const InterpScalar *a = operand(machine, node, 0);
-  EACH_LANE(out[lane].i = number_wrap(type, to_int(a[lane].f)))
+  EACH_LANE(out[lane].i = number_of_float(type, a[lane].f))
 }
 
 static void cast_float_bool(Machine *machine, const InterpNode *node) {

@@ -55,6 +55,11 @@ bool interp_run(Context *context, const Module *module, const PrimFunc *func,
 // ---- Numbers of any type in memory ------------------------------------------------------------
 
 double number_round(DType type, double value);    // the nearest value of a floating type
+// A float as an element of an integer type: its whole part modulo 2^bits. NaN and numbers beyond
+// int32 (for types of more than 32 bits, beyond int64) give the least int32 (int64) modulo 2^bits;
+// uint32 and uint64 have their own range, and 0 above it. This is what NumPy and ONNX Runtime
+// compute on x86, where ONNX and C leave the result open.
+int64_t number_of_float(DType type, double value);
 int64_t number_wrap(DType type, int64_t value);   // modulo 2^bits of an integer type; bool: 0 or 1
 double number_load(DType type, const void *data); // one element as a double (int64: rounded)
 void number_store(DType type, void *data, double value);

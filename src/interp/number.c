@@ -3,6 +3,8 @@
 // stores.
 #include "interp/interp.h"
 
+#include <math.h>
+
 double number_round(DType type, double value) {
   if (type.bits == 32) return (float)value;
   if (type.bits == 64) return value;
@@ -16,6 +18,20 @@ int64_t number_wrap(DType type, int64_t value) {
   int unused = 64 - type.bits;
   uint64_t shifted = (uint64_t)value << unused;
   return type.code == TYPE_UINT ? (int64_t)(shifted >> unused) : (int64_t)shifted >> unused;
+}
+
+// The whole part; NaN and numbers beyond the integers of `bits` bits give the least of these.
+static int64_t whole_part(double value, int bits) {
+  double limit = ldexp(1, bits - 1);
+  return value > -limit - 1 && value < limit ? (int64_t)value : (int64_t)-limit;
+}
+
+int64_t number_of_float(DType type, double value) {
+  int bits = type.bits > 32 ? 64 : 32;
+  double half = ldexp(1, bits - 1);
+  if (type.code == TYPE_UINT && type.bits >= 32 && value >= half)
+    return number_wrap(type, whole_part(value - half, bits) ^ (int64_t)-half);
+  return number_wrap(type, whole_part(value, bits));
 }
 
 uint64_t number_bits(DType type, double value) {

@@ -117,6 +117,24 @@ static Expr *single_of(Legalizer *l, Expr *value) {
   return single_to_odd(l, legal_cast(l, f64, integer_to_odd(l, value, 53)));
 }
 
+// x86 has instructions for casts to int32 and int64, which give the least integer for NaN and for
+// numbers out of range. Casts to other types are made of these, so that they have one definition
+// (number_of_float); compilers choose any result for them.
+static Expr *truncated_to(Legalizer *l, Expr *x, DType to) {
+  DType whole = to.bits > 32 ? DTYPE_INT64 : DTYPE_INT32;
+  if (to.bits < 32) return legal_cast(l, to, legal_cast(l, whole, x));
+  x = legal_hold(l, x);
+  Expr *half = legal_const(l, x, ldexp(1, whole.bits - 1)), *low = legal_cast(l, whole, x);
+  Expr *high = legal_cast(l, whole, legal_make(l, EXPR_SUB, x, half));
+  Expr *top = legal_int(l, low, whole.bits == 32 ? INT32_MIN : INT64_MIN);
+  high = legal_make(l, EXPR_BIT_XOR, high, top);
+  return legal_cast(l, to, legal_select(l, legal_make(l, EXPR_GE, x, half), high, low));
+}
+
+static bool is_truncation(DType from, DType to) {
+  return dtype_is_float(from) && dtype_is_int(to) && (to.bits < 32 || to.code == TYPE_UINT);
+}
+
 static Expr *legalize_cast(Legalizer *l, Expr *e) {
   Expr *value = e->args[0];
   DType from = value->type, to = e->type;
@@ -125,6 +143,7 @@ static Expr *legalize_cast(Legalizer *l, Expr *e) {
     if (!is_single(to)) return legal_cast(l, dtype_lanes(to, 1), legal_cast(l, f32, value));
     return converts_natively(l, from) ? e : expand_widen(l, value);
   }
+  if (is_truncation(from, to)) return truncated_to(l, value, dtype_lanes(to, 1));
   if (!is_small_float(to)) return e;
   if (!is_single(from)) return legal_cast(l, dtype_lanes(to, 1), single_of(l, value));
   return converts_natively(l, to) ? e : expand_narrow(l, dtype_lanes(to, 1), value);
@@ -147,8 +166,7 @@ static bool is_power_of_two(const Expr *e, int *log) {
   const Expr *scalar = e->op == EXPR_BROADCAST ? e->args[0] : e;
   int64_t value = 0;
   if (!expr_as_int(scalar, &value) || value <= 0 || (value & (value - 1))) return false;
-  for (*log = 0; INT64_C(1) << *log < value; ++*log)
-    ;
+  for (*log = 0; INT64_C(1) << *log < value; ++*log);
   return true;
 }
 

@@ -229,6 +229,57 @@ static PrimFunc *cast_func(DType from, DType to, double unit) {
   return func_of(name, &out, 1, stmt_seq(context, parts, 2));
 }
 
+// Floats of all kinds: those between 2 and 2^64 in size, or with any bits.
+static Expr *any_float(Expr *k, DType to, bool moderate) {
+  int lanes = k->type.lanes;
+  DType bits = dtype_lanes(DTYPE(TYPE_UINT, to.bits), lanes);
+  bool wide = to.bits == 64;
+  Expr *odd = expr_int(context, dtype_lanes(bits, 1),
+                       wide ? (int64_t)UINT64_C(0x9e3779b97f4a7c15) : 0x9e3779b1);
+  Expr *x = expr_mul(context, expr_cast(context, bits, k), expr_broadcast(context, odd, lanes));
+  Expr *kept = expr_int(context, dtype_lanes(bits, 1),
+                        wide ? (int64_t)UINT64_C(0x83ffffffffffffff) : 0x9fffffff);
+  Expr *size = expr_int(context, dtype_lanes(bits, 1), wide ? INT64_C(1) << 62 : 1 << 30);
+  if (moderate) {
+    x = expr_binary(context, EXPR_BIT_AND, x, expr_broadcast(context, kept, lanes));
+    x = expr_binary(context, EXPR_BIT_OR, x, expr_broadcast(context, size, lanes));
+  }
+  return raw(EXPR_REINTERPRET, dtype_lanes(to, lanes), x, NULL, NULL);
+}
+
+static PrimFunc *whole_func(DType from, DType to, bool moderate) {
+  enum { LANES = 16 };
+  const int64_t shape[] = {COUNT};
+  Buffer *out = buffer_static(context, "out", to, shape, 1, NULL);
+  Stmt *parts[2];
+  for (int part = 0; part < 2; part++) {
+    Expr *i = expr_var(context, "i", DTYPE_INT32);
+    int step = part ? 1 : LANES, whole = COUNT / LANES;
+    Expr *base = part ? expr_add(context, i, i32(whole * LANES)) : expr_mul(context, i, i32(step));
+    Expr *k = part ? base : raw(EXPR_RAMP, dtype_lanes(DTYPE_INT32, step), base, i32(1), NULL);
+    Expr *value = expr_cast(context, dtype_lanes(to, step), any_float(k, from, moderate));
+    parts[part] = stmt_for(context, i, i32(0), i32(part ? COUNT % LANES : whole), LOOP_SERIAL,
+                           vector_store(out, base, value));
+  }
+  const char *name = arena_printf(&context->arena, "%s_to_%s%s", dtype_name(context, from),
+                                  dtype_name(context, to), moderate ? "" : "_any");
+  return func_of(name, &out, 1, stmt_seq(context, parts, 2));
+}
+
+// Floats that are NaN or out of range give the same integers everywhere.
+static void test_floats_become_integers(void **state) {
+  (void)state;
+  Turns turns = {.next = 0};
+  const DType floats[] = {DTYPE_FLOAT32, DTYPE_FLOAT64};
+  for (int i = 0; i < COUNT_OF(floats); i++)
+    for (int bits = 8; bits <= 64; bits *= 2)
+      for (int kind = 0; kind < 4; kind++) {
+        DType to = DTYPE(kind & 1 ? TYPE_UINT : TYPE_INT, bits);
+        add_func(&turns, whole_func(floats[i], to, kind & 2), 0);
+      }
+  check_all(&turns);
+}
+
 // All of them must round once.
 static void test_conversions_round_once(void **state) {
   (void)state;
@@ -268,11 +319,9 @@ static void test_spills_are_counted_in_inner_loops(void **state) {
 int main(void) {
   setenv("CFLAGS", "-O0", 0); // for the C target: this tests its code, not the compiler
   const struct CMUnitTest tests[] = {
-      TEST(test_operations_on_floats),
-      TEST(test_operations_on_integers),
-      TEST(test_functions_of_one_text),
-      TEST(test_conversions_round_once),
-      TEST(test_spills_are_counted_in_inner_loops),
+      TEST(test_operations_on_floats),   TEST(test_operations_on_integers),
+      TEST(test_functions_of_one_text),  TEST(test_conversions_round_once),
+      TEST(test_floats_become_integers), TEST(test_spills_are_counted_in_inner_loops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,12 +79,18 @@ static Expr *saturated(Context *context, Expr *value, DType type) {
   return expr_min(context, value, expr_const(context, value->type, most));
 }
 
-static Expr *within(Context *context, Expr *value, DType type) {
+static Expr *clamped(Context *context, Expr *value, DType type) {
   bool negative = type.code == TYPE_INT;
   double most = (double)((INT64_C(1) << (type.bits - negative)) - 1);
   double least = negative ? -most - 1 : 0;
   value = expr_max(context, value, expr_const(context, value->type, least));
   return expr_min(context, value, expr_const(context, value->type, most));
+}
+
+// Clamps once more as integers, because processors narrow integers with saturation.
+static Expr *within(Context *context, Expr *value, DType type) {
+  value = clamped(context, value, type);
+  return clamped(context, expr_cast(context, DTYPE_INT32, value), type);
 }
 
 // x / scale, rounded to `precision` when the node states it.
