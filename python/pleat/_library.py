@@ -50,7 +50,7 @@ def _candidates():
     if os.environ.get("PLEAT_LIBRARY"):
         return [pathlib.Path(os.environ["PLEAT_LIBRARY"])]
     checkout = HERE.parent.parent / "build"  # when the package runs from a checkout
-    return [HERE / "libpleat.so", checkout / "libpleat.so", pathlib.Path("libpleat.so")]
+    return [HERE / "libpleat.so", checkout / "libpleat.so", pathlib.Path("libpleat.so.0")]
 
 
 def _header(name):

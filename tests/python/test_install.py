@@ -9,6 +9,7 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
@@ -51,6 +52,13 @@ def build_option(name):
     return next(option["value"] for option in options if option["name"] == name)
 
 
+def optional_parts():
+    """The optional parts of the build, as `pleat --version` lists them."""
+    text = subprocess.check_output([str(BUILD / "pleat"), "--version"], text=True)
+    return {name: said == "yes" for name, said in re.findall(r"^  (\w+) +(yes|no)", text,
+                                                             re.MULTILINE)}
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """A copy of the installed files; the folder into which they were installed is gone."""
@@ -83,6 +91,10 @@ def output(installed, *command):
                                    env=environment(installed))
 
 
+def example(installed, name):
+    return installed / "share" / "doc" / "pleat" / "examples" / name
+
+
 def needed(path):
     """The shared libraries that a file names as needed."""
     lines = subprocess.check_output(["readelf", "-d", str(path)], text=True).splitlines()
@@ -110,14 +122,14 @@ def test_pkg_config_builds_a_program_with_the_static_library(installed, tmp_path
 
 
 def test_pkg_config_builds_a_program_with_the_solver(installed, tmp_path):
-    source = ROOT / "examples" / "solver" / "registers.c"
+    source = example(installed, "solver/registers.c")
     subprocess.run(["cc", *STRICT, str(source), "-o", str(tmp_path / "program"),
                     *flags(installed, "--cflags", "--libs", "pleat_solve")], check=True)
     assert output(installed, tmp_path / "program").endswith("cost 4, proved least\n")
 
 
 def test_layout_example(installed, tmp_path):
-    source = ROOT / "examples" / "layouts" / "transform.c"
+    source = example(installed, "layouts/transform.c")
     subprocess.run(["cc", *STRICT, str(source), "-o", str(tmp_path / "program"),
                     *flags(installed, "--cflags", "--libs", "pleat")], check=True)
     assert output(installed, tmp_path / "program").splitlines() == [
@@ -127,10 +139,64 @@ def test_layout_example(installed, tmp_path):
         "guard      l0*16 + l3 < 30"]
 
 
+def saved_and_run(installed, folder, tmp_path):
+    """Saves the digits model with one program, and classifies images in four threads of another."""
+    digits = example(installed, "digits")
+    if not optional_parts()["onnx"] or not optional_parts()["llvm"]:
+        pytest.skip("this build makes no models to save")
+    output(installed, folder / "save", digits / "digits.onnx", tmp_path / "digits.pleat")
+    return output(installed, folder / "threads", tmp_path / "digits.pleat", digits / "images.npy")
+
+
+def right_digits(text):
+    """The share of images that were classified as their labels say."""
+    labels = (ROOT / "examples" / "digits" / "labels.npy").read_bytes()[128:]
+    expected = [int.from_bytes(labels[i:i + 8], "little") for i in range(0, len(labels), 8)]
+    found = [int(line) for line in text.split()]
+    assert len(found) == len(expected)
+    return sum(a == b for a, b in zip(found, expected)) / len(expected)
+
+
+@pytest.mark.parametrize("library", ["shared", "static"])
+def test_a_saved_model_runs_in_four_threads(installed, tmp_path, library):
+    for name in ("save", "threads"):
+        libraries = flags(installed, "--libs", "pleat")
+        if library == "static":
+            libraries = [str(next(installed.rglob("libpleat.a")))] + [
+                flag for flag in flags(installed, "--static", "--libs", "pleat")
+                if flag != "-lpleat"]
+        subprocess.run(["cc", "-pthread", *STRICT, str(example(installed, f"embed/{name}.c")), "-o",
+                        str(tmp_path / name), *flags(installed, "--cflags", "pleat"), *libraries],
+                       check=True)
+    assert right_digits(saved_and_run(installed, tmp_path, tmp_path)) > 0.95
+
+
+def test_a_damaged_saved_model_is_refused(installed, tmp_path):
+    subprocess.run(["cc", "-pthread", *STRICT, str(example(installed, "embed/threads.c")), "-o",
+                    str(tmp_path / "threads"),
+                    *flags(installed, "--cflags", "--libs", "pleat")], check=True)
+    (tmp_path / "damaged").write_bytes(b"damaged" * 100)
+    for name in ("damaged", "missing"):
+        found = subprocess.run(
+            [str(tmp_path / "threads"), str(tmp_path / name),
+             str(example(installed, "digits/images.npy"))], capture_output=True, text=True,
+            env=environment(installed))
+        assert found.returncode == 1 and name in found.stderr and found.stdout == ""
+
+
+def test_cmake_builds_the_examples(installed, tmp_path):
+    shutil.copytree(example(installed, "embed"), tmp_path / "embed")
+    for step in (["-S", str(tmp_path / "embed"), "-B", str(tmp_path / "build")],
+                 ["--build", str(tmp_path / "build")]):
+        subprocess.run(["cmake", *step], check=True, env=environment(installed),
+                       stdout=subprocess.DEVNULL)
+    assert right_digits(saved_and_run(installed, tmp_path / "build", tmp_path)) > 0.95
+
+
 def configure(installed, tmp_path, version):
     (tmp_path / "program.c").write_text(PROGRAM)
     (tmp_path / "CMakeLists.txt").write_text(CMAKE.format(
-        version=version, solver=ROOT / "examples" / "solver" / "registers.c"))
+        version=version, solver=example(installed, "solver/registers.c")))
     return subprocess.run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build")],
                           capture_output=True, text=True, env=environment(installed))
 
@@ -169,6 +235,31 @@ def test_static_and_shared_libraries_have_the_same_functions(installed):
         return {line.split()[2] for line in lines if len(line.split()) == 3}
     shared = names("-D", "--defined-only", next(installed.rglob("libpleat.so")))
     assert shared == names("-g", "--defined-only", next(installed.rglob("libpleat.a")))
+
+
+def test_python_takes_the_library_of_the_system(installed, tmp_path):
+    """The Python package without a library opens the installed one by its name."""
+    pytest.importorskip("cffi")
+    package = tmp_path / "pleat"
+    shutil.copytree(ROOT / "python" / "pleat", package,
+                    ignore=shutil.ignore_patterns("*.so*", "__pycache__"))
+    for name in ("pleat.h", "layout.h"):
+        shutil.copy(installed / "include" / "pleat" / name, package)
+    text = ("from pleat import layout; print(layout.Layout('NC4c', (2, 6)).physical_shape, "
+            "open('/proc/self/maps').read().count('/copy/lib'))")
+    found = subprocess.check_output([sys.executable, "-c", text], text=True, cwd=tmp_path,
+                                    env={**environment(installed), "PYTHONPATH": str(tmp_path)})
+    assert found.startswith("(2, 2, 4)") and not found.endswith(" 0\n")
+
+
+def test_links_of_the_installed_documents(installed):
+    folder = installed / "share" / "doc" / "pleat"
+    assert (folder / "LICENSE").exists()
+    documents = sorted((folder / "docs").glob("*.md"))
+    assert len(documents) > 5
+    for document in documents:
+        for link in re.findall(r"\]\(([\w./-]+)\)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
 
 
 def test_installed_command_runs_from_the_copy(installed, tmp_path):
