@@ -40,11 +40,12 @@ Cache *cache_open(Context *context);
 // Likewise at a given place. *why, if `why` is not NULL, says why the result is NULL.
 Cache *cache_open_at(Context *context, const CachePlace *place, const char **why);
 
-// The contents of an entry, aligned to 64 bytes; if there are 1 MiB or more, to a page. Large
-// contents are mapped from the file.
+// The contents of an entry, aligned to 64 bytes. A file of 1 MiB or more is mapped.
 typedef struct CacheEntry {
   const char *data;
   size_t size;
+  const char *tail; // aligned to a page if the file is mapped; not checked for damage
+  size_t tail_size;
   void *block; // the whole file
   size_t block_size;
   bool mapped;
@@ -58,6 +59,13 @@ void cache_entry_free(CacheEntry *entry);
 // more than half of the limit. `label` is shown in lists.
 bool cache_put(Cache *cache, CacheKind kind, const char *key, const char *label, const void *data,
                size_t size);
+// Works as cache_put. The entry also has a tail, which `write_tail` writes to the stream; the reader
+// checks it for damage itself.
+typedef bool (*CacheWriter)(void *env, FILE *stream);
+bool cache_put_with_tail(Cache *cache, CacheKind kind, const char *key, const char *label,
+                         const void *data, size_t size, CacheWriter write_tail, void *env);
+// Removes an entry whose tail is damaged.
+void cache_drop(Cache *cache, CacheKind kind, const char *key);
 // True when contents of this size are small enough for cache_put.
 bool cache_has_room(const Cache *cache, size_t size);
 // When entries were written since the last call, removes those that were not used for the longest

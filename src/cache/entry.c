@@ -5,13 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LARGE = 1 << 20, PAGE = 4096, LINE = 64, HEAD_LIMIT = 1 << 20 };
+enum { LARGE = 1 << 20, LINE = 64, HEAD_LIMIT = 1 << 20 };
 static const char magic[8] = "PLEATCCH";
 
 static const char *const kind_names[CACHE_KINDS] = {
@@ -82,7 +83,9 @@ static bool is_sound(CacheEntry *entry, const char *key) {
   CacheHeader header;
   memcpy(&header, file, sizeof header);
   if (memcmp(header.magic, magic, sizeof magic) != 0 || header.format != CACHE_FORMAT) return false;
-  if (header.offset > entry->block_size || header.size != entry->block_size - header.offset ||
+  if (header.offset > entry->block_size || header.size > entry->block_size ||
+      header.tail_size > entry->block_size ||
+      cache_tail_offset(&header) + header.tail_size != entry->block_size ||
       sizeof header + header.key_size + header.label_size > header.offset)
     return false;
   if (!digest_equal(header.check, check_of(file, header.offset))) return false;
@@ -90,6 +93,8 @@ static bool is_sound(CacheEntry *entry, const char *key) {
     return false;
   entry->data = file + header.offset;
   entry->size = header.size;
+  entry->tail = file + cache_tail_offset(&header);
+  entry->tail_size = header.tail_size;
   return digest_equal(header.contents, digest_of(entry->data, entry->size));
 }
 
@@ -132,68 +137,101 @@ bool cache_get(Cache *cache, CacheKind kind, const char *key, CacheEntry *entry)
   return found;
 }
 
+void cache_drop(Cache *cache, CacheKind kind, const char *key) {
+  char name[CACHE_NAME_SIZE];
+  name_of(kind, key, name);
+  atomic_fetch_add(&cache->damaged, 1);
+  unlinkat(cache->folder, name, 0);
+}
+
 // ---- Writing
 
-static bool write_all(int file, const char *data, size_t size) {
-  while (size) {
-    ssize_t n = write(file, data, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    data += n;
-    size -= (size_t)n;
-  }
-  return true;
+typedef struct Writing {
+  CacheHeader header;
+  const char *key, *label;
+  const void *data;
+  CacheWriter write_tail; // NULL: there is no tail
+  void *env;
+} Writing;
+
+static bool put_zeros(FILE *stream, uint64_t count) {
+  static const char zeros[CACHE_PAGE];
+  return fwrite(zeros, 1, count, stream) == count;
 }
 
-// The header, the key, the label and the zeros before the contents, or NULL. To be freed.
-static char *make_head(const char *key, const char *label, const void *data, size_t size,
-                       size_t *head_size) {
-  size_t key_size = strlen(key), label_size = strlen(label);
-  size_t unit = size >= LARGE ? PAGE : LINE;
-  size_t offset = (sizeof(CacheHeader) + key_size + label_size + unit - 1) / unit * unit;
-  char *head = offset <= HEAD_LIMIT ? calloc(1, offset) : NULL;
-  if (!head) return NULL;
-  CacheHeader header = {.format = CACHE_FORMAT,
-                        .key_size = (uint32_t)key_size,
-                        .label_size = (uint32_t)label_size,
-                        .offset = (uint32_t)offset,
-                        .size = size,
-                        .contents = digest_of(data, size)};
-  memcpy(header.magic, magic, sizeof magic);
-  memcpy(head, &header, sizeof header);
-  memcpy(head + sizeof header, key, key_size);
-  memcpy(head + sizeof header + key_size, label, label_size);
-  header.check = check_of(head, offset);
-  memcpy(head, &header, sizeof header);
-  *head_size = offset;
-  return head;
+// Writes the tail, and then knows its size.
+static bool put_tail(Writing *w, FILE *stream) {
+  w->header.tail_size = 1;
+  uint64_t begin = cache_tail_offset(&w->header);
+  if (!put_zeros(stream, begin - w->header.offset - w->header.size)) return false;
+  if (!w->write_tail(w->env, stream)) return false;
+  off_t end = ftello(stream);
+  w->header.tail_size = (uint64_t)end - begin;
+  return end > (off_t)begin;
 }
 
-// A process whose files are limited in size would be ended by a signal for writing more.
-static bool may_write(size_t size) {
-  struct rlimit limit;
-  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-         size <= limit.rlim_cur;
+// Writes the header, the key, the label and the zeros before the contents.
+static bool put_head(Writing *w, FILE *stream) {
+  CacheHeader *header = &w->header;
+  char *head = calloc(1, header->offset);
+  if (!head) return false;
+  memcpy(head, header, sizeof *header);
+  memcpy(head + sizeof *header, w->key, header->key_size);
+  memcpy(head + sizeof *header + header->key_size, w->label, header->label_size);
+  header->check = check_of(head, header->offset);
+  memcpy(head, header, sizeof *header);
+  bool written = fwrite(head, 1, header->offset, stream) == header->offset;
+  free(head);
+  return written;
 }
 
-static int begin_file(const Cache *cache, char name[CACHE_NAME_SIZE]) {
+static bool put_all(Writing *w, FILE *stream) {
+  uint64_t size = w->header.size;
+  if (!put_head(w, stream) || fwrite(w->data, 1, size, stream) != size) return false;
+  if (!w->write_tail) return true;
+  return put_tail(w, stream) && fseeko(stream, 0, SEEK_SET) == 0 && put_head(w, stream);
+}
+
+static FILE *begin_file(const Cache *cache, char name[CACHE_NAME_SIZE]) {
   static atomic_uint count;
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   snprintf(name, CACHE_NAME_SIZE, CACHE_TEMPORARY "%x-%x-%x", (unsigned)getpid(),
            (unsigned)now.tv_nsec, atomic_fetch_add(&count, 1));
-  return openat(cache->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int file =
+      openat(cache->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  FILE *stream = file < 0 ? NULL : fdopen(file, "wb");
+  if (!stream && file >= 0) {
+    close(file);
+    unlinkat(cache->folder, name, 0);
+  }
+  return stream;
 }
 
-static bool write_entry(Cache *cache, const char *name, const char *head, size_t head_size,
-                        const void *data, size_t size) {
-  char temporary[CACHE_NAME_SIZE];
-  int file = may_write(head_size + size) ? begin_file(cache, temporary) : -1;
-  if (file < 0) return false;
-  bool written = write_all(file, head, head_size) && write_all(file, data, size);
-  written &= close(file) == 0;
+static bool write_file(Cache *cache, Writing *w) {
+  char temporary[CACHE_NAME_SIZE], name[CACHE_NAME_SIZE];
+  FILE *stream = begin_file(cache, temporary);
+  if (!stream) return false;
+  name_of((CacheKind)w->header.kind, w->key, name);
+  bool written = put_all(w, stream);
+  written &= fclose(stream) == 0;
   written = written && renameat(cache->folder, temporary, cache->folder, name) == 0;
   if (!written) unlinkat(cache->folder, temporary, 0);
+  return written;
+}
+
+// Where files are limited in size, a longer one is an error like a full disk, and the signal that
+// would end the process is taken away.
+static bool write_without_signal(Cache *cache, Writing *w) {
+  sigset_t limit, before, pending;
+  sigemptyset(&limit);
+  sigaddset(&limit, SIGXFSZ);
+  sigemptyset(&pending);
+  sigpending(&pending);
+  if (pthread_sigmask(SIG_BLOCK, &limit, &before) != 0) return false;
+  bool written = write_file(cache, w);
+  if (!sigismember(&pending, SIGXFSZ)) sigtimedwait(&limit, NULL, &(struct timespec){0});
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   return written;
 }
 
@@ -201,17 +239,28 @@ bool cache_has_room(const Cache *cache, size_t size) {
   return size <= (uint64_t)cache->limit / 2;
 }
 
-bool cache_put(Cache *cache, CacheKind kind, const char *key, const char *label, const void *data,
-               size_t size) {
-  char name[CACHE_NAME_SIZE];
-  size_t head_size;
-  char *head = cache_has_room(cache, size) ? make_head(key, label, data, size, &head_size) : NULL;
-  if (!head) return false;
-  name_of(kind, key, name);
-  bool kept = write_entry(cache, name, head, head_size, data, size);
-  free(head);
+bool cache_put_with_tail(Cache *cache, CacheKind kind, const char *key, const char *label,
+                         const void *data, size_t size, CacheWriter write_tail, void *env) {
+  size_t key_size = strlen(key), label_size = strlen(label);
+  size_t head = sizeof(CacheHeader) + key_size + label_size;
+  if (!cache_has_room(cache, size) || head > HEAD_LIMIT) return false;
+  Writing w = {.key = key, .label = label, .data = data, .write_tail = write_tail, .env = env};
+  w.header = (CacheHeader){.format = CACHE_FORMAT,
+                           .kind = kind,
+                           .key_size = (uint32_t)key_size,
+                           .label_size = (uint32_t)label_size,
+                           .offset = (uint32_t)((head + LINE - 1) / LINE * LINE),
+                           .size = size,
+                           .contents = digest_of(data, size)};
+  memcpy(w.header.magic, magic, sizeof magic);
+  bool kept = write_without_signal(cache, &w);
   if (kept) atomic_fetch_add(&cache->kept, 1), atomic_fetch_add(&cache->written, 1);
   return kept;
+}
+
+bool cache_put(Cache *cache, CacheKind kind, const char *key, const char *label, const void *data,
+               size_t size) {
+  return cache_put_with_tail(cache, kind, key, label, data, size, NULL, NULL);
 }
 
 CacheCounts cache_counts(const Cache *cache) {

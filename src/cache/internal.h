@@ -18,19 +18,27 @@ struct Cache {
   atomic_int written; // entries since the last trim
 };
 
-enum { CACHE_FORMAT = 1, CACHE_NAME_SIZE = 48 };
+enum { CACHE_FORMAT = 1, CACHE_NAME_SIZE = 48, CACHE_PAGE = 4096 };
 
-// The beginning of a file. The key, the label and zeros follow, then the contents at `offset`.
+// The beginning of a file. The key, the label and zeros follow, then the contents at `offset`, then
+// zeros up to a page and the tail if there is one.
 typedef struct CacheHeader {
   Digest check; // of the bytes from `magic` to `offset`
   char magic[8];
   uint32_t format;
   uint32_t key_size, label_size;
   uint32_t offset;
-  uint64_t size;
+  uint64_t size, tail_size;
+  uint32_t kind, reserved;
   Digest contents;
 } CacheHeader;
-_Static_assert(sizeof(CacheHeader) == 64, "the header has no gaps");
+_Static_assert(sizeof(CacheHeader) == 80, "the header has no gaps");
+
+// The offset of the tail, or of the end of a file without a tail.
+static inline uint64_t cache_tail_offset(const CacheHeader *header) {
+  uint64_t end = header->offset + header->size;
+  return header->tail_size ? (end + CACHE_PAGE - 1) / CACHE_PAGE * CACHE_PAGE : end;
+}
 
 #define CACHE_TEMPORARY "writing-" // the beginning of the name of a file that is being written
 

@@ -107,7 +107,7 @@ static void test_large_entries_are_mapped(void **state) {
   assert_true(cache_put(cache, CACHE_MODEL, "key", "", data, SIZE));
   CacheEntry entry;
   assert_true(cache_get(cache, CACHE_MODEL, "key", &entry));
-  assert_true(entry.mapped && (uintptr_t)entry.data % 4096 == 0);
+  assert_true(entry.mapped && (uintptr_t)entry.data % 64 == 0);
   assert_int_equal(cache_clear(cache), 1);
   assert_int_equal(entry.size, SIZE);
   assert_memory_equal(entry.data, data, SIZE); // although the file was removed
@@ -122,6 +122,41 @@ static void test_small_entries_are_aligned(void **state) {
   assert_true(cache_get(cache, CACHE_KERNEL, "key", &entry));
   assert_int_equal((uintptr_t)entry.data % 64, 0);
   cache_entry_free(&entry);
+}
+
+typedef struct Tail {
+  const char *data;
+  size_t size;
+  bool fails;
+} Tail;
+
+static bool write_tail(void *env, FILE *stream) {
+  const Tail *tail = env;
+  return fwrite(tail->data, 1, tail->size, stream) == tail->size && !tail->fails;
+}
+
+static void test_tails_begin_at_a_page(void **state) {
+  static char large[2 << 20];
+  Cache *cache = open_cache();
+  Tail rows[] = {{"short", 5}, {large, sizeof large}, {"", 0}, {"part", 4, true}};
+  memset(large, 7, sizeof large);
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    CacheEntry entry;
+    bool kept = i < 2;
+    cache_clear(cache);
+    assert_int_equal(
+        cache_put_with_tail(cache, CACHE_MODEL, "key", "", "contents", 8, write_tail, &rows[i]),
+        kept);
+    assert_int_equal(cache_get(cache, CACHE_MODEL, "key", &entry), kept);
+    if (!kept) continue;
+    assert_int_equal(entry.size, 8);
+    assert_memory_equal(entry.data, "contents", 8);
+    assert_int_equal(entry.tail_size, rows[i].size);
+    assert_memory_equal(entry.tail, rows[i].data, rows[i].size);
+    assert_int_equal((uintptr_t)entry.tail % (entry.mapped ? 4096 : 64), 0);
+    cache_entry_free(&entry);
+  }
+  assert_int_equal(cache_items(context, cache, false).count, 0);
 }
 
 static char *read_file(const char *path, size_t *size) {
@@ -606,6 +641,7 @@ int main(void) {
       CACHE_TEST(test_entries_are_found_by_key_and_kind),
       CACHE_TEST(test_large_entries_are_mapped),
       CACHE_TEST(test_small_entries_are_aligned),
+      CACHE_TEST(test_tails_begin_at_a_page),
       CACHE_TEST(test_every_changed_byte_is_noticed),
       CACHE_TEST(test_every_other_length_is_noticed),
       CACHE_TEST(test_an_entry_under_another_name_is_refused),
