@@ -358,6 +358,14 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size);
 // is read into memory. NULL with a diagnostic at `pos`, or at the file itself when `pos` has no
 // position.
 const char *file_map(Context *context, const char *path, SourcePos pos, size_t *size);
+// The files that file_map mapped, the latest first, in context->arena. An empty file is not one.
+typedef struct MappedFile {
+  const char *path;
+  const void *data;
+  size_t size;
+} MappedFile;
+typedef Array(MappedFile) MappedFiles;
+MappedFiles file_mapped(Context *context);
 // Says that these bytes will hardly be read again. For bytes of a mapped file this frees their
 // memory; a later access reads the file again.
 void file_forget(Context *context, const void *data, size_t size);

@@ -45,6 +45,7 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size) 
 
 typedef struct Mapping Mapping;
 struct Mapping {
+  const char *path;
   void *data;
   size_t size;
   Mapping *next;
@@ -56,15 +57,23 @@ static void unmap(void *arg) {
 }
 
 // The mapped bytes, or NULL with errno set.
-static const char *map_descriptor(Context *context, int descriptor, size_t size) {
+static const char *map_descriptor(Context *context, const char *path, int descriptor, size_t size) {
   if (size == 0) return "";
   Mapping *mapping = arena_new(&context->lasting, Mapping);
   *mapping =
-      (Mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0), size, context->mappings};
+      (Mapping){str_intern(context, path), mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0),
+                size, context->mappings};
   if (mapping->data == MAP_FAILED) return NULL;
   context->mappings = mapping;
   context_at_free(context, unmap, mapping);
   return mapping->data;
+}
+
+MappedFiles file_mapped(Context *context) {
+  MappedFiles files = {0};
+  for (const Mapping *m = context->mappings; m; m = m->next)
+    array_push(&context->arena, &files, ((MappedFile){m->path, m->data, m->size}));
+  return files;
 }
 
 void file_forget(Context *context, const void *data, size_t size) {
@@ -85,7 +94,7 @@ const char *file_map(Context *context, const char *path, SourcePos pos, size_t *
     return file_read(context, &context->lasting, path, size);
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   bool ok = descriptor >= 0 && fstat(descriptor, &info) == 0;
-  const char *data = ok ? map_descriptor(context, descriptor, (size_t)info.st_size) : NULL;
+  const char *data = ok ? map_descriptor(context, path, descriptor, (size_t)info.st_size) : NULL;
   if (!data && pos.file)
     diag_error_as(context, DIAG_FILE, pos, "cannot open '%s': %s", path, strerror(errno));
   else if (!data)

@@ -59,8 +59,8 @@ void cache_entry_free(CacheEntry *entry);
 // more than half of the limit. `label` is shown in lists.
 bool cache_put(Cache *cache, CacheKind kind, const char *key, const char *label, const void *data,
                size_t size);
-// Works as cache_put. The entry also has a tail, which `write_tail` writes to the stream; the reader
-// checks it for damage itself.
+// Works as cache_put. The entry also has a tail, which `write_tail` writes to the stream; the
+// reader checks it for damage itself.
 typedef bool (*CacheWriter)(void *env, FILE *stream);
 bool cache_put_with_tail(Cache *cache, CacheKind kind, const char *key, const char *label,
                          const void *data, size_t size, CacheWriter write_tail, void *env);

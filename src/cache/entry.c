@@ -144,15 +144,15 @@ void cache_drop(Cache *cache, CacheKind kind, const char *key) {
   unlinkat(cache->folder, name, 0);
 }
 
-// ---- Writing
+// ---- EntryWriting
 
-typedef struct Writing {
+typedef struct EntryWriting {
   CacheHeader header;
   const char *key, *label;
   const void *data;
   CacheWriter write_tail; // NULL: there is no tail
   void *env;
-} Writing;
+} EntryWriting;
 
 static bool put_zeros(FILE *stream, uint64_t count) {
   static const char zeros[CACHE_PAGE];
@@ -160,7 +160,7 @@ static bool put_zeros(FILE *stream, uint64_t count) {
 }
 
 // Writes the tail, and then knows its size.
-static bool put_tail(Writing *w, FILE *stream) {
+static bool put_tail(EntryWriting *w, FILE *stream) {
   w->header.tail_size = 1;
   uint64_t begin = cache_tail_offset(&w->header);
   if (!put_zeros(stream, begin - w->header.offset - w->header.size)) return false;
@@ -171,7 +171,7 @@ static bool put_tail(Writing *w, FILE *stream) {
 }
 
 // Writes the header, the key, the label and the zeros before the contents.
-static bool put_head(Writing *w, FILE *stream) {
+static bool put_head(EntryWriting *w, FILE *stream) {
   CacheHeader *header = &w->header;
   char *head = calloc(1, header->offset);
   if (!head) return false;
@@ -185,7 +185,7 @@ static bool put_head(Writing *w, FILE *stream) {
   return written;
 }
 
-static bool put_all(Writing *w, FILE *stream) {
+static bool put_all(EntryWriting *w, FILE *stream) {
   uint64_t size = w->header.size;
   if (!put_head(w, stream) || fwrite(w->data, 1, size, stream) != size) return false;
   if (!w->write_tail) return true;
@@ -208,7 +208,7 @@ static FILE *begin_file(const Cache *cache, char name[CACHE_NAME_SIZE]) {
   return stream;
 }
 
-static bool write_file(Cache *cache, Writing *w) {
+static bool write_file(Cache *cache, EntryWriting *w) {
   char temporary[CACHE_NAME_SIZE], name[CACHE_NAME_SIZE];
   FILE *stream = begin_file(cache, temporary);
   if (!stream) return false;
@@ -222,7 +222,7 @@ static bool write_file(Cache *cache, Writing *w) {
 
 // Where files are limited in size, a longer one is an error like a full disk, and the signal that
 // would end the process is taken away.
-static bool write_without_signal(Cache *cache, Writing *w) {
+static bool write_without_signal(Cache *cache, EntryWriting *w) {
   sigset_t limit, before, pending;
   sigemptyset(&limit);
   sigaddset(&limit, SIGXFSZ);
@@ -244,7 +244,7 @@ bool cache_put_with_tail(Cache *cache, CacheKind kind, const char *key, const ch
   size_t key_size = strlen(key), label_size = strlen(label);
   size_t head = sizeof(CacheHeader) + key_size + label_size;
   if (!cache_has_room(cache, size) || head > HEAD_LIMIT) return false;
-  Writing w = {.key = key, .label = label, .data = data, .write_tail = write_tail, .env = env};
+  EntryWriting w = {.key = key, .label = label, .data = data, .write_tail = write_tail, .env = env};
   w.header = (CacheHeader){.format = CACHE_FORMAT,
                            .kind = kind,
                            .key_size = (uint32_t)key_size,

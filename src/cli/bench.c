@@ -147,9 +147,9 @@ static void show_text(const Session *s, const Figures *f, const char *what) {
          f->gbytes);
   printf("first result    %s   memory at most %s\n", show_seconds(arena, s->first_seconds),
          show_bytes(arena, process_peak_bytes()));
-  if (s->program)
+  if (s->summary)
     printf("memory          weights %s   arena %s\n",
-           show_bytes(arena, s->program->original_weight_bytes), summary_arena(arena, s->program));
+           show_bytes(arena, s->summary->original_weight_bytes), summary_arena(arena, s->summary));
   if (f->peer) show_peer(s, f);
   if (f->spills >= 0) printf("spills          %d vector moves in innermost loops\n", f->spills);
 }
@@ -171,12 +171,12 @@ static int show_json(const Session *s, const Figures *f) {
                                   f->peer_latency.median * 1e3, "p10", f->peer_latency.p10 * 1e3,
                                   "p90", f->peer_latency.p90 * 1e3, "ratio",
                                   s->latency.median / f->peer_latency.median));
-  if (object && s->program)
+  if (object && s->summary)
     json_object_set_new(object, "memory",
                         json_pack("{s:I, s:I, s:I}", "weight_bytes",
-                                  (json_int_t)s->program->original_weight_bytes, "arena_bytes",
-                                  (json_int_t)s->program->arena_bytes, "live_bytes",
-                                  (json_int_t)s->program->live_bytes));
+                                  (json_int_t)s->summary->original_weight_bytes, "arena_bytes",
+                                  (json_int_t)s->summary->arena_bytes, "live_bytes",
+                                  (json_int_t)s->summary->live_bytes));
   if (object && f->spills >= 0) json_object_set_new(object, "spills", json_integer(f->spills));
   return json_print(s->cli, object);
 }
@@ -185,10 +185,11 @@ static int bench(Session *s, const BenchOptions *o) {
   Cli *cli = s->cli;
   const char *what = o->op ? o->op : cli->inputs.items[0];
   InputContents contents = {.given = o->model.inputs, .fill = "random"};
-  s->keep_kernels = o->spills;
+  s->keep_kernels = o->spills || o->against;
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
                      : session_begin_file(s, what, o->func, &contents);
   if (!begun || !measure(s, o)) return STATUS_BAD;
+  session_keep(s);
   Figures figures = {0};
   Peer *peer = o->against ? peer_dnnl(s) : NULL;
   if (o->against && (!peer || !measure_peer(s, peer, &figures))) return STATUS_BAD;

@@ -73,10 +73,8 @@ static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *gr
   Program *program = model_build(cli, graph, &o->model);
   if (!program || !emit_program(program, &o->emit, cli->output)) return false;
   if (ends_with(cli->output, ".py") || !strcmp(cli->output, "-")) return true;
-  summary_print_model(cli, cli->inputs.items[0], program, (double)(clock_now_ns() - start) * 1e-9,
-                      cli->output);
-  SlowPaths paths = slow_paths_of(program);
-  slow_paths_print(&paths);
+  double seconds = (double)(clock_now_ns() - start) * 1e-9;
+  summary_print_program(cli, program, seconds);
   return true;
 }
 

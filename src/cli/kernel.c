@@ -316,7 +316,9 @@ bool session_begin_file(Session *s, const char *path, const char *name,
   if (model_is_script(path) && !module) return false;
   if (name)
     return diag_error(s->cli->context, (SourcePos){0}, "--func %s: %s is a model", name, path);
-  GraphFunc *graph = module ? module_graph(module) : model_load(s->cli, path, s->model);
+  if (!module && (session_find(s, path, contents) || s->cli->context->error_count))
+    return s->executable != NULL;
+  GraphFunc *graph = module ? module_graph(module) : model_import(s->cli, path, &s->import);
   if (module && !graph_infer(s->cli->context, graph)) return false;
   return session_begin(s, graph, contents);
 }

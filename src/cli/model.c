@@ -8,9 +8,7 @@
 #include "graph/graph.h"
 #include "script/script.h"
 
-#if PLEAT_HAVE_ONNX
 #include "frontend/onnx/onnx.h"
-#endif
 
 static bool ends_with(const char *s, const char *ending) {
   size_t n = strlen(s), m = strlen(ending);
@@ -82,6 +80,10 @@ static bool has_layout(const ModelOptions *options, const char *name) {
   return false;
 }
 
+GraphFunc *model_import(Cli *cli, const char *path, const OnnxOptions *import) {
+  return onnx_import(cli->context, path, import)->graph;
+}
+
 bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *import) {
   Arena *arena = &cli->context->arena;
   int count = options->inputs.count;
@@ -109,6 +111,16 @@ bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *im
   }
   return true;
 }
+#else
+GraphFunc *model_import(Cli *cli, const char *path, const OnnxOptions *import) {
+  diag_error(cli->context, (SourcePos){0}, "%s: this build cannot read ONNX", path);
+  return NULL;
+}
+
+bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *import) {
+  *import = (OnnxOptions){0};
+  return true;
+}
 #endif
 
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
@@ -123,7 +135,7 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
   model->graph = NULL;
   if (!model_import_options(cli, options, &onnx)) return false;
   onnx.assumed_size = assumed_size;
-  OnnxImport *import = onnx_import(cli->context, path, &onnx);
+  const OnnxImport *import = onnx_import(cli->context, path, &onnx);
   *model = (LoadedModel){.graph = import->graph,
                          .operators = import->operators,
                          .node_count = import->node_count,

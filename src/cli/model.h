@@ -31,18 +31,41 @@ typedef struct ModelOptions {
 // The options that fill a ModelOptions, which must be the first member of the subcommand's struct.
 #define MODEL_OPTIONS                                                                              \
   INPUT_SHAPE_OPTION,                                                                              \
-      {"desired-layout", 0, OPTION_LIST, "OPERATOR=LAYOUT",                                        \
+      {"desired-layout",                                                                           \
+       0,                                                                                          \
+       OPTION_LIST,                                                                                \
+       "OPERATOR=LAYOUT",                                                                          \
        "layouts of a node, or of all of a kind: Conv=NCHW16c, Conv:data=NHWC",                     \
        offsetof(ModelOptions, desired)},                                                           \
-      {"keep-layout", 0, OPTION_OPTIONAL, "NAME",                                                  \
-       "keep every layout, or those of a tensor or operator", offsetof(ModelOptions, keep)},       \
-      {"input-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an input",           \
+      {"keep-layout",                                                                              \
+       0,                                                                                          \
+       OPTION_OPTIONAL,                                                                            \
+       "NAME",                                                                                     \
+       "keep every layout, or those of a tensor or operator",                                      \
+       offsetof(ModelOptions, keep)},                                                              \
+      {"input-layout",                                                                             \
+       0,                                                                                          \
+       OPTION_LIST,                                                                                \
+       "NAME=LAYOUT",                                                                              \
+       "the caller's layout of an input",                                                          \
        offsetof(ModelOptions, input_layouts)},                                                     \
-      {"output-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an output",         \
+      {"output-layout",                                                                            \
+       0,                                                                                          \
+       OPTION_LIST,                                                                                \
+       "NAME=LAYOUT",                                                                              \
+       "the caller's layout of an output",                                                         \
        offsetof(ModelOptions, output_layouts)},                                                    \
-      {"policy", 0, OPTION_TEXT, "optimal|forward|backward|none", "how layouts are planned",       \
+      {"policy",                                                                                   \
+       0,                                                                                          \
+       OPTION_TEXT,                                                                                \
+       "optimal|forward|backward|none",                                                            \
+       "how layouts are planned",                                                                  \
        offsetof(ModelOptions, policy)},                                                            \
-      {"print-ir-after", 0, OPTION_TEXT, "PASS", "print every kernel after a lowering pass",       \
+      {"print-ir-after",                                                                           \
+       0,                                                                                          \
+       OPTION_TEXT,                                                                                \
+       "PASS",                                                                                     \
+       "print every kernel after a lowering pass",                                                 \
        offsetof(ModelOptions, print_after)},                                                       \
   {                                                                                                \
     "verify-each", 0, OPTION_FLAG, NULL, "check every pass on random inputs",                      \
@@ -70,6 +93,8 @@ GraphFunc *module_graph(const Module *module); // its first graph function, or N
 // because its shape is that of the layout. False with diagnostics when a file cannot be read.
 struct OnnxOptions;
 bool model_import_options(Cli *cli, const ModelOptions *options, struct OnnxOptions *import);
+// Imports an ONNX model; NULL with diagnostics.
+GraphFunc *model_import(Cli *cli, const char *path, const struct OnnxOptions *import);
 // Reads an ONNX model as far as it can be read. False with diagnostics.
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
                 LoadedModel *model);

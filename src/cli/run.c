@@ -52,8 +52,8 @@ static void show_latency(const Session *s) {
 
 static void show_slow_paths(const Session *s) {
   SlowPaths paths = {.arena = &s->cli->context->arena};
-  if (s->program) {
-    paths = slow_paths_of(s->program);
+  if (s->summary) {
+    paths = s->summary->slow;
   } else if (s->compiled) {
     for (int i = 0; i < s->compiled->step_count; i++)
       if (s->compiled->steps[i].slow)
@@ -82,10 +82,11 @@ static void show_kernel(const Session *s, const char *name) {
 static void show_summary(const Session *s, const char *path) {
   if (s->kernel)
     show_kernel(s, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-  else if (!s->program)
+  else if (!s->summary)
     saved_show(s->cli, path, s->compiled, s->code_seconds);
   else
-    summary_print_model(s->cli, path, s->program, s->code_seconds, NULL);
+    summary_print_model(s->cli, path, s->summary, s->code_seconds,
+                        s->program ? NULL : "from the cache");
   show_latency(s);
   show_slow_paths(s);
 }
@@ -106,10 +107,11 @@ static void show_values(const Session *s) {
 }
 
 static int show_json(const Session *s, bool profile) {
-  json_t *object = json_pack(
-      "{s:{s:f, s:f, s:f}, s:f, s:I, s:i}", "latency_ms", "median", s->latency.median * 1e3, "p10",
-      s->latency.p10 * 1e3, "p90", s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
-      "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads", session_threads(s));
+  json_t *object = json_pack("{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:b}", "latency_ms", "median",
+                             s->latency.median * 1e3, "p10", s->latency.p10 * 1e3, "p90",
+                             s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
+                             "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads",
+                             session_threads(s), "cached", s->summary && !s->program);
   profile_add_json(s, profile, object);
   return json_print(s->cli, object);
 }
@@ -136,6 +138,7 @@ static int run_file(Session *s, const RunOptions *o) {
   InputContents contents = {o->model.inputs, o->fill, o->seed};
   if (!session_begin_file(s, path, o->func, &contents)) return STATUS_BAD;
   if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
+  session_keep(s);
   if (!write_results(s, o)) return STATUS_BAD;
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // no other result
   if (s->cli->json) return show_json(s, o->profile);

@@ -26,10 +26,8 @@ bool saved_compile(Cli *cli, const GraphFunc *graph, const ModelOptions *options
   bool done = compiled && saved_write(cli->context, compiled, cli->output);
   compiled_program_release(compiled);
   if (!done || strcmp(cli->output, "-") == 0) return done;
-  summary_print_model(cli, cli->inputs.items[0], program, (double)(clock_now_ns() - start) * 1e-9,
-                      cli->output);
-  SlowPaths paths = slow_paths_of(program);
-  slow_paths_print(&paths);
+  double seconds = (double)(clock_now_ns() - start) * 1e-9;
+  summary_print_program(cli, program, seconds);
   return true;
 }
 
@@ -84,7 +82,7 @@ static Tensor *make_input(Session *s, const InputContents *contents, int number)
   return tensor;
 }
 
-static bool make_tensors(Session *s, const InputContents *contents) {
+bool session_compiled_tensors(Session *s, const InputContents *contents) {
   Arena *arena = &s->cli->context->arena;
   const CompiledProgram *p = s->compiled;
   const char **names = arena_array(arena, const char *, p->input_count);
@@ -110,7 +108,7 @@ static bool make_tensors(Session *s, const InputContents *contents) {
 bool session_begin_saved(Session *s, const char *path, const InputContents *contents) {
   if (!check_options(s->cli, path, s->model) || !cli_machine(s->cli, &s->machine)) return false;
   s->compiled = saved_read(s->cli->context, path);
-  if (!s->compiled || !make_tensors(s, contents)) return false;
+  if (!s->compiled || !session_compiled_tensors(s, contents)) return false;
   machine_limit(&s->machine, s->compiled->cpu);
   s->executable = executable_of(s->cli->context, s->compiled);
   return s->executable && session_ready(s);

@@ -81,6 +81,7 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
   s->compiled = s->program ? program_compile(s->program, &s->target) : NULL;
   if (!s->compiled) return false;
   s->machine = s->program->options.machine;
+  s->summary = model_summary_of(s->program);
   s->executable = executable_of(s->cli->context, s->compiled);
   return s->executable && session_ready(s);
 }

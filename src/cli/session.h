@@ -5,6 +5,8 @@
 #define PLEAT_CLI_SESSION_H
 
 #include "cli/model.h"
+#include "cli/summary.h"
+#include "driver/kept_model.h"
 
 typedef struct Session {
   Cli *cli;
@@ -15,9 +17,12 @@ typedef struct Session {
   // For a model:
   const GraphFunc *graph;
   const PlanConstraints *constraints;
-  Program *program; // NULL: the model was saved
+  Program *program; // NULL: the model was saved, or the cache had it
   CompiledProgram *compiled;
   Executable *executable;
+  ModelSummary *summary; // NULL: the model was saved
+  OnnxOptions import;    // of the model
+  KeptModel kept;
   // For a kernel (cli/kernel.h):
   struct Kernel *kernel;
   KernelCode *kernel_code;
@@ -50,6 +55,13 @@ Session *session_new(Cli *cli, const ModelOptions *model);
 bool session_begin(Session *session, const GraphFunc *graph, const InputContents *contents);
 // Loads a saved model and makes its tensors. False with diagnostics.
 bool session_begin_saved(Session *session, const char *path, const InputContents *contents);
+// kept.c. Takes the compiled model of the file `path` from the cache, if it is there. Otherwise
+// returns false, and session->import and session->kept are ready for compiling and keeping it; with
+// diagnostics when an array cannot be read.
+bool session_find(Session *session, const char *path, const InputContents *contents);
+void session_keep(Session *session); // keeps what was compiled in the cache
+// saved.c. Makes the tensors of a compiled program. False with diagnostics.
+bool session_compiled_tensors(Session *session, const InputContents *contents);
 bool session_ready(Session *session); // makes the threads, once the code is ready
 // Runs once. When `repeat` is more than 1, runs `repeat` times again and takes the latency of
 // those.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the lines in which `run` and `compile` summarise their work.
+// Makes and prints the lines in which `run` and `compile` summarise their work.
 #include "cli/summary.h"
+
+#include <jansson.h>
+#include <stdlib.h>
 
 // ---- Slow paths ---------------------------------------------------------------------------------
 
@@ -120,7 +123,7 @@ static const char *gap_text(const Program *p) {
   return arena_printf(arena, "%s, %s", gap > 0 ? bound : "best of those looked at", left_out);
 }
 
-static void show_plan(const Program *p) {
+static const char *plan_text(const Program *p) {
   Arena *arena = &p->context->arena;
   const Plan *plan = p->plan;
   Text moved = text_new(arena);
@@ -133,27 +136,111 @@ static void show_plan(const Program *p) {
                 show_bytes(arena, r->bytes));
   }
   if (at_run) text_puts(&moved, at_run > 3 ? "; …)" : ")");
-  printf("plan            %d layout%s · %d rewrite%s at run time%s · %d folded · %s\n", layouts,
-         layouts == 1 ? "" : "s", at_run, at_run == 1 ? "" : "s", text_string(&moved), folded,
-         gap_text(p));
+  return arena_printf(arena, "%d layout%s · %d rewrite%s at run time%s · %d folded · %s", layouts,
+                      layouts == 1 ? "" : "s", at_run, at_run == 1 ? "" : "s", text_string(&moved),
+                      folded, gap_text(p));
 }
 
-const char *summary_arena(Arena *arena, const Program *p) {
-  if (p->arena_bytes == p->live_bytes) return show_bytes(arena, p->arena_bytes);
-  return arena_printf(arena, "%s, %.3f of what is alive at once", show_bytes(arena, p->arena_bytes),
-                      (double)p->arena_bytes / (double)p->live_bytes);
+ModelSummary *model_summary_of(const Program *p) {
+  ModelSummary *summary = arena_new(&p->context->arena, ModelSummary);
+  *summary = (ModelSummary){.operators = operators_text(p),
+                            .plan = plan_text(p),
+                            .level = p->options.machine.level_name,
+                            .kernel_count = p->kernels.count,
+                            .original_weight_bytes = p->original_weight_bytes,
+                            .arena_bytes = p->arena_bytes,
+                            .live_bytes = p->live_bytes,
+                            .slow = slow_paths_of(p)};
+  return summary;
 }
 
-void summary_print_model(Cli *cli, const char *path, const Program *p, double seconds,
-                         const char *where) {
+const char *summary_arena(Arena *arena, const ModelSummary *s) {
+  if (s->arena_bytes == s->live_bytes) return show_bytes(arena, s->arena_bytes);
+  return arena_printf(arena, "%s, %.3f of what is alive at once", show_bytes(arena, s->arena_bytes),
+                      (double)s->arena_bytes / (double)s->live_bytes);
+}
+
+void summary_print_model(Cli *cli, const char *path, const ModelSummary *s, double seconds,
+                         const char *how) {
   Arena *arena = &cli->context->arena;
   const char *slash = strrchr(path, '/');
   printf("%s%-14s%s  %s      %s of weights\n", cli_paint(cli, COLOUR_BOLD),
-         slash ? slash + 1 : path, cli_paint(cli, COLOUR_NONE), operators_text(p),
-         show_bytes(arena, p->original_weight_bytes));
-  show_plan(p);
-  printf("code            %d kernel%s, %s, %s%s%s             arena %s\n", p->kernels.count,
-         p->kernels.count == 1 ? "" : "s", p->options.machine.level_name,
-         show_seconds(arena, seconds), where ? ", in " : "", where ? where : "",
-         summary_arena(arena, p));
+         slash ? slash + 1 : path, cli_paint(cli, COLOUR_NONE), s->operators,
+         show_bytes(arena, s->original_weight_bytes));
+  printf("plan            %s\n", s->plan);
+  printf("code            %d kernel%s, %s, %s%s%s             arena %s\n", s->kernel_count,
+         s->kernel_count == 1 ? "" : "s", s->level, show_seconds(arena, seconds), how ? ", " : "",
+         how ? how : "", summary_arena(arena, s));
+}
+
+void summary_print_program(Cli *cli, const Program *program, double seconds) {
+  const ModelSummary *summary = model_summary_of(program);
+  summary_print_model(cli, cli->inputs.items[0], summary, seconds,
+                      arena_printf(&cli->context->arena, "in %s", cli->output));
+  slow_paths_print(&summary->slow);
+}
+
+// ---- Kept summaries -----------------------------------------------------------------------------
+
+static json_t *slow_paths_json(const SlowPaths *paths) {
+  json_t *list = json_array();
+  for (int i = 0; i < paths->items.count; i++) {
+    const SlowPath *path = &paths->items.items[i];
+    json_t *kernels = json_array();
+    for (int k = 0; k < path->kernels.count; k++)
+      json_array_append_new(kernels, json_string(path->kernels.items[k]));
+    json_array_append_new(list, json_pack("{s:s, s:o}", "why", path->why, "kernels", kernels));
+  }
+  return list;
+}
+
+const char *model_summary_pack(Arena *arena, const ModelSummary *s) {
+  json_t *object =
+      json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o}", "operators", s->operators, "plan",
+                s->plan, "level", s->level, "kernels", s->kernel_count, "original_weights",
+                (json_int_t)s->original_weight_bytes, "arena", (json_int_t)s->arena_bytes, "live",
+                (json_int_t)s->live_bytes, "slow", slow_paths_json(&s->slow));
+  char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+  const char *copy = text ? arena_copy(arena, text, strlen(text) + 1) : "";
+  free(text);
+  json_decref(object);
+  return copy;
+}
+
+static const char *text_of(Arena *arena, const json_t *object, const char *field) {
+  const char *text = json_string_value(json_object_get(object, field));
+  return text ? arena_copy(arena, text, strlen(text) + 1) : "";
+}
+
+static int64_t int_of(const json_t *object, const char *field) {
+  return json_integer_value(json_object_get(object, field));
+}
+
+static void unpack_slow_paths(SlowPaths *paths, const json_t *list) {
+  size_t i, k;
+  json_t *path, *kernel;
+  json_array_foreach(list, i, path) {
+    const char *why = text_of(paths->arena, path, "why");
+    json_array_foreach(json_object_get(path, "kernels"), k, kernel) {
+      const char *name = json_string_value(kernel);
+      if (name) slow_paths_add(paths, why, arena_copy(paths->arena, name, strlen(name) + 1));
+    }
+  }
+}
+
+ModelSummary *model_summary_unpack(Arena *arena, const char *text, size_t size) {
+  json_t *object = json_loadb(text, size, 0, NULL);
+  ModelSummary *s = arena_new(arena, ModelSummary);
+  bool ok = json_is_object(object);
+  *s = (ModelSummary){.operators = text_of(arena, object, "operators"),
+                      .plan = text_of(arena, object, "plan"),
+                      .level = text_of(arena, object, "level"),
+                      .kernel_count = (int)int_of(object, "kernels"),
+                      .original_weight_bytes = int_of(object, "original_weights"),
+                      .arena_bytes = int_of(object, "arena"),
+                      .live_bytes = int_of(object, "live"),
+                      .slow = {.arena = arena}};
+  unpack_slow_paths(&s->slow, json_object_get(object, "slow"));
+  json_decref(object);
+  return ok ? s : NULL;
 }

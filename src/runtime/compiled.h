@@ -86,6 +86,9 @@ void compiled_program_release(
 // Writes the program to a file, which appears completely or not at all. False with a diagnostic,
 // also when the code is not an image, because the target 'c' made it.
 bool saved_write(Context *context, const CompiledProgram *program, const char *path);
+// Writes the bytes of that file to a stream. False when that fails, then with a diagnostic or with
+// errno set.
+bool saved_stream(Context *context, const CompiledProgram *program, FILE *stream);
 // The bytes of that file, to be freed with memory_free. NULL with a diagnostic.
 void *saved_print(Context *context, const CompiledProgram *program, size_t *size);
 // Whether the bytes begin as a saved program does.

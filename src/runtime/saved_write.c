@@ -240,6 +240,15 @@ bool saved_write(Context *context, const CompiledProgram *program, const char *p
   return done;
 }
 
+bool saved_stream(Context *context, const CompiledProgram *program, FILE *stream) {
+  Saving s = {.context = context, .program = program};
+  ArenaMark mark = arena_mark(&context->scratch);
+  bool done = prepare(&s) && put_sections(&s, to_stream, stream);
+  memory_free(s.gathered);
+  arena_reset(&context->scratch, mark);
+  return done;
+}
+
 void *saved_print(Context *context, const CompiledProgram *program, size_t *size) {
   Saving s = {.context = context, .program = program};
   ArenaMark mark = arena_mark(&context->scratch);

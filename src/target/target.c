@@ -41,6 +41,7 @@ const TargetRow target_table[] = {
      .load_begin = llvm_load_begin,
      .load_add = llvm_load_add,
      .load_finish = llvm_load_finish,
+     .library = llvm_library_path,
      .write_program = llvm_write_program},
     {.name = "c",
      .summary = "C11 for GCC and Clang: run now through a compiler, .c",

@@ -117,6 +117,9 @@ typedef struct TargetRow {
   TargetLoading *(*load_begin)(Context *context, const char *name, const TargetOptions *options);
   bool (*load_add)(TargetLoading *loading, LowerKernel *kernel);
   CompiledCode *(*load_finish)(TargetLoading *loading);
+  // The path of the library that makes code, which makes other code when it is replaced. Valid
+  // until the process ends; NULL when it is not known.
+  const char *(*library)(void);
   // Kernels that were added must stay until load_finish. False: load_add is done with its kernel.
   bool keeps_kernels;
   // Writes a whole program at `path`, false with a diagnostic. NULL: it writes no programs.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cache of compiled code: what a second start takes from it gives the same results bit for bit,
 and whatever happens to its folder, a model compiles."""
+import json
 import os
 import pathlib
 import subprocess
@@ -10,27 +11,30 @@ import pytest
 import built
 
 np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 
 
-def pleat(cache, *arguments, **more):
-    """Standard error of the command with this cache; its text goes to standard output."""
+def pleat(cache, *arguments, status=0, **more):
+    """The command's output and messages with this cache."""
+    environment = {**os.environ, "TERM": "dumb", "PLEAT_CACHE": str(cache), **more}
     done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True,
-                          env=dict(os.environ, TERM="dumb", PLEAT_CACHE=str(cache), **more))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stderr
+                          check=False, env=environment)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout, done.stderr
 
 
 def result(cache, out, *arguments, **more):
     """The bytes of the result of a run, and the messages of the command."""
-    messages = pleat(cache, "run", DIGITS, "--fill", "random", "-o", out, *arguments, **more)
+    _, messages = pleat(cache, "run", DIGITS, "--fill", "random", "-o", out, *arguments, **more)
     return out.read_bytes(), messages
 
 
-def entries(cache, kind="kernel"):
+def entries(cache, kind="*"):
     return sorted(cache.glob(f"*.{kind}")) if cache.is_dir() else []
 
 
@@ -82,6 +86,145 @@ def test_damaged_entries_are_made_again(tmp_path, expected, how):
         damage(path, how)
     assert result(cache, tmp_path / "out.npy") == (expected, "")
     assert {path: path.read_bytes() for path in entries(cache)} == sound
+
+
+def run_json(cache, model, *arguments, **more):
+    """What `run --json` prints, and the results in its output file."""
+    out = cache.parent / "result.npz"
+    text, _ = pleat(cache, "run", model, "-o", out, "--json", *arguments, **more)
+    return json.loads(text), dict(np.load(out))
+
+
+def is_cached(cache, model, *arguments):
+    return run_json(cache, model, "--fill", "random", *arguments)[0]["cached"]
+
+
+def lines(text):
+    """The lines without those that hold times."""
+    return [line for line in text.splitlines() if not line.startswith(("code", "latency"))]
+
+
+def test_second_start_prints_the_same(tmp_path):
+    cache = tmp_path / "cache"
+    first, second = (pleat(cache, "run", DIGITS, "--fill", "random")[0] for _ in range(2))
+    assert lines(first) == lines(second)
+    assert "from the cache" not in first and ", from the cache   " in second
+    ours, theirs = (json.loads(pleat(cache, "bench", DIGITS, "--repeat", 3, "--json", *more)[0])
+                    for more in ([], ["--no-cache"]))
+    for field in ("operations", "bytes", "memory", "cpu", "threads"):
+        assert ours[field] == theirs[field]
+    assert "kernels" in json.loads(pleat(cache, "run", DIGITS, "--fill", "random", "--profile",
+                                         "--json")[0])
+
+
+def test_every_section_of_a_kept_model_is_checked(tmp_path, expected):
+    cache = tmp_path / "cache"
+    result(cache, tmp_path / "out.npy")
+    path, = entries(cache, "model")
+    sound = path.read_bytes()
+    for at in range(3, len(sound), len(sound) // 40):
+        data = bytearray(sound)
+        data[at] ^= 16
+        path.write_bytes(data)
+        assert result(cache, tmp_path / "out.npy") == (expected, "")
+    for size in range(0, len(sound), len(sound) // 10):
+        path.write_bytes(sound[:size])
+        assert result(cache, tmp_path / "out.npy") == (expected, "")
+    assert path.read_bytes() == sound
+
+
+def linear(path, weights, data=None):
+    """A model that multiplies `x` by the weights, which are in the file `data` beside it if given."""
+    tensor = numpy_helper.from_array(weights, "w")
+    if data:
+        (path.parent / data).write_bytes(weights.tobytes())
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=data)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+              for name, shape in (("x", (3, len(weights))), ("y", (3, weights.shape[1])))]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", values[:1],
+                              values[1:], [tensor])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              path)
+    settle(path.parent)
+
+
+def settle(folder):
+    """Makes the files older than any compilation, which keeps no model of files that just changed."""
+    for file in folder.iterdir():
+        os.utime(file, (1e9, 1e9))
+
+
+def test_external_data_belong_to_the_key(tmp_path):
+    """Neither other data beside the model nor those of another folder are taken for the kept ones."""
+    cache, x = tmp_path / "cache", tmp_path / "x.npy"
+    first, second = tmp_path / "first", tmp_path / "second"
+    weights = np.arange(35, dtype="float32").reshape(5, 7)
+    np.save(x, np.ones((3, 5), "float32"))
+    for folder in (first, second):
+        folder.mkdir()
+        linear(folder / "m.onnx", weights, "w.bin")
+    for folder, data, cached in ((first, weights, False), (first, weights, True),
+                                 (second, weights, True), (second, weights + 1, False),
+                                 (first, weights, False), (first, weights, True)):
+        (folder / "w.bin").write_bytes(data.tobytes())
+        settle(folder)
+        said, results = run_json(cache, folder / "m.onnx", "-i", f"x={x}")
+        assert said["cached"] == cached
+        assert np.array_equal(results["y"], np.ones((3, 5), "float32") @ data)
+    (first / "w.bin").unlink()
+    assert "w.bin" in pleat(cache, "run", first / "m.onnx", "--fill", "zero", status=1)[1]
+
+
+def test_changed_model_and_options(tmp_path):
+    cache = tmp_path / "cache"
+    (tmp_path / "m").mkdir()
+    model = tmp_path / "m" / "m.onnx"
+    linear(model, np.ones((5, 7), "float32"))
+    for arguments in ([], ["--threads", 1], ["--input-layout", "x=n, c -> c, n"],
+                      ["--policy", "forward"], ["--cpu", "baseline"], ["--keep-layout=y"]):
+        assert [is_cached(cache, model, *arguments) for _ in range(2)] == [False, True]
+    linear(model, np.full((5, 7), 2, "float32"))
+    assert [is_cached(cache, model) for _ in range(2)] == [False, True]
+    os.utime(model)  # it may still be written: the program is not kept
+    linear(model, np.full((5, 7), 3, "float32"))
+    os.utime(model, (4e9, 4e9))
+    assert [is_cached(cache, model) for _ in range(2)] == [False, False]
+
+
+def test_values_that_were_used(tmp_path):
+    """A program that was compiled for the value of an input is not used for another value."""
+    cache, model = tmp_path / "cache", tmp_path / "m" / "m.onnx"
+    model.parent.mkdir()
+    values = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 6)),
+              helper.make_tensor_value_info("shape", TensorProto.INT64, (2,)),
+              helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([helper.make_node("Reshape", ["x", "shape"], ["y"])], "g",
+                              values[:2], values[2:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              model)
+    settle(model.parent)
+    for shape, fill, cached in (((3, 4), 1, False), ((3, 4), 2, True), ((4, 3), 2, False),
+                                ((4, 3), 3, True)):
+        np.save(tmp_path / "x.npy", np.full((2, 6), fill, "float32"))
+        np.save(tmp_path / "shape.npy", np.array(shape))
+        said, results = run_json(cache, model, "-i", f"x={tmp_path / 'x.npy'}", "-i",
+                                 f"shape={tmp_path / 'shape.npy'}")
+        assert said["cached"] == cached and np.array_equal(results["y"],
+                                                           np.full(shape, fill, "float32"))
+
+
+def test_bad_arguments_of_a_kept_model(tmp_path):
+    """What is refused without the cache is refused with it, by the same message."""
+    cache = tmp_path / "cache"
+    result(cache, tmp_path / "out.npy")
+    np.save(tmp_path / "x.npy", np.ones((1, 1, 8, 9), "float32"))
+    for arguments in ([], ["-i", "other=x.npy"], ["-i", f"image={tmp_path / 'x.npy'}"],
+                      ["-i", f"image={tmp_path / 'absent.npy'}"], ["--fill", "zero", "--dim", "q=3"]):
+        with_cache, without = (pleat(place, "run", DIGITS, *arguments, status=1)[1]
+                               for place in (cache, "off"))
+        assert with_cache == without
 
 
 def test_options_have_entries_of_their_own(tmp_path):

@@ -162,9 +162,11 @@ static bool data_fits(const ConstData *data, const Value *value) {
 
 static ConstData *bound_value(const Importer *importer, const Value *value) {
   const OnnxOptions *options = importer->options;
-  for (int i = 0; i < options->value_count; i++)
-    if (strcmp(options->values[i].name, value->name) == 0)
-      return data_fits(options->values[i].data, value) ? options->values[i].data : NULL;
+  for (int i = 0; i < options->value_count; i++) {
+    if (strcmp(options->values[i].name, value->name) != 0) continue;
+    if (options->used) options->used[i] = true;
+    return data_fits(options->values[i].data, value) ? options->values[i].data : NULL;
+  }
   return NULL;
 }
 

@@ -39,6 +39,7 @@ typedef struct OnnxOptions {
   // the target of Reshape; the imported function is then correct for these values only.
   const OnnxBinding *values;
   int value_count;
+  bool *used; // for each value, set when it was looked at; NULL: this is not asked for
   // The model's bytes when it is in memory; they must outlive all uses of the import. `path` is
   // then its name in messages, whose folder has the external data. NULL: the model is the file at
   // `path`.

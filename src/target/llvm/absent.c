@@ -29,3 +29,7 @@ bool llvm_write_program(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path) {
   return absent(context);
 }
+
+const char *llvm_library_path(void) {
+  return NULL;
+}

@@ -3,6 +3,7 @@
 // LLVM ends the process after a fatal error; here control returns to llvm_protect instead, by a
 // jump over frames whose memory is lost.
 #include "target/llvm/api.h"
+#include "target/llvm/rows.h"
 
 #include "config.h"
 
@@ -62,6 +63,12 @@ const LlvmApi *llvm_api(const char **why) {
   pthread_once(&once, open_once);
   *why = library.why;
   return library.why ? NULL : &library.api;
+}
+
+const char *llvm_library_path(void) {
+  Dl_info info;
+  const void *function = (const void *)library.api.ContextCreate;
+  return function && dladdr(function, &info) ? info.dli_fname : NULL;
 }
 
 // The pages of code and constants are those of the file, so they are read again when they are used.

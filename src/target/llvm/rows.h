@@ -10,6 +10,7 @@ bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *op
 TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options);
 bool llvm_load_add(TargetLoading *loading, LowerKernel *kernel);
 CompiledCode *llvm_load_finish(TargetLoading *loading);
+const char *llvm_library_path(void);
 bool llvm_write_program(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
 
