@@ -3,8 +3,8 @@
 from pleat import layout, te, tir
 from pleat._library import Message, PleatError, Undecided, version
 from pleat.layout import Layout
-from pleat.model import Model, PleatFault, compile
+from pleat.model import Model, PleatFault, Session, compile, load
 
 __version__ = version()
-__all__ = ["Layout", "Message", "Model", "PleatError", "PleatFault", "Undecided", "compile", "layout", "te",
-           "tir"]
+__all__ = ["Layout", "Message", "Model", "PleatError", "PleatFault", "Session", "Undecided", "compile",
+           "layout", "load", "te", "tir"]

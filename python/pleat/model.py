@@ -4,6 +4,8 @@
     model = pleat.compile("resnet50.onnx", shapes={"batch": 4})
     logits = model(image)                    # NumPy, or anything with __dlpack__
     a, b = model.run({"x": x, "mask": mask})
+    model.save("resnet50.pleat")             # later: model = pleat.load("resnet50.pleat")
+    session = model.session(threads=1)       # sessions run at the same time in different threads
 
 Arrays that are contiguous and have the model's type are passed without a copy.
 """
@@ -16,7 +18,7 @@ import numpy as np
 
 from pleat._library import PleatError, _lib, ffi, take_messages
 
-__all__ = ["Argument", "Model", "PleatFault", "compile"]
+__all__ = ["Argument", "Model", "PleatFault", "Session", "compile", "load"]
 
 # Types of the package ml_dtypes that have another name there than in Pleat.
 EXTENDED = {"float8_e4m3": "float8_e4m3fn", "float4_e2m1": "float4_e2m1fn"}
@@ -182,11 +184,90 @@ def _pointed(described, arrays):
     return tensors
 
 
-class Model:
+class _Runner:
+    """What runs on arrays: a model, or a session of one."""
+
+    def __repr__(self):
+        def row(arguments):
+            return ", ".join(f"{a.name} {list(a.shape)} {a.dtype}" for a in arguments)
+        return f"{type(self).__name__}({row(self.inputs)} -> {row(self.outputs)})"
+
+    def __call__(self, *arrays, **named):
+        """Runs on arrays in the order of the inputs, or by their names. One output is an array,
+        several are a tuple."""
+        if len(arrays) > len(self.inputs):
+            raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(arrays)}")
+        given = {argument.name: array for argument, array in zip(self.inputs, arrays)}
+        if given.keys() & named.keys():
+            raise TypeError(f"given twice: {', '.join(given.keys() & named.keys())}")
+        results = self.run({**given, **named})
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs, outputs=None):
+        """Runs the model and returns the outputs as a list.
+
+        `inputs` is a dictionary by name or a sequence of arrays. `outputs`, if present, are arrays
+        to write to, one for each output. A list of arrays is passed as a sequence, whose tensors
+        are separate inputs of the compiled model."""
+        if not isinstance(inputs, dict):
+            inputs = list(inputs)
+            if len(inputs) != len(self.inputs):
+                raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(inputs)}")
+            inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
+        names = {argument.name for argument in self.inputs}
+        inputs = {key: array for name, value in inputs.items()
+                  for key, array in ({name: value} if name in names
+                                     else flattened(name, value)).items()}
+        given = [self._input(argument, inputs) for argument in self.inputs]
+        unknown = inputs.keys() - {argument.name for argument in self.inputs}
+        if unknown:
+            raise TypeError(f"the model has no input {', '.join(sorted(unknown))}; its inputs are "
+                            f"{', '.join(argument.name for argument in self.inputs)}")
+        results = self._results(outputs)
+        ins, outs = map(_pointed, self._tensors, (given, results))
+        messages = ffi.new("PleatMessages **")
+        status = self._run(ins, len(given), outs, len(results), messages)
+        _status(status, messages)
+        return results
+
+    @staticmethod
+    def _input(argument, inputs):
+        if argument.name not in inputs:
+            raise TypeError(f"input '{argument.name}' {list(argument.shape)} is missing")
+        value = inputs[argument.name]
+        if isinstance(value, (bool, int, float, list, tuple)):
+            value = np.array(value, argument.dtype)
+        array = _array_of(value)
+        if array.dtype != argument.dtype and array.dtype.newbyteorder("=") != argument.dtype:
+            raise TypeError(f"input '{argument.name}' is {array.dtype}, the model takes "
+                            f"{argument.dtype}")
+        if array.shape != argument.shape:
+            raise ValueError(f"input '{argument.name}' has shape {list(array.shape)}, the model "
+                             f"was compiled for {list(argument.shape)}")
+        array = np.asarray(array, argument.dtype, order="C")
+        return array if array.flags.aligned else array.copy()
+
+    def _results(self, outputs):
+        if outputs is None:
+            return [np.empty(argument.shape, argument.dtype) for argument in self.outputs]
+        outputs = list(outputs)
+        if len(outputs) != len(self.outputs):
+            raise TypeError(f"the model has {len(self.outputs)} outputs, not {len(outputs)}")
+        for argument, array in zip(self.outputs, outputs):
+            fits = (isinstance(array, np.ndarray) and array.dtype == argument.dtype and
+                    array.shape == argument.shape and array.flags.carray)
+            if not fits:
+                raise ValueError(f"output '{argument.name}' needs a writable compact array of "
+                                 f"{argument.dtype} {list(argument.shape)}")
+        return outputs
+
+
+class Model(_Runner):
     """A compiled model.
 
     `inputs` and `outputs` are lists of Argument; `messages` are the compiler's warnings, a
-    list of pleat.Message. Several threads may call a model; their runs follow one another."""
+    list of pleat.Message. Several threads may call a model; their runs follow one another, and
+    those of its sessions do not."""
 
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
@@ -224,11 +305,15 @@ class Model:
         compiled, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
         self.messages = _status(status, messages)
-        self._model = ffi.gc(compiled[0], _lib.pleat_model_free)
-        self.inputs = [self._argument(_lib.pleat_model_input(self._model, i))
-                       for i in range(_lib.pleat_model_input_count(self._model))]
-        self.outputs = [self._argument(_lib.pleat_model_output(self._model, i))
-                        for i in range(_lib.pleat_model_output_count(self._model))]
+        self._take(compiled[0])
+
+    def _take(self, model):
+        """Describes a model of the library, which this object owns from now on."""
+        self._model = ffi.gc(model, _lib.pleat_model_free)
+        self.inputs = [self._argument(_lib.pleat_model_input(model, i))
+                       for i in range(_lib.pleat_model_input_count(model))]
+        self.outputs = [self._argument(_lib.pleat_model_output(model, i))
+                        for i in range(_lib.pleat_model_output_count(model))]
         self._keep = []
         self._tensors = [self._described(arguments) for arguments in (self.inputs, self.outputs)]
 
@@ -244,84 +329,63 @@ class Model:
                         dtype_of(ffi.string(argument.type).decode()),
                         tuple(argument.shape[i] for i in range(argument.rank)))
 
-    def __repr__(self):
-        def row(arguments):
-            return ", ".join(f"{a.name} {list(a.shape)} {a.dtype}" for a in arguments)
-        return f"Model({row(self.inputs)} -> {row(self.outputs)})"
+    def _run(self, *arguments):
+        return _lib.pleat_model_run(self._model, *arguments)
 
-    def __call__(self, *arrays, **named):
-        """Runs on arrays in the order of the inputs, or by their names. One output is an array,
-        several are a tuple."""
-        if len(arrays) > len(self.inputs):
-            raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(arrays)}")
-        given = {argument.name: array for argument, array in zip(self.inputs, arrays)}
-        if given.keys() & named.keys():
-            raise TypeError(f"given twice: {', '.join(given.keys() & named.keys())}")
-        results = self.run({**given, **named})
-        return results[0] if len(results) == 1 else tuple(results)
+    def session(self, threads=0):
+        """A session of this model: it shares the weights and the code, has memory of its own, and
+        runs at the same time as others. threads: 0 is as many as the model has."""
+        return Session(self, threads)
 
-    def run(self, inputs, outputs=None):
-        """Runs the model and returns the outputs as a list.
-
-        `inputs` is a dictionary by name or a sequence of arrays. `outputs`, if present, are arrays
-        to write to, one for each output. A list of arrays is passed as a sequence, whose tensors
-        are separate inputs of the compiled model."""
-        if not isinstance(inputs, dict):
-            inputs = list(inputs)
-            if len(inputs) != len(self.inputs):
-                raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(inputs)}")
-            inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
-        names = {argument.name for argument in self.inputs}
-        inputs = {key: array for name, value in inputs.items()
-                  for key, array in ({name: value} if name in names
-                                     else flattened(name, value)).items()}
-        given = [self._input(argument, inputs) for argument in self.inputs]
-        unknown = inputs.keys() - {argument.name for argument in self.inputs}
-        if unknown:
-            raise TypeError(f"the model has no input {', '.join(sorted(unknown))}; its inputs are "
-                            f"{', '.join(argument.name for argument in self.inputs)}")
-        results = self._results(outputs)
-        ins, outs = map(_pointed, self._tensors, (given, results))
+    def save(self, path):
+        """Writes the compiled model to a file, which pleat.load reads without compiling."""
         messages = ffi.new("PleatMessages **")
-        status = _lib.pleat_model_run(self._model, ins, len(given), outs, len(results), messages)
-        _status(status, messages)
-        return results
+        _status(_lib.pleat_model_save(self._model, os.fsencode(path), messages), messages)
 
-    @staticmethod
-    def _input(argument, inputs):
-        if argument.name not in inputs:
-            raise TypeError(f"input '{argument.name}' {list(argument.shape)} is missing")
-        value = inputs[argument.name]
-        if isinstance(value, (bool, int, float, list, tuple)):
-            value = np.array(value, argument.dtype)
-        array = _array_of(value)
-        if array.dtype != argument.dtype and array.dtype.newbyteorder("=") != argument.dtype:
-            raise TypeError(f"input '{argument.name}' is {array.dtype}, the model takes "
-                            f"{argument.dtype}")
-        if array.shape != argument.shape:
-            raise ValueError(f"input '{argument.name}' has shape {list(array.shape)}, the model "
-                             f"was compiled for {list(argument.shape)}")
-        array = np.asarray(array, argument.dtype, order="C")
-        return array if array.flags.aligned else array.copy()
 
-    def _results(self, outputs):
-        if outputs is None:
-            return [np.empty(argument.shape, argument.dtype) for argument in self.outputs]
-        outputs = list(outputs)
-        if len(outputs) != len(self.outputs):
-            raise TypeError(f"the model has {len(self.outputs)} outputs, not {len(outputs)}")
-        for argument, array in zip(self.outputs, outputs):
-            fits = (isinstance(array, np.ndarray) and array.dtype == argument.dtype and
-                    array.shape == argument.shape and array.flags.carray)
-            if not fits:
-                raise ValueError(f"output '{argument.name}' needs a writable compact array of "
-                                 f"{argument.dtype} {list(argument.shape)}")
-        return outputs
+class Session(_Runner):
+    """The memory and threads with which a model runs; made by Model.session.
+
+    A session runs in one thread at a time: a second thread gets a PleatError."""
+
+    def __init__(self, model, threads=0):
+        options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
+                                                    "threads": threads})
+        session, messages = ffi.new("PleatSession **"), ffi.new("PleatMessages **")
+        _status(_lib.pleat_session_new(model._model, options, session, messages), messages)
+        self._session = ffi.gc(session[0], _lib.pleat_session_free)
+        self._model = model  # for the shapes to which the described tensors point
+        self.inputs, self.outputs, self._tensors = model.inputs, model.outputs, model._tensors
+
+    def _run(self, *arguments):
+        return _lib.pleat_session_run(self._session, *arguments)
 
 
 def compile(model, **options):
     """Compiles a model; the options are those of Model."""
     return Model(model, **options)
+
+
+def load(model, threads=0):
+    """Loads a saved model, from a file's path or its bytes. It needs no compiler and takes
+    milliseconds, but the same version of Pleat and a processor that has what the model was
+    compiled for. The file may be removed or replaced afterwards, but not be changed in place.
+    Load only files that you trust: they hold code.
+
+    threads: of the model's own runs; 0 is one for each core
+    Raises PleatError when the file is damaged or was made for another version or processor."""
+    options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
+                                                "threads": threads})
+    result, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        data = ffi.from_buffer(model if len(model) else b"\0")
+        status = _lib.pleat_model_load_bytes(data, len(model), options, result, messages)
+    else:
+        status = _lib.pleat_model_load(os.fsencode(model), options, result, messages)
+    loaded = Model.__new__(Model)
+    loaded.messages = _status(status, messages)
+    loaded._take(result[0])
+    return loaded
 
 
 compile.__signature__ = inspect.signature(Model)
