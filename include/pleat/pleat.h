@@ -223,10 +223,11 @@ typedef struct PleatRequest {
   size_t keep_layout_count;
   /* How all other layouts are chosen: "optimal" (the default), "forward", "backward" or "none". */
   const char *policy;
-  /* Not 0: neither use nor keep compiled code in the user's cache. Otherwise the code of a kernel
-   * that was compiled before, by any process of the user, is taken from the folder $PLEAT_CACHE,
-   * $XDG_CACHE_HOME/pleat or ~/.cache/pleat, which keeps at most 2 GiB or $PLEAT_CACHE_SIZE.
-   * PLEAT_CACHE=off switches the cache off for a whole process. */
+  /* Not 0: neither use nor keep compiled code in the user's cache. Otherwise a model or kernel that
+   * was compiled before, by any process of the user with this build of the library, is taken from
+   * the folder $PLEAT_CACHE, $XDG_CACHE_HOME/pleat or ~/.cache/pleat, which keeps at most 2 GiB or
+   * $PLEAT_CACHE_SIZE (such as 500M). The pages of a model's file there hold its weights while it
+   * is used. PLEAT_CACHE=off switches the cache off for a whole process. */
   int no_cache;
   /* Call-backs, each with `hook_env` as its first argument. They are called in the thread of the
    * call; they may not use the model that is being made, and must return: neither longjmp nor a C++

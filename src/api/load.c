@@ -228,7 +228,9 @@ bool request_load(RequestCall *call) {
   request_progress(call, "reading", 0, 1);
   if (!call->request.no_cache) options->cache = cache_open(context);
   if (!find_machine(call, &options->machine)) return false;
-  if (!(is_script(&call->request) ? load_script : load_graph)(call)) return false;
+  bool script = is_script(&call->request);
+  if (!script && request_find(call)) return true;
+  if (!(script ? load_script : load_graph)(call)) return false;
   return !call->graph ||
          (read_layouts(call, options) && check_arguments(call, options->constraints));
 }

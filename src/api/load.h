@@ -6,6 +6,7 @@
 
 #include "api/request.h"
 #include "driver/driver.h"
+#include "driver/kept_model.h"
 
 // The first member of what a call of the library that takes a request works on.
 typedef struct RequestCall {
@@ -18,11 +19,17 @@ typedef struct RequestCall {
   const void **known;     // by input: the bytes that its contents must equal; NULL: any contents
   Kernels kernels;        // one, or with all_kernels all of the file
   bool all_kernels;
+  bool wants_program;     // the call only needs the compiled program, which the cache may have
+  CompiledProgram *found; // in the cache; there is then neither a graph nor a kernel
+  KeptModel kept;
 } RequestCall;
 
 // Reads the request's options, and its graph with layout constraints, or its kernels. False with
 // diagnostics.
 bool request_load(RequestCall *call);
+// kept.c. Takes the compiled program from the cache; false when it is not there or not wanted.
+bool request_find(RequestCall *call);
+void request_keep(const RequestCall *call, const CompiledProgram *program);
 // Hands new messages and the next part of the work to the call-backs.
 void request_progress(RequestCall *call, const char *what, int done, int all);
 // Runs body(call) inside context_protect and a context of its own. Returns the status of a call

@@ -15,6 +15,7 @@
 typedef struct CompileCall {
   RequestCall call;
   CompiledProgram *program;
+  bool ready;        // the program is complete
   PleatModel *model; // the result
   bool done;
 } CompileCall;
@@ -33,23 +34,35 @@ static PleatModel *new_model(Context *context, CompiledProgram *program,
   return model;
 }
 
-static void compile(void *arg) {
-  CompileCall *call = arg;
+// Compiles the graph of the request and keeps the result in the cache. Without success, which
+// call->ready says, there are diagnostics.
+static void compile_program(CompileCall *call) {
   RequestCall *request = &call->call;
-  request->options.run_only = true;
-  if (!request_load(request)) return;
-  RunThreads threads = {request->options.machine.threads, request->request.parallel_for,
-                        request->request.pool_env};
-  if (!request->graph) {
-    field_error(request->context, "func", "is a tensor program, expected a graph");
-    return;
-  }
   Program *program = program_build(request->context, request->graph, &request->options);
   if (!program) return;
   request_progress(request, "code", 0, 1);
   call->program = program_compile(program, NULL);
-  if (call->program && set_known(call))
-    call->model = new_model(request->context, call->program, &threads);
+  if (!call->program || !set_known(call)) return;
+  request_keep(request, call->program);
+  call->ready = true;
+}
+
+static void compile(void *arg) {
+  CompileCall *call = arg;
+  RequestCall *request = &call->call;
+  request->options.run_only = request->wants_program = true;
+  if (!request_load(request)) return;
+  RunThreads threads = {request->options.machine.threads, request->request.parallel_for,
+                        request->request.pool_env};
+  if (request->found) {
+    call->program = request->found;
+    call->ready = true;
+  } else if (request->graph) {
+    compile_program(call);
+  } else {
+    field_error(request->context, "func", "is a tensor program, expected a graph");
+  }
+  if (call->ready) call->model = new_model(request->context, call->program, &threads);
   call->done = call->model != NULL;
 }
 

@@ -305,7 +305,46 @@ def test_library(tmp_path, monkeypatch):
     monkeypatch.setenv("PLEAT_CACHE", str(cache))
     assert library.compile(DIGITS, cache=False)(image).tobytes() == expected.tobytes()
     assert not cache.exists()
-    for i in range(2):
+    for i in range(3):
         assert library.compile(DIGITS)(image).tobytes() == expected.tobytes()
         before = before if i else times(cache)
         assert before and times(cache) == before
+    assert len(entries(cache, "model")) == 1
+    for kernel in entries(cache, "kernel"):
+        kernel.unlink()
+    for model in (DIGITS, DIGITS.read_bytes()):  # by the same key, without any kernel
+        assert library.compile(model)(image).tobytes() == expected.tobytes()
+    assert not entries(cache, "kernel")
+    for options in ({"quick": True}, {"threads": 1}, {"input_layouts": {"image": "NHWC"}}):
+        count = len(entries(cache, "model"))
+        compiled = library.compile(DIGITS, **options)
+        assert len(entries(cache, "model")) == count + 1
+        again = library.compile(DIGITS, **options)
+        assert (again.inputs, again.outputs) == (compiled.inputs, compiled.outputs)
+        given = image.reshape(again.inputs[0].shape)
+        assert again(given).tobytes() == compiled(given).tobytes()
+    for path in entries(cache):
+        damage(path, "changed")
+    assert library.compile(DIGITS)(image).tobytes() == expected.tobytes()
+
+
+def test_library_with_known_values(tmp_path, monkeypatch):
+    """A kept program has the values that it was compiled for, and refuses others like a new one."""
+    built.skip_sanitized()
+    import pleat as library
+
+    monkeypatch.setenv("PLEAT_CACHE", str(tmp_path / "cache"))
+    values = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 6)),
+              helper.make_tensor_value_info("shape", TensorProto.INT64, (2,)),
+              helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([helper.make_node("Reshape", ["x", "shape"], ["y"])], "g",
+                              values[:2], values[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.arange(12, dtype="float32").reshape(2, 6)
+    for shape in ((3, 4), (4, 3)):
+        for _ in range(2):
+            compiled = library.compile(model, known={"shape": np.array(shape)})
+            assert np.array_equal(compiled(x, np.array(shape)), x.reshape(shape))
+            with pytest.raises(library.PleatError, match="other values"):
+                compiled(x, np.array((6, 2)))
+    assert len(entries(tmp_path / "cache", "model")) == 2
