@@ -251,9 +251,10 @@ typedef struct PleatRequest {
    * which it left out iterations is refused. */
   PleatParallelFor parallel_for;
   void *pool_env;
-  /* For TVMScript: the name of the function, a graph or a tensor program; "" selects the only one,
-   * or the first graph. A request is for TVMScript when `func` is not NULL, or when `path` ends in
-   * ".py"; otherwise it is for an ONNX model. */
+  /* For TVMScript: the name of the function, a graph or a tensor program; "" selects the only graph
+   * function, or the only tensor program of a file without graphs. A request is for TVMScript when
+   * `func` is not NULL, or when `path` ends in ".py"; otherwise it is for an ONNX model. Symbolic
+   * sizes of a graph function get their values from `shapes`. */
   const char *func;
 } PleatRequest;
 

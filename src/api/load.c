@@ -177,13 +177,17 @@ static Module *parse_script(RequestCall *call) {
   return text ? script_parse(context, source_file_copy(context, request->path, text, size)) : NULL;
 }
 
-// The function that the request names, or else the first graph, or else NULL.
-static GraphFunc *named_graph(const Module *module, const char *name) {
-  for (int i = 0; i < module->funcs.count; i++) {
-    GraphFunc *graph = module->funcs.items[i].graph;
-    if (graph && (!*name || !strcmp(module->funcs.items[i].name, name))) return graph;
-  }
-  return NULL;
+static bool bind_sizes(RequestCall *call, GraphFunc *graph) {
+  Context *context = call->context;
+  const PleatRequest *r = &call->request;
+  GivenSizes *given = arena_array(&context->arena, GivenSizes, r->shape_count);
+  Str *names;
+  for (size_t i = 0; i < r->shape_count; i++)
+    if (!given_sizes_read(context, r->shapes[i], false, &given[i])) return false;
+  if (!graph_bind_sizes(context, graph, given, (int)r->shape_count)) return false;
+  return !graph_free_sizes(context, graph, &names) ||
+         field_error(context, "shapes", "does not give a value for the size '%s' of '%s'", names[0],
+                     graph->name);
 }
 
 static bool take_graph(RequestCall *call, GraphFunc *graph) {
@@ -191,7 +195,7 @@ static bool take_graph(RequestCall *call, GraphFunc *graph) {
     return field_error(call->context, "known", "is not for TVMScript: write the values there");
   call->graph = graph;
   call->known = arena_array(&call->context->arena, const void *, graph->param_count);
-  return graph_infer(call->context, graph);
+  return bind_sizes(call, graph) && graph_infer(call->context, graph);
 }
 
 static bool take_kernels(RequestCall *call, const Module *module) {
@@ -199,8 +203,8 @@ static bool take_kernels(RequestCall *call, const Module *module) {
   if (r->input_layout_count + r->output_layout_count + r->desired_layout_count +
       r->keep_layout_count)
     return field_error(call->context, "func", "is a tensor program, which has its own layouts");
-  if (!kernels_load(call->context, r->path, module, *r->func ? r->func : NULL,
-                    &call->options.machine, &call->kernels))
+  if (!kernels_load(call->context, r->path, module, r->func, &call->options.machine,
+                    &call->kernels))
     return false;
   return call->all_kernels || call->kernels.count == 1 ||
          field_error(call->context, "func", "is not set, and %s holds %d tensor programs", r->path,
@@ -210,8 +214,10 @@ static bool take_kernels(RequestCall *call, const Module *module) {
 static bool load_script(RequestCall *call) {
   Module *module = parse_script(call);
   if (!module) return false;
-  if (!call->request.func) call->request.func = "";
-  GraphFunc *graph = named_graph(module, call->request.func);
+  if (call->request.func && !*call->request.func) call->request.func = NULL;
+  GraphFunc *graph;
+  if (!module_choose(call->context, call->request.path, module, call->request.func, &graph))
+    return false;
   return graph ? take_graph(call, graph) : take_kernels(call, module);
 }
 

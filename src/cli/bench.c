@@ -11,7 +11,7 @@
 
 typedef struct BenchOptions {
   ModelOptions model; // must be first, see MODEL_OPTIONS
-  const char *op, *func, *against;
+  const char *op, *against;
   int64_t repeat;
   bool spills;
 } BenchOptions;
@@ -22,7 +22,6 @@ static const Option options[] = {
     {"op", 0, OPTION_TEXT, "'NAME SHAPE…'",
      "one operator: 'matmul 64x128x32', 'conv2d 1x64x56x56 64x64x3x3 stride=1 pad=1'",
      offsetof(BenchOptions, op)},
-    FUNC_OPTION(BenchOptions, func),
     {"repeat", 0, OPTION_INT, "N", "runs to measure (as many as take a second, 10 at least)",
      offsetof(BenchOptions, repeat)},
     {"against", 0, OPTION_TEXT, "dnnl", "the same operator by oneDNN, where that is installed",
@@ -187,7 +186,7 @@ static int bench(Session *s, const BenchOptions *o) {
   InputContents contents = {.given = o->model.inputs, .fill = "random"};
   s->keep_kernels = o->spills || o->against;
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
-                     : session_begin_file(s, what, o->func, &contents);
+                     : session_begin_file(s, what, &contents);
   if (!begun || !measure(s, o)) return STATUS_BAD;
   session_keep(s);
   Figures figures = {0};

@@ -19,13 +19,21 @@ typedef struct Checked {
   LoadedModel model;
 } Checked;
 
+static bool check_graph(Checked *c, GraphFunc *graph) {
+  bool first = !c->model.graph; // the sizes of the options are for the first graph function
+  if (first) c->model.graph = graph;
+  c->model.node_count += graph->nodes.count;
+  return (!first || model_bind_sizes(c->cli, c->options, graph, false)) &&
+         graph_infer(c->cli->context, graph);
+}
+
 static bool load(Checked *c) {
   if (model_is_script(c->path)) {
     Module *module = script_load(c->cli, c->path);
-    for (int i = 0; module && i < module->funcs.count && !c->model.graph; i++)
-      c->model.graph = module->funcs.items[i].graph;
-    c->model.node_count = c->model.graph ? c->model.graph->nodes.count : 0;
-    return module && (!c->model.graph || graph_infer(c->cli->context, c->model.graph));
+    for (int i = 0; module && i < module->funcs.count; i++)
+      if (module->funcs.items[i].graph && !check_graph(c, module->funcs.items[i].graph))
+        return false;
+    return module != NULL;
   }
   return model_read(c->cli, c->path, c->options, c->assumed_size, &c->model);
 }

@@ -8,12 +8,10 @@
 typedef struct CompileCommand {
   ModelOptions model; // must be first, see MODEL_OPTIONS
   EmitOptions emit;
-  const char *func;
 } CompileCommand;
 
 static const Option options[] = {
     MODEL_OPTIONS,
-    FUNC_OPTION(CompileCommand, func),
     {"target", 0, OPTION_TEXT, "llvm|c", "code generator (by the ending of the output)",
      offsetof(CompileCommand, emit.target)},
     {"emit-weights", 0, OPTION_TEXT, "inside|beside",
@@ -55,7 +53,8 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
   if (!emit_check(context, &o->emit, cli->output) ||
       !cli_check_pass(cli, "--print-ir-after", o->model.print_after) ||
       !cli_machine(cli, &compile.machine) ||
-      !kernels_load(context, cli->inputs.items[0], module, o->func, &compile.machine, &kernels))
+      !kernels_load(context, cli->inputs.items[0], module, o->model.func, &compile.machine,
+                    &kernels))
     return false;
   LowerReport *lower = arena_array(&context->arena, LowerReport, kernels.count);
   TargetReport *target = arena_array(&context->arena, TargetReport, kernels.count);
@@ -94,16 +93,16 @@ static bool check_saved(Cli *cli, const CompileCommand *o) {
   return cli->context->error_count == 0;
 }
 
-static bool compile_file(Cli *cli, const CompileCommand *o, const Module *module,
-                         const GraphFunc *graph) {
+static bool compile_file(Cli *cli, const CompileCommand *o, const ModelFile *file) {
+  const GraphFunc *graph = file->graph;
   bool saved = ends_with(cli->output, ".pleat");
   if (graph && saved) return check_saved(cli, o) && saved_compile(cli, graph, &o->model);
   if (graph) return compile_model(cli, o, graph);
-  if (module && saved)
+  if (saved)
     return diag_error_as(cli->context, DIAG_UNSUPPORTED, (SourcePos){0},
                          "-o %s: %s holds kernels, and only models can be saved; write a .so",
                          cli->output, cli->inputs.items[0]);
-  return module && compile_kernels(cli, o, module);
+  return compile_kernels(cli, o, file->module);
 }
 
 static int run(Cli *cli, void *given) {
@@ -114,11 +113,9 @@ static int run(Cli *cli, void *given) {
                "compile needs -o FILE; its ending says what to write");
     return STATUS_MISUSE;
   }
-  Module *module = model_is_script(path) ? script_load(cli, path) : NULL;
-  GraphFunc *graph = module ? module_graph(module) : NULL;
-  if (graph && !graph_infer(cli->context, graph)) return STATUS_BAD;
-  if (!model_is_script(path)) graph = model_load(cli, path, &o->model);
-  return compile_file(cli, o, module, graph) ? STATUS_DONE : STATUS_BAD;
+  ModelFile file;
+  bool done = model_open(cli, path, &o->model, &file) && compile_file(cli, o, &file);
+  return done ? STATUS_DONE : STATUS_BAD;
 }
 
 const Command command_compile = {

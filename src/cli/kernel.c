@@ -262,10 +262,10 @@ bool kernel_arguments(Cli *cli, const Kernel *kernel, const InputContents *conte
 
 // ---- Sessions -----------------------------------------------------------------------------------
 
-static bool one_kernel(Session *s, const Module *module, const char *name, const StringList *given,
-                       Kernel *kernel) {
+static bool one_kernel(Session *s, const Module *module, const StringList *given, Kernel *kernel) {
   Kernels kernels = {0};
-  if (!kernels_load(s->cli->context, s->cli->inputs.items[0], module, name, &s->machine, &kernels))
+  if (!kernels_load(s->cli->context, s->cli->inputs.items[0], module, s->model->func, &s->machine,
+                    &kernels))
     return false;
   *kernel = kernels.items[0];
   if (kernels.count == 1)
@@ -286,8 +286,7 @@ static void take_outputs(Session *s, const Kernel *kernel, const KernelArguments
   }
 }
 
-static bool begin_kernel(Session *s, const Module *module, const char *name,
-                         const InputContents *contents) {
+static bool begin_kernel(Session *s, const Module *module, const InputContents *contents) {
   Arena *arena = &s->cli->context->arena;
   Kernel *kernel = s->kernel = arena_new(arena, Kernel);
   KernelArguments arguments;
@@ -296,7 +295,7 @@ static bool begin_kernel(Session *s, const Module *module, const char *name,
                                       .report = &s->lower_report},
                             .cache = cli_cache(s->cli)};
   if (!cli_check_pass(s->cli, "--print-ir-after", s->model->print_after) ||
-      !cli_machine(s->cli, &s->machine) || !one_kernel(s, module, name, &contents->given, kernel) ||
+      !cli_machine(s->cli, &s->machine) || !one_kernel(s, module, &contents->given, kernel) ||
       !kernel_arguments(s->cli, kernel, contents, model_sizes(s->cli, s->model), false, &arguments))
     return false;
   compile.machine = s->machine;
@@ -308,17 +307,15 @@ static bool begin_kernel(Session *s, const Module *module, const char *name,
   return s->kernel_code && session_ready(s);
 }
 
-bool session_begin_file(Session *s, const char *path, const char *name,
-                        const InputContents *contents) {
+bool session_begin_file(Session *s, const char *path, const InputContents *contents) {
+  ModelFile file;
   if (saved_named(path)) return session_begin_saved(s, path, contents);
-  Module *module = model_is_script(path) ? script_load(s->cli, path) : NULL;
-  if (module && !module_graph(module)) return begin_kernel(s, module, name, contents);
-  if (model_is_script(path) && !module) return false;
-  if (name)
-    return diag_error(s->cli->context, (SourcePos){0}, "--func %s: %s is a model", name, path);
-  if (!module && (session_find(s, path, contents) || s->cli->context->error_count))
-    return s->executable != NULL;
-  GraphFunc *graph = module ? module_graph(module) : model_import(s->cli, path, &s->import);
-  if (module && !graph_infer(s->cli->context, graph)) return false;
-  return session_begin(s, graph, contents);
+  if (!model_is_script(path) && !s->model->func) {
+    if (session_find(s, path, contents)) return s->executable != NULL;
+    return s->cli->context->error_count == 0 &&
+           session_begin(s, model_import(s->cli, path, &s->import), contents);
+  }
+  if (!model_open(s->cli, path, s->model, &file)) return false;
+  return file.graph ? session_begin(s, file.graph, contents)
+                    : begin_kernel(s, file.module, contents);
 }

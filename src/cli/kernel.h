@@ -6,10 +6,6 @@
 
 #include "cli/session.h"
 
-// The option --func; `name` is the member of the option struct that holds the function's name.
-#define FUNC_OPTION(Struct, name)                                                                  \
-  {"func", 0, OPTION_TEXT, "NAME", "kernels: only this function", offsetof(Struct, name)}
-
 // Does each `--input` name a parameter of one of the kernels, and each of `sizes` a free size?
 // False with diagnostics.
 bool kernels_check_given(Cli *cli, const Kernels *kernels, const StringList *given,
@@ -30,9 +26,8 @@ bool kernel_arguments(Cli *cli, const Kernel *kernel, const InputContents *conte
 // The kernel's parameters and results: "A [6, 5] float32, alpha float32 -> C [6, 32] float32".
 const char *kernel_signature(Cli *cli, const Kernel *kernel);
 
-// Begins a session for a model, or for the tensor program called `name` (NULL: the only one) of a
-// TVMScript file.
-bool session_begin_file(Session *session, const char *path, const char *name,
-                        const InputContents *contents);
+// Begins a session for a model, or for the function of a TVMScript file that --func names (or else
+// the only graph function, or the only tensor program).
+bool session_begin_file(Session *session, const char *path, const InputContents *contents);
 
 #endif

@@ -43,22 +43,78 @@ Module *script_load(Cli *cli, const char *path) {
   return text ? script_parse(context, source_file_new(context, name, text, size)) : NULL;
 }
 
-GraphFunc *module_graph(const Module *module) {
-  for (int i = 0; i < module->funcs.count; i++)
-    if (module->funcs.items[i].graph) return module->funcs.items[i].graph;
-  return NULL;
+// ---- Arrays of --input -------------------------------------------------------------------------
+
+typedef struct GivenArray {
+  Str name; // of the input
+  Tensor *tensor;
+  const char *path;
+} GivenArray;
+typedef Array(GivenArray) GivenArrays;
+
+static bool has_layout(const ModelOptions *options, const char *name) {
+  for (int i = 0; i < options->input_layouts.count; i++)
+    if (gives(options->input_layouts.items[i], name)) return true;
+  return false;
 }
 
-static GraphFunc *load_script(Cli *cli, const char *path) {
-  Module *module = script_load(cli, path);
-  for (int i = 0; module && i < module->funcs.count; i++)
-    if (module->funcs.items[i].graph) {
-      GraphFunc *graph = module->funcs.items[i].graph;
-      return graph_infer(cli->context, graph) ? graph : NULL;
-    }
-  if (module)
-    diag_error(cli->context, (SourcePos){0}, "%s holds no graph function (@R.function)", path);
-  return NULL;
+// Reads the arrays of `--input`, and leaves out those of inputs with an `--input-layout`, whose
+// shapes are those of the layouts. False with diagnostics when a file cannot be read.
+static bool read_arrays(Cli *cli, const ModelOptions *options, GivenArrays *arrays) {
+  Arena *arena = &cli->context->arena;
+  if (!cli->arrays) cli->arrays = arena_new(arena, Map);
+  *cli->arrays = map_new(arena);
+  for (int i = 0; i < options->inputs.count; i++) {
+    const char *given = options->inputs.items[i], *equals = strchr(given, '=');
+    if (!equals) continue; // model_check_inputs reports it
+    Str name = str_intern_n(cli->context, given, (size_t)(equals - given));
+    Tensor *tensor = cli_keep_tensor(cli, npy_read(cli->context, equals + 1));
+    if (!tensor) return false;
+    map_put(cli->arrays, given, tensor);
+    if (!has_layout(options, name))
+      array_push(arena, arrays, ((GivenArray){name, tensor, equals + 1}));
+  }
+  return true;
+}
+
+// ---- TVMScript ----------------------------------------------------------------------------------
+
+static bool read_sizes(Cli *cli, const StringList *texts, bool is_size, GivenSizes *given) {
+  for (int i = 0; i < texts->count; i++)
+    if (!given_sizes_read(cli->context, texts->items[i], is_size, &given[i])) return false;
+  return true;
+}
+
+static bool check_free_sizes(Cli *cli, const GraphFunc *graph) {
+  Str *names;
+  int count = graph_free_sizes(cli->context, graph, &names);
+  Text text = text_new(&cli->context->arena);
+  for (int i = 0; i < count; i++) text_printf(&text, " --dim %s=1", names[i]);
+  return !count || diag_error_as(cli->context, DIAG_OPTION, graph->pos,
+                                 "'%s' has %d size%s without a value\ngive%s, or arrays that have "
+                                 "%s",
+                                 graph->name, count, count == 1 ? "" : "s", text_string(&text),
+                                 count == 1 ? "it" : "them");
+}
+
+bool model_bind_sizes(Cli *cli, const ModelOptions *options, GraphFunc *graph, bool all) {
+  int shapes = options->input_shapes.count, dims = options->dims.count;
+  GivenArrays arrays = {0};
+  if (!read_arrays(cli, options, &arrays)) return false;
+  GivenSizes *given = arena_array(&cli->context->arena, GivenSizes, shapes + dims + arrays.count);
+  if (!read_sizes(cli, &options->input_shapes, false, given) ||
+      !read_sizes(cli, &options->dims, true, given + shapes))
+    return false;
+  for (int i = 0; i < arrays.count; i++) {
+    const GivenArray *array = &arrays.items[i];
+    given[shapes + dims + i] = (GivenSizes){.name = array->name,
+                                            .rank = array->tensor->rank,
+                                            .shape = array->tensor->shape,
+                                            .source = array->path,
+                                            .is_array = true};
+  }
+  return graph_bind_sizes(cli->context, graph, given, shapes + dims + arrays.count) &&
+         (!all || check_free_sizes(cli, graph));
 }
 
 #if PLEAT_HAVE_ONNX
@@ -74,40 +130,29 @@ static ConstData *tensor_contents(Context *context, Str name, const Tensor *tens
   return dtype_parse(type, strlen(type), &data->type) ? data : NULL;
 }
 
-static bool has_layout(const ModelOptions *options, const char *name) {
-  for (int i = 0; i < options->input_layouts.count; i++)
-    if (gives(options->input_layouts.items[i], name)) return true;
-  return false;
-}
-
 GraphFunc *model_import(Cli *cli, const char *path, const OnnxOptions *import) {
   return onnx_import(cli->context, path, import)->graph;
 }
 
 bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *import) {
   Arena *arena = &cli->context->arena;
-  int count = options->inputs.count;
-  OnnxArray *arrays = arena_array(arena, OnnxArray, count);
-  OnnxBinding *values = arena_array(arena, OnnxBinding, count);
+  GivenArrays given = {0};
+  if (!read_arrays(cli, options, &given)) return false;
+  OnnxArray *arrays = arena_array(arena, OnnxArray, given.count);
+  OnnxBinding *values = arena_array(arena, OnnxBinding, given.count);
   *import = (OnnxOptions){.shapes = options->input_shapes.items,
                           .shape_count = options->input_shapes.count,
                           .dims = options->dims.items,
                           .dim_count = options->dims.count,
                           .arrays = arrays,
+                          .array_count = given.count,
                           .values = values};
-  if (!cli->arrays) cli->arrays = arena_new(arena, Map);
-  *cli->arrays = map_new(arena);
-  for (int i = 0; i < count; i++) {
-    const char *given = options->inputs.items[i], *equals = strchr(given, '=');
-    if (!equals) continue; // model_check_inputs reports it
-    Str name = str_intern_n(cli->context, given, (size_t)(equals - given));
-    Tensor *tensor = cli_keep_tensor(cli, npy_read(cli->context, equals + 1));
-    if (!tensor) return false;
-    map_put(cli->arrays, given, tensor);
-    if (has_layout(options, name)) continue;
-    arrays[import->array_count++] = (OnnxArray){name, tensor->shape, tensor->rank, equals + 1};
-    ConstData *data = tensor_contents(cli->context, name, tensor);
-    if (data) values[import->value_count++] = (OnnxBinding){name, data};
+  for (int i = 0; i < given.count; i++) {
+    const GivenArray *array = &given.items[i];
+    const Tensor *tensor = array->tensor;
+    arrays[i] = (OnnxArray){array->name, tensor->shape, tensor->rank, array->path};
+    ConstData *data = tensor_contents(cli->context, array->name, tensor);
+    if (data) values[import->value_count++] = (OnnxBinding){array->name, data};
   }
   return true;
 }
@@ -148,10 +193,39 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
 #endif
 }
 
-GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
+static bool open_script(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file) {
+  file->module = script_load(cli, path);
+  return file->module &&
+         module_choose(cli->context, path, file->module, options->func, &file->graph) &&
+         (!file->graph || (model_bind_sizes(cli, options, file->graph, true) &&
+                           graph_infer(cli->context, file->graph)));
+}
+
+bool model_open(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file) {
   LoadedModel model;
-  if (model_is_script(path)) return load_script(cli, path);
-  return model_read(cli, path, options, 0, &model) ? model.graph : NULL;
+  *file = (ModelFile){0};
+  if (model_is_script(path)) return open_script(cli, path, options, file);
+  if (options->func)
+    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                         "--func %s: %s is a model; the option is for TVMScript", options->func,
+                         path);
+  if (!model_read(cli, path, options, 0, &model)) return false;
+  file->graph = model.graph;
+  return true;
+}
+
+GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
+  ModelFile file;
+  if (!model_open(cli, path, options, &file)) return NULL;
+  if (file.graph) return file.graph;
+  if (options->func)
+    diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                  "--func %s: this is a tensor program, and a graph function (@R.function) is "
+                  "needed",
+                  options->func);
+  else
+    diag_error(cli->context, (SourcePos){0}, "%s holds no graph function (@R.function)", path);
+  return NULL;
 }
 
 bool cli_check_pass(Cli *cli, const char *option, const char *name) {

@@ -13,6 +13,7 @@ typedef struct ModelOptions {
   StringList desired;      // --desired-layout
   StringList keep;         // --keep-layout: names; "" for all tensors
   StringList input_layouts, output_layouts;
+  const char *func;        // --func
   const char *policy;      // --policy
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
@@ -27,50 +28,27 @@ typedef struct ModelOptions {
   {"input", 'i', OPTION_LIST, "NAME=FILE.npy",                                                     \
    "contents of an input; its shape gives the sizes of free dimensions",                           \
    offsetof(ModelOptions, inputs)}
-// clang-format on
 // The options that fill a ModelOptions, which must be the first member of the subcommand's struct.
 #define MODEL_OPTIONS                                                                              \
   INPUT_SHAPE_OPTION,                                                                              \
-      {"desired-layout",                                                                           \
-       0,                                                                                          \
-       OPTION_LIST,                                                                                \
-       "OPERATOR=LAYOUT",                                                                          \
-       "layouts of a node, or of all of a kind: Conv=NCHW16c, Conv:data=NHWC",                     \
-       offsetof(ModelOptions, desired)},                                                           \
-      {"keep-layout",                                                                              \
-       0,                                                                                          \
-       OPTION_OPTIONAL,                                                                            \
-       "NAME",                                                                                     \
-       "keep every layout, or those of a tensor or operator",                                      \
-       offsetof(ModelOptions, keep)},                                                              \
-      {"input-layout",                                                                             \
-       0,                                                                                          \
-       OPTION_LIST,                                                                                \
-       "NAME=LAYOUT",                                                                              \
-       "the caller's layout of an input",                                                          \
-       offsetof(ModelOptions, input_layouts)},                                                     \
-      {"output-layout",                                                                            \
-       0,                                                                                          \
-       OPTION_LIST,                                                                                \
-       "NAME=LAYOUT",                                                                              \
-       "the caller's layout of an output",                                                         \
-       offsetof(ModelOptions, output_layouts)},                                                    \
-      {"policy",                                                                                   \
-       0,                                                                                          \
-       OPTION_TEXT,                                                                                \
-       "optimal|forward|backward|none",                                                            \
-       "how layouts are planned",                                                                  \
-       offsetof(ModelOptions, policy)},                                                            \
-      {"print-ir-after",                                                                           \
-       0,                                                                                          \
-       OPTION_TEXT,                                                                                \
-       "PASS",                                                                                     \
-       "print every kernel after a lowering pass",                                                 \
-       offsetof(ModelOptions, print_after)},                                                       \
-  {                                                                                                \
-    "verify-each", 0, OPTION_FLAG, NULL, "check every pass on random inputs",                      \
-        offsetof(ModelOptions, verify_each)                                                        \
-  }
+  {"desired-layout", 0, OPTION_LIST, "OPERATOR=LAYOUT",                                            \
+   "layouts of a node, or of all of a kind: Conv=NCHW16c, Conv:data=NHWC",                         \
+   offsetof(ModelOptions, desired)},                                                               \
+  {"keep-layout", 0, OPTION_OPTIONAL, "NAME",                                                      \
+   "keep every layout, or those of a tensor or operator", offsetof(ModelOptions, keep)},           \
+  {"input-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an input",               \
+   offsetof(ModelOptions, input_layouts)},                                                         \
+  {"output-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an output",             \
+   offsetof(ModelOptions, output_layouts)},                                                        \
+  {"policy", 0, OPTION_TEXT, "optimal|forward|backward|none", "how layouts are planned",           \
+   offsetof(ModelOptions, policy)},                                                                \
+  {"func", 0, OPTION_TEXT, "NAME", "TVMScript: the function to take",                              \
+   offsetof(ModelOptions, func)},                                                                  \
+  {"print-ir-after", 0, OPTION_TEXT, "PASS", "print every kernel after a lowering pass",           \
+   offsetof(ModelOptions, print_after)},                                                           \
+  {"verify-each", 0, OPTION_FLAG, NULL, "check every pass on random inputs",                       \
+   offsetof(ModelOptions, verify_each)}
+// clang-format on
 
 // A model as read from its file.
 typedef struct LoadedModel {
@@ -87,7 +65,17 @@ const StringList *model_sizes(Cli *cli, const ModelOptions *options);
 bool model_is_script(const char *path); // TVMScript rather than a model, by the file name
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
 Module *script_load(Cli *cli, const char *path);
-GraphFunc *module_graph(const Module *module); // its first graph function, or NULL
+// A file as the options select from it: a graph function, or tensor programs.
+typedef struct ModelFile {
+  GraphFunc *graph; // NULL: the tensor programs of the module
+  Module *module;   // of TVMScript; NULL for a model
+} ModelFile;
+// Replaces the symbolic sizes of a graph function of TVMScript by those of --dim, --input-shape and
+// the arrays of --input. False with diagnostics, also when `all` is set and a size is left.
+bool model_bind_sizes(Cli *cli, const ModelOptions *options, GraphFunc *graph, bool all);
+// Reads an ONNX model or TVMScript, from which it takes the function of --func, or else the only
+// graph function, or else all tensor programs. False with diagnostics.
+bool model_open(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file);
 // The options for the import of a model. The arrays of `--input` give the sizes of free dimensions
 // and values that must be known; an array for an input with an `--input-layout` is left out,
 // because its shape is that of the layout. False with diagnostics when a file cannot be read.
@@ -98,7 +86,7 @@ GraphFunc *model_import(Cli *cli, const char *path, const struct OnnxOptions *im
 // Reads an ONNX model as far as it can be read. False with diagnostics.
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
                 LoadedModel *model);
-// Loads the file's graph function; NULL with diagnostics.
+// Loads the graph function of the file, which --func may name; NULL with diagnostics.
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
 // Builds the graph's program for this machine; NULL with diagnostics.
 Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options);

@@ -9,7 +9,7 @@
 
 typedef struct RunOptions {
   ModelOptions model; // must be first, see MODEL_OPTIONS
-  const char *fill, *func, *trace;
+  const char *fill, *trace;
   int64_t seed, repeat;
   bool profile;
 } RunOptions;
@@ -20,7 +20,6 @@ static const Option options[] = {
     {"fill", 0, OPTION_TEXT, "random|zero", "contents of the inputs not given",
      offsetof(RunOptions, fill)},
     {"seed", 0, OPTION_INT, "N", "the seed of the random contents", offsetof(RunOptions, seed)},
-    FUNC_OPTION(RunOptions, func),
     {"repeat", 0, OPTION_INT, "N", "runs to measure", offsetof(RunOptions, repeat)},
     {"trace", 0, OPTION_TEXT, "T.json", "write which thread ran what and when, for Perfetto",
      offsetof(RunOptions, trace)},
@@ -136,7 +135,7 @@ static int run_file(Session *s, const RunOptions *o) {
   const char *path = s->cli->inputs.items[0];
   if (o->trace && !file_can_write(s->cli->context, o->trace)) return STATUS_BAD;
   InputContents contents = {o->model.inputs, o->fill, o->seed};
-  if (!session_begin_file(s, path, o->func, &contents)) return STATUS_BAD;
+  if (!session_begin_file(s, path, &contents)) return STATUS_BAD;
   if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
   session_keep(s);
   if (!write_results(s, o)) return STATUS_BAD;

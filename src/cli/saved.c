@@ -41,6 +41,7 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
   } rows[] = {
       {"--input-shape", options->input_shapes.count},
       {"--dim", options->dims.count},
+      {"--func", options->func != NULL},
       {"--desired-layout", options->desired.count},
       {"--keep-layout", options->keep.count},
       {"--input-layout", options->input_layouts.count},

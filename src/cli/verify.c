@@ -11,7 +11,7 @@
 
 typedef struct VerifyOptions {
   ModelOptions model; // must be first, see MODEL_OPTIONS
-  const char *test_data, *against, *func, *reduce;
+  const char *test_data, *against, *reduce;
   int64_t seed;
   Tolerance tolerance;
 } VerifyOptions;
@@ -21,7 +21,6 @@ static const Option options[] = {
     INPUT_OPTION,
     {"seed", 0, OPTION_INT, "N", "the seed of the random contents of other inputs",
      offsetof(VerifyOptions, seed)},
-    FUNC_OPTION(VerifyOptions, func),
     {"test-data", 0, OPTION_TEXT, "DIR",
      "a folder of input_N.pb and output_N.pb, or of test_data_set_N",
      offsetof(VerifyOptions, test_data)},
@@ -44,6 +43,7 @@ typedef struct Checking {
   Cli *cli;
   const VerifyOptions *options;
   const char *path;
+  const GraphFunc *script; // of a TVMScript file; NULL: the file is a model
   const GraphFunc *graph;
   Program *program;
   Executable *executable;
@@ -83,7 +83,7 @@ static bool load(Checking *s, const char *folder) {
   Arena *arena = &s->cli->context->arena;
   const ModelOptions *model = &s->options->model;
   if (folder && !test_data_load(s->cli, s->path, folder, model, &s->data)) return false;
-  s->graph = folder ? s->data.graph : model_load(s->cli, s->path, model);
+  s->graph = folder ? s->data.graph : s->script ? s->script : model_load(s->cli, s->path, model);
   if (!s->graph || !model_check_inputs(s->cli, &s->options->model.inputs, s->graph)) return false;
   CompileOptions asked = {0};
   if (!model_constraints(s->cli, s->graph, model, &asked)) return false;
@@ -352,9 +352,10 @@ static void reduce(Checking *s) {
                             .env = s});
 }
 
-static int verify_model(Cli *cli, const VerifyOptions *o) {
+// `script` is the graph function of a TVMScript file; NULL: the file is a model.
+static int verify_model(Cli *cli, const VerifyOptions *o, const GraphFunc *script) {
   Checking *s = arena_new(&cli->context->arena, Checking);
-  *s = (Checking){.cli = cli, .options = o, .path = cli->inputs.items[0]};
+  *s = (Checking){.cli = cli, .options = o, .path = cli->inputs.items[0], .script = script};
   context_at_free(cli->context, release, s);
   bool agrees = compare_all(s);
   if (!agrees) reduce(s);
@@ -453,8 +454,8 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   context_at_free(context, release_kernels, k);
   if (!cli_check_pass(k->cli, "--print-ir-after", k->options->model.print_after) ||
       !cli_machine(k->cli, &k->machine) ||
-      !kernels_load(context, k->cli->inputs.items[0], k->module, k->options->func, &k->machine,
-                    kernels) ||
+      !kernels_load(context, k->cli->inputs.items[0], k->module, k->options->model.func,
+                    &k->machine, kernels) ||
       !kernels_check_given(k->cli, kernels, &k->options->model.inputs,
                            model_sizes(k->cli, &k->options->model)))
     return false;
@@ -490,12 +491,10 @@ static int run(Cli *cli, void *given) {
   const VerifyOptions *o = given;
   if (o->reduce && model_is_script(path))
     return diag_error(cli->context, (SourcePos){0}, "--reduce takes ONNX models, not TVMScript");
-  if (model_is_script(path)) {
-    Module *module = script_load(cli, path);
-    if (!module) return STATUS_BAD;
-    if (!module_graph(module)) return verify_kernels(cli, given, module);
-  }
-  return verify_model(cli, given);
+  ModelFile file = {0};
+  if (model_is_script(path) && !model_open(cli, path, &o->model, &file)) return STATUS_BAD;
+  if (file.module && !file.graph) return verify_kernels(cli, given, file.module);
+  return verify_model(cli, given, file.graph);
 }
 
 const Command command_verify = {

@@ -150,6 +150,12 @@ typedef struct Kernel {
   const uint8_t *access;      // prim_func_access
 } Kernel;
 typedef Array(Kernel) Kernels;
+// Chooses what to work on in a module: the function called `name`, or when it is NULL, the only
+// graph function. *graph is NULL when that is a tensor program, or when the module has no graph
+// function, so that kernels_load finds the tensor programs. `path` names the module in messages.
+// False with a diagnostic when there is no such function, or several graph functions.
+bool module_choose(Context *context, const char *path, const Module *module, const char *name,
+                   GraphFunc **graph);
 // Adds the tensor programs of a module, or only the one called `name` (NULL: all), scheduled for
 // `machine`. `path` names the module in messages. False with a diagnostic.
 bool kernels_load(Context *context, const char *path, const Module *module, const char *name,

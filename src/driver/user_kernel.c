@@ -104,16 +104,52 @@ static void add_kernel(Context *context, PrimFunc *func, const HostMachine *mach
   array_push(&context->arena, kernels, kernel);
 }
 
-static bool no_such_kernel(Context *context, const char *path, const Module *module,
-                           const char *name) {
+// "'main', 'scale'": the functions of the module, or only its graph functions.
+static const char *function_names(Context *context, const Module *module, bool graphs) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < module->funcs.count; i++)
+    if (!graphs || module->funcs.items[i].graph)
+      text_printf(&text, "%s'%s'", text.size ? ", " : "", module->funcs.items[i].name);
+  return text_string(&text);
+}
+
+static bool no_such_function(Context *context, const char *path, const Module *module,
+                             const char *name) {
   Array(const char *) names = {0};
   for (int i = 0; i < module->funcs.count; i++)
-    if (module->funcs.items[i].prim)
-      array_push(&context->arena, &names, module->funcs.items[i].name);
+    array_push(&context->arena, &names, module->funcs.items[i].name);
   const char *nearest = nearest_name(name, names.items, names.count);
-  return diag_error_as(
-      context, DIAG_OPTION, (SourcePos){0}, "%s holds no tensor program '%s'%s%s%s", path, name,
-      nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+  const char *more = nearest ? arena_printf(&context->arena, "; did you mean '%s'?", nearest)
+                             : arena_printf(&context->arena, "; it holds %s",
+                                            function_names(context, module, false));
+  return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "%s holds no function '%s'%s", path,
+                       name, names.count ? more : "");
+}
+
+static const ModuleFunc *find_function(const Module *module, const char *name) {
+  for (int i = 0; i < module->funcs.count; i++)
+    if (strcmp(module->funcs.items[i].name, name) == 0) return &module->funcs.items[i];
+  return NULL;
+}
+
+bool module_choose(Context *context, const char *path, const Module *module, const char *name,
+                   GraphFunc **graph) {
+  int graphs = 0;
+  *graph = NULL;
+  if (name) {
+    const ModuleFunc *func = find_function(module, name);
+    if (!func) return no_such_function(context, path, module, name);
+    *graph = func->graph;
+    return true;
+  }
+  for (int i = 0; i < module->funcs.count; i++) {
+    if (!module->funcs.items[i].graph) continue;
+    *graph = module->funcs.items[i].graph;
+    graphs++;
+  }
+  return graphs < 2 || diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                                     "%s holds %d graph functions; say which by its name: %s", path,
+                                     graphs, function_names(context, module, true));
 }
 
 bool kernels_load(Context *context, const char *path, const Module *module, const char *name,
@@ -124,7 +160,7 @@ bool kernels_load(Context *context, const char *path, const Module *module, cons
       add_kernel(context, func, machine, kernels);
   }
   if (kernels->count) return true;
-  if (name) return no_such_kernel(context, path, module, name);
+  if (name) return no_such_function(context, path, module, name);
   return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "%s holds no tensor program", path);
 }
 

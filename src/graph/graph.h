@@ -52,6 +52,28 @@ bool op_infer(Context *context, Node *node);
 // The same for all nodes of a graph function. False with a diagnostic for each node that fails, and
 // for each value whose stated shape or type is wrong or whose constant data is missing.
 bool graph_infer(Context *context, GraphFunc *graph);
+
+// ---- Symbolic sizes ----------------------------------------------------------------------------
+
+enum { GIVEN_OPEN = -1 };
+// A size or a shape that the user gives.
+typedef struct GivenSizes {
+  const char *name; // of a size, or of a parameter
+  int rank;
+  const int64_t *shape; // GIVEN_OPEN: this extent is not given
+  const char *source;   // for messages: "x=1x8"
+  bool is_size;         // the name is that of a size
+  bool is_array;        // of an array; another name is no error, since others report it
+} GivenSizes;
+// Reads "n=128", or unless `is_size` also "x=1x3x224x224". False with a diagnostic.
+bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given);
+// Replaces the symbolic sizes of a graph function whose shapes are not inferred yet. Sizes that are
+// not given remain. False with a diagnostic when they contradict one another or the function, or
+// have a name that it does not have.
+bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *given, int count);
+// The number of symbolic sizes in the shapes of parameters; *names receives their names.
+int graph_free_sizes(Context *context, const GraphFunc *graph, Str **names);
+
 // A tensor program of one node. Its parameters are the inputs that are given and then the outputs.
 PrimFunc *op_prim_func(Context *context, const Node *node);
 
@@ -81,7 +103,7 @@ bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Ex
 // The element of `tensor` at broadcast indices.
 Expr *op_broadcast_at(OpCall *call, Buffer *tensor, const TeAxes *axes);
 Expr *op_number_or_lowest(OpCall *call, Expr *x); // replaces NaN by op_lowest
-Expr *op_lowest(Context *context, DType type);  // minus infinity, or the smallest integer
-Expr *op_highest(Context *context, DType type); // plus infinity, or the largest integer
+Expr *op_lowest(Context *context, DType type);    // minus infinity, or the smallest integer
+Expr *op_highest(Context *context, DType type);   // plus infinity, or the largest integer
 
 #endif

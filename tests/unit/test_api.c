@@ -441,6 +441,50 @@ static void test_threads_of_the_caller(void **state) {
   pleat_model_free(model);
 }
 
+// ---- TVMScript
+
+static const char sized_script[] = "from pleat.script import ir as I, relax as R, tir as T\n"
+                                   "@I.ir_module\n"
+                                   "class Net:\n"
+                                   "    @R.function\n"
+                                   "    def first(x: R.Tensor((\"n\", 3), \"float32\")):\n"
+                                   "        n = T.int64()\n"
+                                   "        with R.dataflow():\n"
+                                   "            y: R.Tensor((n, 3), \"float32\") = R.add(x, x)\n"
+                                   "            R.output(y)\n"
+                                   "        return y\n"
+                                   "    @R.function\n"
+                                   "    def second(x: R.Tensor((3,), \"float32\")):\n"
+                                   "        with R.dataflow():\n"
+                                   "            y = R.exp(x)\n"
+                                   "            R.output(y)\n"
+                                   "        return y\n";
+
+static void test_functions_and_sizes_of_scripts(void **state) {
+  const char *sizes[] = {"n=5"}, *shapes[] = {"x=7x3"}, *wrong[] = {"m=5"};
+  PleatRequest request = {.size = sizeof request,
+                          .path = "net.py",
+                          .bytes = sized_script,
+                          .byte_count = sizeof sized_script - 1,
+                          .threads = 1};
+  refused(&request, "net.py holds 2 graph functions; say which by its name: 'first', 'second'");
+  request.func = "third";
+  refused(&request, "net.py holds no function 'third'");
+  request.func = "first";
+  refused(&request, "does not give a value for the size 'n' of 'first'");
+  request.shapes = wrong;
+  request.shape_count = 1;
+  refused(&request, "m=5: 'first' has no size and no parameter of this name");
+  const char **given[] = {sizes, shapes};
+  for (int i = 0; i < 2; i++) {
+    request.shapes = given[i];
+    PleatModel *model = compiled(&request);
+    assert_int_equal(pleat_model_input(model, 0)->shape[0], i ? 7 : 5);
+    assert_int_equal(pleat_model_output(model, 0)->shape[0], i ? 7 : 5);
+    pleat_model_free(model);
+  }
+}
+
 // ---- Plans and files
 
 static void test_plans_are_data(void **state) {
@@ -582,6 +626,7 @@ int main(void) {
       cmocka_unit_test(test_messages_are_logged),
       cmocka_unit_test(test_threads_of_the_caller),
       cmocka_unit_test(test_no_messages),
+      cmocka_unit_test(test_functions_and_sizes_of_scripts),
       cmocka_unit_test(test_plans_are_data),
       cmocka_unit_test(test_files_are_written),
       cmocka_unit_test(test_layouts_of_the_caller),

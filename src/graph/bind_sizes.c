@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives the symbolic sizes of a graph function their values. A size is given by its own name or by
+// the shape of a parameter; all must agree. Then the sizes are replaced in all shapes and
+// attributes, so that the function is static.
+#include "graph/graph.h"
+
+#include <stdlib.h>
+
+typedef struct KnownSize {
+  Expr *var;
+  int64_t value;      // -1: not given
+  const char *source; // the text or the array that gives it
+} KnownSize;
+
+typedef struct SizeBinding {
+  Context *context;
+  const GraphFunc *graph;
+  Array(KnownSize) sizes; // in the order of the parameters
+} SizeBinding;
+
+static bool refuse(const SizeBinding *b, const char *format, ...) PRINTF_LIKE(2, 3);
+static bool refuse(const SizeBinding *b, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  const char *text = arena_vprintf(&b->context->lasting, format, args);
+  va_end(args);
+  return diag_error_as(b->context, DIAG_OPTION, (SourcePos){0}, "%s", text);
+}
+
+// ---- The sizes of the function ------------------------------------------------------------------
+
+static KnownSize *find_size(SizeBinding *b, const Expr *var) {
+  for (int i = 0; i < b->sizes.count; i++)
+    if (b->sizes.items[i].var == var) return &b->sizes.items[i];
+  return NULL;
+}
+
+static bool collect_size(Visitor *visitor, Expr *e) {
+  SizeBinding *b = visitor->env;
+  if (e->op == EXPR_VAR && !find_size(b, e))
+    array_push(&b->context->arena, &b->sizes, ((KnownSize){e, -1, NULL}));
+  return true;
+}
+
+static void collect_sizes(SizeBinding *b) {
+  Visitor visitor = {.env = b, .enter_expr = collect_size};
+  for (int i = 0; i < b->graph->param_count; i++)
+    for (int d = 0; d < b->graph->params[i]->rank; d++)
+      visit_expr(&visitor, b->graph->params[i]->shape[d]);
+}
+
+static KnownSize *size_named(SizeBinding *b, const char *name) {
+  for (int i = 0; i < b->sizes.count; i++)
+    if (strcmp(b->sizes.items[i].var->as.var->name, name) == 0) return &b->sizes.items[i];
+  return NULL;
+}
+
+static const Value *param_named(const SizeBinding *b, const char *name) {
+  for (int i = 0; i < b->graph->param_count; i++)
+    if (strcmp(b->graph->params[i]->name, name) == 0) return b->graph->params[i];
+  return NULL;
+}
+
+// ---- What is given ------------------------------------------------------------------------------
+
+static bool set_size(SizeBinding *b, KnownSize *size, int64_t value, const char *source) {
+  const char *name = size->var->as.var->name;
+  if (value < 0) return refuse(b, "%s: size '%s' would be %lld", source, name, (long long)value);
+  if (size->value >= 0 && size->value != value)
+    return refuse(b, "size '%s' is %lld by %s and %lld by %s", name, (long long)size->value,
+                  size->source, (long long)value, source);
+  *size = (KnownSize){size->var, value, source};
+  return true;
+}
+
+// Takes the sizes that are whole extents of the parameter; check_shape looks at the others.
+static bool take_shape(SizeBinding *b, const Value *param, const GivenSizes *given) {
+  if (param->rank >= 0 && param->rank != given->rank)
+    return refuse(b, "%s: '%s' is %s, which has %d axes and not %d", given->source, param->name,
+                  value_type_text(b->context, param), param->rank, given->rank);
+  for (int d = 0; d < param->rank; d++) {
+    KnownSize *size = find_size(b, param->shape[d]);
+    if (size && given->shape[d] != GIVEN_OPEN && !set_size(b, size, given->shape[d], given->source))
+      return false;
+  }
+  return true;
+}
+
+static bool no_such_name(SizeBinding *b, const GivenSizes *given) {
+  Array(const char *) names = {0};
+  for (int i = 0; i < b->sizes.count; i++)
+    array_push(&b->context->arena, &names, b->sizes.items[i].var->as.var->name);
+  for (int i = 0; i < b->graph->param_count; i++)
+    array_push(&b->context->arena, &names, b->graph->params[i]->name);
+  const char *nearest = nearest_name(given->name, names.items, names.count);
+  return refuse(b, "%s: '%s' has no size and no parameter of this name%s%s%s", given->source,
+                b->graph->name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                nearest ? "'?" : "");
+}
+
+static bool take(SizeBinding *b, const GivenSizes *given) {
+  KnownSize *size = size_named(b, given->name);
+  const Value *param = given->is_size ? NULL : param_named(b, given->name);
+  if (param) return take_shape(b, param, given);
+  if (!size) return given->is_array || no_such_name(b, given);
+  if (given->rank != 1) return refuse(b, "%s: a size is one number", given->source);
+  return set_size(b, size, given->shape[0], given->source);
+}
+
+// ---- Replacing ----------------------------------------------------------------------------------
+
+static void replace_all(Context *context, const Map *values, Expr **items, int count) {
+  for (int i = 0; i < count; i++) items[i] = substitute_expr(context, items[i], values);
+}
+
+static void replace_in_value(Context *context, const Map *values, Value *value) {
+  if (value && value->rank > 0) replace_all(context, values, value->shape, value->rank);
+}
+
+static void replace_in_graph(SizeBinding *b) {
+  Context *context = b->context;
+  const GraphFunc *graph = b->graph;
+  Map values = map_new(&context->arena);
+  for (int i = 0; i < b->sizes.count; i++) {
+    const KnownSize *size = &b->sizes.items[i];
+    if (size->value >= 0)
+      map_put(&values, size->var, expr_int(context, size->var->type, size->value));
+  }
+  for (int i = 0; i < graph->param_count; i++) replace_in_value(context, &values, graph->params[i]);
+  for (int i = 0; i < graph->nodes.count; i++) {
+    Node *node = graph->nodes.items[i];
+    for (int k = 0; k < node->output_count; k++)
+      replace_in_value(context, &values, node->outputs[k]);
+    for (int k = 0; k < node->attrs.count; k++)
+      replace_all(context, &values, &node->attrs.items[k].value, 1);
+  }
+}
+
+// Compares a given shape with the parameter's once the sizes are known.
+static bool check_shape(SizeBinding *b, const GivenSizes *given) {
+  const Value *param = given->is_size ? NULL : param_named(b, given->name);
+  for (int d = 0; param && d < param->rank; d++) {
+    int64_t extent;
+    if (given->shape[d] != GIVEN_OPEN && expr_as_int(param->shape[d], &extent) &&
+        extent != given->shape[d])
+      return refuse(b, "%s: axis %d of '%s' has extent %lld and not %lld", given->source, d,
+                    param->name, (long long)extent, (long long)given->shape[d]);
+  }
+  return true;
+}
+
+bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *given, int count) {
+  SizeBinding b = {.context = context, .graph = graph};
+  collect_sizes(&b);
+  for (int i = 0; i < count; i++)
+    if (!take(&b, &given[i])) return false;
+  replace_in_graph(&b);
+  for (int i = 0; i < count; i++)
+    if (!check_shape(&b, &given[i])) return false;
+  return true;
+}
+
+int graph_free_sizes(Context *context, const GraphFunc *graph, Str **names) {
+  SizeBinding b = {.context = context, .graph = graph};
+  collect_sizes(&b);
+  *names = arena_array(&context->arena, Str, b.sizes.count);
+  for (int i = 0; i < b.sizes.count; i++) (*names)[i] = b.sizes.items[i].var->as.var->name;
+  return b.sizes.count;
+}
+
+// ---- Texts --------------------------------------------------------------------------------------
+
+// Reads "1x3x224" or "1,3,224", in which "?" stands for an extent that is left open.
+static bool read_extents(Arena *arena, const char *s, GivenSizes *given) {
+  Array(int64_t) extents = {0};
+  while (*s) {
+    char *end = (char *)s + 1;
+    int64_t extent = *s == '?' ? GIVEN_OPEN : strtoll(s, &end, 10);
+    if (end == s || (extent < 0 && *s != '?') || (*end && (!strchr("x,", *end) || !end[1])))
+      return false;
+    array_push(arena, &extents, extent);
+    s = *end ? end + 1 : end;
+  }
+  given->shape = extents.items;
+  given->rank = extents.count;
+  return true;
+}
+
+bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given) {
+  const char *equals = strchr(text, '=');
+  *given = (GivenSizes){.is_size = is_size, .source = text};
+  if (equals) given->name = str_intern_n(context, text, (size_t)(equals - text));
+  if (equals && read_extents(&context->arena, equals + 1, given) && (!is_size || given->rank == 1))
+    return true;
+  return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                       is_size ? "'%s' is not a size, such as n=128"
+                               : "'%s' is not a shape, such as x=1x3x224x224",
+                       text);
+}
