@@ -20,8 +20,9 @@ ManualValue manual_value_kind(const Option *option);
 void manual_value_words(const Option *option, char *text, size_t size);
 bool manual_takes_files(const Command *command); // Are the subcommand's arguments files?
 
-// `date` is that of the page, as in 2026-01-31.
-void manual_page(const Command *command, const char *date, FILE *out);
+// `date` is that of the page, as in 2026-01-31. `other_help`, unless it is NULL, is the help of an
+// installed program with the name of the page.
+void manual_page(const Command *command, const char *date, const char *other_help, FILE *out);
 void manual_main_page(const char *date, FILE *out); // pleat(1)
 void manual_bash(FILE *out);
 void manual_zsh(FILE *out);

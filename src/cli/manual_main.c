@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pleat-manual writes one manual page or one completion to standard output:
-//   pleat-manual man pleat | man SUBCOMMAND | bash | zsh
+//   pleat-manual man pleat | man SUBCOMMAND [FILE] | bash | zsh
+// where FILE has the help of the program pleat-SUBCOMMAND, which the page then describes as well.
 // It is a program of the build and is not installed. SOURCE_DATE_EPOCH gives the date of the pages.
 #include "cli/manual.h"
 
@@ -71,18 +72,27 @@ static const char *page_date(void) {
   return text;
 }
 
+// The text of a file, NULL for none.
+static const char *file_text(const char *path) {
+  static char text[1 << 16];
+  FILE *file = fopen(path, "r");
+  size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
+  if (file) fclose(file);
+  return size ? text : NULL;
+}
+
 int main(int argc, char **argv) {
   const char *kind = argc > 1 ? argv[1] : "", *name = argc > 2 ? argv[2] : "";
   const Command *command = command_find(name);
   if (strcmp(kind, "man") == 0 && strcmp(name, "pleat") == 0)
     manual_main_page(page_date(), stdout);
   else if (strcmp(kind, "man") == 0 && command)
-    manual_page(command, page_date(), stdout);
+    manual_page(command, page_date(), argc > 3 ? file_text(argv[3]) : NULL, stdout);
   else if (strcmp(kind, "bash") == 0)
     manual_bash(stdout);
   else if (strcmp(kind, "zsh") == 0)
     manual_zsh(stdout);
   else
-    return fprintf(stderr, "usage: pleat-manual man NAME | bash | zsh\n"), STATUS_MISUSE;
+    return fprintf(stderr, "usage: pleat-manual man NAME [FILE] | bash | zsh\n"), STATUS_MISUSE;
   return fflush(stdout) || ferror(stdout) ? STATUS_BAD : STATUS_DONE;
 }

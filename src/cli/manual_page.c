@@ -127,7 +127,20 @@ static void put_see_also(FILE *out, const Command *self) {
 
 // ---- Pages ------------------------------------------------------------------------------------
 
-void manual_page(const Command *command, const char *date, FILE *out) {
+// The help of a program whose name is that of the subcommand's page, pleat-check.
+static void put_other_program(FILE *out, const char *name, const char *help) {
+  fputs(".SH THE PROGRAM ", out);
+  put(out, name);
+  fputs("\n.EX\n", out);
+  for (const char *end; *help; help = end + (*end != 0)) {
+    end = strchrnul(help, '\n');
+    put_text(out, help, (size_t)(end - help));
+    fputc('\n', out);
+  }
+  fputs(".EE\n", out);
+}
+
+void manual_page(const Command *command, const char *date, const char *other_help, FILE *out) {
   char name[64];
   const Option *option;
   snprintf(name, sizeof name, "pleat-%s", command->name);
@@ -144,11 +157,16 @@ void manual_page(const Command *command, const char *date, FILE *out) {
   put_exit_status(out);
   fputs(".SH EXAMPLES\n", out);
   put_example(out, command->example);
+  if (other_help) put_other_program(out, name, other_help);
   put_see_also(out, command);
 }
 
 static void put_environment(FILE *out) {
   static const ManualItem items[] = {
+      {"PLEAT_CACHE",
+       "The folder in which compiled code is kept; pleat in XDG_CACHE_HOME, or in "
+       ".cache of the home folder, by default. The value off switches the cache off."},
+      {"PLEAT_CACHE_SIZE", "The most bytes in this folder, such as 500M."},
       {"NO_COLOR", "If it is set, the output has no colours."},
       {"TMPDIR", "The folder of temporary files; /tmp by default."},
       {"CC, CFLAGS",

@@ -308,6 +308,8 @@ def test_each_subcommand_has_a_manual_page_with_its_options(installed):
                            text.partition("EXAMPLES")[0], re.MULTILINE)
         assert shown == options(name)
         assert f"$ pleat {name}" in text
+    check = pages["pleat-check.1"].read_text()
+    assert "SH THE PROGRAM pleat\\-check" in check and "usage: pleat\\-check" in check
     main = re.sub(".\b", "", subprocess.check_output(
         ["mandoc", "-T", "utf8", str(pages["pleat.1"])], text=True))
     assert all(f"pleat-{name}(1)" in main for name in subcommands())

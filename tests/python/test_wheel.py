@@ -121,6 +121,25 @@ print(pleat.__version__, float(model(np.ones((1, 1, 8, 8), "float32")).sum().rou
     assert output(python, text, tmp_path).split() == [VERSION, "1.0"]
 
 
+def test_a_saved_model_runs_in_four_threads(python, tmp_path):
+    """The second process loads the model; it opens no compiler."""
+    digits = ROOT / "examples" / "digits"
+    shutil.copy(ROOT / "examples" / "embed" / "threads.py", tmp_path)
+    output(python, f"import pleat; pleat.compile({str(digits / 'digits.onnx')!r})"
+                   ".save('digits.pleat')", tmp_path)
+    text = f"""
+import sys
+sys.argv = ["threads.py", "digits.pleat", {str(digits / 'images.npy')!r}]
+exec(compile(open("threads.py").read(), "threads.py", "exec"))
+assert "libLLVM" not in open("/proc/self/maps").read()
+"""
+    labels = (digits / "labels.npy").read_bytes()[128:]
+    expected = [int.from_bytes(labels[i:i + 8], "little") for i in range(0, len(labels), 8)]
+    found = [int(line) for line in output(python, text, tmp_path).split()]
+    assert len(found) == len(expected)
+    assert sum(a == b for a, b in zip(found, expected)) > 0.95 * len(expected)
+
+
 def test_an_sdist_has_the_sources(tmp_path):
     """Only its contents: building from it takes the same steps as above."""
     sources = copied_sources(tmp_path)
