@@ -159,6 +159,53 @@ static void import_dynamic_quantize(Import *import) {
   import_result(import, 2, point);
 }
 
+// ---- DynamicQuantizeLSTM ------------------------------------------------------------------------
+
+// Weights [direction, from, to] with one scale for a direction, or one for each column, become the
+// float weights [direction, to, from] of LSTM.
+static Value *lstm_weights(Import *import, int input, int scale, int zero) {
+  Value *weights = import_input(import, input), *scales = import_input(import, scale);
+  Value *points = import_input(import, zero);
+  int64_t shape[] = {0, 1, 1};
+  static const int64_t axes[] = {0, 2, 1};
+  if (!weights || !scales || weights->rank != 3 || scales->rank < 1 || scales->rank > 2 ||
+      (points && points->rank != scales->rank)) {
+    import_refuse(import, "needs weights of rank 3 in input %d and scales of rank 1 or 2 in %d",
+                  input, scale);
+    return NULL;
+  }
+  shape[0] = import_dim(scales, 0);
+  if (scales->rank == 2) shape[2] = import_dim(scales, 1);
+  Value *value = import_cast(import, weights, DTYPE_FLOAT32);
+  if (points)
+    value = import_op(import, "subtract", value,
+                      import_reshape(import, import_cast(import, points, DTYPE_FLOAT32), shape, 3));
+  scales = import_reshape(import, scales, shape, 3);
+  value = value && scales ? import_op(import, "multiply", value, scales) : NULL;
+  Node *node = value ? import_begin(import, "permute_dims", &value, 1) : NULL;
+  if (node) node_set_ints(import->context, node, "axes", axes, 3);
+  return node ? import_add(import, node) : NULL;
+}
+
+// An LSTM whose weights are quantized. ONNX Runtime quantizes the input and the state of each step
+// as well, to compute with integers; here they stay floats, which is more exact.
+static void import_dynamic_lstm(Import *import) {
+  enum { LSTM_INPUTS = 8, WEIGHTS = 1, STATE_WEIGHTS = 2 };
+  OnnxNode node = *import->node;
+  Import inner = *import;
+  inner.inputs = arena_array(&import->context->arena, Value *, LSTM_INPUTS);
+  for (int i = 0; i < LSTM_INPUTS; i++) inner.inputs[i] = import_input(import, i);
+  inner.inputs[WEIGHTS] = lstm_weights(import, WEIGHTS, 8, 9);
+  inner.inputs[STATE_WEIGHTS] = lstm_weights(import, STATE_WEIGHTS, 10, 11);
+  if (!inner.inputs[WEIGHTS] || !inner.inputs[STATE_WEIGHTS]) return;
+  node.op_type = str_intern(import->context, "LSTM");
+  inner.node = &node;
+  inner.row = onnx_row_find("", "LSTM");
+  inner.input_count = LSTM_INPUTS;
+  inner.op_count = import->op_count;
+  inner.row->import(&inner);
+}
+
 #define CONV_ATTRIBUTES                                                                            \
   "kernel_shape:ints strides:ints pads:ints dilations:ints auto_pad:string group:int"
 
@@ -166,6 +213,10 @@ const OnnxRow onnx_quantized_rows[] = {
     {"ConvInteger", 2, 4, CONV_ATTRIBUTES, import_conv_integer},
     {"DequantizeLinear", 2, 3, "axis:int block_size:int output_dtype:int", import_dequantize},
     {"DynamicQuantizeLinear", 1, 1, NULL, import_dynamic_quantize},
+    {"DynamicQuantizeLSTM", 3, 12,
+     "activation_alpha:floats activation_beta:floats activations:strings clip:float "
+     "direction:string hidden_size:int input_forget:int",
+     import_dynamic_lstm, .domain = "com.microsoft"},
     {"MatMulInteger", 2, 4, NULL, import_matmul_integer},
     {"QLinearConv", 8, 9, CONV_ATTRIBUTES, import_qlinear_conv},
     {"QLinearMatMul", 8, 8, NULL, import_qlinear_matmul},
