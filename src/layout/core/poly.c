@@ -39,61 +39,64 @@ bool monomial_divide(const PolyTerm *a, const PolyTerm *b, PolyTerm *out) {
 
 // ---- Building ----------------------------------------------------------------------------------
 
-static Poly *new_poly(Arena *arena, int count) {
-  Poly *p = arena_take(arena, sizeof *p + sizeof *p->terms * (size_t)count);
-  *p = (Poly){0, (PolyTerm *)(p + 1)};
-  return p;
+const PolyTerms poly_no_terms = {0};
+
+static PolyTerms *new_terms(Arena *arena, int count) {
+  PolyTerms *terms = arena_take(arena, sizeof *terms + sizeof *terms->items * (size_t)count);
+  terms->count = 0;
+  return terms;
 }
 
-static void append(Poly *p, const PolyTerm *monomial, int64_t coefficient) {
+static void append(PolyTerms *terms, const PolyTerm *monomial, int64_t coefficient) {
   if (!coefficient) return;
-  p->terms[p->count] = *monomial;
-  p->terms[p->count++].coefficient = coefficient;
+  terms->items[terms->count] = *monomial;
+  terms->items[terms->count++].coefficient = coefficient;
 }
 
-const Poly *poly_of_term(Arena *arena, PolyTerm term) {
-  Poly *p = new_poly(arena, 1);
-  append(p, &term, term.coefficient);
-  return p;
+static Poly poly_of(int64_t constant, const PolyTerms *terms) {
+  return (Poly){constant, terms->count ? terms : &poly_no_terms};
 }
 
-const Poly *poly_const(Arena *arena, int64_t value) {
-  static const PolyTerm minus_one = {.coefficient = -1}, one = {.coefficient = 1};
-  static const Poly small[] = {{1, (PolyTerm *)&minus_one}, {0, NULL}, {1, (PolyTerm *)&one}};
-  if (value >= -1 && value <= 1) return &small[value + 1];
-  return poly_of_term(arena, (PolyTerm){.coefficient = value});
+Poly poly_of_term(Arena *arena, PolyTerm term) {
+  if (!term.v[0] || !term.coefficient) return poly_const(term.coefficient);
+  PolyTerms *terms = new_terms(arena, 1);
+  append(terms, &term, term.coefficient);
+  return poly_of(0, terms);
 }
 
-const Poly *poly_variable(Arena *arena, int variable) {
+Poly poly_variable(Arena *arena, int variable) {
   return poly_of_term(arena, (PolyTerm){.coefficient = 1, .v = {(uint16_t)(variable + 1)}});
 }
 
 // ---- Questions ---------------------------------------------------------------------------------
 
-bool poly_same(const Poly *x, const Poly *y) {
-  if (!x || !y || x->count != y->count) return false;
-  if (x == y) return true;
-  for (int i = 0; i < x->count; i++)
-    if (x->terms[i].coefficient != y->terms[i].coefficient ||
-        monomial_compare(&x->terms[i], &y->terms[i]))
+bool poly_same(Poly x, Poly y) {
+  if (!poly_fits(x) || !poly_fits(y) || x.constant != y.constant) return false;
+  if (x.terms == y.terms) return true;
+  if (x.terms->count != y.terms->count) return false;
+  for (int i = 0; i < x.terms->count; i++)
+    if (x.terms->items[i].coefficient != y.terms->items[i].coefficient ||
+        monomial_compare(&x.terms->items[i], &y.terms->items[i]))
       return false;
   return true;
 }
 
-bool poly_is_const(const Poly *x, int64_t *value) {
-  if (!x || x->count > 1 || (x->count && x->terms[0].v[0])) return false;
-  *value = x->count ? x->terms[0].coefficient : 0;
+bool poly_nonnegative(Poly x) {
+  if (!poly_fits(x) || x.constant < 0) return false;
+  for (int i = 0; i < x.terms->count; i++)
+    if (x.terms->items[i].coefficient < 0) return false;
   return true;
 }
 
-bool poly_nonnegative(const Poly *x) {
-  for (int i = 0; x && i < x->count; i++)
-    if (x->terms[i].coefficient < 0) return false;
-  return x != NULL;
+bool poly_nonpositive(Poly x) {
+  if (!poly_fits(x) || x.constant > 0) return false;
+  for (int i = 0; i < x.terms->count; i++)
+    if (x.terms->items[i].coefficient > 0) return false;
+  return true;
 }
 
-static bool is_one(const Poly *x) {
-  return x->count == 1 && !x->terms[0].v[0] && x->terms[0].coefficient == 1;
+bool poly_positive(Poly x) {
+  return x.constant > 0 && poly_nonnegative(x);
 }
 
 // ---- Arithmetic --------------------------------------------------------------------------------
@@ -103,88 +106,108 @@ static bool combine(int64_t x, int64_t a, int64_t y, int64_t b, int64_t *out) {
   return mul_fits(x, a, &p) && mul_fits(y, b, &q) && add_fits(p, q, out);
 }
 
-const Poly *poly_linear(Arena *arena, const Poly *x, int64_t a, const Poly *y, int64_t b) {
-  if (!x || !y) return NULL;
-  if (a == 1 && !(b && y->count)) return x;
-  if (b == 1 && !(a && x->count)) return y;
-  int64_t p, q, sum;
-  if (poly_is_const(x, &p) && poly_is_const(y, &q))
-    return combine(p, a, q, b, &sum) ? poly_const(arena, sum) : NULL;
-  Poly *out = new_poly(arena, x->count + y->count);
+static bool merge_terms(PolyTerms *out, const PolyTerms *x, int64_t a, const PolyTerms *y,
+                        int64_t b) {
   for (int i = 0, j = 0; i < x->count || j < y->count;) {
     int order = i == x->count   ? -1
                 : j == y->count ? 1
-                                : monomial_compare(&x->terms[i], &y->terms[j]);
-    const PolyTerm *left = order >= 0 ? &x->terms[i++] : NULL;
-    const PolyTerm *right = order <= 0 ? &y->terms[j++] : NULL;
+                                : monomial_compare(&x->items[i], &y->items[j]);
+    const PolyTerm *left = order >= 0 ? &x->items[i++] : NULL;
+    const PolyTerm *right = order <= 0 ? &y->items[j++] : NULL;
+    int64_t sum;
     if (!combine(left ? left->coefficient : 0, a, right ? right->coefficient : 0, b, &sum))
-      return NULL;
+      return false;
     append(out, left ? left : right, sum);
   }
-  return out;
+  return true;
 }
 
-const Poly *poly_times_term(Arena *arena, const Poly *x, const PolyTerm *term, int degree) {
-  Poly *out = new_poly(arena, x->count);
-  for (int i = 0; i < x->count; i++)
-    if (!monomial_product(&x->terms[i], term, degree, &out->terms[i]) ||
-        !mul_fits(x->terms[i].coefficient, term->coefficient, &out->terms[i].coefficient))
-      return NULL;
-  out->count = term->coefficient ? x->count : 0;
-  return out;
+Poly poly_linear(Arena *arena, Poly x, int64_t a, Poly y, int64_t b) {
+  int64_t constant;
+  if (!poly_fits(x) || !poly_fits(y) || !combine(x.constant, a, y.constant, b, &constant))
+    return POLY_NONE;
+  const PolyTerms *p = a ? x.terms : &poly_no_terms, *q = b ? y.terms : &poly_no_terms;
+  if (!q->count && (a == 1 || !p->count)) return (Poly){constant, p};
+  if (!p->count && b == 1) return (Poly){constant, q};
+  PolyTerms *terms = new_terms(arena, p->count + q->count);
+  return merge_terms(terms, p, a, q, b) ? poly_of(constant, terms) : POLY_NONE;
 }
 
-const Poly *poly_product(Arena *arena, const Poly *x, const Poly *y, int degree) {
-  if (!x || !y) return NULL;
-  if (!x->count || is_one(y)) return x;
-  if (!y->count || is_one(x)) return y;
-  const Poly *sum = poly_const(arena, 0);
-  for (int i = 0; i < y->count && sum; i++)
-    sum = poly_linear(arena, sum, 1, poly_times_term(arena, x, &y->terms[i], degree), 1);
+Poly poly_plus(Poly x, int64_t value) {
+  return poly_fits(x) && add_fits(x.constant, value, &x.constant) ? x : POLY_NONE;
+}
+
+static bool append_product(PolyTerms *terms, const PolyTerm *a, const PolyTerm *b, int degree) {
+  PolyTerm *out = &terms->items[terms->count++];
+  return monomial_product(a, b, degree, out) &&
+         mul_fits(a->coefficient, b->coefficient, &out->coefficient);
+}
+
+Poly poly_times_term(Arena *arena, Poly x, const PolyTerm *term, int degree) {
+  if (!poly_fits(x)) return POLY_NONE;
+  if (!term->v[0]) return poly_linear(arena, x, term->coefficient, poly_const(0), 0);
+  if (!term->coefficient) return poly_const(0);
+  PolyTerms *terms = new_terms(arena, x.terms->count + 1);
+  for (int i = 0; i < x.terms->count; i++)
+    if (!append_product(terms, &x.terms->items[i], term, degree)) return POLY_NONE;
+  PolyTerm constant = {.coefficient = x.constant};
+  if (x.constant && !append_product(terms, &constant, term, degree)) return POLY_NONE;
+  return poly_of(0, terms);
+}
+
+Poly poly_product(Arena *arena, Poly x, Poly y, int degree) {
+  if (!poly_fits(x) || !poly_fits(y)) return POLY_NONE;
+  if (!y.terms->count) return poly_linear(arena, x, y.constant, poly_const(0), 0);
+  Poly sum = poly_linear(arena, y, x.constant, poly_const(0), 0);
+  for (int i = 0; i < x.terms->count; i++)
+    sum = poly_linear(arena, sum, 1, poly_times_term(arena, y, &x.terms->items[i], degree), 1);
   return sum;
 }
 
-const Poly *poly_exact(Arena *arena, const Poly *x, int64_t divisor) {
-  if (!x) return NULL;
-  Poly *out = new_poly(arena, x->count);
-  for (int i = 0; i < x->count; i++) {
-    if (x->terms[i].coefficient % divisor) return NULL;
-    append(out, &x->terms[i], x->terms[i].coefficient / divisor);
+Poly poly_exact(Arena *arena, Poly x, int64_t divisor) {
+  if (!poly_fits(x) || x.constant % divisor) return POLY_NONE;
+  if (!x.terms->count) return poly_const(x.constant / divisor);
+  PolyTerms *terms = new_terms(arena, x.terms->count);
+  for (int i = 0; i < x.terms->count; i++) {
+    int64_t coefficient = x.terms->items[i].coefficient;
+    if (coefficient % divisor) return POLY_NONE;
+    append(terms, &x.terms->items[i], coefficient / divisor);
   }
-  return out;
+  return poly_of(x.constant / divisor, terms);
 }
 
-// x = q·y + r for a y of one term.
-static void divide_by_term(Arena *arena, const Poly *x, const PolyTerm *y, const Poly **q,
-                           const Poly **r) {
-  Poly *wholes = new_poly(arena, x->count), *rests = new_poly(arena, x->count);
-  for (int i = 0; i < x->count; i++) {
-    const PolyTerm *t = &x->terms[i];
+// x = y·whole + rest, the quotient rounded down. False where that does not fit.
+static bool divide_number(int64_t x, int64_t y, int64_t *whole, int64_t *rest) {
+  int64_t taken;
+  *whole = floor_div(x, y);
+  return mul_fits(*whole, y, &taken) && sub_fits(x, taken, rest);
+}
+
+// x = q·y + r for a y of one term. False where that does not fit.
+static bool divide_by_term(Arena *arena, Poly x, const PolyTerm *y, Poly *q, Poly *r) {
+  int64_t constant = 0, rest = x.constant, whole, left;
+  PolyTerms *wholes = new_terms(arena, x.terms->count), *rests = new_terms(arena, x.terms->count);
+  if (!y->v[0] && !divide_number(x.constant, y->coefficient, &constant, &rest)) return false;
+  for (int i = 0; i < x.terms->count; i++) {
+    const PolyTerm *t = &x.terms->items[i];
     PolyTerm part;
     bool divides = monomial_divide(t, y, &part);
-    int64_t whole = divides ? floor_div(t->coefficient, y->coefficient) : 0, taken, rest;
-    if (!mul_fits(whole, y->coefficient, &taken) || !sub_fits(t->coefficient, taken, &rest)) {
-      *q = *r = NULL;
-      return;
-    }
-    append(wholes, &part, whole);
-    append(rests, t, rest);
+    if (!divide_number(divides ? t->coefficient : 0, y->coefficient, &whole, &left)) return false;
+    if (divides && !part.v[0])
+      constant = whole;
+    else
+      append(wholes, &part, whole);
+    append(rests, t, divides ? left : t->coefficient);
   }
-  *q = wholes;
-  *r = rests;
+  *q = poly_of(constant, wholes);
+  *r = poly_of(rest, rests);
+  return true;
 }
 
-void poly_divide(Arena *arena, const Poly *x, const Poly *y, const Poly **q, const Poly **r) {
-  *q = poly_const(arena, 0);
-  *r = x;
-  if (!x || !y || !y->count) {
-    *q = *r = NULL;
-    return;
-  }
-  const PolyTerm *lead = &y->terms[0];
-  if (y->count == 1) return divide_by_term(arena, x, lead, q, r);
-  for (int i = 0; *r && *q && i < (*r)->count;) {
-    const PolyTerm *term = &(*r)->terms[i];
+static void divide_by_lead(Arena *arena, Poly y, Poly *q, Poly *r) {
+  const PolyTerm *lead = &y.terms->items[0];
+  for (int i = 0; poly_fits(*r) && poly_fits(*q) && i < r->terms->count;) {
+    const PolyTerm *term = &r->terms->items[i];
     PolyTerm part;
     part.coefficient = floor_div(term->coefficient, lead->coefficient);
     if (!part.coefficient || !monomial_divide(term, lead, &part)) {
@@ -193,6 +216,22 @@ void poly_divide(Arena *arena, const Poly *x, const Poly *y, const Poly **q, con
     }
     *q = poly_linear(arena, *q, 1, poly_of_term(arena, part), 1);
     *r = poly_linear(arena, *r, 1, poly_times_term(arena, y, &part, POLY_DEGREE), -1);
-    i += *r && i < (*r)->count && !monomial_compare(&(*r)->terms[i], term);
+    i += poly_fits(*r) && i < r->terms->count && !monomial_compare(&r->terms->items[i], term);
   }
+}
+
+void poly_divide(Arena *arena, Poly x, Poly y, Poly *q, Poly *r) {
+  *q = *r = POLY_NONE;
+  if (!poly_fits(x) || !poly_fits(y) || poly_is_zero(y)) return;
+  PolyTerm lead = poly_term(y, 0);
+  *q = poly_const(0);
+  *r = x;
+  bool fits = true;
+  if (!x.terms->count)
+    fits = lead.v[0] || divide_number(x.constant, y.constant, &q->constant, &r->constant);
+  else if (poly_count(y) == 1)
+    fits = divide_by_term(arena, x, &lead, q, r);
+  else
+    divide_by_lead(arena, y, q, r);
+  if (!fits) *q = *r = POLY_NONE;
 }

@@ -10,7 +10,7 @@
 enum { MAX_WANTS = 4096 };
 
 typedef struct SymbolicRequest { // the word row·(words of a row of banks) + word
-  const Poly *row;
+  Poly row;
   int64_t word, lane;
 } SymbolicRequest;
 
@@ -28,31 +28,31 @@ typedef struct Symbolic {
 } Symbolic;
 
 // p = by·row + rest with a constant rest. False where a coefficient is no multiple of `by`.
-static bool split_row(Symbolic *s, const Poly *p, int64_t by, const Poly **row, int64_t *rest) {
-  *rest = poly_constant(p);
-  *row = poly_exact(s->polys.arena, layout_poly_plus(&s->polys, p, -*rest), by);
-  return *row != NULL;
+static bool split_row(Symbolic *s, Poly p, int64_t by, Poly *row, int64_t *rest) {
+  *rest = p.constant;
+  *row = poly_exact(s->polys.arena, poly_plus(p, -p.constant), by);
+  return poly_fits(*row);
 }
 
 // The first bit that a lane requests.
-static const Poly *first_bit(Symbolic *s, int64_t ordinal) {
+static Poly first_bit(Symbolic *s, int64_t ordinal) {
   const LayoutExpr *axes[MAX_RANK];
   int64_t index[MAX_RANK], at[MAX_RANK];
   const IndexMap *lanes = s->access->lanes;
   layout_index_at(s->access->extents, lanes->input_count, ordinal, index);
-  if (!index_map_apply(lanes, index, at)) return NULL;
+  if (!index_map_apply(lanes, index, at)) return POLY_NONE;
   for (int i = 0; i < lanes->output_count; i++) axes[i] = layout_const(s->polys.context, at[i]);
   const LayoutExpr *e =
       layout_expr_substitute(s->polys.context, s->offset, axes, lanes->output_count);
-  const Poly *p = layout_poly_of(&s->polys, e), *zero = layout_poly_const(&s->polys, 0);
-  return p ? layout_poly_linear(&s->polys, p, s->banks.element_bits, zero, 0) : NULL;
+  Poly p = layout_poly_of(&s->polys, e), zero = poly_const(0);
+  return layout_poly_linear(&s->polys, p, s->banks.element_bits, zero, 0);
 }
 
-static bool add_wants(Symbolic *s, const Poly *base, int64_t base_rest, int64_t ordinal) {
+static bool add_wants(Symbolic *s, Poly base, int64_t base_rest, int64_t ordinal) {
   int64_t word = s->banks.bank_bytes * 8, rest;
-  const Poly *bit = first_bit(s, ordinal), *row;
-  if (!bit || !split_row(s, layout_poly_linear(&s->polys, bit, 1, base, -1),
-                         word * s->banks.bank_count, &row, &rest))
+  Poly bit = first_bit(s, ordinal), row;
+  if (!poly_fits(bit) || !split_row(s, layout_poly_linear(&s->polys, bit, 1, base, -1),
+                                    word * s->banks.bank_count, &row, &rest))
     return false;
   rest += base_rest;
   for (int64_t w = floor_div(rest, word); w <= floor_div(rest + s->width - 1, word); w++) {
@@ -64,17 +64,18 @@ static bool add_wants(Symbolic *s, const Poly *base, int64_t base_rest, int64_t 
 
 // Whether two requests are for the same word.
 static Verdict same_word(Symbolic *s, const SymbolicRequest *a, const SymbolicRequest *b) {
-  const Poly *rows =
+  Poly rows =
       layout_poly_linear(&s->polys, a->row, s->banks.bank_count, b->row, -s->banks.bank_count);
-  const Poly *word = layout_poly_const(&s->polys, a->word - b->word);
-  const Poly *one = layout_poly_const(&s->polys, 1);
-  const Poly *difference = layout_poly_linear(&s->polys, rows, 1, word, 1);
+  Poly word = poly_const(a->word - b->word);
+  Poly one = poly_const(1);
+  Poly difference = layout_poly_linear(&s->polys, rows, 1, word, 1);
   int64_t value;
-  if (!difference) return VERDICT_UNDECIDED;
+  if (!poly_fits(difference)) return VERDICT_UNDECIDED;
   if (poly_is_const(difference, &value)) return value ? VERDICT_NO : VERDICT_YES;
-  const Poly *above = layout_poly_linear(&s->polys, difference, 1, one, -1);
-  const Poly *below = layout_poly_linear(&s->polys, difference, -1, one, -1);
-  bool apart = (above && poly_nonnegative(above)) || (below && poly_nonnegative(below));
+  Poly above = layout_poly_linear(&s->polys, difference, 1, one, -1);
+  Poly below = layout_poly_linear(&s->polys, difference, -1, one, -1);
+  bool apart = (poly_fits(above) && poly_nonnegative(above)) ||
+               (poly_fits(below) && poly_nonnegative(below));
   return apart ? VERDICT_NO : VERDICT_UNDECIDED;
 }
 
@@ -107,9 +108,9 @@ static bool count_bank(Symbolic *s, int at, bool *done, int64_t *words) {
 
 static const char *serve(Symbolic *s, int64_t begin, int64_t end) {
   bool done[MAX_WANTS] = {false};
-  const Poly *base = first_bit(s, begin), *row;
+  Poly base = first_bit(s, begin), row;
   int64_t rest, degree = 0, words;
-  if (!base || !split_row(s, base, s->banks.bank_bytes * 8, &row, &rest))
+  if (!poly_fits(base) || !split_row(s, base, s->banks.bank_bytes * 8, &row, &rest))
     return "a phase of lanes does not begin at a known bit of a word";
   s->count = 0;
   for (int64_t lane = begin; lane < end; lane++)

@@ -14,20 +14,20 @@ typedef struct Proving {
   DigitSpace digits;
   ProofLowering walk;
   LoweredSymbol symbols[MAX_RANK];
-  const Poly *box[GOAL_NAMES]; // the atoms of the axes, or of the positions
+  Poly box[GOAL_NAMES]; // the atoms of the axes, or of the positions
   LoweredValue now[2 * GOAL_NAMES];
   ProofMark before; // the facts and quotients of the symbols alone
 } Proving;
 
 // ---- What is to be shown -----------------------------------------------------------------------
 
-static bool show_equal(Prover *s, const Poly *a, const Poly *b) {
+static bool show_equal(Prover *s, Poly a, Poly b) {
   return poly_same(a, b) || (proof_need(s, proof_linear(s, a, 1, b, -1)) &&
                              proof_need(s, proof_linear(s, b, 1, a, -1)));
 }
 
-static bool show_inside(Prover *s, const Poly *p, const Poly *extent) {
-  const Poly *last = proof_linear(s, extent, 1, proof_const(s, 1), -1);
+static bool show_inside(Prover *s, Poly p, Poly extent) {
+  Poly last = proof_linear(s, extent, 1, poly_const(1), -1);
   return proof_need(s, p) && proof_need(s, proof_linear(s, last, 1, p, -1));
 }
 
@@ -35,10 +35,10 @@ static bool show_pairs(Proving *c, const GoalNames *names) {
   for (int i = 0; i < names->count; i++) {
     const GoalName *n = &names->items[i];
     LoweredValue x = proof_lower_expr(&c->walk, n->value), y;
-    if (!x.p) return false;
-    if (n->value == n->other && !c->prover.wanted) continue;
+    if (!poly_fits(x.p)) return false;
+    if (n->value == n->other && !poly_fits(c->prover.wanted)) continue;
     y = proof_lower_expr(&c->walk, n->other);
-    if (!y.p || !show_equal(&c->prover, x.p, y.p)) return false;
+    if (!poly_fits(y.p) || !show_equal(&c->prover, x.p, y.p)) return false;
   }
   return true;
 }
@@ -50,7 +50,8 @@ static bool show_maps_equal(Proving *c) {
 // Lowers the values of the names, over the current values of the axes.
 static bool walk_values(Proving *c, const GoalNames *names, LoweredValue *out) {
   for (int i = 0; i < names->count; i++)
-    if (!names->items[i].value || !(out[i] = proof_lower_expr(&c->walk, names->items[i].value)).p)
+    if (!names->items[i].value ||
+        !poly_fits((out[i] = proof_lower_expr(&c->walk, names->items[i].value)).p))
       return false;
   return true;
 }
@@ -58,7 +59,7 @@ static bool walk_values(Proving *c, const GoalNames *names, LoweredValue *out) {
 static bool show_all_inside(Proving *c, const GoalNames *names, const LoweredValue *values) {
   for (int i = 0; i < names->count; i++) {
     LoweredValue extent = proof_lower_expr(&c->walk, names->items[i].extent);
-    if (!extent.p || !show_inside(&c->prover, values[i].p, extent.p)) return false;
+    if (!poly_fits(extent.p) || !show_inside(&c->prover, values[i].p, extent.p)) return false;
   }
   return true;
 }
@@ -67,14 +68,14 @@ static bool show_all_inside(Proving *c, const GoalNames *names, const LoweredVal
 static bool show_back(Proving *c, const GoalNames *names, int count) {
   for (int i = 0; i < count; i++) {
     LoweredValue back = proof_lower_expr(&c->walk, names->items[i].value);
-    if (!back.p || !show_equal(&c->prover, back.p, c->box[i])) return false;
+    if (!poly_fits(back.p) || !show_equal(&c->prover, back.p, c->box[i])) return false;
   }
   return true;
 }
 
 static bool is_false(LoweredValue v) {
   int64_t k;
-  return v.p && poly_is_const(v.p, &k) && !k;
+  return poly_fits(v.p) && poly_is_const(v.p, &k) && !k;
 }
 
 // The way back leads to the index, the map stays in the physical shape, and no index has a physical
@@ -100,7 +101,8 @@ static bool show_positions(Proving *c) {
   LoweredValue indices[GOAL_NAMES];
   const LoweredValue *now = c->walk.now;
   LoweredValue padding = {0};
-  if (goal->padding && !(padding = proof_lower_expr(&c->walk, goal->padding)).p) return false;
+  if (goal->padding && !poly_fits((padding = proof_lower_expr(&c->walk, goal->padding)).p))
+    return false;
   if (goal->padding && !is_false(padding)) return true;
   bool good = walk_values(c, &goal->axes, indices) && show_all_inside(c, &goal->axes, indices);
   c->walk.now = indices;
@@ -115,7 +117,7 @@ typedef bool Show(Proving *c);
 static bool show_with_cases(Proving *c, Show *show, int depth);
 
 // The proof where p >= 0.
-static bool show_case(Proving *c, Show *show, int depth, const Poly *p, const char *line,
+static bool show_case(Proving *c, Show *show, int depth, Poly p, const char *line,
                       ProofNesting nesting) {
   Prover *s = &c->prover;
   ProofMark mark = proof_mark(s);
@@ -136,12 +138,12 @@ static bool show_nothing(Proving *c) {
 
 static bool show_with_cases(Proving *c, Show *show, int depth) {
   Prover *s = &c->prover;
-  s->wanted = NULL;
+  s->wanted = POLY_NONE;
   if (show(c)) return true;
-  const Poly *p = s->wanted, *absurd = proof_const(s, -1);
-  const Poly *other = proof_linear(s, absurd, 1, p, -1);
+  Poly p = s->wanted, absurd = poly_const(-1);
+  Poly other = proof_linear(s, absurd, 1, p, -1);
   if (depth && proof_need(s, absurd)) return show_nothing(c);
-  if (!other || depth == MAX_SPLITS) return false;
+  if (!poly_fits(other) || depth == MAX_SPLITS) return false;
   const char *line = arena_printf(s->arena, "split %s", proof_text(s, p));
   if (!show_case(c, show, depth, p, line, NEST_OPEN) ||
       !show_case(c, show, depth, other, "else", NEST_AGAIN))
@@ -159,15 +161,15 @@ static void begin_symbols(Proving *c) {
   for (int i = 0; i < goal->symbol_count; i++) {
     LayoutFact f = layout_fact_of(goal->facts, goal->symbols[i]);
     const char *name = arena_printf(s->arena, "%s'", f.symbol);
-    const Poly *t = proof_variable(s, proof_add_variable(s, name, true));
+    Poly t = proof_variable(s, proof_add_variable(s, name, true));
     int64_t value;
     bool known = goal_instance(goal, f.symbol, &value);
-    const Poly *p = known ? proof_const(s, value)
-                          : proof_linear(s, t, f.multiple, proof_const(s, goal_least(f)), 1);
+    Poly p =
+        known ? poly_const(value) : proof_linear(s, t, f.multiple, poly_const(goal_least(f)), 1);
     c->symbols[i] = (LoweredSymbol){f.symbol, p};
     proof_line(s, NULL, 0, 2, NEST_NONE);
-    if (f.max <= 0 || !p) continue;
-    proof_assume(s, proof_linear(s, proof_const(s, f.max), 1, p, -1));
+    if (f.max <= 0 || !poly_fits(p)) continue;
+    proof_assume(s, proof_linear(s, poly_const(f.max), 1, p, -1));
     proof_line(s, NULL, 1, 0, NEST_NONE);
   }
   c->walk = (ProofLowering){.s = s, .symbols = c->symbols, .symbol_count = goal->symbol_count};
@@ -176,7 +178,7 @@ static void begin_symbols(Proving *c) {
 static bool show_extent(Proving *c, const LayoutExpr *e) {
   LoweredValue extent = e ? proof_lower_expr(&c->walk, e) : (LoweredValue){0};
   bool counted = c->goal->except != NULL;
-  return !e || (extent.p && (!counted || proof_need(&c->prover, extent.p)));
+  return !e || (poly_fits(extent.p) && (!counted || proof_need(&c->prover, extent.p)));
 }
 
 // Shows what is about the symbols alone: the quotients in the extents, and the shapes.
@@ -186,7 +188,7 @@ static bool show_extents(Proving *c) {
     if (!show_extent(c, goal->axes.items[i].extent)) return false;
   for (int i = 0; i < goal->positions.count; i++)
     if (!show_extent(c, goal->positions.items[i].extent)) return false;
-  return (!goal->except || proof_lower_expr(&c->walk, goal->except).p) &&
+  return (!goal->except || poly_fits(proof_lower_expr(&c->walk, goal->except).p)) &&
          show_pairs(c, &goal->shapes);
 }
 
@@ -207,7 +209,7 @@ static bool begin_box(Proving *c, const char *line, ProofNesting nesting, const 
   LoweredValue sizes[GOAL_NAMES];
   c->walk.d = NULL;
   for (int i = 0; i < names->count; i++)
-    if (!(sizes[i] = proof_lower_expr(&c->walk, names->items[i].extent)).p) return false;
+    if (!poly_fits((sizes[i] = proof_lower_expr(&c->walk, names->items[i].extent)).p)) return false;
   for (int i = 0; i < names->count; i++) {
     c->box[i] = proof_variable(s, proof_add_variable(s, names->items[i].name, false));
     proof_add_range(s, c->box[i], sizes[i].p);
@@ -229,7 +231,7 @@ static bool begin_box(Proving *c, const char *line, ProofNesting nesting, const 
 static bool show_box(Proving *c, const GoalNames *names, Show *show) {
   for (int i = 0; i < names->count; i++)
     if (is_const(names->items[i].extent) && !names->items[i].extent->value)
-      return proof_need(&c->prover, proof_const(&c->prover, -1));
+      return proof_need(&c->prover, poly_const(-1));
   return walk_values(c, &c->goal->lets, c->now + names->count) && show_with_cases(c, show, 0);
 }
 
@@ -255,7 +257,8 @@ static bool show_goal(Proving *c) {
 static bool show_for_symbols(Proving *c) {
   if (!show_extents(c)) return false;
   bool good = show_goal(c);
-  if (!good) c->prover.wanted = NULL; // a comparison of an index decides no case of the symbols
+  if (!good)
+    c->prover.wanted = POLY_NONE; // a comparison of an index decides no case of the symbols
   if (!good) c->prover.work = 0;
   return good;
 }

@@ -8,16 +8,16 @@ int proof_add_variable(Prover *s, const char *name, bool parameter) {
   return s->variables.count - 1;
 }
 
-int proof_assume(Prover *s, const Poly *p) {
+int proof_assume(Prover *s, Poly p) {
   array_push(s->arena, &s->facts, ((ProofFact){.p = p, .number = -1}));
   return s->facts.count - 1;
 }
 
-static const Poly *below(Prover *s, const Poly *p) {
-  return proof_linear(s, p, 1, proof_const(s, 1), -1);
+static Poly below(Prover *s, Poly p) {
+  return proof_linear(s, p, 1, poly_const(1), -1);
 }
 
-void proof_add_range(Prover *s, const Poly *p, const Poly *extent) {
+void proof_add_range(Prover *s, Poly p, Poly extent) {
   proof_assume(s, p);
   proof_assume(s, proof_linear(s, below(s, extent), 1, p, -1));
 }
@@ -50,19 +50,19 @@ static int add_fact(Prover *s, ProofFact fact) {
 // ---- Atoms -------------------------------------------------------------------------------------
 
 // goal >= 0 by the sum of two facts, divided.
-static void add_sum(Prover *s, const Poly *goal, int a, int b, int64_t over) {
+static void add_sum(Prover *s, Poly goal, int a, int b, int64_t over) {
   ProofMultiplier *by = arena_array(s->arena, ProofMultiplier, 2);
-  by[0] = (ProofMultiplier){proof_const(s, 1), a};
-  by[1] = (ProofMultiplier){proof_const(s, 1), b};
-  if (goal) add_fact(s, (ProofFact){.p = goal, .by = by, .by_count = 2, .over = over});
+  by[0] = (ProofMultiplier){poly_const(1), a};
+  by[1] = (ProofMultiplier){poly_const(1), b};
+  if (poly_fits(goal)) add_fact(s, (ProofFact){.p = goal, .by = by, .by_count = 2, .over = over});
 }
 
 // 0 <= ⌊u/m⌋ - r·⌊u/(r·m)⌋ <= r - 1
 static void add_digit(Prover *s, int fine, int coarse, int64_t m, int64_t r) {
-  const Poly *digit = proof_linear(s, proof_variable(s, fine), 1, proof_variable(s, coarse), -r);
+  Poly digit = proof_linear(s, proof_variable(s, fine), 1, proof_variable(s, coarse), -r);
   int low = s->variables.items[fine].facts, other = s->variables.items[coarse].facts;
   add_sum(s, digit, low + 1, other, m);
-  add_sum(s, proof_linear(s, proof_const(s, r - 1), 1, digit, -1), low, other + 1, m);
+  add_sum(s, proof_linear(s, poly_const(r - 1), 1, digit, -1), low, other + 1, m);
 }
 
 static void add_digits(Prover *s, int at) {
@@ -70,29 +70,31 @@ static void add_digits(Prover *s, int at) {
   if (!poly_is_const(s->variables.items[at].m, &m)) return;
   for (int i = 0; i < at; i++) {
     const ProofVariable *v = &s->variables.items[i];
-    if (v->dead || !v->u || !poly_is_const(v->m, &n) || !poly_same(v->u, s->variables.items[at].u))
+    if (v->dead || !poly_fits(v->u) || !poly_is_const(v->m, &n) ||
+        !poly_same(v->u, s->variables.items[at].u))
       continue;
     if (n > m && n % m == 0) add_digit(s, at, i, m, n / m);
     if (m > n && m % n == 0) add_digit(s, i, at, n, m / n);
   }
 }
 
-const Poly *proof_quotient(const Prover *s, const Poly *u, const Poly *m) {
+Poly proof_quotient(const Prover *s, Poly u, Poly m) {
   for (int i = s->quotients.count - 1; i >= 0; i--)
     if (poly_same(s->quotients.items[i].u, u) && poly_same(s->quotients.items[i].m, m))
       return s->quotients.items[i].value;
-  return NULL;
+  return POLY_NONE;
 }
 
-const Poly *proof_atom(Prover *s, const Poly *u, const Poly *m) {
-  const Poly *found = u && m ? proof_quotient(s, u, m) : NULL;
-  if (found || !u || !m || !proof_is_positive(s, below(s, m)) || s->variables.count > 2000)
+Poly proof_atom(Prover *s, Poly u, Poly m) {
+  Poly found = proof_quotient(s, u, m);
+  if (poly_fits(found) || !poly_fits(u) || !poly_fits(m) || !proof_is_positive(s, below(s, m)) ||
+      s->variables.count > 2000)
     return found;
   int at = proof_add_variable(s, arena_printf(s->arena, "q%d", s->variables.count), false);
   ProofVariable *v = &s->variables.items[at];
-  const Poly *q = proof_variable(s, at), *product = proof_product(s, m, q);
-  const Poly *rest = proof_linear(s, u, 1, product, -1);
-  if (!rest) return NULL;
+  Poly q = proof_variable(s, at), product = proof_product(s, m, q);
+  Poly rest = proof_linear(s, u, 1, product, -1);
+  if (!poly_fits(rest)) return POLY_NONE;
   v->u = u;
   v->m = m;
   v->parameter = proof_is_positive(s, u);
@@ -107,28 +109,28 @@ const Poly *proof_atom(Prover *s, const Poly *u, const Poly *m) {
 
 // ---- Facts -------------------------------------------------------------------------------------
 
-static int find_fact(const Prover *s, const Poly *p) {
+static int find_fact(const Prover *s, Poly p) {
   for (int i = s->facts.count - 1; i >= 0; i--)
     if (!s->facts.items[i].dead && poly_same(s->facts.items[i].p, p)) return i;
   return UNPROVED;
 }
 
 // For floors by symbols: m·p > -m for the divisor m of one of them.
-static bool search_over(Prover *s, const Poly *p, ProofFact *out) {
-  for (int i = p->count - 1; i >= 0; i--)
-    for (int d = 0; d < POLY_DEGREE && p->terms[i].v[d]; d++) {
-      const Poly *m = s->variables.items[p->terms[i].v[d] - 1].m, *goal;
+static bool search_over(Prover *s, Poly p, ProofFact *out) {
+  for (int i = p.terms->count - 1; i >= 0; i--)
+    for (int d = 0; d < POLY_DEGREE && p.terms->items[i].v[d]; d++) {
+      Poly m = s->variables.items[p.terms->items[i].v[d] - 1].m, goal;
       int64_t k;
-      if (!m || poly_is_const(m, &k)) continue;
+      if (!poly_fits(m) || poly_is_const(m, &k)) continue;
       goal = proof_linear(s, proof_product(s, m, p), 1, below(s, m), 1);
       out->over_also = m;
-      if (goal && proof_search(s, goal, out)) return true;
+      if (poly_fits(goal) && proof_search(s, goal, out)) return true;
     }
   return false;
 }
 
-int proof_show(Prover *s, const Poly *p) {
-  if (!p) return UNPROVED;
+int proof_show(Prover *s, Poly p) {
+  if (!poly_fits(p)) return UNPROVED;
   if (proof_is_positive(s, p)) return TRIVIAL;
   int found = find_fact(s, p);
   ProofFact fact = {.p = p};
@@ -138,19 +140,19 @@ int proof_show(Prover *s, const Poly *p) {
   return search_over(s, p, &fact) ? add_fact(s, fact) : UNPROVED;
 }
 
-bool proof_need(Prover *s, const Poly *p) {
+bool proof_need(Prover *s, Poly p) {
   int fact = proof_show(s, p);
   if (fact >= 0) s->facts.items[fact].needed = true;
   return fact != UNPROVED;
 }
 
-bool proof_value(Prover *s, const Poly *u, const Poly *m, const Poly *q) {
-  if (!u || !m || !q) return false;
-  const Poly *known = proof_quotient(s, u, m);
-  const Poly *rest = proof_linear(s, u, 1, proof_product(s, m, q), -1);
-  if (known) return poly_same(known, q);
-  if (!rest || !proof_is_positive(s, below(s, m))) return false;
-  const Poly *room = proof_linear(s, below(s, m), 1, rest, -1);
+bool proof_value(Prover *s, Poly u, Poly m, Poly q) {
+  if (!poly_fits(u) || !poly_fits(m) || !poly_fits(q)) return false;
+  Poly known = proof_quotient(s, u, m);
+  Poly rest = proof_linear(s, u, 1, proof_product(s, m, q), -1);
+  if (poly_fits(known)) return poly_same(known, q);
+  if (!poly_fits(rest) || !proof_is_positive(s, below(s, m))) return false;
+  Poly room = proof_linear(s, below(s, m), 1, rest, -1);
   if (proof_show(s, rest) == UNPROVED || proof_show(s, room) == UNPROVED) return false;
   proof_need(s, rest);
   proof_need(s, room);
@@ -177,7 +179,7 @@ static void print_fact(Prover *s, Text *text, const ProofFact *f) {
     text_printf(text, " %s of %d", proof_text(s, f->by[i].factor),
                 s->facts.items[f->by[i].fact].number);
   text_printf(text, " over %lld", (long long)f->over);
-  if (f->over_also) text_printf(text, " * ( %s )", proof_text(s, f->over_also));
+  if (poly_fits(f->over_also)) text_printf(text, " * ( %s )", proof_text(s, f->over_also));
   text_puts(text, "\n");
 }
 

@@ -8,38 +8,38 @@ enum { MOST_FLOORS = 6 };
 
 static const LoweredValue nothing = {0};
 
-static LoweredValue value_of(const Poly *p, const DigitForm *f) {
-  return p ? (LoweredValue){p, f} : nothing;
+static LoweredValue value_of(Poly p, const DigitForm *f) {
+  return poly_fits(p) ? (LoweredValue){p, f} : nothing;
 }
 
 // ---- Forms -------------------------------------------------------------------------------------
 
-static const Poly *lower_form(ProofLowering *w, const DigitForm *f);
+static Poly lower_form(ProofLowering *w, const DigitForm *f);
 
-static const Poly *base_poly(ProofLowering *w, int base) {
+static Poly base_poly(ProofLowering *w, int base) {
   const FormBase *b = &w->d->bases[base];
   if (b->kind == BASE_AXIS) return w->axes[b->axis];
-  return b->kind == BASE_FORM ? lower_form(w, b->args[0]) : NULL;
+  return b->kind == BASE_FORM ? lower_form(w, b->args[0]) : POLY_NONE;
 }
 
-static const Poly *floor_poly(ProofLowering *w, int base, int64_t offset, int64_t cut) {
+static Poly floor_poly(ProofLowering *w, int base, int64_t offset, int64_t cut) {
   Prover *s = w->s;
-  const Poly *u = base_poly(w, base);
-  if (u) u = proof_linear(s, u, 1, proof_const(s, offset), 1);
-  if (!u || cut == 1) return u;
+  Poly u = base_poly(w, base);
+  if (poly_fits(u)) u = proof_linear(s, u, 1, poly_const(offset), 1);
+  if (!poly_fits(u) || cut == 1) return u;
   int before = s->variables.count;
-  const Poly *q = proof_atom(s, u, proof_const(s, cut));
-  if (q && s->variables.count > before) {
+  Poly q = proof_atom(s, u, poly_const(cut));
+  if (poly_fits(q) && s->variables.count > before) {
     int64_t last = w->d->bases[base].extent - 1;
     proof_show(s, q);
-    proof_show(s, proof_linear(s, proof_const(s, (last + offset) / cut), 1, q, -1));
+    proof_show(s, proof_linear(s, poly_const((last + offset) / cut), 1, q, -1));
   }
   return q;
 }
 
-static const Poly *parity_poly(ProofLowering *w, BitMask mask) {
+static Poly parity_poly(ProofLowering *w, BitMask mask) {
   Prover *s = w->s;
-  const Poly *sum = proof_const(s, 0);
+  Poly sum = poly_const(0);
   for (int i = 0; i < w->d->bit_count; i++) {
     if (!mask_has(mask, i)) continue;
     Digit b = w->d->bits[i];
@@ -47,13 +47,13 @@ static const Poly *parity_poly(ProofLowering *w, BitMask mask) {
     sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, b.cut), 1);
     if (!top) sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, 2 * b.cut), -2);
   }
-  return proof_linear(s, sum, 1, proof_atom(s, sum, proof_const(s, 2)), -2);
+  return proof_linear(s, sum, 1, proof_atom(s, sum, poly_const(2)), -2);
 }
 
-static const Poly *lower_form(ProofLowering *w, const DigitForm *f) {
+static Poly lower_form(ProofLowering *w, const DigitForm *f) {
   Prover *s = w->s;
-  if (!f || !w->d) return NULL;
-  const Poly *sum = proof_const(s, f->constant);
+  if (!f || !w->d) return POLY_NONE;
+  Poly sum = poly_const(f->constant);
   for (int i = 0; i < f->count; i++)
     sum = proof_linear(s, sum, 1,
                        floor_poly(w, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
@@ -66,15 +66,15 @@ static const Poly *lower_form(ProofLowering *w, const DigitForm *f) {
 // ---- Quotients ---------------------------------------------------------------------------------
 
 // One of bound - 1 - atom, bound - atom is not negative.
-static bool show_below(ProofLowering *w, const Poly *atom, const Poly *bound) {
+static bool show_below(ProofLowering *w, Poly atom, Poly bound) {
   Prover *s = w->s;
-  const Poly *room = proof_linear(s, bound, 1, atom, -1);
-  return proof_show(s, proof_linear(s, room, 1, proof_const(s, 1), -1)) != UNPROVED ||
+  Poly room = proof_linear(s, bound, 1, atom, -1);
+  return proof_show(s, proof_linear(s, room, 1, poly_const(1), -1)) != UNPROVED ||
          proof_show(s, room) != UNPROVED;
 }
 
 // Quotients of the extents by m.
-static void show_below_extents(ProofLowering *w, const Poly *m, const Poly *atom) {
+static void show_below_extents(ProofLowering *w, Poly m, Poly atom) {
   Prover *s = w->s;
   for (int i = 0; i < s->quotients.count; i++) {
     const ProofQuotient *q = &s->quotients.items[i];
@@ -85,133 +85,135 @@ static void show_below_extents(ProofLowering *w, const Poly *m, const Poly *atom
 }
 
 // A new atom ⌊u/m⌋ of symbolic extents: what is at most `last` has a quotient of at most ⌊last/m⌋.
-static void show_last(ProofLowering *w, const Poly *u, const Poly *m, const Poly *atom) {
+static void show_last(ProofLowering *w, Poly u, Poly m, Poly atom) {
   Prover *s = w->s;
-  const Poly *q, *r;
+  Poly q, r;
   bool found = false;
   if (proof_is_of_symbols(s, u)) return;
   proof_show(s, atom);
   for (int i = s->facts.count - 1; i >= 0; i--) {
     const ProofFact *fact = &s->facts.items[i];
-    const Poly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
-    if (!last || !proof_is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
+    Poly last = fact->dead ? POLY_NONE : proof_linear(s, fact->p, 1, u, 1);
+    if (!poly_fits(last) || !proof_is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r))
+      continue;
     found |= show_below(w, atom, q);
   }
   if (!found) show_below_extents(w, m, atom);
 }
 
-static bool shares_variable(const Poly *a, const Poly *b) {
-  for (int i = 0; i < a->count; i++)
-    for (int j = 0; j < b->count; j++)
-      if (a->terms[i].v[0] && a->terms[i].v[0] == b->terms[j].v[0]) return true;
+static bool shares_variable(Poly a, Poly b) {
+  for (int i = 0; i < a.terms->count; i++)
+    for (int j = 0; j < b.terms->count; j++)
+      if (a.terms->items[i].v[0] == b.terms->items[j].v[0]) return true;
   return false;
 }
 
 // ⌊u/m⌋ by a floor of another number by m: the same one, or what counts down, -a or -a - 1.
-static const Poly *other_floor(ProofLowering *w, const Poly *u, const Poly *m) {
+static Poly other_floor(ProofLowering *w, Poly u, Poly m) {
   Prover *s = w->s;
   for (int i = s->variables.count - 1, left = MOST_FLOORS; i >= 0 && left; i--) {
     const ProofVariable v = s->variables.items[i];
-    if (v.dead || !v.u || !poly_same(v.m, m) || !shares_variable(v.u, u)) continue;
-    const Poly *same = proof_variable(s, i), *down = proof_linear(s, same, -1, same, 0);
-    const Poly *below = proof_linear(s, down, 1, proof_const(s, 1), -1);
+    if (v.dead || !poly_fits(v.u) || !poly_same(v.m, m) || !shares_variable(v.u, u)) continue;
+    Poly same = proof_variable(s, i), down = proof_linear(s, same, -1, same, 0);
+    Poly below = proof_linear(s, down, 1, poly_const(1), -1);
     if (proof_value(s, u, m, same)) return same;
     if (proof_value(s, u, m, down)) return down;
     if (proof_value(s, u, m, below)) return below;
     left--;
   }
-  return NULL;
+  return POLY_NONE;
 }
 
-static const Poly *floor_atom(ProofLowering *w, const Poly *u, const Poly *m) {
-  const Poly *other = w->d || proof_quotient(w->s, u, m) ? NULL : other_floor(w, u, m);
-  if (other) return other;
+static Poly floor_atom(ProofLowering *w, Poly u, Poly m) {
+  bool known = w->d || poly_fits(proof_quotient(w->s, u, m));
+  Poly other = known ? POLY_NONE : other_floor(w, u, m);
+  if (poly_fits(other)) return other;
   int before = w->s->variables.count;
-  const Poly *atom = proof_atom(w->s, u, m);
-  if (atom && !w->d && w->s->variables.count > before) show_last(w, u, m, atom);
+  Poly atom = proof_atom(w->s, u, m);
+  if (poly_fits(atom) && !w->d && w->s->variables.count > before) show_last(w, u, m, atom);
   return atom;
 }
 
 static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b);
 
 // ⌊u/m⌋ as q + shift, or by a floor of the rest of u.
-static const Poly *divide_terms(ProofLowering *w, const Poly *u, const Poly *m, bool truncate) {
+static Poly divide_terms(ProofLowering *w, Poly u, Poly m, bool truncate) {
   Prover *s = w->s;
-  const Poly *q, *r;
-  if (!proof_split(s, u, m, truncate, &q, &r)) return NULL;
+  Poly q, r;
+  if (!proof_split(s, u, m, truncate, &q, &r)) return POLY_NONE;
   for (int64_t shift = 0; shift >= -1; shift--) {
-    const Poly *shifted = proof_linear(s, q, 1, proof_const(s, shift), 1);
+    Poly shifted = proof_linear(s, q, 1, poly_const(shift), 1);
     if (proof_value(s, u, m, shifted)) return shifted;
   }
-  if (!truncate) return NULL;
-  const Poly *atom =
+  if (!truncate) return POLY_NONE;
+  Poly atom =
       poly_same(r, u) ? floor_atom(w, r, m) : divide(w, value_of(r, NULL), value_of(m, NULL)).p;
-  if (atom) proof_show(s, atom);
+  if (poly_fits(atom)) proof_show(s, atom);
   q = proof_linear(s, q, 1, atom, 1);
-  return proof_value(s, u, m, q) ? q : NULL;
+  return proof_value(s, u, m, q) ? q : POLY_NONE;
 }
 
 // The quotient of an atom ⌊v/y⌋: ⌊⌊v/y⌋/m⌋ = ⌊v/(y·m)⌋.
-static const Poly *divide_floor(ProofLowering *w, const Poly *u, const Poly *m) {
+static Poly divide_floor(ProofLowering *w, Poly u, Poly m) {
   Prover *s = w->s;
-  const PolyTerm *only = u->terms;
-  if (u->count != 1 || only->coefficient != 1 || !only->v[0] || only->v[1]) return NULL;
-  ProofVariable v = s->variables.items[only->v[0] - 1];
-  const Poly *divisor = v.u ? proof_product(s, v.m, m) : NULL;
-  const Poly *q = divisor ? floor_atom(w, v.u, divisor) : NULL;
-  return q && proof_value(s, u, m, q) ? q : NULL;
+  PolyTerm only = poly_term(u, 0);
+  if (poly_count(u) != 1 || only.coefficient != 1 || !only.v[0] || only.v[1]) return POLY_NONE;
+  ProofVariable v = s->variables.items[only.v[0] - 1];
+  Poly divisor = poly_fits(v.u) ? proof_product(s, v.m, m) : POLY_NONE;
+  Poly q = poly_fits(divisor) ? floor_atom(w, v.u, divisor) : POLY_NONE;
+  return poly_fits(q) && proof_value(s, u, m, q) ? q : POLY_NONE;
 }
 
-static const LoweredBits *known_bits(const ProofLowering *w, const Poly *p) {
+static const LoweredBits *known_bits(const ProofLowering *w, Poly p) {
   for (int i = 0; i < w->known.count; i++)
     if (poly_same(w->known.items[i].of, p)) return &w->known.items[i];
   return NULL;
 }
 
-// The bits from 2^k on; `of` is NULL where more than the known ones are asked for.
+// The bits from 2^k on; `of` is POLY_NONE where more than the known ones are asked for.
 static LoweredBits high_bits(ProofLowering *w, const LoweredBits *all, int64_t divisor) {
   Prover *s = w->s;
   int k = __builtin_ctzll((uint64_t)divisor);
-  LoweredBits high = {.of = proof_const(s, 0), .rest = all->rest};
+  LoweredBits high = {.of = poly_const(0), .rest = all->rest};
   for (int i = k; i < all->n; i++) {
     high.of = proof_linear(s, high.of, 1, all->bits[i], (int64_t)1 << high.n);
     high.bits[high.n++] = all->bits[i];
   }
-  if (k > all->n && all->rest->count) return (LoweredBits){0};
+  if (k > all->n && !poly_is_zero(all->rest)) return (LoweredBits){0};
   high.of = proof_linear(s, high.of, 1, all->rest, (int64_t)1 << high.n);
   return high;
 }
 
 // The quotient by 2^k of a value whose bits are known beside a multiple of 2^k.
-static const Poly *divide_bits(ProofLowering *w, const Poly *u, const Poly *m) {
+static Poly divide_bits(ProofLowering *w, Poly u, Poly m) {
   Prover *s = w->s;
   int64_t divisor;
-  if (!poly_is_const(m, &divisor) || divisor & (divisor - 1)) return NULL;
+  if (!poly_is_const(m, &divisor) || divisor & (divisor - 1)) return POLY_NONE;
   for (int i = w->known.count - 1; i >= 0; i--) {
     const LoweredBits *all = &w->known.items[i];
-    const Poly *multiple = proof_exact(s, proof_linear(s, u, 1, all->of, -1), divisor);
-    if (!multiple) continue;
+    Poly multiple = proof_exact(s, proof_linear(s, u, 1, all->of, -1), divisor);
+    if (!poly_fits(multiple)) continue;
     LoweredBits high = high_bits(w, all, divisor);
-    const Poly *q = proof_linear(s, multiple, 1, high.of, 1);
-    if (!q || !proof_value(s, u, m, q)) continue;
+    Poly q = proof_linear(s, multiple, 1, high.of, 1);
+    if (!poly_fits(q) || !proof_value(s, u, m, q)) continue;
     array_push(s->arena, &w->known, high);
     return q;
   }
-  return NULL;
+  return POLY_NONE;
 }
 
 // ⌊u/m⌋ = ⌊⌊u/y⌋/(m/y)⌋ where the inner quotient is known.
-static const Poly *divide_again(ProofLowering *w, const Poly *u, const Poly *m) {
+static Poly divide_again(ProofLowering *w, Poly u, Poly m) {
   Prover *s = w->s;
   int64_t x, y;
   for (int i = s->quotients.count - 1; i >= 0 && poly_is_const(m, &x); i--) {
     const ProofQuotient k = s->quotients.items[i];
     bool divides = poly_is_const(k.m, &y) && y > 1 && y < x && x % y == 0;
     if (!divides || !poly_same(k.u, u)) continue;
-    const Poly *q = divide(w, value_of(k.value, NULL), value_of(proof_const(s, x / y), NULL)).p;
-    if (q && proof_value(s, u, m, q)) return q;
+    Poly q = divide(w, value_of(k.value, NULL), value_of(poly_const(x / y), NULL)).p;
+    if (poly_fits(q) && proof_value(s, u, m, q)) return q;
   }
-  return NULL;
+  return POLY_NONE;
 }
 
 static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b) {
@@ -219,19 +221,19 @@ static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b) {
   int64_t x, y;
   const DigitForm *f =
       w->d && a.f && b.f ? layout_form_operation(w->d, LAYOUT_DIV, a.f, b.f, NULL) : NULL;
-  if (!a.p || !b.p) return nothing;
+  if (!poly_fits(a.p) || !poly_fits(b.p)) return nothing;
   bool by_const = poly_is_const(b.p, &y);
   if (by_const && y == 1) return a;
-  if (by_const && y > 0 && poly_is_const(a.p, &x))
-    return value_of(proof_const(s, floor_div(x, y)), f);
-  const Poly *q = proof_quotient(s, a.p, b.p), *guess;
-  if (q) return value_of(q, f);
-  if ((guess = lower_form(w, f)) && proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
-  if ((guess = divide_bits(w, a.p, b.p))) return value_of(guess, f);
-  if ((guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
-  if (!w->d && (guess = divide_again(w, a.p, b.p))) return value_of(guess, f);
-  if ((guess = divide_terms(w, a.p, b.p, false))) return value_of(guess, f);
-  if ((guess = divide_terms(w, a.p, b.p, true))) return value_of(guess, f);
+  if (by_const && y > 0 && poly_is_const(a.p, &x)) return value_of(poly_const(floor_div(x, y)), f);
+  Poly q = proof_quotient(s, a.p, b.p), guess;
+  if (poly_fits(q)) return value_of(q, f);
+  guess = lower_form(w, f);
+  if (proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
+  if (poly_fits(guess = divide_bits(w, a.p, b.p))) return value_of(guess, f);
+  if (poly_fits(guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
+  if (!w->d && poly_fits(guess = divide_again(w, a.p, b.p))) return value_of(guess, f);
+  if (poly_fits(guess = divide_terms(w, a.p, b.p, false))) return value_of(guess, f);
+  if (poly_fits(guess = divide_terms(w, a.p, b.p, true))) return value_of(guess, f);
   return value_of(floor_atom(w, a.p, b.p), f);
 }
 
@@ -247,48 +249,44 @@ static LoweredValue modulo(ProofLowering *w, LoweredValue a, LoweredValue b) {
 enum { MOST_BITS = 40, MOST_BITS_BY_HALVES = 16 };
 
 // The quotient by the form, or where that is not known, by a floor of its own.
-static const Poly *half(ProofLowering *w, const Poly *p, const DigitForm *whole, int64_t divisor) {
+static Poly half(ProofLowering *w, Poly p, const DigitForm *whole, int64_t divisor) {
   Prover *s = w->s;
-  const Poly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
+  Poly two = poly_const(2), known = proof_quotient(s, p, two);
   int64_t k;
-  if (poly_is_const(p, &k)) return proof_const(s, k >> 1);
-  if (known) return known;
+  if (poly_is_const(p, &k)) return poly_const(k >> 1);
+  if (poly_fits(known)) return known;
   if (!w->d) {
-    const Poly *none = proof_const(s, 0);
+    Poly none = poly_const(0);
     return proof_value(s, p, two, none) ? none
                                         : divide(w, value_of(p, NULL), value_of(two, NULL)).p;
   }
-  const Poly *guess = whole ? lower_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
-  if (guess && proof_value(s, p, two, guess)) return guess;
+  Poly guess = whole ? lower_form(w, layout_form_divide(w->d, whole, divisor)) : POLY_NONE;
+  if (poly_fits(guess) && proof_value(s, p, two, guess)) return guess;
   return divide(w, value_of(p, NULL), value_of(two, NULL)).p;
 }
 
-static bool is_short(ProofLowering *w, const Poly *p) {
+static bool is_short(ProofLowering *w, Poly p) {
   Prover *s = w->s;
-  const Poly *most = proof_const(s, ((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
+  Poly most = poly_const(((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
   return proof_show(s, p) != UNPROVED && proof_show(s, proof_linear(s, most, 1, p, -1)) != UNPROVED;
-}
-
-static bool is_zero(const Poly *p) {
-  return !p->count;
 }
 
 // Up to `most` bits, by halves: those that are known, else those that its form says.
 static bool bits_of(ProofLowering *w, LoweredValue a, int most, LoweredBits *out) {
-  const Poly *halves[64];
+  Poly halves[64];
   *out = (LoweredBits){.of = a.p, .rest = a.p};
-  while (out->n < most && !is_zero(out->rest)) {
-    const Poly *next = half(w, out->rest, a.f, (int64_t)2 << out->n);
-    if (!next) return false;
+  while (out->n < most && !poly_is_zero(out->rest)) {
+    Poly next = half(w, out->rest, a.f, (int64_t)2 << out->n);
+    if (!poly_fits(next)) return false;
     halves[out->n] = out->rest;
     out->bits[out->n] = proof_linear(w->s, out->rest, 1, next, -2);
     if (!w->d) array_push(w->s->arena, &w->bits, out->bits[out->n]);
     out->rest = next;
     out->n++;
   }
-  for (int i = out->n - 1; i >= 0 && !w->d && is_zero(out->rest); i--) // n bits are below 2^n
-    proof_show(w->s, proof_linear(w->s, proof_const(w->s, ((int64_t)1 << (out->n - i)) - 1), 1,
-                                  halves[i], -1));
+  for (int i = out->n - 1; i >= 0 && !w->d && poly_is_zero(out->rest); i--) // n bits are below 2^n
+    proof_show(w->s,
+               proof_linear(w->s, poly_const(((int64_t)1 << (out->n - i)) - 1), 1, halves[i], -1));
   return true;
 }
 
@@ -297,7 +295,7 @@ static bool all_bits_of(ProofLowering *w, LoweredValue a, LoweredBits *out) {
   int64_t k;
   const LoweredBits *known = known_bits(w, a.p);
   bool few = poly_is_const(a.p, &k) ? k >= 0 : w->d || known || is_short(w, a.p);
-  return few && bits_of(w, a, MOST_BITS, out) && is_zero(out->rest);
+  return few && bits_of(w, a, MOST_BITS, out) && poly_is_zero(out->rest);
 }
 
 // All bits of both, or of one, and as many of the other.
@@ -309,68 +307,66 @@ static bool bits_of_both(ProofLowering *w, LoweredValue a, LoweredValue b, Lower
 }
 
 // The value of bit k by the form.
-static const Poly *bit_of(ProofLowering *w, const DigitForm *f, int k) {
+static Poly bit_of(ProofLowering *w, const DigitForm *f, int k) {
   const DigitForm *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
   const DigitForm *high = layout_form_divide(w->d, f, (int64_t)2 << k);
   return proof_linear(w->s, lower_form(w, low), 1, lower_form(w, high), -2);
 }
 
 // ⌊sum/2⌋ of two bits: what is left may be another one, as in a ^ b ^ b.
-static const Poly *both_by_bits(ProofLowering *w, const Poly *sum) {
+static Poly both_by_bits(ProofLowering *w, Poly sum) {
   Prover *s = w->s;
-  const Poly *two = proof_const(s, 2);
+  Poly two = poly_const(2);
   for (int i = w->bits.count - 1; i >= 0; i--) {
-    const Poly *rest = proof_linear(s, sum, 1, w->bits.items[i], -1);
-    const Poly *guess = proof_exact(s, rest, 2);
-    if (guess && proof_value(s, sum, two, guess)) return guess;
+    Poly rest = proof_linear(s, sum, 1, w->bits.items[i], -1);
+    Poly guess = proof_exact(s, rest, 2);
+    if (poly_fits(guess) && proof_value(s, sum, two, guess)) return guess;
   }
   return divide(w, value_of(sum, NULL), value_of(two, NULL)).p;
 }
 
 // ⌊(x + y)/2⌋ of two bits, where `bit` may be the result's.
-static const Poly *both_bits(ProofLowering *w, LayoutOp op, const Poly *x, const Poly *y,
-                             const Poly *bit) {
+static Poly both_bits(ProofLowering *w, LayoutOp op, Poly x, Poly y, Poly bit) {
   Prover *s = w->s;
   int64_t k;
   if (poly_is_const(x, &k)) return k ? y : x;
   if (poly_is_const(y, &k)) return k ? x : y;
-  const Poly *sum = proof_linear(s, x, 1, y, 1), *two = proof_const(s, 2);
-  const Poly *known = proof_quotient(s, sum, two);
-  if (known) return known;
+  Poly sum = proof_linear(s, x, 1, y, 1), two = poly_const(2);
+  Poly known = proof_quotient(s, sum, two);
+  if (poly_fits(known)) return known;
   if (poly_same(x, y) && proof_value(s, sum, two, x)) return x;
   if (!w->d) return both_by_bits(w, sum);
-  const Poly *guess = op == LAYOUT_AND ? bit : proof_linear(s, sum, 1, bit, -1);
+  Poly guess = op == LAYOUT_AND ? bit : proof_linear(s, sum, 1, bit, -1);
   if (op == LAYOUT_XOR) guess = proof_exact(s, guess, 2);
   if (proof_value(s, sum, two, guess)) return guess;
   return proof_atom(s, sum, two);
 }
 
 // The bit of x op y by what both have in common.
-static const Poly *result_bit(ProofLowering *w, LayoutOp op, const Poly *x, const Poly *y,
-                              const Poly *common) {
+static Poly result_bit(ProofLowering *w, LayoutOp op, Poly x, Poly y, Poly common) {
   if (op == LAYOUT_AND) return common;
-  const Poly *sum = proof_linear(w->s, x, 1, y, 1);
+  Poly sum = proof_linear(w->s, x, 1, y, 1);
   return proof_linear(w->s, sum, 1, common, op == LAYOUT_XOR ? -2 : -1);
 }
 
 static LoweredValue bitwise(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
   Prover *s = w->s;
-  LoweredBits x, y, result = {.of = proof_const(s, 0), .rest = proof_const(s, 0)};
-  if (!a.p || !b.p) return nothing;
+  LoweredBits x, y, result = {.of = poly_const(0), .rest = poly_const(0)};
+  if (!poly_fits(a.p) || !poly_fits(b.p)) return nothing;
   const DigitForm *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
-  const Poly *none = proof_const(s, 0);
+  Poly none = poly_const(0);
   if (poly_same(a.p, b.p)) return value_of(op == LAYOUT_XOR ? none : a.p, f);
   if (!bits_of_both(w, a, b, &x, &y)) return nothing;
   for (int i = 0; i < x.n || i < y.n; i++) {
-    const Poly *left = i < x.n ? x.bits[i] : none, *right = i < y.n ? y.bits[i] : none;
+    Poly left = i < x.n ? x.bits[i] : none, right = i < y.n ? y.bits[i] : none;
     bool both = i < x.n && i < y.n;
-    const Poly *common = both ? both_bits(w, op, left, right, f ? bit_of(w, f, i) : NULL) : none;
+    Poly common = both ? both_bits(w, op, left, right, f ? bit_of(w, f, i) : POLY_NONE) : none;
     result.bits[result.n++] = result_bit(w, op, left, right, common);
     result.of = proof_linear(s, result.of, 1, result.bits[i], (int64_t)1 << i);
   }
-  if (op != LAYOUT_AND) result.rest = is_zero(x.rest) ? y.rest : x.rest;
+  if (op != LAYOUT_AND) result.rest = poly_is_zero(x.rest) ? y.rest : x.rest;
   result.of = proof_linear(s, result.of, 1, result.rest, (int64_t)1 << result.n);
-  if (!w->d && result.of) array_push(s->arena, &w->known, result);
+  if (!w->d && poly_fits(result.of)) array_push(s->arena, &w->known, result);
   return value_of(result.of, f);
 }
 
@@ -379,18 +375,18 @@ static LoweredValue bitwise(ProofLowering *w, LayoutOp op, LoweredValue a, Lower
 // Whether a <= b: 1, 0, or -1 where it is wanted first.
 static int is_less(ProofLowering *w, LoweredValue a, LoweredValue b) {
   Prover *s = w->s;
-  const Poly *room = proof_linear(s, b.p, 1, a.p, -1);
-  if (!room) return -1;
+  Poly room = proof_linear(s, b.p, 1, a.p, -1);
+  if (!poly_fits(room)) return -1;
   if (proof_need(s, room)) return 1;
-  const Poly *excess = proof_linear(s, proof_const(s, -1), 1, room, -1);
-  if (excess && proof_need(s, excess)) return 0;
-  if (!s->wanted) s->wanted = room;
+  Poly excess = proof_linear(s, poly_const(-1), 1, room, -1);
+  if (poly_fits(excess) && proof_need(s, excess)) return 0;
+  if (!poly_fits(s->wanted)) s->wanted = room;
   return -1;
 }
 
 static LoweredValue truth_value(ProofLowering *w, int truth) {
-  const Poly *p = truth < 0 ? NULL : proof_const(w->s, truth);
-  return value_of(p, p && w->d ? layout_form_const(w->d, truth) : NULL);
+  Poly p = truth < 0 ? POLY_NONE : poly_const(truth);
+  return value_of(p, poly_fits(p) && w->d ? layout_form_const(w->d, truth) : NULL);
 }
 
 static LoweredValue compare(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
@@ -404,12 +400,12 @@ static LoweredValue compare(ProofLowering *w, LayoutOp op, LoweredValue a, Lower
 static LoweredValue choose(ProofLowering *w, const LayoutExpr *e) {
   LoweredValue a = proof_lower_expr(w, e->args[0]);
   int64_t truth;
-  if (!a.p || !poly_is_const(a.p, &truth)) return nothing;
+  if (!poly_fits(a.p) || !poly_is_const(a.p, &truth)) return nothing;
   if (e->op == LAYOUT_SELECT) return proof_lower_expr(w, e->args[truth ? 1 : 2]);
   if (e->op == LAYOUT_NOT || !truth == (e->op == LAYOUT_BOTH))
     return truth_value(w, truth ? e->op != LAYOUT_NOT : e->op == LAYOUT_NOT);
   LoweredValue b = proof_lower_expr(w, e->args[1]);
-  if (!b.p || !poly_is_const(b.p, &truth)) return nothing;
+  if (!poly_fits(b.p) || !poly_is_const(b.p, &truth)) return nothing;
   return truth_value(w, truth != 0);
 }
 
@@ -429,13 +425,13 @@ static LoweredValue linear(ProofLowering *w, LayoutOp op, LoweredValue a, Lowere
 static LoweredValue power_of_two(ProofLowering *w, LoweredValue shift) {
   int64_t k;
   if (!poly_is_const(shift.p, &k) || k < 0 || k > 61) return nothing;
-  return value_of(proof_const(w->s, (int64_t)1 << k),
+  return value_of(poly_const((int64_t)1 << k),
                   w->d ? layout_form_const(w->d, (int64_t)1 << k) : NULL);
 }
 
 static LoweredValue leaf(ProofLowering *w, const LayoutExpr *e) {
   if (e->op == LAYOUT_CONST)
-    return value_of(proof_const(w->s, e->value), w->d ? layout_form_const(w->d, e->value) : NULL);
+    return value_of(poly_const(e->value), w->d ? layout_form_const(w->d, e->value) : NULL);
   if (e->op == LAYOUT_AXIS) return w->now[e->value];
   for (int i = 0; i < w->symbol_count; i++)
     if (w->symbols[i].symbol == e->symbol) return value_of(w->symbols[i].p, NULL);
@@ -464,11 +460,11 @@ static LoweredValue operation(ProofLowering *w, LayoutOp op, LoweredValue a, Low
 }
 
 LoweredValue proof_lower_expr(ProofLowering *w, const LayoutExpr *e) {
-  LoweredValue v[3] = {{0}};
+  LoweredValue v[3] = {nothing, nothing, nothing};
   LayoutOpClass class = layout_op_class(e->op);
   if (class == LAYOUT_OP_LEAF) return leaf(w, e);
   if (class == LAYOUT_OP_LOGIC || class == LAYOUT_OP_CHOICE) return choose(w, e);
   for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!(v[i] = proof_lower_expr(w, e->args[i])).p) return nothing;
+    if (!poly_fits((v[i] = proof_lower_expr(w, e->args[i])).p)) return nothing;
   return operation(w, e->op, v[0], v[1]);
 }

@@ -6,33 +6,33 @@
 #include "layout/proofs/proof.h"
 
 typedef struct LoweredValue {
-  const Poly *p;      // NULL: not carried
+  Poly p;             // POLY_NONE: not carried
   const DigitForm *f; // its normal form, a hint; may be NULL
 } LoweredValue;
 
 typedef struct LoweredSymbol {
   Str symbol;
-  const Poly *p;
+  Poly p;
 } LoweredSymbol;
 
 // The low bits of a value, lowest first, each a polynomial that is 0 or 1, and what is left over
 // 2^n.
 typedef struct LoweredBits {
-  const Poly *of, *rest;
-  const Poly *bits[64];
+  Poly of, rest;
+  Poly bits[64];
   int n;
 } LoweredBits;
 
 typedef struct ProofLowering {
   Prover *s;
   DigitSpace *d;           // NULL: extents are symbolic
-  const Poly **axes;       // the axes of the box that d has
+  Poly *axes;              // the axes of the box that d has
   const LoweredValue *now; // what the axes of expressions stand for
   const LoweredSymbol *symbols;
   int symbol_count;
   // Where no form says them: the bits of results of ^, & and |, and all bits there are.
   Array(LoweredBits) known;
-  Array(const Poly *) bits;
+  Array(Poly) bits;
 } ProofLowering;
 
 LoweredValue proof_lower_expr(ProofLowering *w, const LayoutExpr *e);

@@ -14,13 +14,13 @@ typedef struct Rational {
 } Rational;
 
 typedef struct Column {
-  const Poly *p, *factor; // factor · fact; fact < 0: the factor itself
+  Poly p, factor; // factor · fact; fact < 0: the factor itself
   int fact;
 } Column;
 
 typedef struct LinearProgram {
   Prover *s;
-  const Poly *goal;
+  Poly goal;
   PolyTerm rows[MAX_ROWS];
   Column columns[MAX_COLUMNS];
   int row_count, column_count, width;
@@ -69,14 +69,15 @@ static bool less(Rational a, Rational b) {
 
 // ---- Variables, facts and multipliers ----------------------------------------------------------
 
-static void mark_variables(const Poly *p, bool *marks) {
-  for (int i = 0; i < p->count; i++)
-    for (int d = 0; d < POLY_DEGREE && p->terms[i].v[d]; d++) marks[p->terms[i].v[d] - 1] = true;
+static void mark_variables(Poly p, bool *marks) {
+  for (int i = 0; i < p.terms->count; i++)
+    for (int d = 0; d < POLY_DEGREE && p.terms->items[i].v[d]; d++)
+      marks[p.terms->items[i].v[d] - 1] = true;
 }
 
 // The variables of the goal and of open cases, and those that their floors are taken of; all
 // parameters where asked for.
-static bool *relevant(Prover *s, const Poly *goal, bool parameters) {
+static bool *relevant(Prover *s, Poly goal, bool parameters) {
   bool *marks = arena_array(s->arena, bool, s->variables.count);
   mark_variables(goal, marks);
   for (int i = 0; i < s->variables.count; i++)
@@ -86,16 +87,16 @@ static bool *relevant(Prover *s, const Poly *goal, bool parameters) {
       mark_variables(s->facts.items[i].p, marks);
   for (int i = s->variables.count - 1; i >= 0; i--) {
     const ProofVariable *v = &s->variables.items[i];
-    if (marks[i] && v->u) mark_variables(v->u, marks);
-    if (marks[i] && v->u) mark_variables(v->m, marks);
+    if (marks[i] && poly_fits(v->u)) mark_variables(v->u, marks);
+    if (marks[i] && poly_fits(v->u)) mark_variables(v->m, marks);
   }
   return marks;
 }
 
-static bool has_only(const Poly *p, const bool *marks) {
-  for (int i = 0; i < p->count; i++)
-    for (int d = 0; d < POLY_DEGREE && p->terms[i].v[d]; d++)
-      if (!marks[p->terms[i].v[d] - 1]) return false;
+static bool has_only(Poly p, const bool *marks) {
+  for (int i = 0; i < p.terms->count; i++)
+    for (int d = 0; d < POLY_DEGREE && p.terms->items[i].v[d]; d++)
+      if (!marks[p.terms->items[i].v[d] - 1]) return false;
   return true;
 }
 
@@ -107,33 +108,34 @@ static int row_of(LinearProgram *p, const PolyTerm *t) {
   return p->row_count++;
 }
 
-static bool add_rows(LinearProgram *p, const Poly *poly) {
-  for (int i = poly->count - 1; i >= 0; i--)
-    if (poly->terms[i].v[0] && row_of(p, &poly->terms[i]) < 0) return false;
+static bool add_rows(LinearProgram *p, Poly poly) {
+  for (int i = poly.terms->count - 1; i >= 0; i--)
+    if (row_of(p, &poly.terms->items[i]) < 0) return false;
   return true;
 }
 
-static bool add_column(LinearProgram *p, const Poly *poly, const Poly *factor, int fact) {
-  if (!poly || p->column_count == MAX_COLUMNS || !add_rows(p, poly)) return false;
+static bool add_column(LinearProgram *p, Poly poly, Poly factor, int fact) {
+  if (!poly_fits(poly) || p->column_count == MAX_COLUMNS || !add_rows(p, poly)) return false;
   p->columns[p->column_count++] = (Column){poly, factor, fact};
   return true;
 }
 
 // Monomials of parameters that occur in coefficients of the goal and of the facts, as multipliers.
-static int multipliers(LinearProgram *p, const bool *marks, const Poly **out, int limit) {
+static int multipliers(LinearProgram *p, const bool *marks, Poly *out, int limit) {
   Prover *s = p->s;
   int n = 0;
-  out[n++] = proof_const(s, 1);
+  out[n++] = poly_const(1);
   for (int i = -1; i < s->facts.count; i++) {
-    const Poly *q = i < 0 ? p->goal : s->facts.items[i].p;
+    Poly q = i < 0 ? p->goal : s->facts.items[i].p;
     if ((i >= 0 && s->facts.items[i].dead) || !has_only(q, marks)) continue;
-    for (int j = q->count - 1; j >= 0; j--) {
+    for (int j = q.terms->count - 1; j >= 0; j--) {
       PolyTerm part = {.coefficient = 1};
       int degree = 0;
-      for (int d = 0; d < POLY_DEGREE && q->terms[j].v[d]; d++)
-        if (s->variables.items[q->terms[j].v[d] - 1].parameter) part.v[degree++] = q->terms[j].v[d];
+      for (int d = 0; d < POLY_DEGREE && q.terms->items[j].v[d]; d++)
+        if (s->variables.items[q.terms->items[j].v[d] - 1].parameter)
+          part.v[degree++] = q.terms->items[j].v[d];
       if (!degree || degree > 3) continue;
-      const Poly *candidate = poly_of_term(s->arena, part);
+      Poly candidate = poly_of_term(s->arena, part);
       bool found = false;
       for (int k = 0; k < n && !found; k++) found = poly_same(out[k], candidate);
       if (found || n == limit) continue;
@@ -145,7 +147,7 @@ static int multipliers(LinearProgram *p, const bool *marks, const Poly **out, in
 
 static bool build(LinearProgram *p, bool parameters) {
   Prover *s = p->s;
-  const Poly *factors[24];
+  Poly factors[24];
   const bool *marks = relevant(s, p->goal, parameters);
   int n = multipliers(p, marks, factors, COUNT_OF(factors));
   if (!add_rows(p, p->goal)) return false;
@@ -158,7 +160,7 @@ static bool build(LinearProgram *p, bool parameters) {
   for (int i = 0; i < p->row_count; i++) { // products of parameters are not negative
     PolyTerm unit = p->rows[i];
     unit.coefficient = 1;
-    const Poly *power = poly_of_term(s->arena, unit);
+    Poly power = poly_of_term(s->arena, unit);
     if (proof_is_positive(s, power) && !add_column(p, power, power, -1)) return false;
   }
   return true;
@@ -177,9 +179,10 @@ static void fill(LinearProgram *p) {
   p->cells = arena_array(&p->arena, Rational, (rows + 2) * p->width);
   for (int i = 0; i < (rows + 2) * p->width; i++) p->cells[i] = (Rational){0, 1};
   for (int j = 0; j <= columns; j++) {
-    const Poly *q = j < columns ? p->columns[j].p : p->goal;
-    for (int i = 0; i < q->count; i++)
-      cell(p, q->terms[i].v[0] ? row_of(p, &q->terms[i]) : rows, j)->n = q->terms[i].coefficient;
+    Poly q = j < columns ? p->columns[j].p : p->goal;
+    cell(p, rows, j)->n = q.constant;
+    for (int i = 0; i < q.terms->count; i++)
+      cell(p, row_of(p, &q.terms->items[i]), j)->n = q.terms->items[i].coefficient;
   }
   for (int i = 0; i < rows; i++) {
     bool negate = cell(p, i, columns)->n < 0;
@@ -255,14 +258,14 @@ static Outcome minimise(LinearProgram *p, int objective, int *ray) {
 static bool add_multiplier(LinearProgram *p, ProofFact *out, const Column *column, Int128 k) {
   if (k < 0 || k > INT64_MAX) return false;
   if (!k || column->fact < 0) return true;
-  const Poly *factor = proof_linear(p->s, column->factor, (int64_t)k, proof_const(p->s, 0), 0);
-  for (int i = 0; i < out->by_count && factor; i++)
+  Poly factor = proof_linear(p->s, column->factor, (int64_t)k, poly_const(0), 0);
+  for (int i = 0; i < out->by_count && poly_fits(factor); i++)
     if (out->by[i].fact == column->fact) {
       out->by[i].factor = proof_linear(p->s, out->by[i].factor, 1, factor, 1);
-      return out->by[i].factor;
+      return poly_fits(out->by[i].factor);
     }
-  if (factor) out->by[out->by_count++] = (ProofMultiplier){factor, column->fact};
-  return factor;
+  if (poly_fits(factor)) out->by[out->by_count++] = (ProofMultiplier){factor, column->fact};
+  return poly_fits(factor);
 }
 
 // The multipliers of the basis (or, of a ray, those along it) without denominators.
@@ -299,14 +302,15 @@ static bool solve(LinearProgram *p, ProofFact *out) {
 // Whether a parameter is known to be at most something.
 static bool has_upper_bound(const Prover *s) {
   for (int i = 0; i < s->facts.count; i++) {
-    const Poly *p = s->facts.items[i].p;
-    if (p && !s->facts.items[i].dead && proof_is_of_parameters(s, p) && !proof_is_positive(s, p))
+    Poly p = s->facts.items[i].p;
+    if (poly_fits(p) && !s->facts.items[i].dead && proof_is_of_parameters(s, p) &&
+        !proof_is_positive(s, p))
       return true;
   }
   return false;
 }
 
-static bool search(Prover *s, const Poly *goal, bool parameters, ProofFact *out) {
+static bool search(Prover *s, Poly goal, bool parameters, ProofFact *out) {
   if (s->work <= 0) return false;
   LinearProgram *p = arena_new(s->arena, LinearProgram);
   p->s = s;
@@ -318,7 +322,7 @@ static bool search(Prover *s, const Poly *goal, bool parameters, ProofFact *out)
   return found;
 }
 
-bool proof_search(Prover *s, const Poly *goal, ProofFact *out) {
+bool proof_search(Prover *s, Poly goal, ProofFact *out) {
   ProofFact fact = *out;
   if (search(s, goal, false, out)) return true;
   *out = fact;

@@ -138,7 +138,7 @@ static const LayoutExpr *substitute(Context *context, const LayoutExpr *e,
   return layout_expr(context, e->op, args[0], args[1], args[2]);
 }
 
-static const Poly *symbol_poly(ConditionReader *c, Str symbol) {
+static Poly symbol_poly(ConditionReader *c, Str symbol) {
   Arena *arena = &c->reader->context->lasting;
   int at = 0;
   while (at < c->symbols.count && c->symbols.items[at] != symbol) at++;
@@ -146,30 +146,29 @@ static const Poly *symbol_poly(ConditionReader *c, Str symbol) {
   return poly_variable(arena, at);
 }
 
-// The polynomial x - y; NULL where one of them is not linear, or does not fit.
-static const Poly *poly_of(ConditionReader *c, const LayoutExpr *e);
-static const Poly *difference(ConditionReader *c, const LayoutExpr *x, const LayoutExpr *y) {
+// The polynomial x - y; POLY_NONE where one of them is not linear, or does not fit.
+static Poly poly_of(ConditionReader *c, const LayoutExpr *e);
+static Poly difference(ConditionReader *c, const LayoutExpr *x, const LayoutExpr *y) {
   return poly_linear(&c->reader->context->lasting, poly_of(c, x), 1, poly_of(c, y), -1);
 }
 
-static const Poly *poly_of(ConditionReader *c, const LayoutExpr *e) {
+static Poly poly_of(ConditionReader *c, const LayoutExpr *e) {
   Arena *arena = &c->reader->context->lasting;
-  if (e->op == LAYOUT_CONST) return poly_const(arena, e->value);
+  if (e->op == LAYOUT_CONST) return poly_const(e->value);
   if (e->op == LAYOUT_SYMBOL) return symbol_poly(c, e->symbol);
   if (e->op == LAYOUT_SUB) return difference(c, e->args[0], e->args[1]);
-  if (e->op != LAYOUT_ADD && e->op != LAYOUT_MUL) return NULL;
-  const Poly *a = poly_of(c, e->args[0]), *b = poly_of(c, e->args[1]);
+  if (e->op != LAYOUT_ADD && e->op != LAYOUT_MUL) return POLY_NONE;
+  Poly a = poly_of(c, e->args[0]), b = poly_of(c, e->args[1]);
   return e->op == LAYOUT_ADD ? poly_linear(arena, a, 1, b, 1) : poly_product(arena, a, b, 1);
 }
 
 // Reads a polynomial of one symbol. False for any other.
-static bool linear_of(const ConditionReader *c, const Poly *p, LinearCondition *out) {
-  if (!p) return false;
-  *out = (LinearCondition){.constant = poly_constant(p)};
-  if (p->count > 1 + (out->constant != 0)) return false;
-  if (!p->count || !p->terms[0].v[0]) return true;
-  out->symbol = c->symbols.items[p->terms[0].v[0] - 1];
-  out->factor = p->terms[0].coefficient;
+static bool linear_of(const ConditionReader *c, Poly p, LinearCondition *out) {
+  if (!poly_fits(p) || p.terms->count > 1) return false;
+  *out = (LinearCondition){.constant = p.constant};
+  if (!p.terms->count) return true;
+  out->symbol = c->symbols.items[p.terms->items[0].v[0] - 1];
+  out->factor = p.terms->items[0].coefficient;
   return true;
 }
 

@@ -8,17 +8,15 @@
 
 // ---- Bounds of operations ----------------------------------------------------------------------
 
-static const Poly *larger(Polys *s, const Poly *a, const Poly *b) {
-  return a && b ? layout_poly_extreme(s, LAYOUT_MAX, a, b) : NULL;
-}
-
-static const Poly *smaller(Polys *s, const Poly *a, const Poly *b) {
-  return a && b ? layout_poly_extreme(s, LAYOUT_MIN, a, b) : a ? a : b;
+// The smaller one, or the only one that is known.
+static Poly smaller(Polys *s, Poly a, Poly b) {
+  if (!poly_fits(a)) return b;
+  return poly_fits(b) ? layout_poly_extreme(s, LAYOUT_MIN, a, b) : a;
 }
 
 static const SymbolicSum *operation_atom(SymbolicBox *box, LayoutOp op,
-                                         const SymbolicSum *const *operands, int count,
-                                         const Poly *low, const Poly *high) {
+                                         const SymbolicSum *const *operands, int count, Poly low,
+                                         Poly high) {
   SymbolicAtom atom = {
       .kind = ATOM_OPERATION, .op = op, .operand_count = count, .low = low, .high = high};
   for (int i = 0; i < count; i++)
@@ -28,8 +26,8 @@ static const SymbolicSum *operation_atom(SymbolicBox *box, LayoutOp op,
 
 // ---- Bits --------------------------------------------------------------------------------------
 
-static const Poly *power(SymbolicBox *box, int bit) {
-  return layout_poly_const(box->polys, (int64_t)1 << bit);
+static Poly power(SymbolicBox *box, int bit) {
+  return poly_const((int64_t)1 << bit);
 }
 
 // a & mask, as the sum of a mod 2^to - a mod 2^from over the runs [from, to) of ones in the mask.
@@ -48,10 +46,10 @@ static const SymbolicSum *and_mask(SymbolicBox *box, const SymbolicSum *a, int64
 
 // The least 2^k above a constant upper bound of a; 0 when none is known, or a may be negative.
 static int64_t reach_of(SymbolicBox *box, const SymbolicSum *a) {
-  const Poly *low, *high;
+  Poly low, high;
   int64_t most;
   layout_sum_bounds(box, a, &low, &high);
-  if (!low || !poly_nonnegative(low) || !poly_is_const(high, &most)) return 0;
+  if (!poly_nonnegative(low) || !poly_is_const(high, &most)) return 0;
   return most < (int64_t)1 << 60 ? mask_over(most) + 1 : 0;
 }
 
@@ -63,7 +61,7 @@ static int compare_sums(const SymbolicSum *a, const SymbolicSum *b) {
 }
 
 static bool constant_of(const SymbolicSum *a, int64_t *value) {
-  const Poly *p;
+  Poly p;
   return layout_sum_is_poly(a, &p) && poly_is_const(p, value);
 }
 
@@ -122,10 +120,9 @@ static bool toggle_all(Operands *o, const SymbolicSum *a) {
 // a ^ b for a, b in [0, reach).
 static const SymbolicSum *xor_within(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
                                      int64_t reach) {
-  Polys *s = box->polys;
-  SymbolicAtom x = {.kind = ATOM_XOR, .low = layout_poly_const(s, 0)};
+  SymbolicAtom x = {.kind = ATOM_XOR, .low = poly_const(0)};
   Operands o = {box, &x, reach, 0};
-  x.high = layout_poly_const(s, reach - 1);
+  x.high = poly_const(reach - 1);
   if (!toggle_all(&o, a) || !toggle_all(&o, b)) return NULL;
   const SymbolicSum *constant = layout_sum_const(box, o.constant);
   if (!x.operand_count) return constant;
@@ -150,10 +147,10 @@ static int64_t power_in(SymbolicBox *box, const SymbolicSum *a) {
   int64_t power = 1;
   if (!a->count && poly_is_zero(a->constant)) return 1;
   for (; power < (int64_t)1 << 40; power *= 2) {
-    const Poly *next = layout_poly_const(s, 2 * power);
-    bool divides = layout_poly_exact(s, a->constant, next);
+    Poly next = poly_const(2 * power);
+    bool divides = poly_fits(layout_poly_exact(s, a->constant, next));
     for (int i = 0; i < a->count && divides; i++)
-      divides = layout_poly_exact(s, a->terms[i].coefficient, next);
+      divides = poly_fits(layout_poly_exact(s, a->terms[i].coefficient, next));
     if (!divides) break;
   }
   return power;
@@ -162,22 +159,22 @@ static int64_t power_in(SymbolicBox *box, const SymbolicSum *a) {
 // a ^ 2ᵏ·b = 2ᵏ·(⌊a/2ᵏ⌋ ^ b) + a mod 2ᵏ
 static const SymbolicSum *xor_above(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
                                     int64_t power) {
-  const Poly *y = layout_poly_const(box->polys, power);
+  Poly y = poly_const(power);
   const SymbolicSum *high = layout_sum_divide(box, a, y);
   const SymbolicSum *low = high ? layout_sum_plus(box, a, high, -power) : NULL;
   return layout_sum_plus(box, low, layout_sum_xor(box, high, layout_sum_divide(box, b, y)), power);
 }
 
 static const SymbolicSum *opaque_xor(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
-  const Poly *low, *other, *high;
+  Poly low, other, high;
   layout_sum_bounds(box, a, &low, &high);
   layout_sum_bounds(box, b, &other, &high);
-  bool positive = low && other && poly_nonnegative(low) && poly_nonnegative(other);
+  bool positive = poly_nonnegative(low) && poly_nonnegative(other);
   const SymbolicSum *operands[] = {a, b};
   if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
   if (layout_sum_same(a, b)) return layout_sum_const(box, 0);
-  return operation_atom(box, LAYOUT_XOR, operands, 2,
-                        positive ? layout_poly_const(box->polys, 0) : NULL, NULL);
+  return operation_atom(box, LAYOUT_XOR, operands, 2, positive ? poly_const(0) : POLY_NONE,
+                        POLY_NONE);
 }
 
 const SymbolicSum *layout_sum_xor(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
@@ -195,7 +192,7 @@ const SymbolicSum *layout_sum_xor(SymbolicBox *box, const SymbolicSum *a, const 
     b = t;
     q = p;
   }
-  const Poly *reach = layout_poly_const(box->polys, q);
+  Poly reach = poly_const(q);
   const SymbolicSum *low = layout_sum_modulo(box, a, reach);
   if (!low) return NULL;
   const SymbolicSum *high = layout_sum_plus(box, a, low, -1);
@@ -203,14 +200,14 @@ const SymbolicSum *layout_sum_xor(SymbolicBox *box, const SymbolicSum *a, const 
 }
 
 static const SymbolicSum *sum_and(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
-  const Poly *low, *high, *other_low, *other_high;
+  Poly low, high, other_low, other_high;
   if (layout_sum_same(a, b)) return a;
   layout_sum_bounds(box, a, &low, &high);
   layout_sum_bounds(box, b, &other_low, &other_high);
-  if (!low || !other_low || !poly_nonnegative(low) || !poly_nonnegative(other_low)) return NULL;
+  if (!poly_nonnegative(low) || !poly_nonnegative(other_low)) return NULL;
   const SymbolicSum *operands[] = {a, b};
   if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
-  return operation_atom(box, LAYOUT_AND, operands, 2, layout_poly_const(box->polys, 0),
+  return operation_atom(box, LAYOUT_AND, operands, 2, poly_const(0),
                         smaller(box->polys, high, other_high));
 }
 
@@ -229,22 +226,21 @@ static const SymbolicSum *bitwise(SymbolicBox *box, LayoutOp op, const SymbolicS
 
 // The signs that the bounds of a sum leave possible, within [-1, 1].
 static Interval signs_of(SymbolicBox *box, const SymbolicSum *a) {
-  Polys *s = box->polys;
-  const Poly *low, *high;
+  Poly low, high;
   layout_sum_bounds(box, a, &low, &high);
-  bool up = low && layout_poly_positive(s, low);
-  bool down = high && layout_poly_nonpositive(s, layout_poly_plus(s, high, 1));
+  bool up = poly_positive(low);
+  bool down = poly_nonpositive(poly_plus(high, 1));
   return (Interval){up                      ? 1
                     : poly_nonnegative(low) ? 0
                                             : -1,
-                    down                                       ? -1
-                    : high && layout_poly_nonpositive(s, high) ? 0
-                                                               : 1};
+                    down                     ? -1
+                    : poly_nonpositive(high) ? 0
+                                             : 1};
 }
 
 const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
                                       const SymbolicSum *b) {
-  const Poly *a_low, *a_high, *b_low, *b_high;
+  Poly a_low, a_high, b_low, b_high;
   Polys *s = box->polys;
   const SymbolicSum *less = b ? layout_sum_plus(box, a, b, -1) : NULL;
   if (!less) return NULL;
@@ -254,9 +250,8 @@ const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const Symbo
   layout_sum_bounds(box, a, &a_low, &a_high);
   layout_sum_bounds(box, b, &b_low, &b_high);
   const SymbolicSum *operands[] = {a, b};
-  const Poly *least = a_low && b_low ? layout_poly_extreme(s, op, a_low, b_low) : NULL;
-  const Poly *most = a_high && b_high ? layout_poly_extreme(s, op, a_high, b_high) : NULL;
-  return operation_atom(box, op, operands, 2, least, most);
+  return operation_atom(box, op, operands, 2, layout_poly_extreme(s, op, a_low, b_low),
+                        layout_poly_extreme(s, op, a_high, b_high));
 }
 
 // The truth value of an operation that has one whatever the signs are, otherwise an atom.
@@ -267,8 +262,7 @@ static const SymbolicSum *decide(SymbolicBox *box, LayoutOp op, const SymbolicSu
   if (layout_op_truth(op, signs_of(box, a), b ? signs_of(box, b) : zero, &truth))
     return layout_sum_const(box, truth);
   const SymbolicSum *operands[] = {a, b};
-  return operation_atom(box, op, operands, b ? 2 : 1, layout_poly_const(box->polys, 0),
-                        layout_poly_const(box->polys, 1));
+  return operation_atom(box, op, operands, b ? 2 : 1, poly_const(0), poly_const(1));
 }
 
 // The comparison of a - b with 0.
@@ -280,22 +274,23 @@ static const SymbolicSum *comparison(SymbolicBox *box, LayoutOp op, const Symbol
 
 static const SymbolicSum *choice(SymbolicBox *box, const SymbolicSum *condition,
                                  const SymbolicSum *a, const SymbolicSum *b) {
-  const Poly *a_low, *a_high, *b_low, *b_high;
+  Poly a_low, a_high, b_low, b_high;
   int64_t truth;
   if (layout_sum_same(a, b)) return a;
   if (layout_op_truth(LAYOUT_NE, signs_of(box, condition), (Interval){0, 0}, &truth))
     return truth ? a : b;
   layout_sum_bounds(box, a, &a_low, &a_high);
   layout_sum_bounds(box, b, &b_low, &b_high);
-  const Poly *low = a_low && b_low ? smaller(box->polys, a_low, b_low) : NULL;
+  Poly low = layout_poly_extreme(box->polys, LAYOUT_MIN, a_low, b_low);
   const SymbolicSum *operands[] = {condition, a, b};
-  return operation_atom(box, LAYOUT_SELECT, operands, 3, low, larger(box->polys, a_high, b_high));
+  return operation_atom(box, LAYOUT_SELECT, operands, 3, low,
+                        layout_poly_extreme(box->polys, LAYOUT_MAX, a_high, b_high));
 }
 
 // ---- Expressions -------------------------------------------------------------------------------
 
 static const SymbolicSum *product(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
-  const Poly *p;
+  Poly p;
   const SymbolicSum *zero = layout_sum_const(box, 0);
   if (layout_sum_is_poly(b, &p)) return layout_sum_add(box, zero, a, p);
   return layout_sum_is_poly(a, &p) ? layout_sum_add(box, zero, b, p) : NULL;
@@ -311,8 +306,8 @@ static const SymbolicSum *shifted(SymbolicBox *box, LayoutOp op, const SymbolicS
 
 static const SymbolicSum *divided(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
                                   const SymbolicSum *b) {
-  const Poly *y;
-  if (!layout_sum_is_poly(b, &y) || !layout_poly_positive(box->polys, y)) return NULL;
+  Poly y;
+  if (!layout_sum_is_poly(b, &y) || !poly_positive(y)) return NULL;
   return op == LAYOUT_DIV ? layout_sum_divide(box, a, y) : layout_sum_modulo(box, a, y);
 }
 
@@ -337,8 +332,8 @@ const SymbolicSum *layout_sum_of(SymbolicBox *box, const LayoutExpr *e,
   const SymbolicSum *v[3] = {0};
   if (e->op == LAYOUT_AXIS) return axes[e->value];
   if (!e->args[0] || e->op == LAYOUT_DIV || e->op == LAYOUT_MOD) {
-    const Poly *p = layout_poly_of(box->polys, e); // of symbols alone
-    if (p || !e->args[0]) return layout_sum_of_poly(box, p);
+    Poly p = layout_poly_of(box->polys, e); // of symbols alone
+    if (poly_fits(p) || !e->args[0]) return layout_sum_of_poly(box, p);
   }
   for (int i = 0; i < 3 && e->args[i]; i++)
     if (!(v[i] = layout_sum_of(box, e->args[i], axes))) return NULL;
@@ -392,7 +387,7 @@ static const SymbolicSum *take_residue(SymbolicBox *box, const SymbolicSum *a, i
 static const LayoutExpr *add_term_expr(SymbolicBox *box, const LayoutExpr *sum, SymbolicTerm term,
                                        LayoutOp op) {
   Polys *s = box->polys;
-  const Poly *coefficient = term.coefficient;
+  Poly coefficient = term.coefficient;
   if (op == LAYOUT_SUB) coefficient = layout_poly_times(s, coefficient, -1);
   const LayoutExpr *factor = layout_poly_expr(s, coefficient), *e = atom_expr(box, term.atom);
   if (!factor || !e) return NULL;
@@ -406,14 +401,14 @@ const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a) {
   const LayoutExpr *sum = NULL;
   for (int i = a->count - 1; i >= 0; i = MIN_OF(i, a->count) - 1) a = take_residue(box, a, i, &sum);
   for (int i = 0; i < a->count; i++)
-    if (!layout_poly_nonpositive(box->polys, a->terms[i].coefficient) &&
+    if (!poly_nonpositive(a->terms[i].coefficient) &&
         !(sum = add_term_expr(box, sum, a->terms[i], LAYOUT_ADD)))
       return NULL;
   const LayoutExpr *constant = layout_poly_expr(box->polys, a->constant);
   if (!constant) return NULL;
   sum = sum ? layout_expr(context, LAYOUT_ADD, sum, constant, NULL) : constant;
   for (int i = 0; i < a->count; i++)
-    if (layout_poly_nonpositive(box->polys, a->terms[i].coefficient) &&
+    if (poly_nonpositive(a->terms[i].coefficient) &&
         !(sum = add_term_expr(box, sum, a->terms[i], LAYOUT_SUB)))
       return NULL;
   return sum;

@@ -32,11 +32,11 @@ typedef struct SymbolicInversion {
 
 // a - b·y over the physical box.
 static const SymbolicSum *minus(SymbolicInversion *v, const SymbolicSum *a, const SymbolicSum *b,
-                                const Poly *y) {
+                                Poly y) {
   return layout_sum_subtract(&v->physical, a, b, y);
 }
 
-static const SymbolicSum *minus_poly(SymbolicInversion *v, const SymbolicSum *a, const Poly *p) {
+static const SymbolicSum *minus_poly(SymbolicInversion *v, const SymbolicSum *a, Poly p) {
   return layout_sum_offset(&v->physical, a, layout_poly_times(&v->polys, p, -1));
 }
 
@@ -78,15 +78,15 @@ static void learn_item(SymbolicInversion *v, const SumItem *item, const Symbolic
 // begin at 0; *value moves with it. False where bounds are missing.
 static bool turn_item(SymbolicInversion *v, SumItem *item, const SymbolicSum **value) {
   Polys *s = &v->polys;
-  if (!item->low || !poly_is_zero(item->low)) return false;
-  if (layout_poly_positive(s, item->weight)) return true;
-  if (!item->high || !layout_poly_nonpositive(s, item->weight)) return false;
+  if (!poly_is_zero(item->low)) return false;
+  if (poly_positive(item->weight)) return true;
+  if (!poly_fits(item->high) || !poly_nonpositive(item->weight)) return false;
   *value = minus(v, *value, layout_sum_of_poly(&v->physical, item->high), item->weight);
   item->weight = layout_poly_times(s, item->weight, -1);
   item->value =
       layout_sum_plus(&v->logical, layout_sum_of_poly(&v->logical, item->high), item->value, -1);
   item->atom = -1;
-  return item->weight && item->value && *value;
+  return poly_fits(item->weight) && item->value && *value;
 }
 
 // The items of an equation, and the value of their sum.
@@ -108,12 +108,11 @@ static bool turn_items(SymbolicInversion *v, SumItem *items, int count, const Sy
 // stays under it.
 static bool separate_at(SymbolicInversion *v, const SumItem *items, int count, int at,
                         const SymbolicSum *value) {
-  Polys *s = &v->polys;
-  const Poly *c = items[at].weight, *last = layout_poly_plus(s, c, -1);
+  Poly c = items[at].weight, last = poly_plus(c, -1);
   const SymbolicSum *above, *below;
   int multiples = layout_sum_split_items(&v->logical, items, count, c, &above, &below);
-  if (!last || poly_is_zero(last) || !above || !below ||
-      !layout_sum_within(&v->logical, below, layout_poly_const(s, 0), last))
+  if (!poly_fits(last) || poly_is_zero(last) || !above || !below ||
+      !layout_sum_within(&v->logical, below, poly_const(0), last))
     return false;
   const SymbolicSum *high = layout_sum_divide(&v->physical, value, c);
   if (!high) return false;
@@ -141,10 +140,10 @@ static bool separate(SymbolicInversion *v, const SymbolicEquation *e) {
 }
 
 // The only term of the sum whose coefficient y does not divide; NULL where there are others.
-static const SymbolicTerm *odd_term(SymbolicInversion *v, const SymbolicSum *a, const Poly *y) {
+static const SymbolicTerm *odd_term(SymbolicInversion *v, const SymbolicSum *a, Poly y) {
   const SymbolicTerm *odd = NULL;
   for (int i = 0; i < a->count; i++) {
-    if (layout_poly_exact(&v->polys, a->terms[i].coefficient, y)) continue;
+    if (poly_fits(layout_poly_exact(&v->polys, a->terms[i].coefficient, y))) continue;
     if (odd) return NULL;
     odd = &a->terms[i];
   }
@@ -152,14 +151,13 @@ static const SymbolicTerm *odd_term(SymbolicInversion *v, const SymbolicSum *a, 
 }
 
 // form = ±atom + y·(…) with the atom in [0, y): the atom is ±value mod y.
-static bool learn_residue(SymbolicInversion *v, const SymbolicEquation *e, const Poly *y) {
-  Polys *s = &v->polys;
+static bool learn_residue(SymbolicInversion *v, const SymbolicEquation *e, Poly y) {
   int64_t c;
   const SymbolicTerm *odd = odd_term(v, e->form, y);
-  const Poly *last = layout_poly_plus(s, y, -1);
-  if (!odd || !poly_is_const(odd->coefficient, &c) || (c != 1 && c != -1) || !last ||
-      !layout_sum_within(&v->logical, layout_sum_of_atom(&v->logical, odd->atom),
-                         layout_poly_const(s, 0), last))
+  Poly last = poly_plus(y, -1);
+  if (!odd || !poly_is_const(odd->coefficient, &c) || (c != 1 && c != -1) || !poly_fits(last) ||
+      !layout_sum_within(&v->logical, layout_sum_of_atom(&v->logical, odd->atom), poly_const(0),
+                         last))
     return false;
   const SymbolicSum *value =
       layout_sum_plus(&v->physical, layout_sum_const(&v->physical, 0), e->value, c);
@@ -193,8 +191,7 @@ static void work(SymbolicInversion *v, SymbolicEquation e) {
 static bool axes_known(SymbolicInversion *v, int rank) {
   bool all = true;
   for (int i = 0; i < rank; i++) {
-    if (!v->axes[i]->count)
-      v->known[i] = layout_sum_of_poly(&v->physical, layout_poly_const(&v->polys, 0));
+    if (!v->axes[i]->count) v->known[i] = layout_sum_of_poly(&v->physical, poly_const(0));
     all = all && v->known[i];
   }
   return all;
@@ -237,8 +234,8 @@ static const SymbolicSum *by_finer_floor(SymbolicInversion *v, const SymbolicAto
     if (finer->kind != ATOM_FLOOR || !v->known[i] ||
         !layout_sum_same(finer->operands[0], atom->operands[0]))
       continue;
-    const Poly *z = layout_poly_exact(&v->polys, atom->divisor, finer->divisor);
-    if (z) return layout_sum_divide(&v->physical, v->known[i], z);
+    Poly z = layout_poly_exact(&v->polys, atom->divisor, finer->divisor);
+    if (poly_fits(z)) return layout_sum_divide(&v->physical, v->known[i], z);
   }
   return NULL;
 }
@@ -266,7 +263,7 @@ static bool eliminate(SymbolicInversion *v, const SymbolicEquation *unit, int at
     return false;
   for (int i = 0; i < e->form->count; i++) {
     if (e->form->terms[i].atom != t->atom) continue;
-    const Poly *k = layout_poly_times(&v->polys, e->form->terms[i].coefficient, c);
+    Poly k = layout_poly_times(&v->polys, e->form->terms[i].coefficient, c);
     const SymbolicSum *form = layout_sum_subtract(&v->logical, e->form, unit->form, k);
     if (!form || form->count >= e->form->count) return false;
     v->progress = keep(v, form, minus(v, e->value, unit->value, k));
@@ -322,10 +319,10 @@ static bool start(SymbolicInversion *v, const Layout *layout) {
 static void judge(SymbolicInversion *v, const Layout *layout, InverseCandidate *c) {
   Polys *s = &v->polys;
   for (int i = 0; i < layout->rank; i++) {
-    const Poly *last =
-        layout_poly_linear(s, layout_poly_of(s, layout->shape[i]), 1, layout_poly_const(s, 1), -1);
-    c->below[i] = !layout_sum_within(&v->physical, v->known[i], layout_poly_const(s, 0), NULL);
-    c->above[i] = !last || !layout_sum_within(&v->physical, v->known[i], NULL, last);
+    Poly last = layout_poly_linear(s, layout_poly_of(s, layout->shape[i]), 1, poly_const(1), -1);
+    c->below[i] = !layout_sum_within(&v->physical, v->known[i], poly_const(0), POLY_NONE);
+    c->above[i] =
+        !poly_fits(last) || !layout_sum_within(&v->physical, v->known[i], POLY_NONE, last);
   }
   for (int i = 0; i < layout->physical_rank; i++) {
     v->back[i] = layout_sum_of(&v->physical, layout->map->outputs[i], v->known);
@@ -389,10 +386,10 @@ static bool assume_operands(SymbolicInversion *v, int at) {
   v->assumed[at] = true;
   for (int i = select; i < atom.operand_count && may_share_value(atom.op); i++) {
     const SymbolicSum *operand = atom.operands[i];
-    const Poly *low, *high;
+    Poly low, high;
     if (!operand->count || known_value(v, operand)) continue;
     layout_sum_bounds(&v->logical, operand, &low, &high);
-    const SymbolicSum *most = high ? layout_sum_of_poly(&v->physical, high) : NULL;
+    const SymbolicSum *most = layout_sum_of_poly(&v->physical, high);
     const SymbolicSum *within = layout_sum_extreme(&v->physical, LAYOUT_MIN, value, most);
     keep(v, operand, within ? within : value);
     if (select) break;
@@ -407,11 +404,9 @@ static bool assume_most(SymbolicInversion *v, const SumItem *items, int count,
   Polys *s = &v->polys;
   int at = 0;
   for (int i = 1; i < count; i++)
-    if (layout_poly_positive(s, layout_poly_linear(s, items[i].weight, 1, items[at].weight, -1)))
-      at = i;
-  const Poly *c = items[at].weight;
-  const SymbolicSum *most =
-      items[at].high ? layout_sum_of_poly(&v->physical, items[at].high) : NULL;
+    if (poly_positive(layout_poly_linear(s, items[i].weight, 1, items[at].weight, -1))) at = i;
+  Poly c = items[at].weight;
+  const SymbolicSum *most = layout_sum_of_poly(&v->physical, items[at].high);
   const SymbolicSum *part = layout_sum_divide(&v->physical, value, c);
   part = part ? layout_sum_extreme(&v->physical, LAYOUT_MIN, part, most) : NULL;
   const SymbolicSum *rest = layout_sum_const(&v->logical, 0);
@@ -438,7 +433,7 @@ static bool assume_equation(SymbolicInversion *v, int at) {
 
 // Whether 0 is a bound of the atom.
 static bool may_be_zero(const SymbolicAtom *atom) {
-  return (atom->low && poly_is_zero(atom->low)) || (atom->high && poly_is_zero(atom->high));
+  return poly_is_zero(atom->low) || poly_is_zero(atom->high);
 }
 
 // Assumes a value of something that is not known yet: that the item of the most weight in an

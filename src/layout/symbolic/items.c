@@ -8,7 +8,7 @@
 enum { MAX_CUTS = 16 };
 
 typedef struct ChainLink { // coefficient · ⌊number/cut⌋, a term of the sum
-  const Poly *coefficient, *cut;
+  Poly coefficient, cut;
   const SymbolicSum *floor;
   int atom; // -1: the floor is no atom
 } ChainLink;
@@ -32,26 +32,26 @@ static bool insert(ItemReading *r, ItemChain *c, ChainLink link) {
   Polys *s = r->box->polys;
   int at = c->count;
   if (c->count == MAX_CUTS) return false;
-  while (at && !layout_poly_exact(s, link.cut, c->links[at - 1].cut)) at--;
-  if (at < c->count && !layout_poly_exact(s, c->links[at].cut, link.cut)) return false;
+  while (at && !poly_fits(layout_poly_exact(s, link.cut, c->links[at - 1].cut))) at--;
+  if (at < c->count && !poly_fits(layout_poly_exact(s, c->links[at].cut, link.cut))) return false;
   for (int i = c->count++; i > at; i--) c->links[i] = c->links[i - 1];
   c->links[at] = link;
   return true;
 }
 
-static const Poly *coefficient_of(const SymbolicSum *a, int atom) {
+static Poly coefficient_of(const SymbolicSum *a, int atom) {
   for (int i = 0; i < a->count; i++)
     if (a->terms[i].atom == atom) return a->terms[i].coefficient;
-  return NULL;
+  return POLY_NONE;
 }
 
 // Whether the sum has all atoms of the inner one; in how many of them it has x times its terms.
-static bool has_terms(ItemReading *r, const SymbolicSum *inner, const Poly *x, int *alike) {
+static bool has_terms(ItemReading *r, const SymbolicSum *inner, Poly x, int *alike) {
   Polys *s = r->box->polys;
   *alike = 0;
   for (int i = 0; i < inner->count; i++) {
-    const Poly *c = coefficient_of(r->rest, inner->terms[i].atom);
-    if (!c) return false;
+    Poly c = coefficient_of(r->rest, inner->terms[i].atom);
+    if (!poly_fits(c)) return false;
     *alike += poly_same(layout_poly_product(s, x, inner->terms[i].coefficient), c);
   }
   return *alike > 0;
@@ -59,51 +59,51 @@ static bool has_terms(ItemReading *r, const SymbolicSum *inner, const Poly *x, i
 
 // x where the sum contains x·inner: all of its terms are there, or the finest floor has the
 // coefficient that goes with it.
-static const Poly *multiple_of(ItemReading *r, const SymbolicSum *inner, const ChainLink *finest) {
+static Poly multiple_of(ItemReading *r, const SymbolicSum *inner, const ChainLink *finest) {
   Polys *s = r->box->polys;
   int alike;
-  const Poly *first = inner->count ? coefficient_of(r->rest, inner->terms[0].atom) : NULL;
-  const Poly *x = layout_poly_exact(s, first, inner->count ? inner->terms[0].coefficient : NULL);
-  if (x && has_terms(r, inner, x, &alike) && alike == inner->count) return x;
+  Poly x = POLY_NONE;
+  if (inner->count)
+    x = layout_poly_exact(s, coefficient_of(r->rest, inner->terms[0].atom),
+                          inner->terms[0].coefficient);
+  if (poly_fits(x) && has_terms(r, inner, x, &alike) && alike == inner->count) return x;
   x = layout_poly_exact(s, layout_poly_times(s, finest->coefficient, -1), finest->cut);
-  return x && has_terms(r, inner, x, &alike) ? x : NULL;
+  return poly_fits(x) && has_terms(r, inner, x, &alike) ? x : POLY_NONE;
 }
 
 static bool take_inner(ItemReading *r, ItemChain *c, const SymbolicSum *inner) {
-  const Poly *x = multiple_of(r, inner, &c->links[0]);
-  if (!x) return true;
+  Poly x = multiple_of(r, inner, &c->links[0]);
+  if (!poly_fits(x)) return true;
   r->rest = layout_sum_subtract(r->box, r->rest, inner, x);
-  const Poly *one = layout_poly_const(r->box->polys, 1);
+  Poly one = poly_const(1);
   return insert(r, c, (ChainLink){x, one, inner, layout_sum_atom(inner, false)});
 }
 
 static bool add_item(ItemReading *r, SumItem item) {
-  if (!item.weight || !item.value || r->count == MAX_SYMBOLIC_TERMS) return false;
+  if (!poly_fits(item.weight) || !item.value || r->count == MAX_SYMBOLIC_TERMS) return false;
   if (poly_is_zero(item.weight)) return true;
-  if (!item.low) layout_sum_bounds(r->box, item.value, &item.low, &item.high);
+  if (!poly_fits(item.low)) layout_sum_bounds(r->box, item.value, &item.low, &item.high);
   r->items[r->count++] = item;
   return true;
 }
 
-static bool add_digit(ItemReading *r, const Poly *weight, const ChainLink *low,
-                      const ChainLink *high, const Poly *radix) {
-  Polys *s = r->box->polys;
+static bool add_digit(ItemReading *r, Poly weight, const ChainLink *low, const ChainLink *high,
+                      Poly radix) {
   const SymbolicSum *digit = layout_sum_subtract(r->box, low->floor, high->floor, radix);
-  return add_item(
-      r, (SumItem){weight, layout_poly_const(s, 0), layout_poly_plus(s, radix, -1), digit, -1});
+  return add_item(r, (SumItem){weight, poly_const(0), poly_plus(radix, -1), digit, -1});
 }
 
 // The digits' weights follow from the coefficients: wᵢ = aᵢ + rᵢ₋₁wᵢ₋₁.
 static bool add_chain(ItemReading *r, const ItemChain *c) {
   Polys *s = r->box->polys;
   const ChainLink *link = c->links, *last = &c->links[c->count - 1];
-  const Poly *weight = link->coefficient;
+  Poly weight = link->coefficient;
   for (; link < last; link++) {
-    const Poly *radix = layout_poly_exact(s, link[1].cut, link->cut);
-    if (!radix || !add_digit(r, weight, link, link + 1, radix)) return false;
+    Poly radix = layout_poly_exact(s, link[1].cut, link->cut);
+    if (!poly_fits(radix) || !add_digit(r, weight, link, link + 1, radix)) return false;
     weight =
         layout_poly_linear(s, layout_poly_product(s, radix, weight), 1, link[1].coefficient, 1);
-    if (!weight) return false;
+    if (!poly_fits(weight)) return false;
   }
   return add_item(r, (SumItem){.weight = weight, .value = last->floor, .atom = last->atom});
 }
@@ -147,15 +147,16 @@ int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
   return r.rest ? r.count : -1;
 }
 
-int layout_sum_split_items(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
+int layout_sum_split_items(SymbolicBox *box, const SumItem *items, int count, Poly c,
                            const SymbolicSum **above, const SymbolicSum **below) {
   int multiples = 0;
   *above = *below = layout_sum_const(box, 0);
   for (int i = 0; i < count; i++) {
-    const Poly *q = layout_poly_exact(box->polys, items[i].weight, c);
-    const SymbolicSum **sum = q ? above : below;
-    *sum = layout_sum_add(box, *sum, items[i].value, q ? q : items[i].weight);
-    multiples += q != NULL;
+    Poly q = layout_poly_exact(box->polys, items[i].weight, c);
+    bool divides = poly_fits(q);
+    const SymbolicSum **sum = divides ? above : below;
+    *sum = layout_sum_add(box, *sum, items[i].value, divides ? q : items[i].weight);
+    multiples += divides;
   }
   return multiples;
 }

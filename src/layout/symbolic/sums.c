@@ -7,35 +7,35 @@
 
 // ---- Sums --------------------------------------------------------------------------------------
 
-static SymbolicSum *new_sum(SymbolicBox *box, const Poly *constant, int count) {
-  if (!constant) return NULL;
+static SymbolicSum *new_sum(SymbolicBox *box, Poly constant, int count) {
+  if (!poly_fits(constant)) return NULL;
   SymbolicSum *sum =
       arena_take(box->polys->arena, sizeof *sum + sizeof *sum->terms * (size_t)count);
   *sum = (SymbolicSum){constant, 0, (SymbolicTerm *)(sum + 1)};
   return sum;
 }
 
-const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, const Poly *p) {
+const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, Poly p) {
   return new_sum(box, p, 0);
 }
 
 const SymbolicSum *layout_sum_const(SymbolicBox *box, int64_t value) {
-  return new_sum(box, layout_poly_const(box->polys, value), 0);
+  return new_sum(box, poly_const(value), 0);
 }
 
 const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom) {
   if (atom < 0) return NULL;
-  SymbolicSum *sum = new_sum(box, layout_poly_const(box->polys, 0), 1);
-  sum->terms[sum->count++] = (SymbolicTerm){layout_poly_const(box->polys, 1), atom};
+  SymbolicSum *sum = new_sum(box, poly_const(0), 1);
+  sum->terms[sum->count++] = (SymbolicTerm){poly_const(1), atom};
   return sum;
 }
 
 const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
-                                  const Poly *y) {
-  if (!a || !b || !y) return NULL;
-  if (!y->count || (!b->count && poly_is_zero(b->constant))) return a;
+                                  Poly y) {
+  if (!a || !b || !poly_fits(y)) return NULL;
+  if (poly_is_zero(y) || (!b->count && poly_is_zero(b->constant))) return a;
   Polys *s = box->polys;
-  const Poly *zero = layout_poly_const(s, 0);
+  Poly zero = poly_const(0);
   SymbolicSum *out =
       new_sum(box, layout_poly_linear(s, a->constant, 1, layout_poly_product(s, b->constant, y), 1),
               a->count + b->count);
@@ -43,10 +43,10 @@ const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const 
     bool left = i < a->count && (j == b->count || a->terms[i].atom <= b->terms[j].atom);
     bool right = j < b->count && (i == a->count || b->terms[j].atom <= a->terms[i].atom);
     int atom = left ? a->terms[i].atom : b->terms[j].atom;
-    const Poly *p = left ? a->terms[i++].coefficient : zero;
-    const Poly *q = right ? layout_poly_product(s, b->terms[j++].coefficient, y) : zero;
-    const Poly *coefficient = layout_poly_linear(s, p, 1, q, 1);
-    if (!coefficient) return NULL;
+    Poly p = left ? a->terms[i++].coefficient : zero;
+    Poly q = right ? layout_poly_product(s, b->terms[j++].coefficient, y) : zero;
+    Poly coefficient = layout_poly_linear(s, p, 1, q, 1);
+    if (!poly_fits(coefficient)) return NULL;
     if (!poly_is_zero(coefficient)) out->terms[out->count++] = (SymbolicTerm){coefficient, atom};
   }
   return out;
@@ -54,15 +54,15 @@ const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const 
 
 const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
                                    int64_t y) {
-  return layout_sum_add(box, a, b, layout_poly_const(box->polys, y));
+  return layout_sum_add(box, a, b, poly_const(y));
 }
 
 const SymbolicSum *layout_sum_subtract(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
-                                       const Poly *y) {
-  return y ? layout_sum_add(box, a, b, layout_poly_times(box->polys, y, -1)) : NULL;
+                                       Poly y) {
+  return layout_sum_add(box, a, b, layout_poly_times(box->polys, y, -1));
 }
 
-const SymbolicSum *layout_sum_offset(SymbolicBox *box, const SymbolicSum *a, const Poly *p) {
+const SymbolicSum *layout_sum_offset(SymbolicBox *box, const SymbolicSum *a, Poly p) {
   return layout_sum_plus(box, a, layout_sum_of_poly(box, p), 1);
 }
 
@@ -75,7 +75,7 @@ bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b) {
   return true;
 }
 
-bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value) {
+bool layout_sum_is_poly(const SymbolicSum *a, Poly *value) {
   if (!a || a->count) return false;
   *value = a->constant;
   return true;
@@ -89,7 +89,7 @@ int layout_sum_atom(const SymbolicSum *a, bool with_constant) {
 
 static bool atom_same(const SymbolicAtom *a, const SymbolicAtom *b) {
   if (a->kind != b->kind || a->op != b->op || a->operand_count != b->operand_count) return false;
-  if (a->divisor && !poly_same(a->divisor, b->divisor)) return false;
+  if (poly_fits(a->divisor) && !poly_same(a->divisor, b->divisor)) return false;
   for (int i = 0; i < a->operand_count; i++)
     if (!layout_sum_same(a->operands[i], b->operands[i])) return false;
   return true;
@@ -108,11 +108,11 @@ int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom) {
 // a - q·(inner mod radix), where ⌊inner/radix⌋ is the floor of term `at`. NULL where a does not
 // contain this residue.
 static const SymbolicSum *without(SymbolicBox *box, const SymbolicSum *a, int at,
-                                  const SymbolicSum *inner, const Poly *radix, Residue *out) {
+                                  const SymbolicSum *inner, Poly radix, Residue *out) {
   Polys *s = box->polys;
-  const Poly *q = layout_poly_exact(s, layout_poly_times(s, a->terms[at].coefficient, -1), radix);
+  Poly q = layout_poly_exact(s, layout_poly_times(s, a->terms[at].coefficient, -1), radix);
   *out = (Residue){q, radix, inner};
-  if (!q) return NULL;
+  if (!poly_fits(q)) return NULL;
   const SymbolicSum *rest = layout_sum_subtract(box, a, inner, q);
   rest = layout_sum_add(box, rest, layout_sum_of_atom(box, a->terms[at].atom),
                         layout_poly_product(s, q, radix));
@@ -131,22 +131,22 @@ const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSu
     if (i == at || finer->kind != ATOM_FLOOR ||
         !layout_sum_same(finer->operands[0], atom->operands[0]))
       continue;
-    const Poly *radix = layout_poly_exact(box->polys, atom->divisor, finer->divisor);
-    if (radix) rest = without(box, a, at, layout_sum_of_atom(box, a->terms[i].atom), radix, out);
+    Poly radix = layout_poly_exact(box->polys, atom->divisor, finer->divisor);
+    if (poly_fits(radix))
+      rest = without(box, a, at, layout_sum_of_atom(box, a->terms[i].atom), radix, out);
   }
   return rest;
 }
 
-static const Poly *add_product(Polys *s, const Poly *sum, const Poly *a, const Poly *b) {
-  return sum && b ? layout_poly_linear(s, sum, 1, layout_poly_product(s, a, b), 1) : NULL;
+static Poly add_product(Polys *s, Poly sum, Poly a, Poly b) {
+  return layout_poly_linear(s, sum, 1, layout_poly_product(s, a, b), 1);
 }
 
-// Adds c·[least, most] to [*low, *high]; bounds that are not known are NULL.
-static void widen(Polys *s, const Poly *c, const Poly *least, const Poly *most, const Poly **low,
-                  const Poly **high) {
-  bool up = poly_nonnegative(c), down = !up && layout_poly_nonpositive(s, c);
-  *low = add_product(s, *low, c, up ? least : down ? most : NULL);
-  *high = add_product(s, *high, c, up ? most : down ? least : NULL);
+// Adds c·[least, most] to [*low, *high]; bounds that are not known are POLY_NONE.
+static void widen(Polys *s, Poly c, Poly least, Poly most, Poly *low, Poly *high) {
+  bool up = poly_nonnegative(c), down = !up && poly_nonpositive(c);
+  *low = add_product(s, *low, c, up ? least : down ? most : POLY_NONE);
+  *high = add_product(s, *high, c, up ? most : down ? least : POLY_NONE);
 }
 
 typedef enum FloorBounds {
@@ -154,41 +154,38 @@ typedef enum FloorBounds {
   BY_PRODUCT, // q·y·⌊v/y⌋ is in q·[low - y + 1, high], where y divides the coefficient
 } FloorBounds;
 
-static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,
-                   const Poly **high);
+static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, Poly *low, Poly *high);
 
 // Adds the bounds of the term to *low and *high.
-static void add_term(SymbolicBox *box, const SymbolicTerm *term, FloorBounds how, const Poly **low,
-                     const Poly **high) {
+static void add_term(SymbolicBox *box, const SymbolicTerm *term, FloorBounds how, Poly *low,
+                     Poly *high) {
   Polys *s = box->polys;
   const SymbolicAtom *atom = &box->atoms[term->atom];
-  const Poly *least, *most;
-  const Poly *q = how == BY_PRODUCT && atom->kind == ATOM_FLOOR
-                      ? layout_poly_exact(s, term->coefficient, atom->divisor)
-                      : NULL;
-  if (!q) return widen(s, term->coefficient, atom->low, atom->high, low, high);
+  Poly least, most;
+  Poly q = how == BY_PRODUCT && atom->kind == ATOM_FLOOR
+               ? layout_poly_exact(s, term->coefficient, atom->divisor)
+               : POLY_NONE;
+  if (!poly_fits(q)) return widen(s, term->coefficient, atom->low, atom->high, low, high);
   bounds(box, atom->operands[0], how, &least, &most);
-  least = layout_poly_plus(s, layout_poly_linear(s, least, 1, atom->divisor, -1), 1);
+  least = poly_plus(layout_poly_linear(s, least, 1, atom->divisor, -1), 1);
   widen(s, q, least, most, low, high);
 }
 
-static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,
-                   const Poly **high) {
+static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, Poly *low, Poly *high) {
   Polys *s = box->polys;
   Residue residue;
   for (int i = 0; i < a->count && a->count > 1; i++) {
     const SymbolicSum *rest = layout_sum_without_residue(box, a, i, &residue);
     if (!rest) continue;
     bounds(box, rest, how, low, high);
-    widen(s, residue.q, layout_poly_const(s, 0), layout_poly_plus(s, residue.radix, -1), low, high);
+    widen(s, residue.q, poly_const(0), poly_plus(residue.radix, -1), low, high);
     return;
   }
   *low = *high = a->constant;
   for (int i = 0; i < a->count; i++) add_term(box, &a->terms[i], how, low, high);
 }
 
-void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
-                       const Poly **high) {
+void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, Poly *low, Poly *high) {
   bounds(box, a, BY_FLOOR, low, high);
 }
 
@@ -198,38 +195,35 @@ static bool has_floor(const SymbolicBox *box, const SymbolicSum *a) {
   return false;
 }
 
-static bool at_least(Polys *s, const Poly *x, const Poly *least) {
-  return x && poly_nonnegative(layout_poly_linear(s, x, 1, least, -1));
+static bool at_least(Polys *s, Poly x, Poly least) {
+  return poly_fits(x) && poly_nonnegative(layout_poly_linear(s, x, 1, least, -1));
 }
 
 // The sum of the bounds of the digits.
-static void digit_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
-                         const Poly **high) {
+static void digit_bounds(SymbolicBox *box, const SymbolicSum *a, Poly *low, Poly *high) {
   SumItem items[MAX_SYMBOLIC_TERMS];
   const SymbolicSum *constant;
   int count = layout_sum_items(box, a, items, &constant);
-  *low = *high = count < 0 ? NULL : constant->constant;
+  *low = *high = count < 0 ? POLY_NONE : constant->constant;
   for (int i = 0; i < count; i++)
     widen(box->polys, items[i].weight, items[i].low, items[i].high, low, high);
 }
 
-static void product_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
-                           const Poly **high) {
+static void product_bounds(SymbolicBox *box, const SymbolicSum *a, Poly *low, Poly *high) {
   bounds(box, a, BY_PRODUCT, low, high);
 }
 
-bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least,
-                       const Poly *most) {
-  static void (*const ways[])(SymbolicBox *, const SymbolicSum *, const Poly **,
-                              const Poly **) = {layout_sum_bounds, product_bounds, digit_bounds};
-  const Poly *low, *high;
+bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, Poly least, Poly most) {
+  static void (*const ways[])(SymbolicBox *, const SymbolicSum *, Poly *,
+                              Poly *) = {layout_sum_bounds, product_bounds, digit_bounds};
+  Poly low, high;
   Polys *s = box->polys;
-  bool above = !least, below = !most;
+  bool above = !poly_fits(least), below = !poly_fits(most);
   for (int i = 0; i < COUNT_OF(ways) && !(above && below); i++) {
     if (i && !has_floor(box, a)) return false;
     ways[i](box, a, &low, &high);
-    above = above || (low && at_least(s, low, least));
-    below = below || (high && at_least(s, most, high));
+    above = above || (poly_fits(low) && at_least(s, low, least));
+    below = below || (poly_fits(high) && at_least(s, most, high));
   }
   return above && below;
 }
@@ -237,58 +231,61 @@ bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least
 // ---- Division ----------------------------------------------------------------------------------
 
 // ⌊(⌊v/y'⌋ + k)/y⌋ = ⌊(v + k·y')/(y'·y)⌋
-static void merge_floors(SymbolicBox *box, const SymbolicSum **value, const Poly **divisor) {
+static void merge_floors(SymbolicBox *box, const SymbolicSum **value, Poly *divisor) {
   Polys *s = box->polys;
   for (int at; (at = layout_sum_atom(*value, true)) >= 0;) {
     const SymbolicAtom *atom = &box->atoms[at];
     if (atom->kind != ATOM_FLOOR) return;
-    const Poly *product = layout_poly_product(s, *divisor, atom->divisor);
+    Poly product = layout_poly_product(s, *divisor, atom->divisor);
     const SymbolicSum *moved = layout_sum_add(
         box, atom->operands[0], layout_sum_of_poly(box, (*value)->constant), atom->divisor);
-    if (!moved || !product) return;
+    if (!moved || !poly_fits(product)) return;
     *value = moved;
     *divisor = product;
   }
 }
 
-static const SymbolicSum *floor_sum(SymbolicBox *box, const SymbolicSum *value,
-                                    const Poly *divisor) {
+static const SymbolicSum *floor_sum(SymbolicBox *box, const SymbolicSum *value, Poly divisor) {
   merge_floors(box, &value, &divisor);
-  const Poly *low, *high;
+  Poly low, high;
   SymbolicAtom atom = {
       .kind = ATOM_FLOOR, .operand_count = 1, .operands = {value}, .divisor = divisor};
   layout_sum_bounds(box, value, &low, &high);
-  atom.low = low ? layout_poly_floor(box->polys, low, divisor) : NULL;
-  atom.high = high ? layout_poly_floor(box->polys, high, divisor) : NULL;
+  atom.low = layout_poly_floor(box->polys, low, divisor);
+  atom.high = layout_poly_floor(box->polys, high, divisor);
   return layout_sum_of_atom(box, layout_box_atom(box, &atom));
 }
 
+// Whether the greatest monomial has a negative coefficient.
+static bool leads_down(Poly x) {
+  return poly_fits(x) && poly_term(x, 0).coefficient < 0;
+}
+
 // x = y·q + r. The rest is not negative, or with `toward_zero` has the sign of x.
-static void split_poly(Polys *s, const Poly *x, const Poly *y, bool toward_zero, const Poly **q,
-                       const Poly **r) {
-  bool negative = toward_zero && x && x->count && x->terms[0].coefficient < 0;
+static void split_poly(Polys *s, Poly x, Poly y, bool toward_zero, Poly *q, Poly *r) {
+  bool negative = toward_zero && leads_down(x);
   if (negative) x = layout_poly_times(s, x, -1);
   layout_poly_divide(s, x, y, q, r);
-  if (!negative || !*q || !*r) return;
+  if (!negative || !poly_fits(*q) || !poly_fits(*r)) return;
   *q = layout_poly_times(s, *q, -1);
   *r = layout_poly_times(s, *r, -1);
 }
 
-static void append_term(SymbolicSum *sum, const Poly *coefficient, int atom) {
+static void append_term(SymbolicSum *sum, Poly coefficient, int atom) {
   if (!poly_is_zero(coefficient)) sum->terms[sum->count++] = (SymbolicTerm){coefficient, atom};
 }
 
 // a = y·q + r, term by term.
-static bool split_terms(SymbolicBox *box, const SymbolicSum *a, const Poly *y, bool toward_zero,
+static bool split_terms(SymbolicBox *box, const SymbolicSum *a, Poly y, bool toward_zero,
                         const SymbolicSum **q, const SymbolicSum **r) {
   Polys *s = box->polys;
-  const Poly *whole, *rest;
+  Poly whole, rest;
   layout_poly_divide(s, a->constant, y, &whole, &rest);
   SymbolicSum *wholes = new_sum(box, whole, a->count), *rests = new_sum(box, rest, a->count);
   if (!wholes || !rests) return false;
   for (int i = 0; i < a->count; i++) {
     split_poly(s, a->terms[i].coefficient, y, toward_zero, &whole, &rest);
-    if (!whole || !rest) return false;
+    if (!poly_fits(whole) || !poly_fits(rest)) return false;
     append_term(wholes, whole, a->terms[i].atom);
     append_term(rests, rest, a->terms[i].atom);
   }
@@ -299,22 +296,22 @@ static bool split_terms(SymbolicBox *box, const SymbolicSum *a, const Poly *y, b
 
 // q - 1, q or q + 1 where r is proved to be in [-y, 0), [0, y) or [y, 2y).
 static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const SymbolicSum *r,
-                                   const Poly *y) {
+                                   Poly y) {
   static const int shifts[] = {0, -1, 1};
   Polys *s = box->polys;
   if (!r->count && poly_is_zero(r->constant)) return q;
-  const Poly *one = layout_poly_const(s, 1), *last = layout_poly_plus(s, y, -1);
-  for (size_t i = 0; i < COUNT_OF(shifts) && last; i++) {
-    const Poly *from = layout_poly_linear(s, y, shifts[i], one, 0);
-    const Poly *to = layout_poly_linear(s, last, 1, y, shifts[i]);
-    if (from && to && layout_sum_within(box, r, from, to))
+  Poly one = poly_const(1), last = poly_plus(y, -1);
+  for (size_t i = 0; i < COUNT_OF(shifts) && poly_fits(last); i++) {
+    Poly from = layout_poly_linear(s, y, shifts[i], one, 0);
+    Poly to = layout_poly_linear(s, last, 1, y, shifts[i]);
+    if (poly_fits(from) && poly_fits(to) && layout_sum_within(box, r, from, to))
       return layout_sum_plus(box, q, layout_sum_const(box, shifts[i]), 1);
   }
   return NULL;
 }
 
 // ⌊⊕ operands / 2ʲ⌋ = ⊕ ⌊operand / 2ʲ⌋
-static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, Poly y) {
   int64_t value;
   int at = layout_sum_atom(a, false);
   if (at < 0 || box->atoms[at].kind != ATOM_XOR || !poly_is_const(y, &value) || value & (value - 1))
@@ -327,14 +324,15 @@ static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, con
 }
 
 // ⌊(g·v + r)/(g·m)⌋ = ⌊v/m⌋ where 0 <= r < g; g is a coefficient.
-static const SymbolicSum *divide_by_factor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+static const SymbolicSum *divide_by_factor(SymbolicBox *box, const SymbolicSum *a, Poly y) {
   Polys *s = box->polys;
   for (int i = 0; i < a->count; i++) {
-    const Poly *g = a->terms[i].coefficient, *m;
+    Poly g = a->terms[i].coefficient, m;
     const SymbolicSum *q, *r;
     int64_t c;
-    if ((poly_is_const(g, &c) && c == 1) || !layout_poly_positive(s, g)) continue;
-    if (!(m = layout_poly_exact(s, y, g)) || !split_terms(box, a, g, false, &q, &r)) continue;
+    if ((poly_is_const(g, &c) && c == 1) || !poly_positive(g)) continue;
+    if (!poly_fits((m = layout_poly_exact(s, y, g))) || !split_terms(box, a, g, false, &q, &r))
+      continue;
     const SymbolicSum *v = quotient(box, q, r, g);
     if (v) return layout_sum_divide(box, v, m);
   }
@@ -342,15 +340,15 @@ static const SymbolicSum *divide_by_factor(SymbolicBox *box, const SymbolicSum *
 }
 
 // The quotient of the digits whose weights y divides, where the sum of the others stays below y.
-static const SymbolicSum *divide_digits(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+static const SymbolicSum *divide_digits(SymbolicBox *box, const SymbolicSum *a, Poly y) {
   SumItem items[MAX_SYMBOLIC_TERMS];
   const SymbolicSum *constant, *above, *below;
   int count = has_floor(box, a) ? layout_sum_items(box, a, items, &constant) : -1;
   if (count < 1) return NULL;
-  const Poly *q, *r;
+  Poly q, r;
   layout_poly_divide(box->polys, constant->constant, y, &q, &r);
   layout_sum_split_items(box, items, count, y, &above, &below);
-  if (!q || !r || !above || !below) return NULL;
+  if (!poly_fits(q) || !poly_fits(r) || !above || !below) return NULL;
   above = layout_sum_offset(box, above, q);
   below = layout_sum_offset(box, below, r);
   return above && below ? quotient(box, above, below, y) : NULL;
@@ -358,13 +356,13 @@ static const SymbolicSum *divide_digits(SymbolicBox *box, const SymbolicSum *a, 
 
 static bool has_negative(const SymbolicSum *a) {
   for (int i = 0; i < a->count; i++)
-    if (a->terms[i].coefficient->terms[0].coefficient < 0) return true;
+    if (leads_down(a->terms[i].coefficient)) return true;
   return false;
 }
 
-const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, Poly y) {
   const SymbolicSum *q, *r, *exact;
-  if (!a || !y || !split_terms(box, a, y, true, &q, &r)) return NULL;
+  if (!a || !poly_fits(y) || !split_terms(box, a, y, true, &q, &r)) return NULL;
   const SymbolicSum *whole = q, *rest = r;
   if ((exact = quotient(box, q, r, y))) return exact;
   if (has_negative(a) && split_terms(box, a, y, false, &q, &r) && (exact = quotient(box, q, r, y)))
@@ -375,7 +373,7 @@ const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, con
   return layout_sum_plus(box, whole, top ? top : floor_sum(box, rest, y), 1);
 }
 
-const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, Poly y) {
   const SymbolicSum *q = layout_sum_divide(box, a, y);
   return layout_sum_subtract(box, a, q, y);
 }
@@ -388,12 +386,12 @@ bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *ex
   box->axis_count = box->atom_count = rank;
   if (rank > MAX_ATOMS / 2) return false;
   for (int i = 0; i < rank; i++) {
-    const Poly *extent = layout_poly_of(polys, extents[i]);
-    if (!extent) return false;
-    const Poly *last = layout_poly_plus(polys, extent, -1);
-    box->atoms[i] =
-        (SymbolicAtom){.kind = ATOM_AXIS, .low = layout_poly_const(polys, 0), .high = last};
-    axes[i] = last && poly_is_zero(last) ? layout_sum_const(box, 0) : layout_sum_of_atom(box, i);
+    Poly extent = layout_poly_of(polys, extents[i]);
+    if (!poly_fits(extent)) return false;
+    Poly last = poly_plus(extent, -1);
+    box->atoms[i] = (SymbolicAtom){.kind = ATOM_AXIS, .low = poly_const(0), .high = last};
+    axes[i] = poly_fits(last) && poly_is_zero(last) ? layout_sum_const(box, 0)
+                                                    : layout_sum_of_atom(box, i);
   }
   return true;
 }

@@ -16,12 +16,12 @@
 enum { MAX_ATOMS = 96, MAX_SYMBOLIC_TERMS = 64, MAX_OPERANDS = 8 };
 
 typedef struct SymbolicTerm {
-  const Poly *coefficient;
+  Poly coefficient;
   int atom;
 } SymbolicTerm;
 
 typedef struct SymbolicSum {
-  const Poly *constant;
+  Poly constant;
   int count;
   SymbolicTerm *terms; // by atom, coefficients not 0
 } SymbolicSum;
@@ -38,8 +38,8 @@ typedef struct SymbolicAtom {
   LayoutOp op;
   int operand_count;
   const SymbolicSum *operands[MAX_OPERANDS];
-  const Poly *divisor;
-  const Poly *low, *high; // NULL: not known
+  Poly divisor;
+  Poly low, high; // POLY_NONE: not known
 } SymbolicAtom;
 
 // A box with symbolic extents and the atoms over it.
@@ -52,30 +52,30 @@ typedef struct SymbolicBox {
 // Axis i runs over 0 .. extents[i] - 1. *axes receives the axes as sums.
 bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *extents, int rank,
                      const SymbolicSum **axes);
-const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, const Poly *p);
+const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, Poly p);
 const SymbolicSum *layout_sum_const(SymbolicBox *box, int64_t value);
 const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom);
 // a + b·y, with a polynomial y here and with a number in layout_sum_plus.
 const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
-                                  const Poly *y);
+                                  Poly y);
 const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
                                    int64_t y);
 const SymbolicSum *layout_sum_subtract(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
-                                       const Poly *y); // a - b·y
+                                       Poly y); // a - b·y
 const SymbolicSum *layout_sum_offset(SymbolicBox *box, const SymbolicSum *a,
-                                     const Poly *p); // a + p
+                                     Poly p); // a + p
 bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b);
-bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value); // no atoms
+bool layout_sum_is_poly(const SymbolicSum *a, Poly *value); // no atoms
 // The atom of `atom + constant`; -1 where the sum has another form, or no constant is wanted and
 // there is one.
 int layout_sum_atom(const SymbolicSum *a, bool with_constant);
-// The bounds as polynomials; NULL where they are not known.
-void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low, const Poly **high);
-// Whether least <= a <= most is proved; a bound that is NULL is not asked for.
-bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least, const Poly *most);
+// The bounds as polynomials; POLY_NONE where they are not known.
+void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, Poly *low, Poly *high);
+// Whether least <= a <= most is proved; a bound that is POLY_NONE is not asked for.
+bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, Poly least, Poly most);
 // Floored quotient and remainder. The caller has proved that y is positive.
-const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
-const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
+const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, Poly y);
+const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, Poly y);
 // The number of the atom that equals this one, which is added when there is none. -1 when there is
 // no room.
 int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom);
@@ -91,16 +91,16 @@ const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a);
 
 // q·(inner mod radix) as part of a sum.
 typedef struct Residue {
-  const Poly *q, *radix;
+  Poly q, radix;
   const SymbolicSum *inner;
 } Residue;
 // `a` without the residue that contains the floor of term `at`; NULL where there is none.
 const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
                                               Residue *out);
 
-// weight · value in a sum, with low <= value <= high (NULL: not known).
+// weight · value in a sum, with low <= value <= high (POLY_NONE: not known).
 typedef struct SumItem {
-  const Poly *weight, *low, *high;
+  Poly weight, low, high;
   const SymbolicSum *value;
   int atom; // the number of the atom that the value is; -1: the value is a digit
 } SumItem;
@@ -110,7 +110,7 @@ int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
                      const SymbolicSum **constant);
 // The sum of the items whose weights c divides, over c, and that of the others. The number of items
 // whose weights c divides.
-int layout_sum_split_items(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
+int layout_sum_split_items(SymbolicBox *box, const SumItem *items, int count, Poly c,
                            const SymbolicSum **above, const SymbolicSum **below);
 
 #endif
