@@ -21,6 +21,7 @@ test: all python
 bench: all python
 	$(VENV)/bin/python bench/bench.py --pleat $(BUILD)/pleat
 	$(VENV)/bin/python bench/saved.py --pleat $(BUILD)/pleat
+	$(VENV)/bin/python bench/start.py --pleat $(BUILD)/pleat
 	$(BUILD)/bench/layouts/layoutbench bench/layouts/queries.jsonl > $(BUILD)/layoutbench.jsonl
 	bench/layouts/peers.sh $(BUILD) $(VENV)
 	$(VENV)/bin/python bench/layouts/growth.py --bench $(BUILD)/bench/layouts/layoutbench
