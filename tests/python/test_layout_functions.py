@@ -4,9 +4,10 @@ last test checks that no function is missing."""
 import json
 import random
 import re
+import subprocess
 
 import pytest
-from built import ROOT, skip_sanitized
+from built import BUILD, ROOT, skip_sanitized
 from test_layout_batch import random_layout
 
 skip_sanitized()
@@ -17,7 +18,7 @@ ffi, lib = _library.ffi, _library.layout_functions()
 HEADER = (ROOT / "include" / "pleat" / "layout.h").read_text()
 FUNCTIONS = set(re.findall(r"^[a-z].*?\b(pleat_layout_\w+)\(", HEADER, re.MULTILINE))
 VERDICTS = {0: "no", 1: "yes", 2: "unknown"}
-called = set()
+called, questions = set(), set()
 
 
 class Refused(Exception):
@@ -80,6 +81,7 @@ class Handle:
 
 
 def asked(op, a, b=None, **fields):
+    questions.add(op)
     return _library.query(op, a=a.fields, b=b.fields if b else None, **fields)
 
 
@@ -427,7 +429,9 @@ def test_layouts_from_texts_are_those_from_json():
 
 
 def test_every_function_is_called():
+    """And every question of the table has one."""
     called.clear()
+    questions.clear()
     rng = random.Random(1)
     for check in CHECKS:
         for _ in range(4):
@@ -435,3 +439,6 @@ def test_every_function_is_called():
             check(rng, a, same_shape(rng, a))
     test_layouts_from_texts_are_those_from_json()
     assert FUNCTIONS - called == set() and len(FUNCTIONS) > 40
+    listed = subprocess.check_output([str(BUILD / "pleat"), "layout", "--help-batch"], text=True)
+    rows = listed.partition("\nop ")[2].splitlines()[1:]
+    assert questions == {line.split()[0] for line in rows if line}
