@@ -18,6 +18,7 @@ typedef struct BenchOptions {
 
 static const Option options[] = {
     MODEL_OPTIONS,
+    LOWER_OPTIONS,
     INPUT_OPTION,
     {"op", 0, OPTION_TEXT, "'NAME SHAPE…'",
      "one operator: 'matmul 64x128x32', 'conv2d 1x64x56x56 64x64x3x3 stride=1 pad=1'",
@@ -185,6 +186,12 @@ static int bench(Session *s, const BenchOptions *o) {
   const char *what = o->op ? o->op : cli->inputs.items[0];
   InputContents contents = {.given = o->model.inputs, .fill = "random"};
   s->keep_kernels = o->spills || o->against;
+  const GivenOption of_files[] = {{"--input-shape", o->model.input_shapes.count},
+                                  {"--dim", o->model.dims.count},
+                                  {"--func", o->model.func != NULL}};
+  if (o->op && !cli_refuse(cli, of_files, COUNT_OF(of_files),
+                           "--op states the shapes of one operator; the option is for files"))
+    return STATUS_BAD;
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
                      : session_begin_file(s, what, &contents);
   if (!begun || !measure(s, o)) return STATUS_BAD;

@@ -77,13 +77,24 @@ struct Cli {
   const char *cpu;    // NULL: this machine's level
   bool no_cache;
   Cache *cache; // of cli_cache; NULL: not opened
-  bool color;         // standard output is a terminal that supports colour
-  Map *arrays;        // arrays of --input that a model's import read: text to Tensor; NULL: none
+  bool color;   // standard output is a terminal that supports colour
+  Map *arrays;  // arrays of --input that a model's import read: text to Tensor; NULL: none
 };
 
 // Reads the arguments that follow the subcommand's name into `cli` and into `options`. False with
 // one diagnostic for each mistake; *help is set when the user asks for help.
 bool options_parse(Cli *cli, const char *const *arguments, int count, void *options, bool *help);
+
+// An option, and whether the user gives it.
+typedef struct GivenOption {
+  const char *name; // with its dashes
+  bool given;
+} GivenOption;
+// Refuses those options of a list that are given: "--dim: " and then `why`. False with a diagnostic
+// for each, true when none is given.
+bool cli_refuse(Cli *cli, const GivenOption *options, int count, const char *why);
+// Refuses a second one of the options that are given, since they exclude one another.
+bool cli_only_one(Cli *cli, const GivenOption *options, int count);
 void command_help(const Command *command, FILE *out);
 // Option i of the subcommand in the order of its help, those that it shares with others and --help
 // included. NULL past the last.

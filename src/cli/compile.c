@@ -12,6 +12,7 @@ typedef struct CompileCommand {
 
 static const Option options[] = {
     MODEL_OPTIONS,
+    LOWER_OPTIONS,
     {"target", 0, OPTION_TEXT, "llvm|c", "code generator (by the ending of the output)",
      offsetof(CompileCommand, emit.target)},
     {"emit-weights", 0, OPTION_TEXT, "inside|beside",
@@ -79,18 +80,14 @@ static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *gr
 
 // Options that only files of code have.
 static bool check_saved(Cli *cli, const CompileCommand *o) {
-  const struct {
-    const char *name;
-    bool given;
-  } rows[] = {{"--target", o->emit.target && strcmp(o->emit.target, "llvm") != 0},
-              {"--emit-weights", o->emit.weights != NULL},
-              {"--openmp", o->emit.openmp},
-              {"--lowered", o->emit.lowered}};
-  for (int i = 0; i < COUNT_OF(rows); i++)
-    if (rows[i].given)
-      diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
-                    "%s is not for saved models, which hold native code and weights", rows[i].name);
-  return cli->context->error_count == 0;
+  const GivenOption rows[] = {
+      {"--target", o->emit.target && strcmp(o->emit.target, "llvm") != 0},
+      {"--emit-weights", o->emit.weights != NULL},
+      {"--openmp", o->emit.openmp},
+      {"--lowered", o->emit.lowered},
+  };
+  return cli_refuse(cli, rows, COUNT_OF(rows),
+                    "saved models hold native code and weights, and have no such choice");
 }
 
 static bool compile_file(Cli *cli, const CompileCommand *o, const ModelFile *file) {

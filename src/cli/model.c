@@ -193,12 +193,30 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
 #endif
 }
 
+// Refuses the options that are for graphs.
+static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *options) {
+  const GivenOption rows[] = {
+      {"--desired-layout", options->desired.count},
+      {"--keep-layout", options->keep.count},
+      {"--input-layout", options->input_layouts.count},
+      {"--output-layout", options->output_layouts.count},
+      {"--policy", options->policy != NULL},
+  };
+  const char *why = arena_printf(&cli->context->arena,
+                                 "%s holds tensor programs, which state their own layouts; the "
+                                 "option is for models and graph functions",
+                                 path);
+  return cli_refuse(cli, rows, COUNT_OF(rows), why);
+}
+
 static bool open_script(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file) {
   file->module = script_load(cli, path);
-  return file->module &&
-         module_choose(cli->context, path, file->module, options->func, &file->graph) &&
-         (!file->graph || (model_bind_sizes(cli, options, file->graph, true) &&
-                           graph_infer(cli->context, file->graph)));
+  if (!file->module ||
+      !module_choose(cli->context, path, file->module, options->func, &file->graph))
+    return false;
+  if (!file->graph) return refuse_layouts(cli, path, options);
+  return model_bind_sizes(cli, options, file->graph, true) &&
+         graph_infer(cli->context, file->graph);
 }
 
 bool model_open(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file) {

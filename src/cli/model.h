@@ -43,7 +43,9 @@ typedef struct ModelOptions {
   {"policy", 0, OPTION_TEXT, "optimal|forward|backward|none", "how layouts are planned",           \
    offsetof(ModelOptions, policy)},                                                                \
   {"func", 0, OPTION_TEXT, "NAME", "TVMScript: the function to take",                              \
-   offsetof(ModelOptions, func)},                                                                  \
+   offsetof(ModelOptions, func)}
+// The options of a ModelOptions for subcommands that lower kernels.
+#define LOWER_OPTIONS                                                                              \
   {"print-ir-after", 0, OPTION_TEXT, "PASS", "print every kernel after a lowering pass",           \
    offsetof(ModelOptions, print_after)},                                                           \
   {"verify-each", 0, OPTION_FLAG, NULL, "check every pass on random inputs",                       \

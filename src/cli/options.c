@@ -217,3 +217,27 @@ void command_help(const Command *command, FILE *out) {
   for (int i = 0; (option = command_option(command, i)); i++) print_option(option, out);
   fprintf(out, "\nexample:\n%s", command->example);
 }
+
+// ---- Options that do not fit --------------------------------------------------------------------
+
+bool cli_refuse(Cli *cli, const GivenOption *options, int count, const char *why) {
+  bool fits = true;
+  for (int i = 0; i < count; i++)
+    if (options[i].given)
+      fits =
+          diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0}, "%s: %s", options[i].name, why);
+  return fits;
+}
+
+bool cli_only_one(Cli *cli, const GivenOption *options, int count) {
+  const char *first = NULL;
+  for (int i = 0; i < count; i++) {
+    if (!options[i].given) continue;
+    if (first)
+      return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                           "%s and %s exclude each other: give one of them", first,
+                           options[i].name);
+    first = options[i].name;
+  }
+  return true;
+}

@@ -321,8 +321,23 @@ static bool write_pages(const View *v) {
                                  (!o->onnx || plan_write_onnx(v, files, o->onnx)));
 }
 
+static bool check_options(Cli *cli, const PlanCommand *o) {
+  bool kernels = o->schedules || o->program;
+  const GivenOption reports[] = {
+      {o->schedules ? "--schedules" : "--programs", kernels},
+      {"--why", o->why != NULL},
+      {"--fusion", o->fusion},
+  };
+  const GivenOption json = {"--json", kernels && cli->json};
+  const GivenOption kernel = {"--kernel", !kernels && o->kernel};
+  return cli_only_one(cli, reports, COUNT_OF(reports)) &&
+         cli_refuse(cli, &json, 1, "schedules and programs are printed as text") &&
+         cli_refuse(cli, &kernel, 1, "say what to print of the kernel: --schedules or --programs");
+}
+
 static int run(Cli *cli, void *given) {
   View v = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
+  if (!check_options(cli, v.options)) return STATUS_BAD;
   GraphFunc *graph = model_load(cli, v.path, &v.options->model);
   v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
   if (!v.program) return STATUS_BAD;

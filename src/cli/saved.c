@@ -35,10 +35,7 @@ bool saved_compile(Cli *cli, const GraphFunc *graph, const ModelOptions *options
 
 // Sizes, layouts and the processor were chosen when the model was compiled.
 static bool check_options(Cli *cli, const char *path, const ModelOptions *options) {
-  const struct {
-    const char *name;
-    bool given;
-  } rows[] = {
+  const GivenOption rows[] = {
       {"--input-shape", options->input_shapes.count},
       {"--dim", options->dims.count},
       {"--func", options->func != NULL},
@@ -51,13 +48,11 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
       {"--verify-each", options->verify_each},
       {"--cpu", cli->cpu != NULL},
   };
-  for (int i = 0; i < COUNT_OF(rows); i++)
-    if (rows[i].given)
-      diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
-                    "%s: %s is compiled already; give the option to the 'pleat compile' that "
-                    "makes it",
-                    rows[i].name, path);
-  return cli->context->error_count == 0;
+  const char *why = arena_printf(&cli->context->arena,
+                                 "%s is compiled already; give the option to the 'pleat compile' "
+                                 "that makes it",
+                                 path);
+  return cli_refuse(cli, rows, COUNT_OF(rows), why);
 }
 
 static Tensor *make_input(Session *s, const InputContents *contents, int number) {

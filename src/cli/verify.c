@@ -18,6 +18,7 @@ typedef struct VerifyOptions {
 
 static const Option options[] = {
     MODEL_OPTIONS,
+    LOWER_OPTIONS,
     INPUT_OPTION,
     {"seed", 0, OPTION_INT, "N", "the seed of the random contents of other inputs",
      offsetof(VerifyOptions, seed)},
@@ -489,11 +490,18 @@ static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module
 static int run(Cli *cli, void *given) {
   const char *path = cli->inputs.items[0];
   const VerifyOptions *o = given;
-  if (o->reduce && model_is_script(path))
-    return diag_error(cli->context, (SourcePos){0}, "--reduce takes ONNX models, not TVMScript");
+  const GivenOption of_models[] = {{"--reduce", o->reduce != NULL},
+                                   {"--test-data", o->test_data != NULL}};
+  if (model_is_script(path) &&
+      !cli_refuse(cli, of_models, COUNT_OF(of_models), "takes ONNX models, not TVMScript"))
+    return STATUS_BAD;
   ModelFile file = {0};
   if (model_is_script(path) && !model_open(cli, path, &o->model, &file)) return STATUS_BAD;
-  if (file.module && !file.graph) return verify_kernels(cli, given, file.module);
+  const GivenOption against = {"--against", o->against != NULL};
+  if (file.module && !file.graph)
+    return cli_refuse(cli, &against, 1, "tensor programs are compared with the interpreter")
+               ? verify_kernels(cli, given, file.module)
+               : STATUS_BAD;
   return verify_model(cli, given, file.graph);
 }
 
