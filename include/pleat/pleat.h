@@ -246,9 +246,9 @@ typedef struct PleatRequest {
   int (*progress)(void *hook_env, const char *what, int done, int all);
   int (*cancel)(void *hook_env);
   void *hook_env;
-  /* Runs the loops of the model, in place of threads of its own, until the model is freed;
-   * `threads` is then the number of threads that work on a loop, 0 for one for each core. A run for
-   * which it left out iterations is refused. */
+  /* Runs the loops of the model, in place of threads of its own, until the model and its sessions
+   * are freed; `threads` is then the number of threads that work on a loop, 0 for one for each
+   * core. A run for which it left out iterations is refused. */
   PleatParallelFor parallel_for;
   void *pool_env;
   /* For TVMScript: the name of the function, a graph or a tensor program; "" selects the only graph
