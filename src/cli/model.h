@@ -21,9 +21,11 @@ typedef struct ModelOptions {
 
 // clang-format off
 #define INPUT_SHAPE_OPTION                                                                         \
-  {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "shape of an input",                         \
+  {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "shape of an input; ? leaves an axis open",  \
    offsetof(ModelOptions, input_shapes)},                                                          \
-  {"dim", 0, OPTION_LIST, "NAME=1", "size of a free dimension", offsetof(ModelOptions, dims)}
+  {"dim", 0, OPTION_LIST, "NAME=1",                                                                \
+   "size of a free dimension; x.0 is axis 0 of x, if it has no name",                              \
+   offsetof(ModelOptions, dims)}
 #define INPUT_OPTION                                                                               \
   {"input", 'i', OPTION_LIST, "NAME=FILE.npy",                                                     \
    "contents of an input; its shape gives the sizes of free dimensions",                           \
