@@ -63,7 +63,7 @@ typedef struct Command {
 } Command;
 
 // The subcommands in the order of the help.
-enum { COMMAND_COUNT = 9 };
+enum { COMMAND_COUNT = 10 };
 extern const Command *const command_table[COMMAND_COUNT];
 const Command *command_find(const char *name); // NULL: there is none
 

@@ -212,8 +212,8 @@ static void print_option(const Option *option, FILE *out) {
 
 void command_help(const Command *command, FILE *out) {
   const Option *option;
-  fprintf(out, "usage: pleat %s %s [OPTIONS]\n\n%s\n\n", command->name, command->arguments,
-          command->summary);
+  fprintf(out, "usage: pleat %s%s%s [OPTIONS]\n\n%s\n\n", command->name,
+          *command->arguments ? " " : "", command->arguments, command->summary);
   for (int i = 0; (option = command_option(command, i)); i++) print_option(option, out);
   fprintf(out, "\nexample:\n%s", command->example);
 }

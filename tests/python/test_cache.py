@@ -104,6 +104,19 @@ def lines(text):
     return [line for line in text.splitlines() if not line.startswith(("code", "latency"))]
 
 
+def test_what_the_cache_holds(tmp_path):
+    cache = tmp_path / "cache"
+    result(cache, tmp_path / "out.npy")
+    models, kernels = (len(entries(cache, kind)) for kind in ("model", "kernel"))
+    said = json.loads(pleat(cache, "cache", "--list", "--json")[0])
+    assert (said["models"]["count"], said["kernels"]["count"]) == (models, kernels) == (1, kernels)
+    assert said["folder"] == str(cache) and said["bytes"] == sum(e["bytes"] for e in said["entries"])
+    assert {e["file"] for e in said["entries"]} == {path.name for path in entries(cache)}
+    assert "digits.onnx" in {e["name"] for e in said["entries"]}
+    assert f"{models + kernels} entries removed" in pleat(cache, "cache", "--clear")[0]
+    assert not entries(cache)
+
+
 def test_second_start_prints_the_same(tmp_path):
     cache = tmp_path / "cache"
     first, second = (pleat(cache, "run", DIGITS, "--fill", "random")[0] for _ in range(2))
