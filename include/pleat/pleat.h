@@ -253,8 +253,12 @@ typedef struct PleatRequest {
   void *pool_env;
   /* For TVMScript: the name of the function, a graph or a tensor program; "" selects the only graph
    * function, or the only tensor program of a file without graphs. A request is for TVMScript when
-   * `func` is not NULL, or when `path` ends in ".py"; otherwise it is for an ONNX model. Symbolic
-   * sizes of a graph function get their values from `shapes`. */
+   * `func` is not NULL, or when `path` ends in ".py"; otherwise it is for an ONNX model.
+   *
+   * The inputs of a tensor program are the parameters that it only reads, the outputs those that it
+   * writes, each in the order of the parameters; a scalar is a tensor of rank 0. "n=128" in
+   * `shapes` is the value of a symbolic size, of a graph too. A tensor program runs as the
+   * auto-scheduler schedules it, or as it is written if it has a schedule. */
   const char *func;
 } PleatRequest;
 
@@ -302,6 +306,8 @@ int pleat_write(const PleatRequest *request, const PleatWriteOptions *options, c
 
 /* ---- Compiled models ------------------------------------------------------------------------- */
 
+enum { PLEAT_READ = 1, PLEAT_WRITTEN = 2 };
+
 /* An input or an output of a model. Borrowed until the model is freed, and its sessions. */
 typedef struct PleatArgument {
   const char *name; /* in the model */
@@ -309,6 +315,9 @@ typedef struct PleatArgument {
   PleatElement element;
   int32_t rank; /* of the tensor that a run takes: physical, where a layout was given */
   const int64_t *shape;
+  /* PLEAT_READ for an input, PLEAT_WRITTEN for an output; both for a parameter of a tensor program
+   * that reads what the output held before the run. */
+  int access;
 } PleatArgument;
 
 typedef struct PleatModel PleatModel;

@@ -3,6 +3,8 @@
 // options for compiling it.
 #include "api/load.h"
 
+#include <stdlib.h>
+
 #include "api/messages.h"
 #include "config.h"
 #include "graph/graph.h"
@@ -209,6 +211,29 @@ static bool take_kernels(RequestCall *call, const Module *module) {
   return call->all_kernels || call->kernels.count == 1 ||
          field_error(call->context, "func", "is not set, and %s holds %d tensor programs", r->path,
                      call->kernels.count);
+}
+
+static bool read_size(RequestCall *call, const char *text, InterpSize *size) {
+  enum { MOST = 1 << 30 };
+  const char *equals = strchr(text, '=');
+  char *end = "";
+  size->value = equals ? strtoll(equals + 1, &end, 10) : 0;
+  if (!equals || end == equals + 1 || *end || size->value < 1 || size->value > MOST)
+    return field_error(call->context, "shapes", "'%s' is not a size: expected one like n=128",
+                       text);
+  Str name = str_intern_n(call->context, text, (size_t)(equals - text));
+  size->var = kernel_find_size(&call->kernels.items[0], name);
+  return size->var || field_error(call->context, "shapes", "'%s' is not a free size of '%s'", name,
+                                  call->kernels.items[0].func->name);
+}
+
+bool request_sizes(RequestCall *call, InterpSize **sizes) {
+  const PleatRequest *request = &call->request;
+  *sizes = arena_array(&call->context->arena, InterpSize, request->shape_count);
+  bool ok = true;
+  for (size_t i = 0; i < request->shape_count; i++)
+    ok &= read_size(call, request->shapes[i], &(*sizes)[i]);
+  return ok;
 }
 
 static bool load_script(RequestCall *call) {

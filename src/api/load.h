@@ -30,6 +30,9 @@ bool request_load(RequestCall *call);
 // kept.c. Takes the compiled program from the cache; false when it is not there or not wanted.
 bool request_find(RequestCall *call);
 void request_keep(const RequestCall *call, const CompiledProgram *program);
+// The sizes that the request gives to its kernel, one for each of its `shapes`. False with
+// diagnostics.
+bool request_sizes(RequestCall *call, InterpSize **sizes);
 // Hands new messages and the next part of the work to the call-backs.
 void request_progress(RequestCall *call, const char *what, int done, int all);
 // Runs body(call) inside context_protect and a context of its own. Returns the status of a call

@@ -47,6 +47,17 @@ static void compile_program(CompileCall *call) {
   call->ready = true;
 }
 
+// Compiles the tensor program of the request.
+static void compile_kernel(CompileCall *call) {
+  RequestCall *request = &call->call;
+  InterpSize *sizes;
+  if (!request_sizes(request, &sizes)) return;
+  request_progress(request, "code", 0, 1);
+  call->program = kernel_compile(request->context, &request->kernels.items[0], sizes,
+                                 (int)request->request.shape_count, &request->options);
+  call->ready = call->program != NULL;
+}
+
 static void compile(void *arg) {
   CompileCall *call = arg;
   RequestCall *request = &call->call;
@@ -60,7 +71,7 @@ static void compile(void *arg) {
   } else if (request->graph) {
     compile_program(call);
   } else {
-    field_error(request->context, "func", "is a tensor program, expected a graph");
+    compile_kernel(call);
   }
   if (call->ready) call->model = new_model(request->context, call->program, &threads);
   call->done = call->model != NULL;
@@ -168,12 +179,15 @@ int pleat_model_load_bytes(const void *bytes, size_t byte_count, const PleatSess
 
 // ---- The lifetime of a model --------------------------------------------------------------------
 
-static PleatArgument argument_of(const ArgumentSpec *spec) {
+static PleatArgument argument_of(const ArgumentSpec *spec, bool is_output) {
   return (PleatArgument){.name = spec->name,
                          .type = element_type_name(spec->type),
                          .element = {spec->type.code, spec->type.bits, spec->type.lanes},
                          .rank = spec->rank,
-                         .shape = spec->shape};
+                         .shape = spec->shape,
+                         .access = !is_output      ? PLEAT_READ
+                                   : spec->is_read ? PLEAT_READ | PLEAT_WRITTEN
+                                                   : PLEAT_WRITTEN};
 }
 
 PleatModel *model_of(CompiledProgram *program, const RunThreads *threads) {
@@ -190,9 +204,9 @@ PleatModel *model_of(CompiledProgram *program, const RunThreads *threads) {
   }
   model->program = compiled_program_keep(program);
   for (int i = 0; i < program->input_count; i++)
-    model->inputs[i] = argument_of(&program->inputs[i]);
+    model->inputs[i] = argument_of(&program->inputs[i], false);
   for (int i = 0; i < program->output_count; i++)
-    model->outputs[i] = argument_of(&program->outputs[i]);
+    model->outputs[i] = argument_of(&program->outputs[i], true);
   return model;
 }
 

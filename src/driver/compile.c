@@ -155,16 +155,26 @@ static bool compile(Compiling *c, TargetReport *report) {
          diag_error(p->context, p->graph->pos, "'%s' has a size that is not known", c->error);
 }
 
+static void release_held(void *held) {
+  compiled_program_release(*(CompiledProgram **)held);
+}
+
+CompiledProgram **compiled_program_hold(Context *context) {
+  CompiledProgram **held = arena_new(&context->lasting, CompiledProgram *);
+  context_at_free(context, release_held, held);
+  *held = compiled_program_new();
+  if (!*held) diag_error_as(context, DIAG_MEMORY, (SourcePos){NULL}, "not enough memory");
+  return held;
+}
+
 CompiledProgram *program_compile(Program *program, TargetReport *report) {
-  Compiling c = {.program = program, .out = compiled_program_new()};
-  if (!c.out) {
-    diag_error(program->context, program->graph->pos, "not enough memory");
-    return NULL;
-  }
+  CompiledProgram **held = compiled_program_hold(program->context);
+  Compiling c = {.program = program, .out = *held};
+  if (!c.out) return NULL;
   c.arena = &c.out->context->lasting;
-  if (compile(&c, report)) return c.out;
-  compiled_program_release(c.out);
-  return NULL;
+  if (!compile(&c, report)) return NULL;
+  *held = NULL;
+  return c.out;
 }
 
 Executable *executable_new(Program *program, TargetReport *report) {

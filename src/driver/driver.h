@@ -161,6 +161,17 @@ bool module_choose(Context *context, const char *path, const Module *module, con
 bool kernels_load(Context *context, const char *path, const Module *module, const char *name,
                   const HostMachine *machine, Kernels *kernels);
 
+// Compiles a kernel as a program with one step, whose inputs are the parameters that it only reads,
+// and whose outputs are those that it writes. `sizes` has the values of the sizes that are free in
+// their shapes. NULL with diagnostics.
+CompiledProgram *kernel_compile(Context *context, const Kernel *kernel, const InterpSize *sizes,
+                                int size_count, const CompileOptions *options);
+// The variable with this name in the shapes of the kernel's parameters; NULL when there is none.
+const Expr *kernel_find_size(const Kernel *kernel, const char *name);
+// A place for an empty compiled program, which is released with the context unless the place is
+// empty then. The place is empty, with a diagnostic, when memory is exhausted.
+CompiledProgram **compiled_program_hold(Context *context);
+
 // How a file is written. All members may be zero.
 typedef struct EmitOptions {
   const char *target;  // "llvm" or "c"; NULL: by the ending of the path

@@ -164,6 +164,17 @@ bool kernels_load(Context *context, const char *path, const Module *module, cons
   return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "%s holds no tensor program", path);
 }
 
+const Expr *kernel_find_size(const Kernel *kernel, const char *name) {
+  const PrimFunc *func = kernel->func;
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *buffer = func->buffers[i];
+    for (int d = 0; buffer && d < buffer->rank; d++)
+      if (buffer->shape[d]->op == EXPR_VAR && strcmp(buffer->shape[d]->as.var->name, name) == 0)
+        return buffer->shape[d];
+  }
+  return NULL;
+}
+
 // ---- One kernel as a program ------------------------------------------------------------------
 
 typedef struct KernelBinding {

@@ -128,7 +128,7 @@ static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outpu
   for (int i = 0; i < p->input_count; i++)
     if (!find_data(e, i, inputs[i], true) || !check_known(e, i)) return false;
   for (int i = 0; i < p->output_count; i++)
-    if (!find_data(e, p->input_count + i, outputs[i], false)) return false;
+    if (!find_data(e, p->input_count + i, outputs[i], p->outputs[i].is_read)) return false;
   bind_arguments(e);
   return true;
 }

@@ -126,6 +126,7 @@ typedef struct ArgumentSpec {
   const int64_t *shape;   // -1: any extent
   const int64_t *strides; // NULL: compact
   bool any_strides;       // `strides` is not looked at
+  bool is_read;           // of an output: what it holds before the run is read
 } ArgumentSpec;
 // The bytes of such an argument whose extents are all known; -1 when they do not fit.
 int64_t argument_bytes(const ArgumentSpec *spec);

@@ -186,6 +186,7 @@ static ArgumentSpec read_argument(Loading *l) {
   spec.type.code = (uint8_t)take_int(l, 0, UINT8_MAX, "element types are unknown");
   spec.type.bits = (uint8_t)take_int(l, 1, 64, "element types are unknown");
   spec.type.lanes = 1;
+  spec.is_read = take_int(l, 0, 1, "arguments are used in unknown ways");
   spec.rank = (int)take_int(l, 0, SAVED_MOST_RANK, "arguments have too many axes");
   int64_t *shape = arena_array(&l->out->context->lasting, int64_t, spec.rank);
   for (int i = 0; i < spec.rank; i++)

@@ -76,6 +76,7 @@ static void put_argument(Saving *s, const ArgumentSpec *spec) {
   put_text(s, spec->name);
   put_int(s, spec->type.code);
   put_int(s, spec->type.bits);
+  put_int(s, spec->is_read);
   put_int(s, spec->rank);
   for (int i = 0; i < spec->rank; i++) put_int(s, spec->shape[i]);
 }

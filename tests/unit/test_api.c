@@ -362,6 +362,7 @@ static PleatRequest hooked(Hooks *hooks) {
                         .log = log_message,
                         .progress = report_progress,
                         .cancel = poll_cancel,
+                        .no_cache = 1,
                         .hook_env = hooks};
 }
 
@@ -569,6 +570,98 @@ static void test_files_are_written(void **state) {
   assert_int_equal(rmdir(folder), 0);
 }
 
+// ---- TVMScript
+
+static const char kernels[] = "from tvm.script import tir as T\n"
+                              "@T.prim_func\n"
+                              "def add(a: T.handle, b: T.handle, k: T.float32, c: T.handle):\n"
+                              "    n = T.int64()\n"
+                              "    A = T.match_buffer(a, (n, 3), \"float32\")\n"
+                              "    B = T.match_buffer(b, (3,), \"float32\")\n"
+                              "    C = T.match_buffer(c, (n, 3), \"float32\")\n"
+                              "    for i, j in T.grid(n, 3):\n"
+                              "        with T.block(\"C\"):\n"
+                              "            vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+                              "            C[vi, vj] = A[vi, vj] + B[vj] * k\n"
+                              "@T.prim_func\n"
+                              "def double(A: T.Buffer((4,), \"int32\")):\n"
+                              "    for i in range(4):\n"
+                              "        with T.block(\"A\"):\n"
+                              "            vi = T.axis.spatial(4, i)\n"
+                              "            A[vi] = A[vi] * 2\n";
+
+static PleatRequest script_request(const char *func) {
+  return (PleatRequest){.size = sizeof(PleatRequest),
+                        .bytes = kernels,
+                        .byte_count = sizeof kernels - 1,
+                        .threads = 1,
+                        .func = func};
+}
+
+static void test_kernels_run_like_models(void **state) {
+  const char *sizes[] = {"n=5"};
+  PleatRequest request = script_request("add");
+  request.shapes = sizes;
+  request.shape_count = 1;
+  PleatModel *model = compiled(&request);
+  assert_int_equal(pleat_model_input_count(model), 3);
+  assert_int_equal(pleat_model_output_count(model), 1);
+  const PleatArgument *k = pleat_model_input(model, 2), *c = pleat_model_output(model, 0);
+  assert_string_equal(k->name, "k");
+  assert_int_equal(k->rank, 0);
+  assert_int_equal(k->access, PLEAT_READ);
+  assert_int_equal(c->access, PLEAT_WRITTEN);
+  assert_int_equal(c->shape[0], 5);
+  float a[15], b[3] = {1, 2, 3}, factor = 10, result[15];
+  for (int i = 0; i < 15; i++) a[i] = (float)i;
+  PleatTensor inputs[] = {tensor_for(pleat_model_input(model, 0), a),
+                          tensor_for(pleat_model_input(model, 1), b), tensor_for(k, &factor)};
+  PleatTensor output = tensor_for(c, result);
+  assert_int_equal(pleat_model_run(model, inputs, 3, &output, 1, NULL), PLEAT_OK);
+  for (int i = 0; i < 15; i++) assert_float_equal(result[i], i + 10 * (i % 3 + 1), 0);
+  pleat_model_free(model);
+}
+
+static void test_a_kernel_may_read_what_it_writes(void **state) {
+  PleatRequest request = script_request("double");
+  PleatModel *model = compiled(&request);
+  assert_int_equal(pleat_model_input_count(model), 0);
+  assert_int_equal(pleat_model_output(model, 0)->access, PLEAT_READ | PLEAT_WRITTEN);
+  int32_t values[8] = {1, 9, 2, 9, 3, 9, 4, 9};
+  PleatTensor output = tensor_for(pleat_model_output(model, 0), values);
+  output.strides = (int64_t[]){2}; // a copy is read and written
+  assert_int_equal(pleat_model_run(model, NULL, 0, &output, 1, NULL), PLEAT_OK);
+  for (int i = 0; i < 8; i++) assert_int_equal(values[i], i % 2 ? 9 : i + 2);
+  pleat_model_free(model);
+}
+
+static void test_wrong_kernels_are_refused(void **state) {
+  const char *sizes[] = {"n=x"}, *unknown[] = {"m=3"};
+  PleatRequest request = script_request("");
+  refused(&request, "holds 2 tensor programs");
+  request.func = "ad";
+  refused(&request, "did you mean 'add'?");
+  request.func = "add";
+  refused(&request, "the extent of axis 0 of A is not given");
+  request.shapes = sizes;
+  request.shape_count = 1;
+  refused(&request, "'n=x' is not a size");
+  request.shapes = unknown;
+  refused(&request, "'m' is not a free size of 'add'");
+  request = script_request("double");
+  request.desired_layouts = sizes;
+  request.desired_layout_count = 1;
+  refused(&request, "has its own layouts");
+  request = script_request("double");
+  request.byte_count -= 8;
+  PleatModel *model;
+  PleatMessages *messages;
+  assert_int_equal(pleat_model_compile(&request, &model, &messages), PLEAT_REFUSED);
+  assert_string_equal(pleat_messages_get(messages, 0)->code, "syntax");
+  assert_int_equal(pleat_messages_get(messages, 0)->line, 17);
+  pleat_messages_free(messages);
+}
+
 static void test_layouts_of_the_caller(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
@@ -629,6 +722,9 @@ int main(void) {
       cmocka_unit_test(test_functions_and_sizes_of_scripts),
       cmocka_unit_test(test_plans_are_data),
       cmocka_unit_test(test_files_are_written),
+      cmocka_unit_test(test_kernels_run_like_models),
+      cmocka_unit_test(test_a_kernel_may_read_what_it_writes),
+      cmocka_unit_test(test_wrong_kernels_are_refused),
       cmocka_unit_test(test_layouts_of_the_caller),
       cmocka_unit_test(test_fields_of_a_later_header_are_zeros),
   };
