@@ -260,6 +260,8 @@ typedef struct PleatRequest {
    * `shapes` is the value of a symbolic size, of a graph too. A tensor program runs as the
    * auto-scheduler schedules it, or as it is written if it has a schedule. */
   const char *func;
+  /* The language whose names of options messages use: "c" (the default) or "python". */
+  const char *language;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */

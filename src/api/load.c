@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/messages.h"
+#include "base/caller.h"
 #include "config.h"
 #include "graph/graph.h"
 #include "script/script.h"
@@ -148,7 +149,7 @@ static bool read_layouts(RequestCall *call, CompileOptions *options) {
       .inputs = {"input_layouts", r->input_layouts, (int)r->input_layout_count},
       .outputs = {"output_layouts", r->output_layouts, (int)r->output_layout_count},
       .policy = r->policy,
-      .sizes = "shapes, as in name=1x3x224x224"};
+      .sizes = caller_shape(call->context, "name", "1x3x224x224")};
   const GraphFunc *graph = call->graph;
   if (!constraint_texts_read(call->context, graph, &texts, options)) return false;
   for (int i = 0; i < graph->param_count; i++)
@@ -248,10 +249,19 @@ static bool load_script(RequestCall *call) {
 
 // ---- Requests -----------------------------------------------------------------------------------
 
+static bool set_caller(RequestCall *call) {
+  const char *language = call->request.language;
+  bool is_python = language && !strcmp(language, "python");
+  call->context->caller = is_python ? CALLER_PYTHON : CALLER_C;
+  return !language || is_python || !strcmp(language, "c") ||
+         field_error(call->context, "language", "is '%s', expected c or python", language);
+}
+
 bool request_load(RequestCall *call) {
   Context *context = call->context;
   CompileOptions *options = &call->options;
   if (!request_read(context, call->given, &call->request)) return false;
+  if (!set_caller(call)) return false;
   begin_call_backs(call);
   options->progress = report_progress;
   options->progress_env = call;

@@ -234,6 +234,9 @@ void diag_print(const Diag *diag, Text *out);
 void diag_print_list(const Context *context, Text *out);
 void diag_print_all(Context *context, FILE *out);
 
+// Who calls Pleat: messages name options as the caller writes them.
+typedef enum Caller { CALLER_COMMAND, CALLER_C, CALLER_PYTHON } Caller;
+
 // ---- Context ---------------------------------------------------------------------------------
 
 typedef enum FailureKind {
@@ -251,6 +254,7 @@ struct Context {
   struct ExprTable *exprs;       // owned by src/ir
   struct ExprTable *exprs_below; // of the context outside the scope; read only
   struct LayoutTable *layouts;   // owned by src/layout
+  Caller caller;                 // whose options messages name (base/caller.h)
   Array(Diag) diags;
   DiagCode diag_code; // of the diagnostics that are reported next
   int error_count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds a program: stages, plan, schedules, lowered kernels, and the memory of every tensor.
+#include "base/caller.h"
 #include "driver/driver.h"
 
 enum { SLOT_ALIGNMENT = 64 };
@@ -258,8 +259,8 @@ static bool check_static(Context *context, const StageGraph *stages) {
     int64_t shape[TE_MAX_RANK];
     if (!buffer_static_shape(tensor->buffer, shape))
       return diag_error(context, tensor->buffer->pos,
-                        "'%s' has a symbolic extent; give sizes with --dim name=1",
-                        plan_tensor_name(tensor));
+                        "'%s' has a symbolic extent; give sizes with %s", plan_tensor_name(tensor),
+                        caller_size(context, "name", 1));
   }
   return true;
 }

@@ -3,6 +3,7 @@
 // tensors, and choices.c gives a constrained operator no choice with another layout. A constraint
 // that cannot be met is refused here or in choices.c, with a diagnostic at the text that states the
 // constraint.
+#include "base/caller.h"
 #include "plan/internal.h"
 
 static StageTensor *tensor_of_value(const Planner *p, const Value *value) {
@@ -33,9 +34,8 @@ static int requested_candidate(Planner *p, const StageTensor *tensor,
   number = candidates_add(p, tensor, planner_candidate_of(p, tensor->buffer, constraint->layout));
   if (number < 0)
     diag_error_as(p->context, DIAG_OPTION, constraint->pos,
-                  frozen ? "'%s' keeps its layout (--keep-layout)"
-                         : "too many layouts are asked for '%s'",
-                  plan_tensor_name(tensor));
+                  frozen ? "'%s' keeps its layout (%s)" : "too many layouts are asked for '%s'",
+                  plan_tensor_name(tensor), caller_option(p->context, CALLER_KEEP_LAYOUT));
   return number;
 }
 
@@ -64,7 +64,9 @@ static bool apply_to_output(Planner *p, const PlanConstraint *constraint, StageT
            refuse(p, constraint, "it is computed while compiling, or not needed at all");
   if (!tensor->producer)
     return !constraint->named ||
-           refuse(p, constraint, "it is an input of the model; use --input-layout");
+           refuse(p, constraint,
+                  arena_printf(&p->context->arena, "it is an input of the model; use %s",
+                               caller_option(p->context, CALLER_INPUT_LAYOUT)));
   return add_constraint(p, constraint, tensor->producer, -1, tensor);
 }
 

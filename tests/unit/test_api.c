@@ -635,6 +635,28 @@ static void test_a_kernel_may_read_what_it_writes(void **state) {
   pleat_model_free(model);
 }
 
+static const char graph[] = "from tvm.script import relax as R\n"
+                            "@R.function\n"
+                            "def main(x: R.Tensor((\"n\", 3), \"float32\")):\n"
+                            "    with R.dataflow():\n"
+                            "        y = R.nn.relu(x)\n"
+                            "        R.output(y)\n"
+                            "    return y\n";
+
+static void test_messages_speak_the_language_of_the_caller(void **state) {
+  PleatRequest request = script_request("");
+  request.bytes = graph;
+  request.byte_count = sizeof graph - 1;
+  const char *inputs[] = {"x=NHWC"};
+  request.input_layouts = inputs;
+  request.input_layout_count = 1;
+  refused(&request, "in shapes");
+  request.language = "python";
+  refused(&request, "shapes={\"name\": ");
+  request.language = "latin";
+  refused(&request, "expected c or python");
+}
+
 static void test_wrong_kernels_are_refused(void **state) {
   const char *sizes[] = {"n=x"}, *unknown[] = {"m=3"};
   PleatRequest request = script_request("");
@@ -724,6 +746,7 @@ int main(void) {
       cmocka_unit_test(test_files_are_written),
       cmocka_unit_test(test_kernels_run_like_models),
       cmocka_unit_test(test_a_kernel_may_read_what_it_writes),
+      cmocka_unit_test(test_messages_speak_the_language_of_the_caller),
       cmocka_unit_test(test_wrong_kernels_are_refused),
       cmocka_unit_test(test_layouts_of_the_caller),
       cmocka_unit_test(test_fields_of_a_later_header_are_zeros),

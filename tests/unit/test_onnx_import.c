@@ -465,11 +465,13 @@ static const Bad bad[] = {
     {"in x float 2x3; in k int64 1; node TopK f x,k y,i; out y", NULL, "f",
      "its input 'k' must be known"},
     {"in x float 2x3; node NonZero f x y; out y", NULL, "f",
-     "how many elements it gives must be known when the model is compiled: say in Python what that "
-     "follows from (known=…), or end the model before it\nit follows from 'x' float32 [2, 3]"},
+     "how many elements it gives must be known when the model is compiled: give the values from "
+     "which that follows with --input of run, verify and bench, or known= in Python, or end the "
+     "model before it\nit follows from 'x' float32 [2, 3]"},
     {"in x float 2x3; in z int64 1; node Add g z,z s; node Reshape f x,s y; out y", NULL, "f",
      "its input 's' must be known when the model is compiled: make what it follows from "
-     "initializers, or say in Python what they hold (known=…)\nit follows from 'z' int64 [1]"},
+     "initializers, or give their values with --input of run, verify and bench, or known= in "
+     "Python\nit follows from 'z' int64 [1]"},
     {"in x float 4x3; node RandomNormalLike f x y; out y", NULL, "f",
      "it is random: take its numbers as an input"},
     {"in x float 4x8x1; node DFT f x y axis=2; out y", NULL, "f", "real and imaginary parts"},

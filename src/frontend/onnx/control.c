@@ -3,6 +3,7 @@
 // condition that is known decides at import; steps are unrolled (kernels that are equal except for
 // their operands are compiled once); and for a condition that is computed at run time, both results
 // are computed and one is selected.
+#include "base/caller.h"
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -125,12 +126,10 @@ static void tell_of_condition(Import *import) {
   Value *condition = import_input(import, 0);
   const char *sources = import_sources(import, condition);
   if (!sources) sources = values_text(import->context, &condition, 1);
-  diag_note(
-      import->context, import->pos,
-      "both branches of If must be supported, because its condition is only known at run "
-      "time; it follows from %s: with that known (--input of run, verify and bench, or known= "
-      "in Python) one branch is enough",
-      sources);
+  diag_note(import->context, import->pos,
+            "both branches of If must be supported, because its condition is only known at run "
+            "time; it follows from %s: with that known (%s) one branch is enough",
+            sources, caller_option(import->context, CALLER_KNOWN));
 }
 
 static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *no) {

@@ -2,6 +2,7 @@
 // Finds the shapes of inputs. Free dimensions have names, or are expressions of names (sizes.c).
 // One without a name gets that of its axis: "x.0". Their sizes come from --dim, from the shape that
 // the user gave for an input, and from the arrays that are given for inputs; all must agree.
+#include "base/caller.h"
 #include "frontend/onnx/import.h"
 
 #include <stdlib.h>
@@ -398,11 +399,10 @@ const char *onnx_dims_text(Context *context, const OnnxDims *dims) {
 // An example of what the user can type for an input, "x=1x3x224x224", with 1 for free dimensions.
 static const char *example_shape(Context *context, const OnnxValue *input, const OnnxDims *dims) {
   Text text = text_new(&context->arena);
-  text_printf(&text, "%s=", input->name);
   for (int i = 0; i < dims->count; i++)
     text_printf(&text, "%s%lld", i ? "x" : "",
                 onnx_dim_is_free(&dims->items[i]) ? 1 : (long long)dims->items[i].dim_value);
-  return text_string(&text);
+  return caller_shape(context, input->name, text_string(&text));
 }
 
 // True when earlier messages have asked for all of these names; marks them as asked for.
@@ -425,10 +425,11 @@ static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDi
   Text where = text_new(&context->arena), what = text_new(&context->arena);
   for (int i = 0; i < axes->count; i++)
     text_printf(&where, "%s%lld", i ? ", " : "", (long long)axes->items[i]);
-  for (int i = 0; i < names->count; i++) text_printf(&what, "--dim %s=1 ", names->items[i]);
+  for (int i = 0; i < names->count; i++)
+    text_printf(&what, "%s ", caller_size(context, names->items[i], 1));
   return diag_error(
       context, importer_pos(importer, NULL),
-      "input '%s' %s: dimension%s %s free; give %s with %sor --input-shape %s", input->name,
+      "input '%s' %s: dimension%s %s free; give %s with %sor %s", input->name,
       onnx_dims_text(context, dims), axes->count == 1 ? "" : "s",
       arena_printf(&context->arena, "%s %s", text_string(&where), axes->count == 1 ? "is" : "are"),
       axes->count == 1 ? "it" : "them", text_string(&what), example_shape(context, input, dims));
@@ -540,6 +541,6 @@ bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape)
   *shape = (IntArray){0};
   if (dims) return resolve_dims(importer, input, dims, shape);
   return diag_error(importer->context, importer_pos(importer, NULL),
-                    "input '%s' has no shape; give it with --input-shape %s=1x3x224x224",
-                    input->name, input->name);
+                    "input '%s' has no shape; give it with %s", input->name,
+                    caller_shape(importer->context, input->name, "1x3x224x224"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the graph's parameters and constants: inputs become parameters, and initializers become
 // constants whose data stays in the mapped file.
+#include "base/caller.h"
 #include "frontend/onnx/import.h"
 #include "te/te.h"
 
@@ -37,6 +38,10 @@ static Value *tensor_parameter(Importer *importer, const OnnxValue *input, PtrAr
   return value;
 }
 
+static const char *item_shape(Context *context, Str name, int number, const char *shape) {
+  return caller_shape(context, arena_printf(&context->arena, "%s[%d]", name, number), shape);
+}
+
 static Value *import_parameter(Importer *importer, const OnnxValue *input, PtrArray *params);
 
 // Adds the tensors of a sequence as parameters "name[0]", "name[1]" and so on, as many as were
@@ -63,8 +68,10 @@ static Value *sequence_parameter(Importer *importer, const OnnxValue *input, Ptr
     return importer_list(importer, input->name, &items);
   diag_error(context, importer_pos(importer, NULL),
              "input '%s' is a sequence: say what it holds with the shape of each tensor, "
-             "--input-shape %s[0]=2x3 --input-shape %s[1]=4x3, or with --input-shape %s=empty",
-             input->name, input->name, input->name, input->name);
+             "%s %s, or with %s",
+             input->name, item_shape(context, input->name, 0, "2x3"),
+             item_shape(context, input->name, 1, "4x3"),
+             caller_shape(context, input->name, "empty"));
   return NULL;
 }
 
@@ -74,9 +81,10 @@ static Value *optional_parameter(Importer *importer, const OnnxValue *input, Ptr
   OnnxValue held = {.name = input->name, .type = input->type->optional_type->elem_type};
   if (importer_was_given(importer, input->name)) return import_parameter(importer, &held, params);
   diag_error(importer->context, importer_pos(importer, NULL),
-             "input '%s' is optional: say that it is there with its shape, --input-shape %s=2x3 "
-             "(of a sequence %s[0]=2x3 and so on), or that it is not with --input-shape %s=none",
-             input->name, input->name, input->name, input->name);
+             "input '%s' is optional: say that it is there with its shape, %s "
+             "(of a sequence %s[0] and so on), or that it is not with %s",
+             input->name, caller_shape(importer->context, input->name, "2x3"), input->name,
+             caller_shape(importer->context, input->name, "none"));
   return NULL;
 }
 

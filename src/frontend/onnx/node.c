@@ -2,6 +2,7 @@
 // Imports one ONNX node: finds its row, checks its attributes and inputs, and adds operators of
 // src/graph. An operator with a row in operators.c is imported by that row's function; an operator
 // that only the operator table names is added directly.
+#include "base/caller.h"
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -75,11 +76,11 @@ ConstData *import_constant(Import *import, int i) {
   const char *sources = late_sources(import, value);
   import_refuse(import,
                 sources ? "its input '%s' must be known when the model is compiled: make what it "
-                          "follows from initializers, or say in Python what they hold (known=…)\n"
+                          "follows from initializers, or give their values with %s\n"
                           "it follows from %s"
                         : "its input '%s' must be known when the model is compiled: make it an "
-                          "initializer, or say in Python what it holds (known=…)",
-                value->name, sources);
+                          "initializer, or give its value with %s",
+                value->name, caller_option(import->context, CALLER_KNOWN), sources);
   return NULL;
 }
 
@@ -91,10 +92,11 @@ ConstData *import_counted(Import *import, int i) {
   if (data || !value) return data;
   const char *sources = late_sources(import, value);
   diag_error(import->context, import->pos,
-             "%s: how many elements it gives must be known when the model is compiled: say in "
-             "Python what that follows from (known=…), or end the model before it\n"
+             "%s: how many elements it gives must be known when the model is compiled: give the "
+             "values from which that follows with %s, or end the model before it\n"
              "it follows from %s",
-             import->node->op_type, sources ? sources : values_text(import->context, &value, 1));
+             import->node->op_type, caller_option(import->context, CALLER_KNOWN),
+             sources ? sources : values_text(import->context, &value, 1));
   return NULL;
 }
 
