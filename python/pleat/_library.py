@@ -2,12 +2,12 @@
 """Loads libpleat.so, and sends it questions for the classes of this package."""
 import dataclasses
 import functools
+import importlib
 import json
 import os
 import pathlib
 import re
 
-import cffi
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -63,6 +63,7 @@ def _header(name):
 
 
 def _open():
+    import cffi
     ffi = cffi.FFI()
     ffi.cdef(_header("pleat.h"))
     tried = []
@@ -75,7 +76,39 @@ def _open():
                       "say where it is in PLEAT_LIBRARY\n" + "\n".join(tried))
 
 
-ffi, _lib = _open()
+class _Opened:
+    """The library and its cffi interface, which are opened when they are first used, because an
+    import of this package should take no time."""
+
+    @functools.cached_property
+    def both(self):
+        return _open()
+
+
+class _Part:
+    def __init__(self, opened, number):
+        self._opened, self._number = opened, number
+
+    def __getattr__(self, name):
+        value = getattr(self._opened.both[self._number], name)
+        setattr(self, name, value)
+        return value
+
+
+class Lazy:
+    """A module that is imported when it is first used."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        value = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, value)
+        return value
+
+
+_opened = _Opened()
+ffi, _lib = _Part(_opened, 0), _Part(_opened, 1)
 
 
 def version():
@@ -98,8 +131,9 @@ def _text(pointer):
     return None if pointer == ffi.NULL else ffi.string(pointer).decode(errors="replace")
 
 
-def _message(one):
-    notes = tuple(_message(one.notes[i]) for i in range(one.note_count))
+def message_of(one):
+    """A PleatMessage as a Message object."""
+    notes = tuple(message_of(one.notes[i]) for i in range(one.note_count))
     return Message(SEVERITIES[one.severity], _text(one.code), _text(one.text), _text(one.file),
                    one.line or None, one.column or None, _text(one.node), notes)
 
@@ -108,7 +142,7 @@ def take_messages(pointer):
     """The text and the Message objects of owned PleatMessages, which are then freed."""
     try:
         return (_text(_lib.pleat_messages_text(pointer)).rstrip("\n"),
-                [_message(_lib.pleat_messages_get(pointer, i))
+                [message_of(_lib.pleat_messages_get(pointer, i))
                  for i in range(_lib.pleat_messages_count(pointer))])
     finally:
         _lib.pleat_messages_free(pointer)

@@ -12,13 +12,16 @@ Arrays that are contiguous and have the model's type are passed without a copy.
 import collections
 import functools
 import inspect
+import json
 import os
 
-import numpy as np
+from pleat._library import Lazy, PleatError, _lib, _owned_text, ffi
+from pleat._request import Hooks, PleatCancelled, PleatFault, check_status
 
-from pleat._library import PleatError, _lib, ffi, take_messages
+np = Lazy("numpy")
 
-__all__ = ["Argument", "Model", "PleatFault", "Session", "compile", "load"]
+__all__ = ["Argument", "Model", "PleatCancelled", "PleatFault", "Session", "compile", "load",
+           "plan", "plan_tensor", "write"]
 
 # Types of the package ml_dtypes that have another name there than in Pleat.
 EXTENDED = {"float8_e4m3": "float8_e4m3fn", "float4_e2m1": "float4_e2m1fn"}
@@ -30,12 +33,9 @@ EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "fl
                   "uint4": 1}
 NARROW_BITS = {"float4_e2m1fn": 4, "int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 
-Argument = collections.namedtuple("Argument", "name dtype shape")
-Argument.__doc__ = "An input or output of a model: its name, its NumPy type and its shape."
-
-
-class PleatFault(PleatError):
-    """An internal error of Pleat. Please report it with the model."""
+Argument = collections.namedtuple("Argument", "name dtype shape is_read", defaults=(False,))
+Argument.__doc__ = """An input or output of a model: its name, its NumPy type and its shape; `is_read`
+is true for an output of a kernel that reads what the output held before."""
 
 
 def dtype_of(name):
@@ -82,18 +82,6 @@ def _array_of(value):
     return np.from_dlpack(value)
 
 
-def _status(status, messages):
-    """The list of messages; raises the exception that belongs to the status."""
-    text, items = take_messages(messages[0])
-    if status == _lib.PLEAT_NO_MEMORY:
-        raise MemoryError(text)
-    if status == _lib.PLEAT_FAULT:
-        raise PleatFault(text, items)
-    if status != _lib.PLEAT_OK:
-        raise PleatError(text, items)
-    return items
-
-
 def _shapes_text(shapes):
     for name, shape in (shapes or {}).items():
         extents = [shape] if isinstance(shape, (int, np.integer)) else shape
@@ -136,6 +124,7 @@ class _Request:
     def __init__(self, model, **numbers):
         self.keep = []
         self.struct = ffi.new("PleatRequest *", {"size": ffi.sizeof("PleatRequest"), **numbers})
+        self.hooks = Hooks(None, None)
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
         if isinstance(model, (bytes, bytearray, memoryview)):
@@ -184,6 +173,26 @@ def _pointed(described, arrays):
     return tensors
 
 
+def _request_of(model, options):
+    """The request for a model with the options of Model."""
+    return _fill_request(model, **options)
+
+
+def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=False,
+                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
+                  policy=None, cache=True, func=None, log=None, progress=None):
+    request = _Request(model, threads=threads, quick=quick, no_cache=not cache)
+    request.set_texts(cpu=cpu, policy=policy, func=func, language="python")
+    request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
+                      output_layout=_layouts_text(output_layouts),
+                      desired_layout=_layouts_text(desired_layouts),
+                      keep_layout=_kept(keep_layouts))
+    request.add_known(known or {})
+    request.hooks = Hooks(log, progress)
+    request.hooks.set_in(request.struct)
+    return request
+
+
 class _Runner:
     """What runs on arrays: a model, or a session of one."""
 
@@ -218,6 +227,8 @@ class _Runner:
         inputs = {key: array for name, value in inputs.items()
                   for key, array in ({name: value} if name in names
                                      else flattened(name, value)).items()}
+        if outputs is None:
+            outputs = self._updated(inputs)
         given = [self._input(argument, inputs) for argument in self.inputs]
         unknown = inputs.keys() - {argument.name for argument in self.inputs}
         if unknown:
@@ -227,7 +238,7 @@ class _Runner:
         ins, outs = map(_pointed, self._tensors, (given, results))
         messages = ffi.new("PleatMessages **")
         status = self._run(ins, len(given), outs, len(results), messages)
-        _status(status, messages)
+        check_status(status, messages)
         return results
 
     @staticmethod
@@ -246,6 +257,18 @@ class _Runner:
                              f"was compiled for {list(argument.shape)}")
         array = np.asarray(array, argument.dtype, order="C")
         return array if array.flags.aligned else array.copy()
+
+    def _updated(self, inputs):
+        """Takes the contents of outputs that are read before they are written from `inputs`, and
+        returns arrays for all outputs; None when no output is read."""
+        if not any(argument.is_read for argument in self.outputs):
+            return None
+        results = [self._input(argument, inputs).copy() if argument.is_read
+                   else np.empty(argument.shape, argument.dtype) for argument in self.outputs]
+        for argument in self.outputs:
+            if argument.is_read:
+                del inputs[argument.name]
+        return results
 
     def _results(self, outputs):
         if outputs is None:
@@ -271,8 +294,9 @@ class Model(_Runner):
 
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
-                 policy=None, cache=True):
-        """Compiles a file's path, its bytes, or an onnx.ModelProto.
+                 policy=None, cache=True, func=None, log=None, progress=None):
+        """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
+        ends in .py, a graph or a kernel of TVMScript.
 
         shapes: sizes that the model leaves free: shapes of inputs, {"x": (1, 3, 224, 224)}, or
                 sizes of named dimensions, {"batch": 4}; for a sequence, the shapes of its tensors,
@@ -294,17 +318,19 @@ class Model(_Runner):
         policy: how all other layouts are chosen: "optimal" (also for None), "forward", "backward"
                 or "none"
         cache:  use and keep compiled code in the user's cache folder
+        func:   the name of a function of TVMScript; "" for the only one. The inputs of a kernel are
+                the parameters that it only reads, its outputs those that it writes
+        log:    is called with each pleat.Message soon after it appears
+        progress: is called with ("reading" or another part of the work, how many of it are done, of
+                how many); the call ends with PleatCancelled when it returns False, and with the
+                exception when it raises one
         Raises PleatError with every reason why the model cannot be compiled."""
-        request = _Request(model, threads=threads, quick=quick, no_cache=not cache)
-        request.set_texts(cpu=cpu, policy=policy)
-        request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
-                          output_layout=_layouts_text(output_layouts),
-                          desired_layout=_layouts_text(desired_layouts),
-                          keep_layout=_kept(keep_layouts))
-        request.add_known(known or {})
+        self._source = model, {name: value for name, value in locals().items()
+                               if name not in ("self", "model")}
+        request = _request_of(*self._source)
         compiled, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
-        self.messages = _status(status, messages)
+        self.messages = check_status(status, messages, request.hooks)
         self._take(compiled[0])
 
     def _take(self, model):
@@ -327,10 +353,33 @@ class Model(_Runner):
     def _argument(argument):
         return Argument(ffi.string(argument.name).decode(),
                         dtype_of(ffi.string(argument.type).decode()),
-                        tuple(argument.shape[i] for i in range(argument.rank)))
+                        tuple(argument.shape[i] for i in range(argument.rank)),
+                        argument.access == _lib.PLEAT_READ | _lib.PLEAT_WRITTEN)
 
     def _run(self, *arguments):
         return _lib.pleat_model_run(self._model, *arguments)
+
+    def _again(self):
+        if self._source is None:
+            raise PleatError("a model that was loaded has no plan: use the model from which it was "
+                             "compiled")
+        model, options = self._source
+        return model, {**options, "log": None, "progress": None}
+
+    def plan(self):
+        """The plan of this model as a dictionary; see pleat.plan."""
+        model, options = self._again()
+        return plan(model, **options)
+
+    def fusion(self):
+        """The kernels of this model as a list: which operators each computes, which kernels read
+        its result, and why they are not fused."""
+        return self.plan()["joins"]
+
+    def write(self, path, **how):
+        """Writes this model as code; see pleat.write."""
+        model, options = self._again()
+        write(model, path, **how, **options)
 
     def session(self, threads=0):
         """A session of this model: it shares the weights and the code, has memory of its own, and
@@ -340,7 +389,7 @@ class Model(_Runner):
     def save(self, path):
         """Writes the compiled model to a file, which pleat.load reads without compiling."""
         messages = ffi.new("PleatMessages **")
-        _status(_lib.pleat_model_save(self._model, os.fsencode(path), messages), messages)
+        check_status(_lib.pleat_model_save(self._model, os.fsencode(path), messages), messages)
 
 
 class Session(_Runner):
@@ -352,7 +401,7 @@ class Session(_Runner):
         options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
                                                     "threads": threads})
         session, messages = ffi.new("PleatSession **"), ffi.new("PleatMessages **")
-        _status(_lib.pleat_session_new(model._model, options, session, messages), messages)
+        check_status(_lib.pleat_session_new(model._model, options, session, messages), messages)
         self._session = ffi.gc(session[0], _lib.pleat_session_free)
         self._model = model  # for the shapes to which the described tensors point
         self.inputs, self.outputs, self._tensors = model.inputs, model.outputs, model._tensors
@@ -383,9 +432,49 @@ def load(model, threads=0):
     else:
         status = _lib.pleat_model_load(os.fsencode(model), options, result, messages)
     loaded = Model.__new__(Model)
-    loaded.messages = _status(status, messages)
+    loaded._source = None
+    loaded.messages = check_status(status, messages)
     loaded._take(result[0])
     return loaded
+
+
+def _report(function, model, options, *arguments):
+    request, json_text, messages = (_request_of(model, options), ffi.new("char **"),
+                                    ffi.new("PleatMessages **"))
+    status = function(request.struct, *arguments, json_text, messages)
+    check_status(status, messages, request.hooks)
+    return json.loads(_owned_text(json_text[0]))
+
+
+def plan(model, **options):
+    """The plan of a model, without compiling it: the rewrites with their reasons, the costs in
+    cycles, and under "joins" the kernels. The fields are those of `pleat plan --json`, which
+    pleat.h describes; the options are those of Model."""
+    return _report(_lib.pleat_plan, model, options)
+
+
+def plan_tensor(model, tensor, **options):
+    """A tensor of a plan: its uses, and what the plan would cost with each other layout of it."""
+    return _report(_lib.pleat_plan_tensor, model, options, tensor.encode())
+
+
+def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, **options):
+    """Writes a model, or the kernels of a file of TVMScript, as what the ending of the path says:
+    .so, .o, .s, .ll, .c with its header, or .py for TVMScript.
+
+    target:  "llvm" or "c"; None: by the ending
+    weights: "inside" the file of code or "beside" it; None: inside up to 1 MiB
+    openmp:  parallel loops of C are written for -fopenmp
+    lowered: TVMScript as the code generators read it, not as scheduled
+    The other options are those of Model. Returns the list of warnings."""
+    request = _request_of(model, options)
+    texts = {name: ffi.new("char[]", text.encode())
+             for name, text in (("target", target), ("weights", weights)) if text is not None}
+    how = ffi.new("PleatWriteOptions *", {"size": ffi.sizeof("PleatWriteOptions"),
+                                          "openmp": openmp, "lowered": lowered, **texts})
+    messages = ffi.new("PleatMessages **")
+    status = _lib.pleat_write(request.struct, how, os.fsencode(path), messages)
+    return check_status(status, messages, request.hooks)
 
 
 compile.__signature__ = inspect.signature(Model)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to the library: which call-backs they have, and what their calls raise."""
+from pleat._library import PleatError, _lib, ffi, message_of, take_messages
+
+
+class PleatFault(PleatError):
+    """An internal error of Pleat. Please report it with the model."""
+
+
+class PleatCancelled(PleatError):
+    """A call-back ended the call."""
+
+
+class Hooks:
+    """The call-backs of a request. An exception in one of them ends the call, which raises it."""
+
+    def __init__(self, log, progress):
+        self.log, self.progress, self.error, self.keep = log, progress, None, []
+
+    def set_in(self, struct):
+        if self.log:
+            struct.log = self._keep(ffi.callback("void(void *, const PleatMessage *)", self._log))
+        if self.progress:
+            struct.progress = self._keep(ffi.callback("int(void *, const char *, int, int)",
+                                                      self._progress, error=1))
+        if self.log or self.progress:
+            struct.cancel = self._keep(ffi.callback("int(void *)", self._cancel, error=1))
+
+    def _keep(self, call_back):
+        self.keep.append(call_back)
+        return call_back
+
+    def _call(self, function, *arguments):
+        try:
+            return None if self.error else function(*arguments)
+        except BaseException as error:  # the call raises it again
+            self.error = error
+            return None
+
+    def _log(self, _, message):
+        self._call(lambda: self.log(message_of(message)))
+
+    def _progress(self, _, what, done, count):
+        stop = self._call(lambda: self.progress(ffi.string(what).decode(), done, count))
+        return bool(self.error) or stop is False
+
+    def _cancel(self, _):
+        return bool(self.error)
+
+
+def check_status(status, messages, hooks=None):
+    """The list of messages; raises the exception that belongs to the status."""
+    text, items = take_messages(messages[0])
+    if hooks and hooks.error:
+        raise hooks.error
+    if status == _lib.PLEAT_OK:
+        return items
+    if status == _lib.PLEAT_NO_MEMORY:
+        raise MemoryError(text)
+    kinds = {_lib.PLEAT_FAULT: PleatFault, _lib.PLEAT_CANCELLED: PleatCancelled}
+    raise kinds.get(status, PleatError)(text, items)
