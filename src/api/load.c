@@ -189,8 +189,9 @@ static bool bind_sizes(RequestCall *call, GraphFunc *graph) {
     if (!given_sizes_read(context, r->shapes[i], false, &given[i])) return false;
   if (!graph_bind_sizes(context, graph, given, (int)r->shape_count)) return false;
   return !graph_free_sizes(context, graph, &names) ||
-         field_error(context, "shapes", "does not give a value for the size '%s' of '%s'", names[0],
-                     graph->name);
+         field_error(context, "shapes",
+                     "does not give a value for the size '%s' of '%s'; write it as in %s", names[0],
+                     graph->name, caller_size(context, names[0], 128));
 }
 
 static bool take_graph(RequestCall *call, GraphFunc *graph) {

@@ -647,12 +647,9 @@ static void test_messages_speak_the_language_of_the_caller(void **state) {
   PleatRequest request = script_request("");
   request.bytes = graph;
   request.byte_count = sizeof graph - 1;
-  const char *inputs[] = {"x=NHWC"};
-  request.input_layouts = inputs;
-  request.input_layout_count = 1;
-  refused(&request, "in shapes");
+  refused(&request, "write it as in \"n=128\" in shapes");
   request.language = "python";
-  refused(&request, "shapes={\"name\": ");
+  refused(&request, "write it as in shapes={\"n\": 128}");
   request.language = "latin";
   refused(&request, "expected c or python");
 }
