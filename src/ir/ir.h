@@ -366,6 +366,7 @@ typedef struct BlockVar {
   Expr *var, *min, *extent;
   IterKind kind;
   Expr *binding; // in terms of the surrounding loops
+  SourcePos pos; // of the binding in the user's text; its file is NULL for others
 } BlockVar;
 
 // A box of a buffer's elements. A point has extents of 1.

@@ -56,6 +56,7 @@ static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKin
   BlockBuilder *block = block_heading(parser, node);
   bool ok = py_arguments(parser->context, call, "dom binding dtype?", args, NULL) && block;
   var.binding = ok ? parse_value(parser, args[1]) : NULL;
+  if (ok) var.pos = args[1]->pos;
   if (var.binding && !dtype_is_int(var.binding->type)) {
     REPORT(parser, args[1], "a block variable must be bound to an integer");
     var.binding = NULL;
@@ -84,7 +85,8 @@ static bool remap_one(Parser *parser, const PyNode *target, const PyNode *value,
   if (kind != 'S' && kind != 'R')
     return REPORT(parser, value, "expected 'S' (spatial) or 'R' (reduction), saw '%c'", kind);
   IterKind iter = kind == 'S' ? ITER_SPATIAL : ITER_REDUCTION;
-  axis_add(parser, target, block, (BlockVar){NULL, loop->min, loop->extent, iter, loop->expr});
+  axis_add(parser, target, block,
+           (BlockVar){NULL, loop->min, loop->extent, iter, loop->expr, value->pos});
   return true;
 }
 

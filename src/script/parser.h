@@ -126,5 +126,8 @@ ConstData *parse_const_data(Parser *parser, const PyNode *data, const PyNode *dt
                             const PyNode *extents);
 PrimFunc *parse_prim_func(Parser *parser, const PyNode *def);
 GraphFunc *parse_graph_func(Parser *parser, const PyNode *def);
+// Proves that each binding stays in the domain of its block variable; false with an error at each
+// binding that is not proved to.
+bool prim_func_check_domains(Context *context, const PrimFunc *func);
 
 #endif

@@ -76,7 +76,8 @@ static void take_function(Parser *parser, const PyNode *def) {
   if (!name_is_free(parser, def)) return;
   if (is_decorated(parser, def, DIALECT_TIR, "prim_func")) {
     PrimFunc *func = parse_prim_func(parser, def);
-    if (func && verify_prim_func(parser->context, func, IR_LEVEL_TENSOR))
+    if (func && verify_prim_func(parser->context, func, IR_LEVEL_TENSOR) &&
+        prim_func_check_domains(parser->context, func))
       module_add_prim(parser->module, func);
   } else if (is_decorated(parser, def, DIALECT_GRAPH, "function")) {
     GraphFunc *func = parse_graph_func(parser, def);

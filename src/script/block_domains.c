@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that the bindings of block variables stay inside the domains of the variables. The body of
+// a block and its lowered loops rely on the domains, so that a binding which leaves its domain
+// would make native code access memory outside of its buffers.
+//   for jo, ji in T.grid(4, 16):
+//     with T.block("b"):
+//       vj = T.axis.spatial(64, jo * 16 + ji)   inside: 0 to 63
+//       vj = T.axis.spatial(64, jo * 32 + ji)   refused: 0 to 111
+//       T.where(jo * 32 + ji < 64)              guards the second binding, which is then inside
+#include "arith/arith.h"
+#include "script/parser.h"
+
+typedef struct DomainProof {
+  Context *context;
+  Analyzer *analyzer;
+  bool ok;
+} DomainProof;
+
+static void prove_stmt(DomainProof *proof, Stmt *s);
+
+// ---- One binding
+
+static const char *domain_text(DomainProof *proof, const BlockVar *v) {
+  Context *context = proof->context;
+  Expr *end = expr_add(context, v->min, v->extent);
+  Expr *last = expr_sub(context, end, expr_int(context, end->type, 1));
+  last = analyzer_simplify(proof->analyzer, last);
+  return arena_printf(&context->arena, "its domain is from %s to %s",
+                      script_expr_text(context, v->min), script_expr_text(context, last));
+}
+
+static const char *binding_text(DomainProof *proof, const BlockVar *v) {
+  int64_t low, high;
+  if (!analyzer_const_bounds(proof->analyzer, v->binding, &low, &high)) return "";
+  return arena_printf(&proof->context->arena, "the binding is from %lld to %lld, ", (long long)low,
+                      (long long)high);
+}
+
+static void refuse_binding(DomainProof *proof, const Block *block, const BlockVar *v) {
+  Context *context = proof->context;
+  diag_error(context, v->pos.file ? v->pos : block->body->pos,
+             "%s is not proved to stay in the domain of '%s'\n"
+             "%s%s; correct one of them, or guard the block with T.where(...)",
+             script_expr_text(context, v->binding), v->var->as.var->name, binding_text(proof, v),
+             domain_text(proof, v));
+  proof->ok = false;
+}
+
+static bool stays_inside(DomainProof *proof, const BlockVar *v) {
+  Context *context = proof->context;
+  Expr *end = expr_add(context, v->min, v->extent);
+  return analyzer_prove(proof->analyzer, expr_binary(context, EXPR_LE, v->min, v->binding)) &&
+         analyzer_prove(proof->analyzer, expr_binary(context, EXPR_LT, v->binding, end));
+}
+
+// The predicate holds when the bindings are evaluated. In the body, it may hold no longer where it
+// reads memory.
+static void prove_bindings(DomainProof *proof, const Block *block) {
+  int mark = analyzer_mark(proof->analyzer);
+  analyzer_assume(proof->analyzer, block->predicate);
+  for (int i = 0; i < block->var_count; i++)
+    if (!stays_inside(proof, &block->vars[i])) refuse_binding(proof, block, &block->vars[i]);
+  analyzer_reset(proof->analyzer, mark);
+}
+
+// ---- Facts of the statements around blocks
+
+static void prove_under(DomainProof *proof, Stmt *s, Expr *condition) {
+  int mark = analyzer_mark(proof->analyzer);
+  if (!expr_reads_memory(condition)) analyzer_assume(proof->analyzer, condition);
+  prove_stmt(proof, s);
+  analyzer_reset(proof->analyzer, mark);
+}
+
+static bool enter_block(DomainProof *proof, Stmt *s) {
+  const Block *block = s->as.block;
+  prove_bindings(proof, block);
+  if (!expr_reads_memory(block->predicate)) analyzer_assume(proof->analyzer, block->predicate);
+  for (int i = 0; i < block->var_count; i++)
+    analyzer_bind_kept(proof->analyzer, block->vars[i].var, block->vars[i].min,
+                       block->vars[i].extent);
+  if (block->init) prove_stmt(proof, block->init);
+  prove_stmt(proof, block->body);
+  return false;
+}
+
+static bool enter_branch(DomainProof *proof, Stmt *s) {
+  Expr *condition = s->as.branch.condition;
+  prove_under(proof, s->as.branch.then_body, condition);
+  if (s->as.branch.else_body)
+    prove_under(proof, s->as.branch.else_body, expr_unary(proof->context, EXPR_NOT, condition));
+  return false;
+}
+
+// A condition that is asserted holds in the statements after it.
+static bool enter_sequence(DomainProof *proof, Stmt *s) {
+  for (int i = 0; i < s->as.seq.count; i++) {
+    Stmt *item = s->as.seq.items[i];
+    prove_stmt(proof, item);
+    bool asserts = item->kind == STMT_ASSERT && !item->as.check.body;
+    if (asserts && !expr_reads_memory(item->as.check.condition))
+      analyzer_assume(proof->analyzer, item->as.check.condition);
+  }
+  return false;
+}
+
+static bool enter_loop(DomainProof *proof, Stmt *s) {
+  int64_t extent;
+  if (expr_as_int(s->as.loop.extent, &extent) && extent <= 0) return false;
+  analyzer_bind_kept(proof->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  return true;
+}
+
+static bool enter_let(DomainProof *proof, Stmt *s) {
+  if (dtype_is_int(s->as.let.var->type) && !expr_reads_memory(s->as.let.value))
+    analyzer_bind_value(proof->analyzer, s->as.let.var, s->as.let.value);
+  return true;
+}
+
+static bool enter_check(DomainProof *proof, Stmt *s) {
+  if (s->as.check.body && !expr_reads_memory(s->as.check.condition))
+    analyzer_assume(proof->analyzer, s->as.check.condition);
+  return true;
+}
+
+// Adds the facts of a statement; false when the statements below it are done or do not run.
+static bool (*const enters[])(DomainProof *, Stmt *) = {
+    [STMT_FOR] = enter_loop,     [STMT_LET] = enter_let,      [STMT_IF] = enter_branch,
+    [STMT_ASSERT] = enter_check, [STMT_SEQ] = enter_sequence, [STMT_BLOCK] = enter_block,
+    [STMT_ATTR] = NULL, // the last kind
+};
+
+static bool enter(Visitor *visitor, Stmt *s) {
+  return !enters[s->kind] || enters[s->kind](visitor->env, s);
+}
+
+// Drops the facts of `s` and of the statements below it.
+static void prove_stmt(DomainProof *proof, Stmt *s) {
+  int mark = analyzer_mark(proof->analyzer);
+  Visitor visitor = {.env = proof, .enter_stmt = enter};
+  visit_stmt(&visitor, s);
+  analyzer_reset(proof->analyzer, mark);
+}
+
+bool prim_func_check_domains(Context *context, const PrimFunc *func) {
+  DomainProof proof = {context, analyzer_new(context), true};
+  prove_stmt(&proof, func->body);
+  return proof.ok;
+}

@@ -1,0 +1,43 @@
+# RUN: pleat opt %s
+# RUN: pleat verify %s --func guarded | grep -c agrees
+# Bindings that stay in the domains of their block variables by loops, conditions and predicates.
+from tvm.script import tir as T
+
+
+@T.prim_func
+def guarded(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32")):
+    for i, jo, ji in T.grid(4, 4, 16):
+        with T.block("predicate"):
+            vi = T.axis.S(4, i)
+            vj = T.axis.S(64, jo * 32 + ji)
+            T.where(jo * 32 + ji < 64)
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, jo, ji in T.grid(4, 4, 16):
+        if jo < 2:
+            with T.block("branch"):
+                vj = T.axis.S(64, jo * 32 + 16 + ji)
+                B[i, vj] = A[i, vj] * T.float32(3)
+        else:
+            with T.block("else"):
+                vj = T.axis.S((64, 128), jo * 32 + ji)
+                B[i, vj - 64] = B[i, vj - 64] + T.float32(1)
+    for i, j in T.grid(4, 0):
+        with T.block("never"):
+            vj = T.axis.S(64, j + 100)
+            B[i, vj] = T.float32(0)
+
+
+@T.prim_func
+def symbolic(a: T.handle, rows: T.Buffer((8,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    for io, ii in T.grid((n + 31) // 32, 32):
+        with T.block("split"):
+            vi = T.axis.S(n, io * 32 + ii)
+            T.where(io * 32 + ii < n)
+            A[vi] = T.float32(1)
+    for i in range(8):
+        with T.block("gathered"):
+            vi = T.axis.S(n, rows[i])
+            T.where(0 <= rows[i] and rows[i] < n)
+            A[vi] = T.float32(2)

@@ -1,0 +1,32 @@
+# RUN 1: pleat opt %s
+# RUN 1: pleat check %s
+# RUN 1: pleat run %s --fill random
+# RUN 1: pleat verify %s
+# RUN 1: pleat compile %s -o %t/out.c
+# Bindings that leave the domains of their block variables, or are not proved to stay inside.
+from tvm.script import tir as T
+
+
+@T.prim_func
+def leaves(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32"), n: T.int32):
+    for i, jo, ji in T.grid(4, 4, 16):
+        with T.block("above"):
+            vi = T.axis.S(4, i)
+            vj = T.axis.S(64, jo * 32 + ji)
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+        with T.block("below"):
+            vi = T.axis.S(4, i - 1)
+            vj = T.axis.S((1, 64), jo * 16 + ji)
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+        with T.block("remainder"):
+            vj = T.axis.S(5, ji % 7)
+            B[i, vj] = A[i, vj]
+        with T.block("guarded too late"):
+            vj = T.axis.S(64, jo * 32 + ji)
+            T.where(jo * 32 + ji < 65)
+            B[i, vj] = A[i, vj]
+    for i in range(n):
+        with T.block("symbolic"):
+            vi = T.axis.S(4, i)
+            vn = T.axis.S(n, i + 1)
+            B[vi, vn] = T.float32(0)
