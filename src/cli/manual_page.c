@@ -148,9 +148,13 @@ void manual_page(const Command *command, const char *date, const char *other_hel
   put(out, name);
   fputs(" \\- ", out);
   put_lines(out, command->summary);
-  fprintf(out, ".SH SYNOPSIS\n\\fBpleat %s\\fR \\fI", command->name);
-  put(out, command->arguments);
-  fputs("\\fR [\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n", out);
+  fprintf(out, ".SH SYNOPSIS\n\\fBpleat %s\\fR ", command->name);
+  if (*command->arguments) {
+    fputs("\\fI", out);
+    put(out, command->arguments);
+    fputs("\\fR ", out);
+  }
+  fputs("[\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n", out);
   put_sentence(out, command->summary);
   fputs(".SH OPTIONS\n", out);
   for (int i = 0; (option = command_option(command, i)); i++) put_option(out, option);

@@ -61,7 +61,7 @@ static void put_command(FILE *out, const Command *command) {
   fprintf(out, "    %s)\n      _arguments \\\n", command->name);
   for (int i = 0; (option = command_option(command, i)); i++) put_option(out, option);
   fputs("        '*:", out);
-  put_quoted(out, command->arguments);
+  put_quoted(out, *command->arguments ? command->arguments : "no argument");
   fprintf(out, ":%s' ;;\n", manual_takes_files(command) ? "_files" : " ");
 }
 
