@@ -54,7 +54,21 @@ static void check_exprs(Verifier *verifier, Expr *const *items, int count) {
     if (items[i]) check_expr(verifier, items[i]);
 }
 
+// The vectors of hardware and of C have 2^n lanes: an array of others would be padded.
+static void check_lanes_of_elements(Verifier *verifier, const Buffer *buffer) {
+  int lanes = buffer->type.lanes;
+  SourcePos outer = verifier->pos;
+  if (buffer->pos.file) verifier->pos = buffer->pos;
+  if (lanes < 1 || lanes & (lanes - 1))
+    report(verifier,
+           "buffer '%s' holds elements of %s, whose %d lanes are not a power of two\n"
+           "make the lanes an axis of the buffer",
+           buffer->name, dtype_name(verifier->context, buffer->type), lanes);
+  verifier->pos = outer;
+}
+
 static void check_buffer(Verifier *verifier, const Buffer *buffer) {
+  check_lanes_of_elements(verifier, buffer);
   if (!map_find(&verifier->variables, buffer->data))
     report(verifier, "the data of buffer '%s' is not defined", buffer->name);
   check_exprs(verifier, buffer->shape, buffer->rank);
