@@ -340,7 +340,7 @@ def test_optional_values(kind, held):
 def test_optional_values_must_be_said():
     with pytest.raises(pleat.PleatError) as caught:
         pleat.compile(optional_model("optional"))
-    assert "--input-shape x=none" in str(caught.value)
+    assert 'shapes={"x": "none"}' in str(caught.value)
 
 
 def test_nothing_to_give_back():

@@ -276,7 +276,6 @@ def test_choice_of_boxes_known_only_at_run_time(tmp_path):
         "compiled: give the values from which that follows with --input of run, verify and bench, "
         "or known= in Python, or end the model before it\n"
         "   it follows from 'x' float32 [3, 4]\n"
-        "   the same: 'n1', 'n2', 'n3', 'n4', 'n5', 'n6' and 2 more\n"
         "note: 4 of 14 operators need none of that: the model can end with these tensors "
         "(onnx.utils.extract_model)\n"
         "   'kept' bool [3, 4]\n   'boxes' float32 [3, 4]\n   'z' float32 [3, 4]\n")
