@@ -331,6 +331,42 @@ static bool read_keep(ConstraintReading *r, const char *name) {
   return unknown(r, strlen(name), "tensor or operator", &names);
 }
 
+// ---- Channels-last values
+
+// The extents of an image whose channels are last already: few channels, and none in their usual
+// place.
+static bool has_channels_last(const Value *value, int64_t *shape) {
+  enum { MOST_CHANNELS = 4 };
+  return value->rank >= 3 && value->rank <= TENSOR_MAX_RANK && value_static_shape(value, shape) &&
+         shape[value->rank - 1] <= MOST_CHANNELS && shape[1] > MOST_CHANNELS;
+}
+
+// Is the layout a name of letters with N and C, such as NHWC?
+static bool is_named_image(const char *text, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    if (!isalnum((unsigned char)text[i])) return false;
+  return memchr(text, 'N', size) && memchr(text, 'C', size);
+}
+
+// Warns that a name such as NHWC permutes the value, where its user may only want to say that the
+// value has this order.
+static void warn_of_order(const ConstraintReading *r, size_t from, size_t to, const Value *value,
+                          const Layout *layout) {
+  int64_t shape[TENSOR_MAX_RANK];
+  Context *context = r->context;
+  const char *text = r->file->text + from;
+  if (!layout || !is_named_image(text, to - from) || !has_channels_last(value, shape)) return;
+  Text stored = text_new(&context->arena);
+  for (int i = 0; i < layout->physical_rank; i++)
+    text_printf(&stored, "%s%lld", i ? ", " : "", (long long)layout->physical_extents[i]);
+  diag_warning(
+      context, pos_of(r, from, to),
+      "'%s' is %s, and the letters name these axes in the order N, C, …: the caller has it "
+      "as [%s]\nif its axes are in the order %.*s already, leave the option out",
+      value->name, extents_text(context, value->shape, value->rank), text_string(&stored),
+      (int)(to - from), text);
+}
+
 // ---- Layouts of inputs and outputs: NAME=LAYOUT ------------------------------------------------
 
 static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, const char *what,
@@ -344,7 +380,9 @@ static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, 
     if (strncmp(text, values[i]->name, n) || text[n] != '=') continue;
     constraints[i].value = values[i];
     constraints[i].pos = pos_of(r, n + 1, r->file->size);
-    return read_layout(r, n + 1, r->file->size, values[i], &constraints[i].layout);
+    if (!read_layout(r, n + 1, r->file->size, values[i], &constraints[i].layout)) return false;
+    warn_of_order(r, n + 1, r->file->size, values[i], constraints[i].layout);
+    return true;
   }
   size_t length = strcspn(text, "=");
   if (!text[length])
