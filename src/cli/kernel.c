@@ -195,6 +195,8 @@ static bool take_given(Making *m, int i) {
                   arena_printf(&context->arena, "has rank %d, the file's array has %d",
                                buffer->rank, tensor->rank));
   if (buffer->strides) return refuse(m, i, "has strides: it can only be filled");
+  if (buffer->offset->op != EXPR_VAR && !expr_is_int(buffer->offset, 0))
+    return refuse(m, i, "has an elem_offset: it can only be filled");
   for (int d = 0; d < buffer->rank; d++)
     if (buffer->shape[d]->op == EXPR_VAR) set_size(m, buffer->shape[d], tensor->shape[d]);
   m->out->tensors[i] = tensor;
@@ -206,7 +208,19 @@ static bool has_contents(Making *m, int i) {
   return m->fill_all || (m->kernel->access[i] & PARAM_READ);
 }
 
-// Makes one flat tensor of the elements that a buffer's strides span.
+// The elements from the start of the memory to the first one. A variable that nothing gives is 0.
+static bool find_offset(Making *m, int i, int64_t *offset) {
+  const Expr *e = m->kernel->func->buffers[i]->offset;
+  if (e->op == EXPR_VAR) {
+    if (!known_size(m, e, offset)) *offset = 0;
+  } else if (!expr_as_int(e, offset)) {
+    return refuse(m, i, "has an elem_offset that is neither a number nor a variable");
+  }
+  return (*offset >= 0 && *offset <= INT32_MAX) ||
+         refuse(m, i, "has an elem_offset that is not in [0, 2^31)");
+}
+
+// Makes one flat tensor of the elements that a buffer's offset and strides span.
 static bool spanned(Making *m, int i, InterpTensor *arg, Tensor **flat) {
   Context *context = m->cli->context;
   const Buffer *buffer = m->kernel->func->buffers[i];
@@ -214,6 +228,7 @@ static bool spanned(Making *m, int i, InterpTensor *arg, Tensor **flat) {
   for (int d = 0; buffer->strides && d < buffer->rank; d++)
     if (!expr_as_int(buffer->strides[d], &strides[d])) return refuse(m, i, "has free strides");
   if (buffer->strides) arg->strides = strides;
+  if (!find_offset(m, i, &arg->offset)) return false;
   int64_t bytes = interp_tensor_bytes(arg);
   ElementType type;
   if (!element_type_parse(dtype_name(context, dtype_lanes(buffer->type, 1)), &type))
@@ -238,7 +253,8 @@ static bool fill_tensor(Making *m, int i) {
     memset(flat->data, 0, (size_t)tensor_bytes(flat));
   arg.data = flat->data;
   Tensor *tensor = arena_new(&context->arena, Tensor);
-  *tensor = tensor_over(flat->data, flat->type, shape, buffer->rank);
+  char *first = (char *)flat->data + arg.offset * element_bytes(flat->type) * buffer->type.lanes;
+  *tensor = tensor_over(first, flat->type, shape, buffer->rank);
   tensor->strides = (int64_t *)arg.strides;
   m->out->tensors[i] = buffer->type.lanes == 1 ? tensor : flat;
   m->out->args[i] = arg;

@@ -397,8 +397,8 @@ static bool report_parameter(KernelCheck *k, const PrimFunc *func, int param) {
   Context *context = k->cli->context;
   const Buffer *buffer = func->buffers[param];
   int64_t shape[TENSOR_MAX_RANK];
-  bool plain = buffer && !buffer->strides && buffer->rank <= TENSOR_MAX_RANK &&
-               buffer_static_shape(buffer, shape);
+  bool plain = buffer && !buffer->strides && expr_is_int(buffer->offset, 0) &&
+               buffer->rank <= TENSOR_MAX_RANK && buffer_static_shape(buffer, shape);
   const char *index = plain ? index_of(&context->arena, shape, buffer->rank, d->index)
                             : arena_printf(&context->arena, "[%lld]", (long long)d->index);
   return diag_error(context, func->pos,

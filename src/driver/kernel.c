@@ -62,7 +62,7 @@ typedef struct KernelCall {
 static int64_t symbol_value(const KernelCall *call, const LowerArg *arg) {
   const InterpTensor *tensor = &call->args[arg->tensor];
   if (arg->from == LOWER_FROM_SHAPE) return tensor->shape[arg->axis];
-  if (arg->from == LOWER_FROM_OFFSET) return 0;
+  if (arg->from == LOWER_FROM_OFFSET) return tensor->offset;
   if (tensor->strides) return tensor->strides[arg->axis];
   int64_t stride = 1;
   for (int i = arg->axis + 1; i < tensor->rank; i++) stride *= tensor->shape[i];
@@ -104,11 +104,26 @@ static bool check_argument(const KernelCall *call, const LowerArg *arg, const In
   return true;
 }
 
+// The first element must be where the kernel expects it from the start of the memory.
+static bool check_offset(const KernelCall *call, const LowerArg *arg, const InterpTensor *given) {
+  int64_t offset;
+  bool known = expr_value(arg->buffer->offset, call->vars, call->values, call->var_count, &offset);
+  return (known && offset == given->offset) ||
+         diag_error_as(call->context, DIAG_ARGUMENT, call->kernel->func->pos,
+                       "argument '%s': its elements begin %lld after its memory does, but its "
+                       "elem_offset is %s",
+                       arg->name, (long long)given->offset,
+                       known ? arena_printf(&call->context->scratch, "%lld", (long long)offset)
+                             : "not known");
+}
+
 static bool check_arguments(const KernelCall *call) {
-  for (int i = 0; i < call->kernel->arg_count; i++)
-    if (call->kernel->args[i].kind == LOWER_ARG_TENSOR &&
-        !check_argument(call, &call->kernel->args[i], &call->args[i]))
+  for (int i = 0; i < call->kernel->arg_count; i++) {
+    const LowerArg *arg = &call->kernel->args[i];
+    if (arg->kind == LOWER_ARG_TENSOR &&
+        (!check_argument(call, arg, &call->args[i]) || !check_offset(call, arg, &call->args[i])))
       return false;
+  }
   return true;
 }
 

@@ -186,6 +186,7 @@ typedef struct KernelBinding {
 static bool bind_argument(Context *context, const LowerArg *arg, bool written,
                           KernelBinding *binding, TargetArgument *argument) {
   if (arg->kind != LOWER_ARG_TENSOR) return false;
+  if (arg->buffer->strides || !expr_is_int(arg->buffer->offset, 0)) return false;
   int64_t *shape = arena_array(&context->scratch, int64_t, arg->buffer->rank + 1);
   if (!buffer_static_shape(arg->buffer, shape) || arg->buffer->type.lanes > 1) return false;
   int *count = &binding->counts[written];

@@ -100,6 +100,17 @@ static bool param_strides(ResultComparison *c, const Buffer *buffer, InterpTenso
   return true;
 }
 
+// An offset that is a variable of unknown value is 0.
+static bool param_offset(ResultComparison *c, const Buffer *buffer, InterpTensor *arg) {
+  const InterpCompare *options = c->options;
+  bool known =
+      extent_value(c->context, buffer->offset, options->sizes, options->size_count, &arg->offset);
+  if (!known) arg->offset = 0;
+  return (arg->offset >= 0 && (known || buffer->offset->op == EXPR_VAR)) ||
+         diag_error(c->context, c->a->pos, "the offset of %s is not given, or is negative",
+                    buffer->name);
+}
+
 static bool make_argument(ResultComparison *c, int i, InterpTensor *arg) {
   const Buffer *buffer = c->a->buffers ? c->a->buffers[i] : NULL;
   const InterpCompare *options = c->options;
@@ -108,7 +119,7 @@ static bool make_argument(ResultComparison *c, int i, InterpTensor *arg) {
   *arg = (InterpTensor){.type = buffer->type, .rank = buffer->rank, .shape = shape};
   if (!interp_param_shape(c->context, c->a, i, options->sizes, options->size_count, shape))
     return false;
-  if (!param_strides(c, buffer, arg)) return false;
+  if (!param_strides(c, buffer, arg) || !param_offset(c, buffer, arg)) return false;
   int64_t bytes = interp_tensor_bytes(arg);
   arg->data = arena_alloc(c->arena, (size_t)bytes + 64);
   int64_t size = (int64_t)dtype_bytes(arg->type) * arg->type.lanes;

@@ -20,6 +20,7 @@ typedef struct InterpTensor {
   const int64_t *shape;
   const int64_t *strides; // in elements; NULL: contiguous in row-major order
   void *data;
+  int64_t offset; // of the first element, in elements from `data`; the memory spans them too
 } InterpTensor;
 InterpTensor interp_tensor_of(const ConstData *data); // for reading only
 
@@ -54,7 +55,7 @@ bool interp_run(Context *context, const Module *module, const PrimFunc *func,
 
 // ---- Numbers of any type in memory ------------------------------------------------------------
 
-double number_round(DType type, double value);    // the nearest value of a floating type
+double number_round(DType type, double value); // the nearest value of a floating type
 // A float as an element of an integer type: its whole part modulo 2^bits. NaN and numbers beyond
 // int32 (for types of more than 32 bits, beyond int64) give the least int32 (int64) modulo 2^bits;
 // uint32 and uint64 have their own range, and 0 above it. This is what NumPy and ONNX Runtime
@@ -123,8 +124,9 @@ bool interp_compare(Context *context, const PrimFunc *a, const PrimFunc *b,
 const char *interp_difference_text(Arena *arena, const PrimFunc *func,
                                    const InterpDifference *difference);
 
-// The number of bytes that an argument's memory spans; and the shape of parameter `param` under
-// `sizes`, false with a diagnostic when an extent is unknown, negative or too large.
+// The number of bytes that an argument's memory spans from `data`, its offset included; and the
+// shape of parameter `param` under `sizes`, false with a diagnostic when an extent is unknown,
+// negative or too large.
 int64_t interp_tensor_bytes(const InterpTensor *tensor);
 bool interp_param_shape(Context *context, const PrimFunc *func, int param, const InterpSize *sizes,
                         int size_count, int64_t *shape);

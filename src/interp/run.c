@@ -21,7 +21,7 @@ int64_t interp_tensor_bytes(const InterpTensor *tensor) {
     else
       span *= tensor->shape[i];
   }
-  return span * size;
+  return (tensor->offset + span) * size;
 }
 
 static int64_t element_count(const InterpTensor *tensor) {
@@ -61,7 +61,7 @@ static void learn_sizes(BufferBinding *binding, const BoundParam *param, const I
     if (buffer->strides)
       learn(binding, buffer->strides[i], param->strides[i], tensor_stride(arg, i));
   }
-  if (buffer->offset) learn(binding, buffer->offset, param->offset, 0);
+  if (buffer->offset) learn(binding, buffer->offset, param->offset, arg->offset);
 }
 
 static void bind_scalar(BufferBinding *binding, int i) {
