@@ -123,6 +123,8 @@ static bool literal_arithmetic(ExprOp op, int64_t a, int64_t b, int64_t *out) {
   case EXPR_MUL: return mul_fits(a, b, out);
   case EXPR_FLOOR_DIV: *out = floor_div(a, b); return !(a == INT64_MIN && b == -1);
   case EXPR_FLOOR_MOD: *out = floor_mod(a, b); return true;
+  case EXPR_TRUNC_DIV: return b == -1 ? sub_fits(0, a, out) : (*out = a / b, true);
+  case EXPR_TRUNC_MOD: *out = b == -1 ? 0 : a % b; return true;
   case EXPR_MIN: *out = MIN_OF(a, b); return true;
   case EXPR_MAX: *out = MAX_OF(a, b); return true;
   default: return false;
@@ -132,7 +134,8 @@ static bool literal_arithmetic(ExprOp op, int64_t a, int64_t b, int64_t *out) {
 // Computes an operation on literals, since Python would compute it before any tensor program sees
 // it.
 static Operand fold_literals(Parser *parser, const PyNode *node, ExprOp op, Operand a, Operand b) {
-  bool divides = op == EXPR_DIV || op == EXPR_FLOOR_DIV || op == EXPR_FLOOR_MOD;
+  bool divides = op == EXPR_DIV || op == EXPR_FLOOR_DIV || op == EXPR_FLOOR_MOD ||
+                 op == EXPR_TRUNC_DIV || op == EXPR_TRUNC_MOD;
   if (divides && number_of(b.e) == 0) {
     REPORT(parser, node, "division by zero");
     return nothing;
