@@ -159,7 +159,7 @@ def test_reduce_inlines_external_data_and_keeps_bodies(tmp_path):
 
 def test_reduce_wants_a_model(tmp_path):
     kernel = ROOT / "examples" / "kernels" / "matmul.py"
-    assert "--reduce takes ONNX models" in pleat("verify", kernel, "--reduce", tmp_path, status=1)
+    assert "--reduce: takes ONNX models" in pleat("verify", kernel, "--reduce", tmp_path, status=1)
 
 
 def floats(*shape):
