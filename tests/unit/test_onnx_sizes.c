@@ -119,6 +119,69 @@ static void test_sizes_that_are_found(void **state) {
   }
 }
 
+// ---- Sizes that stay open -----------------------------------------------------------------------
+
+typedef struct Open {
+  const char *model;
+  const char *shapes;
+  const char *arguments; // inputs, then outputs; "?" is an extent that is not known
+} Open;
+
+static const Open open_models[] = {
+    {ONE("Nx3"), NULL, "x[?,3] y"},
+    {TWO("NxM", "Mx4"), "N=2", "x[2,?] z[?,4] y w"},
+    {"in x float ?x2; node Relu r x y; out y float Nx2", NULL, "x[?,2] y[?,2]"},
+    {"in x float NxM; node Relu r x y; out y float 2*NxM", "N=3", "x[3,?] y[6,?]"},
+    {TWO("Nx3", "2x4"), NULL, "x[?,3] z[2,4] y w[2,4]"},
+    {"in x float Nx3; in w float 3; zeros w float 3; node Add a x,w y; out y", NULL, "x[?,3] y"},
+};
+
+static void put_arguments(Text *text, const OnnxArguments *arguments) {
+  for (int i = 0; i < arguments->count; i++) {
+    const OnnxArgument *a = &arguments->items[i];
+    text_printf(text, "%s%s", text->size ? " " : "", a->name);
+    for (int d = 0; d < a->rank; d++) {
+      text_puts(text, d ? "," : "[");
+      if (a->shape[d] == ONNX_OPEN) text_puts(text, "?");
+      if (a->shape[d] != ONNX_OPEN) text_printf(text, "%lld", (long long)a->shape[d]);
+    }
+    if (a->rank > 0) text_puts(text, "]");
+  }
+}
+
+static OnnxImport *import_open(World *world, const char *model, const char *shape) {
+  OnnxOptions options = {.shapes = &shape, .shape_count = shape != NULL, .open_sizes = true};
+  return onnx_import(world->context, world_model(world, model), &options);
+}
+
+static void test_sizes_that_stay_open(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(open_models); i++) {
+    World world = world_new();
+    Text text = text_new(&world.context->arena);
+    OnnxImport *import = import_open(&world, open_models[i].model, open_models[i].shapes);
+    diag_print_all(world.context, stderr);
+    assert_int_equal(world.context->error_count, 0);
+    assert_null(import->graph);
+    assert_true(import->lacks_sizes);
+    put_arguments(&text, &import->open_inputs);
+    put_arguments(&text, &import->open_outputs);
+    assert_string_equal(text_string(&text), open_models[i].arguments);
+    world_free(&world);
+  }
+}
+
+// What is wrong apart from the sizes is reported at once.
+static void test_open_models_that_are_refused(void **state) {
+  (void)state;
+  World world = world_new();
+  OnnxImport *import = import_open(&world, "in x float Nx3; node Unheard u x y; out y", NULL);
+  assert_null(import->graph);
+  assert_int_equal(import->open_inputs.count, 0);
+  assert_one_error(world.context, "Unheard");
+  world_free(&world);
+}
+
 // ---- Sizes that are refused ---------------------------------------------------------------------
 
 typedef struct Refused {
@@ -202,6 +265,8 @@ static void test_sizes_that_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sizes_that_are_found),
+      cmocka_unit_test(test_sizes_that_stay_open),
+      cmocka_unit_test(test_open_models_that_are_refused),
       cmocka_unit_test(test_sizes_that_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -421,6 +421,7 @@ static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDi
                         const IntArray *axes, const OnnxNames *names) {
   Context *context = importer->context;
   importer->result->lacks_sizes = true;
+  if (importer_may_be_open(importer)) return false;
   if (was_asked(importer, names)) return false;
   Text where = text_new(&context->arena), what = text_new(&context->arena);
   for (int i = 0; i < axes->count; i++)

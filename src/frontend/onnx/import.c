@@ -166,6 +166,10 @@ static OnnxImport *import_model(Context *context, const char *path, const OnnxOp
   if (importer.file) import_file(&importer);
   result->assumed = text_string(&importer.assumed);
   if (context->error_count > errors) return result;
+  if (result->lacks_sizes) {
+    importer_describe_open(&importer);
+    return result;
+  }
   result->graph = importer.graph;
   result->module = module_new(context, "module");
   module_add_graph(result->module, result->graph);

@@ -95,6 +95,10 @@ bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes,
 // True when a result of a node has a name, and a result of the list with the node depends on it.
 bool import_result_is_needed(const Import *import, int i);
 
+// open.c: models whose sizes are not all known.
+bool importer_may_be_open(const Importer *importer); // were free dimensions allowed to stay open?
+void importer_describe_open(Importer *importer);     // sets open_inputs and open_outputs
+
 // sizes.c: the size of a free dimension, or of a dimension as a whole ("2*batch").
 typedef struct DimSize {
   int64_t value;

@@ -35,6 +35,9 @@ typedef struct OnnxOptions {
   // The size that is assumed for free dimensions without one (1 for first axes); 0: they are
   // refused.
   int64_t assumed_size;
+  // Free dimensions without a size are not refused, if all inputs and outputs are tensors: the
+  // import then has no graph, and describes the inputs and outputs.
+  bool open_sizes;
   // The values of inputs. They are used only where an operator must know a value at import, such as
   // the target of Reshape; the imported function is then correct for these values only.
   const OnnxBinding *values;
@@ -47,14 +50,26 @@ typedef struct OnnxOptions {
   size_t byte_count;
 } OnnxOptions;
 
+// An input or output of a model whose sizes are not all known.
+enum { ONNX_OPEN = -1 };
+typedef struct OnnxArgument {
+  const char *name;
+  DType type;
+  bool has_type;        // false only for outputs that the model does not describe
+  int rank;             // ONNX_OPEN only for outputs that the model does not describe
+  const int64_t *shape; // ONNX_OPEN: not known
+} OnnxArgument;
+typedef Array(OnnxArgument) OnnxArguments;
+
 typedef struct OnnxImport {
   Module *module;   // has `graph`; NULL when the model was refused
   GraphFunc *graph; // "main"; parameters and outputs in the model's order, under its names
   Map operators;    // a node's name in diagnostics (Str) to its ONNX operator (Str)
   int64_t opset, ir_version;
   int node_count;
-  bool lacks_sizes;    // a free dimension was refused
-  const char *assumed; // options for the assumed sizes: "--dim batch=1"
+  bool lacks_sizes; // a free dimension was refused, or with open_sizes left open
+  OnnxArguments open_inputs, open_outputs; // in the model's order, when sizes were left open
+  const char *assumed;                     // options for the assumed sizes: "--dim batch=1"
 } OnnxImport;
 
 // Never NULL. Every reason to refuse the model is a diagnostic at the node that it is about: an
