@@ -76,6 +76,11 @@ CompiledProgram *compiled_program_keep(CompiledProgram *program); // adds a refe
 void compiled_program_release(
     CompiledProgram *program); // the last reference frees it; NULL allowed
 
+// Lets a program that nothing uses yet share the constants that are byte for byte those of other
+// programs, and frees its copies of them. The others are kept as long as the program. False, with
+// the program as it was, when memory is exhausted.
+bool compiled_program_share(CompiledProgram *program, CompiledProgram *const *others, int count);
+
 // ---- Saved programs --------------------------------------------------------------------------
 //
 // A saved program is a file that holds a compiled program. It is read only by the version of the

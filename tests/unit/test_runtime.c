@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the runtime: the machine's description, tensors and arguments, random numbers, threads and
 // memory.
+#include "runtime/compiled.h"
 #include "runtime/runtime.h"
 
 #include <math.h>
@@ -304,8 +305,66 @@ static void test_random_covers_its_range(void **state) {
   check_range("bool", 0, 1);
 }
 
+// ---- Shared constants
+
+static int released;
+
+static void release_counted(void *owner) {
+  released++;
+  memory_free(owner);
+}
+
+// A program with a constant of 100 bytes for each letter of `text`, which fills it.
+static CompiledProgram *program_of(const char *text) {
+  enum { BYTES = 100, STEP = 2 * CONSTANT_ALIGNMENT };
+  CompiledProgram *p = compiled_program_new();
+  int count = (int)strlen(text);
+  char *weights = memory_alloc((size_t)(count + 1) * STEP);
+  assert_true(p && weights);
+  p->constants = arena_array(&p->context->lasting, CompiledConstant, count);
+  p->constant_count = count;
+  for (int i = 0; i < count; i++) {
+    memset(weights + i * STEP, text[i], BYTES);
+    p->constants[i] = (CompiledConstant){weights + i * STEP, BYTES};
+  }
+  p->weights = p->owner = weights;
+  p->release = release_counted;
+  return p;
+}
+
+static void check_constants(const CompiledProgram *p, const char *text) {
+  assert_int_equal(p->constant_count, strlen(text));
+  for (int i = 0; i < p->constant_count; i++) {
+    const char *data = p->constants[i].data;
+    assert_int_equal((uintptr_t)data % CONSTANT_ALIGNMENT, 0);
+    for (int k = 0; k < p->constants[i].bytes; k++) assert_int_equal(data[k], text[i]);
+  }
+}
+
+static void test_equal_constants_are_shared(void **state) {
+  (void)state;
+  CompiledProgram *others[] = {program_of("abc"), program_of("de")};
+  CompiledProgram *mixed = program_of("xcdx"), *alone = program_of("z");
+  const void *kept = alone->constants[0].data;
+  released = 0;
+  assert_true(compiled_program_share(mixed, others, 2));
+  assert_true(compiled_program_share(alone, others, 2));
+  assert_int_equal(released, 1); // the copies of `mixed`
+  assert_ptr_equal(mixed->constants[1].data, others[0]->constants[2].data);
+  assert_ptr_equal(mixed->constants[2].data, others[1]->constants[0].data);
+  assert_ptr_equal(alone->constants[0].data, kept);
+  compiled_program_release(others[0]);
+  compiled_program_release(others[1]);
+  check_constants(mixed, "xcdx");
+  assert_int_equal(released, 1); // `mixed` keeps the others
+  compiled_program_release(mixed);
+  assert_int_equal(released, 3);
+  compiled_program_release(alone);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_equal_constants_are_shared),
       cmocka_unit_test(test_machine_is_plausible),
       cmocka_unit_test(test_machine_is_lowered_by_name),
       cmocka_unit_test(test_every_level_can_be_measured),
