@@ -262,6 +262,18 @@ typedef struct PleatRequest {
   const char *func;
   /* The language whose names of options messages use: "c" (the default) or "python". */
   const char *language;
+  /* Not 0: the sizes of free dimensions of an ONNX model that `shapes` does not give are taken from
+   * the inputs of each run. The model is then checked as far as possible, and compiled when a run
+   * first has inputs of new shapes: a *variant*. If bytes is NULL, the file stays mapped; it may be
+   * replaced by another but not changed in place. Files of external data are read for each variant.
+   * Call-backs other than parallel_for are used only by pleat_model_compile itself. With layouts of
+   * inputs or outputs, and for a model that has sequences or optional values as inputs or outputs,
+   * all sizes must be given. */
+  int free_sizes;
+  /* The most variants that a model keeps; 0: 8. Those used least recently are freed first, but not
+   * while a session keeps them, which keeps as many. Variants share the weights that they have in
+   * common. */
+  int most_variants;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */
@@ -316,6 +328,9 @@ typedef struct PleatArgument {
   const char *type; /* "float32", "int64", "bool", "bfloat16", … */
   PleatElement element;
   int32_t rank; /* of the tensor that a run takes: physical, where a layout was given */
+  /* An extent of -1 is free: see PleatRequest.free_sizes. Outputs of a model with free sizes are
+   * described as the file declares them, with the rank -1 where it does not, and then the type is
+   * "unknown"; pleat_session_output knows more. */
   const int64_t *shape;
   /* PLEAT_READ for an input, PLEAT_WRITTEN for an output; both for a parameter of a tensor program
    * that reads what the output held before the run. */
@@ -377,6 +392,17 @@ int pleat_session_new(PleatModel *model, const PleatSessionOptions *options,
  * refused. */
 int pleat_session_run(PleatSession *session, const PleatTensor *inputs, int input_count,
                       PleatTensor *outputs, int output_count, PleatMessages **messages);
+/* Makes a session ready for inputs of these shapes and types, whose data is not looked at. Returns
+ * a status. For a model with free sizes, the variant for the shapes is compiled if the model does
+ * not keep it; sessions that need one that they do not have wait meanwhile. Runs prepare by
+ * themselves, but only this function returns the warnings of the compiler, and tells the shapes of
+ * outputs before a run. */
+int pleat_session_prepare(PleatSession *session, const PleatTensor *inputs, int input_count,
+                          PleatMessages **messages);
+/* Output number `i` as the session was last prepared or run; before that, as pleat_model_output has
+ * it. NULL when `i` is out of range. Borrowed until the session is prepared or run with inputs of
+ * other shapes, or freed. */
+const PleatArgument *pleat_session_output(const PleatSession *session, int i);
 /* Frees a session, which may not be running. NULL is allowed. */
 void pleat_session_free(PleatSession *session);
 
@@ -389,7 +415,7 @@ void pleat_session_free(PleatSession *session);
  * saved model holds code of the processor, and damage is noticed, but not malice. */
 
 /* Writes a model to a file, which appears completely or not at all. Returns a status. Sessions of
- * the model may be running. */
+ * the model may be running. A model with free sizes is refused. */
 int pleat_model_save(const PleatModel *model, const char *path, PleatMessages **messages);
 /* Loads a saved model. Returns a status. `options` are those of pleat_model_run and may be NULL.
  * *model is owned, and NULL unless the status is PLEAT_OK. The model reads its weights from the

@@ -44,7 +44,9 @@ class PleatRep(BackendRep):
         self.compiled = None
         self.key = None  # the shapes and values it was compiled for; None: any arrays
         try:
-            self.compiled = Model(model, **options)
+            compiled = Model(model, **options)
+            if not compiled.is_open:  # otherwise _compile_for finds whether it needs values
+                self.compiled = compiled
         except PleatFault:
             raise
         except PleatError as error:

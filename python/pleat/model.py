@@ -4,6 +4,7 @@
     model = pleat.compile("resnet50.onnx", shapes={"batch": 4})
     logits = model(image)                    # NumPy, or anything with __dlpack__
     a, b = model.run({"x": x, "mask": mask})
+    any_size = pleat.compile("bert.onnx")    # free sizes follow from the arrays of each run
     model.save("resnet50.pleat")             # later: model = pleat.load("resnet50.pleat")
     session = model.session(threads=1)       # sessions run at the same time in different threads
 
@@ -14,6 +15,7 @@ import functools
 import inspect
 import json
 import os
+import threading
 
 from pleat._library import Lazy, PleatError, _lib, _owned_text, ffi
 from pleat._request import Hooks, PleatCancelled, PleatFault, check_status
@@ -34,8 +36,11 @@ EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "fl
 NARROW_BITS = {"float4_e2m1fn": 4, "int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 
 Argument = collections.namedtuple("Argument", "name dtype shape is_read", defaults=(False,))
-Argument.__doc__ = """An input or output of a model: its name, its NumPy type and its shape; `is_read`
-is true for an output of a kernel that reads what the output held before."""
+Argument.__doc__ = """An input or output of a model: its name, its NumPy type and its shape;
+`is_read` is true for an output of a kernel that reads what the output held before.
+
+A free axis of the shape is None. The shape or type of an output is None when it is known only after
+the sizes."""
 
 
 def dtype_of(name):
@@ -70,6 +75,16 @@ def _describe(tensor, array, keep):
     tensor.rank, tensor.shape, tensor.strides = len(array.shape), shape, ffi.NULL
     tensor.type.code, tensor.type.bits, tensor.type.lanes = element_of(array.dtype)
     tensor.byte_offset = 0
+
+
+def _shape_text(shape):
+    if shape is None:
+        return "[...]"
+    return "[" + ", ".join("?" if extent is None else str(extent) for extent in shape) + "]"
+
+
+def _fits(shape, expected):
+    return len(shape) == len(expected) and all(e in (None, s) for s, e in zip(shape, expected))
 
 
 def _address(array):
@@ -180,8 +195,9 @@ def _request_of(model, options):
 
 def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=False,
                   input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
-                  policy=None, cache=True, func=None, log=None, progress=None):
-    request = _Request(model, threads=threads, quick=quick, no_cache=not cache)
+                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0):
+    request = _Request(model, threads=threads, quick=quick, no_cache=not cache,
+                       most_variants=most_variants)
     request.set_texts(cpu=cpu, policy=policy, func=func, language="python")
     request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
                       output_layout=_layouts_text(output_layouts),
@@ -198,7 +214,7 @@ class _Runner:
 
     def __repr__(self):
         def row(arguments):
-            return ", ".join(f"{a.name} {list(a.shape)} {a.dtype}" for a in arguments)
+            return ", ".join(f"{a.name} {_shape_text(a.shape)} {a.dtype}" for a in arguments)
         return f"{type(self).__name__}({row(self.inputs)} -> {row(self.outputs)})"
 
     def __call__(self, *arrays, **named):
@@ -234,7 +250,9 @@ class _Runner:
         if unknown:
             raise TypeError(f"the model has no input {', '.join(sorted(unknown))}; its inputs are "
                             f"{', '.join(argument.name for argument in self.inputs)}")
-        results = self._results(outputs)
+        if self._sizes is not None:
+            return self._sizes.run(given, outputs)
+        results = self._results(outputs, self.outputs)
         ins, outs = map(_pointed, self._tensors, (given, results))
         messages = ffi.new("PleatMessages **")
         status = self._run(ins, len(given), outs, len(results), messages)
@@ -244,7 +262,7 @@ class _Runner:
     @staticmethod
     def _input(argument, inputs):
         if argument.name not in inputs:
-            raise TypeError(f"input '{argument.name}' {list(argument.shape)} is missing")
+            raise TypeError(f"input '{argument.name}' {_shape_text(argument.shape)} is missing")
         value = inputs[argument.name]
         if isinstance(value, (bool, int, float, list, tuple)):
             value = np.array(value, argument.dtype)
@@ -252,9 +270,9 @@ class _Runner:
         if array.dtype != argument.dtype and array.dtype.newbyteorder("=") != argument.dtype:
             raise TypeError(f"input '{argument.name}' is {array.dtype}, the model takes "
                             f"{argument.dtype}")
-        if array.shape != argument.shape:
+        if not _fits(array.shape, argument.shape):
             raise ValueError(f"input '{argument.name}' has shape {list(array.shape)}, the model "
-                             f"was compiled for {list(argument.shape)}")
+                             f"was compiled for {_shape_text(argument.shape)}")
         array = np.asarray(array, argument.dtype, order="C")
         return array if array.flags.aligned else array.copy()
 
@@ -270,13 +288,14 @@ class _Runner:
                 del inputs[argument.name]
         return results
 
-    def _results(self, outputs):
+    @staticmethod
+    def _results(outputs, arguments):
         if outputs is None:
-            return [np.empty(argument.shape, argument.dtype) for argument in self.outputs]
+            return [np.empty(argument.shape, argument.dtype) for argument in arguments]
         outputs = list(outputs)
-        if len(outputs) != len(self.outputs):
-            raise TypeError(f"the model has {len(self.outputs)} outputs, not {len(outputs)}")
-        for argument, array in zip(self.outputs, outputs):
+        if len(outputs) != len(arguments):
+            raise TypeError(f"the model has {len(arguments)} outputs, not {len(outputs)}")
+        for argument, array in zip(arguments, outputs):
             fits = (isinstance(array, np.ndarray) and array.dtype == argument.dtype and
                     array.shape == argument.shape and array.flags.carray)
             if not fits:
@@ -285,23 +304,82 @@ class _Runner:
         return outputs
 
 
+def _argument(argument):
+    """A PleatArgument as an Argument."""
+    kind = ffi.string(argument.type).decode()
+    shape = tuple(None if argument.shape[i] < 0 else argument.shape[i]
+                  for i in range(argument.rank))
+    return Argument(ffi.string(argument.name).decode(),
+                    None if kind == "unknown" else dtype_of(kind),
+                    None if argument.rank < 0 else shape,
+                    argument.access == _lib.PLEAT_READ | _lib.PLEAT_WRITTEN)
+
+
+class _Sizes:
+    """Runs a session of a model with free sizes, whose outputs are known only after the inputs."""
+
+    def __init__(self, session, output_count, wait):
+        self._session, self._output_count, self._wait = session, output_count, wait
+        self._lock = threading.Lock()
+
+    def run(self, given, outputs):
+        if not self._lock.acquire(blocking=self._wait):
+            raise PleatError("the session is running in another thread: make a session for each "
+                             "thread with Model.session")
+        try:
+            return self._locked(given, outputs)
+        finally:
+            self._lock.release()
+
+    def _locked(self, given, outputs):
+        messages, keep = ffi.new("PleatMessages **"), []
+        ins = self._tensors(given, keep)
+        check_status(_lib.pleat_session_prepare(self._session, ins, len(given), messages), messages)
+        results = _Runner._results(outputs, [_argument(_lib.pleat_session_output(self._session, i))
+                                             for i in range(self._output_count)])
+        outs = self._tensors(results, keep)
+        check_status(_lib.pleat_session_run(self._session, ins, len(given), outs, len(results),
+                                            messages), messages)
+        return results
+
+    @staticmethod
+    def _tensors(arrays, keep):
+        tensors = ffi.new("PleatTensor[]", len(arrays))
+        for tensor, array in zip(tensors, arrays):
+            _describe(tensor, array, keep)
+            tensor.data = _address(array)
+        return tensors
+
+
+def _new_session(model, threads):
+    """A session of the library for one of its models."""
+    options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
+                                                "threads": threads})
+    session, messages = ffi.new("PleatSession **"), ffi.new("PleatMessages **")
+    check_status(_lib.pleat_session_new(model, options, session, messages), messages)
+    return ffi.gc(session[0], _lib.pleat_session_free)
+
+
 class Model(_Runner):
     """A compiled model.
 
     `inputs` and `outputs` are lists of Argument; `messages` are the compiler's warnings, a
     list of pleat.Message. Several threads may call a model; their runs follow one another, and
-    those of its sessions do not."""
+    those of its sessions do not.
+
+    A model whose free sizes were not given with `shapes=` is compiled when it first runs on arrays
+    of new shapes, and keeps what it compiled for the last few."""
 
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
-                 policy=None, cache=True, func=None, log=None, progress=None):
+                 policy=None, cache=True, func=None, log=None, progress=None, most_variants=0):
         """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
         ends in .py, a graph or a kernel of TVMScript.
 
-        shapes: sizes that the model leaves free: shapes of inputs, {"x": (1, 3, 224, 224)}, or
-                sizes of named dimensions, {"batch": 4}; for a sequence, the shapes of its tensors,
-                {"x[0]": (2, 3), "x[1]": (4,)}, or {"x": "empty"}; {"x": "none"} for an absent
-                optional input
+        shapes: sizes that the model leaves free, and that otherwise follow from the arrays of a run:
+                shapes of inputs, {"x": (1, 3, 224, 224)}, or sizes of named dimensions,
+                {"batch": 4}; for a sequence, the shapes of its tensors, {"x[0]": (2, 3),
+                "x[1]": (4,)}, or {"x": "empty"}; {"x": "none"} for an absent optional input
         known:  values of inputs that the compiler must know, such as the target of a Reshape
         threads: 0 is one for each core
         cpu:    a level such as "avx2"; None: all that this machine has
@@ -324,10 +402,12 @@ class Model(_Runner):
         progress: is called with ("reading" or another part of the work, how many of it are done, of
                 how many); the call ends with PleatCancelled when it returns False, and with the
                 exception when it raises one
+        most_variants: for how many shapes of free sizes compiled code is kept; 0 is 8
         Raises PleatError with every reason why the model cannot be compiled."""
         self._source = model, {name: value for name, value in locals().items()
                                if name not in ("self", "model")}
         request = _request_of(*self._source)
+        request.struct.free_sizes = True
         compiled, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
         self.messages = check_status(status, messages, request.hooks)
@@ -336,12 +416,16 @@ class Model(_Runner):
     def _take(self, model):
         """Describes a model of the library, which this object owns from now on."""
         self._model = ffi.gc(model, _lib.pleat_model_free)
-        self.inputs = [self._argument(_lib.pleat_model_input(model, i))
+        self.inputs = [_argument(_lib.pleat_model_input(model, i))
                        for i in range(_lib.pleat_model_input_count(model))]
-        self.outputs = [self._argument(_lib.pleat_model_output(model, i))
+        self.outputs = [_argument(_lib.pleat_model_output(model, i))
                         for i in range(_lib.pleat_model_output_count(model))]
-        self._keep = []
-        self._tensors = [self._described(arguments) for arguments in (self.inputs, self.outputs)]
+        self._keep, self._sizes, self._tensors = [], None, None
+        if any(None in argument.shape for argument in self.inputs):
+            self._sizes = _Sizes(_new_session(model, 0), len(self.outputs), wait=True)
+        else:
+            self._tensors = [self._described(arguments)
+                             for arguments in (self.inputs, self.outputs)]
 
     def _described(self, arguments):
         tensors = ffi.new("PleatTensor[]", len(arguments))
@@ -349,12 +433,10 @@ class Model(_Runner):
             _describe(tensor, argument, self._keep)
         return tensors
 
-    @staticmethod
-    def _argument(argument):
-        return Argument(ffi.string(argument.name).decode(),
-                        dtype_of(ffi.string(argument.type).decode()),
-                        tuple(argument.shape[i] for i in range(argument.rank)),
-                        argument.access == _lib.PLEAT_READ | _lib.PLEAT_WRITTEN)
+    @property
+    def is_open(self):
+        """Does this model take the sizes of free dimensions from the arrays of each run?"""
+        return self._sizes is not None
 
     def _run(self, *arguments):
         return _lib.pleat_model_run(self._model, *arguments)
@@ -398,13 +480,10 @@ class Session(_Runner):
     A session runs in one thread at a time: a second thread gets a PleatError."""
 
     def __init__(self, model, threads=0):
-        options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
-                                                    "threads": threads})
-        session, messages = ffi.new("PleatSession **"), ffi.new("PleatMessages **")
-        check_status(_lib.pleat_session_new(model._model, options, session, messages), messages)
-        self._session = ffi.gc(session[0], _lib.pleat_session_free)
+        self._session = _new_session(model._model, threads)
         self._model = model  # for the shapes to which the described tensors point
         self.inputs, self.outputs, self._tensors = model.inputs, model.outputs, model._tensors
+        self._sizes = model._sizes and _Sizes(self._session, len(self.outputs), wait=False)
 
     def _run(self, *arguments):
         return _lib.pleat_session_run(self._session, *arguments)

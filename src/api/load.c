@@ -80,19 +80,30 @@ static ConstData *known_data(RequestCall *call, const PleatNamedTensor *known) {
   return data;
 }
 
+// Arrays in a layout of their own do not tell the sizes of dimensions.
+static bool may_be_open(const RequestCall *call) {
+  const PleatRequest *r = &call->request;
+  return call->may_be_open && r->free_sizes && !r->input_layout_count && !r->output_layout_count;
+}
+
 static GraphFunc *import(RequestCall *call, OnnxBinding *known) {
   const PleatRequest *request = &call->request;
   OnnxOptions options = {.shapes = request->shapes,
                          .shape_count = (int)request->shape_count,
                          .values = known,
                          .value_count = (int)request->known_count,
+                         .arrays = call->arrays,
+                         .array_count = call->array_count,
+                         .open_sizes = may_be_open(call),
                          .bytes = request->bytes,
                          .byte_count = request->byte_count};
   for (size_t i = 0; i < request->known_count; i++) {
     known[i] = (OnnxBinding){request->known[i].name, known_data(call, &request->known[i])};
     if (!known[i].data) return NULL;
   }
-  return onnx_import(call->context, request->path, &options)->graph;
+  const OnnxImport *result = onnx_import(call->context, request->path, &options);
+  if (result->open_inputs.count) call->open = result;
+  return result->graph;
 }
 
 static const void *known_bytes(const RequestCall *call, const OnnxBinding *known, const Value *v) {
@@ -107,7 +118,7 @@ static bool load_graph(RequestCall *call) {
   Arena *arena = &call->context->arena;
   OnnxBinding *known = arena_array(arena, OnnxBinding, call->request.known_count);
   GraphFunc *graph = import(call, known);
-  if (!graph) return false;
+  if (!graph) return call->open != NULL;
   call->graph = graph;
   call->known = arena_array(arena, const void *, graph->param_count);
   for (int i = 0; i < graph->param_count; i++)

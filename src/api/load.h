@@ -19,6 +19,10 @@ typedef struct RequestCall {
   const void **known;     // by input: the bytes that its contents must equal; NULL: any contents
   Kernels kernels;        // one, or with all_kernels all of the file
   bool all_kernels;
+  const OnnxArray *arrays; // that give the sizes of free dimensions
+  int array_count;
+  const OnnxImport *open; // set when sizes stayed open; there is then neither a graph nor a kernel
+  bool may_be_open;
   bool wants_program;     // the call only needs the compiled program, which the cache may have
   CompiledProgram *found; // in the cache; there is then neither a graph nor a kernel
   KeptModel kept;

@@ -65,7 +65,9 @@ static void compile(void *arg) {
   if (!request_load(request)) return;
   RunThreads threads = {request->options.machine.threads, request->request.parallel_for,
                         request->request.pool_env};
-  if (request->found) {
+  if (request->open) {
+    call->model = open_model_new(request->context, request->given, request->open, &threads);
+  } else if (request->found) {
     call->program = request->found;
     call->ready = true;
   } else if (request->graph) {
@@ -90,17 +92,34 @@ static int end_call(Context *context, bool finished, CompiledProgram *program, P
   return status;
 }
 
+static int run_compile(CompileCall *call, PleatModel **result, PleatMessages **messages) {
+  int status = request_run(&call->call, compile, &call->done, messages);
+  compiled_program_release(call->program); // the model has a reference of its own
+  if (status == PLEAT_OK)
+    *result = call->model;
+  else
+    model_release(call->model);
+  return status;
+}
+
 int pleat_model_compile(const PleatRequest *request, PleatModel **result,
                         PleatMessages **messages) {
   if (!result) return messages_refuse("model", "is NULL, expected where to store it", messages);
   *result = NULL;
-  CompileCall call = {.call = {.given = request}};
-  int status = request_run(&call.call, compile, &call.done, messages);
-  compiled_program_release(call.program); // the model has a reference of its own
-  if (status == PLEAT_OK)
-    *result = call.model;
-  else
-    model_release(call.model);
+  CompileCall call = {.call = {.given = request, .may_be_open = true}};
+  return run_compile(&call, result, messages);
+}
+
+int model_compile_for(const PleatRequest *request, const PleatModel *open,
+                      const PleatTensor *inputs, PleatModel **variant, PleatMessages **messages) {
+  int count = open->program->input_count;
+  OnnxArray *arrays = calloc((size_t)count + 1, sizeof *arrays);
+  if (!arrays) return messages_no_memory(messages);
+  for (int i = 0; i < count; i++)
+    arrays[i] = (OnnxArray){open->inputs[i].name, inputs[i].shape, inputs[i].rank, NULL};
+  CompileCall call = {.call = {.given = request, .arrays = arrays, .array_count = count}};
+  int status = run_compile(&call, variant, messages);
+  free(arrays);
   return status;
 }
 
@@ -121,6 +140,11 @@ static void save(void *arg) {
 int pleat_model_save(const PleatModel *model, const char *path, PleatMessages **messages) {
   if (!model) return messages_refuse("model", "is NULL, expected a model", messages);
   if (!path) return messages_refuse("path", "is NULL, expected the name of a file", messages);
+  if (model->open)
+    return messages_refuse("model",
+                           "has free sizes, and a saved model has none: compile it with all sizes "
+                           "in `shapes`",
+                           messages);
   SaveCall call = {context_new(), model, path, false};
   if (!call.context) return messages_no_memory(messages);
   bool finished = context_protect(call.context, save, &call);
@@ -213,6 +237,7 @@ PleatModel *model_of(CompiledProgram *program, const RunThreads *threads) {
 void model_release(PleatModel *model) {
   if (!model || atomic_fetch_sub(&model->references, 1) > 1) return;
   session_end(model->own);
+  open_model_free(model->open);
   compiled_program_release(model->program);
   pthread_mutex_destroy(&model->lock);
   free(model->inputs);

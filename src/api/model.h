@@ -15,7 +15,9 @@ typedef struct RunThreads {
   void *pool_env;
 } RunThreads;
 
-// Only `own` changes once a model is made, under the lock.
+typedef struct OpenModel OpenModel; // open.c
+
+// Only `own` and `open` change once a model is made, under the lock.
 struct PleatModel {
   _Atomic int references; // the caller's, and one for each session
   CompiledProgram *program;
@@ -23,6 +25,7 @@ struct PleatModel {
   RunThreads threads;              // for sessions that leave them open
   pthread_mutex_t lock;
   PleatSession *own; // for pleat_model_run; NULL: not made yet
+  OpenModel *open;   // NULL: all sizes are known. Otherwise the program has only arguments
 };
 
 // A model of the program, to which it adds a reference. NULL when memory is exhausted.
@@ -33,5 +36,23 @@ bool session_threads(Context *context, const PleatSessionOptions *given, RunThre
 // A session of the model, without a reference to it. NULL with diagnostics of `context`.
 PleatSession *session_of(Context *context, PleatModel *model, const RunThreads *threads);
 void session_end(PleatSession *session); // NULL is allowed
+
+// ---- Free sizes: open.c -------------------------------------------------------------------------
+
+typedef struct OnnxImport OnnxImport;
+// A model of the request whose sizes stayed open. NULL with diagnostics.
+PleatModel *open_model_new(Context *context, const PleatRequest *request, const OnnxImport *import,
+                           const RunThreads *threads);
+void open_model_free(OpenModel *open); // NULL is allowed
+// Do the inputs, as many as the model has, have the shapes of the model's?
+bool model_is_for(const PleatModel *model, const PleatTensor *inputs);
+int open_model_most(const OpenModel *open); // variants to keep
+// The variant for the shapes of the inputs, which is compiled if it is not kept. Returns a status;
+// *variant is then a reference of the caller's. The inputs fit the arguments of the model.
+int open_model_variant(PleatModel *model, const PleatTensor *inputs, PleatModel **variant,
+                       PleatMessages **messages);
+// model.c. Compiles a model for the sizes that the shapes of these inputs give.
+int model_compile_for(const PleatRequest *request, const PleatModel *open,
+                      const PleatTensor *inputs, PleatModel **variant, PleatMessages **messages);
 
 #endif

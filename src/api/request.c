@@ -88,6 +88,13 @@ static bool check_source(Context *context, const PleatRequest *request) {
          field_error(context, "path", "is NULL, and so is bytes: expected a model");
 }
 
+static bool check_variants(Context *context, const PleatRequest *request) {
+  enum { MOST_VARIANTS = 1024 };
+  int most = request->most_variants;
+  return (most >= 0 && most <= MOST_VARIANTS) ||
+         field_error(context, "most_variants", "is %d, expected 0 to %d", most, MOST_VARIANTS);
+}
+
 bool request_read(Context *context, const PleatRequest *given, PleatRequest *out) {
   if (!struct_read(context, "PleatRequest", given, out, sizeof *out)) return false;
   const TextField fields[] = {
@@ -97,7 +104,7 @@ bool request_read(Context *context, const PleatRequest *given, PleatRequest *out
       {"desired_layouts", out->desired_layouts, out->desired_layout_count},
       {"keep_layouts", out->keep_layouts, out->keep_layout_count},
   };
-  bool ok = check_source(context, out) & check_known(context, out);
+  bool ok = check_source(context, out) & check_known(context, out) & check_variants(context, out);
   for (int i = 0; i < COUNT_OF(fields); i++) ok &= check_texts(context, &fields[i]);
   if (!out->path) out->path = "model";
   return ok;

@@ -14,10 +14,20 @@ _Static_assert(sizeof(PleatTensor) == sizeof(Tensor) &&
                    offsetof(PleatTensor, byte_offset) == offsetof(Tensor, byte_offset),
                "the public tensor is the runtime's");
 
+// Each model, and each variant of a model with free sizes, has such a part of a session.
+typedef struct SessionPart {
+  PleatModel *model; // of a variant this is a reference
+  Executable *executable;
+  int64_t last_use;
+} SessionPart;
+
 struct PleatSession {
   PleatModel *model;
   Context *context; // for diagnostics
-  Executable *executable;
+  SessionPart *parts;
+  int part_count, most_parts;
+  int64_t clock;
+  SessionPart *current; // for which the session is prepared; NULL: for none
   ThreadPool *pool;
   Tensor **tensors; // of a run: inputs, then outputs
   atomic_flag busy;
@@ -37,11 +47,26 @@ static int tensor_total(const PleatSession *session) {
   return p->input_count + p->output_count;
 }
 
+static void end_part(const PleatSession *session, SessionPart *part) {
+  executable_free(part->executable);
+  if (part->model != session->model) model_release(part->model);
+}
+
+// Adds a part for a model, whose reference it takes over.
+static bool add_part(PleatSession *session, PleatModel *model) {
+  Executable *executable = executable_of(session->context, model->program);
+  if (!executable) return false;
+  session->current = &session->parts[session->part_count++];
+  *session->current = (SessionPart){model, executable, ++session->clock};
+  return true;
+}
+
 void session_end(PleatSession *session) {
   if (!session) return;
+  for (int i = 0; i < session->part_count; i++) end_part(session, &session->parts[i]);
+  free(session->parts);
   free(session->tensors);
   thread_pool_free(session->pool);
-  executable_free(session->executable);
   context_free(session->context);
   free(session);
 }
@@ -50,10 +75,11 @@ void session_end(PleatSession *session) {
 static bool make_parts(Context *context, PleatSession *session, const RunThreads *threads) {
   session->context = context_new();
   session->tensors = calloc((size_t)tensor_total(session) + 1, sizeof(Tensor *));
-  if (!session->context || !session->tensors)
+  session->most_parts = session->model->open ? open_model_most(session->model->open) : 1;
+  session->parts = calloc((size_t)session->most_parts, sizeof *session->parts);
+  if (!session->context || !session->tensors || !session->parts)
     return diag_error_as(context, DIAG_MEMORY, (SourcePos){0}, "not enough memory for a session");
-  session->executable = executable_of(session->context, session->model->program);
-  if (!session->executable)
+  if (!session->model->open && !add_part(session, session->model))
     return diag_error_as(context, DIAG_MEMORY, (SourcePos){0},
                          "not enough memory for the intermediate tensors");
   session->pool = make_pool(threads);
@@ -124,16 +150,6 @@ void pleat_session_free(PleatSession *session) {
   model_release(model);
 }
 
-// ---- Running ----------------------------------------------------------------------------------
-
-typedef struct RunCall {
-  PleatSession *session;
-  const PleatTensor *inputs;
-  PleatTensor *outputs;
-  int input_count, output_count;
-  bool done;
-} RunCall;
-
 static bool check_tensors(PleatSession *session, const char *what, const PleatTensor *tensors,
                           int given, const ArgumentSpec *specs, int expected) {
   Context *context = session->context;
@@ -147,10 +163,125 @@ static bool check_tensors(PleatSession *session, const char *what, const PleatTe
   return true;
 }
 
+// ---- Preparing ----------------------------------------------------------------------------------
+
+typedef struct PrepareCall {
+  PleatSession *session;
+  const PleatTensor *inputs;
+  int input_count;
+  PleatModel *variant; // for add_variant
+  bool done;
+} PrepareCall;
+
+static bool check_input(Context *context, const ArgumentSpec *spec, const PleatTensor *input) {
+  const Tensor *tensor = (const Tensor *)input;
+  if (!element_type_equal(tensor->type, spec->type))
+    return diag_error(context, (SourcePos){0}, "input '%s' has element type %s, expected %s",
+                      spec->name, element_type_name(tensor->type), element_type_name(spec->type));
+  if (tensor->rank != spec->rank)
+    return diag_error(context, (SourcePos){0}, "input '%s' has %d axes, expected %d", spec->name,
+                      tensor->rank, spec->rank);
+  for (int axis = 0; axis < spec->rank; axis++)
+    if (spec->shape[axis] >= 0 && tensor->shape[axis] != spec->shape[axis])
+      return diag_error(context, (SourcePos){0},
+                        "input '%s': axis %d has extent %lld, expected %lld", spec->name, axis,
+                        (long long)tensor->shape[axis], (long long)spec->shape[axis]);
+  return true;
+}
+
+static void check_inputs(void *arg) {
+  PrepareCall *call = arg;
+  PleatSession *session = call->session;
+  const CompiledProgram *p = session->model->program;
+  diag_code_set(session->context, DIAG_ARGUMENT);
+  call->done =
+      check_tensors(session, "input", call->inputs, call->input_count, p->inputs, p->input_count);
+  for (int i = 0; call->done && i < p->input_count; i++)
+    call->done = check_input(session->context, &p->inputs[i], &call->inputs[i]);
+}
+
+static SessionPart *find_part(PleatSession *session, const PleatTensor *inputs) {
+  for (int i = 0; i < session->part_count; i++)
+    if (model_is_for(session->parts[i].model, inputs)) return &session->parts[i];
+  return NULL;
+}
+
+// Makes room for a part by ending the one that was used least recently.
+static void make_room(PleatSession *session) {
+  SessionPart *oldest = session->parts;
+  if (session->part_count < session->most_parts) return;
+  for (int i = 1; i < session->part_count; i++)
+    if (session->parts[i].last_use < oldest->last_use) oldest = &session->parts[i];
+  end_part(session, oldest);
+  *oldest = session->parts[--session->part_count];
+}
+
+static void add_variant(void *arg) {
+  PrepareCall *call = arg;
+  call->done = add_part(call->session, call->variant);
+}
+
+static int take_variant(PrepareCall *call, PleatMessages **messages) {
+  PleatSession *session = call->session;
+  make_room(session);
+  int status = open_model_variant(session->model, call->inputs, &call->variant, messages);
+  if (status != PLEAT_OK) return status;
+  call->done = false;
+  bool finished = context_protect(session->context, add_variant, call);
+  if (finished && call->done) return PLEAT_OK;
+  model_release(call->variant);
+  if (messages) pleat_messages_free(*messages);
+  return messages_take(session->context, false, messages);
+}
+
+// Prepares a session that the caller has marked as busy.
+static int prepare(PleatSession *session, const PleatTensor *inputs, int input_count,
+                   PleatMessages **messages) {
+  PrepareCall call = {.session = session, .inputs = inputs, .input_count = input_count};
+  bool finished = context_protect(session->context, check_inputs, &call);
+  int status = messages_take(session->context, finished && call.done, messages);
+  if (status != PLEAT_OK) return status;
+  session->current = find_part(session, inputs);
+  if (!session->current) return take_variant(&call, messages);
+  session->current->last_use = ++session->clock;
+  return PLEAT_OK;
+}
+
+static int refuse_busy(PleatMessages **messages) {
+  return messages_refuse("session",
+                         "is running in another thread: make a session for each thread with "
+                         "pleat_session_new",
+                         messages);
+}
+
+int pleat_session_prepare(PleatSession *session, const PleatTensor *inputs, int input_count,
+                          PleatMessages **messages) {
+  if (!session) return messages_refuse("session", "is NULL, expected a session", messages);
+  if (atomic_flag_test_and_set(&session->busy)) return refuse_busy(messages);
+  int status = prepare(session, inputs, input_count, messages);
+  atomic_flag_clear(&session->busy);
+  return status;
+}
+
+const PleatArgument *pleat_session_output(const PleatSession *session, int i) {
+  if (!session) return NULL;
+  return pleat_model_output(session->current ? session->current->model : session->model, i);
+}
+
+// ---- Running ----------------------------------------------------------------------------------
+
+typedef struct RunCall {
+  PleatSession *session;
+  const PleatTensor *inputs;
+  PleatTensor *outputs;
+  int input_count, output_count;
+  bool done;
+} RunCall;
+
 static void run(void *arg) {
   RunCall *call = arg;
   PleatSession *session = call->session;
-  const CompiledProgram *p = session->model->program;
+  const CompiledProgram *p = session->current->model->program;
   diag_code_set(session->context, DIAG_ARGUMENT);
   if (!check_tensors(session, "input", call->inputs, call->input_count, p->inputs,
                      p->input_count) ||
@@ -160,7 +291,7 @@ static void run(void *arg) {
   for (int i = 0; i < p->input_count; i++) session->tensors[i] = (Tensor *)&call->inputs[i];
   for (int i = 0; i < p->output_count; i++)
     session->tensors[p->input_count + i] = (Tensor *)&call->outputs[i];
-  call->done = executable_run(session->executable, session->pool, session->tensors,
+  call->done = executable_run(session->current->executable, session->pool, session->tensors,
                               session->tensors + p->input_count);
   if (thread_pool_take_failure(session->pool))
     call->done = diag_error(session->context, (SourcePos){0},
@@ -168,17 +299,29 @@ static void run(void *arg) {
                             "are not complete");
 }
 
+// The warnings of a variant that is compiled during a run are left out.
+static int prepare_run(PleatSession *session, const PleatTensor *inputs, int input_count,
+                       PleatMessages **messages) {
+  PleatMessages *found = NULL;
+  int status = prepare(session, inputs, input_count, &found);
+  if (status != PLEAT_OK && messages)
+    *messages = found;
+  else
+    pleat_messages_free(found);
+  return status;
+}
+
 int pleat_session_run(PleatSession *session, const PleatTensor *inputs, int input_count,
                       PleatTensor *outputs, int output_count, PleatMessages **messages) {
   if (!session) return messages_refuse("session", "is NULL, expected a session", messages);
-  if (atomic_flag_test_and_set(&session->busy))
-    return messages_refuse("session",
-                           "is running in another thread: make a session for each thread with "
-                           "pleat_session_new",
-                           messages);
+  if (atomic_flag_test_and_set(&session->busy)) return refuse_busy(messages);
+  int status =
+      session->model->open ? prepare_run(session, inputs, input_count, messages) : PLEAT_OK;
   RunCall call = {session, inputs, outputs, input_count, output_count, false};
-  bool finished = context_protect(session->context, run, &call);
-  int status = messages_take(session->context, finished && call.done, messages);
+  if (status == PLEAT_OK) {
+    bool finished = context_protect(session->context, run, &call);
+    status = messages_take(session->context, finished && call.done, messages);
+  }
   atomic_flag_clear(&session->busy);
   return status;
 }

@@ -374,6 +374,126 @@ static void test_wrong_tensors_in_each_position(void **state) {
 
 #define SESSION_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+// ---- Free sizes ---------------------------------------------------------------------------------
+
+static const char open_text[] =
+    "in a float NxK; in b float NxK; in c float Kx5; out sum; out product float Nx5;"
+    "node Add - a,b sum; node MatMul - a,c product";
+
+static PleatModel *open_model(Fixture *f, int most) {
+  PleatModel *model;
+  PleatRequest request = {.size = sizeof request,
+                          .path = world_model(&f->world, open_text),
+                          .shapes = (const char *[]){"K=7"},
+                          .shape_count = 1,
+                          .threads = 1,
+                          .free_sizes = 1,
+                          .most_variants = most};
+  expect_ok(pleat_model_compile(&request, &model, &messages));
+  return model;
+}
+
+// Sets the tensors to the first rows of the fixture's.
+static void use_rows(Fixture *f, int64_t rows) {
+  f->wide[0] = f->square[0] = rows;
+}
+
+static void check_rows(const Fixture *f, int rows) {
+  for (int i = 0; i < rows * COLUMNS; i++) assert_true(f->sum[i] == f->a[i] + f->b[i]);
+  for (int i = 0; i < rows * ROWS; i++)
+    assert_true(f->product[i] == product_at(f, i / ROWS, i % ROWS));
+}
+
+static void run_rows(Fixture *f, PleatSession *session, int rows) {
+  use_rows(f, rows);
+  memset(f->sum, 0, sizeof f->sum);
+  memset(f->product, 0, sizeof f->product);
+  expect_ok(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages));
+  check_rows(f, rows);
+}
+
+static void test_free_sizes_are_described(void **state) {
+  Fixture *f = *state;
+  PleatModel *model = open_model(f, 0);
+  const PleatArgument *a = pleat_model_input(model, 0), *c = pleat_model_input(model, 2);
+  assert_true(a->rank == 2 && a->shape[0] == -1 && a->shape[1] == COLUMNS);
+  assert_true(c->rank == 2 && c->shape[0] == COLUMNS && c->shape[1] == 5);
+  assert_int_equal(pleat_model_output(model, 0)->rank, -1);
+  assert_int_equal(pleat_model_output(model, 1)->shape[0], -1);
+  PleatSession *session = session_new(model);
+  assert_int_equal(pleat_session_output(session, 0)->rank, -1);
+  use_rows(f, 3);
+  expect_ok(pleat_session_prepare(session, f->inputs, INPUTS, &messages));
+  const PleatArgument *sum = pleat_session_output(session, 0);
+  assert_true(sum->rank == 2 && sum->shape[0] == 3 && sum->shape[1] == COLUMNS);
+  assert_null(pleat_session_output(session, 2));
+  assert_null(pleat_session_output(NULL, 0));
+  expect_refused(pleat_model_save(model, world_path(&f->world, "m"), &messages), "in `shapes`");
+  pleat_model_free(model);
+  run_rows(f, session, 4); // the session keeps the model
+  pleat_session_free(session);
+}
+
+static void test_more_sizes_than_are_kept(void **state) {
+  Fixture *f = *state;
+  PleatModel *model = open_model(f, 2);
+  PleatSession *sessions[] = {session_new(model), session_new(model)};
+  for (int i = 0; i < 3 * ROWS; i++) run_rows(f, sessions[i % 2], 1 + i * 2 % ROWS);
+  use_rows(f, 2);
+  expect_ok(pleat_model_run(model, f->inputs, INPUTS, f->outputs, 2, &messages));
+  check_rows(f, 2);
+  pleat_session_free(sessions[0]);
+  run_rows(f, sessions[1], 5);
+  pleat_session_free(sessions[1]);
+  pleat_model_free(model);
+}
+
+static void test_wrong_sizes_are_refused(void **state) {
+  Fixture *f = *state;
+  PleatModel *model = open_model(f, 0);
+  PleatSession *session = session_new(model);
+  f->inputs[1].shape = (int64_t[]){4, COLUMNS};
+  expect_refused(
+      pleat_session_prepare(session, f->inputs, INPUTS, &messages),
+      "dimension 'N' has two sizes: 5 from axis 0 of the array given for 'a', and 4 from "
+      "axis 0 of the array given for 'b'");
+  f->inputs[1].shape = (int64_t[]){5, 6};
+  expect_refused(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages),
+                 "input 'b': axis 1 has extent 6, expected 7");
+  f->inputs[1].rank = 1;
+  expect_refused(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages),
+                 "input 'b' has 1 axes, expected 2");
+  set_tensors(f);
+  f->inputs[0].type.bits = 64;
+  expect_refused(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages),
+                 "input 'a' has element type float64, expected float32");
+  set_tensors(f);
+  expect_refused(pleat_session_prepare(session, f->inputs, 2, &messages), "has 3 inputs");
+  expect_refused(pleat_session_prepare(session, NULL, INPUTS, &messages),
+                 "array of inputs is NULL");
+  expect_refused(pleat_session_prepare(NULL, f->inputs, INPUTS, &messages), "session: error");
+  f->wide[0] = 4; // also of the first output, but not of the second
+  expect_refused(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages),
+                 "'product' of 'main': axis 0 has extent 5, expected 4");
+  run_rows(f, session, 1);
+  run_rows(f, session, 5);
+  pleat_session_free(session);
+  pleat_model_free(model);
+  PleatRequest request = {.size = sizeof request, .path = "m.onnx", .most_variants = -1};
+  expect_refused(pleat_model_compile(&request, &model, &messages), "most_variants");
+}
+
+static void test_known_sizes_are_prepared(void **state) {
+  Fixture *f = *state;
+  PleatSession *session = session_new(f->model);
+  expect_ok(pleat_session_prepare(session, f->inputs, INPUTS, &messages));
+  assert_int_equal(pleat_session_output(session, 1)->shape[0], ROWS);
+  use_rows(f, 4);
+  expect_refused(pleat_session_prepare(session, f->inputs, INPUTS, &messages),
+                 "input 'a': axis 0 has extent 4, expected 5");
+  pleat_session_free(session);
+}
+
 int main(void) {
   setenv("PLEAT_CACHE", "off", 1);
   static const struct CMUnitTest tests[] = {
@@ -383,6 +503,10 @@ int main(void) {
       SESSION_TEST(test_sessions_run_at_the_same_time),
       SESSION_TEST(test_a_session_in_two_threads_is_refused),
       SESSION_TEST(test_options_of_sessions),
+      SESSION_TEST(test_free_sizes_are_described),
+      SESSION_TEST(test_more_sizes_than_are_kept),
+      SESSION_TEST(test_wrong_sizes_are_refused),
+      SESSION_TEST(test_known_sizes_are_prepared),
       SESSION_TEST(test_strides_and_offsets),
       SESSION_TEST(test_wrong_tensors_in_each_position),
   };
