@@ -215,9 +215,8 @@ SourceFile *source_file_new(Context *context, const char *name, const char *text
 // The same with a copy of the text, which may contain any bytes, 0 included.
 SourceFile *source_file_copy(Context *context, const char *name, const char *text, size_t size);
 void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column); // from 1
-// Report a user's mistake. A note belongs to the error before it. A warning that repeats the text
-// and the position of an earlier one is left out. All of these return false, so that a checker may
-// `return diag_error(...)`.
+// Report a user's mistake. A note belongs to the error before it. All of these return false, so
+// that a checker may `return diag_error(...)`.
 bool diag_error(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_warning(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_note(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -48,28 +48,11 @@ DiagCode diag_code_set(Context *context, DiagCode code) {
   return before;
 }
 
-static bool same_position(SourcePos a, SourcePos b) {
-  const char *files[] = {a.file ? a.file->name : "", b.file ? b.file->name : ""};
-  return !strcmp(files[0], files[1]) && a.begin == b.begin && a.end == b.end && a.node == b.node;
-}
-
-// Some parts of the input, such as options, are read more than once.
-static bool is_repeated_warning(const Context *context, const Diag *diag) {
-  for (int i = 0; i < context->diags.count && diag->severity == DIAG_WARNING; i++) {
-    const Diag *other = &context->diags.items[i];
-    if (other->severity == DIAG_WARNING && same_position(other->pos, diag->pos) &&
-        !strcmp(other->message, diag->message))
-      return true;
-  }
-  return false;
-}
-
 static void add(Context *context, DiagSeverity severity, DiagCode code, SourcePos pos,
                 const char *format, va_list args) {
   if (severity == DIAG_ERROR) context->error_count++;
   if (context->diags.count >= MOST_DIAGS) return;
   Diag diag = {severity, code, pos, arena_vprintf(&context->lasting, format, args)};
-  if (is_repeated_warning(context, &diag)) return;
   array_push(&context->lasting, &context->diags, diag);
 }
 

@@ -70,7 +70,7 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
 static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *graph) {
   int64_t start = clock_now_ns();
   if (!emit_check(cli->context, &o->emit, cli->output)) return false;
-  Program *program = model_build(cli, graph, &o->model);
+  Program *program = model_build(cli, graph, &o->model, NULL);
   if (!program || !emit_program(program, &o->emit, cli->output)) return false;
   if (ends_with(cli->output, ".py") || !strcmp(cli->output, "-")) return true;
   double seconds = (double)(clock_now_ns() - start) * 1e-9;

@@ -278,8 +278,8 @@ bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *opt
 
 typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);
 
-static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options, Build make,
-                      bool run_only) {
+static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                      const CompileOptions *asked, Build make, bool run_only) {
   Shown shown = {progress_begin("compiling", 1)};
   CompileOptions compile = {.progress = show_progress,
                             .progress_env = &shown,
@@ -287,7 +287,12 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
                             .cache = cli_cache(cli)};
   if (!cli_check_pass(cli, "--print-ir-after", options->print_after)) return NULL;
   if (!cli_machine(cli, &compile.machine)) return NULL;
-  if (!model_constraints(cli, graph, options, &compile)) return NULL;
+  if (asked) {
+    compile.policy = asked->policy;
+    compile.constraints = asked->constraints;
+  } else if (!model_constraints(cli, graph, options, &compile)) {
+    return NULL;
+  }
   compile.lower.print_after = options->print_after;
   compile.lower.verify_each = options->verify_each;
   Program *program = make(cli->context, graph, &compile);
@@ -295,16 +300,18 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
   return program;
 }
 
-Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
-  return build(cli, graph, options, program_build, false);
+Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                     const CompileOptions *asked) {
+  return build(cli, graph, options, asked, program_build, false);
 }
 
-Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
-  return build(cli, graph, options, program_build, true);
+Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                            const CompileOptions *asked) {
+  return build(cli, graph, options, asked, program_build, true);
 }
 
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
-  return build(cli, graph, options, program_plan, false);
+  return build(cli, graph, options, NULL, program_plan, false);
 }
 
 static void release_tensor(void *tensor) {

@@ -93,9 +93,12 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
 // Loads the graph function of the file, which --func may name; NULL with diagnostics.
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
 // Builds the graph's program for this machine; NULL with diagnostics.
-Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
+// `asked` has what model_constraints read; NULL: it is read here.
+Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                     const CompileOptions *asked);
 // Works as model_build, with CompileOptions.run_only.
-Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
+Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                            const CompileOptions *asked);
 // Works as model_build, but only plans and schedules.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 

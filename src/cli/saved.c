@@ -21,7 +21,7 @@ bool saved_named(const char *path) {
 
 bool saved_compile(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
   int64_t start = clock_now_ns();
-  Program *program = model_build_to_run(cli, graph, options);
+  Program *program = model_build_to_run(cli, graph, options, NULL);
   CompiledProgram *compiled = program ? program_compile(program, NULL) : NULL;
   bool done = compiled && saved_write(cli->context, compiled, cli->output);
   compiled_program_release(compiled);

@@ -77,7 +77,8 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
   if (!graph || !model_constraints(s->cli, graph, s->model, &asked)) return false;
   s->constraints = asked.constraints;
   if (!make_tensors(s, contents)) return false;
-  s->program = (s->keep_kernels ? model_build : model_build_to_run)(s->cli, graph, s->model);
+  s->program =
+      (s->keep_kernels ? model_build : model_build_to_run)(s->cli, graph, s->model, &asked);
   s->compiled = s->program ? program_compile(s->program, &s->target) : NULL;
   if (!s->compiled) return false;
   s->machine = s->program->options.machine;

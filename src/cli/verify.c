@@ -49,7 +49,7 @@ typedef struct Checking {
   Program *program;
   Executable *executable;
   ThreadPool *pool;
-  const PlanConstraints *constraints;
+  CompileOptions asked;      // the layouts and the policy that the user asks for
   Tensor **inputs;           // row-major
   Tensor **given, **outputs; // in the caller's layouts
   TestData data;             // contents of the files; all zeros when there are none
@@ -73,7 +73,7 @@ static Tensor *make_input(Checking *s, int number) {
   Tensor *tensor = test_data_tensor(s->cli, &s->data, value);
   if (tensor || s->cli->context->error_count) return tensor;
   if ((tensor = cli_given_array(s->cli, &s->options->model.inputs, value->name)))
-    return model_unpack(s->cli, value, s->constraints->inputs[number].layout, tensor);
+    return model_unpack(s->cli, value, s->asked.constraints->inputs[number].layout, tensor);
   if (s->cli->context->error_count || !(tensor = model_tensor(s->cli, value))) return NULL;
   tensor_fill_random(tensor, (uint64_t)(s->options->seed + number));
   return tensor;
@@ -86,20 +86,19 @@ static bool load(Checking *s, const char *folder) {
   if (folder && !test_data_load(s->cli, s->path, folder, model, &s->data)) return false;
   s->graph = folder ? s->data.graph : s->script ? s->script : model_load(s->cli, s->path, model);
   if (!s->graph || !model_check_inputs(s->cli, &s->options->model.inputs, s->graph)) return false;
-  CompileOptions asked = {0};
-  if (!model_constraints(s->cli, s->graph, model, &asked)) return false;
-  s->constraints = asked.constraints;
+  s->asked = (CompileOptions){0};
+  if (!model_constraints(s->cli, s->graph, model, &s->asked)) return false;
   s->inputs = arena_array(arena, Tensor *, s->graph->param_count);
   s->given = arena_array(arena, Tensor *, s->graph->param_count);
   s->outputs = arena_array(arena, Tensor *, s->graph->output_count);
   for (int i = 0; i < s->graph->param_count; i++) {
-    const PlanConstraint *constraint = &s->constraints->inputs[i];
+    const PlanConstraint *constraint = &s->asked.constraints->inputs[i];
     if (!(s->inputs[i] = make_input(s, i))) return false;
     s->given[i] = model_pack(s->cli, s->graph->params[i], constraint->layout, s->inputs[i]);
     if (!s->given[i]) return false;
   }
   for (int i = 0; i < s->graph->output_count; i++) {
-    const Layout *layout = s->constraints->outputs[i].layout;
+    const Layout *layout = s->asked.constraints->outputs[i].layout;
     s->outputs[i] = model_tensor_as(s->cli, s->graph->outputs[i], layout);
     if (!s->outputs[i]) return false;
   }
@@ -212,7 +211,8 @@ static bool check_files(Checking *s) {
     const ConstData *expected = s->data.expected[i];
     if (!expected) continue;
     Difference difference;
-    Tensor *actual = model_unpack(s->cli, value, s->constraints->outputs[i].layout, s->outputs[i]);
+    Tensor *actual =
+        model_unpack(s->cli, value, s->asked.constraints->outputs[i].layout, s->outputs[i]);
     if (!actual) return false;
     if (!test_data_type_fits(value->type, expected->type) ||
         tensor_bytes(actual) != (int64_t)expected->bytes)
@@ -253,7 +253,7 @@ static void release(void *arg) {
 
 static bool compare(Checking *s) {
   bool compiled = s->options->against && !strcmp(s->options->against, "definitions");
-  s->program = model_build(s->cli, s->graph, &s->options->model);
+  s->program = model_build(s->cli, s->graph, &s->options->model, &s->asked);
   s->executable = s->program ? executable_new(s->program, NULL) : NULL;
   if (!s->executable) return false;
   s->pool = thread_pool_new(s->program->options.machine.threads);
