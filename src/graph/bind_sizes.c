@@ -170,28 +170,31 @@ int graph_free_sizes(Context *context, const GraphFunc *graph, Str **names) {
 
 // ---- Texts --------------------------------------------------------------------------------------
 
-// Reads "1x3x224" or "1,3,224", in which "?" stands for an extent that is left open.
-static bool read_extents(Arena *arena, const char *s, GivenSizes *given) {
-  Array(int64_t) extents = {0};
-  while (*s) {
+bool given_extents_read(Context *context, const char *text, IntArray *extents) {
+  *extents = (IntArray){0};
+  for (const char *s = text; *s;) {
     char *end = (char *)s + 1;
     int64_t extent = *s == '?' ? GIVEN_OPEN : strtoll(s, &end, 10);
     if (end == s || (extent < 0 && *s != '?') || (*end && (!strchr("x,", *end) || !end[1])))
       return false;
-    array_push(arena, &extents, extent);
+    array_push(&context->arena, extents, extent);
     s = *end ? end + 1 : end;
   }
-  given->shape = extents.items;
-  given->rank = extents.count;
   return true;
 }
 
 bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given) {
   const char *equals = strchr(text, '=');
-  *given = (GivenSizes){.is_size = is_size, .source = text};
-  if (equals) given->name = str_intern_n(context, text, (size_t)(equals - text));
-  if (equals && read_extents(&context->arena, equals + 1, given) && (!is_size || given->rank == 1))
+  IntArray extents;
+  if (equals && given_extents_read(context, equals + 1, &extents) &&
+      (!is_size || extents.count == 1)) {
+    *given = (GivenSizes){.name = str_intern_n(context, text, (size_t)(equals - text)),
+                          .rank = extents.count,
+                          .shape = extents.items,
+                          .source = text,
+                          .is_size = is_size};
     return true;
+  }
   return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
                        is_size ? "'%s' is not a size, such as n=128"
                                : "'%s' is not a shape, such as x=1x3x224x224",

@@ -5,9 +5,9 @@
 #include "base/caller.h"
 #include "frontend/onnx/import.h"
 
-#include <stdlib.h>
+#include "graph/graph.h"
 
-enum { NOT_STATED = -1 };
+#include <stdlib.h>
 
 // ---- Shapes that the user gave ----------------------------------------------------------------
 
@@ -59,21 +59,6 @@ bool importer_was_said(const Importer *importer, Str name, const char *word) {
   return given && strcmp(given, word) == 0;
 }
 
-// Parses "1x3x224x224", "1,3,224,224" or "?x3x224x224", where "?" becomes NOT_STATED; false for
-// other text.
-static bool parse_shape(Context *context, const char *s, IntArray *shape) {
-  *shape = (IntArray){0};
-  while (*s) {
-    char *end = (char *)s + 1;
-    long long dim = *s == '?' ? NOT_STATED : strtoll(s, &end, 10);
-    if (end == s || (dim < 0 && *s != '?') || (*end && (!strchr("x,", *end) || !end[1])))
-      return false;
-    array_push(&context->arena, shape, dim);
-    s = *end ? end + 1 : end;
-  }
-  return true;
-}
-
 // The declared dimensions; for an optional value those of its element. NULL when there are none.
 static OnnxDims *declared_dims(const OnnxValue *value) {
   const OnnxType *type = value->type;
@@ -105,7 +90,7 @@ static bool is_list_given(const Importer *importer, Str name, const char *value)
   const OnnxValues *inputs = &importer->model->graph->input;
   IntArray shape;
   bool word = strcmp(value, "none") == 0 || strcmp(value, "empty") == 0;
-  if (!word && !parse_shape(importer->context, value, &shape)) return false;
+  if (!word && !given_extents_read(importer->context, value, &shape)) return false;
   for (int i = 0; i < inputs->count; i++) {
     const OnnxType *type = inputs->items[i].type;
     if (type && !type->tensor_type && is_of_list(&inputs->items[i], name, value)) return true;
@@ -237,14 +222,14 @@ static void take_given(Importer *importer, const char *given, const DimNames *na
   Str name = str_intern_n(context, given, equals ? (size_t)(equals - given) : strlen(given));
   IntArray size;
   if (is_shape && equals && is_list_given(importer, name, equals + 1)) return;
-  bool valid = equals && parse_shape(context, equals + 1, &size) &&
-               (is_shape || (size.count == 1 && size.items[0] != NOT_STATED));
+  bool valid = equals && given_extents_read(context, equals + 1, &size) &&
+               (is_shape || (size.count == 1 && size.items[0] != GIVEN_OPEN));
   if (!valid && is_shape)
     diag_error(context, importer_pos(importer, NULL), "'%s' is not a shape: write NAME=1x3x224x224",
                given);
   else if (!valid)
     diag_error(context, importer_pos(importer, NULL), "'%s' is not a size: write NAME=4", given);
-  else if (is_among(&names->dims, name) && size.count == 1 && size.items[0] != NOT_STATED)
+  else if (is_among(&names->dims, name) && size.count == 1 && size.items[0] != GIVEN_OPEN)
     take_size(importer, name, size.items[0], given);
   else if (!is_shape)
     refuse_size(importer, name, names);
@@ -256,7 +241,7 @@ static void take_given(Importer *importer, const char *given, const DimNames *na
 
 // A shape that an option or an array gives for an input.
 typedef struct StatedShape {
-  IntArray dims;    // NOT_STATED for axes that it leaves open
+  IntArray dims;    // GIVEN_OPEN for axes that it leaves open
   const char *from; // "'x=3x4'", "'x.npy', given for 'x'"
 } StatedShape;
 enum { MOST_STATED = 2 };
@@ -275,7 +260,7 @@ static StatedShape shape_of_array(Importer *importer, const OnnxArray *array) {
 static int stated_shapes(Importer *importer, Str name, StatedShape *stated) {
   const char *given = given_shape(importer, name);
   int count = 0;
-  if (given && parse_shape(importer->context, given, &stated[count].dims))
+  if (given && given_extents_read(importer->context, given, &stated[count].dims))
     stated[count++].from = arena_printf(&importer->context->arena, "'%s=%s'", name, given);
   for (int i = 0; i < importer->options->array_count; i++)
     if (strcmp(importer->options->arrays[i].name, name) == 0) {
@@ -297,7 +282,7 @@ static void collect_sizes(Importer *importer, const OnnxDims *dims, const Stated
                           StatedSizes *sizes) {
   Arena *arena = &importer->context->arena;
   for (int i = 0; stated->dims.count == dims->count && i < dims->count; i++)
-    if (onnx_dim_is_free(&dims->items[i]) && stated->dims.items[i] != NOT_STATED)
+    if (onnx_dim_is_free(&dims->items[i]) && stated->dims.items[i] != GIVEN_OPEN)
       array_push(arena, sizes,
                  ((StatedSize){dims->items[i].dim_param, stated->dims.items[i],
                                arena_printf(arena, "axis %d of %s", i, stated->from)}));
@@ -488,7 +473,7 @@ static bool resolve_dims(Importer *importer, const OnnxValue *input, const OnnxD
 static bool agrees_with(const OnnxDims *dims, const StatedShape *stated) {
   bool agrees = dims->count == stated->dims.count;
   for (int i = 0; agrees && i < dims->count; i++)
-    agrees = onnx_dim_is_free(&dims->items[i]) || stated->dims.items[i] == NOT_STATED ||
+    agrees = onnx_dim_is_free(&dims->items[i]) || stated->dims.items[i] == GIVEN_OPEN ||
              dims->items[i].dim_value == stated->dims.items[i];
   return agrees;
 }
@@ -496,7 +481,7 @@ static bool agrees_with(const OnnxDims *dims, const StatedShape *stated) {
 static const char *stated_text(Context *context, const StatedShape *stated) {
   Text text = text_new(&context->arena);
   for (int i = 0; i < stated->dims.count; i++)
-    text_printf(&text, stated->dims.items[i] == NOT_STATED ? "%s?" : "%s%lld", i ? ", " : "",
+    text_printf(&text, stated->dims.items[i] == GIVEN_OPEN ? "%s?" : "%s%lld", i ? ", " : "",
                 (long long)stated->dims.items[i]);
   return arena_printf(&context->arena, "[%s]", text_string(&text));
 }
@@ -512,7 +497,7 @@ static bool check_stated(Importer *importer, const OnnxValue *input, const OnnxD
 
 static bool is_complete(const StatedShape *stated) {
   for (int i = 0; i < stated->dims.count; i++)
-    if (stated->dims.items[i] == NOT_STATED) return false;
+    if (stated->dims.items[i] == GIVEN_OPEN) return false;
   return true;
 }
 
@@ -523,7 +508,7 @@ static bool check_undeclared(Importer *importer, const OnnxValue *input, const S
   bool same = count < 2 || stated[0].dims.count == stated[1].dims.count;
   for (int i = 0; same && count == 2 && i < stated[0].dims.count; i++)
     same =
-        stated[0].dims.items[i] == NOT_STATED || stated[0].dims.items[i] == stated[1].dims.items[i];
+        stated[0].dims.items[i] == GIVEN_OPEN || stated[0].dims.items[i] == stated[1].dims.items[i];
   return same || diag_error(context, importer_pos(importer, NULL),
                             "input '%s' has two shapes: %s from %s, and %s from %s", input->name,
                             stated_text(context, &stated[0]), stated[0].from,
