@@ -18,12 +18,6 @@ static void add_known(Text *text, const PleatNamedTensor *known) {
   for (int i = 0; i < tensor->rank; i++) text_printf(text, "%lld ", (long long)tensor->shape[i]);
 }
 
-// The sizes that follow from given arrays.
-static void add_array(Text *text, const OnnxArray *array) {
-  kept_option(text, "array", array->name);
-  for (int i = 0; i < array->rank; i++) text_printf(text, "%lld ", (long long)array->shape[i]);
-}
-
 static const char *options_text(const RequestCall *call) {
   const PleatRequest *r = &call->request;
   Text text = text_new(&call->context->arena);
@@ -36,7 +30,7 @@ static const char *options_text(const RequestCall *call) {
   kept_option(&text, "policy", r->policy ? r->policy : "");
   kept_option(&text, "quick", r->quick ? "yes" : "no");
   for (size_t i = 0; i < r->known_count; i++) add_known(&text, &r->known[i]);
-  for (int i = 0; i < call->array_count; i++) add_array(&text, &call->arrays[i]);
+  for (int i = 0; i < call->array_count; i++) kept_array(&text, &call->arrays[i]);
   return text_string(&text);
 }
 

@@ -173,13 +173,8 @@ static bool read_layouts(RequestCall *call, CompileOptions *options) {
 
 // ---- TVMScript ----------------------------------------------------------------------------------
 
-static bool ends_with(const char *s, const char *ending) {
-  size_t n = strlen(s), m = strlen(ending);
-  return n >= m && strcmp(s + n - m, ending) == 0;
-}
-
 static bool is_script(const PleatRequest *request) {
-  return request->func || ends_with(request->path, ".py");
+  return request->func || text_ends_with(request->path, ".py");
 }
 
 static Module *parse_script(RequestCall *call) {

@@ -113,6 +113,7 @@ void text_append(Text *text, const char *data, size_t size);
 void text_puts(Text *text, const char *s);
 void text_pad(Text *text, char c, int count);
 const char *text_string(Text *text); // never NULL
+bool text_ends_with(const char *text, const char *ending);
 
 // ---- Interned strings: equal text, equal pointer ---------------------------------------------
 

@@ -50,3 +50,8 @@ void text_printf(Text *text, const char *format, ...) {
 const char *text_string(Text *text) {
   return text->data ? text->data : "";
 }
+
+bool text_ends_with(const char *text, const char *ending) {
+  size_t size = strlen(text), tail = strlen(ending);
+  return size >= tail && strcmp(text + size - tail, ending) == 0;
+}

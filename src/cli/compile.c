@@ -24,11 +24,6 @@ static const Option options[] = {
      offsetof(CompileCommand, emit.lowered)},
 };
 
-static bool ends_with(const char *s, const char *ending) {
-  size_t n = strlen(s), m = strlen(ending);
-  return n >= m && strcmp(s + n - m, ending) == 0;
-}
-
 // ---- Kernels ----------------------------------------------------------------------------------
 
 static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lower,
@@ -61,7 +56,8 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
   TargetReport *target = arena_array(&context->arena, TargetReport, kernels.count);
   compile.lower.report = lower;
   if (!emit_kernels(context, &kernels, &o->emit, &compile, target, cli->output)) return false;
-  if (!ends_with(cli->output, ".py")) show_kernels(cli, &kernels, lower, target, &compile.machine);
+  if (!text_ends_with(cli->output, ".py"))
+    show_kernels(cli, &kernels, lower, target, &compile.machine);
   return true;
 }
 
@@ -72,7 +68,7 @@ static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *gr
   if (!emit_check(cli->context, &o->emit, cli->output)) return false;
   Program *program = model_build(cli, graph, &o->model, NULL);
   if (!program || !emit_program(program, &o->emit, cli->output)) return false;
-  if (ends_with(cli->output, ".py") || !strcmp(cli->output, "-")) return true;
+  if (text_ends_with(cli->output, ".py") || !strcmp(cli->output, "-")) return true;
   double seconds = (double)(clock_now_ns() - start) * 1e-9;
   summary_print_program(cli, program, seconds);
   return true;
@@ -92,7 +88,7 @@ static bool check_saved(Cli *cli, const CompileCommand *o) {
 
 static bool compile_file(Cli *cli, const CompileCommand *o, const ModelFile *file) {
   const GraphFunc *graph = file->graph;
-  bool saved = ends_with(cli->output, ".pleat");
+  bool saved = text_ends_with(cli->output, ".pleat");
   if (graph && saved) return check_saved(cli, o) && saved_compile(cli, graph, &o->model);
   if (graph) return compile_model(cli, o, graph);
   if (saved)

@@ -3,13 +3,8 @@
 // what `run` and `bench` print of it.
 #include "cli/session.h"
 
-// The shapes of the arrays that are given decide about the sizes of free dimensions.
 static void add_arrays(Text *text, const OnnxOptions *import) {
-  for (int i = 0; i < import->array_count; i++) {
-    const OnnxArray *array = &import->arrays[i];
-    kept_option(text, "array", array->name);
-    for (int k = 0; k < array->rank; k++) text_printf(text, "%lld ", (long long)array->shape[k]);
-  }
+  for (int i = 0; i < import->array_count; i++) kept_array(text, &import->arrays[i]);
   for (int i = 0; i < import->value_count; i++) {
     kept_option(text, "value", import->values[i].name);
     text_printf(text, "%d %d ", import->values[i].data->type.code,

@@ -54,17 +54,14 @@ static void set_size(Making *m, const Expr *var, int64_t value) {
   if (!known_size(m, var, &known)) array_push(&m->cli->context->arena, &m->sizes, size);
 }
 
-// The variable with this name in the shapes and strides of parameters, or the scalar parameter;
-// NULL when there is none.
-static const Expr *find_size(const PrimFunc *func, const char *name) {
-  for (int i = 0; i < func->param_count; i++) {
-    const Buffer *buffer = func->buffers[i];
-    if (!buffer && strcmp(func->params[i]->as.var->name, name) == 0) return func->params[i];
-    for (int d = 0; buffer && d < buffer->rank; d++)
-      if (buffer->shape[d]->op == EXPR_VAR && strcmp(buffer->shape[d]->as.var->name, name) == 0)
-        return buffer->shape[d];
-  }
-  return NULL;
+// The variable with this name in the shapes of parameters, or the scalar parameter; NULL when there
+// is none.
+static const Expr *find_size(const Kernel *kernel, const char *name) {
+  const PrimFunc *func = kernel->func;
+  for (int i = 0; i < func->param_count; i++)
+    if (!func->buffers[i] && strcmp(func->params[i]->as.var->name, name) == 0)
+      return func->params[i];
+  return kernel_find_size(kernel, name);
 }
 
 static bool read_size(Context *context, const char *text, Str *name, int64_t *value) {
@@ -80,7 +77,7 @@ static bool read_size(Context *context, const char *text, Str *name, int64_t *va
 
 static bool has_size(const Kernels *kernels, const char *name) {
   for (int i = 0; i < kernels->count; i++)
-    if (find_size(kernels->items[i].func, name)) return true;
+    if (find_size(&kernels->items[i], name)) return true;
   return false;
 }
 
@@ -107,7 +104,7 @@ static void read_sizes(Making *m, const StringList *given) {
     Str name;
     int64_t value;
     read_size(m->cli->context, given->items[i], &name, &value);
-    const Expr *var = find_size(m->kernel->func, name);
+    const Expr *var = find_size(m->kernel, name);
     if (var) set_size(m, var, value);
   }
 }

@@ -23,11 +23,6 @@ static const struct {
   const char *(*word)(int i); // NULL past the last
 } tables[] = {{"PASS", pass_name}, {"A,B", pass_name}, {"WHAT", layout_show_name}};
 
-static bool ends_with(const char *text, const char *end) {
-  size_t size = strlen(text), tail = strlen(end);
-  return size >= tail && strcmp(text + size - tail, end) == 0;
-}
-
 ManualValue manual_value_kind(const Option *option) {
   static const char *const files[] = {"FILE", ".py", ".json"};
   const char *value = option->value;
@@ -38,7 +33,7 @@ ManualValue manual_value_kind(const Option *option) {
   if (strcmp(value, "DIR") == 0) return VALUE_FOLDER;
   if (strncmp(value, "NAME=FILE", 9) == 0) return VALUE_NAMED_FILE;
   for (int i = 0; i < COUNT_OF(files); i++)
-    if (ends_with(value, files[i])) return VALUE_FILE;
+    if (text_ends_with(value, files[i])) return VALUE_FILE;
   return VALUE_FREE;
 }
 

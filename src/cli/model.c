@@ -10,11 +10,6 @@
 
 #include "frontend/onnx/onnx.h"
 
-static bool ends_with(const char *s, const char *ending) {
-  size_t n = strlen(s), m = strlen(ending);
-  return n >= m && strcmp(s + n - m, ending) == 0;
-}
-
 // ---- Options ----------------------------------------------------------------------------------
 
 static bool gives(const char *given, const char *name) {
@@ -32,7 +27,7 @@ const StringList *model_sizes(Cli *cli, const ModelOptions *options) {
 }
 
 bool model_is_script(const char *path) {
-  return strcmp(path, "-") == 0 || ends_with(path, ".py");
+  return strcmp(path, "-") == 0 || text_ends_with(path, ".py");
 }
 
 Module *script_load(Cli *cli, const char *path) {

@@ -25,6 +25,11 @@ void kept_options(Text *options, const char *name, const char *const *texts, int
   for (int i = 0; i < count; i++) kept_option(options, name, texts[i]);
 }
 
+void kept_array(Text *options, const OnnxArray *array) {
+  kept_option(options, "array", array->name);
+  for (int i = 0; i < array->rank; i++) text_printf(options, "%lld ", (long long)array->shape[i]);
+}
+
 static const char *digest_text(Context *context, const void *data, size_t size) {
   char *text = arena_alloc(&context->arena, DIGEST_TEXT_SIZE);
   digest_print(digest_of(data, size), text);

@@ -38,5 +38,7 @@ void kept_model_keep(const KeptModel *kept, const OnnxBinding *values, const boo
 // Adds "NAME: TEXT" to the text of options so that different lists of pairs give different texts.
 void kept_option(Text *options, const char *name, const char *text);
 void kept_options(Text *options, const char *name, const char *const *texts, int count);
+// Adds the shape of an array that is given for an input, since sizes follow from it.
+void kept_array(Text *options, const OnnxArray *array);
 
 #endif

@@ -171,7 +171,7 @@ static void test_sizes_that_stay_open(void **state) {
   }
 }
 
-// What is wrong apart from the sizes is reported at once.
+// An import with open sizes reports all other faults at once.
 static void test_open_models_that_are_refused(void **state) {
   (void)state;
   World world = world_new();
