@@ -56,8 +56,8 @@ bool graph_infer(Context *context, GraphFunc *graph);
 // ---- Symbolic sizes ----------------------------------------------------------------------------
 
 enum { GIVEN_OPEN = -1 };
-// Reads "1x3x224x224", "1,3,224,224" or "?x3x224x224", where "?" becomes GIVEN_OPEN. False for other
-// text.
+// Reads "1x3x224x224", "1,3,224,224" or "?x3x224x224", where "?" becomes GIVEN_OPEN. False for
+// other text.
 bool given_extents_read(Context *context, const char *text, IntArray *extents);
 // A size or a shape that the user gives.
 typedef struct GivenSizes {
