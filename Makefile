@@ -15,13 +15,14 @@ all: packages $(BUILD)/build.ninja
 run: all
 	examples/digits/run.sh $(BUILD)/pleat
 
-test: all python
+test: python all
 	$(VENV)/bin/python scripts/test.py --build $(BUILD) $(CASES)
 
-bench: all python
+bench: python all
 	$(VENV)/bin/python bench/bench.py --pleat $(BUILD)/pleat
 	$(VENV)/bin/python bench/saved.py --pleat $(BUILD)/pleat
 	$(VENV)/bin/python bench/start.py --pleat $(BUILD)/pleat
+	$(VENV)/bin/python bench/scale.py --pleat $(BUILD)/pleat
 	$(BUILD)/bench/layouts/layoutbench bench/layouts/queries.jsonl > $(BUILD)/layoutbench.jsonl
 	bench/layouts/peers.sh $(BUILD) $(VENV)
 	$(VENV)/bin/python bench/layouts/growth.py --bench $(BUILD)/bench/layouts/layoutbench

@@ -33,7 +33,7 @@ def median_ms(header, library, feeds, repeat):
         inputs.append(aligned(value.nbytes))
         inputs[-1][:] = numpy.frombuffer(value.tobytes(), numpy.uint8)
     arguments = [pointers(inputs), pointers(outputs), pointer(arena)]
-    weights_file = header.with_suffix(".weights")
+    weights_file = header.with_suffix(".c.weights")
     if re.search(r"_run\(const void \*weights", text):
         weights = aligned(weights_file.stat().st_size)
         weights[:] = numpy.fromfile(weights_file, numpy.uint8)

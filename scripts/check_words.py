@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the words of sources and documents: no name that docs/glossary.md replaced by another, and
-no comment that begins as a fragment of a sentence.
+no comment that begins as a fragment of a sentence. Checks that the glossary is short and sorted.
 
     scripts/check_words.py             the folders that are checked in `make test`
     scripts/check_words.py src/plan    these files and folders only
@@ -12,12 +12,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+MOST_WORDS = 60  # of the glossary
+
 # Folders whose words are checked, and those which still have such words.
 CLEAN = ["README.md", "CONTRIBUTING.md", "bench", "docs", "examples", "fuzz", "include", "python",
          "src/api", "src/arith", "src/autosched", "src/base", "src/cache", "src/cli", "src/driver",
          "src/explain", "src/frontend", "src/graph", "src/interp", "src/ir", "src/layout",
          "src/lower", "src/plan", "src/query", "src/report", "src/runtime", "src/schedule",
-         "src/script", "src/solve", "src/target", "src/te"]
+         "src/script", "src/solve", "src/target", "src/te", "tests"]
 TO_DO = []
 SOURCES = {".c", ".h", ".def", ".py", ".md", ".map", ".build"}
 
@@ -45,7 +47,7 @@ PHRASES = {
 }
 # Texts in which a word above is right: names of other systems, and fields of JSON.
 ALLOWED = re.compile(r"\"joins\"", re.IGNORECASE)
-FRAGMENT = re.compile(r"(Of|What|Those that|Nothing|None|Such)\b")
+FRAGMENT = re.compile(r"(Of|What|Those|Nothing|None|Such)\b")
 
 
 def name_pattern(word):
@@ -67,7 +69,7 @@ def check_line(where, line):
 
 def comment_of(line, suffix):
     """The text of a line that holds only a comment; else None."""
-    mark = r"\s*#\s?(.*)" if suffix == ".py" else r"\s*(?://|/\*+|\*)\s?(.*)"
+    mark = r"\s*#\s?(.*)" if suffix in {".py", ".build"} else r"\s*(?://|/\*+|\*)\s?(.*)"
     match = re.match(mark, line)
     return match[1] if match else None
 
@@ -86,7 +88,7 @@ def check_file(path):
     lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         yield from check_line(f"{path}:{number}", line)
-    if path.suffix in {".c", ".h", ".def", ".py"}:
+    if path.suffix in {".c", ".h", ".def", ".py", ".build"}:
         yield from check_fragments(path, lines)
 
 
@@ -105,8 +107,18 @@ def unlisted():
             if folder not in CLEAN + TO_DO]
 
 
+def glossary():
+    """Words beyond those that a reader learns at one sitting, and words out of order."""
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
+    words = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][2:]
+    if len(words) > MOST_WORDS:
+        yield f"docs/glossary.md: {len(words)} words, more than {MOST_WORDS}"
+    if words != sorted(words):
+        yield "docs/glossary.md: the words are not sorted"
+
+
 def main():
-    problems, count = unlisted(), 0
+    problems, count = [*unlisted(), *glossary()], 0
     for place in sys.argv[1:] or CLEAN:
         for path in files_of(place):
             problems += check_file(path)

@@ -146,10 +146,10 @@ static bool check_image(Demo *d, Reference *reference, int i, double *apart) {
   Difference difference;
   memcpy(d->input->data, image(d, i), PIXELS * sizeof(float));
   reference_restart(reference, &d->input);
-  const void *expected = reference_value(reference, d->graph->outputs[0]);
-  if (!expected) return false;
+  const Expected expected = {.value = reference_value(reference, d->graph->outputs[0])};
+  if (!expected.value) return false;
   bool agree =
-      values_agree(DTYPE_FLOAT32, expected, d->outputs[i], CLASSES, &tolerance, &difference);
+      values_agree(DTYPE_FLOAT32, &expected, d->outputs[i], CLASSES, &tolerance, &difference);
   if (difference.largest > *apart) *apart = difference.largest;
   return agree ||
          diag_error(d->context, (SourcePos){0}, "image %d: the interpreter gives %g, not %g", i,

@@ -9,14 +9,15 @@
  *
  * Growth. Later versions add fields at the end of the structs that begin with a `size`, which the
  * caller sets, and of the structs that the library hands out by pointer (PleatArgument,
- * PleatMessage). The other structs, such as PleatTensor, which is DLPack's, do not change. A call
- * with NULL where something is needed is refused with a message.
+ * PleatMessage, PleatProfile and their like). The other structs, such as PleatTensor, which is
+ * DLPack's, do not change. A call with NULL where something is needed is refused with a message.
  *
  * Threads. All functions may be called by several threads at once. Runs of one model wait for each
  * other; its sessions run at the same time, each in one thread.
  *
- * Related headers. pleat/layout.h has questions about layouts as C functions, also in libpleat. The
- * solver of the planner is a library of its own, libpleat_solve, with the header pleat/solve.h.
+ * Related headers. pleat/layout.h has questions about layouts as C functions, and pleat/tir.h has
+ * tensor programs; both are in libpleat. The solver of the planner is a library of its own,
+ * libpleat_solve, with the header pleat/solve.h.
  */
 #ifndef PLEAT_H
 #define PLEAT_H
@@ -47,7 +48,7 @@ void pleat_free(void *owned);
  * succeeds may leave warnings. */
 typedef struct PleatMessages PleatMessages;
 
-/* The severity of a message. A note belongs to an error or a warning. */
+/* The severity of a message. A note belongs to an error or warning, or says what an option does. */
 enum { PLEAT_ERROR = 0, PLEAT_WARNING = 1, PLEAT_NOTE = 2 };
 
 /* A message. Borrowed, with all that it points to, until its PleatMessages are freed. Later
@@ -89,6 +90,12 @@ const PleatMessage *pleat_messages_get(const PleatMessages *messages, int i);
 const char *pleat_messages_text(const PleatMessages *messages);
 /* Frees messages. NULL is allowed. */
 void pleat_messages_free(PleatMessages *messages);
+/* For programs that report to their user on standard error: prints the messages of a call there,
+ * frees them, sets *messages to NULL, and returns the call's status:
+ *
+ *   if (pleat_check(pleat_model_load(path, NULL, &model, &messages), &messages)) return 1;
+ */
+int pleat_check(int status, PleatMessages **messages);
 
 /* ---- Layouts ---------------------------------------------------------------------------------
  *
@@ -203,9 +210,10 @@ typedef struct PleatRequest {
   /* Layout constraints. Each is a text NAME=LAYOUT with a layout in any spelling.
    *
    * input_layouts, output_layouts: "x=NHWC" is the layout in which the caller has an input or
-   * output. A run then takes and gives tensors of the physical shape, which pleat_model_input and
-   * pleat_model_output report. The content of padding is undefined in outputs and ignored in
-   * inputs.
+   * output, over the letters that the graph tells of its axes, or else by position; a note among
+   * the messages says what it does. A run then takes and gives tensors of the physical shape, which
+   * pleat_model_input and pleat_model_output report. The content of padding is undefined in outputs
+   * and ignored in inputs.
    *
    * desired_layouts: "Conv=NHWC" makes all operators of a kind, or the one node of that name, read
    * and write their tensors of as many axes in this layout;
@@ -237,8 +245,9 @@ typedef struct PleatRequest {
    * also returned. The message is borrowed during the call-back.
    *
    * progress is called before each part of the work, when `done` of `all` of it are done. `what` is
-   * "reading", "constants", "planning", "lowering" (kernel by kernel) or "code"; later versions may
-   * add words. When it does not return 0, the call ends with PLEAT_CANCELLED.
+   * "reading", "constants", "planning", "lowering" (kernel by kernel), "code" or "verifying"
+   * (kernel by kernel); later versions may add words. When it does not return 0, the call ends with
+   * PLEAT_CANCELLED.
    *
    * cancel is called often. When it does not return 0, the call ends soon with PLEAT_CANCELLED, and
    * nothing remains of it. */
@@ -266,14 +275,19 @@ typedef struct PleatRequest {
    * the inputs of each run. The model is then checked as far as possible, and compiled when a run
    * first has inputs of new shapes: a *variant*. If bytes is NULL, the file stays mapped; it may be
    * replaced by another but not changed in place. Files of external data are read for each variant.
-   * Call-backs other than parallel_for are used only by pleat_model_compile itself. With layouts of
-   * inputs or outputs, and for a model that has sequences or optional values as inputs or outputs,
-   * all sizes must be given. */
+   * Call-backs other than parallel_for are used only by pleat_model_compile itself. With layouts
+   * of inputs, and for a model that has sequences or optional values as inputs or outputs, all
+   * sizes must be given. The shape of an output in a layout is known when the session is
+   * prepared. */
   int free_sizes;
   /* The most variants that a model keeps; 0: 8. Those used least recently are freed first, but not
    * while a session keeps them, which keeps as many. Variants share the weights that they have in
    * common. */
   int most_variants;
+  /* Not 0: the accesses of a tensor program that are not proved to be in bounds are not checked.
+   * Otherwise a run in which one of them is out of bounds skips it and ends with
+   * PLEAT_REFUSED and a message that shows the access, its index and the extent. */
+  int unchecked;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */
@@ -302,12 +316,209 @@ int pleat_plan(const PleatRequest *request, char **json, PleatMessages **message
 int pleat_plan_tensor(const PleatRequest *request, const char *tensor, char **json,
                       PleatMessages **messages);
 
+/* A tensor that a kernel reads or writes, and its layout there. */
+typedef struct PleatPlanOperand {
+  const char *tensor, *layout;
+  int is_written;
+} PleatPlanOperand;
+
+/* A kernel of a plan. Kernels are numbered from 0, in the order in which they run. */
+typedef struct PleatPlanKernel {
+  const char *name;
+  int is_rewrite; /* not 0: it only changes the layout of a tensor */
+  int operator_count;
+  const char *const *operators; /* the names of the nodes that it computes */
+  int by_rows;                  /* not 0: it computes several reductions row by row */
+  int operand_count;
+  const PleatPlanOperand *const *operands; /* the last one is the tensor that it writes */
+  int is_output;                           /* not 0: this tensor is an output of the model */
+  int reader_count;
+  const int *readers; /* the numbers of the kernels that read it, rewrites not counted */
+  /* Why its readers are not fused with it: the kind of reason, which other tensors may have too,
+   * and the reason with names. Both are "" for a rewrite. */
+  const char *because_kind, *because;
+  double cycles;
+  int same_as;      /* an earlier kernel whose code it runs; -1: none */
+  const char *slow; /* why it is not vectorised; NULL: it is */
+} PleatPlanKernel;
+
+/* A tensor that changes its layout. */
+typedef struct PleatPlanRewrite {
+  const char *tensor, *from, *to;
+  int folded;    /* not 0: the tensor is constant, and is rewritten while compiling */
+  int64_t bytes; /* of the larger of the two layouts */
+  double cycles; /* of each run */
+  const char *because;
+  int kernel; /* the number of the kernel that does it; -1 when folded */
+} PleatPlanRewrite;
+
+/* A tensor of a plan. */
+typedef struct PleatPlanTensor {
+  const char *name, *type;
+  int32_t rank;
+  const int64_t *shape; /* logical */
+  const char *kind;     /* "input", "output", "constant" or "intermediate" */
+  int is_fused;         /* not 0: it is computed only inside a kernel, and has no layout */
+  int layout_count;
+  const char *const *layouts; /* in which it is in memory */
+} PleatPlanTensor;
+
+typedef struct PleatPlan {
+  const char *machine; /* the processor level that it was made for, such as "avx2" */
+  const char *policy;  /* "optimal", "forward", "backward" or "none" */
+  int kernel_count;
+  const PleatPlanKernel *const *kernels;
+  int rewrite_count;
+  const PleatPlanRewrite *const *rewrites; /* those of each run first */
+  int tensor_count;
+  const PleatPlanTensor *const *tensors;
+  /* The price of a run in cycles: as planned; with every tensor row-major; by each policy for the
+   * same choices (0: not planned); and a bound below that of every plan. `gap` is the part of the
+   * price that may be above the best plan's; `optimal` is not 0 if no plan is better. */
+  double cycles, cycles_row_major, cycles_optimal, cycles_forward, cycles_backward, lower_bound;
+  double gap;
+  int optimal;
+  /* How many ways to run an operator were considered, and what was left out. */
+  int64_t choices, choices_left_out, layouts_left_out;
+  /* How many nodes of the model are computed in kernels, are computed while compiling, only move
+   * elements which their readers read in place, and are not needed. */
+  int nodes_in_kernels, nodes_folded, nodes_in_place, nodes_unused;
+  const char *json; /* as from pleat_plan */
+  const char *text; /* as `pleat plan` prints it */
+} PleatPlan;
+
+/* Plans a model, as pleat_plan does, and returns the plan as a struct. *plan is owned, and NULL
+ * unless the status is PLEAT_OK. */
+int pleat_plan_new(const PleatRequest *request, PleatPlan **plan, PleatMessages **messages);
+/* Frees a plan with all that it points to. NULL is allowed. */
+void pleat_plan_free(PleatPlan *plan);
+
+/* A kernel that reads or writes a tensor. */
+typedef struct PleatTensorUse {
+  int kernel; /* its number, from 0 */
+  const char *name;
+  int is_written;
+  const char *layout; /* of the tensor there */
+} PleatTensorUse;
+
+/* A layout that a tensor could have, and its price. */
+typedef struct PleatLayoutPrice {
+  const char *layout;
+  int64_t bytes; /* of the tensor, with padding */
+  int chosen;    /* not 0: the plan writes the tensor in this layout; an input is given in it */
+  int possible;  /* 0: no plan has it */
+  double cycles; /* of a run with the best plan that has it; 0 where not possible */
+} PleatLayoutPrice;
+
+typedef struct PleatTensorPlan {
+  const PleatPlanTensor *tensor;
+  const char *because; /* why it is in memory, if kernels write and read it; otherwise "" */
+  int use_count;
+  const PleatTensorUse *const *uses; /* in the order of the kernels */
+  int price_count;
+  const PleatLayoutPrice *const *prices; /* none for a constant */
+  const char *json;                      /* as from pleat_plan_tensor */
+} PleatTensorPlan;
+
+/* Does what pleat_plan_tensor does, and returns it as a struct. *plan is owned, and NULL unless the
+ * status is PLEAT_OK. */
+int pleat_tensor_plan_new(const PleatRequest *request, const char *tensor, PleatTensorPlan **plan,
+                          PleatMessages **messages);
+/* Frees a plan of a tensor with all that it points to. NULL is allowed. */
+void pleat_tensor_plan_free(PleatTensorPlan *plan);
+
+/* How a model is verified. A field that is zero selects the default. */
+typedef struct PleatVerifyOptions {
+  size_t size; /* sizeof(PleatVerifyOptions) in the caller's version of this header */
+  /* Inputs by name, as pleat_model_run takes them. Others have random contents from `seed`; the
+   * shapes of those that are given are also sizes of free dimensions. */
+  const PleatNamedTensor *inputs;
+  size_t input_count;
+  int64_t seed;
+  /* How close an element must be: |expected - actual| <= atol + rtol * |expected|, or at most
+   * max_ulp numbers of its type apart. When all three are zero, 1e-4 relative and 1e-5 of the
+   * tensor's largest element are allowed, or 2e-2 of both for floats of 16 bits or fewer. */
+  double rtol, atol;
+  int64_t max_ulp;
+  int exact;       /* not 0: no difference is allowed, and the three fields above are zero */
+  int definitions; /* not 0: expect what the operators' definitions give as code without a schedule,
+                    * which takes much less time than the interpreter */
+  /* Contents of outputs by name that others computed, as pleat_model_run gives them. They are
+   * compared, too, if everything else agrees. Not for tensor programs. */
+  const PleatNamedTensor *expected;
+  size_t expected_count;
+} PleatVerifyOptions;
+
+/* A tensor that was compared. */
+typedef struct PleatVerifiedTensor {
+  const char *name;
+  const char *function; /* the tensor program of TVMScript whose parameter it is; NULL for models */
+  int kernel;           /* number of the kernel that wrote it, from 0; -1: not known */
+  int is_output;
+  int is_given; /* not 0: it was compared with PleatVerifyOptions.expected */
+  int agrees;
+  int32_t rank; /* of its logical shape; 1 for a parameter whose strides leave gaps */
+  const int64_t *shape;
+  int64_t elements, differing;
+  /* Elements that agree although they are a rounding step apart: see pleat_verify. */
+  int64_t at_boundaries;
+  double largest; /* the greatest difference, relative to the largest element of the tensor */
+  /* The element that differs most, as a number in row-major order; -1: all agree. */
+  int64_t index;
+  double expected, actual;
+  int64_t ulp; /* numbers of its type between them; -1: not finite, or no floats */
+} PleatVerifiedTensor;
+
+typedef struct PleatVerification {
+  int agrees;
+  const char *reference; /* "the interpreter" or "the definitions" */
+  const char *tolerance; /* "within 1e-05 absolute or 4 ulp" */
+  int kernel_count;
+  int tensor_count;
+  const PleatVerifiedTensor *const *tensors; /* in the order in which they were compared */
+  int output_count;
+  const PleatVerifiedTensor *const *outputs; /* of `tensors`, in the model's order, each once */
+  int64_t at_boundaries;                     /* of all tensors */
+  double largest;                            /* the greatest of all tensors */
+  const char *largest_at;                    /* the tensor that has it; NULL: none was compared */
+  /* Where results differ first: the tensor, NULL if all agree; the kernel that wrote it, with the
+   * tensors and layouts that it reads and writes; and the part of the compiler at fault: "stages"
+   * (of the graph, before kernels are scheduled), "schedule", "pass" (of lowering) or "code". NULL
+   * where not known. */
+  const PleatVerifiedTensor *differs;
+  const char *kernel;
+  const char *part;
+  const char *part_name; /* the pass, the code generator, or the step; NULL: not known */
+  int rounding;      /* not 0: the difference is usual for sums in another order and fused products,
+                      * of which this part has the first */
+  const char *cause; /* the last three as a text; NULL where not known */
+  const char *text;  /* the result in words, as `pleat verify` prints it */
+} PleatVerification;
+
+/* Compiles a model, runs it once, and compares every tensor of the model that a kernel writes with
+ * what the operators' definitions give; for a graph or tensor programs of TVMScript, likewise.
+ * Returns a status, which is also PLEAT_OK when tensors differ. After the first that differs only
+ * outputs are compared. `options` may be NULL. *verification is owned, and NULL unless the status
+ * is PLEAT_OK.
+ *
+ * Where a kernel rounds to coarse steps, as quantisation, conversion to integers and comparisons
+ * do, numbers that agree within the tolerance can be on both sides of a boundary, and the results
+ * are a whole step apart. A tensor that does not agree is therefore compared once more with results
+ * that are computed from the tensors that its kernel read, and an element also agrees when it is
+ * between the results for numbers before rounding that are lower and higher by the tolerance. If
+ * all elements agree, later kernels are compared with results that are computed from this
+ * tensor. */
+int pleat_verify(const PleatRequest *request, const PleatVerifyOptions *options,
+                 PleatVerification **verification, PleatMessages **messages);
+/* Frees a verification with all that it points to. NULL is allowed. */
+void pleat_verification_free(PleatVerification *verification);
+
 /* How a file is written. A field that is zero selects the default. */
 typedef struct PleatWriteOptions {
   size_t size;         /* sizeof(PleatWriteOptions) in the caller's version of this header */
   const char *target;  /* "llvm" or "c"; NULL: by the ending of the path */
-  const char *weights; /* "inside" the file of code, or "beside" it as NAME.weights; NULL: inside up
-                        * to 1 MiB */
+  const char *weights; /* "inside" the file of code, or "beside" it, as PATH.weights; NULL: inside
+                        * up to 1 MiB */
   int openmp;          /* not 0: parallel loops of C are written for -fopenmp */
   int lowered;         /* not 0: TVMScript as the code generators read it, not as scheduled */
 } PleatWriteOptions;
@@ -336,6 +547,10 @@ typedef struct PleatArgument {
    * that reads what the output held before the run. */
   int access;
 } PleatArgument;
+
+/* A compact tensor of the type and shape of an argument, with these contents. It points to the
+ * shape of the argument, which has to be without free extents. */
+PleatTensor pleat_tensor(const PleatArgument *argument, void *data);
 
 typedef struct PleatModel PleatModel;
 
@@ -379,6 +594,12 @@ typedef struct PleatSessionOptions {
    * model's request, which sessions then call in several threads at once. */
   PleatParallelFor parallel_for;
   void *pool_env;
+  /* For loading a model: call-backs as in PleatRequest. progress is called for "reading", and
+   * cancel before the file is read and when it was verified. */
+  void (*log)(void *hook_env, const PleatMessage *message);
+  int (*progress)(void *hook_env, const char *what, int done, int all);
+  int (*cancel)(void *hook_env);
+  void *hook_env;
 } PleatSessionOptions;
 
 typedef struct PleatSession PleatSession;
@@ -386,8 +607,8 @@ typedef struct PleatSession PleatSession;
 /* Makes a session of a model. Returns a status. `options` may be NULL. *session is owned, and NULL
  * unless the status is PLEAT_OK. The session keeps what it needs of the model, which may be freed
  * before it. */
-int pleat_session_new(PleatModel *model, const PleatSessionOptions *options,
-                      PleatSession **session, PleatMessages **messages);
+int pleat_session_new(PleatModel *model, const PleatSessionOptions *options, PleatSession **session,
+                      PleatMessages **messages);
 /* Runs the model as pleat_model_run does. A session that is running in another thread is
  * refused. */
 int pleat_session_run(PleatSession *session, const PleatTensor *inputs, int input_count,
@@ -405,6 +626,62 @@ int pleat_session_prepare(PleatSession *session, const PleatTensor *inputs, int 
 const PleatArgument *pleat_session_output(const PleatSession *session, int i);
 /* Frees a session, which may not be running. NULL is allowed. */
 void pleat_session_free(PleatSession *session);
+
+/* ---- Profiles --------------------------------------------------------------------------------
+ *
+ * Where the time of a run goes: each kernel's time, arithmetic and traffic, beside rates that are
+ * measured on this machine just then. */
+
+/* How a model is profiled. A field that is zero selects the default. */
+typedef struct PleatProfileOptions {
+  size_t size;  /* sizeof(PleatProfileOptions) in the caller's version of this header */
+  int repeat;   /* measured runs, after one that is not measured; 0: 10, at most 1000 */
+  int64_t seed; /* of the random contents of inputs that are not given */
+  /* Call-backs as in PleatRequest; `what` is "measuring", before each run. */
+  int (*progress)(void *hook_env, const char *what, int done, int all);
+  int (*cancel)(void *hook_env);
+  void *hook_env;
+} PleatProfileOptions;
+
+/* One kernel of a run. */
+typedef struct PleatKernelProfile {
+  const char *name;
+  int step; /* its number in the order of the run, from 0 */
+  int code; /* kernels with the same number run the same code */
+  double seconds;
+  double operations; /* floating-point operations */
+  int64_t bytes;     /* of all its tensors, with padding */
+  /* The part of what is possible that it reaches: the larger of operations per second, relative to
+   * multiply-adds in registers, and bytes per second, relative to copies of as many bytes. */
+  double share_of_limit;
+  const char *slow; /* why it may be slow; NULL: no reason is known */
+} PleatKernelProfile;
+
+typedef struct PleatProfile {
+  int runs, threads;
+  double median, p10, p90; /* seconds of the measured runs */
+  double seconds;          /* of the run whose kernels follow, which took about the median */
+  double around;           /* seconds of it outside the kernels */
+  double
+      peak_gflops; /* multiply-adds in registers of all threads; 0: not known on this processor */
+  int kernel_count;
+  const PleatKernelProfile *const *kernels; /* in the order in which they ran */
+  const char *text; /* a table, as `pleat run --profile` prints it; steps of equal name and code are
+                     * one row */
+} PleatProfile;
+
+/* Measures a model, or a session with its threads. Returns a status. `inputs` are those of
+ * pleat_model_run; if input_count is 0, random inputs are made, which a model with free sizes
+ * refuses. There are no outputs, because the library makes room for them. `options` may be NULL.
+ * *profile is owned, and NULL unless the status is PLEAT_OK. Runs of the model wait meanwhile. */
+int pleat_model_profile(PleatModel *model, const PleatTensor *inputs, int input_count,
+                        const PleatProfileOptions *options, PleatProfile **profile,
+                        PleatMessages **messages);
+int pleat_session_profile(PleatSession *session, const PleatTensor *inputs, int input_count,
+                          const PleatProfileOptions *options, PleatProfile **profile,
+                          PleatMessages **messages);
+/* Frees a profile with all that it points to. NULL is allowed. */
+void pleat_profile_free(PleatProfile *profile);
 
 /* ---- Saved models ----------------------------------------------------------------------------
  *
@@ -424,9 +701,8 @@ int pleat_model_save(const PleatModel *model, const char *path, PleatMessages **
 int pleat_model_load(const char *path, const PleatSessionOptions *options, PleatModel **model,
                      PleatMessages **messages);
 /* The same from the contents of the file, which are copied. */
-int pleat_model_load_bytes(const void *bytes, size_t byte_count,
-                           const PleatSessionOptions *options, PleatModel **model,
-                           PleatMessages **messages);
+int pleat_model_load_bytes(const void *bytes, size_t byte_count, const PleatSessionOptions *options,
+                           PleatModel **model, PleatMessages **messages);
 
 #ifdef __cplusplus
 }

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pleat: layouts of tensors as objects, exact answers about them, and compiled models."""
+"""Pleat: layouts of tensors as objects, exact answers about them, compiled models."""
 from pleat import layout, te, tir
 from pleat._library import Message, PleatError, Undecided, version
 from pleat.layout import Layout
 from pleat.model import (Model, PleatCancelled, PleatFault, Session, compile, load, plan,
-                         plan_tensor, write)
+                         plan_tensor, verify, write)
+from pleat.report import (KernelProfile, LayoutPrice, Plan, PlanKernel, PlanOperand, PlanRewrite,
+                          PlanTensor, Profile, TensorPlan, TensorUse, Verification, VerifiedTensor)
 
-__all__ = ["Layout", "Message", "Model", "PleatCancelled", "PleatError", "PleatFault", "Session",
-           "Undecided", "compile", "layout", "load", "plan", "plan_tensor", "te", "tir", "version",
-           "write"]
+__all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Plan", "PlanKernel",
+           "PlanOperand", "PlanRewrite", "PlanTensor", "PleatCancelled", "PleatError", "PleatFault",
+           "Profile", "Session", "TensorPlan", "TensorUse", "Undecided", "Verification",
+           "VerifiedTensor", "compile", "layout", "load", "plan", "plan_tensor", "te", "tir",
+           "verify", "version", "write"]
 
 
 def __getattr__(name):

@@ -6,8 +6,9 @@ import importlib
 import json
 import os
 import pathlib
-import re
+import warnings
 
+from pleat import _declarations
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -46,32 +47,68 @@ class Undecided(PleatError):
     """Raised when an undecided answer is used as yes or no; the message is the reason."""
 
 
+CHECKOUT = HERE.parent.parent  # when the package runs from a checkout
+
+
 def _candidates():
     if os.environ.get("PLEAT_LIBRARY"):
         return [pathlib.Path(os.environ["PLEAT_LIBRARY"])]
-    checkout = HERE.parent.parent / "build"  # when the package runs from a checkout
-    return [HERE / "libpleat.so", checkout / "libpleat.so", pathlib.Path("libpleat.so.0")]
+    return [HERE / "libpleat.so", CHECKOUT / "build" / "libpleat.so",
+            pathlib.Path("libpleat.so.0")]
 
 
-def _header(name):
-    for path in (HERE / name, HERE.parent.parent / "include" / "pleat" / name):
-        if path.exists():
-            text = path.read_text()
-            text = re.sub(r'#ifdef __cplusplus.*?#endif', "", text, flags=re.DOTALL)
-            return re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
-    raise ImportError(f"{name} is missing beside the package")
+def _made_interface(folders):
+    """The module _interface of the first of the folders that has one, or None."""
+    from importlib import machinery, util
+    spec = machinery.PathFinder.find_spec(_declarations.NAME, [str(folder) for folder in folders])
+    if not spec:
+        return None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _interface():
+    """The cffi interface. It is that of the module that the build made, unless the package runs
+    from a checkout whose headers have changed since; the headers themselves are then read."""
+    given = os.environ.get("PLEAT_LIBRARY")
+    folders = [HERE, *([pathlib.Path(given).parent / "python"] if given else []),
+               CHECKOUT / "build" / "python"]
+    module = _made_interface(folders)
+    headers = _declarations.header_text(CHECKOUT / "include" / "pleat")
+    if module and headers in (None, module.HEADERS):
+        return module.ffi
+    if not headers:
+        raise ImportError(f"{_declarations.NAME}.py is missing in {HERE}; install this package "
+                          "again with pip, which makes it")
+    if module:
+        warnings.warn(f"{module.__file__} was made from other headers than those of {CHECKOUT}, "
+                      "which are read instead, in about 60 ms; ninja makes it again",
+                      ImportWarning, stacklevel=2)
+    return _declarations.cffi_interface(headers)
+
+
+def _check_version(lib, path):
+    """Refuses a library that may lack something of the headers; pleat.h has the rule."""
+    has, needs = lib.pleat_version_number(), lib.PLEAT_VERSION_NUMBER
+    if has // 10000 != needs // 10000 or has < needs:
+        def spelled(number):
+            return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+        raise ImportError(f"{path} is version {spelled(has)} of Pleat, and this package needs "
+                          f"{spelled(needs)} or a later version {needs // 10000}: install both from "
+                          "the same sources, or say in PLEAT_LIBRARY where the library is")
 
 
 def _open():
-    import cffi
-    ffi = cffi.FFI()
-    ffi.cdef(_header("pleat.h"))
-    tried = []
+    ffi, tried = _interface(), []
     for path in _candidates():
         try:
-            return ffi, ffi.dlopen(str(path))
+            lib = ffi.dlopen(str(path))
         except OSError as error:
             tried.append(f"  {error}")
+            continue
+        _check_version(lib, path)
+        return ffi, lib
     raise ImportError("libpleat.so was not found; build Pleat and install this package again, or "
                       "say where it is in PLEAT_LIBRARY\n" + "\n".join(tried))
 
@@ -175,13 +212,6 @@ def query(op, certificate=False, **fields):
     return reply
 
 
-@functools.lru_cache(None)
-def layout_functions():
-    """The library with the functions of pleat/layout.h, whose declarations take time to read."""
-    ffi.cdef(_header("layout.h"))
-    return _lib
-
-
 def _check(status, messages):
     text, items = take_messages(messages[0])
     if status:
@@ -193,7 +223,7 @@ def offsets(layout, count):
 
     `layout` is an object as in a question, and `count` the expected number of offsets."""
     import numpy as np
-    lib, messages = layout_functions(), ffi.new("PleatMessages **")
+    lib, messages = _lib, ffi.new("PleatMessages **")
     handle, total = ffi.new("PleatLayout **"), ffi.new("int64_t *")
     _check(lib.pleat_layout_from_json(json.dumps(layout).encode(), handle, messages), messages)
     try:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests to the library: which call-backs they have, and what their calls raise."""
+import threading
+
 from pleat._library import PleatError, _lib, ffi, message_of, take_messages
 
 
@@ -48,11 +50,45 @@ class Hooks:
         return bool(self.error)
 
 
-def check_status(status, messages, hooks=None):
-    """The list of messages; raises the exception that belongs to the status."""
+class Pool:
+    """The caller's function that runs the loops of a model, as the library calls it.
+
+    An exception in it ends the run, which raises it. Sessions may call it in several threads."""
+
+    def __init__(self, function):
+        self._function, self._raised = function, threading.local()
+        self._call_back = ffi.callback("PleatParallelFor", self._run)
+
+    def set_in(self, struct):
+        struct.parallel_for = self._call_back
+
+    def _run(self, _, body, body_env, count):
+        is_open = True
+
+        def part(begin, end):
+            if not is_open or not 0 <= begin <= end <= count:
+                raise ValueError(f"the part {begin} to {end} of a loop of {count} iterations"
+                                 + ("" if is_open else ", which has ended"))
+            body(body_env, begin, end)
+        try:
+            self._function(part, count)
+        except BaseException as error:  # the run raises it again
+            self._raised.error = error
+        is_open = False
+
+    @property
+    def error(self):
+        """The exception of this thread's run, which is then forgotten."""
+        return self._raised.__dict__.pop("error", None)
+
+
+def check_status(status, messages, *callers):
+    """The list of messages; raises the exception that belongs to the status. `callers` are what ran
+    code of the caller during the call: Hooks, a Pool or None."""
     text, items = take_messages(messages[0])
-    if hooks and hooks.error:
-        raise hooks.error
+    for error in [caller.error for caller in callers if caller]:
+        if error:
+            raise error
     if status == _lib.PLEAT_OK:
         return items
     if status == _lib.PLEAT_NO_MEMORY:

@@ -13,20 +13,18 @@ Arrays that are contiguous and have the model's type are passed without a copy.
 import collections
 import functools
 import inspect
-import json
 import os
 import threading
 
-from pleat._library import Lazy, PleatError, _lib, _owned_text, ffi
-from pleat._request import Hooks, PleatCancelled, PleatFault, check_status
+from pleat._library import Lazy, PleatError, _lib, ffi
+from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status
+from pleat.report import measured, planned, tensor_planned, verified
 
 np = Lazy("numpy")
 
 __all__ = ["Argument", "Model", "PleatCancelled", "PleatFault", "Session", "compile", "load",
-           "plan", "plan_tensor", "write"]
+           "plan", "plan_tensor", "verify", "write"]
 
-# Types of the package ml_dtypes that have another name there than in Pleat.
-EXTENDED = {"float8_e4m3": "float8_e4m3fn", "float4_e2m1": "float4_e2m1fn"}
 NUMPY_TYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                "float16", "float32", "float64"}
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
@@ -49,7 +47,7 @@ def dtype_of(name):
         return np.dtype(name)
     try:
         import ml_dtypes
-        return np.dtype(getattr(ml_dtypes, EXTENDED.get(name, name)))
+        return np.dtype(getattr(ml_dtypes, name))
     except (ImportError, AttributeError) as error:
         raise PleatError(f"arrays of {name} need the package ml_dtypes ({error})") from None
 
@@ -188,6 +186,16 @@ def _pointed(described, arrays):
     return tensors
 
 
+def _tensors(arrays, keep):
+    """PleatTensors that point to the arrays. The memory to which they also point is added to
+    `keep`."""
+    tensors = ffi.new("PleatTensor[]", len(arrays))
+    for tensor, array in zip(tensors, arrays):
+        _describe(tensor, array, keep)
+        tensor.data = _address(array)
+    return tensors
+
+
 def _request_of(model, options):
     """The request for a model with the options of Model."""
     return _fill_request(model, **options)
@@ -195,10 +203,15 @@ def _request_of(model, options):
 
 def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=False,
                   input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
-                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0):
+                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
+                  parallel_for=None, unchecked=False):
+    title = None
+    if hasattr(model, "__script__"):  # a module or function of TVMScript
+        title = f"script of {getattr(model, '__name__', 'the module')}"
+        model, func = model.script().encode(), func or ""
     request = _Request(model, threads=threads, quick=quick, no_cache=not cache,
-                       most_variants=most_variants)
-    request.set_texts(cpu=cpu, policy=policy, func=func, language="python")
+                       most_variants=most_variants, unchecked=unchecked)
+    request.set_texts(path=title, cpu=cpu, policy=policy, func=func, language="python")
     request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
                       output_layout=_layouts_text(output_layouts),
                       desired_layout=_layouts_text(desired_layouts),
@@ -206,6 +219,9 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
     request.add_known(known or {})
     request.hooks = Hooks(log, progress)
     request.hooks.set_in(request.struct)
+    request.pool = _pool(parallel_for)
+    if request.pool:
+        request.pool.set_in(request.struct)
     return request
 
 
@@ -234,30 +250,56 @@ class _Runner:
         `inputs` is a dictionary by name or a sequence of arrays. `outputs`, if present, are arrays
         to write to, one for each output. A list of arrays is passed as a sequence, whose tensors
         are separate inputs of the compiled model."""
-        if not isinstance(inputs, dict):
-            inputs = list(inputs)
-            if len(inputs) != len(self.inputs):
-                raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(inputs)}")
-            inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
-        names = {argument.name for argument in self.inputs}
-        inputs = {key: array for name, value in inputs.items()
-                  for key, array in ({name: value} if name in names
-                                     else flattened(name, value)).items()}
+        inputs = self._by_name(inputs)
         if outputs is None:
             outputs = self._updated(inputs)
-        given = [self._input(argument, inputs) for argument in self.inputs]
-        unknown = inputs.keys() - {argument.name for argument in self.inputs}
-        if unknown:
-            raise TypeError(f"the model has no input {', '.join(sorted(unknown))}; its inputs are "
-                            f"{', '.join(argument.name for argument in self.inputs)}")
+        given = self._given(inputs)
         if self._sizes is not None:
             return self._sizes.run(given, outputs)
         results = self._results(outputs, self.outputs)
         ins, outs = map(_pointed, self._tensors, (given, results))
         messages = ffi.new("PleatMessages **")
         status = self._run(ins, len(given), outs, len(results), messages)
-        check_status(status, messages)
+        check_status(status, messages, self._pool)
         return results
+
+    def profile(self, inputs=None, repeat=10, *, seed=0, progress=None):
+        """Where the time of a run goes, as a pleat.Profile; print it to see the table.
+
+        inputs: those of `run`; None: random ones from `seed`, unless sizes are free
+        repeat: measured runs, after one that is not measured
+        progress: is called with ("measuring", how many runs are done, of how many); the call ends
+                with PleatCancelled when it returns False"""
+        keep, given = [], []
+        if inputs is not None:
+            given = self._given(self._by_name(inputs), updated=True)
+        return measured(self._profile, _tensors(given, keep), len(given), repeat, seed,
+                        Hooks(None, progress), self._pool)
+
+    def _by_name(self, inputs):
+        """The inputs as a dictionary, with one entry for each tensor of a sequence."""
+        if not isinstance(inputs, dict):
+            inputs = list(inputs)
+            if len(inputs) != len(self.inputs):
+                raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(inputs)}")
+            inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
+        names = {argument.name for argument in self.inputs}
+        return {key: array for name, value in inputs.items()
+                for key, array in ({name: value} if name in names
+                                   else flattened(name, value)).items()}
+
+    def _given(self, inputs, updated=False):
+        """The arrays of the inputs in their order. With `updated`, `inputs` may also have the
+        contents of outputs, which are left out."""
+        given = [self._input(argument, inputs) for argument in self.inputs]
+        names = {argument.name for argument in self.inputs}
+        if updated:
+            names |= {argument.name for argument in self.outputs if argument.is_read}
+        unknown = inputs.keys() - names
+        if unknown:
+            raise TypeError(f"the model has no input {', '.join(sorted(unknown))}; its inputs are "
+                            f"{', '.join(argument.name for argument in self.inputs)}")
+        return given
 
     @staticmethod
     def _input(argument, inputs):
@@ -318,8 +360,9 @@ def _argument(argument):
 class _Sizes:
     """Runs a session of a model with free sizes, whose outputs are known only after the inputs."""
 
-    def __init__(self, session, output_count, wait):
+    def __init__(self, session, output_count, pool, wait):
         self._session, self._output_count, self._wait = session, output_count, wait
+        self._pool = pool
         self._lock = threading.Lock()
 
     def run(self, given, outputs):
@@ -333,28 +376,32 @@ class _Sizes:
 
     def _locked(self, given, outputs):
         messages, keep = ffi.new("PleatMessages **"), []
-        ins = self._tensors(given, keep)
+        ins = _tensors(given, keep)
         check_status(_lib.pleat_session_prepare(self._session, ins, len(given), messages), messages)
         results = _Runner._results(outputs, [_argument(_lib.pleat_session_output(self._session, i))
                                              for i in range(self._output_count)])
-        outs = self._tensors(results, keep)
+        outs = _tensors(results, keep)
         check_status(_lib.pleat_session_run(self._session, ins, len(given), outs, len(results),
-                                            messages), messages)
+                                            messages), messages, self._pool)
         return results
 
-    @staticmethod
-    def _tensors(arrays, keep):
-        tensors = ffi.new("PleatTensor[]", len(arrays))
-        for tensor, array in zip(tensors, arrays):
-            _describe(tensor, array, keep)
-            tensor.data = _address(array)
-        return tensors
+
+def _pool(parallel_for):
+    return Pool(parallel_for) if parallel_for else None
 
 
-def _new_session(model, threads):
-    """A session of the library for one of its models."""
+def _session_options(threads, *callers):
     options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
                                                 "threads": threads})
+    for caller in callers:
+        if caller:
+            caller.set_in(options)
+    return options
+
+
+def _new_session(model, threads, pool):
+    """A session of the library for one of its models."""
+    options = _session_options(threads, pool)
     session, messages = ffi.new("PleatSession **"), ffi.new("PleatMessages **")
     check_status(_lib.pleat_session_new(model, options, session, messages), messages)
     return ffi.gc(session[0], _lib.pleat_session_free)
@@ -363,8 +410,8 @@ def _new_session(model, threads):
 class Model(_Runner):
     """A compiled model.
 
-    `inputs` and `outputs` are lists of Argument; `messages` are the compiler's warnings, a
-    list of pleat.Message. Several threads may call a model; their runs follow one another, and
+    `inputs` and `outputs` are lists of Argument; `messages` are the compiler's warnings
+    and notes, a list of pleat.Message. Several threads may call a model; their runs follow one another, and
     those of its sessions do not.
 
     A model whose free sizes were not given with `shapes=` is compiled when it first runs on arrays
@@ -372,9 +419,10 @@ class Model(_Runner):
 
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
-                 policy=None, cache=True, func=None, log=None, progress=None, most_variants=0):
+                 policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
+                 parallel_for=None, unchecked=False):
         """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
-        ends in .py, a graph or a kernel of TVMScript.
+        ends in .py, a graph or a kernel of TVMScript; or a pleat.IRModule or a function of one.
 
         shapes: sizes that the model leaves free, and that otherwise follow from the arrays of a run:
                 shapes of inputs, {"x": (1, 3, 224, 224)}, or sizes of named dimensions,
@@ -387,7 +435,8 @@ class Model(_Runner):
 
         Layouts, each a pleat.Layout or a spelling of one, "NCHW16c" or "n, c -> c, n":
         input_layouts, output_layouts: the layouts in which the caller has inputs and outputs,
-                {"image": "NHWC"}; `inputs` and `outputs` then have the physical shapes
+                {"image": "NHWC"}, over the letters that the graph tells of its axes; a note in
+                `messages` says what each does. `inputs` and `outputs` have the physical shapes
         desired_layouts: the layout of all tensors with as many axes that an operator reads or
                 writes, by the operator's kind or name, {"Conv": "NHWC"}; or one layout for each
                 operand, {"conv1": {"data": "NCHW8c", "weight": "OIHW16i16o"}}, where operands are
@@ -403,11 +452,19 @@ class Model(_Runner):
                 how many); the call ends with PleatCancelled when it returns False, and with the
                 exception when it raises one
         most_variants: for how many shapes of free sizes compiled code is kept; 0 is 8
+        parallel_for: runs the loops of the model in place of threads of its own: parallel_for(part,
+                count) calls part(begin, end) for parts of the iterations from 0 to count, in any
+                threads, each iteration once, and returns when all are done. Sessions call it in
+                several threads at once. `threads` is then how many work on a loop. An exception
+                in it ends the run and is raised by it
+        unchecked: do not check accesses of a kernel that are not proved to be in bounds; otherwise
+                a run in which one is out of bounds raises PleatError
         Raises PleatError with every reason why the model cannot be compiled."""
         self._source = model, {name: value for name, value in locals().items()
                                if name not in ("self", "model")}
         request = _request_of(*self._source)
         request.struct.free_sizes = True
+        self._pool = request.pool
         compiled, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
         self.messages = check_status(status, messages, request.hooks)
@@ -422,7 +479,8 @@ class Model(_Runner):
                         for i in range(_lib.pleat_model_output_count(model))]
         self._keep, self._sizes, self._tensors = [], None, None
         if any(None in argument.shape for argument in self.inputs):
-            self._sizes = _Sizes(_new_session(model, 0), len(self.outputs), wait=True)
+            self._sizes = _Sizes(_new_session(model, 0, self._pool), len(self.outputs), self._pool,
+                                 wait=True)
         else:
             self._tensors = [self._described(arguments)
                              for arguments in (self.inputs, self.outputs)]
@@ -441,15 +499,18 @@ class Model(_Runner):
     def _run(self, *arguments):
         return _lib.pleat_model_run(self._model, *arguments)
 
+    def _profile(self, *arguments):
+        return _lib.pleat_model_profile(self._model, *arguments)
+
     def _again(self):
         if self._source is None:
-            raise PleatError("a model that was loaded has no plan: use the model from which it was "
-                             "compiled")
+            raise PleatError("a model that was loaded has only its code: use the model from which "
+                             "it was compiled")
         model, options = self._source
         return model, {**options, "log": None, "progress": None}
 
     def plan(self):
-        """The plan of this model as a dictionary; see pleat.plan."""
+        """The plan of this model; see pleat.plan."""
         model, options = self._again()
         return plan(model, **options)
 
@@ -458,15 +519,25 @@ class Model(_Runner):
         its result, and why they are not fused."""
         return self.plan()["joins"]
 
+    def verify(self, inputs=None, **how):
+        """Compares what this model computes with the definitions of its operators, with other
+        inputs than `inputs` random; see pleat.verify."""
+        model, options = self._again()
+        if inputs is not None and not isinstance(inputs, dict):
+            inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
+        options.update((name, how.pop(name)) for name in ("log", "progress") if name in how)
+        return verify(model, inputs, **how, **options)
+
     def write(self, path, **how):
         """Writes this model as code; see pleat.write."""
         model, options = self._again()
         write(model, path, **how, **options)
 
-    def session(self, threads=0):
+    def session(self, threads=0, parallel_for=None):
         """A session of this model: it shares the weights and the code, has memory of its own, and
-        runs at the same time as others. threads: 0 is as many as the model has."""
-        return Session(self, threads)
+        runs at the same time as others. threads: 0 is as many as the model has. parallel_for:
+        runs the loops, as for Model; None: that of the model."""
+        return Session(self, threads, parallel_for)
 
     def save(self, path):
         """Writes the compiled model to a file, which pleat.load reads without compiling."""
@@ -479,14 +550,19 @@ class Session(_Runner):
 
     A session runs in one thread at a time: a second thread gets a PleatError."""
 
-    def __init__(self, model, threads=0):
-        self._session = _new_session(model._model, threads)
+    def __init__(self, model, threads=0, parallel_for=None):
+        self._pool = _pool(parallel_for) or model._pool
+        self._session = _new_session(model._model, threads, self._pool)
         self._model = model  # for the shapes to which the described tensors point
         self.inputs, self.outputs, self._tensors = model.inputs, model.outputs, model._tensors
-        self._sizes = model._sizes and _Sizes(self._session, len(self.outputs), wait=False)
+        self._sizes = model._sizes and _Sizes(self._session, len(self.outputs), self._pool,
+                                              wait=False)
 
     def _run(self, *arguments):
         return _lib.pleat_session_run(self._session, *arguments)
+
+    def _profile(self, *arguments):
+        return _lib.pleat_session_profile(self._session, *arguments)
 
 
 def compile(model, **options):
@@ -494,16 +570,17 @@ def compile(model, **options):
     return Model(model, **options)
 
 
-def load(model, threads=0):
+def load(model, threads=0, *, log=None, progress=None, parallel_for=None):
     """Loads a saved model, from a file's path or its bytes. It needs no compiler and takes
     milliseconds, but the same version of Pleat and a processor that has what the model was
     compiled for. The file may be removed or replaced afterwards, but not be changed in place.
     Load only files that you trust: they hold code.
 
     threads: of the model's own runs; 0 is one for each core
+    log, progress, parallel_for: as for Model
     Raises PleatError when the file is damaged or was made for another version or processor."""
-    options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
-                                                "threads": threads})
+    pool, hooks = _pool(parallel_for), Hooks(log, progress)
+    options = _session_options(threads, pool, hooks)
     result, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = ffi.from_buffer(model if len(model) else b"\0")
@@ -512,29 +589,68 @@ def load(model, threads=0):
         status = _lib.pleat_model_load(os.fsencode(model), options, result, messages)
     loaded = Model.__new__(Model)
     loaded._source = None
-    loaded.messages = check_status(status, messages)
+    loaded._pool = pool
+    loaded.messages = check_status(status, messages, hooks)
     loaded._take(result[0])
     return loaded
 
 
-def _report(function, model, options, *arguments):
-    request, json_text, messages = (_request_of(model, options), ffi.new("char **"),
-                                    ffi.new("PleatMessages **"))
-    status = function(request.struct, *arguments, json_text, messages)
-    check_status(status, messages, request.hooks)
-    return json.loads(_owned_text(json_text[0]))
-
-
 def plan(model, **options):
-    """The plan of a model, without compiling it: the rewrites with their reasons, the costs in
-    cycles, and under "joins" the kernels. The fields are those of `pleat plan --json`, which
-    pleat.h describes; the options are those of Model."""
-    return _report(_lib.pleat_plan, model, options)
+    """The plan of a model, without compiling it, as a pleat.Plan: its kernels, rewrites and tensors
+    with their layouts, reasons and prices; print it to see a table. It is also a dictionary with
+    the fields of `pleat plan --json`, which pleat.h describes. The options are those of Model."""
+    return planned(_request_of(model, options))
 
 
 def plan_tensor(model, tensor, **options):
-    """A tensor of a plan: its uses, and what the plan would cost with each other layout of it."""
-    return _report(_lib.pleat_plan_tensor, model, options, tensor.encode())
+    """A tensor of a plan, as a pleat.TensorPlan: its uses, and what a run would cost with each other
+    layout of it."""
+    return tensor_planned(_request_of(model, options), tensor)
+
+
+def _named_tensors(values, keep):
+    """PleatNamedTensors of a dictionary; the memory to which they point is added to `keep`."""
+    arrays = {key: np.asarray(_array_of(array), order="C")
+              for name, value in (values or {}).items()
+              for key, array in flattened(name, value).items()}
+    for name, array in arrays.items():
+        if element_of(array.dtype) is None:
+            raise PleatError(f"the array for '{name}' has type {array.dtype}")
+    tensors = _tensors(list(arrays.values()), keep)
+    named = ffi.new("PleatNamedTensor[]", len(arrays))
+    for i, name in enumerate(arrays):
+        keep.append(ffi.new("char[]", name.encode()))
+        named[i].name, named[i].tensor = keep[-1], ffi.addressof(tensors, i)
+    keep += [tensors, arrays]
+    return named
+
+
+def verify(model, inputs=None, *, seed=0, rtol=0, atol=0, max_ulp=0, exact=False,
+           definitions=False, expected=None, **options):
+    """Compiles a model, runs it once, and compares every tensor that a kernel writes with what the
+    operators' definitions give. Returns a pleat.Verification, which is true if all agree; it says
+    which tensors differ, and which kernel and which part of the compiler made the first.
+
+    inputs:  arrays by name; other inputs have random contents from `seed`
+    rtol, atol, max_ulp: how close an element must be: |expected - actual| <= atol + rtol *
+            |expected|, or at most max_ulp numbers of its type apart; without them 1e-4 relative and
+            1e-5 of the largest element, or 2e-2 of both for floats of 16 bits or fewer
+    exact:   no difference is allowed
+    definitions: expect what the definitions give as code without a schedule, which takes much less
+            time than the interpreter
+    expected: contents of outputs by name that others computed, which are compared, too
+    The other options are those of Model.
+
+    Where a kernel rounds to coarse steps, as quantisation does, numbers that agree can be on both
+    sides of a boundary. Then elements also agree when they are between the results for numbers
+    before rounding that are lower and higher by the tolerance; `at_boundaries` counts them."""
+    request, keep = _request_of(model, options), []
+    given, wanted = _named_tensors(inputs, keep), _named_tensors(expected, keep)
+    how = ffi.new("PleatVerifyOptions *", {
+        "size": ffi.sizeof("PleatVerifyOptions"), "inputs": given, "input_count": len(given),
+        "seed": seed, "rtol": rtol, "atol": atol, "max_ulp": max_ulp, "exact": exact,
+        "definitions": definitions, "expected": wanted, "expected_count": len(wanted)})
+    return verified(request, how)
 
 
 def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, **options):

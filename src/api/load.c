@@ -34,7 +34,7 @@ static bool caller_cancels(void *env) {
   return request->cancel(request->hook_env) != 0;
 }
 
-static void begin_call_backs(RequestCall *call) {
+void request_begin_call_backs(RequestCall *call) {
   if (!call->request.cancel) return;
   call->context->cancels = caller_cancels;
   call->context->cancels_env = call;
@@ -43,18 +43,30 @@ static void begin_call_backs(RequestCall *call) {
 // ---- Models -------------------------------------------------------------------------------------
 
 static bool find_machine(RequestCall *call, HostMachine *machine) {
-  enum { MOST_THREADS = 1024 };
   const PleatRequest *request = &call->request;
   *machine = machine_probe();
   if (request->cpu && !machine_limit(machine, request->cpu))
     return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0},
                          "cpu '%s': this machine has no more than %s", request->cpu,
                          machine_probe().level_name);
-  if (request->threads < 0 || request->threads > MOST_THREADS)
-    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0}, "threads %d: at most %d",
-                         request->threads, MOST_THREADS);
-  if (request->threads) machine->threads = request->threads;
-  return true;
+  return threads_read(call->context, request->threads, &machine->threads);
+}
+
+static bool has_layout(const PleatRequest *r, const char *name) {
+  size_t n = strlen(name);
+  for (size_t i = 0; i < r->input_layout_count; i++)
+    if (strncmp(r->input_layouts[i], name, n) == 0 && r->input_layouts[i][n] == '=') return true;
+  return false;
+}
+
+// Leaves out the arrays of inputs with a layout, whose shapes are those of the layouts.
+static void keep_logical_arrays(RequestCall *call) {
+  OnnxArray *kept = arena_array(&call->context->arena, OnnxArray, call->array_count);
+  int count = 0;
+  for (int i = 0; i < call->array_count; i++)
+    if (!has_layout(&call->request, call->arrays[i].name)) kept[count++] = call->arrays[i];
+  call->arrays = kept;
+  call->array_count = count;
 }
 
 #if PLEAT_HAVE_ONNX
@@ -80,14 +92,23 @@ static ConstData *known_data(RequestCall *call, const PleatNamedTensor *known) {
   return data;
 }
 
-// Arrays in a layout of their own do not tell the sizes of dimensions.
 static bool may_be_open(const RequestCall *call) {
-  const PleatRequest *r = &call->request;
-  return call->may_be_open && r->free_sizes && !r->input_layout_count && !r->output_layout_count;
+  return call->may_be_open && call->request.free_sizes && !call->request.input_layout_count;
+}
+
+// The padding of an array in a layout hides where the tensor ends.
+static const char *why_closed(const RequestCall *call) {
+  if (!call->may_be_open || !call->request.free_sizes || may_be_open(call)) return NULL;
+  return arena_printf(
+      &call->context->arena,
+      "the arrays of a run do not give the sizes: with %s, they have the shapes of the "
+      "layouts",
+      caller_option(call->context, CALLER_INPUT_LAYOUT));
 }
 
 static GraphFunc *import(RequestCall *call, OnnxBinding *known) {
   const PleatRequest *request = &call->request;
+  keep_logical_arrays(call);
   OnnxOptions options = {.shapes = request->shapes,
                          .shape_count = (int)request->shape_count,
                          .values = known,
@@ -95,6 +116,7 @@ static GraphFunc *import(RequestCall *call, OnnxBinding *known) {
                          .arrays = call->arrays,
                          .array_count = call->array_count,
                          .open_sizes = may_be_open(call),
+                         .why_closed = why_closed(call),
                          .bytes = request->bytes,
                          .byte_count = request->byte_count};
   for (size_t i = 0; i < request->known_count; i++) {
@@ -189,11 +211,22 @@ static Module *parse_script(RequestCall *call) {
 static bool bind_sizes(RequestCall *call, GraphFunc *graph) {
   Context *context = call->context;
   const PleatRequest *r = &call->request;
-  GivenSizes *given = arena_array(&context->arena, GivenSizes, r->shape_count);
+  keep_logical_arrays(call);
+  int count = (int)r->shape_count + call->array_count;
+  GivenSizes *given = arena_array(&context->arena, GivenSizes, count);
   Str *names;
   for (size_t i = 0; i < r->shape_count; i++)
     if (!given_sizes_read(context, r->shapes[i], false, &given[i])) return false;
-  if (!graph_bind_sizes(context, graph, given, (int)r->shape_count)) return false;
+  for (int i = 0; i < call->array_count; i++) {
+    const OnnxArray *array = &call->arrays[i];
+    given[(int)r->shape_count + i] =
+        (GivenSizes){.name = array->name,
+                     .rank = array->rank,
+                     .shape = array->shape,
+                     .source = str_format(context, "the array given for '%s'", array->name),
+                     .is_array = true};
+  }
+  if (!graph_bind_sizes(context, graph, given, count)) return false;
   return !graph_free_sizes(context, graph, &names) ||
          field_error(context, "shapes",
                      "does not give a value for the size '%s' of '%s'; write it as in %s", names[0],
@@ -222,14 +255,8 @@ static bool take_kernels(RequestCall *call, const Module *module) {
 }
 
 static bool read_size(RequestCall *call, const char *text, InterpSize *size) {
-  enum { MOST = 1 << 30 };
-  const char *equals = strchr(text, '=');
-  char *end = "";
-  size->value = equals ? strtoll(equals + 1, &end, 10) : 0;
-  if (!equals || end == equals + 1 || *end || size->value < 1 || size->value > MOST)
-    return field_error(call->context, "shapes", "'%s' is not a size: expected one like n=128",
-                       text);
-  Str name = str_intern_n(call->context, text, (size_t)(equals - text));
+  Str name;
+  if (!given_size_read(call->context, text, &name, &size->value)) return false;
   size->var = kernel_find_size(&call->kernels.items[0], name);
   return size->var || field_error(call->context, "shapes", "'%s' is not a free size of '%s'", name,
                                   call->kernels.items[0].func->name);
@@ -247,6 +274,7 @@ bool request_sizes(RequestCall *call, InterpSize **sizes) {
 static bool load_script(RequestCall *call) {
   Module *module = parse_script(call);
   if (!module) return false;
+  call->module = module;
   if (call->request.func && !*call->request.func) call->request.func = NULL;
   GraphFunc *graph;
   if (!module_choose(call->context, call->request.path, module, call->request.func, &graph))
@@ -264,12 +292,15 @@ static bool set_caller(RequestCall *call) {
          field_error(call->context, "language", "is '%s', expected c or python", language);
 }
 
+bool request_begin(RequestCall *call) {
+  return request_read(call->context, call->given, &call->request) && set_caller(call);
+}
+
 bool request_load(RequestCall *call) {
   Context *context = call->context;
   CompileOptions *options = &call->options;
-  if (!request_read(context, call->given, &call->request)) return false;
-  if (!set_caller(call)) return false;
-  begin_call_backs(call);
+  if (!request_begin(call)) return false;
+  request_begin_call_backs(call);
   options->progress = report_progress;
   options->progress_env = call;
   options->quick = call->request.quick != 0;

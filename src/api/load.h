@@ -17,9 +17,11 @@ typedef struct RequestCall {
   CompileOptions options; // of the request
   const GraphFunc *graph; // NULL: `kernels` is the request's
   const void **known;     // by input: the bytes that its contents must equal; NULL: any contents
+  const Module *module;   // of TVMScript
   Kernels kernels;        // one, or with all_kernels all of the file
   bool all_kernels;
-  const OnnxArray *arrays; // that give the sizes of free dimensions
+  // Give the sizes of free dimensions, except those of inputs whose layouts are given.
+  const OnnxArray *arrays;
   int array_count;
   const OnnxImport *open; // set when sizes stayed open; there is then neither a graph nor a kernel
   bool may_be_open;
@@ -28,8 +30,10 @@ typedef struct RequestCall {
   KeptModel kept;
 } RequestCall;
 
-// Reads the request's options, and its graph with layout constraints, or its kernels. False with
-// diagnostics.
+// Reads the request, whose caller the messages then address. False with diagnostics.
+bool request_begin(RequestCall *call);
+// Reads the request with its options, and its graph with layout constraints, or its kernels. False
+// with diagnostics.
 bool request_load(RequestCall *call);
 // kept.c. Takes the compiled program from the cache; false when it is not there or not wanted.
 bool request_find(RequestCall *call);
@@ -37,6 +41,8 @@ void request_keep(const RequestCall *call, const CompiledProgram *program);
 // The sizes that the request gives to its kernel, one for each of its `shapes`. False with
 // diagnostics.
 bool request_sizes(RequestCall *call, InterpSize **sizes);
+// Lets the context ask the request's call-back whether the call is cancelled.
+void request_begin_call_backs(RequestCall *call);
 // Hands new messages and the next part of the work to the call-backs.
 void request_progress(RequestCall *call, const char *what, int done, int all);
 // Runs body(call) inside context_protect and a context of its own. Returns the status of a call

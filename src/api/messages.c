@@ -9,7 +9,7 @@ typedef Array(PleatMessage) MessageArray;
 
 struct PleatMessages {
   Context *context; // owns everything; NULL: the constant that reports exhausted memory
-  MessageArray all; // errors and warnings, each with its notes
+  MessageArray all; // errors and warnings, each with its notes; notes that stand alone
   const char *text;
 };
 
@@ -27,25 +27,20 @@ typedef struct Taking {
   MessageArray notes; // of the last message
 } Taking;
 
-static const char *copied(Context *context, const char *text) {
-  return text ? arena_copy(&context->arena, text, strlen(text) + 1) : NULL;
-}
-
 static PleatMessage message_of(Context *context, const Diag *diag) {
   const SourceFile *file = diag->pos.file;
   PleatMessage message = {.severity = (int)diag->severity,
                           .code = diag_code_name(diag->code),
-                          .file = copied(context, file ? file->name : NULL),
-                          .node = copied(context, diag->pos.node),
-                          .text = copied(context, diag->message)};
-  int size;
-  const char *source = diag_source_line(diag, &size);
-  if (!source) return message;
-  source_line_column(file, diag->pos.begin, &message.line, &message.column);
-  int rest = (int)(source - file->text) + size - diag->pos.begin;
-  message.width = MAX_OF(1, MIN_OF(diag->pos.end - diag->pos.begin, rest));
-  char *line = arena_alloc(&context->arena, (size_t)size + 1);
-  message.source = memcpy(line, source, (size_t)size);
+                          .file = arena_text(&context->arena, file ? file->name : NULL),
+                          .node = arena_text(&context->arena, diag->pos.node),
+                          .text = arena_text(&context->arena, diag->message)};
+  DiagPlace place = diag_place(diag);
+  if (!place.source) return message;
+  message.line = place.line;
+  message.column = place.column;
+  message.width = place.width;
+  char *line = arena_alloc(&context->arena, (size_t)place.source_size + 1);
+  message.source = memcpy(line, place.source, (size_t)place.source_size);
   return message;
 }
 
@@ -57,23 +52,25 @@ static void close_notes(Taking *taking) {
   taking->notes = (MessageArray){0};
 }
 
-static void add_message(Taking *taking, PleatMessage message) {
+static void add_message(Taking *taking, PleatMessage message, bool alone) {
   Arena *arena = &taking->to->context->arena;
-  bool is_note = message.severity == PLEAT_NOTE && taking->to->all.count;
+  bool is_note = message.severity == PLEAT_NOTE && !alone && taking->to->all.count;
   if (!is_note) close_notes(taking);
   array_push(arena, is_note ? &taking->notes : &taking->to->all, message);
+}
+
+static void add_diag(Taking *taking, const Diag *diag) {
+  add_message(taking, message_of(taking->to->context, diag), diag->alone);
 }
 
 // How the call failed, reported like an error.
 static void add_failure(Taking *taking, Text *text) {
   const Context *from = taking->from;
-  static const DiagCode codes[] = {[FAILURE_BUG] = DIAG_INTERNAL,
-                                   [FAILURE_MEMORY] = DIAG_MEMORY,
-                                   [FAILURE_CANCELLED] = DIAG_CANCELLED};
   if (from->failure == FAILURE_NONE) return;
-  add_message(taking, (PleatMessage){.severity = PLEAT_ERROR,
-                                     .code = diag_code_name(codes[from->failure]),
-                                     .text = copied(text->arena->context, from->failure_message)});
+  PleatMessage failure = {.severity = PLEAT_ERROR,
+                          .code = diag_code_name(diag_failure_code(from->failure)),
+                          .text = arena_text(text->arena, from->failure_message)};
+  add_message(taking, failure, true);
   text_printf(text, "error: %s\n", from->failure_message);
 }
 
@@ -82,7 +79,7 @@ static void take(void *arg) {
   Context *context = taking->to->context;
   Text text = text_new(&context->arena);
   for (int i = 0; i < taking->from->diags.count; i++)
-    add_message(taking, message_of(context, &taking->from->diags.items[i]));
+    add_diag(taking, &taking->from->diags.items[i]);
   diag_print_list(taking->from, &text);
   add_failure(taking, &text);
   close_notes(taking);
@@ -154,7 +151,7 @@ static void log_new(void *arg) {
   PleatMessages messages = {.context = l->context};
   Taking taking = {l->from, &messages, {0}};
   for (; *l->next < l->from->diags.count; ++*l->next)
-    add_message(&taking, message_of(l->context, &l->from->diags.items[*l->next]));
+    add_diag(&taking, &l->from->diags.items[*l->next]);
   close_notes(&taking);
   for (int i = 0; i < messages.all.count; i++) l->log(l->env, &messages.all.items[i]);
 }
@@ -179,6 +176,14 @@ const PleatMessage *pleat_messages_get(const PleatMessages *messages, int i) {
 
 const char *pleat_messages_text(const PleatMessages *messages) {
   return messages ? messages->text : "";
+}
+
+int pleat_check(int status, PleatMessages **messages) {
+  if (!messages) return status;
+  fputs(pleat_messages_text(*messages), stderr);
+  pleat_messages_free(*messages);
+  *messages = NULL;
+  return status;
 }
 
 void pleat_messages_free(PleatMessages *messages) {

@@ -53,6 +53,8 @@ static void compile_kernel(CompileCall *call) {
   InterpSize *sizes;
   if (!request_sizes(request, &sizes)) return;
   request_progress(request, "code", 0, 1);
+  request->options.lower.guards = !request->request.unchecked;
+  if (!kernels_prove_bounds(request->context, &request->kernels, &request->options.lower)) return;
   call->program = kernel_compile(request->context, &request->kernels.items[0], sizes,
                                  (int)request->request.shape_count, &request->options);
   call->ready = call->program != NULL;
@@ -79,12 +81,9 @@ static void compile(void *arg) {
   call->done = call->model != NULL;
 }
 
-// Ends a call that makes a model: frees its context, and gives the caller the model or messages.
-static int end_call(Context *context, bool finished, CompiledProgram *program, PleatModel *model,
-                    PleatModel **result, PleatMessages **messages) {
-  int status = messages_take(context, finished && model, messages);
+// Ends a call that makes a model, and gives the model to the caller. Returns the status.
+static int end_call(int status, CompiledProgram *program, PleatModel *model, PleatModel **result) {
   compiled_program_release(program); // the model has a reference of its own
-  context_free(context);
   if (status == PLEAT_OK)
     *result = model;
   else
@@ -94,12 +93,7 @@ static int end_call(Context *context, bool finished, CompiledProgram *program, P
 
 static int run_compile(CompileCall *call, PleatModel **result, PleatMessages **messages) {
   int status = request_run(&call->call, compile, &call->done, messages);
-  compiled_program_release(call->program); // the model has a reference of its own
-  if (status == PLEAT_OK)
-    *result = call->model;
-  else
-    model_release(call->model);
-  return status;
+  return end_call(status, call->program, call->model, result);
 }
 
 int pleat_model_compile(const PleatRequest *request, PleatModel **result,
@@ -154,31 +148,41 @@ int pleat_model_save(const PleatModel *model, const char *path, PleatMessages **
 }
 
 typedef struct LoadCall {
-  Context *context;
+  RequestCall call; // with the call-backs of the options, and its context
   const char *path;
   const void *bytes; // NULL: the file is read
   size_t byte_count;
   const PleatSessionOptions *options;
   CompiledProgram *program;
   PleatModel *model;
+  bool done;
 } LoadCall;
 
 static void load(void *arg) {
   LoadCall *call = arg;
+  Context *context = call->call.context;
+  PleatSessionOptions options;
   RunThreads threads = {0};
-  if (!session_threads(call->context, call->options, &threads)) return;
-  call->program = call->bytes
-                      ? saved_parse(call->context, call->path, call->bytes, call->byte_count)
-                      : saved_read(call->context, call->path);
-  if (call->program) call->model = new_model(call->context, call->program, &threads);
+  if (!session_options(context, call->options, &options, &threads)) return;
+  call->call.request = (PleatRequest){.log = options.log,
+                                      .progress = options.progress,
+                                      .cancel = options.cancel,
+                                      .hook_env = options.hook_env};
+  request_begin_call_backs(&call->call);
+  request_progress(&call->call, "reading", 0, 1);
+  call->program = call->bytes ? saved_parse(context, call->path, call->bytes, call->byte_count)
+                              : saved_read(context, call->path);
+  if (!call->program) return;
+  request_progress(&call->call, "reading", 1, 1);
+  call->model = new_model(context, call->program, &threads);
+  call->done = call->model != NULL;
 }
 
 static int load_model(LoadCall *call, PleatModel **result, PleatMessages **messages) {
   if (!result) return messages_refuse("model", "is NULL, expected where to store it", messages);
   *result = NULL;
-  if (!(call->context = context_new())) return messages_no_memory(messages);
-  bool finished = context_protect(call->context, load, call);
-  return end_call(call->context, finished, call->program, call->model, result, messages);
+  int status = request_run(&call->call, load, &call->done, messages);
+  return end_call(status, call->program, call->model, result);
 }
 
 int pleat_model_load(const char *path, const PleatSessionOptions *options, PleatModel **result,
@@ -250,6 +254,15 @@ void pleat_model_free(PleatModel *model) {
 }
 
 // ---- Arguments ----------------------------------------------------------------------------------
+
+PleatTensor pleat_tensor(const PleatArgument *argument, void *data) {
+  PleatTensor tensor = {.data = data, .device_type = 1};
+  if (!argument) return tensor;
+  tensor.rank = argument->rank;
+  tensor.type = argument->element;
+  tensor.shape = (int64_t *)argument->shape; // DLPack has no const; it is only read
+  return tensor;
+}
 
 int pleat_model_input_count(const PleatModel *model) {
   return model ? model->program->input_count : 0;

@@ -31,11 +31,31 @@ struct PleatModel {
 // A model of the program, to which it adds a reference. NULL when memory is exhausted.
 PleatModel *model_of(CompiledProgram *program, const RunThreads *threads);
 void model_release(PleatModel *model);
-// Replaces in *threads what the options ask for. `given` may be NULL. False with a diagnostic.
-bool session_threads(Context *context, const PleatSessionOptions *given, RunThreads *threads);
+// Reads options, and replaces in *threads what they ask for. `given` may be NULL. False with a
+// diagnostic.
+bool session_options(Context *context, const PleatSessionOptions *given,
+                     PleatSessionOptions *options, RunThreads *threads);
 // A session of the model, without a reference to it. NULL with diagnostics of `context`.
 PleatSession *session_of(Context *context, PleatModel *model, const RunThreads *threads);
 void session_end(PleatSession *session); // NULL is allowed
+
+// A session while a call uses it: the program, its memory and its threads.
+typedef struct SessionUse {
+  Executable *executable; // its diagnostics go to the context of the call
+  const CompiledProgram *program;
+  ThreadPool *pool;
+} SessionUse;
+const PleatModel *session_model(const PleatSession *session);
+// Prepares the session for the inputs, and calls body(env, use) inside context_protect of
+// `context`. Returns a status, PLEAT_OK if `body` returns true. A session that runs in another
+// thread is refused.
+int session_use(PleatSession *session, const PleatTensor *inputs, int input_count, Context *context,
+                bool (*body)(void *env, const SessionUse *use), void *env,
+                PleatMessages **messages);
+// Waits for runs of the model and makes its own session, if it has none yet. Returns a status;
+// whatever it is, the model is to be unlocked.
+int model_lock(PleatModel *model, PleatMessages **messages);
+void model_unlock(PleatModel *model);
 
 // ---- Free sizes: open.c -------------------------------------------------------------------------
 

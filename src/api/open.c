@@ -26,13 +26,9 @@ struct OpenModel {
 
 // ---- Requests that are kept ---------------------------------------------------------------------
 
-static const char *kept_text(Arena *arena, const char *text) {
-  return text ? arena_copy(arena, text, strlen(text) + 1) : NULL;
-}
-
 static void keep_texts(Arena *arena, const char *const **texts, size_t count) {
   const char **copies = arena_array(arena, const char *, count);
-  for (size_t i = 0; i < count; i++) copies[i] = kept_text(arena, (*texts)[i]);
+  for (size_t i = 0; i < count; i++) copies[i] = arena_text(arena, (*texts)[i]);
   *texts = copies;
 }
 
@@ -50,7 +46,7 @@ static PleatTensor *kept_tensor(Arena *arena, const PleatTensor *tensor) {
 static void keep_known(Arena *arena, PleatRequest *r) {
   PleatNamedTensor *known = arena_array(arena, PleatNamedTensor, r->known_count);
   for (size_t i = 0; i < r->known_count; i++)
-    known[i] = (PleatNamedTensor){kept_text(arena, r->known[i].name),
+    known[i] = (PleatNamedTensor){arena_text(arena, r->known[i].name),
                                   kept_tensor(arena, r->known[i].tensor)};
   r->known = known;
 }
@@ -69,17 +65,18 @@ static void keep_request(void *arg) {
   PleatRequest *r = &call->open->request;
   if (!request_read(context, call->given, r)) return;
   r->size = sizeof *r;
-  r->path = kept_text(arena, r->path);
+  r->path = arena_text(arena, r->path);
   r->bytes = r->bytes ? arena_copy(arena, r->bytes, r->byte_count)
                       : file_map(context, r->path, (SourcePos){0}, &r->byte_count);
   if (!r->bytes) return;
   keep_texts(arena, &r->shapes, r->shape_count);
+  keep_texts(arena, &r->output_layouts, r->output_layout_count);
   keep_texts(arena, &r->desired_layouts, r->desired_layout_count);
   keep_texts(arena, &r->keep_layouts, r->keep_layout_count);
   keep_known(arena, r);
-  r->cpu = kept_text(arena, r->cpu);
-  r->policy = kept_text(arena, r->policy);
-  r->language = kept_text(arena, r->language);
+  r->cpu = arena_text(arena, r->cpu);
+  r->policy = arena_text(arena, r->policy);
+  r->language = arena_text(arena, r->language);
   r->log = NULL;
   r->progress = NULL;
   r->cancel = NULL;
@@ -110,6 +107,7 @@ static OpenModel *open_new(Context *context, const PleatRequest *given) {
 
 typedef struct DescribeCall {
   CompiledProgram *program;
+  const PleatRequest *request;
   const OnnxImport *import;
 } DescribeCall;
 
@@ -128,6 +126,16 @@ static ArgumentSpec *specs_of(Context *context, const OnnxArguments *arguments) 
   return specs;
 }
 
+// The physical shape of an output in a layout is known with the sizes.
+static bool has_layout(const PleatRequest *request, const char *output) {
+  size_t length = strlen(output);
+  for (size_t i = 0; i < request->output_layout_count; i++)
+    if (!strncmp(request->output_layouts[i], output, length) &&
+        request->output_layouts[i][length] == '=')
+      return true;
+  return false;
+}
+
 static void describe(void *arg) {
   DescribeCall *call = arg;
   CompiledProgram *p = call->program;
@@ -136,11 +144,13 @@ static void describe(void *arg) {
   p->outputs = specs_of(p->context, &call->import->open_outputs);
   p->input_count = call->import->open_inputs.count;
   p->output_count = call->import->open_outputs.count;
+  for (int i = 0; i < p->output_count; i++)
+    if (has_layout(call->request, p->outputs[i].name)) p->outputs[i].rank = ONNX_OPEN;
 }
 
 // A program that has only arguments.
-static CompiledProgram *describing_program(const OnnxImport *import) {
-  DescribeCall call = {compiled_program_new(), import};
+static CompiledProgram *describing_program(const PleatRequest *request, const OnnxImport *import) {
+  DescribeCall call = {compiled_program_new(), request, import};
   if (call.program && context_protect(call.program->context, describe, &call)) return call.program;
   compiled_program_release(call.program);
   return NULL;
@@ -150,7 +160,7 @@ PleatModel *open_model_new(Context *context, const PleatRequest *request, const 
                            const RunThreads *threads) {
   OpenModel *open = open_new(context, request);
   if (!open) return NULL;
-  CompiledProgram *program = describing_program(import);
+  CompiledProgram *program = describing_program(&open->request, import);
   PleatModel *model = program ? model_of(program, threads) : NULL;
   compiled_program_release(program);
   if (model) return model->open = open, model;

@@ -7,68 +7,129 @@
 
 #include "api/load.h"
 #include "api/messages.h"
+#include "api/result.h"
 
 // ---- Reports ------------------------------------------------------------------------------------
 
 typedef struct PlanCall {
   RequestCall call;
   const char *tensor; // NULL: the whole plan
-  char *json;         // the result
+  Arena results;      // memory of the structs
+  char *json;         // the results
+  PleatPlan *plan;
+  PleatTensorPlan *tensor_plan;
   bool done;
 } PlanCall;
 
-static json_t *tensor_report(PlanCall *call, const PlanReport *report) {
-  const StageTensor *tensor = plan_report_tensor(report, call->tensor);
-  if (tensor) return plan_tensor_json(report, tensor);
+static bool no_such_tensor(PlanCall *call, const PlanReport *report) {
   Context *context = call->call.context;
   const StageGraph *stages = report->plan->stages;
   const char **names = arena_array(&context->arena, const char *, stages->tensors.count);
   for (int i = 0; i < stages->tensors.count; i++)
     names[i] = plan_tensor_name(stages->tensors.items[i]);
   const char *nearest = nearest_name(call->tensor, names, stages->tensors.count);
-  field_error(context, "tensor", "the plan has no tensor '%s'%s%s%s", call->tensor,
-              nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-  return NULL;
+  return field_error(context, "tensor", "the plan has no tensor '%s'%s%s%s", call->tensor,
+                     nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                     nearest ? "'?" : "");
+}
+
+static bool take_plan(PlanCall *call, PlanReport *report) {
+  call->json = report_text(plan_report_json(&report->data));
+  report->data.json = arena_text(&call->results, call->json);
+  report->data.text = plan_text(report, &call->results);
+  call->plan = result_new(&call->results, &report->data, sizeof report->data);
+  return call->json != NULL;
+}
+
+static bool take_tensor(PlanCall *call, const PlanReport *report) {
+  const StageTensor *tensor = plan_report_tensor(report, call->tensor);
+  if (!tensor) return no_such_tensor(call, report);
+  PleatTensorPlan data = tensor_report_new(report, tensor, &call->results).data;
+  call->json = report_text(tensor_report_json(&data));
+  data.json = arena_text(&call->results, call->json);
+  call->tensor_plan = result_new(&call->results, &data, sizeof data);
+  return call->json != NULL;
 }
 
 static void plan(void *arg) {
   PlanCall *call = arg;
-  if (!request_load(&call->call)) return;
   Context *context = call->call.context;
+  arena_init(&call->results, context);
+  if (!request_load(&call->call)) return;
   if (!call->call.graph) {
     field_error(context, "func", "is a tensor program, which has no plan");
     return;
   }
   Program *program = program_plan(context, call->call.graph, &call->call.options);
   if (!program) return;
-  PlanReport report = plan_report_new(program);
-  json_t *object = call->tensor ? tensor_report(call, &report) : plan_report_json(&report);
-  call->json = object ? report_text(object) : NULL;
-  call->done = call->json != NULL;
+  PlanReport report = plan_report_new(program, &call->results);
+  call->done = call->tensor ? take_tensor(call, &report) : take_plan(call, &report);
 }
 
-static int run_plan(const PleatRequest *request, const char *tensor, char **json,
-                    PleatMessages **messages) {
-  if (!json) return messages_refuse("json", "is NULL, expected where to store it", messages);
-  PlanCall call = {.call = {.given = request}, .tensor = tensor};
-  int status = request_run(&call.call, plan, &call.done, messages);
-  if (status != PLEAT_OK) {
-    free(call.json);
-    call.json = NULL;
-  }
-  *json = call.json;
+// Plans; finish_plan frees the results that the caller does not take.
+static int run_plan(PlanCall *call, PleatMessages **messages) {
+  int status = request_run(&call->call, plan, &call->done, messages);
+  arena_free(&call->results);
   return status;
 }
 
+static void finish_plan(PlanCall *call) {
+  free(call->json);
+  result_free(call->plan);
+  result_free(call->tensor_plan);
+}
+
+static int plan_json(const PleatRequest *request, const char *tensor, char **json,
+                     PleatMessages **messages) {
+  if (!json) return messages_refuse("json", "is NULL, expected where to store it", messages);
+  PlanCall call = {.call = {.given = request}, .tensor = tensor};
+  int status = run_plan(&call, messages);
+  *json = status == PLEAT_OK ? call.json : NULL;
+  if (*json) call.json = NULL;
+  finish_plan(&call);
+  return status;
+}
+
+int pleat_plan_new(const PleatRequest *request, PleatPlan **result, PleatMessages **messages) {
+  if (!result) return messages_refuse("plan", "is NULL, expected where to store it", messages);
+  PlanCall call = {.call = {.given = request}};
+  int status = run_plan(&call, messages);
+  *result = status == PLEAT_OK ? call.plan : NULL;
+  if (*result) call.plan = NULL;
+  finish_plan(&call);
+  return status;
+}
+
+void pleat_plan_free(PleatPlan *plan) {
+  result_free(plan);
+}
+
+int pleat_tensor_plan_new(const PleatRequest *request, const char *tensor, PleatTensorPlan **result,
+                          PleatMessages **messages) {
+  if (!result) return messages_refuse("plan", "is NULL, expected where to store it", messages);
+  *result = NULL;
+  if (!tensor) return messages_refuse("tensor", "is NULL, expected the name of one", messages);
+  PlanCall call = {.call = {.given = request}, .tensor = tensor};
+  int status = run_plan(&call, messages);
+  *result = status == PLEAT_OK ? call.tensor_plan : NULL;
+  if (*result) call.tensor_plan = NULL;
+  finish_plan(&call);
+  return status;
+}
+
+void pleat_tensor_plan_free(PleatTensorPlan *plan) {
+  result_free(plan);
+}
+
 int pleat_plan(const PleatRequest *request, char **json, PleatMessages **messages) {
-  return run_plan(request, NULL, json, messages);
+  return plan_json(request, NULL, json, messages);
 }
 
 int pleat_plan_tensor(const PleatRequest *request, const char *tensor, char **json,
                       PleatMessages **messages) {
   if (json) *json = NULL;
   if (!tensor) return messages_refuse("tensor", "is NULL, expected the name of one", messages);
-  return run_plan(request, tensor, json, messages);
+  return plan_json(request, tensor, json, messages);
 }
 
 // ---- Files --------------------------------------------------------------------------------------
@@ -89,7 +150,7 @@ static bool read_options(const WriteCall *call, EmitOptions *emit) {
                         .weights = options.weights,
                         .openmp = options.openmp != 0,
                         .lowered = options.lowered != 0};
-  return emit_check(call->call.context, emit, call->path);
+  return emit_check(call->call.context, EMIT_PROGRAM, emit, call->path);
 }
 
 static void write_files(void *arg) {
@@ -98,7 +159,8 @@ static void write_files(void *arg) {
   Context *context = request->context;
   EmitOptions emit;
   request->all_kernels = true;
-  if (!read_options(call, &emit) || !file_can_write(context, call->path) || !request_load(request))
+  if (!request_begin(request) || !read_options(call, &emit) ||
+      !file_can_write(context, call->path) || !request_load(request))
     return;
   if (!request->graph) {
     call->done =

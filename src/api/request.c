@@ -34,6 +34,13 @@ bool struct_read(Context *context, const char *what, const void *given, void *ou
   return true;
 }
 
+bool threads_read(Context *context, int given, int *count) {
+  if (given < 0 || given > MOST_THREADS)
+    return field_error(context, "threads", "is %d, expected 0 to %d", given, MOST_THREADS);
+  if (given) *count = given;
+  return true;
+}
+
 bool tensor_readable(Context *context, const char *what, const char *name,
                      const PleatTensor *tensor) {
   const char *why = !tensor                              ? "is NULL"
@@ -69,16 +76,22 @@ static bool check_texts(Context *context, const TextField *field) {
   return true;
 }
 
-static bool check_known(Context *context, const PleatRequest *request) {
-  if (!check_count(context, "known", request->known, request->known_count)) return false;
-  for (size_t i = 0; i < request->known_count; i++) {
-    const PleatNamedTensor *known = &request->known[i];
-    if (!known->name) return field_error(context, "known", "entry %zu has no name", i);
-    if (!tensor_readable(context, "the known value of", known->name, known->tensor)) return false;
-    if (!known->tensor->data)
-      return field_error(context, "known", "the tensor of '%s' has no data", known->name);
+bool named_tensors_check(Context *context, const char *field, const char *what,
+                         const PleatNamedTensor *tensors, size_t count) {
+  if (!check_count(context, field, tensors, count)) return false;
+  for (size_t i = 0; i < count; i++) {
+    const PleatNamedTensor *one = &tensors[i];
+    if (!one->name) return field_error(context, field, "entry %zu has no name", i);
+    if (!tensor_readable(context, what, one->name, one->tensor)) return false;
+    if (!one->tensor->data)
+      return field_error(context, field, "the tensor of '%s' has no data", one->name);
   }
   return true;
+}
+
+static bool check_known(Context *context, const PleatRequest *request) {
+  return named_tensors_check(context, "known", "the known value of", request->known,
+                             request->known_count);
 }
 
 static bool check_source(Context *context, const PleatRequest *request) {

@@ -99,17 +99,14 @@ PleatSession *session_of(Context *context, PleatModel *model, const RunThreads *
   return NULL;
 }
 
-bool session_threads(Context *context, const PleatSessionOptions *given, RunThreads *threads) {
-  enum { MOST_THREADS = 1024 };
-  PleatSessionOptions options;
+bool session_options(Context *context, const PleatSessionOptions *given,
+                     PleatSessionOptions *options, RunThreads *threads) {
+  *options = (PleatSessionOptions){0};
   if (!given) return true;
-  if (!struct_read(context, "PleatSessionOptions", given, &options, sizeof options)) return false;
-  if (options.threads < 0 || options.threads > MOST_THREADS)
-    return field_error(context, "threads", "is %d, expected 0 to %d", options.threads,
-                       MOST_THREADS);
-  if (options.threads) threads->count = options.threads;
-  if (options.parallel_for) threads->parallel_for = options.parallel_for;
-  if (options.parallel_for) threads->pool_env = options.pool_env;
+  if (!struct_read(context, "PleatSessionOptions", given, options, sizeof *options)) return false;
+  if (!threads_read(context, options->threads, &threads->count)) return false;
+  if (options->parallel_for) threads->parallel_for = options->parallel_for;
+  if (options->parallel_for) threads->pool_env = options->pool_env;
   return true;
 }
 
@@ -123,7 +120,8 @@ typedef struct NewCall {
 static void make_session(void *arg) {
   NewCall *call = arg;
   RunThreads threads = call->model->threads;
-  if (session_threads(call->context, call->given, &threads))
+  PleatSessionOptions options;
+  if (session_options(call->context, call->given, &options, &threads))
     call->session = session_of(call->context, call->model, &threads);
 }
 
@@ -174,19 +172,9 @@ typedef struct PrepareCall {
 } PrepareCall;
 
 static bool check_input(Context *context, const ArgumentSpec *spec, const PleatTensor *input) {
-  const Tensor *tensor = (const Tensor *)input;
-  if (!element_type_equal(tensor->type, spec->type))
-    return diag_error(context, (SourcePos){0}, "input '%s' has element type %s, expected %s",
-                      spec->name, element_type_name(tensor->type), element_type_name(spec->type));
-  if (tensor->rank != spec->rank)
-    return diag_error(context, (SourcePos){0}, "input '%s' has %d axes, expected %d", spec->name,
-                      tensor->rank, spec->rank);
-  for (int axis = 0; axis < spec->rank; axis++)
-    if (spec->shape[axis] >= 0 && tensor->shape[axis] != spec->shape[axis])
-      return diag_error(context, (SourcePos){0},
-                        "input '%s': axis %d has extent %lld, expected %lld", spec->name, axis,
-                        (long long)tensor->shape[axis], (long long)spec->shape[axis]);
-  return true;
+  char message[256];
+  return argument_check_description(spec, (const Tensor *)input, message, sizeof message) ||
+         diag_error(context, (SourcePos){0}, "input '%s': %s", spec->name, message);
 }
 
 static void check_inputs(void *arg) {
@@ -248,9 +236,7 @@ static int prepare(PleatSession *session, const PleatTensor *inputs, int input_c
 }
 
 static int refuse_busy(PleatMessages **messages) {
-  return messages_refuse("session",
-                         "is running in another thread: make a session for each thread with "
-                         "pleat_session_new",
+  return messages_refuse("session", "is running in another thread: make a session for each thread",
                          messages);
 }
 
@@ -278,6 +264,12 @@ typedef struct RunCall {
   bool done;
 } RunCall;
 
+static bool report_left_out(Context *context) {
+  return diag_error(context, (SourcePos){0},
+                    "parallel_for did not run each iteration of a loop once: the outputs are not "
+                    "complete");
+}
+
 static void run(void *arg) {
   RunCall *call = arg;
   PleatSession *session = call->session;
@@ -293,10 +285,7 @@ static void run(void *arg) {
     session->tensors[p->input_count + i] = (Tensor *)&call->outputs[i];
   call->done = executable_run(session->current->executable, session->pool, session->tensors,
                               session->tensors + p->input_count);
-  if (thread_pool_take_failure(session->pool))
-    call->done = diag_error(session->context, (SourcePos){0},
-                            "parallel_for did not run each iteration of a loop once: the outputs "
-                            "are not complete");
+  if (thread_pool_take_failure(session->pool)) call->done = report_left_out(session->context);
 }
 
 // The warnings of a variant that is compiled during a run are left out.
@@ -326,6 +315,45 @@ int pleat_session_run(PleatSession *session, const PleatTensor *inputs, int inpu
   return status;
 }
 
+// ---- Other uses ---------------------------------------------------------------------------------
+
+const PleatModel *session_model(const PleatSession *session) {
+  return session->model;
+}
+
+typedef struct UseCall {
+  SessionUse use;
+  bool (*body)(void *env, const SessionUse *use);
+  void *env;
+  bool done;
+} UseCall;
+
+static void use_body(void *arg) {
+  UseCall *call = arg;
+  call->done = call->body(call->env, &call->use);
+}
+
+static int use(PleatSession *session, UseCall *call, Context *context, PleatMessages **messages) {
+  Executable *executable = session->current->executable;
+  call->use = (SessionUse){executable, session->current->model->program, session->pool};
+  executable_report_to(executable, context);
+  bool finished = context_protect(context, use_body, call);
+  executable_report_to(executable, session->context);
+  if (thread_pool_take_failure(session->pool)) call->done = report_left_out(context);
+  return messages_take(context, finished && call->done, messages);
+}
+
+int session_use(PleatSession *session, const PleatTensor *inputs, int input_count, Context *context,
+                bool (*body)(void *env, const SessionUse *use), void *env,
+                PleatMessages **messages) {
+  if (atomic_flag_test_and_set(&session->busy)) return refuse_busy(messages);
+  UseCall call = {.body = body, .env = env};
+  int status = prepare_run(session, inputs, input_count, messages);
+  if (status == PLEAT_OK) status = use(session, &call, context, messages);
+  atomic_flag_clear(&session->busy);
+  return status;
+}
+
 // ---- The session of a model itself --------------------------------------------------------------
 
 typedef struct OwnCall {
@@ -347,13 +375,21 @@ static int prepare_own(PleatModel *model, PleatMessages **messages) {
   return status;
 }
 
+int model_lock(PleatModel *model, PleatMessages **messages) {
+  pthread_mutex_lock(&model->lock);
+  return model->own ? PLEAT_OK : prepare_own(model, messages);
+}
+
+void model_unlock(PleatModel *model) {
+  pthread_mutex_unlock(&model->lock);
+}
+
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
                     PleatTensor *outputs, int output_count, PleatMessages **messages) {
   if (!model) return messages_refuse("model", "is NULL, expected a compiled model", messages);
-  pthread_mutex_lock(&model->lock);
-  int status = model->own ? PLEAT_OK : prepare_own(model, messages);
+  int status = model_lock(model, messages);
   if (status == PLEAT_OK)
     status = pleat_session_run(model->own, inputs, input_count, outputs, output_count, messages);
-  pthread_mutex_unlock(&model->lock);
+  model_unlock(model);
   return status;
 }

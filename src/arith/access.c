@@ -88,7 +88,9 @@ static void record_indices(Walk *walk, Buffer *buffer, Expr *const *indices, boo
     first[i] = last[i] = e;
     if (e->op == EXPR_BROADCAST) first[i] = last[i] = e->args[0];
     if (e->op != EXPR_RAMP) continue;
-    Expr *steps = expr_int(walk->context, e->args[1]->type, e->type.lanes - 1);
+    DType type = e->args[1]->type;
+    Expr *lanes = expr_lanes(walk->context, type, e->type);
+    Expr *steps = expr_sub(walk->context, lanes, expr_int(walk->context, type, 1));
     first[i] = e->args[0];
     last[i] = expr_add(walk->context, e->args[0], expr_mul(walk->context, e->args[1], steps));
     vector = true;
@@ -393,8 +395,7 @@ static void find_block_regions(Context *context, Block *block) {
 static Stmt *find_regions(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_BLOCK) return s;
   const Block *block = s->as.block;
-  bool root = block->var_count == 0 && strcmp(block->name, "root") == 0;
-  if (block->read_count || block->write_count || root) return s;
+  if (block->read_count || block->write_count || block_is_root(block)) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.block = block_copy(rewriter->context, block);
   find_block_regions(rewriter->context, next->as.block);

@@ -213,7 +213,7 @@ void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) 
 
 static bool enter_memory(Visitor *visitor, Expr *e) {
   OpClass class = op_table[e->op].class;
-  *(bool *)visitor->env |= class == OP_MEMORY || e->op == EXPR_CALL || e->op == EXPR_CALL_PURE;
+  *(bool *)visitor->env |= class == OP_MEMORY || expr_is_call(e);
   return true;
 }
 

@@ -73,6 +73,14 @@ void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads, R
 // Fills in the reads and writes of the blocks that do not state them.
 Stmt *blocks_find_regions(Context *context, Stmt *s);
 
+// Do the stated reads and writes of a block cover its accesses? NO where a buffer is not stated at
+// all: *missing, *written or read. YES for blocks whose accesses are not seen, because they
+// call functions.
+Verdict block_states_accesses(Context *context, const Block *block, const Buffer **missing,
+                              bool *written);
+// False with a diagnostic at each block of the function for which the answer is NO.
+bool prim_func_states_accesses(Context *context, const PrimFunc *func);
+
 // Checks that the bindings, which must be affine (quasi-affine splits and fuses of loops, each
 // loop's iterations used once), map the loops onto the block's domain and meet each point once
 // where `predicate` holds. Under the analyzer's facts. NULL when they do, else the text of the

@@ -38,11 +38,14 @@ typedef struct Strategy {
 typedef struct Strategies {
   int count; // 0: scalar code
   Strategy items[2];
+  const Layout *output; // in which the reduction's result is written; NULL: row-major
 } Strategies;
 
 // The strategies that can compute a reduction whose tensors have these layouts, the cheapest first.
 Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
                          const NestLayouts *layouts);
+// The register tile of STRATEGY_TILE; NULL when it is not among the strategies.
+const Tile *strategies_tile(const Strategies *strategies);
 
 // ---- Kernels
 
@@ -58,5 +61,9 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
 // its own or no strategy applies; *why_not then tells which.
 bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFunc *func,
                            KernelChoice *choice, const char **why_not);
+// The same for a program that a graph calls: where the auto-scheduler does not apply, the choice is
+// the function as its author wrote it. All its parameters are row-major.
+void autosched_program(Context *context, const HostMachine *machine, PrimFunc *func,
+                       KernelChoice *choice);
 
 #endif

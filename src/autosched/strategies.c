@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the strategies by which a reduction can be computed, and predicts their costs, for the
-// planner, which compares layouts by them, and for the auto-scheduler, which builds the cheapest.
+// Finds the strategies that can compute a reduction, with their costs: for the planner, which
+// compares layouts by them, and for the auto-scheduler, which builds the cheapest. They are
+// remembered as long as the context lives, because networks repeat layers of the same extents, and
+// the planner asks for each of their layouts again. An answer is found by the digest of all numbers
+// that the cost model reads.
 #include "autosched/internal.h"
+#include "base/digest.h"
 
-Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
+typedef struct KnownStrategies {
+  Digest of;
+  Strategies strategies;
+} KnownStrategies;
+
+struct StrategyTable {
+  Map known; // by the first word of the digest
+};
+
+static Strategies search(Context *context, const HostMachine *machine, const Nest *nest,
                          const NestLayouts *layouts) {
-  Strategies found = {0};
+  Strategies found = {.output = layouts->output};
   double rows = rows_cost(context, machine, nest, layouts);
   Tile tile;
   if (tile_choose(context, machine, nest, layouts, &tile))
@@ -16,6 +29,112 @@ Strategies strategies_of(Context *context, const HostMachine *machine, const Nes
   found.items[first ? 0 : found.count] = (Strategy){.kind = STRATEGY_ROWS, .cost = rows};
   found.count++;
   return found;
+}
+
+// ---- The table
+
+typedef struct Question {
+  Array(int64_t) items;
+  Arena *arena;
+  bool complete; // the numbers describe everything
+} Question;
+
+static void add(Question *q, int64_t value) {
+  array_push(q->arena, &q->items, value);
+}
+
+static void add_contents(Question *q, const void *data, size_t size) {
+  Digest digest = digest_of(data, size);
+  add(q, (int64_t)digest.words[0]);
+  add(q, (int64_t)digest.words[1]);
+}
+
+static void add_buffer(Question *q, const Buffer *buffer) {
+  int64_t extent = -1;
+  add(q, (int64_t)buffer->type.code << 32 | (int64_t)buffer->type.bits << 16 | buffer->type.lanes);
+  add(q, buffer->rank);
+  for (int d = 0; d < buffer->rank; d++) {
+    if (!expr_as_int(buffer->shape[d], &extent)) q->complete = false;
+    add(q, extent);
+  }
+}
+
+static void add_read(Question *q, const Nest *nest, const NestRead *read) {
+  add_buffer(q, read->buffer);
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (!read->linear[d]) q->complete = false; // its expression is needed too
+    add(q, read->base[d]);
+    for (int a = 0; a < nest->axis_count; a++) add(q, read->coefficient[d][a]);
+    add(q, read->group_size[d]);
+    if (!read->group_size[d]) continue;
+    add(q, read->group_axis[d]);
+    add(q, read->group_step[d]);
+  }
+}
+
+static void add_nest(Question *q, const Nest *nest) {
+  add(q, nest->axis_count);
+  add(q, nest->spatial_count);
+  for (int a = 0; a < nest->axis_count; a++) add(q, nest->axes[a].extent);
+  add_buffer(q, nest->output);
+  for (int d = 0; d < nest->output->rank; d++) add(q, nest->output_axis[d]);
+  add(q, nest->conditional);
+  add_contents(q, &nest->count, sizeof nest->count);
+  add(q, nest->read_count);
+  for (int i = 0; i < nest->read_count; i++) add_read(q, nest, &nest->reads[i]);
+}
+
+// Equal layouts are one object, which lives as long as the context.
+static void add_layouts(Question *q, const Nest *nest, const NestLayouts *layouts) {
+  add(q, (int64_t)(intptr_t)layouts->output);
+  for (int i = 0; i < nest->read_count; i++) {
+    add(q, (int64_t)(intptr_t)layouts->reads[i]);
+    add(q, layouts->packed[i]);
+  }
+}
+
+// The digest of a question. False when the nest cannot be described by numbers alone.
+static bool digest_question(Context *context, const HostMachine *machine, const Nest *nest,
+                            const NestLayouts *layouts, Digest *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Question question = {.arena = &context->scratch, .complete = true};
+  add_contents(&question, machine, sizeof *machine);
+  add_nest(&question, nest);
+  add_layouts(&question, nest, layouts);
+  *out = digest_of(question.items.items, sizeof(int64_t) * (size_t)question.items.count);
+  arena_reset(&context->scratch, mark);
+  return question.complete;
+}
+
+static Map *known_strategies(Context *context) {
+  if (!context->strategies) {
+    context->strategies = arena_new(&context->lasting, struct StrategyTable);
+    context->strategies->known = map_new(&context->lasting);
+  }
+  return &context->strategies->known;
+}
+
+Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
+                         const NestLayouts *layouts) {
+  Digest digest;
+  if (!digest_question(context, machine, nest, layouts, &digest))
+    return search(context, machine, nest, layouts);
+  Map *map = known_strategies(context);
+  const KnownStrategies *known = map_get(map, digest.words[0]);
+  if (!known || !digest_equal(known->of, digest)) {
+    KnownStrategies found = {digest, search(context, machine, nest, layouts)};
+    known = arena_copy(&context->lasting, &found, sizeof found);
+    map_set(map, digest.words[0], (void *)known);
+  }
+  return known->strategies;
+}
+
+// ---- One strategy
+
+const Tile *strategies_tile(const Strategies *strategies) {
+  for (int i = 0; i < strategies->count; i++)
+    if (strategies->items[i].kind == STRATEGY_TILE) return &strategies->items[i].tile;
+  return NULL;
 }
 
 double strategy_cost(Context *context, const HostMachine *machine, const Nest *nest,

@@ -37,7 +37,7 @@ static bool lay_out_accumulators(AutoSched *s) {
 }
 
 typedef struct TileLoops {
-  LoopRef outer[NEST_MAX_AXES];
+  LoopRef outer[2 * NEST_MAX_AXES];
   int outer_count;
   LoopRef vector;
 } TileLoops;
@@ -46,6 +46,8 @@ typedef struct TileLoops {
 typedef struct TailLoops {
   LoopRef of_axis[NEST_MAX_AXES]; // whole loop, or the blocks of the vector axis
   LoopRef lanes;                  // within a block of the vector axis; NULL when not blocked
+  LoopRef others[NEST_MAX_AXES];  // of one iteration, without an axis of the nest
+  int other_count;
 } TailLoops;
 
 // The axis of the nest that a physical dimension of the output follows; -1 when the dimension has
@@ -61,27 +63,125 @@ static int logical_axis_of(const Layout *layout, const Nest *nest, int physical,
   return *other ? -1 : nest->output_axis[e->value];
 }
 
-static const char *const no_digits = "the layout of the output is not made of its axes";
+static const char *const no_digits =
+    "the layout of the output is not made of its axes in whole vectors";
+
+// The loops of the tail, one for each physical dimension of the reduction's result in the layout
+// that the tail follows. The tail may index its output in another way (transposed, reshaped,
+// without axes of one element), but walks memory as the result is laid out.
+typedef struct AlignedLoops {
+  LoopRef of_dimension[2 * TE_MAX_RANK]; // NULL: a dimension of one element
+  LoopRef others[NEST_MAX_AXES];         // loops of one iteration that have no dimension
+  int other_count;
+} AlignedLoops;
+
+typedef struct Aligning {
+  AutoSched *s;
+  LoopRefs loops;
+  int next; // the loop to take
+  const int64_t *extents;
+  int rank;
+  AlignedLoops *out;
+} Aligning;
+
+// Splits the next loop, which runs over several dimensions from `d` on. Returns the number of
+// dimensions, or 0 when they do not divide the loop.
+static int split_loop(Aligning *a, int d, int64_t extent) {
+  int64_t factors[2 * TE_MAX_RANK] = {0}, rest = extent;
+  LoopRef parts[2 * TE_MAX_RANK];
+  int count = 0;
+  for (; d + count < a->rank && rest > 1; count++) {
+    if (rest % a->extents[d + count]) return 0;
+    rest /= a->extents[d + count];
+    if (count) factors[count] = a->extents[d + count];
+  }
+  if (rest > 1 || !schedule_split(a->s->sch, a->loops.items[a->next++], factors, count, parts))
+    return 0;
+  for (int i = 0; i < count; i++) a->out->of_dimension[d + i] = parts[i];
+  return count;
+}
+
+// Fuses the next loops, which together run over dimension `d`.
+static bool fuse_loops(Aligning *a, int d) {
+  int64_t extent = 1;
+  int first = a->next;
+  for (; a->next < a->loops.count && extent < a->extents[d]; a->next++)
+    extent *= autosched_loop_extent(a->s, a->loops.items[a->next]);
+  return extent == a->extents[d] && schedule_fuse(a->s->sch, a->loops.items + first,
+                                                  a->next - first, &a->out->of_dimension[d]);
+}
+
+static bool align_loops(Aligning *a) {
+  for (int d = 0; d < a->rank;) {
+    int64_t extent =
+        a->next < a->loops.count ? autosched_loop_extent(a->s, a->loops.items[a->next]) : 1;
+    if (extent == a->extents[d] && a->next < a->loops.count) {
+      a->out->of_dimension[d++] = a->loops.items[a->next++];
+    } else if (a->extents[d] == 1) {
+      d++;
+    } else if (extent == 1 && a->next < a->loops.count) {
+      a->out->others[a->out->other_count++] = a->loops.items[a->next++];
+    } else if (extent < a->extents[d]) {
+      TRY(fuse_loops(a, d));
+      d++;
+    } else {
+      int count = split_loop(a, d, extent);
+      if (!count) return false;
+      d += count;
+    }
+  }
+  for (; a->next < a->loops.count; a->next++) {
+    if (autosched_loop_extent(a->s, a->loops.items[a->next]) != 1) return false;
+    a->out->others[a->out->other_count++] = a->loops.items[a->next];
+  }
+  return true;
+}
+
+static bool result_extents(const AutoSched *s, int64_t *extents, int *rank) {
+  const Layout *layout = s->layouts.output;
+  *rank = layout ? layout->physical_rank : s->nest.output->rank;
+  if (*rank > 2 * TE_MAX_RANK) return false;
+  if (!layout) return buffer_static_shape(s->nest.output, extents);
+  memcpy(extents, layout->physical_extents, sizeof *extents * (size_t)*rank);
+  return true;
+}
+
+// Does the tail have a loop for each axis of more than one element?
+static bool has_all_axes(const AutoSched *s, const TailLoops *tail) {
+  for (int d = 0; d < s->nest.output->rank; d++) {
+    int axis = s->nest.output_axis[d];
+    if (axis >= 0 && !tail->of_axis[axis] && s->nest.axes[axis].extent > 1) return false;
+  }
+  return true;
+}
 
 static bool find_tail_loops(AutoSched *s, TailLoops *tail) {
-  LoopRefs loops = {0};
-  const Layout *layout = s->layouts.output;
-  int rank = layout ? layout->physical_rank : s->nest.output->rank;
+  int64_t extents[2 * TE_MAX_RANK];
+  AlignedLoops aligned = {0};
+  Aligning aligning = {.s = s, .extents = extents, .out = &aligned};
   *tail = (TailLoops){0};
-  TRY(schedule_get_loops(s->sch, s->tail, &loops));
+  TRY(schedule_get_loops(s->sch, s->tail, &aligning.loops));
   s->refusal = no_digits;
-  if (loops.count != rank) return false;
-  for (int i = 0; i < rank; i++) {
+  if (aligning.loops.count > NEST_MAX_AXES || !result_extents(s, extents, &aligning.rank) ||
+      !align_loops(&aligning))
+    return false;
+  for (int i = 0; i < aligning.rank; i++) {
     bool inner, other;
-    int axis = logical_axis_of(layout, &s->nest, i, &inner, &other);
+    int axis = logical_axis_of(s->layouts.output, &s->nest, i, &inner, &other);
     if (other || (inner && axis != s->choice->tile.vector_axis)) return false;
-    if (axis < 0) continue;
+    if (axis < 0 || !aligned.of_dimension[i]) continue;
     LoopRef *loop = inner ? &tail->lanes : &tail->of_axis[axis];
     if (*loop) return false;
-    *loop = loops.items[i];
+    *loop = aligned.of_dimension[i];
   }
-  for (int d = 0; d < s->nest.output->rank; d++)
-    if (s->nest.output_axis[d] >= 0 && !tail->of_axis[s->nest.output_axis[d]]) return false;
+  if (tail->lanes && autosched_loop_extent(s, tail->lanes) % s->choice->tile.lanes) return false;
+  LoopRef *blocks = &tail->of_axis[s->choice->tile.vector_axis];
+  if (tail->lanes && !*blocks) // the axis is a single block
+    TRY(autosched_split(s, tail->lanes, autosched_loop_extent(s, tail->lanes), blocks,
+                        &tail->lanes));
+  if (!has_all_axes(s, tail)) return false;
+  tail->other_count = aligned.other_count;
+  memcpy(tail->others, aligned.others, sizeof aligned.others);
   s->refusal = NULL;
   return true;
 }
@@ -152,7 +252,7 @@ static PanelPlace place_in_tail(const AutoSched *s, const TailLoops *tail) {
 static bool tile_tail(AutoSched *s, TileLoops *out) {
   const Tile *tile = &s->choice->tile;
   TailLoops tail;
-  LoopRef order[2 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[2] = {NULL}, panels, vectors[2];
+  LoopRef order[3 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[2] = {NULL}, panels, vectors[2];
   LoopRef outside, spread[NEST_MAX_AXES];
   int n = 0, spread_count = 0;
   TRY(find_tail_loops(s, &tail));
@@ -164,6 +264,7 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
     if (tile->row_axis[r] >= 0 && tail.of_axis[tile->row_axis[r]])
       TRY(autosched_split(s, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r],
                           &rows_in[r]));
+  for (int i = 0; i < tail.other_count; i++) order[n++] = tail.others[i];
   for (int i = 0; i <= place.count; i++) {
     LoopRef loop = i < place.count ? tail.of_axis[place.axes[i]] : NULL;
     if (i == place.at && outside) order[n++] = outside;

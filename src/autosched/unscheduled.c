@@ -55,3 +55,11 @@ bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFun
   context->error_count = errors;
   return false;
 }
+
+void autosched_program(Context *context, const HostMachine *machine, PrimFunc *func,
+                       KernelChoice *choice) {
+  const char *why_not;
+  if (autosched_unscheduled(context, machine, func, choice, &why_not)) return;
+  *choice = (KernelChoice){.schedule = schedule_new(context, func)};
+  choice->layouts = arena_array(&context->arena, const Layout *, func->param_count);
+}

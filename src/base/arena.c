@@ -68,6 +68,10 @@ void *arena_copy(Arena *arena, const void *data, size_t size) {
   return size ? memcpy(copy, data, size) : copy;
 }
 
+const char *arena_text(Arena *arena, const char *text) {
+  return text ? arena_copy(arena, text, strlen(text) + 1) : NULL;
+}
+
 char *arena_vprintf(Arena *arena, const char *format, va_list args) {
   va_list again;
   va_copy(again, args);

@@ -75,6 +75,7 @@ static inline void *arena_alloc(Arena *arena, size_t size) {
 ArenaMark arena_mark(Arena *arena);
 void arena_reset(Arena *arena, ArenaMark mark); // frees what was allocated since `mark`
 void *arena_copy(Arena *arena, const void *data, size_t size);
+const char *arena_text(Arena *arena, const char *text); // a copy; NULL stays NULL
 char *arena_printf(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
 char *arena_vprintf(Arena *arena, const char *format, va_list args);
 
@@ -169,6 +170,7 @@ typedef struct SourceFile {
   Str name;
   const char *text; // may be NULL (binary input)
   size_t size;
+  int lines_before; // of the file, where `text` is a part of it
 } SourceFile;
 
 // A range of bytes of a file; `file` NULL means "no position". For models, `node` is the name that
@@ -210,25 +212,33 @@ typedef struct Diag {
   DiagCode code;
   SourcePos pos;
   const char *message; // may have several lines; the first is printed with the position
+  bool alone;          // a note that belongs to no other message
 } Diag;
 
 SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size);
 // The same with a copy of the text, which may contain any bytes, 0 included.
 SourceFile *source_file_copy(Context *context, const char *name, const char *text, size_t size);
-void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column); // from 1
 // Report a user's mistake. A note belongs to the error before it. All of these return false, so
 // that a checker may `return diag_error(...)`.
 bool diag_error(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_warning(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_note(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
+// Reports a note that belongs to no other message: what an option does.
+bool diag_remark(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 // Works as diag_error with a code other than the context's.
 bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *format, ...)
     PRINTF_LIKE(4, 5);
 // Sets the code of the diagnostics that follow, and returns the code before, which the caller sets
 // again at its end. A failure that reaches context_protect restores the code too.
 DiagCode diag_code_set(Context *context, DiagCode code);
-// The line of the source that holds the position, without its end; NULL when there is none.
-const char *diag_source_line(const Diag *diag, int *size);
+// Where a diagnostic is in the text of its file. Without a text, all is 0 and `source` NULL.
+typedef struct DiagPlace {
+  int line, column; // from 1, the column in bytes
+  int width;        // of the marked text in bytes, at least 1, up to the end of the line
+  const char *source; // the line, without its end
+  int source_size;
+} DiagPlace;
+DiagPlace diag_place(const Diag *diag);
 // Prints "file:line:col: error: message", then the source line and carets when the file has text.
 void diag_print(const Diag *diag, Text *out);
 // Prints all diagnostics. A message that several nodes share is printed once with their names.
@@ -246,16 +256,18 @@ typedef enum FailureKind {
   FAILURE_MEMORY,
   FAILURE_CANCELLED,
 } FailureKind;
+DiagCode diag_failure_code(FailureKind failure);
 
 struct Context {
   Arena arena; // lives as long as the context, or its arena scope: expressions, statements, modules
   Arena lasting; // lives as long as the context: strings, diagnostics, layouts
   Arena scratch; // take a mark, use, reset
   struct Interner *strings;
-  struct ExprTable *exprs;       // owned by src/ir
-  struct ExprTable *exprs_below; // of the context outside the scope; read only
-  struct LayoutTable *layouts;   // owned by src/layout
-  Caller caller;                 // whose options messages name (base/caller.h)
+  struct ExprTable *exprs;          // owned by src/ir
+  struct ExprTable *exprs_below;    // of the context outside the scope; read only
+  struct LayoutTable *layouts;      // owned by src/layout
+  struct StrategyTable *strategies; // owned by src/autosched
+  Caller caller;                    // whose options messages name (base/caller.h)
   Array(Diag) diags;
   DiagCode diag_code; // of the diagnostics that are reported next
   int error_count;

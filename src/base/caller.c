@@ -6,7 +6,11 @@ const char *caller_option(const Context *context, CallerOption option) {
   static const char *const names[][3] = {
       [CALLER_KEEP_LAYOUT] = {"--keep-layout", "keep_layouts", "keep_layouts="},
       [CALLER_INPUT_LAYOUT] = {"--input-layout", "input_layouts", "input_layouts="},
-      [CALLER_KNOWN] = {"--input of run, verify and bench, or known= in Python", "known", "known="},
+      [CALLER_KNOWN] = {"--input, or known= in Python", "known", "known="},
+      [CALLER_TARGET] = {"--target", "target", "target="},
+      [CALLER_WEIGHTS] = {"--emit-weights", "weights", "weights="},
+      [CALLER_OPENMP] = {"--openmp", "openmp", "openmp="},
+      [CALLER_LOWERED] = {"--lowered", "lowered", "lowered="},
   };
   return names[option][context->caller];
 }

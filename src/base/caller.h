@@ -9,7 +9,11 @@
 typedef enum CallerOption {
   CALLER_KEEP_LAYOUT,
   CALLER_INPUT_LAYOUT,
-  CALLER_KNOWN, // the values of inputs that the compiler must know
+  CALLER_KNOWN,  // the values of inputs that the compiler must know
+  CALLER_TARGET, // these four are of files that are written
+  CALLER_WEIGHTS,
+  CALLER_OPENMP,
+  CALLER_LOWERED,
 } CallerOption;
 // The name of an option, such as "--keep-layout", "keep_layouts" or "keep_layouts=".
 const char *caller_option(const Context *context, CallerOption option);

@@ -8,7 +8,7 @@ enum { MOST_DIAGS = 1000 };
 
 SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size) {
   SourceFile *file = arena_new(&context->lasting, SourceFile);
-  *file = (SourceFile){str_intern(context, name), text, size};
+  *file = (SourceFile){.name = str_intern(context, name), .text = text, .size = size};
   return file;
 }
 
@@ -16,8 +16,9 @@ SourceFile *source_file_copy(Context *context, const char *name, const char *tex
   return source_file_new(context, name, arena_copy(&context->lasting, text, size), size);
 }
 
-void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column) {
-  *line = *column = 1;
+static void line_column(const SourceFile *file, int32_t offset, int *line, int *column) {
+  *line = 1 + file->lines_before;
+  *column = 1;
   for (int32_t i = 0; i < offset && (size_t)i < file->size; i++) {
     if (file->text[i] == '\n') {
       ++*line;
@@ -68,6 +69,16 @@ DEFINE_REPORT(diag_error, DIAG_ERROR)
 DEFINE_REPORT(diag_warning, DIAG_WARNING)
 DEFINE_REPORT(diag_note, DIAG_NOTE)
 
+bool diag_remark(Context *context, SourcePos pos, const char *format, ...) {
+  va_list args;
+  int before = context->diags.count;
+  va_start(args, format);
+  add(context, DIAG_NOTE, context->diag_code, pos, format, args);
+  va_end(args);
+  if (context->diags.count > before) array_last(&context->diags).alone = true;
+  return false;
+}
+
 bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -76,40 +87,42 @@ bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *f
   return false;
 }
 
-static void print_place(const Diag *diag, Text *out) {
-  const SourcePos *pos = &diag->pos;
-  if (!pos->file) return;
-  text_printf(out, "%s:", pos->file->name);
-  if (pos->file->text) {
-    int line, column;
-    source_line_column(pos->file, pos->begin, &line, &column);
-    text_printf(out, "%d:%d:", line, column);
-  }
-  text_puts(out, " ");
-}
-
-const char *diag_source_line(const Diag *diag, int *size) {
+DiagPlace diag_place(const Diag *diag) {
   const SourceFile *file = diag->pos.file;
-  if (!file || !file->text) return NULL;
-  int32_t start = MIN_OF(diag->pos.begin, (int32_t)file->size), end = start;
+  DiagPlace place = {0};
+  if (!file || !file->text) return place;
+  int32_t begin = MIN_OF(diag->pos.begin, (int32_t)file->size), start = begin, end = begin;
   while (start > 0 && file->text[start - 1] != '\n') start--;
   while ((size_t)end < file->size && file->text[end] != '\n') end++;
-  *size = end - start;
-  return file->text + start;
+  line_column(file, begin, &place.line, &place.column);
+  place.width = MAX_OF(1, MIN_OF(diag->pos.end, end) - begin);
+  place.source = file->text + start;
+  place.source_size = end - start;
+  return place;
+}
+
+DiagCode diag_failure_code(FailureKind failure) {
+  static const DiagCode codes[] = {[FAILURE_BUG] = DIAG_INTERNAL,
+                                   [FAILURE_MEMORY] = DIAG_MEMORY,
+                                   [FAILURE_CANCELLED] = DIAG_CANCELLED};
+  return codes[failure];
+}
+
+static void print_place(const Diag *diag, Text *out) {
+  if (!diag->pos.file) return;
+  DiagPlace place = diag_place(diag);
+  text_printf(out, "%s:", diag->pos.file->name);
+  if (place.source) text_printf(out, "%d:%d:", place.line, place.column);
+  text_puts(out, " ");
 }
 
 // The line of source that holds the position, its number, and carets below the range.
 static void print_excerpt(const Diag *diag, Text *out) {
-  const SourceFile *file = diag->pos.file;
-  int size, line, column;
-  const char *source = diag_source_line(diag, &size);
-  if (!source) return;
-  const char *begin = file->text + MIN_OF(diag->pos.begin, (int32_t)file->size);
-  int32_t last = (int32_t)(source - file->text) + size;
-  source_line_column(file, diag->pos.begin, &line, &column);
-  text_printf(out, "%5d | %.*s\n      | ", line, size, source);
-  for (const char *c = source; c < begin; c++) text_pad(out, *c == '\t' ? '\t' : ' ', 1);
-  text_pad(out, '^', MAX_OF(1, MIN_OF(diag->pos.end, last) - (int32_t)(begin - file->text)));
+  DiagPlace place = diag_place(diag);
+  if (!place.source) return;
+  text_printf(out, "%5d | %.*s\n      | ", place.line, place.source_size, place.source);
+  for (int i = 0; i < place.column - 1; i++) text_pad(out, place.source[i] == '\t' ? '\t' : ' ', 1);
+  text_pad(out, '^', place.width);
   text_puts(out, "\n");
 }
 

@@ -17,6 +17,9 @@ enum { INSTRUCTION_CACHE_BYTES = 32 << 10 };
 // stride loads one element at a time.
 enum { MOST_SHUFFLED_STRIDE = 4 };
 
+// The most threads that a program may be asked to run on.
+enum { MOST_THREADS = 1024 };
+
 typedef struct HostMachine {
   CpuLevel level;
   const char *level_name; // "baseline", "avx2", "avx512": the names of `--cpu`

@@ -75,8 +75,8 @@ static bool results_agree(Session *s, const Peer *peer, double *apart) {
   const Tensor *a = peer_output(peer), *b = s->outputs[0];
   Tolerance tolerance = TOLERANCE_DEFAULT;
   Difference difference;
-  bool agree =
-      values_agree(DTYPE_FLOAT32, a->data, b->data, tensor_count(b), &tolerance, &difference);
+  bool agree = values_agree(DTYPE_FLOAT32, &(Expected){.value = a->data}, b->data, tensor_count(b),
+                            &tolerance, &difference);
   *apart = difference.largest;
   return agree || diag_error(s->cli->context, (SourcePos){0},
                              "--against: the results differ, by %.2g of the largest element",
@@ -188,13 +188,17 @@ static int bench(Session *s, const BenchOptions *o) {
   s->keep_kernels = o->spills || o->against;
   const GivenOption of_files[] = {{"--input-shape", o->model.input_shapes.count},
                                   {"--dim", o->model.dims.count},
-                                  {"--func", o->model.func != NULL}};
+                                  {"--func", o->model.func != NULL},
+                                  {"--unchecked", o->model.unchecked}};
   if (o->op && !cli_refuse(cli, of_files, COUNT_OF(of_files),
                            "--op states the shapes of one operator; the option is for files"))
     return STATUS_BAD;
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
                      : session_begin_file(s, what, &contents);
-  if (!begun || !measure(s, o)) return STATUS_BAD;
+  const GivenOption spills = {"--spills", o->spills && begun && !s->program};
+  if (!begun || !cli_refuse(cli, &spills, 1, "is for models and graphs that are compiled now") ||
+      !measure(s, o))
+    return STATUS_BAD;
   session_keep(s);
   Figures figures = {0};
   Peer *peer = o->against ? peer_dnnl(s) : NULL;

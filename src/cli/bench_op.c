@@ -26,7 +26,8 @@ typedef struct OpText {
 } OpText;
 
 static bool complain(const OpText *t, const char *what, const char *word) {
-  return diag_error(t->cli->context, (SourcePos){0}, "--op '%s': %s '%s'", t->text, what, word);
+  return diag_error_as(t->cli->context, DIAG_OPTION, (SourcePos){0}, "--op '%s': %s '%s'", t->text,
+                       what, word);
 }
 
 static void split(OpText *t) {
@@ -49,9 +50,9 @@ static bool find_row(OpText *t) {
     names[i] = strncmp(full, "nn.", 3) == 0 ? full + 3 : full;
   }
   const char *nearest = nearest_name(name, names, op_count());
-  return diag_error(context, (SourcePos){0}, "--op '%s': there is no operator '%s'%s%s%s", t->text,
-                    name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                    nearest ? "'?" : "");
+  return diag_error_as(
+      context, DIAG_OPTION, (SourcePos){0}, "--op '%s': there is no operator '%s'%s%s%s", t->text,
+      name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 static bool read_shape(OpText *t, const char *word) {
@@ -119,7 +120,7 @@ static bool set_attribute(OpText *t, Node *node, const char *word) {
 static Value *make_constant(OpText *t, const int64_t *shape, int rank) {
   Context *context = t->cli->context;
   ElementType type = {ELEMENT_FLOAT, 32, 1};
-  Tensor *tensor = cli_keep_tensor(t->cli, tensor_new(type, shape, rank));
+  Tensor *tensor = tensor_keep(t->cli->context, tensor_new(type, shape, rank));
   if (!tensor) return complain(t, "no memory for", "its weights"), NULL;
   tensor_fill_random(tensor, 1);
   ConstData *data = arena_new(&context->arena, ConstData);

@@ -105,6 +105,8 @@ static int clear(Cli *cli, Cache *cache, const CacheItems *items) {
 
 static int run(Cli *cli, void *given) {
   const CacheOptions *o = given;
+  const GivenOption rows[] = {{"--list", o->list}, {"--clear", o->clear}};
+  if (!cli_only_one(cli, rows, COUNT_OF(rows))) return STATUS_MISUSE;
   const char *why;
   CachePlace place = cache_place(cli->context);
   Cache *cache = cache_open_at(cli->context, &place, &why);

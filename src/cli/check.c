@@ -8,7 +8,7 @@
 #include "graph/graph.h"
 #include "graph/stages.h"
 
-static const Option options[] = {INPUT_SHAPE_OPTION};
+static const Option options[] = {INPUT_SHAPE_OPTION, KNOWN_INPUT_OPTION};
 
 // The file under check: its contents, and the operators of its nodes as far as they are known.
 typedef struct Checked {
@@ -27,13 +27,33 @@ static bool check_graph(Checked *c, GraphFunc *graph) {
          graph_infer(c->cli->context, graph);
 }
 
+// Tensor programs are checked for every size.
+static bool check_sizes(const Checked *c, const Module *module) {
+  const GivenOption rows[] = {{"--input-shape", c->options->input_shapes.count > 0},
+                              {"--dim", c->options->dims.count > 0},
+                              {"--input", c->options->inputs.count > 0}};
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].graph) return true;
+  return cli_refuse(c->cli, rows, COUNT_OF(rows),
+                    "the file has no graph function to give sizes to");
+}
+
+static void check_kernel(const Checked *c, PrimFunc *func) {
+  if (!func) return;
+  prim_func_states_accesses(c->cli->context, func);
+  if (lower_accesses_are_inside(c->cli->context, func) != VERDICT_NO)
+    lower_has_races(c->cli->context, func);
+}
+
 static bool load(Checked *c) {
   if (model_is_script(c->path)) {
     Module *module = script_load(c->cli, c->path);
-    for (int i = 0; module && i < module->funcs.count; i++)
+    if (!module || !check_sizes(c, module)) return false;
+    for (int i = 0; i < module->funcs.count; i++) check_kernel(c, module->funcs.items[i].prim);
+    for (int i = 0; i < module->funcs.count; i++)
       if (module->funcs.items[i].graph && !check_graph(c, module->funcs.items[i].graph))
         return false;
-    return module != NULL;
+    return true;
   }
   return model_read(c->cli, c->path, c->options, c->assumed_size, &c->model);
 }
@@ -65,7 +85,7 @@ static Text with_notes(Context *context, const Context *from, int *i) {
   const Diag *items = from->diags.items;
   Text text = text_new(&context->arena);
   text_puts(&text, items[*i].message);
-  while (*i + 1 < from->diags.count && items[*i + 1].severity == DIAG_NOTE)
+  while (*i + 1 < from->diags.count && items[*i + 1].severity == DIAG_NOTE && !items[*i + 1].alone)
     text_printf(&text, "\n%s", items[++*i].message);
   return text;
 }
@@ -138,11 +158,9 @@ static const char *operator_of(const Checked *c, Str node) {
 }
 
 // The position of a problem in a text file: "line:column: ".
-static const char *position_text(Arena *arena, const SourcePos *pos) {
-  if (!pos->file || !pos->file->text) return "";
-  int line, column;
-  source_line_column(pos->file, pos->begin, &line, &column);
-  return arena_printf(arena, "%d:%d: ", line, column);
+static const char *position_text(Arena *arena, const Diag *diag) {
+  DiagPlace place = diag_place(diag);
+  return place.source ? arena_printf(arena, "%d:%d: ", place.line, place.column) : "";
 }
 
 // The errors as JSON, each with the notes that follow it.
@@ -154,8 +172,8 @@ static json_t *problem_list(const Checked *c) {
     if (diag->severity != DIAG_ERROR) continue;
     Str node = diag->pos.node;
     Text what = with_notes(context, context, &i);
-    const char *text = arena_printf(&context->arena, "%s%s",
-                                    position_text(&context->arena, &diag->pos), text_string(&what));
+    const char *text = arena_printf(&context->arena, "%s%s", position_text(&context->arena, diag),
+                                    text_string(&what));
     json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "node", node ? node : "", "operator",
                                           operator_of(c, node), "what", text));
   }
@@ -163,10 +181,8 @@ static json_t *problem_list(const Checked *c) {
 }
 
 static int show_json(const Checked *c) {
-  Context *context = c->cli->context;
-  bool supported = context->error_count == 0;
+  bool supported = c->cli->context->error_count == 0;
   json_print(c->cli, json_pack("{s:b, s:o}", "supported", supported, "problems", problem_list(c)));
-  context->diags.count = 0; // all diagnostics are in the result
   return supported ? STATUS_DONE : STATUS_BAD;
 }
 

@@ -11,6 +11,7 @@
 #define PLEAT_CLI_H
 
 #include "cache/cache.h"
+#include "report/table.h"
 #include "runtime/runtime.h"
 
 enum { STATUS_DONE = 0, STATUS_BAD = 1, STATUS_MISUSE = 2, STATUS_FAULT = 3 };
@@ -78,6 +79,7 @@ struct Cli {
   bool no_cache;
   Cache *cache; // of cli_cache; NULL: not opened
   bool color;   // standard output is a terminal that supports colour
+  struct json_t *result; // the object of --json; NULL: none
   Map *arrays;  // arrays of --input that a model's import read: text to Tensor; NULL: none
 };
 
@@ -132,25 +134,11 @@ Progress progress_begin(const char *what, int64_t total);
 void progress_step(Progress *progress, int64_t done);
 void progress_end(Progress *progress); // removes the line
 
-const char *show_bytes(Arena *arena, int64_t bytes);    // "588 KiB"
-const char *show_count(Arena *arena, int64_t count);    // "25.6 M"
-const char *show_seconds(Arena *arena, double seconds); // "29.1 ms"
-
-// A table whose cells are added row by row; `columns` has a letter for each column: l for left, r
-// for right.
-typedef struct Table {
-  Arena *arena;
-  const char *columns;
-  int width; // columns, at most 16
-  StringList cells;
-} Table;
-Table table_new(Arena *arena, const char *columns);
-void table_cell(Table *table, const char *format, ...) PRINTF_LIKE(2, 3);
-void table_print(const Table *table, FILE *out);
-
-// Prints the object, releases it, and returns STATUS_DONE. The object is made with Jansson:
-// json_pack("{s:b}", ...).
-struct json_t;
+// Takes the object of --json, which is printed when the subcommand has ended, and returns
+// STATUS_DONE. The object is made with Jansson: json_pack("{s:b}", ...).
 int json_print(Cli *cli, struct json_t *object);
+// Prints this object, to which the list "messages" is added when there are diagnostics. Without an
+// object, the list alone is printed. False when memory is exhausted.
+bool json_end(Cli *cli);
 
 #endif

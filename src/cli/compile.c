@@ -13,10 +13,11 @@ typedef struct CompileCommand {
 static const Option options[] = {
     MODEL_OPTIONS,
     LOWER_OPTIONS,
+    KNOWN_INPUT_OPTION,
     {"target", 0, OPTION_TEXT, "llvm|c", "code generator (by the ending of the output)",
      offsetof(CompileCommand, emit.target)},
     {"emit-weights", 0, OPTION_TEXT, "inside|beside",
-     "where weights go (inside up to 1 MiB, otherwise NAME.weights)",
+     "where weights go (inside up to 1 MiB, otherwise beside, as FILE.weights)",
      offsetof(CompileCommand, emit.weights)},
     {"openmp", 0, OPTION_FLAG, NULL, "C: parallel loops for -fopenmp",
      offsetof(CompileCommand, emit.openmp)},
@@ -41,16 +42,36 @@ static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lo
   slow_paths_print(&paths);
 }
 
+// Kernels are written for all sizes and contents of their parameters.
+static bool kernels_are_open(Cli *cli, const CompileCommand *o) {
+  const GivenOption rows[] = {{"--input-shape", o->model.input_shapes.count > 0},
+                              {"--dim", o->model.dims.count > 0},
+                              {"--input", o->model.inputs.count > 0}};
+  return cli_refuse(cli, rows, COUNT_OF(rows),
+                    "kernels are written for all sizes and contents of their parameters");
+}
+
+// Kernels are written as TVMScript before they are lowered, unless --lowered is given.
+static bool lowers_kernels(Cli *cli, const CompileCommand *o) {
+  const GivenOption rows[] = {{"--print-ir-after", o->model.print_after != NULL},
+                              {"--verify-each", o->model.verify_each}};
+  if (o->emit.lowered || !text_ends_with(cli->output, ".py")) return true;
+  return cli_refuse(cli, rows, COUNT_OF(rows),
+                    "kernels are written as they are scheduled, and no pass runs; give --lowered");
+}
+
 static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *module) {
   Context *context = cli->context;
-  CompileOptions compile = {
-      .lower = {.print_after = o->model.print_after, .verify_each = o->model.verify_each}};
+  CompileOptions compile = {.lower = {.print_after = o->model.print_after,
+                                      .verify_each = o->model.verify_each,
+                                      .guards = !o->model.unchecked}};
   Kernels kernels = {0};
-  if (!emit_check(context, &o->emit, cli->output) ||
-      !cli_check_pass(cli, "--print-ir-after", o->model.print_after) ||
+  if (!emit_check(context, EMIT_KERNELS, &o->emit, cli->output) || !lowers_kernels(cli, o) ||
+      !kernels_are_open(cli, o) || !cli_check_pass(cli, "--print-ir-after", o->model.print_after) ||
       !cli_machine(cli, &compile.machine) ||
       !kernels_load(context, cli->inputs.items[0], module, o->model.func, &compile.machine,
-                    &kernels))
+                    &kernels) ||
+      !kernels_prove_bounds(context, &kernels, &compile.lower))
     return false;
   LowerReport *lower = arena_array(&context->arena, LowerReport, kernels.count);
   TargetReport *target = arena_array(&context->arena, TargetReport, kernels.count);
@@ -65,7 +86,7 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
 
 static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *graph) {
   int64_t start = clock_now_ns();
-  if (!emit_check(cli->context, &o->emit, cli->output)) return false;
+  if (!emit_check(cli->context, EMIT_PROGRAM, &o->emit, cli->output)) return false;
   Program *program = model_build(cli, graph, &o->model, NULL);
   if (!program || !emit_program(program, &o->emit, cli->output)) return false;
   if (text_ends_with(cli->output, ".py") || !strcmp(cli->output, "-")) return true;
@@ -74,22 +95,12 @@ static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *gr
   return true;
 }
 
-// Options that only files of code have.
-static bool check_saved(Cli *cli, const CompileCommand *o) {
-  const GivenOption rows[] = {
-      {"--target", o->emit.target && strcmp(o->emit.target, "llvm") != 0},
-      {"--emit-weights", o->emit.weights != NULL},
-      {"--openmp", o->emit.openmp},
-      {"--lowered", o->emit.lowered},
-  };
-  return cli_refuse(cli, rows, COUNT_OF(rows),
-                    "saved models hold native code and weights, and have no such choice");
-}
-
 static bool compile_file(Cli *cli, const CompileCommand *o, const ModelFile *file) {
   const GraphFunc *graph = file->graph;
   bool saved = text_ends_with(cli->output, ".pleat");
-  if (graph && saved) return check_saved(cli, o) && saved_compile(cli, graph, &o->model);
+  if (graph && saved)
+    return emit_check(cli->context, EMIT_SAVED, &o->emit, cli->output) &&
+           saved_compile(cli, graph, &o->model);
   if (graph) return compile_model(cli, o, graph);
   if (saved)
     return diag_error_as(cli->context, DIAG_UNSUPPORTED, (SourcePos){0},
@@ -102,8 +113,8 @@ static int run(Cli *cli, void *given) {
   const CompileCommand *o = given;
   const char *path = cli->inputs.items[0];
   if (!cli->output) {
-    diag_error(cli->context, (SourcePos){0},
-               "compile needs -o FILE; its ending says what to write");
+    diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                  "compile needs -o FILE; its ending says what to write");
     return STATUS_MISUSE;
   }
   ModelFile file;
@@ -119,7 +130,7 @@ const Command command_compile = {
                "  $ pleat compile examples/digits/digits.onnx -o digits.c\n"
                "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n"
                "  $ pleat compile examples/kernels/matmul.py -o matmul.so\n",
-    .takes = TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,
+    .takes = TAKES_OUTPUT | TAKES_CPU | TAKES_CACHE,
     .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),

@@ -2,21 +2,19 @@
 // Limits the machine to what `--cpu` and `--threads` allow, and opens the cache for `--no-cache`.
 #include "cli/cli.h"
 
-enum { MOST_THREADS = 1024 };
-
 bool cli_machine(Cli *cli, HostMachine *machine) {
   *machine = machine_probe();
   const char *here = machine->level_name;
   bool (*const use)(HostMachine *, const char *) =
       cli->command->runs_nothing ? machine_use : machine_limit;
   if (cli->cpu && !use(machine, cli->cpu))
-    return diag_error(cli->context, (SourcePos){0},
-                      "--cpu %s: this machine has no more than %s; `pleat compile` and `pleat "
-                      "plan` can be asked about it all the same",
-                      cli->cpu, here);
+    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                         "--cpu %s: this machine has no more than %s; `pleat compile` and `pleat "
+                         "plan` can be asked about it all the same",
+                         cli->cpu, here);
   if (cli->threads > MOST_THREADS)
-    return diag_error(cli->context, (SourcePos){0}, "--threads %lld: at most %d",
-                      (long long)cli->threads, MOST_THREADS);
+    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0}, "--threads %lld: at most %d",
+                         (long long)cli->threads, MOST_THREADS);
   if (cli->threads) machine->threads = (int)cli->threads;
   return true;
 }

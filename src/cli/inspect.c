@@ -4,14 +4,15 @@
 // operations, and its share of the predicted time. Rewrites that run at each run have lines of
 // their own.
 #include "cli/saved.h"
-#include "cli/fusion.h"
+#include "cli/inspect.h"
+#include "cli/plan_view.h"
 #include "cli/session.h"
 
 #include <jansson.h>
 
 #include "script/script.h"
 
-static const Option options[] = {MODEL_OPTIONS};
+static const Option options[] = {MODEL_OPTIONS, KNOWN_INPUT_OPTION};
 
 // The kernel and tensors of one operator in the plan.
 typedef struct Placed {
@@ -158,7 +159,8 @@ static void print_boundary_value(Inspection *v, Table *table, const Value *value
                                  const StageTensor *tensor, const Layout *layout) {
   Context *context = v->cli->context;
   const char *name = plan_layout_name(context, tensor, layout);
-  if (layout) name = arena_printf(&context->arena, "%s%s", name, physical_text(v, layout));
+  if (layout && !strstr(name, " in [")) // which states the physical shape too
+    name = arena_printf(&context->arena, "%s%s", name, physical_text(v, layout));
   table_cell(table, "%s", value->name);
   table_cell(table, "%s", what);
   table_cell(table, "%s", shape_text(v, value));
@@ -271,10 +273,22 @@ static int show_json(Inspection *v) {
                                       boundary_json(v, false), "outputs", boundary_json(v, true)));
 }
 
+// Is there an option that only a plan can meet, which needs all sizes?
+static bool asks_for_plan(const Cli *cli, const ModelOptions *o) {
+  return o->desired.count || o->keep.count || o->input_layouts.count || o->output_layouts.count ||
+         o->policy || o->func || cli->cpu || cli->no_cache;
+}
+
 static int run(Cli *cli, void *given) {
   const ModelOptions *model = given;
-  if (saved_named(cli->inputs.items[0])) return saved_inspect(cli, cli->inputs.items[0], model);
-  Inspection v = {.cli = cli, .graph = model_load(cli, cli->inputs.items[0], model)};
+  const char *path = cli->inputs.items[0];
+  if (saved_named(path)) return saved_inspect(cli, path, model);
+  LoadedModel open = {0};
+  if (!model_is_script(path) && !asks_for_plan(cli, model) &&
+      !model_read(cli, path, model, MODEL_OPEN, &open))
+    return STATUS_BAD;
+  if (open.open) return inspect_open(cli, open.open);
+  Inspection v = {.cli = cli, .graph = open.graph ? open.graph : model_load(cli, path, model)};
   Program *program = v.graph ? model_plan(cli, v.graph, model) : NULL;
   if (!program) return STATUS_BAD;
   v.plan = program->plan;
@@ -293,7 +307,7 @@ const Command command_inspect = {
                "float32  NCHW16c->NHWC           2880         576   0.8%  kernel:4\n"
                "  mean            GlobalAveragePool   1x17x2x2->1x17x1x1              "
                "float32  NCHW16c->NCHW            340          85   0.3%  kernel:11\n",
-    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .takes = TAKES_JSON | TAKES_CPU | TAKES_CACHE,
     .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),

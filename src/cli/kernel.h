@@ -5,23 +5,17 @@
 #define PLEAT_CLI_KERNEL_H
 
 #include "cli/session.h"
+#include "driver/kernel_arguments.h"
 
 // Does each `--input` name a parameter of one of the kernels, and each of `sizes` a free size?
 // False with diagnostics.
 bool kernels_check_given(Cli *cli, const Kernels *kernels, const StringList *given,
                          const StringList *sizes);
 
-// One argument for each parameter. `tensors[i]` owns the memory of args[i]; both are freed with the
-// context.
-typedef struct KernelArguments {
-  InterpTensor *args;
-  Tensor **tensors;
-} KernelArguments;
-// Makes the arguments from `contents`. Sizes that are free in the function's shapes follow from the
-// given arrays, or from `sizes` ("n=128"). Buffers that are only written start with zeros; with
-// `fill_all` they are filled like inputs. False with diagnostics.
-bool kernel_arguments(Cli *cli, const Kernel *kernel, const InputContents *contents,
-                      const StringList *sizes, bool fill_all, KernelArguments *out);
+// Makes the arguments from `contents`, with the sizes of --dim (driver/kernel_arguments.h). False
+// with diagnostics.
+bool kernel_make_arguments(Cli *cli, const Kernel *kernel, const InputContents *contents,
+                           const StringList *sizes, bool fill_all, KernelArguments *out);
 
 // The kernel's parameters and results: "A [6, 5] float32, alpha float32 -> C [6, 32] float32".
 const char *kernel_signature(Cli *cli, const Kernel *kernel);

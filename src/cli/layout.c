@@ -55,8 +55,8 @@ static bool add_pad_value(LayoutView *view, json_t *object) {
   else if (strcmp(text, "any") == 0 || strcmp(text, "unknown") == 0)
     json_object_set_new(object, "padding", json_string(text));
   else
-    return diag_error(view->cli->context, (SourcePos){0},
-                      "--pad-value takes a number, any or unknown, not '%s'", text);
+    return diag_error_as(view->cli->context, DIAG_OPTION, (SourcePos){0},
+                         "--pad-value takes a number, any or unknown, not '%s'", text);
   return true;
 }
 
@@ -252,8 +252,8 @@ static bool names_are_used(LayoutView *view) {
     bool itself = d->value->op == LAYOUT_SYMBOL && d->value->symbol == d->symbol;
     if (!itself && !is_defined_for(view, d->symbol)) unused = d->symbol;
   }
-  return !unused || diag_error(view->cli->context, (SourcePos){0},
-                               "--where: no extent has the name `%s`", unused);
+  return !unused || diag_error_as(view->cli->context, DIAG_OPTION, (SourcePos){0},
+                                  "--where: no extent has the name `%s`", unused);
 }
 
 static bool is_word_of(const char *word, const char *words) {
@@ -283,39 +283,71 @@ static bool options_are_used(LayoutView *view, int asking) {
   int first = -1;
   for (int i = 0; i < COUNT_OF(options); i++)
     if (uses[i].users && is_given(c, i) && !is_word_of(asked, uses[i].users))
-      return diag_error(view->cli->context, (SourcePos){0}, "--%s is not used here: it is for %s",
-                        options[i].name, uses[i].are);
+      return diag_error_as(view->cli->context, DIAG_OPTION, (SourcePos){0},
+                           "--%s is not used here: it is for %s", options[i].name, uses[i].are);
   for (int i = 0; i < COUNT_OF(options); i++) {
     if (!uses[i].ask || !is_given(c, i)) continue;
     if (first >= 0)
-      return diag_error(view->cli->context, (SourcePos){0}, "--%s and --%s: one question at a time",
-                        options[first].name, options[i].name);
+      return diag_error_as(view->cli->context, DIAG_OPTION, (SourcePos){0},
+                           "--%s and --%s: one question at a time", options[first].name,
+                           options[i].name);
     first = i;
   }
   return true;
 }
 
+// Refuses options that the output has no place for.
+static bool output_is_used(const LayoutView *view, int asking) {
+  const Cli *cli = view->cli;
+  const GivenOption output = {"--output", cli->output != NULL};
+  const GivenOption certificates = {"--no-certificates", view->command->no_certificates};
+  return cli_refuse(view->cli, &certificates, 1, "is for the answers of --batch") &&
+         (asking < 0 || cli_refuse(view->cli, &output, 1, "is for what --show shows")) &&
+         (!cli->json || cli_refuse(view->cli, &output, 1, "--json prints on standard output"));
+}
+
 // ---- The command ------------------------------------------------------------------------------
+
+// The lines of the file say everything, so that no other option has an effect.
+static int run_batch(Cli *cli, const LayoutCommand *command) {
+  const GivenOption rows[] = {{"--output", cli->output != NULL}, {"--json", cli->json}};
+  const char *why = "--batch reads and prints a JSON object on each line, and nothing else";
+  bool used = cli_refuse(cli, rows, COUNT_OF(rows), why);
+  for (int i = 0; i < COUNT_OF(options); i++) {
+    const void *place = member(command, i);
+    bool own = place == &command->batch || place == &command->no_certificates;
+    const GivenOption row = {arena_printf(&cli->context->arena, "--%s", options[i].name),
+                             !own && is_given(command, i)};
+    used &= cli_refuse(cli, &row, 1, why);
+  }
+  const GivenOption layout = {cli->inputs.count ? cli->inputs.items[0] : "", cli->inputs.count};
+  if (!cli_refuse(cli, &layout, 1, why) || !used) return STATUS_MISUSE;
+  return layout_batch(cli->context, command->batch, !command->no_certificates);
+}
 
 static int run(Cli *cli, void *given) {
   LayoutView view = {.cli = cli, .command = given};
   const LayoutCommand *command = given;
+  diag_code_set(cli->context, DIAG_LAYOUT);
   if (command->help_batch) return layout_batch_help(stdout), STATUS_DONE;
-  if (command->batch) return layout_batch(cli->context, command->batch, !command->no_certificates);
+  if (command->batch) return run_batch(cli, command);
   if (!cli->inputs.count) {
-    diag_error(cli->context, (SourcePos){0}, "expected a layout, such as NCHW16c, or --batch FILE");
+    diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                  "expected a layout, such as NCHW16c, or --batch FILE");
     return STATUS_MISUSE;
   }
   if (command->color)
     cli->color = strcmp(command->color, "always") == 0 ||
                  (cli->color && strcmp(command->color, "never") != 0);
   if (command->swizzle && !command->reads.count) {
-    diag_error(cli->context, (SourcePos){0},
-               "--swizzle needs what is read at once: --read 'i=0:32' --read 'j=0:32'");
+    diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                  "--swizzle needs what is read at once: --read 'i=0:32' --read 'j=0:32'");
     return STATUS_MISUSE;
   }
   int asking = asking_option(command);
-  if (!layout_show_known(&view) || !options_are_used(&view, asking)) return STATUS_MISUSE;
+  if (!layout_show_known(&view) || !options_are_used(&view, asking) ||
+      !output_is_used(&view, asking))
+    return STATUS_MISUSE;
   if (!read_main(&view) || !names_are_used(&view)) return STATUS_BAD;
   if (asking < 0) return layout_show(&view);
   return ask(&view, query_row_find(name_asked(command, asking)), asking);

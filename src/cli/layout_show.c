@@ -381,8 +381,8 @@ static bool axis_option(LayoutView *view, int *axis) {
   for (int i = 0; i < layout->rank; i++)
     if (strcmp(layout->map->inputs[i], view->command->axis) == 0) *axis = i;
   if (*axis >= 0) return true;
-  return diag_error(context_of(view), (SourcePos){0}, "--axis: the layout has no axis '%s'",
-                    view->command->axis);
+  return diag_error_as(context_of(view), DIAG_OPTION, (SourcePos){0},
+                       "--axis: the layout has no axis '%s'", view->command->axis);
 }
 
 static bool picture(LayoutView *view, bool logical, bool memory, Picture *out) {
@@ -396,8 +396,8 @@ static bool picture(LayoutView *view, bool logical, bool memory, Picture *out) {
   if (!axis_option(view, &options.axis)) return false;
   if (command->banks) {
     if (sscanf(command->banks, "%lldx%lld", &count, &bytes) != 2 || count < 1 || bytes < 1)
-      return diag_error(context_of(view), (SourcePos){0},
-                        "--banks is a count and bytes, 32x4, not '%s'", command->banks);
+      return diag_error_as(context_of(view), DIAG_OPTION, (SourcePos){0},
+                           "--banks is a count and bytes, 32x4, not '%s'", command->banks);
     options.bank_count = count;
     options.bank_bytes = bytes;
   }
@@ -505,8 +505,8 @@ static int show_banks(LayoutView *view, Text *out) {
   LayoutView with = *view;
   with.command = &one;
   if (!view->command->reads.count) {
-    diag_error(context_of(view), (SourcePos){0},
-               "--show banks needs what is read at once: --read 'i=0:32, j=0'");
+    diag_error_as(context_of(view), DIAG_OPTION, (SourcePos){0},
+                  "--show banks needs what is read at once: --read 'i=0:32, j=0'");
     return STATUS_MISUSE;
   }
   for (int i = 0; i < view->command->reads.count; i++) {
@@ -558,9 +558,9 @@ static bool is_c_name(const char *text) {
 static int show_c(LayoutView *view, Text *out) {
   const char *name = view->command->name ? view->command->name : "layout";
   if (!is_c_name(name)) {
-    diag_error(context_of(view), (SourcePos){0},
-               "--name '%s': expected letters, digits and '_' that begin the name of a C function",
-               name);
+    diag_error_as(
+        context_of(view), DIAG_OPTION, (SourcePos){0},
+        "--name '%s': expected letters, digits and '_' that begin the name of a C function", name);
     return STATUS_BAD;
   }
   const char *type = view->command->type ? view->command->type : "float";
@@ -622,8 +622,8 @@ bool layout_show_known(LayoutView *view) {
   int count = 0;
   while ((names[count] = layout_show_name(count))) count++;
   const char *near = nearest_name(wanted, names, count);
-  diag_error(context_of(view), (SourcePos){0}, "--show has no '%s'%s%s%s", wanted,
-             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  diag_error_as(context_of(view), DIAG_OPTION, (SourcePos){0}, "--show has no '%s'%s%s%s", wanted,
+                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   return diag_note(context_of(view), (SourcePos){0}, "'pleat layout -h' lists its values");
 }
 
@@ -643,8 +643,9 @@ static int put(LayoutView *view, Text *out, int status) {
 static int needs_numbers(LayoutView *view, const char *name) {
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
-  diag_error(context, (SourcePos){0}, "--show %s needs numbers for all extents of %s", name,
-             extents_text(context, layout->shape, layout->rank));
+  diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                "--show %s needs numbers for all extents of %s", name,
+                extents_text(context, layout->shape, layout->rank));
   Text example = text_new(&context->arena);
   for (int i = 0; i < layout->rank; i++) text_printf(&example, "%s%d", i ? "x" : "", 4 * (i + 1));
   diag_note(context, (SourcePos){0}, "for example --shape %s", text_string(&example));

@@ -68,19 +68,11 @@ static int output_failure(void) {
   return errno ? errno : EIO;
 }
 
-static const char output_refused[] = "cannot write standard output: %s";
-
-static bool output_is_written(Cli *cli) {
-  int reason = output_failure();
-  return !reason || diag_error(cli->context, (SourcePos){0}, output_refused, strerror(reason));
-}
-
+// Reports on standard error when the output could not be written.
 static int end_of_text(void) {
   int reason = output_failure();
   if (!reason) return STATUS_DONE;
-  fprintf(stderr, "pleat: ");
-  fprintf(stderr, output_refused, strerror(reason));
-  fprintf(stderr, "\n");
+  fprintf(stderr, "pleat: cannot write standard output: %s\n", strerror(reason));
   return STATUS_BAD;
 }
 
@@ -92,14 +84,21 @@ static void prepare_process(void) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
+// Prints the diagnostics: with --json in the object on standard output, else on standard error.
+static void print_diagnostics(Cli *cli) {
+  const Context *context = cli->context;
+  if (cli->json && json_end(cli)) return;
+  diag_print_all(cli->context, stderr);
+  if (context->failure != FAILURE_NONE) fprintf(stderr, "pleat: %s\n", context->failure_message);
+}
+
 static int run_command(const Command *command, const char *const *arguments, int count) {
   Cli cli = {.context = context_new(), .command = command, .color = terminal_shows_colour()};
   if (!cli.context) return STATUS_FAULT;
   Call call = {&cli, arguments, count, STATUS_DONE};
   bool done = context_protect(cli.context, call_command, &call);
-  if (!output_is_written(&cli) && call.status == STATUS_DONE) call.status = STATUS_BAD;
-  diag_print_all(cli.context, stderr);
-  if (!done) fprintf(stderr, "pleat: %s\n", cli.context->failure_message);
+  print_diagnostics(&cli);
+  if (end_of_text() == STATUS_BAD && call.status == STATUS_DONE) call.status = STATUS_BAD;
   context_free(cli.context);
   return done ? call.status : STATUS_FAULT;
 }

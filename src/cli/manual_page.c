@@ -98,12 +98,14 @@ typedef struct ManualItem {
   const char *term, *text;
 } ManualItem;
 
+static void put_item(FILE *out, const ManualItem *item) {
+  fprintf(out, ".TP\n.B %s\n", item->term);
+  put_lines(out, item->text);
+}
+
 static void put_items(FILE *out, const char *heading, const ManualItem *items, int count) {
   fprintf(out, ".SH %s\n", heading);
-  for (int i = 0; i < count; i++) {
-    fprintf(out, ".TP\n.B %s\n", items[i].term);
-    put_lines(out, items[i].text);
-  }
+  for (int i = 0; i < count; i++) put_item(out, &items[i]);
 }
 
 static void put_exit_status(FILE *out) {
@@ -113,6 +115,27 @@ static void put_exit_status(FILE *out) {
       {"2", "The command was used wrongly, for example with an unknown option."},
       {"3", "An internal error occurred, or memory is exhausted."}};
   put_items(out, "EXIT STATUS", items, COUNT_OF(items));
+}
+
+static void put_json(FILE *out) {
+  fputs(".SH JSON\n", out);
+  put_lines(out,
+            "With --json, the result is one object on standard output. When there are errors or "
+            "warnings, it has the field \"messages\", a list of objects, and nothing is on "
+            "standard error; a command that fails without a result prints this field alone. "
+            "The exit status is the same as without --json. A field whose value is not known "
+            "is null.");
+  static const ManualItem items[] = {
+      {"severity", "\"error\" or \"warning\"; for a note, \"note\"."},
+      {"code", "The kind of fault, a word that programs may compare with. pleat.h lists them."},
+      {"file", "The file, or the option or part of the request that is wrong."},
+      {"line\\fR, \\fBcolumn\\fR, \\fBwidth",
+       "The position in the file, from 1, and the number of bytes that it marks."},
+      {"source", "The line of the file."},
+      {"node", "The name of the model's node."},
+      {"text", "The message. Further lines explain it."},
+      {"notes", "A list of objects with these fields, which belong to the message."}};
+  for (int i = 0; i < COUNT_OF(items); i++) put_item(out, &items[i]);
 }
 
 static void put_see_also(FILE *out, const Command *self) {
@@ -158,6 +181,7 @@ void manual_page(const Command *command, const char *date, const char *other_hel
   put_sentence(out, command->summary);
   fputs(".SH OPTIONS\n", out);
   for (int i = 0; (option = command_option(command, i)); i++) put_option(out, option);
+  if (command->takes & TAKES_JSON) put_json(out);
   put_exit_status(out);
   fputs(".SH EXAMPLES\n", out);
   put_example(out, command->example);

@@ -63,7 +63,7 @@ static bool read_arrays(Cli *cli, const ModelOptions *options, GivenArrays *arra
     const char *given = options->inputs.items[i], *equals = strchr(given, '=');
     if (!equals) continue; // model_check_inputs reports it
     Str name = str_intern_n(cli->context, given, (size_t)(equals - given));
-    Tensor *tensor = cli_keep_tensor(cli, npy_read(cli->context, equals + 1));
+    Tensor *tensor = tensor_keep(cli->context, npy_read(cli->context, equals + 1));
     if (!tensor) return false;
     map_put(cli->arrays, given, tensor);
     if (!has_layout(options, name))
@@ -153,7 +153,8 @@ bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *im
 }
 #else
 GraphFunc *model_import(Cli *cli, const char *path, const OnnxOptions *import) {
-  diag_error(cli->context, (SourcePos){0}, "%s: this build cannot read ONNX", path);
+  diag_error_as(cli->context, DIAG_UNSUPPORTED, (SourcePos){0}, "%s: this build cannot read ONNX",
+                path);
   return NULL;
 }
 
@@ -174,17 +175,21 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
   OnnxOptions onnx;
   model->graph = NULL;
   if (!model_import_options(cli, options, &onnx)) return false;
-  onnx.assumed_size = assumed_size;
+  onnx.open_sizes = assumed_size == MODEL_OPEN;
+  onnx.assumed_size = onnx.open_sizes ? 0 : assumed_size;
   const OnnxImport *import = onnx_import(cli->context, path, &onnx);
   *model = (LoadedModel){.graph = import->graph,
                          .operators = import->operators,
                          .node_count = import->node_count,
                          .opset = import->opset,
                          .lacks_sizes = import->lacks_sizes,
-                         .assumed = import->assumed};
-  return import->graph != NULL;
+                         .assumed = import->assumed,
+                         .open = import->open_inputs.count ? import : NULL};
+  if (model->open) return cli->context->error_count == 0;
+  return import->graph && model_check_inputs(cli, &options->inputs, import->graph);
 #else
-  return diag_error(cli->context, (SourcePos){0}, "%s: this build cannot read ONNX", path);
+  return diag_error_as(cli->context, DIAG_UNSUPPORTED, (SourcePos){0},
+                       "%s: this build cannot read ONNX", path);
 #endif
 }
 
@@ -210,8 +215,14 @@ static bool open_script(Cli *cli, const char *path, const ModelOptions *options,
       !module_choose(cli->context, path, file->module, options->func, &file->graph))
     return false;
   if (!file->graph) return refuse_layouts(cli, path, options);
-  return model_bind_sizes(cli, options, file->graph, true) &&
-         graph_infer(cli->context, file->graph);
+  return model_check_graph(cli, options) && model_bind_sizes(cli, options, file->graph, true) &&
+         graph_infer(cli->context, file->graph) &&
+         model_check_inputs(cli, &options->inputs, file->graph);
+}
+
+bool model_check_graph(Cli *cli, const ModelOptions *options) {
+  const GivenOption unchecked = {"--unchecked", options->unchecked};
+  return cli_refuse(cli, &unchecked, 1, "is for tensor programs; a graph has no such checks");
 }
 
 bool model_open(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file) {
@@ -222,7 +233,7 @@ bool model_open(Cli *cli, const char *path, const ModelOptions *options, ModelFi
     return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
                          "--func %s: %s is a model; the option is for TVMScript", options->func,
                          path);
-  if (!model_read(cli, path, options, 0, &model)) return false;
+  if (!model_check_graph(cli, options) || !model_read(cli, path, options, 0, &model)) return false;
   file->graph = model.graph;
   return true;
 }
@@ -243,8 +254,8 @@ GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
 
 bool cli_check_pass(Cli *cli, const char *option, const char *name) {
   if (!name || strcmp(name, "all") == 0 || lower_pass_find(name)) return true;
-  return diag_error(cli->context, (SourcePos){0},
-                    "%s: there is no pass '%s'; 'pleat opt --list' prints them", option, name);
+  return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                       "%s: there is no pass '%s'; 'pleat opt --list' prints them", option, name);
 }
 
 typedef struct Shown {
@@ -309,73 +320,6 @@ Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *option
   return build(cli, graph, options, NULL, program_plan, false);
 }
 
-static void release_tensor(void *tensor) {
-  tensor_free(tensor);
-}
-
-Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor) {
-  if (tensor) context_at_free(cli->context, release_tensor, tensor);
-  return tensor;
-}
-
-Tensor *model_tensor(Cli *cli, const Value *value) {
-  return model_tensor_as(cli, value, NULL);
-}
-
-Tensor *model_pack(Cli *cli, const Value *value, const Layout *layout, Tensor *logical) {
-  Tensor *physical = layout ? model_tensor_as(cli, value, layout) : logical;
-  if (layout && physical)
-    layout_pack(cli->context, layout, dtype_bytes(value->type), logical->data, physical->data);
-  return physical;
-}
-
-// "[1, 3, 8, 8]"
-static const char *shape_text(Cli *cli, const int64_t *shape, int rank) {
-  Text text = text_new(&cli->context->arena);
-  for (int i = 0; i < rank; i++) text_printf(&text, "%s%lld", i ? ", " : "", (long long)shape[i]);
-  return arena_printf(&cli->context->arena, "[%s]", text_string(&text));
-}
-
-static bool has_layout_shape(Cli *cli, const Value *value, const Layout *layout,
-                             const Tensor *tensor) {
-  bool same = tensor->rank == layout->physical_rank;
-  for (int i = 0; i < tensor->rank && same; i++)
-    same = tensor->shape[i] == layout->physical_extents[i];
-  return same ||
-         diag_error(cli->context, value->pos, "'%s' is expected in the shape of its layout: %s",
-                    value->name, shape_text(cli, layout->physical_extents, layout->physical_rank));
-}
-
-Tensor *model_unpack(Cli *cli, const Value *value, const Layout *layout, Tensor *physical) {
-  if (!layout) return physical;
-  Tensor *logical =
-      has_layout_shape(cli, value, layout, physical) ? model_tensor(cli, value) : NULL;
-  if (logical)
-    layout_unpack(cli->context, layout, dtype_bytes(value->type), physical->data, logical->data);
-  return logical;
-}
-
-Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout) {
-  int64_t shape[TENSOR_MAX_RANK];
-  ElementType type;
-  const char *name = dtype_name(cli->context, value->type);
-  if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape) ||
-      !element_type_parse(name, &type)) {
-    diag_error(cli->context, value->pos, "'%s' has no static shape", value->name);
-    return NULL;
-  }
-  const int64_t *extents = layout ? layout->physical_extents : shape;
-  int rank = layout ? layout->physical_rank : value->rank;
-  if (rank > TENSOR_MAX_RANK) {
-    diag_error(cli->context, value->pos, "'%s' would have %d axes in memory; at most %d",
-               value->name, rank, TENSOR_MAX_RANK);
-    return NULL;
-  }
-  Tensor *tensor = cli_keep_tensor(cli, tensor_new(type, extents, rank));
-  if (!tensor) diag_error(cli->context, value->pos, "no memory for '%s'", value->name);
-  return tensor;
-}
-
 // ---- --input name=file.npy
 
 Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name) {
@@ -383,7 +327,8 @@ Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name) {
     const char *text = given->items[i];
     if (!gives(text, name)) continue;
     Tensor *tensor = cli->arrays ? map_find(cli->arrays, text) : NULL;
-    return tensor ? tensor : cli_keep_tensor(cli, npy_read(cli->context, text + strlen(name) + 1));
+    return tensor ? tensor
+                  : tensor_keep(cli->context, npy_read(cli->context, text + strlen(name) + 1));
   }
   return NULL;
 }
@@ -393,10 +338,12 @@ static bool unknown_input(Cli *cli, const char *given, const char *what, const c
   const char *word = str_intern_n(cli->context, given, strcspn(given, "="));
   const char *nearest = nearest_name(word, names, count);
   if (!strchr(given, '='))
-    return diag_error(cli->context, (SourcePos){0}, "--input %s: expected NAME=FILE.npy", given);
-  return diag_error(cli->context, (SourcePos){0}, "--input %s: the %s has no input '%s'%s%s%s",
-                    given, what, word, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                    nearest ? "'?" : "");
+    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                         "--input %s: expected NAME=FILE.npy", given);
+  return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                       "--input %s: the %s has no input '%s'%s%s%s", given, what, word,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?" : "");
 }
 
 bool cli_check_given(Cli *cli, const StringList *given, const char *what, const char *const *names,

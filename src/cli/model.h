@@ -17,6 +17,7 @@ typedef struct ModelOptions {
   const char *policy;      // --policy
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
+  bool unchecked;          // --unchecked
 } ModelOptions;
 
 // clang-format off
@@ -30,6 +31,11 @@ typedef struct ModelOptions {
   {"input", 'i', OPTION_LIST, "NAME=FILE.npy",                                                     \
    "contents of an input; its shape gives the sizes of free dimensions",                           \
    offsetof(ModelOptions, inputs)}
+// The same for subcommands that run nothing.
+#define KNOWN_INPUT_OPTION                                                                         \
+  {"input", 'i', OPTION_LIST, "NAME=FILE.npy",                                                     \
+   "an input's shape, and the contents that it always has where the compiler must know them",      \
+   offsetof(ModelOptions, inputs)}
 // The options that fill a ModelOptions, which must be the first member of the subcommand's struct.
 #define MODEL_OPTIONS                                                                              \
   INPUT_SHAPE_OPTION,                                                                              \
@@ -38,9 +44,11 @@ typedef struct ModelOptions {
    offsetof(ModelOptions, desired)},                                                               \
   {"keep-layout", 0, OPTION_OPTIONAL, "NAME",                                                      \
    "keep every layout, or those of a tensor or operator", offsetof(ModelOptions, keep)},           \
-  {"input-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an input",               \
+  {"input-layout", 0, OPTION_LIST, "NAME=LAYOUT",                                                  \
+   "the caller's layout of an input; a note says what it does",                                    \
    offsetof(ModelOptions, input_layouts)},                                                         \
-  {"output-layout", 0, OPTION_LIST, "NAME=LAYOUT", "the caller's layout of an output",             \
+  {"output-layout", 0, OPTION_LIST, "NAME=LAYOUT",                                                 \
+   "the caller's layout of an output; a note says what it does",                                   \
    offsetof(ModelOptions, output_layouts)},                                                        \
   {"policy", 0, OPTION_TEXT, "optimal|forward|backward|none", "how layouts are planned",           \
    offsetof(ModelOptions, policy)},                                                                \
@@ -51,7 +59,10 @@ typedef struct ModelOptions {
   {"print-ir-after", 0, OPTION_TEXT, "PASS", "print every kernel after a lowering pass",           \
    offsetof(ModelOptions, print_after)},                                                           \
   {"verify-each", 0, OPTION_FLAG, NULL, "check every pass on random inputs",                       \
-   offsetof(ModelOptions, verify_each)}
+   offsetof(ModelOptions, verify_each)},                                                           \
+  {"unchecked", 0, OPTION_FLAG, NULL,                                                              \
+   "TVMScript: do not check accesses that are not proved to be in bounds",                         \
+   offsetof(ModelOptions, unchecked)}
 // clang-format on
 
 // A model as read from its file.
@@ -62,6 +73,8 @@ typedef struct LoadedModel {
   int64_t opset;       // 0: not an ONNX model
   bool lacks_sizes;    // the model was refused because of free dimensions
   const char *assumed; // the options that would state the assumed sizes
+  const struct OnnxImport
+      *open; // describes a model whose sizes were left open; NULL: it has a graph
 } LoadedModel;
 
 // The texts of --input-shape and --dim.
@@ -77,6 +90,8 @@ typedef struct ModelFile {
 // Replaces the symbolic sizes of a graph function of TVMScript by those of --dim, --input-shape and
 // the arrays of --input. False with diagnostics, also when `all` is set and a size is left.
 bool model_bind_sizes(Cli *cli, const ModelOptions *options, GraphFunc *graph, bool all);
+// Refuses options that have no effect on a graph, whose accesses are in bounds by construction.
+bool model_check_graph(Cli *cli, const ModelOptions *options);
 // Reads an ONNX model or TVMScript, from which it takes the function of --func, or else the only
 // graph function, or else all tensor programs. False with diagnostics.
 bool model_open(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file);
@@ -87,7 +102,9 @@ struct OnnxOptions;
 bool model_import_options(Cli *cli, const ModelOptions *options, struct OnnxOptions *import);
 // Imports an ONNX model; NULL with diagnostics.
 GraphFunc *model_import(Cli *cli, const char *path, const struct OnnxOptions *import);
-// Reads an ONNX model as far as it can be read. False with diagnostics.
+// Reads an ONNX model as far as it can be read. False with diagnostics. With MODEL_OPEN for the
+// assumed size, free sizes are left open, and the result may have no graph.
+enum { MODEL_OPEN = -1 };
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
                 LoadedModel *model);
 // Loads the graph function of the file, which --func may name; NULL with diagnostics.
@@ -110,16 +127,6 @@ bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *opt
 // Is `name` a lowering pass, "all" or NULL? False with a diagnostic at the option.
 bool cli_check_pass(Cli *cli, const char *option, const char *name);
 
-// A tensor with a value's type and static shape; NULL with a diagnostic.
-Tensor *model_tensor(Cli *cli, const Value *value);
-// Likewise with the physical shape of a layout; NULL is row-major.
-Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout);
-// Copy a tensor into `layout` (with zeros in the padding), and back. When `layout` is NULL, the
-// result is the argument itself. NULL with a diagnostic, for example when the shape does not fit
-// the layout.
-Tensor *model_pack(Cli *cli, const Value *value, const Layout *layout, Tensor *logical);
-Tensor *model_unpack(Cli *cli, const Value *value, const Layout *layout, Tensor *physical);
-Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor); // freed with the context; NULL stays NULL
 // The array of `--input name=file.npy` for this input; NULL when there is none, or with a
 // diagnostic.
 Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name);

@@ -2,6 +2,7 @@
 // `pleat opt`: reads TVMScript, applies schedule steps and passes, and prints TVMScript.
 #include "cli/model.h"
 
+#include "graph/passes/passes.h"
 #include "script/script.h"
 
 typedef struct OptOptions {
@@ -52,6 +53,10 @@ static int list_passes(Cli *cli) {
     list_facts(cli, &table, "gives", pass->gives);
     list_facts(cli, &table, "may undo", pass->breaks);
   }
+  for (const GraphPass *pass = graph_passes; pass->name; pass++) {
+    table_cell(&table, "%s", pass->name);
+    table_cell(&table, "%s (graph functions)", pass->summary);
+  }
   table_print(&table, stdout);
   list_orders(cli);
   return STATUS_DONE;
@@ -74,6 +79,37 @@ static StringList pass_names(Cli *cli, const OptOptions *o) {
   return names;
 }
 
+static bool is_among(const StringList *names, const char *name) {
+  for (int i = 0; i < names->count; i++)
+    if (strcmp(names->items[i], name) == 0) return true;
+  return false;
+}
+
+// Refuses options that have no effect beside others.
+static bool check_options(Cli *cli, const OptOptions *o) {
+  StringList names = pass_names(cli, o);
+  bool prints = !o->print_after || is_among(&names, o->print_after) ||
+                (names.count && strcmp(o->print_after, "all") == 0);
+  const GivenOption with_list[] = {{"--pass", o->passes.count > 0},
+                                   {"--schedule", o->schedule != NULL},
+                                   {"--func", o->function != NULL},
+                                   {"--stop-after", o->stop_after != NULL},
+                                   {"--print-ir-after", o->print_after != NULL},
+                                   {"--verify-each", o->verify_each},
+                                   {"--newer-names", o->newer},
+                                   {"--output", cli->output != NULL},
+                                   {"the file", cli->inputs.count > 0}};
+  const GivenOption of_passes[] = {
+      {"--stop-after", o->stop_after && !is_among(&names, o->stop_after)},
+      {"--print-ir-after", !prints},
+      {"--verify-each", o->verify_each && !names.count}};
+  const GivenOption function = {"--func", o->function && !names.count && !o->schedule};
+  if (o->list)
+    return cli_refuse(cli, with_list, COUNT_OF(with_list), "--list prints the passes alone");
+  return cli_refuse(cli, of_passes, COUNT_OF(of_passes), "no such pass is among those of --pass") &&
+         cli_refuse(cli, &function, 1, "neither --pass nor --schedule says what to do with it");
+}
+
 static PrimFunc *scheduled(Cli *cli, PrimFunc *func, const char *path) {
   size_t size;
   char *text = file_read(cli->context, &cli->context->arena, path, &size);
@@ -84,8 +120,29 @@ static PrimFunc *scheduled(Cli *cli, PrimFunc *func, const char *path) {
              : NULL;
 }
 
+static bool is_named(const OptOptions *o, const ModuleFunc *func) {
+  return !o->function || strcmp(o->function, func->name) == 0;
+}
+
 static bool is_chosen(const OptOptions *o, const ModuleFunc *func) {
-  return func->prim && (!o->function || strcmp(o->function, func->name) == 0);
+  return func->prim && is_named(o, func);
+}
+
+// Runs the passes over graph functions, in their order, and leaves the others in `names`.
+static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, StringList *names) {
+  int kept = 0;
+  for (int i = 0; i < names->count; i++) {
+    const GraphPass *pass = graph_pass_find(names->items[i]);
+    if (!pass) names->items[kept++] = names->items[i];
+    for (int k = 0; pass && k < module->funcs.count; k++) {
+      GraphFunc *graph = module->funcs.items[k].graph;
+      if (graph && is_named(o, &module->funcs.items[k]) &&
+          !graph_pass_run(cli->context, pass, module, graph))
+        return false;
+    }
+  }
+  names->count = kept;
+  return true;
 }
 
 // Checks that the module has the function of --func, and only one function to schedule when there
@@ -104,16 +161,33 @@ static bool check_functions(Cli *cli, const OptOptions *o, const Module *module)
   return true;
 }
 
+// Reading and printing a program works in spite of these mistakes, so they are warnings.
+static void warn_of_accesses(Context *context, PrimFunc *func) {
+  int first = context->diags.count, errors = context->error_count;
+  prim_func_states_accesses(context, func);
+  if (lower_accesses_are_inside(context, func) != VERDICT_NO) lower_has_races(context, func);
+  for (int i = first; i < context->diags.count; i++)
+    if (context->diags.items[i].severity == DIAG_ERROR)
+      context->diags.items[i].severity = DIAG_WARNING;
+  context->error_count = errors;
+}
+
 static bool transform(Cli *cli, const OptOptions *o, Module *module) {
   StringList names = pass_names(cli, o);
-  LowerOptions lower = {.print_after = o->print_after, .verify_each = o->verify_each};
+  LowerOptions lower = {
+      .print_after = o->print_after, .verify_each = o->verify_each, .guards = true};
+  bool had_passes = names.count > 0;
+  if (!run_graph_passes(cli, o, module, &names)) return false;
+  if (had_passes && !names.count && !o->schedule) return true;
   if (!check_functions(cli, o, module)) return false;
   for (int i = 0; i < module->funcs.count; i++) {
     if (!is_chosen(o, &module->funcs.items[i])) continue;
     PrimFunc *func = module->funcs.items[i].prim;
+    PrimFunc *read = func;
     if (o->schedule) func = scheduled(cli, func, o->schedule);
     if (func) func = lower_run_passes(cli->context, func, names.items, names.count, &lower);
     if (!func) return false;
+    warn_of_accesses(cli->context, read);
     module->funcs.items[i].prim = func;
   }
   return true;
@@ -121,14 +195,15 @@ static bool transform(Cli *cli, const OptOptions *o, Module *module) {
 
 static int run(Cli *cli, void *given) {
   const OptOptions *o = given;
+  if (!cli_check_pass(cli, "--stop-after", o->stop_after) ||
+      !cli_check_pass(cli, "--print-ir-after", o->print_after) || !check_options(cli, o))
+    return STATUS_MISUSE;
   if (o->list) return list_passes(cli);
   if (cli->inputs.count == 0) {
-    diag_error(cli->context, (SourcePos){0}, "opt needs a file of TVMScript; - is standard input");
+    diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                  "opt needs a file of TVMScript; - is standard input");
     return STATUS_MISUSE;
   }
-  if (!cli_check_pass(cli, "--stop-after", o->stop_after) ||
-      !cli_check_pass(cli, "--print-ir-after", o->print_after))
-    return STATUS_MISUSE;
   Module *module = script_load(cli, cli->inputs.items[0]);
   if (!module || !transform(cli, o, module)) return STATUS_BAD;
   Text text = text_new(&cli->context->arena);

@@ -21,7 +21,9 @@ static const struct {
     {TAKES_CACHE,
      {"no-cache", 0, OPTION_FLAG, NULL, "neither use nor keep compiled code in the user's cache",
       offsetof(Cli, no_cache)}},
-    {TAKES_JSON, {"json", 0, OPTION_FLAG, NULL, "print one JSON object", offsetof(Cli, json)}},
+    {TAKES_JSON,
+     {"json", 0, OPTION_FLAG, NULL,
+      "print one JSON object; its \"messages\" are the errors and warnings", offsetof(Cli, json)}},
 };
 
 static const Option help_option = {"help", 'h', OPTION_FLAG, NULL, "this text", 0};
@@ -49,7 +51,7 @@ static bool misuse(OptionReader *reader, const char *format, ...) {
   const char *message = arena_vprintf(&reader->cli->context->arena, format, args);
   va_end(args);
   reader->ok = false;
-  return diag_error(reader->cli->context, (SourcePos){0}, "%s", message);
+  return diag_error_as(reader->cli->context, DIAG_OPTION, (SourcePos){0}, "%s", message);
 }
 
 static bool is_named(const Option *option, const char *word, size_t length) {

@@ -131,8 +131,8 @@ static bool find_functions(Peer *p) {
     if (functions[i].generation && functions[i].generation != p->generation) continue;
     void *found = dlsym(p->handle, functions[i].name);
     if (!found)
-      return diag_error(p->context, (SourcePos){0}, "--against dnnl: the library has no %s",
-                        functions[i].name);
+      return diag_error_as(p->context, DIAG_OPTION, (SourcePos){0},
+                           "--against dnnl: the library has no %s", functions[i].name);
     memcpy((char *)&p->lib + functions[i].offset, &found, sizeof found);
   }
   return true;
@@ -155,9 +155,10 @@ static bool load(Peer *p, const Session *s) {
   for (int i = 0; !p->handle && i < COUNT_OF(files); i++)
     p->handle = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
   if (!p->handle)
-    return diag_error(p->context, (SourcePos){0},
-                      "--against dnnl: oneDNN is not installed (no libdnnl.so.3 or .2 is found)\n"
-                      "on Debian: apt-get install libdnnl-dev");
+    return diag_error_as(
+        p->context, DIAG_OPTION, (SourcePos){0},
+        "--against dnnl: oneDNN is not installed (no libdnnl.so.3 or .2 is found)\n"
+        "on Debian: apt-get install libdnnl-dev");
   p->generation = dlsym(p->handle, "dnnl_matmul_primitive_desc_create") ? 3 : 2;
   if (!find_functions(p)) return false;
   const int *version = p->lib.version();
@@ -311,8 +312,8 @@ static bool read_operator(Peer *p, const Session *s) {
   const Node *node = s->graph && s->graph->nodes.count == 1 ? s->graph->nodes.items[0] : NULL;
   p->conv = node && strcmp(node->op, "nn.conv2d") == 0;
   if (!node || node->input_count != 2 || (!p->conv && strcmp(node->op, "matmul") != 0))
-    return diag_error(p->context, (SourcePos){0},
-                      "--against dnnl: compares --op 'matmul …' and --op 'conv2d …'");
+    return diag_error_as(p->context, DIAG_OPTION, (SourcePos){0},
+                         "--against dnnl: compares --op 'matmul …' and --op 'conv2d …'");
   static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
   static const int queries[] = {DNNL_QUERY_SRC, DNNL_QUERY_WEIGHTS, DNNL_QUERY_DST};
   int given = 0;
@@ -358,15 +359,16 @@ static bool begin(Peer *p) {
     if (o->given) o->memory = memory_of(p, o->given, o->memory);
   }
   if (!p->failed) choose_way(p);
-  return p->way || diag_error(p->context, (SourcePos){0}, "--against dnnl: %s refused it", p->name);
+  return p->way || diag_error_as(p->context, DIAG_OPTION, (SourcePos){0},
+                                 "--against dnnl: %s refused it", p->name);
 }
 
 Peer *peer_dnnl(const Session *s) {
   Peer *p = arena_new(&s->cli->context->arena, Peer);
   *p = (Peer){.context = s->cli->context};
   if (s->output_count) {
-    Tensor *own = cli_keep_tensor(
-        s->cli, tensor_new(s->outputs[0]->type, s->outputs[0]->shape, s->outputs[0]->rank));
+    Tensor *own = tensor_keep(s->cli->context, tensor_new(s->outputs[0]->type, s->outputs[0]->shape,
+                                                          s->outputs[0]->rank));
     if (own) p->output = *own;
   }
   return read_operator(p, s) && load(p, s) && begin(p) ? p : NULL;

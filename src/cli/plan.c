@@ -2,7 +2,7 @@
 // `pleat plan`: shows which rewrites remain, with their places, reasons and costs; what the plan
 // gains over no plan, and its distance from the optimum; which operators run together, and why
 // others do not; and the schedule of each kernel.
-#include "cli/fusion.h"
+#include "cli/plan_view.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 static const Option options[] = {
     MODEL_OPTIONS,
+    KNOWN_INPUT_OPTION,
     {"why", 0, OPTION_TEXT, "N or TENSOR",
      "explain rewrite N of the table, or a tensor: its uses, and the costs of other layouts",
      offsetof(PlanCommand, why)},
@@ -34,66 +35,12 @@ const char *view_cycles(const View *v, double cycles) {
   return show_count(&v->cli->context->arena, (int64_t)(cycles + 0.5));
 }
 
-static void print_rows(const View *v) {
-  Table table = table_new(&v->cli->context->arena, "rllllrrl");
-  static const char *const heads[] = {"#",    "tensor", "from",   "to",
-                                      "when", "bytes",  "cycles", "because"};
-  for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
-  for (int i = 0; i < v->report.rows.count; i++) {
-    const PlanRow *row = &v->report.rows.items[i];
-    table_cell(&table, "%d", i + 1);
-    table_cell(&table, "%s", plan_row_name(&v->report, row));
-    table_cell(&table, "%s", row->from);
-    table_cell(&table, "%s", row->to);
-    table_cell(&table, "%s", row->first->folded ? "folded" : "run");
-    table_cell(&table, "%s", show_bytes(&v->cli->context->arena, row->bytes));
-    table_cell(&table, "%s", row->first->folded ? "-" : view_cycles(v, row->first->cost));
-    table_cell(&table, "%s", plan_row_because(&v->report, row));
-  }
-  table_print(&table, stdout);
-}
-
 const char *view_gap(const View *v) {
-  const Plan *plan = v->report.plan;
-  if (plan->optimal) return "optimal (gap 0)";
-  Arena *arena = &v->cli->context->arena;
-  const char *left_out = plan_left_out(arena, plan);
-  double gap = plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
-  const char *best = left_out ? "best of those looked at" : "best plan";
-  if (gap > 0) best = arena_printf(arena, "at most %.1f %% above the %s", gap, best);
-  return left_out ? arena_printf(arena, "%s (%s)", best, left_out) : best;
+  return plan_gap_text(&v->report, &v->cli->context->arena);
 }
 
-// Prints the cost of each policy for the same choices, with the optimum.
-static void print_policies(const View *v) {
-  const Plan *plan = v->report.plan;
-  if (plan->cost_optimal <= 0) return;
-  const double costs[] = {plan->cost_optimal, plan->cost_forward, plan->cost_backward};
-  static const char *const names[] = {"optimal", "forward", "backward"};
-  printf("policies:");
-  for (int i = 0; i < COUNT_OF(costs); i++) {
-    printf("%s %s %s", i ? " ·" : "", names[i], view_cycles(v, costs[i]));
-    if (costs[i] > plan->cost_optimal)
-      printf(" (+%.1f %%)", 100 * (costs[i] / plan->cost_optimal - 1));
-  }
-  printf("\n");
-}
-
-static void print_totals(const View *v) {
-  const Plan *plan = v->report.plan;
-  int at_run = 0;
-  double cost = 0;
-  for (int i = 0; i < plan->rewrites.count; i++) {
-    at_run += !plan->rewrites.items[i].folded;
-    cost += plan->rewrites.items[i].cost;
-  }
-  printf("%d kernels, %d rewrite%s at run time: %s of %s cycles · %s\n", plan->kernels.count,
-         at_run, at_run == 1 ? "" : "s", view_cycles(v, cost), view_cycles(v, plan->cost),
-         view_gap(v));
-  printf("row-major throughout: %s cycles, %.2f times as many\n",
-         view_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
-  print_policies(v);
-  fusion_print_summary(v);
+static void print_plan(const View *v) {
+  fputs(plan_text(&v->report, &v->cli->context->arena), stdout);
   printf("%ssee all:  pleat plan %s --fusion", cli_paint(v->cli, COLOUR_DIM), v->path);
   if (v->report.rows.count) printf("   one rewrite:  --why 1");
   printf("%s\n", cli_paint(v->cli, COLOUR_NONE));
@@ -134,7 +81,9 @@ static void print_uses(const View *v, const StageTensor *tensor) {
   }
 }
 
-static void print_rewrite(const View *v, const PlanRow *row, const PlanRewrite *r) {
+static void print_rewrite(const View *v, int number) {
+  const PlanRewrite *r = v->report.rewrites.items[number];
+  const PleatPlanRewrite *row = v->report.data.rewrites[number];
   const Buffer *buffer = r->tensor->buffer;
   printf("%s  [%s] %s\n", plan_tensor_name(r->tensor), view_shape(v, buffer),
          dtype_name(v->cli->context, buffer->type));
@@ -151,12 +100,12 @@ static void print_rewrite(const View *v, const PlanRow *row, const PlanRewrite *
 static int print_why_rewrite(const View *v, long number) {
   enum { SHOWN = 3 };
   const PlanRow *row = &v->report.rows.items[number - 1];
-  int shown = row->members.count <= SHOWN + 1 ? row->members.count : SHOWN;
-  for (int i = 0; i < shown; i++) print_rewrite(v, row, row->members.items[i]);
-  if (shown == row->members.count) return STATUS_DONE;
-  printf("and %d like these:", row->members.count - shown);
-  for (int i = shown; i < row->members.count; i++)
-    printf("%s %s", i > shown ? "," : "", plan_row_member(row, i));
+  int shown = row->count <= SHOWN + 1 ? row->count : SHOWN;
+  for (int i = 0; i < shown; i++) print_rewrite(v, row->first + i);
+  if (shown == row->count) return STATUS_DONE;
+  printf("and %d like these:", row->count - shown);
+  for (int i = shown; i < row->count; i++)
+    printf("%s %s", i > shown ? "," : "", plan_row_member(&v->report, row, i)->tensor);
   printf("\n");
   return STATUS_DONE;
 }
@@ -179,51 +128,51 @@ static const char *option_for(const View *v, const StageTensor *tensor, const La
                       quote);
 }
 
-static const char *difference_text(const View *v, const PlanCandidate *a) {
-  double more = a->cost - v->report.plan->cost;
-  if (!a->feasible) return "impossible";
-  if (a->chosen) return "as planned";
+static const char *difference_text(const View *v, const PleatLayoutPrice *price) {
+  double more = price->cycles - v->report.data.cycles;
+  if (!price->possible) return "impossible";
+  if (price->chosen) return "as planned";
   return arena_printf(&v->cli->context->arena, "%s%s", more < 0 ? "-" : "+",
                       view_cycles(v, fabs(more)));
 }
 
-static void print_candidate_costs(const View *v, const StageTensor *tensor) {
-  PlanCandidate items[PLAN_MAX_LAYOUTS];
-  int count = plan_candidate_costs(v->report.plan, tensor, items);
+static void print_prices(const View *v, const TensorReport *t) {
   Table table = table_new(&v->cli->context->arena, "lrrrl");
   static const char *const heads[] = {"  layout", "physical indices", "cycles of the plan", "",
                                       "to have it"};
+  int bytes = dtype_bytes(t->tensor->buffer->type);
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
-  for (int i = 0; i < count; i++) {
-    const PlanCandidate *a = &items[i];
-    table_cell(&table, "  %s", report_layout_name(&v->report, tensor, a->layout));
-    table_cell(&table, "%lld",
-               (long long)(plan_bytes(tensor, a->layout) / dtype_bytes(tensor->buffer->type)));
-    table_cell(&table, "%s", a->feasible ? view_cycles(v, a->cost) : "-");
-    table_cell(&table, "%s", difference_text(v, a));
-    table_cell(&table, "%s", a->feasible && !a->chosen ? option_for(v, tensor, a->layout) : "");
+  for (int i = 0; i < t->data.price_count; i++) {
+    const PleatLayoutPrice *price = t->data.prices[i];
+    const char *refusal =
+        price->possible ? NULL : plan_unwritten_because(v->report.plan, t->tensor, t->layouts[i]);
+    bool other = price->possible && !price->chosen;
+    table_cell(&table, "  %s", price->layout);
+    table_cell(&table, "%lld", (long long)(price->bytes / bytes));
+    table_cell(&table, "%s", price->possible ? view_cycles(v, price->cycles) : "-");
+    table_cell(&table, "%s", difference_text(v, price));
+    table_cell(&table, "%s",
+               other     ? option_for(v, t->tensor, t->layouts[i])
+               : refusal ? refusal
+                         : "");
   }
   table_print(&table, stdout);
 }
 
 static int print_why_tensor(const View *v, const StageTensor *tensor) {
-  const Buffer *buffer = tensor->buffer;
-  printf("%s  [%s] %s%s\n", plan_tensor_name(tensor), view_shape(v, buffer),
-         dtype_name(v->cli->context, buffer->type),
-         tensor->data         ? ", a constant"
-         : tensor->input >= 0 ? ", an input"
-         : tensor->is_output  ? ", an output"
-                              : "");
-  if (plan_tensor_is_fused(&v->report, tensor))
-    printf("  never in memory: its reader runs in the kernel that computes it\n");
+  const TensorReport t = tensor_report_new(&v->report, tensor, &v->cli->context->arena);
+  const PleatPlanTensor *data = t.data.tensor;
+  if (v->cli->json) return json_print(v->cli, tensor_report_json(&t.data));
+  printf("%s  [%s] %s%s%s\n", data->name, view_shape(v, tensor->buffer), data->type,
+         strcmp(data->kind, "intermediate") ? (*data->kind == 'c' ? ", a " : ", an ") : "",
+         strcmp(data->kind, "intermediate") ? data->kind : "");
+  if (data->is_fused) printf("  never in memory: its reader runs in the kernel that computes it\n");
   print_uses(v, tensor);
-  if (!tensor->data && tensor->producer && !plan_tensor_is_fused(&v->report, tensor) &&
-      tensor->users.count)
-    printf("  in memory: %s\n", plan_fusion_blocker(v->report.plan, tensor).because);
+  if (*t.data.because) printf("  in memory: %s\n", t.data.because);
   if (tensor->data)
     printf("  packed while compiling as its kernel reads it: nothing at run time\n");
   else
-    print_candidate_costs(v, tensor);
+    print_prices(v, &t);
   return STATUS_DONE;
 }
 
@@ -233,25 +182,24 @@ static int no_such_tensor(const View *v) {
   for (int i = 0; i < stages->tensors.count; i++)
     array_push(&v->cli->context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
   const char *nearest = nearest_name(v->options->why, names.items, names.count);
-  diag_error(v->cli->context, (SourcePos){0},
-             "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites, and no tensors "
-             "that only rename the elements of another or are computed while compiling",
-             v->options->why, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-             nearest ? "'?" : "", v->report.rows.count);
+  diag_error_as(v->cli->context, DIAG_OPTION, (SourcePos){0},
+                "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites, and no tensors "
+                "that only rename the elements of another or are computed while compiling",
+                v->options->why, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                nearest ? "'?" : "", v->report.rows.count);
   return STATUS_BAD;
 }
 
 static int print_why(const View *v) {
   const char *why = v->options->why;
   const StageTensor *tensor = plan_report_tensor(&v->report, why);
-  if (tensor && v->cli->json) return json_print(v->cli, plan_tensor_json(&v->report, tensor));
   if (tensor) return print_why_tensor(v, tensor);
   char *end;
   long number = strtol(why, &end, 10);
   if (*end || number < 1 || number > v->report.rows.count) return no_such_tensor(v);
   if (!v->cli->json) return print_why_rewrite(v, number);
-  tensor = v->report.rows.items[number - 1].first->tensor;
-  return json_print(v->cli, plan_tensor_json(&v->report, tensor));
+  tensor = v->report.rewrites.items[v->report.rows.items[number - 1].first]->tensor;
+  return print_why_tensor(v, tensor);
 }
 
 // ---- Kernels ----------------------------------------------------------------------------------
@@ -296,8 +244,9 @@ static void print_program(const View *v, int number) {
 static int print_kernels(const View *v) {
   int64_t only = v->options->kernel;
   if (only > v->report.plan->kernels.count) {
-    diag_error(v->cli->context, (SourcePos){0}, "--kernel %lld: the plan has %d kernels",
-               (long long)only, v->report.plan->kernels.count);
+    diag_error_as(v->cli->context, DIAG_OPTION, (SourcePos){0},
+                  "--kernel %lld: the plan has %d kernels", (long long)only,
+                  v->report.plan->kernels.count);
     return STATUS_BAD;
   }
   for (int i = 0; i < v->report.plan->kernels.count; i++) {
@@ -328,9 +277,11 @@ static bool check_options(Cli *cli, const PlanCommand *o) {
       {"--why", o->why != NULL},
       {"--fusion", o->fusion},
   };
+  const GivenOption fusion = {"--fusion", o->fusion && cli->json};
   const GivenOption json = {"--json", kernels && cli->json};
   const GivenOption kernel = {"--kernel", !kernels && o->kernel};
   return cli_only_one(cli, reports, COUNT_OF(reports)) &&
+         cli_refuse(cli, &fusion, 1, "--json prints the same with and without it") &&
          cli_refuse(cli, &json, 1, "schedules and programs are printed as text") &&
          cli_refuse(cli, &kernel, 1, "say what to print of the kernel: --schedules or --programs");
 }
@@ -341,14 +292,15 @@ static int run(Cli *cli, void *given) {
   GraphFunc *graph = model_load(cli, v.path, &v.options->model);
   v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
   if (!v.program) return STATUS_BAD;
-  v.report = plan_report_new(v.program);
+  v.report = plan_report_new(v.program, &cli->context->arena);
   if (!write_pages(&v)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->why) return print_why(&v);
-  if (v.options->fusion && !cli->json) return fusion_print(&v), STATUS_DONE;
-  if (cli->json) return json_print(cli, plan_report_json(&v.report));
-  print_rows(&v);
-  print_totals(&v);
+  if (cli->json) return json_print(cli, plan_report_json(&v.report.data));
+  if (v.options->fusion)
+    fputs(plan_fusion_text(&v.report.data, &cli->context->arena), stdout);
+  else
+    print_plan(&v);
   return STATUS_DONE;
 }
 
@@ -362,7 +314,7 @@ const Command command_plan = {
                "input is NCHW\n"
                "  2  *_weight  OIHW  OI16i16o    folded   97 MiB       -  53 constants, originals "
                "dropped\n",
-    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,
+    .takes = TAKES_JSON | TAKES_CPU | TAKES_CACHE,
     .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),

@@ -2,7 +2,7 @@
 // Writes the plan as one HTML page: its cost, the rewrites that remain, and the kernels in the
 // order in which they run. Arcs beside the kernels lead from where a tensor is written to where it
 // is read. The page has no scripts and loads nothing; it supports light and dark colours.
-#include "cli/fusion.h"
+#include "cli/plan_view.h"
 
 #include <math.h>
 
@@ -144,9 +144,9 @@ static void draw_arcs(Page *p) {
 
 // ---- Kernels ----------------------------------------------------------------------------------
 
-static void put_operators(Page *p, const PlanKernel *kernel) {
+static void put_operators(Page *p, const PleatPlanKernel *kernel) {
   text_puts(p->out, kernel->is_rewrite ? "<td class=\"moved\">" : "<td>");
-  put(p, fusion_operators(&p->view->report, kernel));
+  put(p, plan_operators_text(kernel, &p->view->cli->context->arena));
   text_puts(p->out, "</td>");
 }
 
@@ -167,7 +167,7 @@ static void put_kernel(Page *p, int number, double most) {
   const StageTensor *output = kernel->params.items[last];
   text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
   cell(p, "name", kernel->name);
-  put_operators(p, kernel);
+  put_operators(p, v->report.data.kernels[number]);
   put_reads(p, kernel);
   text_puts(p->out, "<td>");
   chip(p, output, kernel->choice.layouts[last]);
@@ -177,7 +177,7 @@ static void put_kernel(Page *p, int number, double most) {
               "<td class=\"n\">%s</td><td><span class=\"bar\" style=\"width:%.1fpx\"></span></td>",
               view_cycles(v, kernel->cost), fmax(1, 120 * kernel->cost / fmax(most, 1)));
   cell(p, "slow", kernel->choice.slow ? kernel->choice.slow : "");
-  cell(p, "dim", fusion_because(&v->report, kernel));
+  cell(p, "dim", v->report.data.kernels[number]->because);
   text_puts(p->out, "</tr>\n");
 }
 
@@ -202,7 +202,7 @@ static void put_kernels(Page *p) {
 static void put_rewrite(Page *p, int number) {
   const View *v = p->view;
   const PlanRow *row = &v->report.rows.items[number];
-  const PlanRewrite *r = row->first;
+  const PlanRewrite *r = v->report.rewrites.items[row->first];
   text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
   cell(p, "name", plan_row_name(&v->report, row));
   text_puts(p->out, "<td>");

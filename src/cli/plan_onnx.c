@@ -2,7 +2,7 @@
 // Writes the plan into the metadata of the model, for viewers and scripts that read ONNX: each node
 // has the kernels that compute it and what they read and write; the model has the totals. A node
 // that several kernels compute has one line for each kernel, in the same order under every key.
-#include "cli/fusion.h"
+#include "cli/plan_view.h"
 
 #include "config.h"
 
@@ -171,7 +171,8 @@ bool plan_write_onnx(const View *view, FileSet *files, const char *path) {
   n.notes.make = node_notes;
   n.notes.env = &n;
   if (model_is_script(view->path))
-    return diag_error(context, (SourcePos){0}, "--onnx: %s is not an ONNX model", view->path);
+    return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "--onnx: %s is not an ONNX model",
+                         view->path);
   note_places(&n);
   n.notes.model = model_notes(&n);
   n.notes.otherwise = other_notes(&n);
@@ -181,7 +182,7 @@ bool plan_write_onnx(const View *view, FileSet *files, const char *path) {
 
 bool plan_write_onnx(const View *view, FileSet *files, const char *path) {
   (void)files;
-  return diag_error(view->cli->context, (SourcePos){0}, "--onnx %s: this build cannot read ONNX",
-                    path);
+  return diag_error_as(view->cli->context, DIAG_OPTION, (SourcePos){0},
+                       "--onnx %s: this build cannot read ONNX", path);
 }
 #endif

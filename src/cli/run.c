@@ -112,7 +112,7 @@ static int show_json(const Session *s, bool profile) {
                              s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
                              "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads",
                              session_threads(s), "cached", s->summary && !s->program);
-  profile_add_json(s, profile, object);
+  profile_add_json(profile ? &session_profile(s)->data : NULL, object);
   return json_print(s->cli, object);
 }
 
@@ -132,10 +132,23 @@ static bool write_results(Session *s, const RunOptions *o) {
                                  (!s->cli->output || save(s, files)));
 }
 
+static const RunOptions defaults = {.seed = -1};
+
+// Refuses options that have no effect beside others.
+static bool check_options(Cli *cli, const RunOptions *o) {
+  const GivenOption seed = {"--seed", o->seed >= 0};
+  const GivenOption reports[] = {{"--json", cli->json}, {"--profile", o->profile}};
+  bool random = o->fill && strcmp(o->fill, "random") == 0;
+  bool only_arrays = cli->output && strcmp(cli->output, "-") == 0;
+  return (random || cli_refuse(cli, &seed, 1, "is for the contents of --fill random")) &&
+         (!only_arrays || cli_refuse(cli, reports, COUNT_OF(reports),
+                                     "standard output has the arrays of -o - alone"));
+}
+
 static int run_file(Session *s, const RunOptions *o) {
   const char *path = s->cli->inputs.items[0];
   if (o->trace && !file_can_write(s->cli->context, o->trace)) return STATUS_BAD;
-  InputContents contents = {o->model.inputs, o->fill, o->seed};
+  InputContents contents = {o->model.inputs, o->fill, MAX_OF(o->seed, 0)};
   if (!session_begin_file(s, path, &contents)) return STATUS_BAD;
   if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
   session_keep(s);
@@ -143,13 +156,14 @@ static int run_file(Session *s, const RunOptions *o) {
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // no other result
   if (s->cli->json) return show_json(s, o->profile);
   show_summary(s, path);
-  if (o->profile) profile_show(s);
+  if (o->profile) printf("\n%s", profile_text(&s->cli->context->arena, session_profile(s)));
   if (!s->cli->output) show_values(s);
   return STATUS_DONE;
 }
 
 static int run(Cli *cli, void *given) {
   const RunOptions *o = given;
+  if (!check_options(cli, o)) return STATUS_BAD;
   return run_file(session_new(cli, &o->model), o);
 }
 
@@ -174,6 +188,7 @@ const Command command_run = {
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(RunOptions),
+    .defaults = &defaults,
     .least_inputs = 1,
     .most_inputs = 1,
     .run = run,

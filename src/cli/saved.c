@@ -46,6 +46,7 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
       {"--policy", options->policy != NULL},
       {"--print-ir-after", options->print_after != NULL},
       {"--verify-each", options->verify_each},
+      {"--unchecked", options->unchecked},
       {"--cpu", cli->cpu != NULL},
   };
   const char *why = arena_printf(&cli->context->arena,
@@ -61,21 +62,16 @@ static Tensor *make_input(Session *s, const InputContents *contents, int number)
   Tensor *tensor = cli_given_array(s->cli, &contents->given, spec->name);
   if (tensor || context->error_count) return tensor;
   if (!contents->fill) {
-    diag_error(context, (SourcePos){0},
-               "input '%s' has no contents\ngive --input %s=file.npy, or --fill random", spec->name,
-               spec->name);
+    diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                  "input '%s' has no contents\ngive --input %s=file.npy, or --fill random",
+                  spec->name, spec->name);
     return NULL;
   }
-  tensor = cli_keep_tensor(s->cli, tensor_new(spec->type, spec->shape, spec->rank));
-  if (!tensor)
-    diag_error(context, (SourcePos){0}, "no memory for '%s'", spec->name);
-  else if (s->compiled->known[number])
-    memcpy(tensor->data, s->compiled->known[number], (size_t)tensor_bytes(tensor));
-  else if (strcmp(contents->fill, "random") == 0)
-    tensor_fill_random(tensor, (uint64_t)(contents->seed + number));
-  else
-    memset(tensor->data, 0, (size_t)tensor_bytes(tensor));
-  return tensor;
+  uint64_t seed = (uint64_t)(contents->seed + number);
+  bool is_random = strcmp(contents->fill, "random") == 0;
+  tensor = compiled_input_new(s->compiled, number, is_random ? &seed : NULL);
+  if (!tensor) diag_error(context, (SourcePos){0}, "no memory for '%s'", spec->name);
+  return tensor_keep(s->cli->context, tensor);
 }
 
 bool session_compiled_tensors(Session *s, const InputContents *contents) {
@@ -94,7 +90,7 @@ bool session_compiled_tensors(Session *s, const InputContents *contents) {
   for (int i = 0; i < p->output_count; i++) {
     const ArgumentSpec *spec = &p->outputs[i];
     s->output_names[i] = spec->name;
-    s->outputs[i] = cli_keep_tensor(s->cli, tensor_new(spec->type, spec->shape, spec->rank));
+    s->outputs[i] = tensor_keep(s->cli->context, tensor_new(spec->type, spec->shape, spec->rank));
     if (!s->outputs[i])
       return diag_error(s->cli->context, (SourcePos){0}, "no memory for '%s'", spec->name);
   }
@@ -194,7 +190,10 @@ static int show_json(Cli *cli, const CompiledProgram *p) {
 
 int saved_inspect(Cli *cli, const char *path, const ModelOptions *options) {
   int64_t start = clock_now_ns();
-  if (!check_options(cli, path, options)) return STATUS_BAD;
+  const GivenOption input = {"--input", options->inputs.count > 0};
+  if (!check_options(cli, path, options) ||
+      !cli_refuse(cli, &input, 1, "the inputs of a compiled model are known"))
+    return STATUS_BAD;
   CompiledProgram *program = saved_read(cli->context, path);
   if (!program) return STATUS_BAD;
   int status = STATUS_DONE;

@@ -2,8 +2,6 @@
 // Compiles a graph or a kernel for this process, runs it and measures it.
 #include "cli/kernel.h"
 
-#include <math.h>
-
 static double seconds_since(int64_t start) {
   return (double)(clock_now_ns() - start) * 1e-9;
 }
@@ -15,12 +13,12 @@ static Tensor *make_input(Session *s, const InputContents *contents, int number)
   Tensor *tensor = cli_given_array(s->cli, &contents->given, value->name);
   if (tensor || s->cli->context->error_count) return tensor;
   if (!contents->fill) {
-    diag_error(s->cli->context, (SourcePos){0},
-               "input '%s' has no contents\ngive --input %s=file.npy, or --fill random",
-               value->name, value->name);
+    diag_error_as(s->cli->context, DIAG_OPTION, (SourcePos){0},
+                  "input '%s' has no contents\ngive --input %s=file.npy, or --fill random",
+                  value->name, value->name);
     return NULL;
   }
-  tensor = model_tensor_as(s->cli, value, s->constraints->inputs[number].layout);
+  tensor = value_tensor(s->cli->context, value, s->constraints->inputs[number].layout);
   if (!tensor) return NULL;
   if (strcmp(contents->fill, "random") == 0)
     tensor_fill_random(tensor, (uint64_t)(contents->seed + number));
@@ -42,7 +40,7 @@ static bool make_tensors(Session *s, const InputContents *contents) {
   for (int i = 0; i < s->output_count; i++) {
     s->output_names[i] = s->graph->outputs[i]->name;
     const Layout *layout = s->constraints->outputs[i].layout;
-    s->outputs[i] = model_tensor_as(s->cli, s->graph->outputs[i], layout);
+    s->outputs[i] = value_tensor(s->cli->context, s->graph->outputs[i], layout);
     if (!s->outputs[i]) return false;
   }
   return true;
@@ -87,7 +85,7 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
   return s->executable && session_ready(s);
 }
 
-enum { MOST_RUNS = 1000000, MOST_PROFILED = 1000 };
+enum { MOST_RUNS = 1000000 };
 
 static bool run_once(Session *s, int64_t *step_ns) {
   if (s->kernel_code) return kernel_code_run(s->kernel_code, 0, s->pool, s->kernel_args);
@@ -95,42 +93,52 @@ static bool run_once(Session *s, int64_t *step_ns) {
   return executable_run(s->executable, s->pool, s->inputs, s->outputs);
 }
 
-// The profiled run whose time is nearest to the median.
-static int typical_run(const Session *s, const double *samples, int count) {
-  int best = 0;
-  for (int i = 1; i < count; i++)
-    if (fabs(samples[i] - s->latency.median) < fabs(samples[best] - s->latency.median)) best = i;
-  return best;
+typedef struct Measuring {
+  Session *session;
+  Progress progress;
+} Measuring;
+
+static bool run_measured(void *env, int64_t *step_ns) {
+  return run_once(((Measuring *)env)->session, step_ns);
+}
+
+static void show_measuring(void *env, int done, int all) {
+  progress_step(&((Measuring *)env)->progress, done);
 }
 
 bool session_measure(Session *s, int64_t repeat, bool profile) {
-  Arena *arena = &s->cli->context->arena;
-  s->runs = (int)MIN_OF(MAX_OF(repeat, 1), MOST_RUNS);
-  double *samples = arena_array(arena, double, s->runs);
-  int profiled = profile && s->compiled ? MIN_OF(s->runs, MOST_PROFILED) : 0; // kernels: 1 step
-  int steps = s->compiled ? s->compiled->step_count : 0;
-  int64_t *step_ns = arena_array(arena, int64_t, (int64_t)profiled *steps + 1);
-  int64_t start = clock_now_ns();
-  if (!run_once(s, profiled ? step_ns : NULL)) return false;
-  samples[0] = seconds_since(start);
-  s->first_seconds = seconds_since(s->start_ns);
-  if (s->runs > 1) memset(step_ns, 0, sizeof *step_ns * (size_t)(profiled ? steps : 0));
-  Progress progress = progress_begin("measuring", s->runs);
-  for (int i = 0; s->runs > 1 && i < s->runs; i++) {
-    start = clock_now_ns();
-    if (!run_once(s, i < profiled ? step_ns + (int64_t)i * steps : NULL)) return false;
-    samples[i] = seconds_since(start);
-    progress_step(&progress, i + 1);
-  }
-  progress_end(&progress);
-  double *sorted = arena_copy(arena, samples, sizeof *samples * (size_t)s->runs);
-  s->latency = spread_of(sorted, s->runs);
-  if (profiled) {
-    int typical = typical_run(s, samples, profiled);
-    s->step_ns = step_ns + (int64_t)typical * steps;
-    s->profiled_seconds = samples[typical];
-  }
+  int count = (int)MIN_OF(MAX_OF(repeat, 1), MOST_RUNS);
+  Measuring measuring = {s, progress_begin("measuring", count)};
+  const MeasuredRuns runs = {.count = count,
+                             .steps = profile && s->compiled ? s->compiled->step_count : 0,
+                             .run = run_measured,
+                             .progress = show_measuring,
+                             .env = &measuring};
+  if (!measure_runs(s->cli->context, &runs, &s->measurement)) return false;
+  progress_end(&measuring.progress);
+  s->runs = count;
+  s->latency = s->measurement.latency;
+  s->first_seconds = (double)(s->measurement.first_end_ns - s->start_ns) * 1e-9;
   return true;
+}
+
+// A kernel is a program with one step.
+static Profile *kernel_profile(const Session *s) {
+  const CompiledStep step = {.name = s->kernel->func->name,
+                             .slow = s->kernel->choice.slow,
+                             .operations = session_operations(s),
+                             .bytes = session_bytes(s)};
+  int64_t ns = (int64_t)(s->latency.median * 1e9 + 0.5);
+  Measurement measurement = s->measurement;
+  measurement.step_ns = &ns;
+  measurement.step_seconds = (double)ns * 1e-9;
+  return profile_new(&s->cli->context->arena, &step, 1, &measurement, &s->machine);
+}
+
+Profile *session_profile(const Session *s) {
+  if (s->kernel) return kernel_profile(s);
+  return profile_new(&s->cli->context->arena, s->compiled->steps, s->compiled->step_count,
+                     &s->measurement, &s->machine);
 }
 
 // ---- Figures ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "cli/model.h"
 #include "cli/summary.h"
 #include "driver/kept_model.h"
+#include "report/profile.h"
 
 typedef struct Session {
   Cli *cli;
@@ -37,8 +38,7 @@ typedef struct Session {
   double code_seconds, first_seconds; // until the code is ready; until the first result
   Spread latency;                     // seconds per run
   int runs;
-  int64_t *step_ns;        // of the run with the median time, by step; NULL without a profile
-  double profiled_seconds; // seconds of that run
+  Measurement measurement; // with the times of steps, if these are wanted
 } Session;
 
 // The contents of inputs: those of `--input`; for other inputs random numbers or zeros, according
@@ -66,10 +66,8 @@ bool session_ready(Session *session); // makes the threads, once the code is rea
 // Runs once. When `repeat` is more than 1, runs `repeat` times again and takes the latency of
 // those.
 bool session_measure(Session *session, int64_t repeat, bool profile);
-// profile.c. The kernels of a measured model, or the one kernel, with their times: as a table, or
-// added to an object as "kernels" (empty without a profile), "run_ms" and "around_ms".
-void profile_show(const Session *session);
-void profile_add_json(const Session *session, bool profile, struct json_t *object);
+// The kernels of a model that was measured with its profile, or the one kernel, with their times.
+Profile *session_profile(const Session *session);
 
 int session_threads(const Session *session);
 double session_operations(const Session *session); // of one run

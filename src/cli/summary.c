@@ -26,7 +26,7 @@ void slow_paths_add_reports(SlowPaths *paths, const char *kernel, const LowerRep
     if (target->counts[i]) slow_paths_add(paths, target_count_name(i), kernel);
 }
 
-SlowPaths slow_paths_of(const Program *p) {
+static SlowPaths slow_paths_of(const Program *p) {
   SlowPaths paths = {.arena = &p->context->arena};
   for (int i = 0; i < p->steps.count; i++) {
     const PlanKernel *kernel = p->steps.items[i].plan;

@@ -19,7 +19,6 @@ typedef struct SlowPaths {
 void slow_paths_add(SlowPaths *paths, const char *why, const char *kernel);
 void slow_paths_add_reports(SlowPaths *paths, const char *kernel, const LowerReport *lower,
                             const TargetReport *target); // either may be NULL
-SlowPaths slow_paths_of(const Program *program);
 void slow_paths_print(const SlowPaths *paths);
 
 // Everything that `run` and `bench` print of a compiled model, which the cache keeps beside it.

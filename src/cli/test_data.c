@@ -3,6 +3,8 @@
 // files.
 #include "cli/test_data.h"
 
+#include "report/verify.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -26,8 +28,8 @@ static int by_number(const void *a, const void *b) {
 
 static bool no_folder(Cli *cli, const char *path) {
   bool absent = errno == ENOENT;
-  return diag_error(cli->context, (SourcePos){0}, "--test-data %s: %s", path,
-                    absent ? "there is no such folder" : strerror(errno));
+  return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0}, "--test-data %s: %s", path,
+                       absent ? "there is no such folder" : strerror(errno));
 }
 
 bool test_data_folders(Cli *cli, const char *path, StringList *folders) {
@@ -171,23 +173,19 @@ bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelO
 #else
 bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelOptions *options,
                     TestData *data) {
-  return diag_error(cli->context, (SourcePos){0}, "--test-data: this build cannot read ONNX");
+  return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                       "--test-data: this build cannot read ONNX");
 }
 #endif
-
-bool test_data_type_fits(DType type, DType file) {
-  return dtype_equal(type, file) ||
-         (type.code == TYPE_BFLOAT && file.code == TYPE_UINT && file.bits == 16);
-}
 
 Tensor *test_data_tensor(Cli *cli, const TestData *data, const Value *value) {
   for (int i = 0; i < data->names.count; i++) {
     const ConstData *given = data->inputs[i];
     if (strcmp(data->names.items[i], value->name) != 0) continue;
-    Tensor *tensor = model_tensor(cli, value);
+    Tensor *tensor = value_tensor(cli->context, value, NULL);
     if (!tensor) return NULL;
     if (tensor_bytes(tensor) != (int64_t)given->bytes ||
-        !test_data_type_fits(value->type, given->type)) {
+        !verify_type_fits(value->type, given->type)) {
       diag_error(cli->context, value->pos, "'%s': %s has another type or size", value->name,
                  data->files.items[i]);
       return NULL;

@@ -19,8 +19,6 @@ bool test_data_folders(Cli *cli, const char *path, StringList *folders);
 // Reads the model in `path` and the data in `folder`. False with diagnostics.
 bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelOptions *options,
                     TestData *data);
-// True when a file of type `file` can hold `type`: some files store bfloat16 as the bits of uint16.
-bool test_data_type_fits(DType type, DType file);
 // A tensor with an input's contents; NULL when there is no file for it, or with a diagnostic.
 Tensor *test_data_tensor(Cli *cli, const TestData *data, const Value *value);
 

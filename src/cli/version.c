@@ -13,7 +13,7 @@ static const struct {
     {"npz", PLEAT_HAVE_NPZ, "reading and writing .npz"},
     {"onnx", PLEAT_HAVE_ONNX, "reading ONNX models"},
     {"pthreadpool", PLEAT_HAVE_PTHREADPOOL, "the thread pool (without it: a plain one)"},
-    {"verify", PLEAT_VERIFY_EACH, "the IR is verified after every pass"},
+    {"verify", PLEAT_VERIFY_EACH, "answers about layouts and promises of passes are checked"},
 };
 
 void version_print(FILE *out) {

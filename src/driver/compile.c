@@ -109,8 +109,12 @@ static void add_arguments(Compiling *c) {
   out->inputs = arena_array(c->arena, ArgumentSpec, out->input_count);
   out->outputs = arena_array(c->arena, ArgumentSpec, out->output_count);
   out->known = arena_array(c->arena, const void *, out->input_count);
-  for (int i = 0; i < out->input_count; i++)
+  for (int i = 0; i < out->input_count; i++) {
+    const ConstData *known = graph->params[i]->known;
     out->inputs[i] = spec_of(c, graph->params[i], plan_input_layout(plan, i));
+    if (known && (int64_t)known->bytes == argument_bytes(&out->inputs[i]))
+      out->known[i] = arena_copy(c->arena, known->data, known->bytes);
+  }
   for (int i = 0; i < out->output_count; i++)
     out->outputs[i] = spec_of(c, graph->outputs[i], plan_output_layout(plan, i));
 }

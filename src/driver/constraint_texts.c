@@ -6,14 +6,16 @@
 #include <stdlib.h>
 
 #include "driver/driver.h"
-#include "graph/graph.h"
 
 typedef struct ConstraintReading {
   Context *context;
   const GraphFunc *graph;
   const ConstraintTexts *texts;
+  const ConstraintTextList *list;
   const SourceFile *file; // the text being read, named after its list
   PlanConstraints *constraints;
+  Map letters; // Value* -> Str, where the letters of its axes are derived
+  bool noted;  // that the text's letters were read by position
 } ConstraintReading;
 
 static SourcePos pos_of(const ConstraintReading *r, size_t begin, size_t end) {
@@ -21,7 +23,9 @@ static SourcePos pos_of(const ConstraintReading *r, size_t begin, size_t end) {
 }
 
 static void begin(ConstraintReading *r, const ConstraintTextList *list, const char *text) {
+  r->list = list;
   r->file = source_file_new(r->context, list->name, text, strlen(text));
+  r->noted = false;
 }
 
 // ---- Layouts ----------------------------------------------------------------------------------
@@ -31,6 +35,7 @@ static const char *flaw_of(Context *context, const Layout *layout) {
   for (int i = 0; i < map->output_count; i++)
     if (map->resources && map->resources[i])
       return str_format(context, "axis @%s is not memory", map->resources[i]);
+  if (map->replica_count) return "tensors are stored once: no replica axes";
   if (map->separator_count) return "tensors between operators are flat: no axis separators";
   LayoutAnswer answer = layout_is_injective(context, layout);
   if (answer.verdict == VERDICT_YES) return NULL;
@@ -38,24 +43,47 @@ static const char *flaw_of(Context *context, const Layout *layout) {
   return str_format(context, "index map is not injective: %s", colon ? colon + 2 : why);
 }
 
-// The order of axes that a name of two capital letters refers to, as plan_layout_name writes it;
-// NULL for other names.
-static const char *order_of(const char *text, size_t size) {
-  static const char *const orders[] = {"NC", "OI"};
-  for (int i = 0; i < COUNT_OF(orders); i++) {
-    size_t known = 0, letters = 0;
-    for (size_t k = 0; k < size; k++) {
-      letters += isupper((unsigned char)text[k]) != 0;
-      known += text[k] && strchr(orders[i], text[k]) != NULL;
-    }
-    if (letters == 2 && known == 2) return orders[i];
-  }
+// Are the capitals of the text these letters, each once?
+static bool has_letters(const char *text, size_t size, const char *letters) {
+  size_t capitals = 0, known = 0;
+  for (size_t i = 0; i < size; i++) capitals += isupper((unsigned char)text[i]) != 0;
+  for (const char *p = letters; *p; p++) known += memchr(text, *p, size) != NULL;
+  return capitals == strlen(letters) && known == capitals;
+}
+
+// The order of axes that a name refers to: that of the tensor's letters, as plan_layout_name writes
+// them, or the usual one of two letters. NULL for other names.
+static const char *order_of(const char *letters, const char *text, size_t size) {
+  const char *const orders[] = {letters, "NC", "OI"};
+  for (int i = 0; i < COUNT_OF(orders); i++)
+    if (orders[i] && has_letters(text, size, orders[i])) return orders[i];
   return NULL;
 }
 
-// Reads the file's text from `from` to `to` as a layout of `value`. *layout is NULL for row-major.
-static bool read_layout(const ConstraintReading *r, size_t from, size_t to, const Value *value,
-                        const Layout **layout) {
+// A layout as its text says it.
+typedef struct LayoutReading {
+  const Layout *layout;
+  bool by_letters;     // a name such as NHWC16c, with or without physical extents
+  bool by_position;    // likewise, with letters that are not those of the tensor
+  const char *letters; // of the tensor; NULL: none
+} LayoutReading;
+
+static bool is_name(const char *text, size_t size) {
+  size_t word = 0;
+  while (word < size && isalnum((unsigned char)text[word])) word++;
+  return word && (word == size || (size - word > 5 && !strncmp(text + word, " in [", 5)));
+}
+
+// Are the axes named a, b, c, …, as in tags?
+static bool has_own_letters(const Layout *layout) {
+  for (int d = 0; d < layout->rank; d++)
+    if (layout->map->inputs[d][0] != 'a' + d) return false;
+  return true;
+}
+
+// Reads the file's text from `from` to `to` as a layout of `value`.
+static bool parse_layout(const ConstraintReading *r, size_t from, size_t to, const Value *value,
+                         LayoutReading *out) {
   Context *context = r->context;
   int64_t shape[TENSOR_MAX_RANK];
   SourcePos pos = pos_of(r, from, to);
@@ -65,14 +93,84 @@ static bool read_layout(const ConstraintReading *r, size_t from, size_t to, cons
   const LayoutExpr **extents = arena_array(&context->arena, const LayoutExpr *, value->rank + 1);
   for (int i = 0; i < value->rank; i++) extents[i] = layout_const(context, shape[i]);
   LayoutSource source = {r->file->text + from, to - from, pos, value->rank, NULL, false};
-  source.order = order_of(source.text, source.size);
-  *layout = layout_parse(context, &source, extents, value->rank, (LayoutFacts){0});
-  if (!*layout) return false;
-  const char *flaw = flaw_of(context, *layout);
-  if (flaw)
-    return diag_error(context, pos, "%s\n'%s' is %s", flaw, value->name,
-                      extents_text(context, value->shape, value->rank));
-  if (layout_is_identity(context, *layout).verdict == VERDICT_YES) *layout = NULL;
+  const char *letters = map_find(&r->letters, value);
+  source.order = order_of(letters, source.text, source.size);
+  const Layout *layout = layout_parse(context, &source, extents, value->rank, (LayoutFacts){0});
+  if (!layout) return false;
+  bool known = source.order && source.order == letters, name = is_name(source.text, source.size);
+  *out = (LayoutReading){layout, name, name && !known && !has_own_letters(layout), letters};
+  const char *flaw = flaw_of(context, layout);
+  return !flaw || diag_error(context, pos, "%s\n'%s' is %s", flaw, value->name,
+                             extents_text(context, value->shape, value->rank));
+}
+
+// ---- What a layout means ------------------------------------------------------------------------
+
+// The reading of the axes of the value, such as "has the axes N, H, W, C".
+static const char *axes_text(const ConstraintReading *r, const LayoutReading *reading) {
+  Text text = text_new(&r->context->arena);
+  text_puts(&text, reading->by_position ? "is read as" : "has the axes");
+  for (int d = 0; d < reading->layout->rank; d++) {
+    const char *name = reading->layout->map->inputs[d];
+    text_puts(&text, d ? ", " : " ");
+    if (reading->by_letters)
+      text_printf(&text, "%c", toupper((unsigned char)*name));
+    else
+      text_puts(&text, name);
+  }
+  if (!reading->by_position) return text_string(&text);
+  text_puts(&text, ", by position, as ");
+  if (!reading->letters) text_puts(&text, "the graph does not tell its axes");
+  for (const char *p = reading->letters; p && *p; p++)
+    text_printf(&text, "%s%c", p == reading->letters ? "its own axes are " : ", ", *p);
+  return text_string(&text);
+}
+
+// The physical shape and what each index is: "[1, 8, 8, 3] indexed by n, h, w, c".
+static const char *stored_text(const ConstraintReading *r, const Layout *layout) {
+  Text text = text_new(&r->context->arena);
+  for (int i = 0; i < layout->physical_rank; i++)
+    text_printf(&text, "%s%lld", i ? ", " : "[", (long long)layout->physical_extents[i]);
+  const char *indices = strstr(index_map_text(r->context, layout->map), "-> ");
+  text_printf(&text, "]%s%s", indices ? " indexed by " : "", indices ? indices + 3 : "");
+  return text_string(&text);
+}
+
+// Says in one line what the layout of an input or output does.
+static void note_boundary(const ConstraintReading *r, const Value *value,
+                          const LayoutReading *reading, bool same) {
+  Context *context = r->context;
+  bool output = &r->texts->outputs == r->list;
+  const char *how =
+      same ? "as it is" : str_format(context, "as %s", stored_text(r, reading->layout));
+  diag_remark(context, (SourcePos){0}, "%s %s: '%s' %s %s; the caller %s it %s", r->file->name,
+              r->file->text, value->name, extents_text(context, value->shape, value->rank),
+              axes_text(r, reading), output ? "receives" : "passes", how);
+}
+
+// Says once for a text that its letters are those of no tensor.
+static void note_position(ConstraintReading *r, const Value *value, const LayoutReading *reading) {
+  if (!reading->by_position || r->noted) return;
+  r->noted = true;
+  diag_remark(r->context, (SourcePos){0}, "%s %s: '%s' %s %s", r->file->name, r->file->text,
+              value->name, extents_text(r->context, value->shape, value->rank),
+              axes_text(r, reading));
+}
+
+// Reads a layout as a constraint has it: NULL is row-major.
+static bool read_layout(ConstraintReading *r, size_t from, size_t to, const Value *value,
+                        const Layout **layout) {
+  LayoutReading reading = {NULL};
+  bool boundary = r->list == &r->texts->inputs || r->list == &r->texts->outputs;
+  *layout = NULL;
+  if (!value->rank && to - from == 6 && !strncmp(r->file->text + from, "scalar", 6)) return true;
+  if (!parse_layout(r, from, to, value, &reading)) return false;
+  bool same = layout_is_identity(r->context, reading.layout).verdict == VERDICT_YES;
+  if (!same) *layout = reading.layout;
+  if (boundary)
+    note_boundary(r, value, &reading, same);
+  else
+    note_position(r, value, &reading);
   return true;
 }
 
@@ -86,19 +184,19 @@ static bool add_constraint(ConstraintReading *r, PlanConstraint constraint, size
 
 // ---- Names of operators -------------------------------------------------------------------------
 
-static bool is_word(const char *name, const char *text, size_t length) {
+static bool is_named(const char *name, const char *text, size_t length) {
   return name && strlen(name) == length && !strncmp(name, text, length);
 }
 
 // Does the text name the node? "Conv", "nn.conv2d" and "conv2d" name all operators of a kind; a
 // node's name names that node, and *by_name is then true.
 static bool node_is(const Node *node, const char *text, size_t length, bool *by_name) {
-  *by_name = is_word(node->name, text, length);
+  *by_name = is_named(node->name, text, length);
   const char *op = node->kind == NODE_OP ? node->op : node->callee->name;
   const char *dot = strrchr(op, '.');
   const OpRow *row = node->kind == NODE_OP ? op_find(op) : NULL;
-  return *by_name || is_word(op, text, length) || (dot && is_word(dot + 1, text, length)) ||
-         (row && is_word(row->onnx, text, length));
+  return *by_name || is_named(op, text, length) || (dot && is_named(dot + 1, text, length)) ||
+         (row && is_named(row->onnx, text, length));
 }
 
 static bool names_nodes(const ConstraintReading *r, const char *text, size_t length) {
@@ -150,7 +248,7 @@ static const Value *operand_of(const Node *node, const char *text, size_t length
   if (*output) number = atoi(text + 6);
   if (length > 5 && !strncmp(text, "input", 5)) number = atoi(text + 5);
   for (int i = 0; i < COUNT_OF(known); i++)
-    if (is_word(known[i].name, text, length)) {
+    if (is_named(known[i].name, text, length)) {
       *output = known[i].output;
       number = known[i].number;
     }
@@ -331,42 +429,6 @@ static bool read_keep(ConstraintReading *r, const char *name) {
   return unknown(r, strlen(name), "tensor or operator", &names);
 }
 
-// ---- Channels-last values
-
-// The extents of an image whose channels are last already: few channels, and none in their usual
-// place.
-static bool has_channels_last(const Value *value, int64_t *shape) {
-  enum { MOST_CHANNELS = 4 };
-  return value->rank >= 3 && value->rank <= TENSOR_MAX_RANK && value_static_shape(value, shape) &&
-         shape[value->rank - 1] <= MOST_CHANNELS && shape[1] > MOST_CHANNELS;
-}
-
-// Is the layout a name of letters with N and C, such as NHWC?
-static bool is_named_image(const char *text, size_t size) {
-  for (size_t i = 0; i < size; i++)
-    if (!isalnum((unsigned char)text[i])) return false;
-  return memchr(text, 'N', size) && memchr(text, 'C', size);
-}
-
-// Warns that a name such as NHWC permutes the value, where its user may only want to say that the
-// value has this order.
-static void warn_of_order(const ConstraintReading *r, size_t from, size_t to, const Value *value,
-                          const Layout *layout) {
-  int64_t shape[TENSOR_MAX_RANK];
-  Context *context = r->context;
-  const char *text = r->file->text + from;
-  if (!layout || !is_named_image(text, to - from) || !has_channels_last(value, shape)) return;
-  Text stored = text_new(&context->arena);
-  for (int i = 0; i < layout->physical_rank; i++)
-    text_printf(&stored, "%s%lld", i ? ", " : "", (long long)layout->physical_extents[i]);
-  diag_warning(
-      context, pos_of(r, from, to),
-      "'%s' is %s, and the letters name these axes in the order N, C, …: the caller has it "
-      "as [%s]\nif its axes are in the order %.*s already, leave the option out",
-      value->name, extents_text(context, value->shape, value->rank), text_string(&stored),
-      (int)(to - from), text);
-}
-
 // ---- Layouts of inputs and outputs: NAME=LAYOUT ------------------------------------------------
 
 static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, const char *what,
@@ -380,9 +442,7 @@ static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, 
     if (strncmp(text, values[i]->name, n) || text[n] != '=') continue;
     constraints[i].value = values[i];
     constraints[i].pos = pos_of(r, n + 1, r->file->size);
-    if (!read_layout(r, n + 1, r->file->size, values[i], &constraints[i].layout)) return false;
-    warn_of_order(r, n + 1, r->file->size, values[i], constraints[i].layout);
-    return true;
+    return read_layout(r, n + 1, r->file->size, values[i], &constraints[i].layout);
   }
   size_t length = strcspn(text, "=");
   if (!text[length])
@@ -399,15 +459,20 @@ static bool keeps_all(const ConstraintTextList *keep) {
   return false;
 }
 
+static const char *const policy_names[] = {[PLAN_OPTIMAL] = "optimal",
+                                           [PLAN_NONE] = "none",
+                                           [PLAN_FORWARD] = "forward",
+                                           [PLAN_BACKWARD] = "backward"};
+
+const char *policy_name(PlanPolicy policy) {
+  return policy_names[policy];
+}
+
 static bool read_policy(const ConstraintReading *r, PlanPolicy *policy) {
-  static const char *const names[] = {[PLAN_OPTIMAL] = "optimal",
-                                      [PLAN_NONE] = "none",
-                                      [PLAN_FORWARD] = "forward",
-                                      [PLAN_BACKWARD] = "backward"};
-  const char *asked = r->texts->policy ? r->texts->policy : names[PLAN_OPTIMAL];
+  const char *asked = r->texts->policy ? r->texts->policy : policy_names[PLAN_OPTIMAL];
   int found = 0;
-  while (found < COUNT_OF(names) && strcmp(asked, names[found]) != 0) found++;
-  if (found == COUNT_OF(names))
+  while (found < COUNT_OF(policy_names) && strcmp(asked, policy_names[found]) != 0) found++;
+  if (found == COUNT_OF(policy_names))
     return diag_error(r->context, (SourcePos){0},
                       "no policy '%s': expected optimal, forward, backward or none", asked);
   *policy = keeps_all(&r->texts->keep) ? PLAN_NONE : (PlanPolicy)found;
@@ -416,6 +481,19 @@ static bool read_policy(const ConstraintReading *r, PlanPolicy *policy) {
 
 // ---- All constraints ---------------------------------------------------------------------------
 
+// Finds the letters of the values' axes, which the texts may use. False with diagnostics.
+static bool find_letters(ConstraintReading *r) {
+  const ConstraintTexts *texts = r->texts;
+  if (!texts->desired.count && !texts->inputs.count && !texts->outputs.count) return true;
+  const StageGraph *stages = stage_graph_new(r->context, r->graph);
+  for (int i = 0; stages && i < stages->tensors.count; i++) {
+    const StageTensor *tensor = stages->tensors.items[i];
+    if (tensor->value && tensor->letters)
+      map_put(&r->letters, tensor->value, (void *)tensor->letters);
+  }
+  return stages != NULL;
+}
+
 bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
                            CompileOptions *options) {
   Arena *arena = &context->arena;
@@ -423,7 +501,12 @@ bool constraint_texts_read(Context *context, const GraphFunc *graph, const Const
   *constraints =
       (PlanConstraints){.inputs = arena_array(arena, PlanConstraint, graph->param_count + 1),
                         .outputs = arena_array(arena, PlanConstraint, graph->output_count + 1)};
-  ConstraintReading r = {context, graph, texts, NULL, constraints};
+  ConstraintReading r = {.context = context,
+                         .graph = graph,
+                         .texts = texts,
+                         .constraints = constraints,
+                         .letters = map_new(arena)};
+  if (!find_letters(&r)) return false;
   DiagCode code = diag_code_set(context, DIAG_OPTION);
   bool ok = read_policy(&r, &options->policy);
   for (int i = 0; i < texts->desired.count; i++) ok &= read_desired(&r, texts->desired.items[i]);

@@ -47,6 +47,8 @@ typedef struct ConstraintTexts {
 bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
                            CompileOptions *options);
 
+const char *policy_name(PlanPolicy policy); // as these texts have it
+
 typedef enum SlotKind { SLOT_INPUT, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_ARENA } SlotKind;
 
 // The memory of a tensor while the program runs: one version of a tensor of the graph.
@@ -103,6 +105,16 @@ enum { PHYSICAL_MAX_RANK = 32 };
 // the layout's physical shape, or the logical shape when `layout` is NULL.
 int program_shape(const Value *value, const Layout *layout, int64_t *shape);
 
+Tensor *tensor_keep(Context *context, Tensor *tensor); // freed with the context; NULL stays NULL
+// A tensor with a value's type and static shape, or the physical shape of `layout` unless that is
+// NULL. Freed with the context. NULL with a diagnostic.
+Tensor *value_tensor(Context *context, const Value *value, const Layout *layout);
+// Copy a tensor into `layout` (with zeros in the padding), and back. When `layout` is NULL, the
+// result is the argument itself. NULL with a diagnostic, for example when the shape does not fit
+// the layout.
+Tensor *value_pack(Context *context, const Value *value, const Layout *layout, Tensor *logical);
+Tensor *value_unpack(Context *context, const Value *value, const Layout *layout, Tensor *physical);
+
 // Writes the whole program as a file with target_write_program.
 bool program_write(const Program *program, const TargetRow *target,
                    const TargetProgramOptions *options, const char *path);
@@ -133,11 +145,9 @@ void kernel_code_free(KernelCode *code);
 // How a tensor program uses each parameter. A reduction with an init may read its own results;
 // these reads do not count.
 enum { PARAM_READ = 1, PARAM_WRITTEN = 2 };
-const uint8_t *prim_func_access(Context *context, const PrimFunc *func);
 // The number of floating-point operations. A division or function counts as 1, and so does a
 // symbolic extent.
 double prim_func_operations(const PrimFunc *func);
-double expr_operations(Expr *e);
 // The number of floating-point operations of one stage; a division or function counts as 1.
 double stage_operations(const Stage *stage);
 double part_operations(const StagePart *part);
@@ -147,7 +157,7 @@ typedef struct Kernel {
   PrimFunc *func, *scheduled; // as written, and as it is to run
   const char *why_written;    // why both are equal; NULL: the auto-scheduler made the schedule
   KernelChoice choice;        // set when the auto-scheduler made the schedule
-  const uint8_t *access;      // prim_func_access
+  const uint8_t *access;      // by parameter: PARAM_READ, PARAM_WRITTEN
 } Kernel;
 typedef Array(Kernel) Kernels;
 // Chooses what to work on in a module: the function called `name`, or when it is NULL, the only
@@ -160,6 +170,11 @@ bool module_choose(Context *context, const char *path, const Module *module, con
 // `machine`. `path` names the module in messages. False with a diagnostic.
 bool kernels_load(Context *context, const char *path, const Module *module, const char *name,
                   const HostMachine *machine, Kernels *kernels);
+
+// Where lower->guards is set: proves that the accesses of the kernels, as written, are in bounds.
+// The steps of a schedule keep them there, so lower->guards is then cleared. False with a
+// diagnostic when an access is out of bounds, or iterations of a parallel loop share an element.
+bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions *lower);
 
 // Compiles a kernel as a program with one step, whose inputs are the parameters that it only reads,
 // and whose outputs are those that it writes. `sizes` has the values of the sizes that are free in
@@ -179,8 +194,10 @@ typedef struct EmitOptions {
   bool openmp;         // C: parallel loops for -fopenmp
   bool lowered;        // TVMScript: as lowered, not as scheduled
 } EmitOptions;
-// Can a file be written to this path? Asked before the work begins. False with a diagnostic.
-bool emit_check(Context *context, const EmitOptions *options, const char *path);
+typedef enum EmitKind { EMIT_PROGRAM, EMIT_KERNELS, EMIT_SAVED } EmitKind;
+// Can a file of this kind be written to this path, and has each option an effect on it? Asked
+// before the work begins. False with diagnostics.
+bool emit_check(Context *context, EmitKind kind, const EmitOptions *options, const char *path);
 // Writes a program whose kernels were kept, or kernels: as native code, as C, or as TVMScript, by
 // the ending of the path. False with diagnostics. For kernels, compile->lower.report and `reports`
 // have room for a report of each kernel; both may be NULL.
@@ -190,8 +207,7 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
 
 // Writes kernels to a file. A single kernel of static shapes becomes a program
 // (target_write_program) whose outputs are the parameters that the kernel writes; several kernels
-// are written in their order. `access` has the prim_func_access of each kernel. False with a
-// diagnostic.
+// are written in their order. `access` has Kernel.access of each. False with a diagnostic.
 bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
                    const TargetRow *target, const TargetProgramOptions *options, const char *path);
 

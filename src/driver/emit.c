@@ -2,20 +2,82 @@
 // Writes programs and kernels as files: native code, C with a header, or TVMScript, as the ending
 // of the file name says.
 #include "driver/driver.h"
+
+#include "base/caller.h"
 #include "script/script.h"
 
 enum { WEIGHTS_INSIDE = 1 << 20 }; // weights up to this size are part of the code file by default
 
 static bool is_script(const char *path) {
-  size_t n = strlen(path);
-  return n >= 3 && strcmp(path + n - 3, ".py") == 0;
+  return text_ends_with(path, ".py");
 }
 
 static const TargetRow *target_of(const EmitOptions *options, const char *path) {
   return options->target ? target_find(options->target) : target_for_file(path);
 }
 
-bool emit_check(Context *context, const EmitOptions *options, const char *path) {
+// ---- Options that have no effect ----------------------------------------------------------------
+
+typedef struct UnusedOption {
+  CallerOption option;
+  bool given;
+  const char *why; // the option has no effect; NULL: it has one
+} UnusedOption;
+
+static bool refuse_unused(Context *context, const char *path, const UnusedOption *rows, int count) {
+  bool used = true;
+  for (int i = 0; i < count; i++)
+    if (rows[i].given && rows[i].why)
+      used = diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "%s: %s %s",
+                           caller_option(context, rows[i].option), path, rows[i].why);
+  return used;
+}
+
+static bool options_are_used(Context *context, EmitKind kind, const EmitOptions *options,
+                             const char *path) {
+  bool script = is_script(path) && kind != EMIT_SAVED;
+  const TargetRow *target = script ? NULL : target_of(options, path);
+  const char *saved = kind == EMIT_SAVED
+                          ? "is a saved model, which holds native code and weights in one file"
+                          : NULL;
+  const UnusedOption rows[] = {
+      {CALLER_TARGET, options->target != NULL,
+       script ? "is TVMScript, which no code generator writes" : saved},
+      {CALLER_WEIGHTS, options->weights != NULL,
+       script                 ? "is TVMScript, which has no weights"
+       : kind == EMIT_KERNELS ? "has kernels alone, which have no weights"
+                              : saved},
+      {CALLER_OPENMP, options->openmp,
+       saved                             ? saved
+       : target && target->writes_openmp ? NULL
+                                         : "is not C, and parallel loops for -fopenmp are C"},
+      {CALLER_LOWERED, options->lowered,
+       saved    ? saved
+       : script ? NULL
+                : "is code; TVMScript alone has a form before the kernels are lowered"},
+  };
+  return refuse_unused(context, path, rows, COUNT_OF(rows));
+}
+
+static bool is_written(Context *context, const EmitOptions *options, const char *path) {
+  static const char *const first[] = {[CALLER_COMMAND] = ".pleat, ", [CALLER_PYTHON] = ""};
+  static const char *const last[] = {[CALLER_COMMAND] = "",
+                                     [CALLER_C] = "; pleat_model_save writes a .pleat",
+                                     [CALLER_PYTHON] =
+                                         "; the save() of a compiled model writes a .pleat"};
+  Caller caller = context->caller;
+  if (is_script(path)) return true;
+  if (options->target && target_for_file(path) && !target_writes(target_of(options, path), path))
+    return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                         "%s %s: this target does not write files like %s",
+                         caller_option(context, CALLER_TARGET), options->target, path);
+  return target_of(options, path) ||
+         diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                       "%s: its ending says what to write: %s.so, .o, .s, .ll, .c or .py%s", path,
+                       first[caller] ? first[caller] : "", last[caller]);
+}
+
+bool emit_check(Context *context, EmitKind kind, const EmitOptions *options, const char *path) {
   const char *weights = options->weights;
   if (weights && strcmp(weights, "inside") != 0 && strcmp(weights, "beside") != 0)
     return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
@@ -23,9 +85,8 @@ bool emit_check(Context *context, const EmitOptions *options, const char *path) 
   if (options->target && !target_find(options->target))
     return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "there is no target '%s'",
                          options->target);
-  return is_script(path) || target_of(options, path) ||
-         diag_error_as(context, DIAG_OPTION, (SourcePos){0},
-                       "%s: its ending says what to write: .so, .o, .s, .ll, .c or .py", path);
+  return (kind == EMIT_SAVED || is_written(context, options, path)) &&
+         options_are_used(context, kind, options, path);
 }
 
 // ---- TVMScript ----------------------------------------------------------------------------------
@@ -61,7 +122,7 @@ static bool write_kernel_script(Context *context, const Kernels *kernels, const 
 // ---- Code ---------------------------------------------------------------------------------------
 
 bool emit_program(Program *program, const EmitOptions *options, const char *path) {
-  if (!emit_check(program->context, options, path)) return false;
+  if (!emit_check(program->context, EMIT_PROGRAM, options, path)) return false;
   if (is_script(path)) return write_program_script(program, options->lowered, path);
   bool beside = options->weights ? !strcmp(options->weights, "beside")
                                  : program->weight_bytes > WEIGHTS_INSIDE;
@@ -87,7 +148,7 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
   LowerKernel **lowered = arena_array(&context->arena, LowerKernel *, kernels->count);
   const uint8_t **access = arena_array(&context->arena, const uint8_t *, kernels->count);
   LowerReport *lower = compile->lower.report;
-  if (!emit_check(context, options, path)) return false;
+  if (!emit_check(context, EMIT_KERNELS, options, path)) return false;
   bool script = is_script(path);
   for (int i = 0; i < kernels->count && (!script || options->lowered); i++) {
     access[i] = kernels->items[i].access;

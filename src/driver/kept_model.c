@@ -122,8 +122,13 @@ static bool same_value(Context *context, const char *text, const OnnxBinding *va
 
 enum { DIGITS = DIGEST_TEXT_SIZE - 1 };
 
+static bool is_remark(const char *text) {
+  return strncmp(text, "remark ", 7) == 0;
+}
+
 static bool holds(const KeptModel *kept, const char *text, const OnnxBinding *values, int count) {
   Context *context = kept->context;
+  if (is_remark(text)) return true;
   if (strncmp(text, "value ", 6) == 0) return same_value(context, text, values, count);
   if (strncmp(text, "file ", 5) == 0 && strlen(text) > 5 + DIGITS)
     return same_file(kept, arena_printf(&context->arena, "%.*s", DIGITS, text + 5),
@@ -145,6 +150,14 @@ static bool all_hold(const KeptModel *kept, const CacheEntry *entry, const OnnxB
 }
 
 // ---- Finding
+
+// Reports the remarks again that were reported when the model was compiled.
+static void repeat_remarks(const KeptModel *kept, const CacheEntry *entry) {
+  DiagCode code = diag_code_set(kept->context, DIAG_OPTION);
+  for (const char *at = entry->data; *at; at += strlen(at) + 1)
+    if (is_remark(at)) diag_remark(kept->context, (SourcePos){0}, "%s", at + 7);
+  diag_code_set(kept->context, code);
+}
 
 static void release_entry(void *owner) {
   CacheEntry *entry = owner;
@@ -172,7 +185,10 @@ CompiledProgram *kept_model_find(const KeptModel *kept, const OnnxBinding *value
   }
   if (all_hold(kept, entry, values, value_count, more)) {
     program = adopt(kept->path, entry);
-    if (!program) cache_drop(kept->cache, CACHE_MODEL, kept->key);
+    if (program)
+      repeat_remarks(kept, entry);
+    else
+      cache_drop(kept->cache, CACHE_MODEL, kept->key);
   }
   if (!program) release_entry(entry);
   return program;
@@ -220,6 +236,8 @@ static bool put_dependencies(const KeptModel *kept, const OnnxBinding *values, c
   put(data, text);
   for (int i = 0; i < value_count; i++)
     if (used[i]) put(data, value_text(context, &values[i]));
+  for (int i = 0; i < context->diags.count; i++)
+    put(data, arena_printf(&context->arena, "remark %s", context->diags.items[i].message));
   put(data, "");
   return true;
 }
@@ -244,10 +262,17 @@ static void keep(const KeptModel *kept, const CompiledProgram *program, const Te
   context_free(w.context);
 }
 
+// A remark is kept with the model. Any other message is reported by compiling alone.
+static bool only_remarks(const Context *context) {
+  for (int i = 0; i < context->diags.count; i++)
+    if (!context->diags.items[i].alone || context->diags.items[i].pos.file) return false;
+  return true;
+}
+
 void kept_model_keep(const KeptModel *kept, const OnnxBinding *values, const bool *used,
                      int value_count, const CompiledProgram *program, const char *more,
                      size_t more_size) {
-  if (!kept->cache || kept->context->diags.count) return;
+  if (!kept->cache || !only_remarks(kept->context)) return;
   if (!cache_has_room(kept->cache, (size_t)program->weight_bytes)) return;
   Text data = text_new(&kept->context->arena);
   if (!put_dependencies(kept, values, used, value_count, &data)) return;

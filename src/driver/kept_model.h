@@ -28,8 +28,9 @@ KeptModel kept_model_begin(Context *context, Cache *cache, const char *path, con
 // get. *more is set to the bytes that were kept with it, in the context's arena.
 CompiledProgram *kept_model_find(const KeptModel *kept, const OnnxBinding *values, int value_count,
                                  Text *more);
-// Keeps a compiled program, unless it is too large, a file changed meanwhile, or a diagnostic was
-// written, which a second start would not repeat. `used` says which of the values the import used.
+// Keeps a compiled program, unless it is too large, a file changed meanwhile, or a warning was
+// written, which a second start would not repeat. Remarks about options are kept, and
+// kept_model_find reports them again. `used` says which of the values the import used.
 // Never a diagnostic.
 void kept_model_keep(const KeptModel *kept, const OnnxBinding *values, const bool *used,
                      int value_count, const CompiledProgram *program, const char *more,

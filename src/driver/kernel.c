@@ -134,6 +134,16 @@ static int64_t size_of(const KernelCall *call, const Expr *e) {
   return value;
 }
 
+static bool check_guards(const KernelCall *call, const void *notes) {
+  const PrimFunc *func = call->kernel->func;
+  int found = func->guards ? guards_find(notes, func->guards->count) : -1;
+  if (found < 0) return true;
+  const AccessGuard *guard = &func->guards->items[found];
+  return diag_error_as(
+      call->context, DIAG_ARGUMENT, guard->pos, "%s",
+      guard_text(&call->context->scratch, guard->access, guard->axis, notes, found));
+}
+
 bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args,
                        OnSpan on_span, void *env) {
   Context *context = code->context;
@@ -148,11 +158,16 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
   bool ok = check_arguments(&call);
   int64_t workspace = ok ? size_of(&call, kernel->workspace_bytes) : 0;
   if (workspace) ok = (call.pointers[n] = memory_alloc((size_t)workspace)) != NULL;
+  const AccessGuards *guards = kernel->func->guards;
+  char *notes = guards && ok ? (char *)call.pointers[n] + kernel->guards_offset : NULL;
+  if (notes) guards_clear(notes, guards->count);
+  bool runs = ok;
   for (int i = 0; ok && i < kernel->region_count; i++) {
     RegionRun run = {
         code_region(code->code, kernel->regions[i].name), call.pointers, 0, i, on_span, env};
     region_run(&run, pool, size_of(&call, kernel->regions[i].extent));
   }
+  if (runs) ok = check_guards(&call, notes);
   if (workspace) memory_free(call.pointers[n]);
   arena_reset(&context->scratch, mark);
   return ok;

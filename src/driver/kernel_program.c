@@ -102,6 +102,12 @@ static CompiledAddress constant_of(KernelCompiling *c, const LowerArg *arg) {
   return (CompiledAddress){ADDRESS_CONSTANT, out->constant_count++};
 }
 
+static int64_t bytes_of(const ArgumentSpec *specs, int count) {
+  int64_t bytes = 0;
+  for (int i = 0; i < count; i++) bytes += argument_bytes(&specs[i]);
+  return bytes;
+}
+
 static void add_step(KernelCompiling *c) {
   CompiledProgram *out = c->out;
   const LowerKernel *kernel = c->lowered;
@@ -109,6 +115,9 @@ static void add_step(KernelCompiling *c) {
   CompiledStep *step = arena_new(arena, CompiledStep);
   int numbers[2] = {0};
   step->name = str_intern(out->context, c->kernel->func->name);
+  step->slow = arena_text(arena, c->kernel->choice.slow);
+  step->operations = prim_func_operations(c->kernel->func);
+  step->bytes = bytes_of(out->inputs, out->input_count) + bytes_of(out->outputs, out->output_count);
   step->args = arena_array(arena, CompiledAddress, kernel->arg_count + 1);
   out->constants = arena_array(arena, CompiledConstant, kernel->arg_count + 1);
   for (int i = 0; i < kernel->arg_count; i++) {
@@ -152,8 +161,29 @@ static CompiledCode *make_code(const KernelCompiling *c, const CompileOptions *o
                      &target);
 }
 
+// "kernel.py:7:13: A[idx[i], j]"
+static const char *guard_access(Context *context, const AccessGuard *guard) {
+  if (!guard->pos.file || !guard->pos.file->text) return str_intern(context, guard->access);
+  DiagPlace place = diag_place(&(Diag){.pos = guard->pos});
+  return str_format(context, "%s:%d:%d: %s", guard->pos.file->name, place.line, place.column,
+                    guard->access);
+}
+
+static void add_guards(const KernelCompiling *c) {
+  const AccessGuards *guards = c->lowered->func->guards;
+  CompiledProgram *out = c->out;
+  if (!guards) return;
+  out->guard_count = guards->count;
+  out->guards_offset = c->lowered->guards_offset;
+  out->guards = arena_array(&out->context->lasting, CompiledGuard, guards->count);
+  for (int i = 0; i < guards->count; i++)
+    out->guards[i] =
+        (CompiledGuard){guard_access(out->context, &guards->items[i]), guards->items[i].axis};
+}
+
 static void describe(void *arg) {
   KernelCompiling *c = arg;
+  add_guards(c);
   add_arguments(c);
   add_step(c);
 }

@@ -11,7 +11,7 @@ typedef struct Miscompile {
   const Program *program;
   const PlanKernel *step;
   int number;
-  const void *expected; // row-major
+  const Expected *expected;
   const Tolerance *tolerance;
   bool strict; // differences within the usual tolerance count as wrong, too
 } Miscompile;
@@ -86,7 +86,7 @@ static PrimFunc *lowered_until(const Miscompile *m, int pass) {
   return lower_prim_func(m->program->context, schedule_func(m->step->choice.schedule), &options);
 }
 
-static const char *faulty_pass(const Miscompile *m) {
+static Cause faulty_pass(const Miscompile *m) {
   int right = -1, wrong = 0;
   while (lower_passes[wrong].name) wrong++;
   int end = wrong;
@@ -99,21 +99,54 @@ static const char *faulty_pass(const Miscompile *m) {
       wrong = middle;
   }
   Context *context = m->program->context;
-  if (wrong < end) return str_format(context, "the pass %s", lower_passes[wrong].name);
   const TargetRow *target = m->program->options.target;
-  return str_format(context, "the code generator %s",
-                    (target ? target : target_for_running())->name);
+  Cause cause = {.part = wrong < end ? "pass" : "code"};
+  cause.name =
+      wrong < end ? lower_passes[wrong].name : (target ? target : target_for_running())->name;
+  cause.text =
+      str_format(context, wrong < end ? "the pass %s" : "the code generator %s", cause.name);
+  return cause;
 }
 
-static const char *faulty_part(const Miscompile *m) {
-  if (!is_right(m, m->step->func, false)) return "the stages of the graph (folding, merging)";
-  if (!is_right(m, schedule_func(m->step->choice.schedule), true))
-    return "its schedule (plan --schedules prints the steps)";
+// The number of the last step that changes the layout of a tensor; after it, all arguments are
+// physical.
+static int last_layout_step(const Schedule *schedule) {
+  int step = 0, last = 0;
+  for (const char *line = schedule_trace(schedule), *end; (end = strchr(line, '\n'));
+       line = end + 1) {
+    const char *found = strstr(line, ".transform_layout(");
+    step++;
+    if (found && found < end) last = step;
+  }
+  return last;
+}
+
+static bool is_right_scheduled(void *m, const PrimFunc *func) {
+  return is_right(m, func, true);
+}
+
+static Cause faulty_step(Miscompile *m) {
+  const Schedule *schedule = m->step->choice.schedule;
+  Cause cause = {.part = "schedule",
+                 .text = m->program->context->caller == CALLER_COMMAND
+                             ? "its schedule (plan --schedules prints the steps)"
+                             : "its schedule"};
+  int step = schedule_find_step(schedule, m->step->func, last_layout_step(schedule),
+                                is_right_scheduled, m, &cause.name);
+  if (step)
+    cause.text = str_format(m->program->context, "step %d of its schedule: %s", step, cause.name);
+  return cause;
+}
+
+static Cause faulty_part(Miscompile *m) {
+  if (!is_right(m, m->step->func, false))
+    return (Cause){.part = "stages", .text = "the stages of the graph (folding, merging)"};
+  if (!is_right(m, schedule_func(m->step->choice.schedule), true)) return faulty_step(m);
   return faulty_pass(m);
 }
 
-const char *miscompile_locate(const Program *program, Executable *executable, int step,
-                              const void *expected, const Tolerance *tolerance) {
+Cause miscompile_locate(const Program *program, Executable *executable, int step,
+                        const Expected *expected, const Tolerance *tolerance) {
   const PlanKernel *kernel = program->steps.items[step].plan;
   Miscompile m = {executable, program, kernel, step, expected, tolerance, .strict = true};
   Difference difference;
@@ -124,10 +157,12 @@ const char *miscompile_locate(const Program *program, Executable *executable, in
   m.strict = agrees(&m, actual, &TOLERANCE_DEFAULT, &difference);
   if (m.strict) agrees(&m, actual, tolerance, &difference);
   arena_reset(&context->scratch, mark);
-  const char *part = faulty_part(&m);
-  if (!m.strict || difference.ulp < 0) return part;
-  return str_format(context,
-                    "rounding: sums in another order, or fused products, from %s on; %lld ulp "
-                    "there, %.2g of the largest element, which is usual",
-                    part, (long long)difference.ulp, difference.largest);
+  Cause cause = faulty_part(&m);
+  if (!m.strict || difference.ulp < 0) return cause;
+  cause.rounding = true;
+  cause.text = str_format(context,
+                          "rounding: sums in another order, or fused products, from %s on; %lld "
+                          "ulp there, %.2g of the largest element, which is usual",
+                          cause.text, (long long)difference.ulp, difference.largest);
+  return cause;
 }

@@ -280,6 +280,7 @@ static StageGraph *make_stages(Program *p) {
   stage_graph_prune(stages);
   if (!stage_graph_fold(stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
+  stage_graph_compose_moves(stages);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
   if (!stage_graph_fold(stages) || !program_fold(p->context, stages, &p->options)) return NULL;

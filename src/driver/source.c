@@ -19,12 +19,13 @@ static TargetStep step_of(const Program *p, const ProgramStep *from) {
   return (TargetStep){from->kernel, arguments, from->workspace, from->plan->name};
 }
 
-// The text of a layout, such as "NHWC of [1, 3, 8, 8]"; NULL for row-major.
+// The text of a layout, such as "NHWC of NCHW [1, 3, 8, 8]"; NULL for row-major.
 static const char *layout_of(const Program *p, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &p->context->scratch;
   if (!layout) return NULL;
   Text text = text_new(arena);
-  text_printf(&text, "%s of [", plan_layout_name(p->context, tensor, layout));
+  text_printf(&text, "%s of %s [", plan_layout_name(p->context, tensor, layout),
+              plan_axis_letters(p->context, tensor));
   for (int i = 0; i < layout->rank; i++)
     text_printf(&text, "%s%lld", i ? ", " : "", (long long)layout->extents[i]);
   text_puts(&text, "]");
@@ -41,9 +42,11 @@ static TargetTensor tensor_of(const Program *p, const Value *value, const StageT
 static const TargetTensor *inputs_of(const Program *p) {
   int count = p->graph->param_count;
   TargetTensor *tensors = arena_array(&p->context->scratch, TargetTensor, count);
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count; i++) {
     tensors[i] = tensor_of(p, p->graph->params[i], p->plan->stages->inputs.items[i],
                            plan_input_layout(p->plan, i));
+    tensors[i].is_known = p->graph->params[i]->known != NULL;
+  }
   return tensors;
 }
 

@@ -51,7 +51,7 @@ static void leave_stmt(Visitor *visitor, Stmt *s) {
   if (s->kind == STMT_BLOCK) access->reduced = NULL;
 }
 
-const uint8_t *prim_func_access(Context *context, const PrimFunc *func) {
+static const uint8_t *access_of(Context *context, const PrimFunc *func) {
   ParamAccess access = {func, arena_array(&context->arena, uint8_t, func->param_count),
                         map_new(&context->arena), NULL};
   Visitor visitor = {&access, see_expr, NULL, see_stmt, leave_stmt};
@@ -65,7 +65,7 @@ typedef struct Work {
   double operations, times; // times: how often the visited code runs
 } Work;
 
-double expr_operations(Expr *e) {
+static double expr_operations(Expr *e) {
   return expr_op_count(e).floating;
 }
 
@@ -98,7 +98,7 @@ double prim_func_operations(const PrimFunc *func) {
 
 static void add_kernel(Context *context, PrimFunc *func, const HostMachine *machine,
                        Kernels *kernels) {
-  Kernel kernel = {.func = func, .scheduled = func, .access = prim_func_access(context, func)};
+  Kernel kernel = {.func = func, .scheduled = func, .access = access_of(context, func)};
   if (autosched_unscheduled(context, machine, func, &kernel.choice, &kernel.why_written))
     kernel.scheduled = schedule_func(kernel.choice.schedule);
   array_push(&context->arena, kernels, kernel);
@@ -162,6 +162,17 @@ bool kernels_load(Context *context, const char *path, const Module *module, cons
   if (kernels->count) return true;
   if (name) return no_such_function(context, path, module, name);
   return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "%s holds no tensor program", path);
+}
+
+bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions *lower) {
+  bool inside = true, undecided = false;
+  for (int i = 0; lower->guards && i < kernels->count; i++) {
+    Verdict verdict = lower_accesses_are_inside(context, kernels->items[i].func);
+    inside &= verdict != VERDICT_NO && !lower_has_races(context, kernels->items[i].func);
+    undecided |= verdict == VERDICT_UNDECIDED;
+  }
+  lower->guards = undecided;
+  return inside;
 }
 
 const Expr *kernel_find_size(const Kernel *kernel, const char *name) {

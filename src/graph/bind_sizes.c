@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "base/caller.h"
+
 typedef struct KnownSize {
   Expr *var;
   int64_t value;      // -1: not given
@@ -150,6 +152,7 @@ static bool check_shape(SizeBinding *b, const GivenSizes *given) {
 }
 
 bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *given, int count) {
+  if (!graph_flatten(context, graph)) return false;
   SizeBinding b = {.context = context, .graph = graph};
   collect_sizes(&b);
   for (int i = 0; i < count; i++)
@@ -183,11 +186,25 @@ bool given_extents_read(Context *context, const char *text, IntArray *extents) {
   return true;
 }
 
+static bool no_size(Context *context, const char *text) {
+  return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                       "'%s' is not a size: write it as in %s", text,
+                       caller_size(context, "n", 128));
+}
+
+bool given_size_read(Context *context, const char *text, Str *name, int64_t *value) {
+  GivenSizes given;
+  if (!given_sizes_read(context, text, true, &given)) return false;
+  *name = given.name;
+  *value = given.shape[0];
+  return (*value >= 1 && *value <= 1 << 30) || no_size(context, text);
+}
+
 bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given) {
   const char *equals = strchr(text, '=');
   IntArray extents;
   if (equals && given_extents_read(context, equals + 1, &extents) &&
-      (!is_size || extents.count == 1)) {
+      (!is_size || (extents.count == 1 && extents.items[0] != GIVEN_OPEN))) {
     *given = (GivenSizes){.name = str_intern_n(context, text, (size_t)(equals - text)),
                           .rank = extents.count,
                           .shape = extents.items,
@@ -195,8 +212,7 @@ bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSiz
                           .is_size = is_size};
     return true;
   }
+  if (is_size) return no_size(context, text);
   return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
-                       is_size ? "'%s' is not a size, such as n=128"
-                               : "'%s' is not a shape, such as x=1x3x224x224",
-                       text);
+                       "'%s' is not a shape, such as x=1x3x224x224", text);
 }

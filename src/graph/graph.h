@@ -37,6 +37,8 @@ struct OpRow {
   DType result;      // for elementwise operators; void: the type of the first operand
   int space;         // for operators over windows: number of axes after n and c; 0: any
   bool mixed_types;  // its inputs may have several element types
+  // The names of attributes that TVMScript may pass by position after the tensors.
+  const char *positional;
 };
 
 const OpRow *op_find(const char *name);      // NULL when there is none
@@ -46,6 +48,10 @@ const OpRow *op_at(int i); // in the order of the table
 
 // Defines `node` on tensors that represent its inputs. False with diagnostics.
 bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs);
+// Makes one flow of operators and calls of tensor programs of a function as it was read: takes
+// tuples apart, makes attributes of R.shape and its like, and inlines calls of graph functions.
+// False with diagnostics. The other functions here do this first.
+bool graph_flatten(Context *context, GraphFunc *graph);
 // Sets the shapes and types of the outputs of `node` from its definition; those of the inputs must
 // be known. Outputs that are NULL are created. False with diagnostics.
 bool op_infer(Context *context, Node *node);
@@ -68,6 +74,8 @@ typedef struct GivenSizes {
   bool is_size;         // the name is that of a size
   bool is_array;        // of an array; another name is no error, since others report it
 } GivenSizes;
+// Reads "n=128", a size from 1 to 2^30. False with a diagnostic.
+bool given_size_read(Context *context, const char *text, Str *name, int64_t *value);
 // Reads "n=128", or unless `is_size` also "x=1x3x224x224". False with a diagnostic.
 bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given);
 // Replaces the symbolic sizes of a graph function whose shapes are not inferred yet. Sizes that are
@@ -77,7 +85,8 @@ bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *give
 // The number of symbolic sizes in the shapes of parameters; *names receives their names.
 int graph_free_sizes(Context *context, const GraphFunc *graph, Str **names);
 
-// A tensor program of one node. Its parameters are the inputs that are given and then the outputs.
+// A tensor program of one node, which may be a call of one. Its parameters are the inputs that are
+// given and then the outputs.
 PrimFunc *op_prim_func(Context *context, const Node *node);
 
 // ---- For definitions
@@ -86,8 +95,8 @@ bool op_error(const OpCall *call, const char *format, ...) PRINTF_LIKE(2, 3); //
 int64_t node_int(const Node *node, const char *key, int64_t otherwise);
 double node_float(const Node *node, const char *key, double otherwise);
 const char *node_string(const Node *node, const char *key, const char *otherwise);
-// Reads a tuple of integers into `out`; returns its length, 0 when it is absent, -1 when it is
-// longer than `most`.
+// Reads a tuple of integers into `out`, or nested tuples of integers as one list; returns its
+// length, 0 when it is absent, -1 when it is longer than `most`.
 int node_ints(const Node *node, const char *key, int64_t *out, int most);
 void node_set_int(Context *context, Node *node, const char *key, int64_t value);
 void node_set_float(Context *context, Node *node, const char *key, double value);

@@ -119,17 +119,28 @@ static bool can_follow(const StageGrouping *g, const Stage *stage) {
   return reads_at_row(g, stage);
 }
 
+// The index of the last stage that reads the stage's result.
+static int last_user(const Stage *stage) {
+  int last = -1;
+  for (int i = 0; i < stage->output->users.count; i++)
+    last = MAX_OF(last, ((const Stage *)stage->output->users.items[i])->index);
+  return last;
+}
+
+// Looks at the stages up to the last one that reads a member.
 static void grow(StageGrouping *g, int from) {
   const StageGraph *graph = g->graph;
-  memset(g->behind, 0, sizeof *g->behind * (size_t)graph->stages.count);
-  for (int i = from; i < graph->stages.count; i++) {
+  int last = last_user(g->group[0]);
+  for (int i = from; i <= last; i++) {
     Stage *stage = graph->stages.items[i];
     bool reads, only = only_members(g, stage, &reads);
-    if (only && reads && can_follow(g, stage))
-      g->group[g->count++] = stage;
-    else
-      g->behind[i] = !only || reads;
+    bool follows = only && reads && can_follow(g, stage);
+    g->behind[i] = !follows && (!only || reads);
+    if (!follows) continue;
+    g->group[g->count++] = stage;
+    last = MAX_OF(last, last_user(stage));
   }
+  for (int i = from; i <= last; i++) g->behind[i] = false;
 }
 
 static bool used_within(const StageGrouping *g, const Stage *stage) {
@@ -166,9 +177,20 @@ static bool can_precede(const StageGrouping *g, const Stage *stage) {
   return true;
 }
 
+// The last stage before `before` whose result a member reads; NULL when there is none.
+static Stage *producer_before(const StageGrouping *g, int before) {
+  Stage *last = NULL;
+  for (int i = 0; i < g->count; i++)
+    for (int k = 0; k < g->group[i]->reads.count; k++) {
+      Stage *producer = ((const StageTensor *)g->group[i]->reads.items[k])->producer;
+      if (producer && producer->index < before && (!last || producer->index > last->index))
+        last = producer;
+    }
+  return last;
+}
+
 static void add_before(StageGrouping *g, int from) {
-  for (int i = from - 1; i >= 0; i--) {
-    Stage *stage = g->graph->stages.items[i];
+  for (Stage *stage = NULL; (stage = producer_before(g, from)); from = stage->index) {
     if (!can_precede(g, stage)) continue;
     memmove(g->group + 1, g->group, sizeof *g->group * (size_t)g->count);
     g->group[0] = stage;
@@ -218,19 +240,22 @@ static Stage *group_from(StageGrouping *g, int index) {
 
 void stage_graph_group_rows(StageGraph *s) {
   int count = s->stages.count;
-  stage_graph_connect(s);
   StageGrouping grouping = {.graph = s,
                             .behind = arena_array(&s->context->arena, bool, count),
                             .taken = arena_array(&s->context->arena, bool, count)};
   Stage **group_at = arena_array(&s->context->arena, Stage *, count); // by index of the last member
+  bool any = false;
   for (int i = 0; i < count; i++) {
     Stage *group = group_from(&grouping, i);
     if (group) group_at[grouping.group[grouping.count - 1]->index] = group;
+    any |= group != NULL;
   }
+  if (!any) return;
   int kept = 0;
   for (int i = 0; i < count; i++)
     if (!grouping.taken[i] || group_at[i])
       s->stages.items[kept++] = group_at[i] ? group_at[i] : s->stages.items[i];
   s->stages.count = kept;
+  stage_graph_connect(s);
   stage_graph_prune(s);
 }

@@ -48,13 +48,15 @@ static bool infer_after(Context *context, Map *wrong, Node *node) {
 }
 
 bool graph_infer(Context *context, GraphFunc *graph) {
-  bool ok = true;
+  bool ok = graph_flatten(context, graph);
+  if (!ok) return false;
   DiagCode code = diag_code_set(context, DIAG_MODEL);
   Map wrong = map_new(&context->arena);
   for (int i = 0; i < graph->nodes.count; i++)
     ok &= infer_after(context, &wrong, graph->nodes.items[i]);
   for (int i = 0; i < graph->output_count; i++)
     ok &= map_contains(&wrong, graph->outputs[i]) || is_known(context, graph->outputs[i]);
+  for (int i = 0; ok && i < graph->param_count; i++) ok = is_known(context, graph->params[i]);
   diag_code_set(context, code);
   return ok;
 }

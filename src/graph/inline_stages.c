@@ -160,6 +160,7 @@ static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) 
 // The reader with the view inlined. NULL when its expression would grow too large, or a reduction
 // would still divide or load indices.
 static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *user) {
+  if (user->te->program) return NULL;
   Expr *value = value_with(s, view, user);
   if (grows_too_large(view, user, value)) return NULL;
   TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
@@ -228,7 +229,9 @@ void stage_graph_inline_scalars(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     Expr *value = rewrite_expr(&rewriter, stage->te->value);
-    if (value != stage->te->value) set_value(s, stage, value);
+    if (value == stage->te->value) continue;
+    set_value(s, stage, value);
+    stage_graph_reread(s, stage);
   }
   stage_graph_prune(s);
 }

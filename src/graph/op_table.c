@@ -2,6 +2,7 @@
 // Makes one table of the families of operators (ops/), and defines functions that the definitions
 // of operators share.
 #include "graph/graph.h"
+#include "graph/call_program.h"
 #include "graph/op_types.h"
 #include "graph/ops/ops.h"
 
@@ -30,6 +31,8 @@ static const Family families[] = {
     {largest_ops, &largest_op_count},
     {attention_ops, &attention_op_count},
     {arrange_ops, &arrange_op_count},
+    {transform_ops, &transform_op_count},
+    {creation_ops, &creation_op_count},
 };
 
 int op_count(void) {
@@ -159,6 +162,7 @@ bool op_infer(Context *context, Node *node) {
 }
 
 PrimFunc *op_prim_func(Context *context, const Node *node) {
+  if (node->kind == NODE_CALL_TIR) return call_prim_func(context, node);
   Te *te = te_new(context);
   if (!op_define(context, te, node, input_tensors(context, te, node))) return NULL;
   return te_prim_func(te, node->name);
@@ -183,14 +187,22 @@ const char *node_string(const Node *node, const char *key, const char *otherwise
   return value && value->op == EXPR_STRING ? value->as.s : otherwise;
 }
 
+// The integers of a value, which may be nested tuples; -1 when one is no integer, or there are more
+// than `most`.
+static int flat_ints(const Expr *value, int64_t *out, int most) {
+  if (value->op != EXPR_TUPLE) return most > 0 && expr_as_int(value, out) ? 1 : -1;
+  int count = 0;
+  for (int i = 0; i < value->count; i++) {
+    int more = flat_ints(value->args[i], out + count, most - count);
+    if (more < 0) return -1;
+    count += more;
+  }
+  return count;
+}
+
 int node_ints(const Node *node, const char *key, int64_t *out, int most) {
   Expr *value = attrs_get(&node->attrs, key);
-  if (!value) return 0;
-  if (value->op == EXPR_INT) return out[0] = value->as.i, 1;
-  if (value->op != EXPR_TUPLE || value->count > most) return -1;
-  for (int i = 0; i < value->count; i++)
-    if (!expr_as_int(value->args[i], &out[i])) return -1;
-  return value->count;
+  return value ? flat_ints(value, out, most) : 0;
 }
 
 static void set(Context *context, Node *node, const char *key, Expr *value) {

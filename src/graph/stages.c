@@ -3,6 +3,7 @@
 // programs of them.
 #include "graph/stages.h"
 
+#include "graph/call_program.h"
 
 static StageTensor *tensor_new(StageGraph *s, Buffer *buffer) {
   StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
@@ -36,15 +37,18 @@ static bool made_within(const Stage *stage, const StageTensor *tensor) {
   return false;
 }
 
+static void add_read(Reads *reads, StageTensor *tensor) {
+  if (contains(&reads->stage->reads, tensor)) return;
+  array_push(reads->arena, &reads->stage->reads, tensor);
+  array_push(reads->arena, &tensor->users, reads->stage);
+}
+
 static bool note_read(Visitor *visitor, Expr *e) {
   Reads *reads = visitor->env;
   if (e->op != EXPR_LOAD) return true;
   StageTensor *tensor = map_find(reads->by_buffer, e->as.buffer);
-  if (!tensor || tensor == reads->stage->output || made_within(reads->stage, tensor)) return true;
-  if (!contains(&reads->stage->reads, tensor))
-    array_push(reads->arena, &reads->stage->reads, tensor);
-  if (!contains(&tensor->users, reads->stage))
-    array_push(reads->arena, &tensor->users, reads->stage);
+  bool own = tensor == reads->stage->output || !tensor || made_within(reads->stage, tensor);
+  if (!own) add_read(reads, tensor);
   return true;
 }
 
@@ -56,20 +60,29 @@ static void visit_values(Visitor *visitor, const Stage *stage) {
   for (int i = 0; i < stage->te->axis_count; i++) visit_expr(visitor, stage->te->indices[i]);
 }
 
+// The stage is not among the users of any tensor.
 static void find_reads(StageGraph *s, Stage *stage) {
   Reads reads = {&s->by_buffer, stage, &s->context->arena};
   Visitor visitor = {.env = &reads, .enter_expr = note_read};
+  const PrimFunc *program = stage->te->program;
   stage->reads = (PtrArray){0};
+  for (int i = 0; program && i + 1 < program->param_count; i++)
+    add_read(&reads, map_find(&s->by_buffer, program->buffers[i]));
   visit_values(&visitor, stage);
 }
 
-void stage_graph_connect(StageGraph *s) {
+// Sets the indices of the tensors, and finds them by their buffers.
+static void number_tensors(StageGraph *s) {
   s->by_buffer = map_new(&s->context->arena);
   for (int i = 0; i < s->tensors.count; i++) {
     s->tensors.items[i]->index = i;
-    s->tensors.items[i]->users = (PtrArray){0};
     map_put(&s->by_buffer, s->tensors.items[i]->buffer, s->tensors.items[i]);
   }
+}
+
+void stage_graph_connect(StageGraph *s) {
+  number_tensors(s);
+  for (int i = 0; i < s->tensors.count; i++) s->tensors.items[i]->users = (PtrArray){0};
   for (int i = 0; i < s->stages.count; i++) {
     s->stages.items[i]->index = i;
     find_reads(s, s->stages.items[i]);
@@ -125,9 +138,9 @@ static bool add_node(Building *b, const Node *node) {
   for (int i = 0; i < node->input_count; i++)
     if (node->inputs[i]) inputs[i] = value_tensor(b, node->inputs[i])->buffer;
   int first_stage = b->te->stages.count, first_output = b->te->outputs.count;
-  if (node->kind != NODE_OP)
-    return diag_error(context, node->pos, "a call of a tensor program cannot be split into stages");
-  if (!op_define(context, b->te, node, inputs)) return false;
+  bool defined = node->kind == NODE_OP ? op_define(context, b->te, node, inputs)
+                                       : call_define(context, b->te, node, inputs);
+  if (!defined) return false;
   for (int i = first_stage; i < b->te->stages.count; i++)
     add_stage(b, b->te->stages.items[i], node);
   for (int i = 0; i < node->output_count; i++) {
@@ -171,6 +184,7 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
     if (!add_node(&b, graph->nodes.items[i])) return NULL;
   for (int i = 0; i < graph->output_count; i++) add_output(&b, graph->outputs[i]);
   stage_graph_connect(s);
+  stage_graph_letter_axes(s);
   return s;
 }
 
@@ -216,31 +230,74 @@ bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor) {
 
 // ---- Pruning
 
-static void mark_needed(StageTensor *tensor, bool *needed) {
-  Stage *stage = tensor->producer;
-  if (!stage || needed[stage->index]) return;
-  needed[stage->index] = true;
-  for (int i = 0; i < stage->reads.count; i++) mark_needed(stage->reads.items[i], needed);
+static void mark_producers(StageGraph *s, const PtrArray *tensors, bool *needed, PtrArray *open) {
+  for (int i = 0; i < tensors->count; i++) {
+    Stage *stage = ((const StageTensor *)tensors->items[i])->producer;
+    if (!stage || needed[stage->index]) continue;
+    needed[stage->index] = true;
+    array_push(&s->context->arena, open, stage);
+  }
+}
+
+// Which stages the outputs of the graph need, by the indices of the stages.
+static bool *stages_needed(StageGraph *s) {
+  bool *needed = arena_array(&s->context->arena, bool, s->stages.count);
+  PtrArray open = {0};
+  mark_producers(s, (PtrArray *)&s->outputs, needed, &open);
+  while (open.count) {
+    const Stage *stage = open.items[--open.count];
+    mark_producers(s, &stage->reads, needed, &open);
+  }
+  return needed;
+}
+
+static void number_stages(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++) s->stages.items[i]->index = i;
+}
+
+static bool is_in_graph(const StageGraph *s, const Stage *stage) {
+  return stage->index < s->stages.count && s->stages.items[stage->index] == stage;
+}
+
+// Removes the users that are not in the graph, and brings the others into its order.
+static void prune_users(const StageGraph *s, PtrArray *users) {
+  int kept = 0;
+  for (int i = 0; i < users->count; i++) {
+    Stage *user = users->items[i];
+    if (!is_in_graph(s, user)) continue;
+    int at = kept++;
+    for (; at > 0 && ((Stage *)users->items[at - 1])->index > user->index; at--)
+      users->items[at] = users->items[at - 1];
+    users->items[at] = user;
+  }
+  users->count = kept;
+}
+
+static bool is_tensor_needed(const StageGraph *s, const StageTensor *tensor) {
+  bool made = tensor->producer && is_in_graph(s, tensor->producer);
+  return made || tensor->users.count || tensor->input >= 0 || tensor->is_output;
+}
+
+static void prune_tensors(StageGraph *s) {
+  int kept = 0, count = s->tensors.count;
+  for (int i = 0; i < count; i++) {
+    StageTensor *tensor = s->tensors.items[i];
+    prune_users(s, &tensor->users);
+    if (is_tensor_needed(s, tensor)) s->tensors.items[kept++] = tensor;
+  }
+  s->tensors.count = kept;
+  if (kept < count) number_tensors(s);
 }
 
 void stage_graph_prune(StageGraph *s) {
-  stage_graph_connect(s); // sets the stages' indices
-  bool *needed = arena_array(&s->context->arena, bool, s->stages.count);
-  for (int i = 0; i < s->outputs.count; i++) mark_needed(s->outputs.items[i], needed);
+  number_stages(s);
+  const bool *needed = stages_needed(s);
   int kept = 0;
   for (int i = 0; i < s->stages.count; i++)
     if (needed[i]) s->stages.items[kept++] = s->stages.items[i];
   s->stages.count = kept;
-  stage_graph_connect(s);
-  int tensors = 0;
-  for (int i = 0; i < s->tensors.count; i++) {
-    StageTensor *tensor = s->tensors.items[i];
-    bool made = tensor->producer && contains((PtrArray *)&s->stages, tensor->producer);
-    if (made || tensor->users.count || tensor->input >= 0 || tensor->is_output)
-      s->tensors.items[tensors++] = tensor;
-  }
-  s->tensors.count = tensors;
-  stage_graph_connect(s);
+  number_stages(s);
+  prune_tensors(s);
 }
 
 // ---- One program of several stages
@@ -256,13 +313,28 @@ static void add_param(StageGraph *s, Te *te, StageTensors *params, StageTensor *
 // names only are equal.
 static TeStage *renamed(Context *context, const Stage *stage) {
   TeStage *te = arena_copy(&context->arena, stage->te, sizeof *te);
-  const char *op = stage->node ? stage->node->op : "copy", *dot = strrchr(op, '.');
+  bool is_op = stage->node && stage->node->kind == NODE_OP;
+  const char *op = is_op ? stage->node->op : stage->node ? stage->te->name : "copy";
+  const char *dot = strrchr(op, '.');
   te->name = str_intern(context, dot ? dot + 1 : op);
   return te;
 }
 
+// The program of a stage that runs a whole one.
+static PrimFunc *own_program(StageGraph *s, const Stage *stage, const char *name,
+                             StageTensors *params) {
+  PrimFunc *func = prim_func_copy(s->context, stage->te->program);
+  func->name = str_intern(s->context, name);
+  StageTensors own = {0};
+  for (int i = 0; i < func->param_count; i++)
+    array_push(&s->context->arena, &own, stage_tensor_of(s, func->buffers[i]));
+  if (params) *params = own;
+  return func;
+}
+
 PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const char *name,
                            StageTensors *params) {
+  if (items[0]->te->program) return own_program(s, items[0], name, params);
   Te *te = te_new(s->context);
   StageTensors own = {0};
   for (int i = 0; i < count; i++) {
@@ -296,8 +368,37 @@ static double product_of(const BlockVar *axes, int count) {
   return product;
 }
 
+typedef struct LoopWork {
+  double times, iterations; // how often the visited code runs; the iterations of its stores
+} LoopWork;
+
+static double extent_of(const Stmt *loop) {
+  int64_t extent;
+  return expr_as_int(loop->as.loop.extent, &extent) ? (double)MAX_OF(extent, 1) : 1;
+}
+
+static bool enter_loop(Visitor *visitor, Stmt *s) {
+  LoopWork *work = visitor->env;
+  if (s->kind == STMT_FOR) work->times *= extent_of(s);
+  if (s->kind == STMT_STORE) work->iterations += work->times;
+  return true;
+}
+
+static void leave_loop(Visitor *visitor, Stmt *s) {
+  LoopWork *work = visitor->env;
+  if (s->kind == STMT_FOR) work->times /= extent_of(s);
+}
+
+static double stmt_iterations(Stmt *s) {
+  LoopWork work = {1, 0};
+  Visitor visitor = {.env = &work, .enter_stmt = enter_loop, .leave_stmt = leave_loop};
+  visit_stmt(&visitor, s);
+  return work.iterations;
+}
+
 double stage_iterations(const Stage *stage) {
   const TeStage *te = stage->te;
+  if (te->program) return stmt_iterations(te->program->body);
   double all = product_of(te->axes, te->axis_count + te->reduce_count);
   if (!te->ordered || all < 0) return all;
   double updates = product_of(te->axes + te->axis_count, te->reduce_count);

@@ -19,6 +19,7 @@ typedef struct StageTensor {
   bool kept;       // its writer is not inlined into its readers
   bool constant;   // see stage_graph_find_constants
   int input;       // index among the graph's inputs; -1: no input
+  Str letters;     // of its axes, such as "NCHW"; NULL: none are derived (axis_letters.c)
   int index;       // in StageGraph.tensors
 } StageTensor;
 
@@ -54,6 +55,8 @@ typedef struct StageGraph {
 // Defines all nodes; NULL with diagnostics. An output that is an input or a constant gets a stage
 // that copies it.
 StageGraph *stage_graph_new(Context *context, const GraphFunc *graph);
+// Sets StageTensor.letters; part of stage_graph_new.
+void stage_graph_letter_axes(StageGraph *stages);
 // Computes stages with constant inputs by the interpreter, unless that would take long.
 bool stage_graph_fold(StageGraph *stages);
 // Marks the tensors that depend on constants only and do not have many more elements than these.
@@ -61,6 +64,9 @@ void stage_graph_find_constants(StageGraph *stages);
 // Marks tensors in that way, and removes the stages of the marked ones from the graph. Returns the
 // removed stages in order; the caller computes them into their tensors' data.
 PtrArray stage_graph_take_constants(StageGraph *stages);
+// Lets stages that only move elements, or a constant in places, read through producers that do the
+// same, so that rewrites, pads and crops that undo one another vanish. See compose_moves.c.
+void stage_graph_compose_moves(StageGraph *stages);
 // Inlines stages that only move elements (each value is one element of one tensor) into their
 // readers. A reduction axis is split where this removes its divisions. A stage that writes an
 // output stays, as does one through which a reduction would still divide or load indices.
@@ -80,7 +86,8 @@ void stage_graph_connect(StageGraph *stages);
 // reads), and for one that no stage reads any more.
 void stage_graph_reread(StageGraph *stages, Stage *stage);
 void stage_graph_detach(StageGraph *stages, Stage *stage);
-// Removes the stages that no output needs, and sets the indices.
+// Removes the stages that no output needs, and sets the indices. The reads and users of the other
+// stages must be known.
 void stage_graph_prune(StageGraph *stages);
 
 bool stage_is_reduction(const Stage *stage); // ordered stages too; false for a group

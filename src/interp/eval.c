@@ -88,6 +88,13 @@ FLOAT_BINARY(float_trunc_mod, fmod(a, b))
 FLOAT_BINARY(float_min, keep_nan(a, b, b < a ? b : a))
 FLOAT_BINARY(float_max, keep_nan(a, b, b > a ? b : a))
 FLOAT_BINARY(float_pow, pow(a, b))
+FLOAT_BINARY(float_atan2, atan2(a, b))
+FLOAT_BINARY(float_hypot, hypot(a, b))
+FLOAT_BINARY(float_copysign, copysign(a, b))
+BINARY(float_nextafter, f, {
+  bool single = type.code == TYPE_FLOAT && type.bits == 32;
+  out[lane].f = single ? nextafterf((float)a, (float)b) : nextafter(a, b);
+})
 TEST(int_eq, i, ==)
 TEST(int_ne, i, !=)
 TEST(int_lt, i, <)
@@ -372,6 +379,20 @@ static void float_is_inf(Machine *machine, const InterpNode *node) {
   EACH_LANE(out[lane].i = isinf(a[lane].f) != 0)
 }
 
+static void likely(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
+  EACH_LANE(out[lane] = a[lane])
+}
+
+static void int_popcount(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = __builtin_popcountll(a[lane].u & (~UINT64_C(0) >> (64 - type.bits))))
+}
+
+static double exp10_of(double x) {
+  return pow(10, x);
+}
+
 static void nothing(Machine *machine, const InterpNode *node) {
   machine->frame[node->out].i = 0;
 }
@@ -410,6 +431,8 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
     [EXPR_BIT_OR] = {int_or},
     [EXPR_BIT_XOR] = {int_xor},
     [EXPR_BIT_NOT] = {int_not},
+    [EXPR_POPCOUNT] = {int_popcount},
+    [EXPR_LIKELY] = ANY(likely),
     [EXPR_SHIFT_LEFT] = {int_shift_left},
     [EXPR_SHIFT_RIGHT] = {int_shift_right, uint_shift_right},
     [EXPR_SELECT] = ANY(select_lanes),
@@ -423,6 +446,13 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
     [EXPR_FMA] = {NULL, NULL, float_fma},
     [EXPR_ABS] = {int_abs, uint_abs, math_function, fabs},
     [EXPR_EXP] = MATH(exp),
+    [EXPR_EXP10] = MATH(exp10_of),
+    [EXPR_FMOD] = {NULL, NULL, float_trunc_mod},
+    [EXPR_ATAN2] = {NULL, NULL, float_atan2},
+    [EXPR_HYPOT] = {NULL, NULL, float_hypot},
+    [EXPR_COPYSIGN] = {NULL, NULL, float_copysign},
+    [EXPR_NEXTAFTER] = {NULL, NULL, float_nextafter},
+    [EXPR_ROUND_AWAY] = MATH(round),
     [EXPR_EXP2] = MATH(exp2),
     [EXPR_LOG] = MATH(log),
     [EXPR_LOG2] = MATH(log2),

@@ -13,6 +13,13 @@ static void count_step(Machine *machine) {
                  (long long)machine->options.max_steps);
 }
 
+// True when the loop ends after this iteration, because of a `break` in it or a `return`.
+static bool leaves(Machine *machine) {
+  Flow flow = machine->flow;
+  if (flow != FLOW_RETURN) machine->flow = FLOW_NEXT;
+  return flow == FLOW_BREAK || flow == FLOW_RETURN;
+}
+
 void run_for(Machine *machine, const InterpStep *step) {
   machine->stmt = step->stmt;
   int64_t min = node_value(machine, step->as.loop.min)->i;
@@ -21,6 +28,7 @@ void run_for(Machine *machine, const InterpStep *step) {
     count_step(machine);
     machine->frame[step->as.loop.var].i = min + i;
     run(machine, step->as.loop.body);
+    if (leaves(machine)) return;
   }
 }
 
@@ -46,6 +54,7 @@ void run_while(Machine *machine, const InterpStep *step) {
     if (!node_value(machine, step->as.branch.condition)->i) return;
     count_step(machine);
     run(machine, step->as.branch.then_body);
+    if (leaves(machine)) return;
   }
 }
 
@@ -64,7 +73,14 @@ void run_evaluate(Machine *machine, const InterpStep *step) {
 }
 
 void run_seq(Machine *machine, const InterpStep *step) {
-  for (int i = 0; i < step->as.seq.count; i++) run(machine, step->as.seq.items[i]);
+  for (int i = 0; i < step->as.seq.count && machine->flow == FLOW_NEXT; i++)
+    run(machine, step->as.seq.items[i]);
+}
+
+void run_leave(Machine *machine, const InterpStep *step) {
+  machine->stmt = step->stmt;
+  if (step->as.leave.value) machine->returned = *node_value(machine, step->as.leave.value);
+  machine->flow = step->as.leave.flow;
 }
 
 void run_body(Machine *machine, const InterpStep *step) {
@@ -218,12 +234,14 @@ void eval_call(Machine *machine, const InterpNode *node) {
   }
   InterpScalar *outer = machine->frame;
   machine->frame = frame;
+  machine->returned.i = 0;
   run(machine, program->body);
+  machine->flow = FLOW_NEXT;
   machine->frame = outer;
   machine->stmt = caller;
   machine->depth--;
   scope_leave(machine, scope);
-  machine->frame[node->out].i = 0;
+  machine->frame[node->out] = machine->returned;
 }
 
 void eval_extern(Machine *machine, const InterpNode *node) {

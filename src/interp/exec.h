@@ -16,6 +16,7 @@ void run_seq(Machine *machine, const InterpStep *step);
 void run_allocate(Machine *machine, const InterpStep *step);
 void run_constant(Machine *machine, const InterpStep *step);
 void run_body(Machine *machine, const InterpStep *step);
+void run_leave(Machine *machine, const InterpStep *step);
 void run_block(Machine *machine, const InterpStep *step);
 
 #endif

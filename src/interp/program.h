@@ -88,6 +88,9 @@ typedef struct BlockStep {
   InterpStep *init, *body;
 } BlockStep;
 
+// Tells which statement runs next: the following one, or the one that a jump leads to.
+typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
+
 struct InterpStep {
   void (*run)(Machine *machine, const InterpStep *step);
   const Stmt *stmt;
@@ -101,6 +104,10 @@ struct InterpStep {
       InterpAccess *access;
       InterpNode *value;
     } store;
+    struct {
+      Flow flow;
+      InterpNode *value; // NULL: no value is returned
+    } leave;
     struct {
       int var;
       InterpNode *value;
@@ -155,8 +162,10 @@ struct Machine {
   const InterpScalar *mask; // lanes that are computed in a branch of a vector if_then_else; or NULL
   const Stmt *stmt;         // the innermost statement, for positions
   int64_t steps;
-  int64_t bytes; // bytes that are allocated now
-  int depth;     // of nested calls
+  int64_t bytes;         // bytes that are allocated now
+  int depth;             // of nested calls
+  Flow flow;             // after the statement that ran last
+  InterpScalar returned; // by the function that ran last
   jmp_buf failed;
 };
 

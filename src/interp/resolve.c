@@ -192,6 +192,11 @@ static InterpNode *resolve_call(Resolver *resolver, const Expr *e) {
   return node;
 }
 
+static InterpNode *resolve_intrinsic(Resolver *resolver, const Expr *e) {
+  machine_fail(resolver->machine, "T.%s is read and printed, but the interpreter cannot run it",
+               e->as.s);
+}
+
 static InterpNode *resolve_plain(Resolver *resolver, const Expr *e) {
   InterpNode *node = node_new(resolver, e);
   node->count = e->op == EXPR_PREFETCH ? 0 : e->count; // a prefetch has no effect
@@ -205,6 +210,9 @@ static InterpNode *resolve_plain(Resolver *resolver, const Expr *e) {
 }
 
 InterpNode *resolve_expr(Resolver *resolver, const Expr *e) {
+  if (dtype_is_scalable(e->type))
+    machine_fail(resolver->machine, "%s is read and printed, but the interpreter cannot run it",
+                 dtype_name(resolver->machine->context, e->type));
   switch (e->op) {
   case EXPR_INT:
   case EXPR_FLOAT:
@@ -214,7 +222,10 @@ InterpNode *resolve_expr(Resolver *resolver, const Expr *e) {
   case EXPR_ADDRESS_OF: return resolve_address(resolver, e);
   case EXPR_LET: return resolve_let(resolver, e);
   case EXPR_SHUFFLE: return resolve_shuffle(resolver, e);
+  case EXPR_INTRINSIC:
+  case EXPR_INTRINSIC_PURE: return resolve_intrinsic(resolver, e);
   case EXPR_CALL:
+  case EXPR_CALL_MODULE:
   case EXPR_CALL_PURE: return resolve_call(resolver, e);
   default: return resolve_plain(resolver, e);
   }
@@ -236,6 +247,9 @@ static void resolve_param(Resolver *resolver, const PrimFunc *func, int i, Bound
   param->buffer = buffer;
   param->type = buffer ? buffer->type : func->params[i]->type;
   if (!buffer) return;
+  if (buffer->broadcasts)
+    machine_fail(resolver->machine, "%s broadcasts by itself, which the interpreter cannot run",
+                 buffer->name);
   slot_share(resolver, buffer->data, param->slot);
   param->shape = resolve_list(resolver, buffer->shape, buffer->rank);
   if (buffer->strides) param->strides = resolve_list(resolver, buffer->strides, buffer->rank);

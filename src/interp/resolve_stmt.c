@@ -70,7 +70,27 @@ static InterpStep *resolve_assert(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
+static Flow flow_of(const Expr *e) {
+  static const struct {
+    const char *name;
+    Flow flow;
+  } flows[] = {
+      {"break_loop", FLOW_BREAK}, {"continue_loop", FLOW_CONTINUE}, {"ret", FLOW_RETURN}};
+  for (int i = 0; e->op == EXPR_INTRINSIC && i < COUNT_OF(flows); i++)
+    if (!strcmp(flows[i].name, e->as.s)) return flows[i].flow;
+  return FLOW_NEXT;
+}
+
+static InterpStep *resolve_leave(Resolver *resolver, const Stmt *s, Flow flow) {
+  InterpStep *step = step_new(resolver, s, run_leave);
+  step->as.leave.flow = flow;
+  if (s->as.evaluate->count) step->as.leave.value = resolve_expr(resolver, s->as.evaluate->args[0]);
+  return step;
+}
+
 static InterpStep *resolve_evaluate(Resolver *resolver, const Stmt *s) {
+  Flow flow = flow_of(s->as.evaluate);
+  if (flow != FLOW_NEXT) return resolve_leave(resolver, s, flow);
   InterpStep *step = step_new(resolver, s, run_evaluate);
   step->as.evaluate = resolve_expr(resolver, s->as.evaluate);
   return step;

@@ -14,7 +14,6 @@ Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *
       .shape = arena_copy(&context->arena, shape, sizeof *shape * (size_t)rank),
       .offset = expr_int(context, DTYPE_INT32, 0),
       .scope = str_intern(context, scope ? scope : "global"),
-      .offset_factor = 1,
       .id = context_next_id(context),
   };
   return buffer;

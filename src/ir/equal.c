@@ -63,7 +63,11 @@ static const char *brief(Comparison *c, const Expr *e) {
   case EXPR_VAR: return e->as.var->name;
   case EXPR_LOAD: return str_format(c->context, "an element of %s", e->as.buffer->name);
   case EXPR_CALL:
-  case EXPR_CALL_PURE: return str_format(c->context, "a call of %s", e->as.s);
+  case EXPR_CALL_PURE:
+  case EXPR_CALL_MODULE:
+  case EXPR_OBJECT:
+  case EXPR_INTRINSIC:
+  case EXPR_INTRINSIC_PURE: return str_format(c->context, "a call of %s", e->as.s);
   default: break;
   }
   const OpInfo *info = &op_table[e->op];
@@ -90,7 +94,11 @@ static bool same_payload(Comparison *c, const Expr *a, const Expr *b) {
   case EXPR_FLOAT: return same_real(a->as.f, b->as.f);
   case EXPR_STRING:
   case EXPR_CALL:
-  case EXPR_CALL_PURE: return strcmp(a->as.s, b->as.s) == 0;
+  case EXPR_CALL_PURE:
+  case EXPR_CALL_MODULE:
+  case EXPR_OBJECT:
+  case EXPR_INTRINSIC:
+  case EXPR_INTRINSIC_PURE: return strcmp(a->as.s, b->as.s) == 0;
   case EXPR_VAR: return is_pair(c, a, b);
   case EXPR_LOAD: return same_buffer(c, a->as.buffer, b->as.buffer);
   default: return true;
@@ -106,6 +114,8 @@ static bool same_operands(Comparison *c, const char *what, const Expr *a, const 
     pair(c, a->args[0], b->args[0]);
     first = 2;
   }
+  if (a->op == EXPR_LAMBDA)
+    for (; first + 1 < a->count; first++) pair(c, a->args[first], b->args[first]);
   for (int i = first; i < a->count; i++)
     if (!same_expr(c, what, a->args[i], b->args[i])) return false;
   return true;
@@ -131,15 +141,18 @@ static bool same_exprs(Comparison *c, const char *what, Expr *const *a, Expr *co
 
 // ---- Attributes
 
-static bool same_attribute(const Expr *a, const Expr *b) {
+static bool same_attribute(Comparison *c, const Expr *a, const Expr *b) {
   bool numbers = (a->op == EXPR_INT || a->op == EXPR_FLOAT) && a->op == b->op;
   if (numbers && a->op == EXPR_INT) return a->as.i == b->as.i;
   if (numbers) return same_real(a->as.f, b->as.f) || (float)a->as.f == (float)b->as.f;
   if (a->op != b->op || a->count != b->count) return a == b;
+  if (a->op == EXPR_NONE) return true;
   if (a->op == EXPR_STRING) return strcmp(a->as.s, b->as.s) == 0;
-  if (a->op != EXPR_TUPLE) return a == b;
+  if (a->op == EXPR_VAR) return is_pair(c, a, b);
+  if (a->op == EXPR_OBJECT && strcmp(a->as.s, b->as.s)) return false;
+  if (a->op != EXPR_TUPLE && a->op != EXPR_DICT && a->op != EXPR_OBJECT) return a == b;
   for (int i = 0; i < a->count; i++)
-    if (!same_attribute(a->args[i], b->args[i])) return false;
+    if (!same_attribute(c, a->args[i], b->args[i])) return false;
   return true;
 }
 
@@ -147,7 +160,7 @@ static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
   for (int i = 0; i < a->count; i++) {
     const Expr *other = attrs_get(b, a->items[i].key);
     if (!other) return differ(c, "attribute '%s': only the first has it", a->items[i].key);
-    if (!same_attribute(a->items[i].value, other))
+    if (!same_attribute(c, a->items[i].value, other))
       return differ(c, "attribute '%s': %s and %s", a->items[i].key, brief(c, a->items[i].value),
                     brief(c, other));
   }
@@ -178,6 +191,7 @@ static bool same_fields(Comparison *c, const Buffer *a, const Buffer *b) {
     return differ(c, "scope of buffer '%s': %s and %s", a->name, a->scope, b->scope);
   if (!a->strides != !b->strides)
     return differ(c, "strides of buffer '%s': only one has them", a->name);
+  if (a->broadcasts != b->broadcasts) return differ(c, "buffer_type of buffer '%s'", a->name);
   if (a->alignment != b->alignment || a->offset_factor != b->offset_factor)
     return differ(c, "alignment of buffer '%s'", a->name);
   bool same = a->separator_count == b->separator_count;
@@ -244,6 +258,8 @@ static bool same_for(Comparison *c, const Stmt *a, const Stmt *b) {
   const char *x = a->as.loop.thread ? a->as.loop.thread : "";
   const char *y = b->as.loop.thread ? b->as.loop.thread : "";
   if (strcmp(x, y)) return differ(c, "thread axis of the loop: '%s' and '%s'", x, y);
+  if (a->as.loop.is_launch != b->as.loop.is_launch)
+    return differ(c, "T.launch_thread and T.thread_binding of '%s'", x);
   if (!same_attrs(c, &a->as.loop.annotations, &b->as.loop.annotations)) return false;
   pair(c, a->as.loop.var, b->as.loop.var);
   return same_stmt(c, a->as.loop.body, b->as.loop.body);
@@ -302,6 +318,7 @@ static bool same_allocate(Comparison *c, const Stmt *a, const Stmt *b) {
   if (!same_exprs(c, "extent of the allocation", a->as.allocate.extents, b->as.allocate.extents,
                   a->as.allocate.rank))
     return false;
+  if (!same_attrs(c, &a->as.allocate.annotations, &b->as.allocate.annotations)) return false;
   pair(c, a->as.allocate.var, b->as.allocate.var);
   return same_stmt(c, a->as.allocate.body, b->as.allocate.body);
 }
@@ -320,8 +337,9 @@ static bool same_declare(Comparison *c, const Stmt *a, const Stmt *b) {
 static bool same_attr(Comparison *c, const Stmt *a, const Stmt *b) {
   if (strcmp(a->as.attr.key, b->as.attr.key))
     return differ(c, "attributes '%s' and '%s'", a->as.attr.key, b->as.attr.key);
+  bind_free(c, expr_iter_var(a->as.attr.node), expr_iter_var(b->as.attr.node));
   return same_expr(c, "node of the attribute", a->as.attr.node, b->as.attr.node) &&
-         (same_attribute(a->as.attr.value, b->as.attr.value) ||
+         (same_attribute(c, a->as.attr.value, b->as.attr.value) ||
           same_expr(c, "value of the attribute", a->as.attr.value, b->as.attr.value)) &&
          same_stmt(c, a->as.attr.body, b->as.attr.body);
 }
@@ -381,7 +399,7 @@ static bool same_block_buffers(Comparison *c, const Block *a, const Block *b) {
 static bool same_block(Comparison *c, const Stmt *s, const Stmt *t) {
   const Block *a = s->as.block, *b = t->as.block;
   if (strcmp(a->name, b->name)) return differ(c, "blocks '%s' and '%s'", a->name, b->name);
-  bool root = !a->var_count && !strcmp(a->name, "root");
+  bool root = block_is_root(a);
   return same_block_vars(c, a, b) && same_block_buffers(c, a, b) &&
          (root ||
           (same_regions(c, "reads", a->reads, a->read_count, b->reads, b->read_count) &&
@@ -440,9 +458,9 @@ static bool same_prim_func(Comparison *c, const PrimFunc *a, const PrimFunc *b) 
   if (a->param_count != b->param_count)
     return differ(c, "parameters: %d and %d", a->param_count, b->param_count);
   if (!dtype_equal(a->result, b->result)) return differ(c, "type of the result");
-  if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
   for (int i = 0; i < a->param_count; i++)
     if (!same_param(c, a, b, i)) return false;
+  if (!same_attrs(c, &a->attrs, &b->attrs)) return false; // they may name the parameters
   return same_stmt(c, a->body, b->body);
 }
 
@@ -460,8 +478,33 @@ static bool same_shape(Comparison *c, const Value *a, const Value *b) {
   return true;
 }
 
+static bool same_value(Comparison *c, const Value *a, const Value *b);
+
+static bool same_term(Comparison *c, const GraphTerm *a, const GraphTerm *b) {
+  if (!a || !b) return a == b || differ(c, "an argument is absent in one");
+  if (a->kind != b->kind || a->count != b->count || a->plain != b->plain)
+    return differ(c, "arguments of different kinds");
+  if (!a->text != !b->text || (a->text && strcmp(a->text, b->text)))
+    return differ(c, "arguments '%s' and '%s'", a->text ? a->text : "", b->text ? b->text : "");
+  if (a->value || b->value) return same_value(c, a->value, b->value);
+  if (a->e) bind_free(c, a->e, b->e);
+  if (a->e && !same_expr(c, "argument", a->e, b->e)) return false;
+  for (int i = 0; i < a->count; i++) {
+    Str x = a->keys ? a->keys[i] : NULL, y = b->keys ? b->keys[i] : NULL;
+    if (!x != !y || (x && strcmp(x, y))) return differ(c, "names of arguments");
+    if (!same_term(c, a->items[i], b->items[i])) return false;
+  }
+  return true;
+}
+
+static bool same_type(Comparison *c, const Value *a, const Value *b) {
+  if (!a->info != !b->info) return differ(c, "types of '%s' and '%s'", a->name, b->name);
+  return same_shape(c, a, b) && (!a->info || same_term(c, a->info, b->info));
+}
+
 static bool same_value(Comparison *c, const Value *a, const Value *b) {
   if (!a || !b) return a == b || differ(c, "an input is absent in one");
+  if (a->term || b->term) return same_term(c, a->term, b->term);
   if (!a->data != !b->data)
     return differ(c, "only one of '%s' and '%s' is a constant", a->name, b->name);
   if (a->data) return same_data(c, a->data, b->data);
@@ -469,6 +512,8 @@ static bool same_value(Comparison *c, const Value *a, const Value *b) {
 }
 
 static bool same_callee(Comparison *c, const Node *a, const Node *b) {
+  if (a->kind == NODE_ITEM) return a->item == b->item || differ(c, "numbers of items");
+  if (a->kind == NODE_CALL || a->kind == NODE_IF || a->kind == NODE_FUNC) return true;
   if (a->kind == NODE_OP)
     return !strcmp(a->op, b->op) || differ(c, "operators %s and %s", a->op, b->op);
   if (c->in_module)
@@ -478,19 +523,28 @@ static bool same_callee(Comparison *c, const Node *a, const Node *b) {
   return same_prim_func(&inner, a->callee, b->callee);
 }
 
+static bool same_graph_func(Comparison *c, const GraphFunc *a, const GraphFunc *b);
+
 static bool same_node(Comparison *c, const Node *a, const Node *b) {
   if (a->pos.file) c->a = a->pos;
   if (b->pos.file) c->b = b->pos;
-  if (a->kind != b->kind) return differ(c, "an operator and a call of a tensor program");
+  if (a->kind != b->kind) return differ(c, "different kinds of statements");
   if (!same_callee(c, a, b)) return false;
   if (a->input_count != b->input_count || a->output_count != b->output_count)
     return differ(c, "number of inputs or outputs");
   if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
   for (int i = 0; i < a->input_count; i++)
     if (!same_value(c, a->inputs[i], b->inputs[i])) return false;
+  if (!same_term(c, a->keywords, b->keywords)) return false;
+  for (int i = 0; i < a->output_count; i++)
+    if (a->kind == NODE_FUNC) pair(c, a->outputs[i], b->outputs[i]); // it may call itself
+  for (int i = 0; i < 2; i++) {
+    if (!a->bodies[i] != !b->bodies[i]) return differ(c, "bodies");
+    if (a->bodies[i] && !same_graph_func(c, a->bodies[i], b->bodies[i])) return false;
+  }
   for (int i = 0; i < a->output_count; i++) {
-    if (!same_shape(c, a->outputs[i], b->outputs[i])) return false;
-    pair(c, a->outputs[i], b->outputs[i]);
+    if (!same_type(c, a->outputs[i], b->outputs[i])) return false;
+    if (a->kind != NODE_FUNC) pair(c, a->outputs[i], b->outputs[i]);
   }
   return true;
 }
@@ -501,8 +555,9 @@ static bool same_graph_func(Comparison *c, const GraphFunc *a, const GraphFunc *
   if (a->param_count != b->param_count || a->output_count != b->output_count)
     return differ(c, "number of parameters or results");
   if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
+  if (!same_attrs(c, &a->options, &b->options)) return false;
   for (int i = 0; i < a->param_count; i++) {
-    if (!same_shape(c, a->params[i], b->params[i])) return false;
+    if (!same_type(c, a->params[i], b->params[i])) return false;
     pair(c, a->params[i], b->params[i]);
   }
   for (int i = 0; i < MIN_OF(a->nodes.count, b->nodes.count); i++)
@@ -511,7 +566,8 @@ static bool same_graph_func(Comparison *c, const GraphFunc *a, const GraphFunc *
     return differ(c, "%d and %d calls", a->nodes.count, b->nodes.count);
   for (int i = 0; i < a->output_count; i++)
     if (!same_value(c, a->outputs[i], b->outputs[i])) return false;
-  return true;
+  if (!a->result != !b->result) return differ(c, "forms of the result");
+  return !a->result || same_value(c, a->result, b->result);
 }
 
 // ---- Modules

@@ -38,6 +38,15 @@ struct ExprTable {
       *below; // the table of the context outside the arena scope: searched, never changed
 };
 
+// True for operations whose payload is a name.
+static bool is_named(uint16_t op) {
+  static const bool named[EXPR_OP_COUNT] = {
+      [EXPR_STRING] = true,      [EXPR_CALL] = true,      [EXPR_CALL_PURE] = true,
+      [EXPR_CALL_MODULE] = true, [EXPR_INTRINSIC] = true, [EXPR_INTRINSIC_PURE] = true,
+      [EXPR_OBJECT] = true};
+  return named[op];
+}
+
 static uint64_t payload_bits(uint16_t op, const Expr *e) {
   (void)op;
   uint64_t bits;
@@ -50,7 +59,7 @@ static uint64_t hash_of(const Expr *e, Expr *const *args) {
                                    e->type.lanes);
   if (e->op == EXPR_LOAD)
     h = hash_mix(h, e->as.buffer->id);
-  else if (e->op == EXPR_STRING || e->op == EXPR_CALL || e->op == EXPR_CALL_PURE)
+  else if (is_named(e->op))
     h = hash_mix(h, hash_bytes(e->as.s, strlen(e->as.s)));
   else
     h = hash_mix(h, payload_bits(e->op, e));
@@ -114,9 +123,7 @@ static Expr *cons(Context *context, Expr *like, Expr *const *args) {
 }
 
 static const void *payload_of(const Expr *e) {
-  static const bool pointer[EXPR_OP_COUNT] = {
-      [EXPR_STRING] = true, [EXPR_CALL] = true, [EXPR_CALL_PURE] = true, [EXPR_LOAD] = true};
-  return pointer[e->op] ? (const void *)e->as.s : &e->as;
+  return is_named(e->op) || e->op == EXPR_LOAD ? (const void *)e->as.s : &e->as;
 }
 
 Expr *expr_raw(Context *context, ExprOp op, DType type, const void *payload, Expr *const *args,
@@ -127,9 +134,7 @@ Expr *expr_raw(Context *context, ExprOp op, DType type, const void *payload, Exp
   else if (op == EXPR_FLOAT)
     like.as.f = *(const double *)payload;
   else
-    like.as.s = op == EXPR_STRING || op == EXPR_CALL || op == EXPR_CALL_PURE || op == EXPR_LOAD
-                    ? payload
-                    : NULL;
+    like.as.s = is_named((uint16_t)op) || op == EXPR_LOAD ? payload : NULL;
   if (count > UINT16_MAX) bug(context, "%d operands", count);
   return cons(context, &like, args);
 }
@@ -197,8 +202,17 @@ Expr *expr_data_var(Context *context, const char *name, DType pointee, const cha
 
 Expr *expr_load(Context *context, Buffer *buffer, Expr *const *indices, int rank) {
   int lanes = rank ? indices[rank - 1]->type.lanes : 1;
-  DType type = dtype_lanes(buffer->type, buffer->type.lanes * lanes);
+  DType type = dtype_times(buffer->type, lanes);
   return expr_raw(context, EXPR_LOAD, type, buffer, indices, rank);
+}
+
+Expr *expr_lanes(Context *context, DType type, DType vector) {
+  if (!dtype_is_scalable(vector)) return expr_int(context, type, vector.lanes);
+  Expr *scale =
+      expr_raw(context, EXPR_INTRINSIC_PURE, DTYPE_INT32, str_intern(context, "vscale"), NULL, 0);
+  Expr *factor = expr_int(context, DTYPE_INT32, vector.lanes & ~DTYPE_SCALABLE);
+  Expr *lanes = expr_raw(context, EXPR_MUL, DTYPE_INT32, NULL, (Expr *[]){scale, factor}, 2);
+  return expr_cast(context, type, lanes);
 }
 
 Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body) {
@@ -252,6 +266,16 @@ bool expr_is_true(const Expr *e) {
   return dtype_is_bool(e->type) && expr_is_int(e, 1);
 }
 
+Expr *expr_iter_var(const Expr *e) {
+  bool is_iter = e && e->op == EXPR_OBJECT && !strcmp(e->as.s, "iter_var") && e->count;
+  return is_iter && e->args[0]->op == EXPR_VAR ? e->args[0] : NULL;
+}
+
+bool expr_is_call(const Expr *e) {
+  return e->op == EXPR_CALL || e->op == EXPR_CALL_PURE || e->op == EXPR_CALL_MODULE ||
+         e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE;
+}
+
 typedef struct VariableSearch {
   const Expr *wanted;
   bool found;
@@ -264,6 +288,7 @@ static bool search_enter(Visitor *visitor, Expr *e) {
 }
 
 void expr_conjuncts(Context *context, Expr *condition, ExprArray *out) {
+  if (condition->op == EXPR_LIKELY) condition = condition->args[0];
   if (condition->op == EXPR_AND) {
     expr_conjuncts(context, condition->args[0], out);
     expr_conjuncts(context, condition->args[1], out);

@@ -20,6 +20,37 @@ Value *value_new(Context *context, const char *name, DType type, Expr *const *sh
   return value;
 }
 
+GraphTerm *term_new(Context *context, GraphTermKind kind, const char *text) {
+  GraphTerm *term = arena_new(&context->arena, GraphTerm);
+  *term = (GraphTerm){.kind = kind, .text = text ? str_intern(context, text) : NULL};
+  return term;
+}
+
+GraphTerm *term_of_items(Context *context, GraphTermKind kind, const char *text,
+                         GraphTerm *const *items, const Str *keys, int count) {
+  GraphTerm *term = term_new(context, kind, text);
+  term->count = count;
+  term->items = arena_copy(&context->arena, items, sizeof *items * (size_t)count);
+  if (keys) term->keys = arena_copy(&context->arena, keys, sizeof *keys * (size_t)count);
+  return term;
+}
+
+GraphTerm *term_of_value(Context *context, Value *value) {
+  if (!value) return term_new(context, TERM_NONE, NULL);
+  if (value->term) return value->term;
+  GraphTerm *term = term_new(context, TERM_VALUE, NULL);
+  term->value = value;
+  return term;
+}
+
+Value *value_of_term(Context *context, GraphTerm *term) {
+  if (term->kind == TERM_VALUE) return term->value;
+  if (term->kind == TERM_NONE) return NULL;
+  Value *value = value_new(context, "", DTYPE_VOID, NULL, -1);
+  value->term = term;
+  return value;
+}
+
 Value *value_constant(Context *context, ConstData *data) {
   Expr **shape = arena_array(&context->arena, Expr *, data->rank);
   for (int i = 0; i < data->rank; i++) shape[i] = expr_index(context, data->shape[i]);
@@ -75,7 +106,10 @@ const char *values_text(Context *context, Value *const *values, int count) {
 
 const char *node_op_name(const Node *node) {
   if (node->user_op) return node->user_op;
-  return node->kind == NODE_OP ? node->op : node->callee->name;
+  static const char *const names[] = {
+      [NODE_CALL] = "call", [NODE_ITEM] = "item", [NODE_IF] = "if", [NODE_FUNC] = "function"};
+  if (node->kind == NODE_OP) return node->op;
+  return node->kind == NODE_CALL_TIR ? node->callee->name : names[node->kind];
 }
 
 Node *node_new(Context *context, NodeKind kind, const char *op, const char *name,
@@ -89,6 +123,7 @@ Node *node_new(Context *context, NodeKind kind, const char *op, const char *name
       .inputs = arena_copy(&context->arena, inputs, sizeof *inputs * (size_t)input_count),
       .output_count = output_count,
       .outputs = arena_array(&context->arena, Value *, output_count),
+      .block = 1,
       .id = context_next_id(context),
   };
   return node;

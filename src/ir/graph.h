@@ -8,6 +8,31 @@
 
 typedef struct Value Value;
 typedef struct Node Node;
+typedef struct GraphTerm GraphTerm;
+
+// An argument or a type that is written in place: R.shape([n, 4]), (x, y), "global", R.Object.
+typedef enum GraphTermKind {
+  TERM_NONE,
+  TERM_EXPR,  // e
+  TERM_VALUE, // value
+  TERM_NAME,  // text, such as "R.Object"
+  TERM_FUNC,  // text: the name of a function of the module
+  TERM_LIST,  // items
+  TERM_TUPLE, // items
+  TERM_DICT,  // items, with their keys
+  TERM_CALL,  // text, such as "R.shape", and items; keys[i] is NULL for a positional argument
+} GraphTermKind;
+
+struct GraphTerm {
+  GraphTermKind kind;
+  bool plain; // of TERM_EXPR: a number of Python's, which has no type
+  Str text;
+  Expr *e;
+  Value *value;
+  int count;
+  GraphTerm **items;
+  Str *keys;
+};
 
 struct Value {
   Str name;
@@ -17,13 +42,26 @@ struct Value {
   Node *producer;  // NULL for parameters and constants
   int output;      // which output of the producer
   ConstData *data; // for constants
+  // For a parameter: the contents that it always has, because the import computed shapes and the
+  // like from them. NULL: any contents.
+  const ConstData *known;
+  GraphTerm *term; // for a value that is written in place and is no tensor: a shape, a tuple, …
+  GraphTerm *info; // its type as it is stated, unless it is a tensor's shape and type
+  bool is_named;   // listed by R.output(…) of its dataflow block
   SourcePos pos;
   uint32_t id;
 };
 
-typedef enum NodeKind { NODE_OP, NODE_CALL_TIR } NodeKind;
+// The kinds after NODE_CALL_TIR exist until graph_flatten (src/graph) has removed them.
+typedef enum NodeKind {
+  NODE_OP,       // R.<op>(inputs…, attrs…)
+  NODE_CALL_TIR, // R.call_tir(callee, inputs, outputs' shapes)
+  NODE_CALL,     // inputs[0](inputs[1], …), which is a function of the module, or a local one
+  NODE_ITEM,     // inputs[0][item]
+  NODE_IF,       // bodies[0] if inputs[0], else bodies[1]
+  NODE_FUNC,     // the local function bodies[0]
+} NodeKind;
 
-// `R.<op>(inputs…, attrs…)` or `R.call_tir(callee, inputs, outputs' shapes)`.
 struct Node {
   NodeKind kind;
   Str op;           // a row of the operator table (src/graph): "nn.conv2d", "add"; for NODE_OP
@@ -34,6 +72,11 @@ struct Node {
   Value **inputs; // NULL entries: optional inputs that are absent
   Value **outputs;
   Attrs attrs;
+  GraphTerm *keywords; // a TERM_DICT of the keyword arguments that are no attributes; NULL: none
+  int item;            // for NODE_ITEM
+  GraphFunc *bodies[2];
+  int block;  // the number of its dataflow block, from 1; 0: outside of blocks
+  bool alone; // a statement without a target
   SourcePos pos;
   uint32_t id;
 };
@@ -45,11 +88,22 @@ struct GraphFunc {
   Value **outputs;
   Array(Node *) nodes; // in topological order
   Attrs attrs;
+  Attrs options;   // of its decorator: private, pure
+  Value *result;   // what it returns, which may be a tuple of tuples; NULL: its outputs
+  GraphTerm *info; // the type of the result; NULL: not stated
+  Module *module;  // whose functions it calls; NULL: none
   SourcePos pos;
 };
 
 GraphFunc *graph_func_new(Context *context, const char *name);
 Value *value_new(Context *context, const char *name, DType type, Expr *const *shape, int rank);
+Value *value_of_term(Context *context, GraphTerm *term);
+GraphTerm *term_new(Context *context, GraphTermKind kind, const char *text);
+// `items` has room for `count` items; keys may be NULL.
+GraphTerm *term_of_items(Context *context, GraphTermKind kind, const char *text,
+                         GraphTerm *const *items, const Str *keys, int count);
+GraphTerm *term_of_value(Context *context,
+                         Value *value); // its own term when it is written in place
 Value *value_constant(Context *context, ConstData *data);
 bool value_static_shape(const Value *value, int64_t *shape);
 int64_t value_static_bytes(const Value *value); // -1 when not static or too large for int64
@@ -59,6 +113,7 @@ const char *extents_text(Context *context, Expr *const *extents, int count); // 
 const char *value_type_text(Context *context, const Value *value);
 const char *values_text(Context *context, Value *const *values, int count);
 const char *node_op_name(const Node *node); // the operator's name in the user's model
+// In the first dataflow block.
 Node *node_new(Context *context, NodeKind kind, const char *op, const char *name,
                Value *const *inputs, int input_count, int output_count);
 // The users of each value, in order: a map from Value* to PtrArray* of Node*, which holds a node

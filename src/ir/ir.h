@@ -36,8 +36,9 @@ typedef enum TypeCode {
 
 typedef struct DType {
   uint8_t code, bits;
-  uint16_t lanes;
+  uint16_t lanes; // with the bit DTYPE_SCALABLE: the other bits times the machine's vector scale
 } DType;
+enum { DTYPE_SCALABLE = 0x8000 };
 
 #define DTYPE(code, bits) ((DType){(code), (bits), 1})
 #define DTYPE_VOID DTYPE(TYPE_VOID, 0)
@@ -59,6 +60,14 @@ static inline bool dtype_equal(DType a, DType b) {
 static inline DType dtype_lanes(DType t, int lanes) {
   t.lanes = (uint16_t)lanes;
   return t;
+}
+static inline bool dtype_is_scalable(DType t) {
+  return t.lanes & DTYPE_SCALABLE;
+}
+// The type of vectors of `lanes` such elements, which may be vectors.
+static inline DType dtype_times(DType t, int lanes) {
+  int scalable = (t.lanes | lanes) & DTYPE_SCALABLE;
+  return dtype_lanes(t, ((t.lanes & ~DTYPE_SCALABLE) * (lanes & ~DTYPE_SCALABLE)) | scalable);
 }
 static inline bool dtype_is_float(DType t) {
   return t.code >= TYPE_FLOAT && t.code <= TYPE_FLOAT4_E2M1;
@@ -155,6 +164,8 @@ Expr *expr_cast(Context *context, DType type, Expr *a);
 Expr *expr_load(Context *context, Buffer *buffer, Expr *const *indices, int rank);
 Expr *expr_ramp(Context *context, Expr *base, Expr *stride, int lanes);
 Expr *expr_broadcast(Context *context, Expr *value, int lanes); // lanes 1: the value itself
+// The lanes of `vector` as a value of the integer type `type`; T.vscale() * 4 for a scalable one.
+Expr *expr_lanes(Context *context, DType type, DType vector);
 Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body);
 Expr *expr_call(Context *context, DType type, const char *callee, Expr *const *args, int count);
 // Any node: `like` gives the operation, type and payload, `args` the operands. Folds as expr_binary
@@ -195,6 +206,10 @@ static inline Expr *expr_lt(Context *c, Expr *a, Expr *b) {
 bool expr_is_int(const Expr *e, int64_t value);  // the constant `value`, broadcast or not
 bool expr_as_int(const Expr *e, int64_t *value); // any integer or bool constant (not a broadcast)
 bool expr_is_true(const Expr *e);
+// The variable of T.iter_var(...), which is bound where the object is the node of an attribute;
+// NULL for any other expression.
+Expr *expr_iter_var(const Expr *e);
+bool expr_is_call(const Expr *e); // of a function outside of the program, or of another one in it
 // The number of nodes of the expression as a tree, the form in which visitors walk it, up to
 // `most`. A load of `buffer` (NULL: no buffer) counts as `inside` nodes, as if its value were put
 // in its place.
@@ -239,9 +254,10 @@ struct Buffer {
   Expr *offset;   // in elements; the constant 0 when absent, or a variable bound at the call
   Str scope;      // "global", "local" (registers or stack), "shared", "global.texture", …
   int separator_count;
-  int *separators; // axis separators: ascending, each the number of the first axis of its group
-  int alignment;   // of `data`, in bytes; 0: not stated
-  int offset_factor;
+  int *separators;   // axis separators: ascending, each the number of the first axis of its group
+  int alignment;     // of `data`, in bytes; 0: not stated
+  bool broadcasts;   // an axis of extent 1 has a stride of 0 (buffer_type="auto")
+  int offset_factor; // `offset` is a multiple of it; 0: not stated
   SourcePos pos;
   uint32_t id;
   // How `shape` came from the shape of the logical tensor. NULL when they are the same.
@@ -303,7 +319,8 @@ struct Stmt {
     struct {
       Expr *var, *min, *extent;
       LoopKind kind;
-      Str thread; // "threadIdx.x" … for LOOP_THREAD
+      Str thread;     // "threadIdx.x" … for LOOP_THREAD
+      bool is_launch; // of LOOP_THREAD: written as T.launch_thread, which has the same meaning
       Attrs annotations;
       Stmt *body;
     } loop;
@@ -340,6 +357,7 @@ struct Stmt {
       DType type;
       int rank;
       Expr **extents;
+      Attrs annotations;
       Stmt *body;
     } allocate;
     struct {
@@ -389,6 +407,7 @@ struct Block {
   Expr *predicate; // over the surrounding loops; the constant true when absent
   int read_count, write_count;
   Region *reads, *writes;
+  bool states_regions; // of a root block: its text states the regions, so they are printed
   int alloc_count;
   Buffer **allocs;
   int match_count;
@@ -413,11 +432,27 @@ bool stmt_is_nothing(const Stmt *s);
 Stmt *stmt_copy(Context *context, const Stmt *s);
 Block *block_copy(Context *context, const Block *b);
 bool block_is_reduction(const Block *b);
+bool block_is_root(const Block *b); // the block around a whole function, which states no regions
 
 // ---- Functions and modules -------------------------------------------------------------------
 
 // While the function has blocks, `body` is a root block: it has the name "root" and no variables,
 // and holds the function's allocations.
+// An access that is checked at run time, because it is not proved to be in bounds.
+typedef struct AccessGuard {
+  Str access; // "A[idx[i], j]"
+  int axis;
+  SourcePos pos;
+} AccessGuard;
+
+// The guards of a function, and the memory in which they note what they found: for guard k the
+// index at 2*k, and extent + 1 at 2*k + 1, as int64; the latter stays 0 where nothing was found.
+typedef struct AccessGuards {
+  Expr *data;
+  int count;
+  AccessGuard *items;
+} AccessGuards;
+
 struct PrimFunc {
   Str name;
   int param_count;
@@ -430,12 +465,16 @@ struct PrimFunc {
   // Maps the index expression of a flattened LOAD or STORE to the logical access that it came from
   // (a LOAD of the buffer before lowering). NULL until a pass that flattens fills it.
   Map *origins;
+  const AccessGuards *guards; // NULL: none
 };
 
 PrimFunc *prim_func_new(Context *context, const char *name, Expr *const *params,
                         Buffer *const *buffers, int param_count, Stmt *body);
 PrimFunc *prim_func_copy(Context *context, const PrimFunc *func);
 PrimFunc *prim_func_with_body(Context *context, const PrimFunc *func, Stmt *body);
+// The function with variables of its parameters and their shapes replaced: a map from Expr* to
+// Expr*. Scalar parameters that are replaced are left out.
+PrimFunc *prim_func_specialize(Context *context, const PrimFunc *func, const Map *vars);
 
 typedef struct ModuleFunc {
   Str name;
@@ -514,6 +553,9 @@ typedef struct IrDifference {
 bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
                      IrDifference *difference);
 bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference);
+// Programs that are equal have the same hash, in every process.
+uint64_t prim_func_hash(Context *context, const PrimFunc *func);
+uint64_t module_hash(Context *context, const Module *module);
 
 // The levels of lowering. Each row of the verifier names the levels at which a node is allowed.
 typedef enum IrLevel {

@@ -125,6 +125,10 @@ bool block_is_reduction(const Block *b) {
   return false;
 }
 
+bool block_is_root(const Block *b) {
+  return b->var_count == 0 && strcmp(b->name, "root") == 0;
+}
+
 // ---- Attributes
 
 Expr *attrs_get(const Attrs *attrs, const char *key) {

@@ -5,7 +5,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-// The names "int", "uint" and "float" are followed by a width; the other names include it.
+// The names "int", "uint" and "float" are followed by a width; the other names include it. The
+// first name of a type is printed.
 static const struct {
   const char *name;
   uint8_t code, bits; // bits 0: written after the name
@@ -14,11 +15,13 @@ static const struct {
     {"int", TYPE_INT, 0},
     {"uint", TYPE_UINT, 0},
     {"bfloat16", TYPE_BFLOAT, 16},
-    {"float8_e4m3", TYPE_FLOAT8_E4M3, 8},
+    {"float8_e4m3fn", TYPE_FLOAT8_E4M3, 8},
+    {"float8_e4m3", TYPE_FLOAT8_E4M3, 8}, // older
     {"float8_e5m2", TYPE_FLOAT8_E5M2, 8},
     {"float8_e4m3fnuz", TYPE_FLOAT8_E4M3_FNUZ, 8},
     {"float8_e5m2fnuz", TYPE_FLOAT8_E5M2_FNUZ, 8},
-    {"float4_e2m1", TYPE_FLOAT4_E2M1, 4},
+    {"float4_e2m1fn", TYPE_FLOAT4_E2M1, 4},
+    {"float4_e2m1", TYPE_FLOAT4_E2M1, 4}, // older
     {"float", TYPE_FLOAT, 0},
     {"handle", TYPE_HANDLE, 64},
     {"void", TYPE_VOID, 0},
@@ -44,6 +47,8 @@ const char *dtype_name(Context *context, DType t) {
     bool sized = !type_names[i].bits && t.code != TYPE_VOID;
     const char *base =
         sized ? str_format(context, "%s%d", type_names[i].name, t.bits) : type_names[i].name;
+    if (dtype_is_scalable(t))
+      return str_format(context, "%sxvscalex%d", base, t.lanes & ~DTYPE_SCALABLE);
     return t.lanes > 1 ? str_format(context, "%sx%d", base, t.lanes) : str_intern(context, base);
   }
   return "unknown";
@@ -69,10 +74,12 @@ bool dtype_parse(const char *s, size_t n, DType *t) {
       if (!width_allowed(t->code, bits)) continue;
       t->bits = (uint8_t)bits;
     }
+    bool is_scalable = !strncmp(rest, "xvscale", strlen("xvscale"));
+    if (is_scalable) rest += strlen("xvscale");
     if (*rest == 'x' && isdigit((unsigned char)rest[1])) {
       long lanes = strtol(rest + 1, &rest, 10);
-      if (lanes < 1 || lanes > UINT16_MAX) return false;
-      t->lanes = (uint16_t)lanes;
+      if (lanes < 1 || lanes >= DTYPE_SCALABLE) return false;
+      t->lanes = (uint16_t)(lanes | (is_scalable ? DTYPE_SCALABLE : 0));
     }
     if (!*rest) return true;
   }

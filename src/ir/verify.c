@@ -2,10 +2,11 @@
 // Verifies that a function meets the conditions of its level of lowering, which are tables of
 // checks. One walk keeps the set of variables and buffers in scope; a variable may be bound again
 // after its scope has ended, but not inside it.
-#include "ir/ir.h"
+#include "ir/intrinsic.h"
 
 enum {
   MOST_ERRORS = 20,
+  MOST_CHECKED = 512, // a power of two
   TENSOR = IR_LEVEL_TENSOR,
   FROM_FLAT = IR_LEVEL_FLAT | IR_LEVEL_VECTOR | IR_LEVEL_LOWERED
 };
@@ -18,6 +19,14 @@ typedef struct Verifier {
   Map variables, buffers; // those in scope map to a non-NULL value
   SourcePos pos;
   int errors;
+  // Expressions that were checked, by their number. An expression need not be checked again while
+  // no variable and no buffer has left its scope since.
+  struct {
+    const Expr *expr;
+    uint32_t left;
+  } checked[MOST_CHECKED];
+  uint32_t left;    // how many variables and buffers have left their scope, plus 1
+  const Stmt *loop; // the innermost loop, or NULL
 } Verifier;
 
 PRINTF_LIKE(2, 3) static void report(Verifier *verifier, const char *format, ...) {
@@ -44,6 +53,7 @@ static void define(Verifier *verifier, const Expr *var) {
 }
 
 static void undefine(Verifier *verifier, const Expr *var) {
+  verifier->left++;
   map_put(&verifier->variables, var, (void *)NULL);
 }
 
@@ -59,7 +69,10 @@ static void check_lanes_of_elements(Verifier *verifier, const Buffer *buffer) {
   int lanes = buffer->type.lanes;
   SourcePos outer = verifier->pos;
   if (buffer->pos.file) verifier->pos = buffer->pos;
-  if (lanes < 1 || lanes & (lanes - 1))
+  if (dtype_is_scalable(buffer->type))
+    report(verifier, "buffer '%s' holds elements of %s, whose size is a property of the machine",
+           buffer->name, dtype_name(verifier->context, buffer->type));
+  else if (lanes < 1 || lanes & (lanes - 1))
     report(verifier,
            "buffer '%s' holds elements of %s, whose %d lanes are not a power of two\n"
            "make the lanes an axis of the buffer",
@@ -89,6 +102,7 @@ static void define_buffer(Verifier *verifier, const Buffer *buffer) {
 }
 
 static void undefine_buffer(Verifier *verifier, const Buffer *buffer) {
+  verifier->left++;
   map_put(&verifier->buffers, buffer, (void *)NULL);
 }
 
@@ -175,13 +189,18 @@ static void check_access(Verifier *verifier, const Buffer *buffer, Expr *const *
       report(verifier, "an index of buffer '%s' is a vector, but only the last index may be one",
              buffer->name);
   }
+  if (rank && indices[rank - 1]->type.lanes > 1 && buffer->type.lanes > 1)
+    report(verifier,
+           "buffer '%s' holds %s and has a vector as its index, which has no meaning\n"
+           "use a scalar index, or T.decl_buffer(..., data=%s.data) with scalar elements",
+           buffer->name, dtype_name(verifier->context, buffer->type), buffer->name);
   if (verifier->level & FROM_FLAT && !is_flat(buffer))
     report(verifier, "buffer '%s' is not flat", buffer->name);
 }
 
 static DType element_type(const Buffer *buffer, Expr *const *indices, int rank) {
   int lanes = rank ? indices[rank - 1]->type.lanes : 1;
-  return dtype_lanes(buffer->type, buffer->type.lanes * lanes);
+  return dtype_times(buffer->type, lanes);
 }
 
 static void check_load(Verifier *verifier, const Expr *e) {
@@ -212,6 +231,37 @@ static void check_shuffle(Verifier *verifier, const Expr *e) {
   if (e->args[0]->op != EXPR_TUPLE || e->args[1]->op != EXPR_TUPLE ||
       e->args[1]->count != e->type.lanes)
     report(verifier, "a shuffle to %s has another number of lane numbers", type_text(verifier, e));
+}
+
+static void check_return(Verifier *verifier, const Expr *e) {
+  if (!dtype_equal(e->args[0]->type, verifier->func->result))
+    report(verifier, "a value of type %s is returned, but the function's result is %s",
+           type_text(verifier, e->args[0]), dtype_name(verifier->context, verifier->func->result));
+}
+
+// Iterations that run at once cannot be left one by one.
+static void check_leave(Verifier *verifier, const Expr *e) {
+  const char *word = !strcmp(e->as.s, "break_loop") ? "break" : "continue";
+  const Stmt *loop = verifier->loop;
+  bool in_order = loop && (loop->kind == STMT_WHILE || loop->as.loop.kind == LOOP_SERIAL ||
+                           loop->as.loop.kind == LOOP_UNROLLED);
+  if (!in_order)
+    report(verifier, "'%s' is %s", word,
+           loop ? "in a loop whose iterations run at once" : "outside of a loop");
+}
+
+static void check_intrinsic(Verifier *verifier, const Expr *e) {
+  const Intrinsic *row = intrinsic_find(e->as.s);
+  if (!row)
+    report(verifier, "there is no intrinsic '%s'", e->as.s);
+  else if (e->count < row->least || (row->most >= 0 && e->count > row->most))
+    report(verifier, "T.%s has %d operands", e->as.s, e->count);
+  else if (row->is_pure != (e->op == EXPR_INTRINSIC_PURE))
+    report(verifier, "the effects of T.%s are not those of its row", e->as.s);
+  else if (!strcmp(e->as.s, "ret"))
+    check_return(verifier, e);
+  else if (!strcmp(e->as.s, "break_loop") || !strcmp(e->as.s, "continue_loop"))
+    check_leave(verifier, e);
 }
 
 // Checks the operands by the operation's class, then the conditions of the single operation.
@@ -245,6 +295,8 @@ static void (*const op_checks[EXPR_OP_COUNT])(Verifier *, const Expr *) = {
     [EXPR_IF_THEN_ELSE] = check_choice,
     [EXPR_LOAD] = check_load,
     [EXPR_ADDRESS_OF] = check_address,
+    [EXPR_INTRINSIC] = check_intrinsic,
+    [EXPR_INTRINSIC_PURE] = check_intrinsic,
     [EXPR_RAMP] = check_ramp,
     [EXPR_BROADCAST] = check_broadcast,
     [EXPR_SHUFFLE] = check_shuffle,
@@ -261,7 +313,26 @@ static void check_let(Verifier *verifier, const Expr *e) {
   undefine(verifier, e->args[0]);
 }
 
+static void check_lambda(Verifier *verifier, const Expr *e) {
+  for (int i = 0; i + 1 < e->count; i++) define(verifier, e->args[i]);
+  check_expr(verifier, e->args[e->count - 1]);
+  for (int i = 0; i + 1 < e->count; i++) undefine(verifier, e->args[i]);
+}
+
+static bool was_checked(Verifier *verifier, const Expr *e) {
+  uint32_t at = e->id & (MOST_CHECKED - 1);
+  if (verifier->checked[at].expr == e && verifier->checked[at].left == verifier->left) return true;
+  verifier->checked[at].expr = e;
+  verifier->checked[at].left = verifier->left;
+  return false;
+}
+
 static void check_expr(Verifier *verifier, const Expr *e) {
+  if (was_checked(verifier, e)) return;
+  if (e->op == EXPR_LAMBDA) {
+    check_lambda(verifier, e);
+    return;
+  }
   if (e->op == EXPR_LET && e->count == 3) {
     check_let(verifier, e);
     return;
@@ -280,6 +351,15 @@ static void check_body(Verifier *verifier, const Stmt *body, const char *of) {
     check_stmt(verifier, body);
   else
     report(verifier, "%s has no body", of);
+}
+
+static void check_loop_body(Verifier *verifier, const Stmt *loop, const Stmt *body,
+                            const char *of) {
+  const Stmt *outer = verifier->loop;
+  verifier->loop = loop;
+  check_body(verifier, body, of);
+  verifier->left++; // what was checked may not be allowed outside of this loop
+  verifier->loop = outer;
 }
 
 static void check_condition(Verifier *verifier, const Expr *condition) {
@@ -316,7 +396,7 @@ static void check_for(Verifier *verifier, const Stmt *s) {
       report(verifier, "loop '%s' is %s, which is not allowed at this level of lowering",
              var->as.var->name, loop_levels[i].name);
   define(verifier, var);
-  check_body(verifier, s->as.loop.body, "a loop");
+  check_loop_body(verifier, s, s->as.loop.body, "a loop");
   undefine(verifier, var);
 }
 
@@ -351,7 +431,7 @@ static void check_if(Verifier *verifier, const Stmt *s) {
 
 static void check_while(Verifier *verifier, const Stmt *s) {
   check_condition(verifier, s->as.repeat.condition);
-  check_body(verifier, s->as.repeat.body, "a while");
+  check_loop_body(verifier, s, s->as.repeat.body, "a while");
 }
 
 static void check_assert(Verifier *verifier, const Stmt *s) {
@@ -393,9 +473,13 @@ static void check_declare(Verifier *verifier, const Stmt *s) {
 }
 
 static void check_attr(Verifier *verifier, const Stmt *s) {
+  Expr *var = expr_iter_var(s->as.attr.node);
+  bool is_bound = var && !map_find(&verifier->variables, var);
+  if (is_bound) define(verifier, var);
   if (s->as.attr.node) check_expr(verifier, s->as.attr.node);
   check_expr(verifier, s->as.attr.value);
   check_body(verifier, s->as.attr.body, "an attribute");
+  if (is_bound) undefine(verifier, var);
 }
 
 // ---- Blocks
@@ -508,8 +592,13 @@ static void define_params(Verifier *verifier) {
 
 bool verify_prim_func(Context *context, const PrimFunc *func, IrLevel level) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Verifier verifier = {
-      context, func, level, map_new(&context->scratch), map_new(&context->scratch), func->pos, 0};
+  Verifier verifier = {.context = context,
+                       .func = func,
+                       .level = level,
+                       .variables = map_new(&context->scratch),
+                       .buffers = map_new(&context->scratch),
+                       .pos = func->pos,
+                       .left = 1};
   define_params(&verifier);
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) check_buffer(&verifier, func->buffers[i]);

@@ -376,6 +376,8 @@ static void renew_buffer(Renewal *renewal, Buffer *b) {
 
 static bool renew_expr_binder(Visitor *visitor, Expr *e) {
   if (e->op == EXPR_LET) renew_var(visitor->env, e->args[0]);
+  if (e->op == EXPR_LAMBDA)
+    for (int i = 0; i + 1 < e->count; i++) renew_var(visitor->env, e->args[i]);
   return true;
 }
 

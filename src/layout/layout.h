@@ -169,6 +169,8 @@ const Layout *layout_static(Context *context, const IndexMap *map, const int64_t
                             SourcePos pos);
 const Layout *layout_row_major(Context *context, int rank, const int64_t *shape);
 const Layout *layout_with_padding(Context *context, const Layout *layout, LayoutPadding padding);
+// The same layout with other names of its axes (and replica axes); NULL: i0, i1, …
+const Layout *layout_with_names(Context *context, const Layout *layout, const Str *names);
 // The layout of the copies: replica axes become logical axes after the others, except those that do
 // not change the physical index, which are left out. It is the layout itself when that has no
 // replica axes. Code that evaluates `outputs` over a box of `shape` uses this layout.
@@ -425,6 +427,23 @@ typedef struct LayoutLoops {
 // and skips padding. Its loops are the digits of the axes where the offset is a sum of them, else
 // the physical axes by way of the inverse. NO: two elements share a physical index.
 LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out);
+
+// An expression as start + Σ weight · ((axis // cut) % extent), the highest weight first. Each
+// weight exceeds what all lower digits add up to, so that the digits follow from the value. The
+// topmost digit of an axis takes the rest of the axis.
+typedef struct LayoutWeightedDigit {
+  int axis;
+  int64_t cut, extent, weight;
+} LayoutWeightedDigit;
+typedef struct LayoutDigitSum {
+  int64_t start; // the least value
+  int count;     // digits that are always 0 are left out
+  const LayoutWeightedDigit *digits;
+} LayoutDigitSum;
+// Reads an expression on the box 0 .. extents[i] - 1 as such a sum. False when it is none, counts
+// an axis downwards, has floors of a shifted axis or XORs, or when the box is empty.
+bool layout_expr_digits(Context *context, const LayoutExpr *e, const int64_t *extents, int rank,
+                        LayoutDigitSum *out);
 
 // The digit (axis // cut) % extent.
 typedef struct LayoutDigit {

@@ -203,7 +203,7 @@ static bool place_in_time(ArenaPlace *places, ArenaPlace **live, int count, int6
   int alive = 0;
   for (int i = 0; i < count; i++) {
     ArenaPlace *place = &places[i];
-    Gap gap;
+    Gap gap = {0};
     if (i && place->item->first != places[i - 1].item->first)
       alive = without_dead(live, alive, place->item->first);
     place->offset = 0;

@@ -23,6 +23,7 @@ typedef struct Forming {
   Map moved;         // Buffer* → Moved*, for allocations out of a parallel loop
   Expr *iteration;   // loop variable of the current region; NULL in a serial one
   Expr *iterations;  // extent of that loop
+  const AccessGuards *guards;
 } Forming;
 
 typedef struct Moved {
@@ -224,6 +225,11 @@ static bool is_wrapper(const Stmt *s) {
           !expr_reads_memory(s->as.let.value));
 }
 
+// The memory in which guards note accesses out of bounds is workspace, where the caller reads it.
+static bool holds_faults(const Forming *forming, const Stmt *s) {
+  return s->kind == STMT_ALLOCATE && forming->guards && s->as.allocate.var == forming->guards->data;
+}
+
 static void split(Forming *forming, Stmt *s, bool outermost) {
   if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL) {
     add_parallel_region(forming, s);
@@ -231,8 +237,8 @@ static void split(Forming *forming, Stmt *s, bool outermost) {
     for (int i = 0; i < s->as.seq.count; i++) split(forming, s->as.seq.items[i], false);
   } else if (s->kind == STMT_ATTR && (has_parallel(s) || lower_is_regions(s))) {
     split(forming, s->as.attr.body, outermost);
-  } else if (is_wrapper(s) &&
-             (has_parallel(s) || (outermost && s->kind != STMT_ALLOCATE && s->kind != STMT_LET))) {
+  } else if (is_wrapper(s) && (has_parallel(s) || holds_faults(forming, s) ||
+                               (outermost && s->kind != STMT_ALLOCATE && s->kind != STMT_LET))) {
     array_push(&forming->context->arena, &forming->wrappers, s);
     split(forming, lower_body(s), outermost);
   } else {
@@ -243,7 +249,7 @@ static void split(Forming *forming, Stmt *s, bool outermost) {
 PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   int errors = context->error_count;
-  Forming forming = {.state = state, .context = context};
+  Forming forming = {.state = state, .context = context, .guards = func->guards};
   split(&forming, func->body, true);
   Stmt *body = stmt_seq(context, (Stmt *const *)forming.regions.items, forming.regions.count);
   Expr *count = expr_index(context, forming.regions.count);

@@ -122,8 +122,14 @@ static int64_t slot_bytes(Context *context, const Stmt *s, Expr **bytes) {
   return expr_as_int(size, &constant) ? constant : -1;
 }
 
+static bool holds_faults(const Cutting *cutting, const Stmt *slot) {
+  const AccessGuards *guards = cutting->kernel->func->guards;
+  return guards && slot->as.allocate.var == guards->data;
+}
+
 static ArenaItem slot_item(const Cutting *cutting, const Stmt *slot, int64_t bytes) {
   ArenaItem item = {bytes, 64, -1, 0, 0};
+  if (holds_faults(cutting, slot)) return (ArenaItem){bytes, 64, 0, cutting->regions.count, 0};
   for (int k = 0; k < cutting->regions.count; k++) {
     if (!stmt_uses(cutting->regions.items[k], slot->as.allocate.var)) continue;
     if (item.first < 0) item.first = k;
@@ -156,6 +162,8 @@ static void plan_workspace(Cutting *cutting) {
   for (int i = 0; i < count; i++) {
     LowerSlot *slot = &kernel->slots[i];
     slot->offset = item_of[i] < 0 ? end : expr_int(context, DTYPE_INT64, items[item_of[i]].offset);
+    if (holds_faults(cutting, cutting->slots.items[i]))
+      expr_as_int(slot->offset, &kernel->guards_offset);
     if (item_of[i] >= 0) continue;
     Expr *lines = expr_binary(context, EXPR_TRUNC_DIV, expr_add(context, slot->bytes, pad), line);
     end = expr_add(context, end, expr_mul(context, lines, line));

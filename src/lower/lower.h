@@ -41,7 +41,7 @@
 // Expressions: all rows of ir/ops.def, where
 //   - STRING is only the message of an ASSERT, TUPLE only within SHUFFLE, ADDRESS_OF only within
 //     PREFETCH and CALL;
-//   - indices are int32 or int64. On a buffer of scalars a vector access has the index
+//   - indices are int32 or int64. On a buffer of scalars a vector access has the last index
 //     RAMP(base, 1, lanes): `lanes` consecutive elements, aligned to one element only; any other
 //     vector of integers gathers or scatters lane by lane (the lanes of a scatter differ);
 //   - lanes are powers of two up to LOWER_MAX_LANES; IF_THEN_ELSE and AND/OR with more lanes do not
@@ -97,7 +97,8 @@ typedef struct LowerOptions {
   const char *print_after; // a pass, or "all": the function as TVMScript goes to `print_to`
   const char *stop_after;  // a pass
   FILE *print_to;          // NULL: standard error
-  bool verify;             // verify after each pass also in builds that do not by default
+  bool guards;             // check accesses that are not proved to be in bounds at run time
+  bool verify;             // look for the facts that passes promise in all builds
   bool verify_each;        // run before and after each pass on random inputs and compare
   uint64_t seed;           // of those inputs
   int partition_budget;    // statements that partitioning may add to a function; 0: a cache of them
@@ -110,6 +111,17 @@ typedef struct LowerOptions {
 // `func` ready for a code generator; `options` may be NULL. NULL with diagnostics in the context
 // when the function cannot be lowered (a free variable, an access outside of what is declared, …).
 PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *options);
+// False with a diagnostic at the first place of a function that has no code on any target, such as
+// an intrinsic of another machine.
+bool lower_check_runnable(Context *context, const PrimFunc *func);
+
+// Are all accesses of a tensor program inside of their buffers? NO with a diagnostic at each
+// statement that has one outside, which shows an iteration; UNDECIDED where some are neither proved
+// nor refuted, so that they need LowerOptions.guards.
+Verdict lower_accesses_are_inside(Context *context, PrimFunc *func);
+// True, with a diagnostic at each, when two iterations of a parallel or vectorised loop were found
+// that access one element, which at least one of them writes. Not all races are found.
+bool lower_has_races(Context *context, PrimFunc *func);
 
 // ---- The passes ------------------------------------------------------------------------------
 
@@ -148,8 +160,8 @@ typedef struct LowerOrder {
   const char *before, *after, *because;
 } LowerOrder;
 extern const LowerOrder lower_orders[]; // ends with a NULL name
-// An order that lower_passes does not keep, or NULL. Checked before lowering where passes are
-// verified.
+// An order that lower_passes does not keep, or NULL. Checked before lowering where the promised
+// facts are looked for.
 const LowerOrder *lower_order_broken(void);
 
 // Runs the named passes in the given order, each with the checks and hooks of `options`. Reports an
@@ -194,6 +206,9 @@ typedef struct LowerKernel {
   LowerSlot *slots;
   LowerRegion *regions;  // to be run one after the other
   Expr *workspace_bytes; // int64; 0 without slots
+  // Where in the workspace the guards of `func` note accesses out of bounds: 16 bytes for each
+  // guard, which the caller sets to zero before the first region runs and reads after the last.
+  int64_t guards_offset;
 } LowerKernel;
 // `lowered`, which lower_prim_func made, cut up.
 LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered);

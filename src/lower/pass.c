@@ -194,7 +194,15 @@ static IrLevel level_of(unsigned facts) {
 
 // ---- Running
 
-static bool is_verified(const LowerState *state) {
+// The verifier runs after each pass in all builds.
+static bool is_well_formed(Context *context, const LowerPass *pass, const PrimFunc *func,
+                           unsigned facts) {
+  if (verify_prim_func(context, func, level_of(facts))) return true;
+  return diag_note(context, func->pos, "the pass %s made this of %s, which is a fault of Pleat",
+                   pass->name, func->name);
+}
+
+static bool checks_facts(const LowerState *state) {
   return PLEAT_VERIFY_EACH || state->options->verify || state->options->verify_each;
 }
 
@@ -206,12 +214,12 @@ static PrimFunc *run_pass(LowerState *state, FactState *facts, const LowerPass *
   context_poll(context);
   PrimFunc *next = run_timed(state, pass, func);
   apply_facts(facts, pass);
-  if (next && is_verified(state)) check_given(context, facts, pass, next);
+  if (next && checks_facts(state)) check_given(context, facts, pass, next);
   const LowerOptions *options = state->options;
   if (next && options->after) next = options->after(options->after_env, pass->name, next);
   bool ok = next != NULL;
   if (ok && is_named(options->print_after, pass->name)) print_func(state, pass, next);
-  if (ok && is_verified(state)) ok = verify_prim_func(context, next, level_of(facts->facts));
+  if (ok) ok = is_well_formed(context, pass, next, facts->facts);
   if (ok && options->verify_each && next != func) ok = compare(state, pass, func, next);
   context->current_pass = outer;
   return ok ? next : NULL;
@@ -227,10 +235,11 @@ static LowerState new_state(Context *context, const LowerOptions *options) {
 
 // Assumes no fact of the function, so that the rows of the table must give all that they need.
 PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *options) {
+  if (!lower_check_runnable(context, func)) return NULL;
   LowerState state = new_state(context, options);
   FactState facts = {0};
   const char *stop = state.options->stop_after;
-  if (is_verified(&state)) check_order(context);
+  if (checks_facts(&state)) check_order(context);
   for (const LowerPass *pass = lower_passes; pass->name && func; pass++) {
     check_needs(context, &facts, pass->needs, pass->name);
     func = run_pass(&state, &facts, pass, func);

@@ -10,6 +10,7 @@
 // One function per row of the table; each file's head says what it does.
 PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func);
 PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func);
@@ -32,6 +33,31 @@ const LowerPass *lower_pass_giving(unsigned fact); // the first one in the table
 // The buffers that convert_blocks allocates directly inside of each loop and block, as a map from
 // Stmt* to PtrArray* of Buffer*.
 Map lower_allocation_places(Context *context, Stmt *body);
+
+// ---- Bounds of accesses ------------------------------------------------------------------------
+
+typedef struct AccessLet {
+  Expr *var, *value;
+} AccessLet;
+
+// An access has these around it: loops from the outside in, conditions that hold, lets, and the
+// conditions under which the expression around the access is evaluated.
+typedef struct AccessScope {
+  Array(VarRange) loops;
+  ExprArray conditions, inner;
+  Array(AccessLet) lets;
+} AccessScope;
+
+// An iteration in which an index is not in [0, extent).
+typedef struct AccessWitness {
+  Expr **vars;
+  int64_t *values;
+  int count;
+  int64_t index, extent;
+} AccessWitness;
+// False when no such iteration was found.
+bool access_find_witness(Context *context, const AccessScope *scope, Expr *index, Expr *extent,
+                         AccessWitness *out);
 
 // ---- Conditions ------------------------------------------------------------------------------
 

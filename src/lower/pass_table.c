@@ -19,6 +19,10 @@ const LowerPass lower_passes[] = {
      .breaks = FLAT | REGIONS,
      .summary = "blocks become loops, conditions and allocations"},
     {.name = "simplify_loops", .run = lower_simplify, .summary = simplify_summary},
+    {.name = "guard_accesses",
+     .run = lower_guard_accesses,
+     .needs = NO_BLOCKS,
+     .summary = "accesses that are not proved to be in bounds are checked"},
     {.name = "compact_buffers",
      .run = lower_compact_buffers,
      .needs = NO_BLOCKS,
@@ -82,6 +86,10 @@ const LowerPass lower_passes[] = {
 // These orders are for a good result. The orders that a correct result depends on follow from
 // `needs`.
 const LowerOrder lower_orders[] = {
+    {"simplify_loops", "guard_accesses", "bounds are proved from simplified indices"},
+    {"guard_accesses", "compact_buffers",
+     "a message shows the index and the extent that the program has"},
+    {"guard_accesses", "hoist_conditions", "a guard moves outward like other conditions"},
     {"simplify_loops", "compact_buffers",
      "the box of the accesses to a buffer is computed from their indices as they stand"},
     {"compact_buffers", "partition_loops",

@@ -57,7 +57,7 @@ static bool enter_unsafe(Visitor *visitor, Expr *e) {
   bool division = (e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
                    e->op == EXPR_TRUNC_MOD) &&
                   dtype_is_int(e->type) && e->args[1]->op != EXPR_INT;
-  if (division || e->op == EXPR_CALL || e->op == EXPR_CALL_PURE) safety->safe = false;
+  if (division || expr_is_call(e)) safety->safe = false;
   if (e->op == EXPR_LOAD && !stays_inside(safety->vector, e)) safety->safe = false;
   return safety->safe;
 }
@@ -98,13 +98,19 @@ static void count_gather(Vector *vector, const Expr *index) {
   if (index->type.lanes > 1 && !contiguous) vector->state->report->counts[LOWER_GATHERS]++;
 }
 
+// Only the last index may be a vector, and the buffer then holds scalars. There are several indices
+// where a flat buffer has axis separators.
+static bool may_be_vector(const Buffer *buffer, Expr *const *indices, int rank) {
+  for (int i = 0; i < rank; i++)
+    if (indices[i]->type.lanes > 1 && (i + 1 < rank || buffer->type.lanes > 1)) return false;
+  return true;
+}
+
 static Expr *vector_load(Vector *vector, Expr *e) {
   Expr **indices = arena_array(&vector->context->arena, Expr *, e->count);
   for (int i = 0; i < e->count; i++) indices[i] = index_vector(vector, e->args[i]);
-  bool plain = e->count == 1 && e->as.buffer->type.lanes == 1;
-  for (int i = 0; i < e->count; i++)
-    if (indices[i]->type.lanes > 1 && !plain) vector->failed = true;
-  if (plain) count_gather(vector, indices[0]);
+  if (!may_be_vector(e->as.buffer, indices, e->count)) vector->failed = true;
+  if (e->count) count_gather(vector, indices[e->count - 1]);
   return vector->failed ? e : expr_load(vector->context, e->as.buffer, indices, e->count);
 }
 
@@ -213,22 +219,24 @@ static bool reads_buffer(Expr *e, const Buffer *buffer) {
 
 static Stmt *vector_store(Vector *vector, Stmt *s) {
   Context *context = vector->context;
-  bool plain = s->as.store.rank == 1 && s->as.store.buffer->type.lanes == 1;
+  int rank = s->as.store.rank;
   bool moves = false;
-  for (int i = 0; i < s->as.store.rank; i++) moves |= differs(vector, s->as.store.indices[i]);
+  for (int i = 0; i < rank; i++) moves |= differs(vector, s->as.store.indices[i]);
   if (!moves) {
     bool same = !differs(vector, s->as.store.value);
     return same && !reads_buffer(s->as.store.value, s->as.store.buffer) ? s
                                                                         : reduce_lanes(vector, s);
   }
-  if (!plain) return NULL;
+  Expr **indices = arena_array(&context->arena, Expr *, rank);
   vector->failed = false;
-  Expr *index = index_vector(vector, s->as.store.indices[0]);
-  if (vector->failed || index->type.lanes == 1) return NULL;
+  for (int i = 0; i < rank; i++) indices[i] = index_vector(vector, s->as.store.indices[i]);
+  Expr *last = indices[rank - 1];
+  if (vector->failed || last->type.lanes == 1 || !may_be_vector(s->as.store.buffer, indices, rank))
+    return NULL;
   Expr *value = try_vector(vector, s->as.store.value);
   if (!value) return NULL;
-  count_gather(vector, index);
-  return stmt_store(context, s->as.store.buffer, &index, 1, spread(vector, value));
+  count_gather(vector, last);
+  return stmt_store(context, s->as.store.buffer, indices, rank, spread(vector, value));
 }
 
 static bool is_local(const Buffer *buffer) {

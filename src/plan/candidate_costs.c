@@ -23,3 +23,35 @@ int plan_candidate_costs(const Plan *plan, const StageTensor *tensor, PlanCandid
   }
   return c->count;
 }
+
+// The part that the stage reads from one of its tensors and with which it would cut a block of the
+// candidate; NULL: there is none.
+static const char *cut_because(const Planner *p, const Stage *stage, int number) {
+  for (int i = 0; i < stage->reads.count; i++) {
+    int64_t at, block = planner_cut_block(p, stage, i, number, &at);
+    if (block)
+      return str_format(p->context, "'%s' would cut a block of %lld at index %lld",
+                        plan_tensor_name(stage->reads.items[i]), (long long)block, (long long)at);
+  }
+  return NULL;
+}
+
+const char *plan_unwritten_because(const Plan *plan, const StageTensor *tensor,
+                                   const Layout *layout) {
+  const Planner *p = plan->planner;
+  const Stage *stage = tensor->producer;
+  int number = planner_candidate_number(p, tensor, layout);
+  if (!stage || number < 0) return NULL;
+  const StageChoices *choices = &p->choices[stage->index];
+  for (int i = 0; i < choices->count; i++)
+    if (choices->items[i].output == number) return NULL;
+  const char *name = planner_stage_name(stage);
+  if (stage->member_count)
+    return str_format(p->context, "%s works on whole rows, which it writes row-major", name);
+  if (stage_is_ordered(stage))
+    return str_format(p->context, "%s writes its elements in an order", name);
+  const char *cut = cut_because(p, stage, number);
+  if (cut) return cut;
+  return planner_constraint(p, stage, -1) ? "another layout is asked for"
+                                          : str_format(p->context, "%s cannot write it", name);
+}

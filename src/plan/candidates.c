@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the layouts that each tensor may have (its candidates). A reduction proposes as innermost
-// the axis that the auto-scheduler would vectorise if layouts were free; stages that move or
-// combine elements pass the proposals of their reads on to their outputs.
+// the axis that the auto-scheduler would vectorise if layouts were free. Every stage passes the
+// candidates of its reads on to its output, and those of its output back to its reads, through its
+// relations (relations.h), until there is nothing new.
 #include "plan/internal.h"
 
 static int lanes_of(const Planner *p, const Buffer *buffer) {
@@ -29,25 +30,29 @@ static const LayoutExpr *axis_part(Context *context, int axis, LayoutOp op, int6
   return layout_expr(context, op, layout_axis(context, axis), layout_const(context, by), NULL);
 }
 
-// Axes have the same names in all layouts, so that equal maps are the same map.
-static const IndexMap *map_of_outputs(Context *context, int rank, int count,
-                                      const LayoutExpr *const *outputs) {
-  static const char *const usual[TE_MAX_RANK + 1] = {[3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
-  Str names[TE_MAX_RANK];
-  for (int d = 0; d < rank; d++)
-    names[d] =
-        usual[rank] ? str_format(context, "%c", usual[rank][d]) : str_format(context, "i%d", d);
-  return index_map_new(context, rank, names, count, outputs, NULL, NULL, 0);
+// Is memory the row-major array of the digits of the walk, with nothing between?
+static bool is_dense(const Layout *layout, const LayoutWalk *walk) {
+  int64_t size, digits = 1;
+  if (!layout) return true;
+  for (int i = 0; i < walk->count; i++)
+    if (!mul_fits(digits, walk->digits[i].extent, &digits)) return false;
+  return layout_physical_size(layout, &size) && size == digits;
 }
 
-static const Layout *layout_of_outputs(const Planner *p, const Buffer *buffer, int count,
-                                       const LayoutExpr *const *outputs) {
+static Candidate candidate_new(const Planner *p, const Buffer *buffer, const Layout *layout) {
+  Candidate candidate = {.layout = layout};
   int64_t shape[TE_MAX_RANK];
-  if (!buffer_static_shape(buffer, shape)) return NULL;
-  const IndexMap *map = map_of_outputs(p->context, buffer->rank, count, outputs);
-  const Layout *layout = layout_static(p->context, map, shape, buffer->pos);
-  return layout ? layout_with_padding(p->context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0})
-                : NULL;
+  LayoutWalk walk;
+  if (buffer->rank > TE_MAX_RANK || !buffer_static_shape(buffer, shape) ||
+      !layout_walk(p->context, layout, shape, buffer->rank, &walk))
+    return candidate;
+  candidate.walk = arena_copy(&p->context->arena, &walk, sizeof walk);
+  candidate.dense = is_dense(layout, &walk);
+  return candidate;
+}
+
+Candidate planner_row_major(const Planner *p, const Buffer *buffer) {
+  return candidate_new(p, buffer, NULL);
 }
 
 // The layout [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
@@ -63,7 +68,7 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
   }
   outputs[count++] =
       block ? axis_part(p->context, axis, LAYOUT_MOD, block) : layout_axis(p->context, axis);
-  return layout_of_outputs(p, buffer, count, outputs);
+  return planner_layout_of_outputs(p, buffer, count, outputs);
 }
 
 // The width of a panel, in vectors: as many as a tile of several rows has, or twice as many.
@@ -72,75 +77,87 @@ static int64_t panel_vectors(const Planner *p) {
                 1);
 }
 
-// The layout [batches.., axis // width, reduced.., axis % width]: one panel is contiguous.
+// The layout [batches.., axis // width, reduced.., axis % width]: one panel is contiguous. The
+// dimension that the reduction walks innermost is the last of those that it moves.
 static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRead *read, int axis,
                                int64_t width) {
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
   int count = 0;
+  int innermost = nest_dimension_of(nest, read, nest->spatial_count);
   bool reduced[TE_MAX_RANK] = {false};
   for (int d = 0; d < read->buffer->rank; d++)
     for (int a = nest->spatial_count; a < nest->axis_count; a++)
       reduced[d] |= nest_moves(read, d, a);
   for (int pass = 0; pass < 2; pass++) {
     for (int d = 0; d < read->buffer->rank; d++)
-      if (d != axis && reduced[d] == (pass == 1)) outputs[count++] = layout_axis(p->context, d);
+      if (d != axis && d != innermost && reduced[d] == (pass == 1))
+        outputs[count++] = layout_axis(p->context, d);
     if (pass == 0) outputs[count++] = axis_part(p->context, axis, LAYOUT_DIV, width);
   }
+  if (innermost >= 0) outputs[count++] = layout_axis(p->context, innermost);
   outputs[count++] = axis_part(p->context, axis, LAYOUT_MOD, width);
-  return layout_of_outputs(p, read->buffer, count, outputs);
+  return planner_layout_of_outputs(p, read->buffer, count, outputs);
 }
 
 // ---- Candidates
 
-bool candidate_like(const Candidate *a, const Candidate *b) {
-  if (a->axis != b->axis || a->block != b->block || a->panels != b->panels) return false;
-  return a->axis != CANDIDATE_OTHER || index_map_same(a->layout->map, b->layout->map);
+bool planner_same_layout(const Layout *a, const Layout *b) {
+  return a == b || (a && b && index_map_same(a->map, b->map));
+}
+
+int planner_candidate_number(const Planner *p, const StageTensor *tensor, const Layout *layout) {
+  const Candidates *c = &p->candidates[tensor->index];
+  for (int i = 0; i < c->count; i++)
+    if (planner_same_layout(c->items[i].layout, layout)) return i;
+  return -1;
+}
+
+// Are two candidates of one tensor the same memory? The spelling of a layout that the user named
+// counts, because it gives the tensor's physical shape.
+static bool same_candidate(const Candidate *known, const Candidate *candidate) {
+  if (planner_same_layout(known->layout, candidate->layout)) return true;
+  return !candidate->requested && known->dense && candidate->dense &&
+         walk_equal(known->walk, candidate->walk);
 }
 
 int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candidate) {
   Candidates *c = &p->candidates[tensor->index];
+  for (int i = 0; i < c->count; i++) {
+    if (!same_candidate(&c->items[i], &candidate)) continue;
+    c->items[i].requested |= candidate.requested;
+    return i;
+  }
   if (c->frozen) return -1;
-  if (c->count < p->most_layouts) {
-    c->items[c->count] = candidate;
-    return c->count++;
+  if (c->count == p->most_layouts) {
+    c->left_out++;
+    return -1;
   }
-  for (int i = 0; i < c->count; i++)
-    if (candidate_like(&c->items[i], &candidate)) return -1;
-  c->left_out++;
-  return -1;
+  c->items[c->count] = candidate;
+  return c->count++;
 }
 
-// A layout that the user named, under the names that the planner gives axes.
+// The layout that a walk describes, where the layout is equal to it; else the layout itself, under
+// the names that the planner gives axes.
 Candidate planner_candidate_of(const Planner *p, const Buffer *buffer, const Layout *layout) {
-  const IndexMap *map = layout->map;
-  const LayoutExpr *last = map->output_count ? map->outputs[map->output_count - 1] : NULL;
-  if (last && last->op == LAYOUT_MOD) last = last->args[0];
-  if (last && last->op == LAYOUT_AXIS && buffer->rank <= TE_MAX_RANK) {
-    int axis = (int)last->value;
-    int64_t block = nest_block(layout, axis);
-    if (map->outputs[map->output_count - 1] == last) block = 0;
-    const Layout *usual = with_inner_axis(p, buffer, axis, block);
-    if (usual && layout_equal(p->context, usual, layout).verdict == VERDICT_YES)
-      return (Candidate){usual, axis, block, .requested = true};
+  Candidate own = candidate_new(p, buffer, layout), usual;
+  if (own.walk && planner_candidate_of_walk(p, buffer, own.walk, &usual)) {
+    const Layout *same =
+        usual.layout ? usual.layout : layout_row_major(p->context, layout->rank, layout->extents);
+    if (layout_equal(p->context, same, layout).verdict == VERDICT_YES) return usual;
   }
-  map = map_of_outputs(p->context, buffer->rank, map->output_count, map->outputs);
-  layout = layout_new(p->context, map, layout->shape, layout->physical, layout->facts,
-                      (LayoutPadding){LAYOUT_PADDING_ANY, 0}, buffer->pos);
-  return (Candidate){layout, CANDIDATE_OTHER, 0, .requested = true};
+  layout = layout_with_names(p->context, layout, NULL);
+  own.layout = layout_with_padding(p->context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0});
+  return own; // a walk does not depend on names
 }
 
-static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block,
-                    bool requested) {
-  Candidates *c = &p->candidates[tensor->index];
+static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
   int64_t extent;
-  if (c->frozen || axis < 0 || (tensor->buffer->rank < 3 && !requested)) return;
+  if (axis < 0 || tensor->buffer->rank < 3) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
-  if (!block && axis == tensor->buffer->rank - 1) return;
-  Candidate candidate = {.axis = axis, .block = block, .requested = requested};
-  for (int i = 1; i < c->count; i++)
-    if (candidate_like(&c->items[i], &candidate)) return;
-  candidate.layout = with_inner_axis(p, tensor->buffer, axis, block);
-  if (candidate.layout) candidates_add(p, tensor, candidate);
+  Candidate own = candidate_new(p, tensor->buffer, with_inner_axis(p, tensor->buffer, axis, block)),
+            usual;
+  if (own.dense && planner_candidate_of_walk(p, tensor->buffer, own.walk, &usual))
+    candidates_add(p, tensor, usual);
 }
 
 static bool reads_constant(const Stage *stage) {
@@ -169,17 +186,12 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
   return *width % 8 ? -1 : found;
 }
 
-// Where elementwise stages after a reduction are read in a layout, the reduction may write that
-// layout.
-static void pass_back(Planner *p, const StageTensor *tensor, const Candidate *candidate) {
-  const Stage *stage = tensor->producer;
-  if (!stage || stage->member_count || stage_is_reduction(stage)) return;
-  for (int i = 0; i < stage->reads.count; i++) {
-    const StageTensor *from = stage->reads.items[i];
-    if (!from->producer || from->users.count != 1 || !stage_reads_in_place(stage, from)) continue;
-    candidates_add(p, from, *candidate);
-    pass_back(p, from, candidate);
-  }
+static void add_panels(Planner *p, const Nest *nest, const NestRead *read, int d, int64_t width) {
+  const Layout *layout = in_panels(p, nest, read, d, width);
+  if (!layout) return;
+  Candidate candidate = candidate_new(p, read->buffer, layout);
+  candidate.panels = true;
+  candidates_add(p, stage_tensor_of(p->stages, read->buffer), candidate);
 }
 
 // Proposes panels for a tensor that is computed at run time and is the matrix of a product, which
@@ -198,11 +210,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
     bool matrix = false; // the output's other axes do not change the index of this read
     for (int a = 0; a < nest->spatial_count; a++)
       matrix |= a != last && nest->axes[a].extent > 1 && !nest_depends(read, a);
-    const Layout *layout = matrix ? in_panels(p, nest, read, d, width) : NULL;
-    if (!layout) continue;
-    Candidate candidate = {layout, d, width, .panels = true};
-    candidates_add(p, tensor, candidate);
-    pass_back(p, tensor, &candidate);
+    if (matrix) add_panels(p, nest, read, d, width);
   }
 }
 
@@ -214,7 +222,7 @@ static void propose_reads(Planner *p, const Stage *stage) {
   for (int i = 0; i < nest->read_count; i++) {
     const StageTensor *tensor = stage_tensor_of(p->stages, nest->reads[i].buffer);
     if (tensor && !tensor->data && p->candidates[tensor->index].count == 1)
-      propose(p, tensor, nest_dimension_of(nest, &nest->reads[i], nest->spatial_count), 0, false);
+      propose(p, tensor, nest_dimension_of(nest, &nest->reads[i], nest->spatial_count), 0);
   }
 }
 
@@ -222,7 +230,6 @@ static void propose_reads(Planner *p, const Stage *stage) {
 // are computed at run time have the layouts best for it, or are row-major.
 static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   const Nest *nest = planner_nest(p, stage);
-  Tile tile;
   if (!nest) return -1;
   int best = -1;
   double best_cost = 0;
@@ -239,9 +246,11 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
       if (along >= 0 && !stays)
         layouts.reads[i] = with_inner_axis(p, buffer, along, lanes_of(p, buffer));
     }
-    if (!tile_choose(p->context, p->machine, nest, &layouts, &tile)) continue;
-    double cost = tile_cost(p->machine, &tile);
-    if (tile.vector_axis == axis &&
+    Strategies strategies = strategies_of(p->context, p->machine, nest, &layouts);
+    const Tile *tile = strategies_tile(&strategies);
+    if (!tile) continue;
+    double cost = tile_cost(p->machine, tile);
+    if (tile->vector_axis == axis &&
         (best < 0 || cost < best_cost * cost_model_of(p->machine)->tie_axis)) {
       best = d;
       best_cost = cost;
@@ -250,54 +259,127 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   return best;
 }
 
-// Passes a layout that has no usual form on to a tensor of the same shape.
-static void pass_on_other(Planner *p, const Stage *stage, const StageTensor *from,
-                          const Candidate *candidate) {
-  Candidates *c = &p->candidates[stage->output->index];
-  if (!stage_reads_in_place(stage, from)) return;
-  for (int i = 1; i < c->count; i++)
-    if (candidate_like(&c->items[i], candidate)) return;
-  candidates_add(p, stage->output, *candidate);
+// ---- Relations
+
+// Can the tiles of a reduction write the layout? At most one axis is cut, and its inner part is
+// innermost and has whole vectors, of a quarter of the registers' width at least.
+static bool suits_tiles(const Planner *p, const Buffer *buffer, const Candidate *candidate) {
+  const LayoutWalk *walk = candidate->walk;
+  int cuts = 0, last = walk ? walk->count - 1 : -1, least = MAX_OF(lanes_of(p, buffer) / 4, 1);
+  for (int i = 0; i <= last; i++)
+    for (int k = 0; k < i; k++)
+      if (walk->digits[i].axis == walk->digits[k].axis)
+        cuts += i == last && walk->digits[i].cut == 1 ? 1 : 2;
+  return !cuts || (cuts == 1 && walk->digits[last].extent % least == 0);
 }
 
-// Passes the candidates of a stage's reads on to its output. The output of a reduction receives
-// them too, because the layout that is best for the reduction alone need not be best together with
-// its neighbours' layouts. With `only_requested`, only the layouts that the user named are passed
-// on.
-static void pass_on(Planner *p, const Stage *stage, bool only_requested) {
-  for (int i = 0; i < stage->reads.count; i++) {
-    const StageTensor *from = stage->reads.items[i];
-    const Candidates *c = &p->candidates[from->index];
-    if (from->buffer->rank != stage->output->buffer->rank) continue;
-    for (int j = 1; j < c->count; j++) {
-      if (c->items[j].panels || (only_requested && !c->items[j].requested)) continue;
-      if (c->items[j].axis == CANDIDATE_OTHER)
-        pass_on_other(p, stage, from, &c->items[j]);
-      else
-        propose(p, stage->output, c->items[j].axis, c->items[j].block, c->items[j].requested);
-    }
+// Panels are only passed back, to the stage that computes the tensor for one reader.
+static bool may_pass(const Candidate *candidate, const StageTensor *to, bool forward,
+                     bool only_requested) {
+  if (only_requested && !candidate->requested) return false;
+  return !candidate->panels || (!forward && to->producer && to->users.count == 1);
+}
+
+// Passes the candidates from `first` on through the relation to read `read`. False when there was
+// nothing new.
+static bool pass(Planner *p, const Stage *stage, int read, bool forward, int first,
+                 bool only_requested) {
+  const StageTensor *tensor = stage->reads.items[read], *from = forward ? tensor : stage->output,
+                    *to = forward ? stage->output : tensor;
+  const Candidates *c = &p->candidates[from->index];
+  int before = p->candidates[to->index].count;
+  for (int i = first; i < c->count; i++) {
+    Candidate found, candidate = c->items[i];
+    if (!may_pass(&candidate, to, forward, only_requested) ||
+        !planner_related(p, stage, read, forward, &candidate, &found))
+      continue;
+    bool tiled = to->producer && stage_is_reduction(to->producer);
+    if (!tiled || found.requested || suits_tiles(p, to->buffer, &found))
+      candidates_add(p, to, found);
   }
+  return p->candidates[to->index].count > before;
+}
+
+// How many candidates have been passed through each read of a stage, in both directions.
+typedef struct Passed {
+  int *reads[2];
+} Passed;
+
+static bool pass_all(Planner *p, const Stage *stage, bool forward, Passed *passed,
+                     bool only_requested) {
+  bool found = false;
+  if (stage->member_count) return false; // groups are written row-major
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    if (tensor->data) continue;
+    const StageTensor *from = forward ? tensor : stage->output;
+    int *done = &passed->reads[forward][i], count = p->candidates[from->index].count;
+    found |= pass(p, stage, i, forward, *done, only_requested);
+    *done = count;
+  }
+  return found;
+}
+
+static void close_candidates(Planner *p, Passed *passed, bool only_requested) {
+  int count = p->stages->stages.count;
+  for (bool more = true; more;) {
+    more = false;
+    for (int i = count - 1; i >= 0; i--)
+      more |= pass_all(p, p->stages->stages.items[i], false, &passed[i], only_requested);
+    for (int i = 0; i < count; i++)
+      more |= pass_all(p, p->stages->stages.items[i], true, &passed[i], only_requested);
+  }
+}
+
+// Proposes panels for the operands that are computed at run time and move with an axis, such as the
+// filters of a convolution.
+static void propose_panels_along(Planner *p, const Nest *nest, int axis) {
+  for (int i = 1; i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
+    const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
+    int d = nest_dimension_of(nest, read, axis);
+    if (tensor && !tensor->data && d >= 0 && read->buffer->rank > 2)
+      add_panels(p, nest, read, d, lanes_of(p, read->buffer));
+  }
+}
+
+// Proposes the axis along which only another operand than the first moves, such as the filters of a
+// convolution: neighbours may prefer it where this stage does not.
+static void propose_second_operand(Planner *p, const Stage *stage) {
+  const Nest *nest = planner_nest(p, stage);
+  if (!nest || nest->read_count < 2 || nest->output->rank < 3) return;
+  for (int d = 0; d < nest->output->rank; d++) {
+    int axis = nest->output_axis[d];
+    if (axis < 0 || nest_depends(&nest->reads[0], axis)) continue;
+    propose(p, stage->output, d, lanes_of(p, nest->output));
+    propose(p, stage->output, d, 0);
+    propose_panels_along(p, nest, axis);
+  }
+}
+
+static void propose_all(Planner *p, const Stage *stage) {
+  propose_reads(p, stage);
+  int rank = stage->output->buffer->rank;
+  for (int row_major = 0; row_major < 2 && rank > 2; row_major++) {
+    // For images by constants, the operand need not have the layout that suits the output best.
+    if (row_major && (rank == 3 || !reads_constant(stage))) break;
+    int preferred = preferred_dimension(p, stage, row_major);
+    propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer));
+    propose(p, stage->output, preferred, 0);
+  }
+  propose_second_operand(p, stage);
+  propose_panels(p, stage);
 }
 
 void planner_find_candidates(Planner *p, bool proposals) {
-  for (int i = 0; i < p->stages->stages.count; i++) {
+  Arena *arena = &p->context->arena;
+  int count = p->stages->stages.count;
+  Passed *passed = arena_array(arena, Passed, count);
+  for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
-    bool reduction = stage_is_reduction(stage);
-    if (stage->member_count) continue; // groups are written row-major
-    if (!reduction || !proposals) {
-      pass_on(p, stage, !proposals);
-      continue;
-    }
-    propose_reads(p, stage);
-    int rank = stage->output->buffer->rank;
-    for (int row_major = 0; row_major < 2 && rank > 2; row_major++) {
-      // For images by constants, the operand need not have the layout that suits the output best.
-      if (row_major && (rank == 3 || !reads_constant(stage))) break;
-      int preferred = preferred_dimension(p, stage, row_major);
-      propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer), false);
-      propose(p, stage->output, preferred, 0, false);
-    }
-    propose_panels(p, stage);
-    pass_on(p, stage, false);
+    for (int k = 0; k < 2; k++) passed[i].reads[k] = arena_array(arena, int, stage->reads.count);
+    if (proposals && stage_is_reduction(stage)) propose_all(p, stage);
+    pass_all(p, stage, true, &passed[i], !proposals);
   }
+  close_candidates(p, passed, !proposals);
 }

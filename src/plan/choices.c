@@ -14,7 +14,7 @@ double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
 }
 
 // Cycles to stream `bytes` from or to the nearest level of memory that holds them all.
-static double move_cost(const Planner *p, double bytes) {
+double planner_move_cost(const Planner *p, double bytes) {
   return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
 }
 
@@ -28,15 +28,6 @@ int stage_read_of(const Stage *stage, const StageTensor *tensor) {
   return -1;
 }
 
-double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
-  if (from == to) return 0;
-  const Candidate *items = p->candidates[tensor->index].items;
-  double bytes = planner_tensor_bytes(tensor, items[from].layout) +
-                 planner_tensor_bytes(tensor, items[to].layout);
-  const CostModel *costs = cost_model_of(p->machine);
-  return costs->rewrite_passes * move_cost(p, bytes) + costs->call_cycles;
-}
-
 static bool has_room(const Planner *p, const Stage *stage) {
   return p->choices[stage->index].count < p->most_choices;
 }
@@ -46,16 +37,6 @@ static StageChoice *add_choice(Planner *p, const Stage *stage) {
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
   array_push(&p->context->arena, choices, ((StageChoice){.fused = -1, .reads = reads}));
   return &array_last(choices);
-}
-
-// The candidate of `tensor` whose layout has the form of candidate `like` of `other`, a tensor of
-// the same rank; the row-major one when there is no such candidate.
-static int candidate_as(const Planner *p, const StageTensor *tensor, const StageTensor *other,
-                        int like) {
-  const Candidates *c = &p->candidates[tensor->index], *o = &p->candidates[other->index];
-  for (int i = 0; i < c->count && tensor->buffer->rank == other->buffer->rank; i++)
-    if (candidate_like(&c->items[i], &o->items[like])) return i;
-  return 0;
 }
 
 // The only candidate in which the constraints allow the stage to read its entry `read` (-1: to
@@ -86,6 +67,10 @@ static const Layout *layout_read(const Combination *c, int read, bool *packed) {
   return p->candidates[tensor->index].items[c->choice.reads[read]].layout;
 }
 
+static bool runs_in_tiles(const Strategies *strategies) {
+  return strategies && strategies->count && strategies->items[0].kind == STRATEGY_TILE;
+}
+
 static double reduction_cost(const Combination *c, StageChoice *choice) {
   NestLayouts layouts = {0};
   Planner *p = c->planner;
@@ -96,7 +81,7 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
       if (tensor->buffer == c->nest->reads[i].buffer)
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
-  double write = move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
+  double write = planner_move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
   Strategies found = strategies_of(p->context, p->machine, c->nest, &layouts);
   choice->strategies = arena_copy(&p->context->arena, &found, sizeof found);
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
@@ -143,7 +128,7 @@ static double group_cost(const Combination *c) {
     bytes += planner_tensor_bytes(c->stage->reads.items[i], layout_read(c, i, &packed));
   }
   for (int i = 0; i < c->stage->member_count; i++) cycles += member_cycles(c, c->stage->members[i]);
-  return MAX_OF(cycles, move_cost(p, bytes));
+  return MAX_OF(cycles, planner_move_cost(p, bytes));
 }
 
 // ---- Stages that read in any combination of layouts
@@ -168,6 +153,7 @@ static void combine_reads(Combination *c, int read) {
     choice->output = c->choice.output;
     memcpy(choice->reads, c->choice.reads, sizeof *choice->reads * (size_t)reads);
     choice->cost = combination_cost(c, choice);
+    choice->tiles = runs_in_tiles(choice->strategies);
     return;
   }
   const StageTensor *tensor = c->stage->reads.items[read];
@@ -175,7 +161,7 @@ static void combine_reads(Combination *c, int read) {
   int count = tensor->data ? 1 : p->candidates[tensor->index].count;
   for (int i = 0; i < count; i++) {
     if (only >= 0 && i != only) continue;
-    c->choice.reads[read] = tensor->data ? -1 : i;
+    c->choice.reads[read] = tensor->data ? READ_PACKED : i;
     combine_reads(c, read + 1);
   }
 }
@@ -198,7 +184,7 @@ static bool only_choice(Planner *p, const Stage *stage) {
   StageChoice *choice = add_choice(p, stage);
   choice->cost = MAX_OF(stage_iterations(stage), 0) * cost_model_of(p->machine)->scalar_cycles;
   for (int i = 0; i < stage->reads.count; i++)
-    choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? -1 : 0;
+    choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? READ_PACKED : 0;
   for (int i = -1; i < stage->reads.count; i++)
     if (only_candidate(p, stage, i) > 0)
       return planner_refuses(p, stage,
@@ -228,35 +214,14 @@ static bool group_choices(Planner *p, const Stage *stage) {
 
 // ---- Stages without a reduction
 
-// Searches a stage's value for a condition that would cut a block. Along a blocked axis, every
-// piece of a concatenation has to start at a multiple of the block; a condition that compares the
-// axis with any other number cuts a block.
-typedef struct CutSearch {
-  const Expr *axis;
-  int64_t block;
-  const Expr *cuts; // the condition; NULL where no block is cut
-} CutSearch;
-
-static bool find_cut(Visitor *visitor, Expr *e) {
-  CutSearch *search = visitor->env;
-  int64_t bound;
-  if (e->op == EXPR_IF_THEN_ELSE && expr_uses(e->args[0], search->axis)) {
-    const Expr *condition = e->args[0];
-    bool aligned = condition->op == EXPR_LT && condition->args[0] == search->axis &&
-                   expr_as_int(condition->args[1], &bound) && bound % search->block == 0;
-    if (!aligned) search->cuts = condition;
-  }
-  return true;
-}
-
-static const Expr *cuts_blocks(const Planner *p, const Stage *stage, int output) {
-  const Candidate *c = &p->candidates[stage->output->index].items[output];
-  if (c->axis < 0 || (c->requested && !c->block)) return NULL;
-  int64_t lanes = machine_lanes(p->machine, stage->output->buffer->type);
-  CutSearch search = {stage->te->indices[c->axis], c->block ? c->block : lanes, NULL};
-  Visitor visitor = {.env = &search, .enter_expr = find_cut};
-  visit_expr(&visitor, stage->te->value);
-  return search.cuts;
+// The candidate of the tensor that is walked as the stage's output is in candidate `output`;
+// READ_ANY when there is none.
+static int matching_read(const Planner *p, const Stage *stage, int read, int output) {
+  const StageTensor *tensor = stage->reads.items[read];
+  if (tensor->data) return READ_PACKED;
+  for (int i = 0; i < p->candidates[tensor->index].count; i++)
+    if (planner_walks_alike(p, stage, read, i, output)) return i;
+  return READ_ANY;
 }
 
 static double stage_bytes(const Planner *p, const Stage *stage, const StageChoice *choice) {
@@ -273,59 +238,87 @@ static double stage_bytes(const Planner *p, const Stage *stage, const StageChoic
   return bytes;
 }
 
+// Sets the layouts of the reads, and which of them may be gathered. Returns the cycles for
+// gathering the elements of those that the constraints demand in another layout than the output's
+// walk needs.
+static double set_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
+  enum { MOST_GATHERED = 64 };
+  double cycles = 0;
+  for (int i = 0; i < stage->reads.count; i++) {
+    int only = only_candidate(p, stage, i), match = matching_read(p, stage, i, choice->output);
+    bool other = match != READ_PACKED && only >= 0 && only != match;
+    choice->reads[i] = other ? only : match;
+    if (other) cycles += planner_gather_cost(p, stage, i);
+    bool may_gather = match == READ_ANY || (match >= 0 && choice->fused < 0);
+    if (i < MOST_GATHERED && only < 0 && may_gather) choice->gathers |= (uint64_t)1 << i;
+  }
+  return cycles;
+}
+
 static double elementwise_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
-  double cycles = move_cost(p, stage_bytes(p, stage, choice));
+  double cycles = planner_move_cost(p, stage_bytes(p, stage, choice));
   return choice->fused < 0 ? cycles + cost_model_of(p->machine)->call_cycles : cycles;
 }
 
 // Can the stage be fused with the producer of a tensor when it writes candidate `output`? The cost
-// of a fused kernel is computed for the layout that the producer writes, so that layout has to have
-// the form of the output's.
-static bool can_fuse_as(const Planner *p, const Stage *stage, const StageTensor *tensor,
-                        int output) {
-  if (planner_fusion_blocker(p, stage, tensor)) return false;
-  const Candidate *items = p->candidates[tensor->index].items;
-  int like = p->row_major ? 0 : candidate_as(p, tensor, stage->output, output);
-  return candidate_like(&items[like], &p->candidates[stage->output->index].items[output]);
+// of a fused kernel is computed for the layout that the producer writes, so that layout has to be
+// walked as the output is.
+static bool can_fuse_as(const Planner *p, const Stage *stage, int read, int output) {
+  const StageTensor *tensor = stage->reads.items[read];
+  int only = only_candidate(p, stage, read), match = matching_read(p, stage, read, output);
+  return !planner_fusion_blocker(p, stage, tensor) && match >= 0 && (only < 0 || only == match);
 }
 
-static void set_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
+// The block of candidate `output` that a part of the output cuts at index *at; 0: none.
+static int64_t cut_block(const Planner *p, const Stage *stage, int output, int64_t *at) {
   for (int i = 0; i < stage->reads.count; i++) {
-    const StageTensor *tensor = stage->reads.items[i];
-    int only = only_candidate(p, stage, i);
-    choice->reads[i] = tensor->data ? -1
-                       : only >= 0  ? only
-                                    : candidate_as(p, tensor, stage->output, choice->output);
+    int64_t block = planner_cut_block(p, stage, i, output, at);
+    if (block) return block;
   }
+  return 0;
 }
 
-static bool refuse_cut(const Planner *p, const Stage *stage, const Expr *cut) {
-  const Candidates *c = &p->candidates[stage->output->index];
-  int64_t at = 0, block = c->items[only_candidate(p, stage, -1)].block;
-  if (cut->op == EXPR_LT) expr_as_int(cut->args[1], &at);
+static bool refuse_cut(const Planner *p, const Stage *stage, int64_t block, int64_t at) {
   return planner_refuses(
       p, stage,
       str_format(p->context, "it would cut a block of %lld%s", (long long)block,
                  at ? str_format(p->context, " at index %lld", (long long)at) : ""));
 }
 
+// Could the stage's only reader be fused with it through another index than the stage's own?
+static bool may_be_read_through(const Planner *p, const Stage *stage) {
+  const StageTensor *tensor = stage->output;
+  const Stage *reader = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
+  if (!reader || planner_fusion_blocker(p, reader, tensor)) return false;
+  return !planner_is_in_place(p, reader, stage_read_of(reader, tensor));
+}
+
+static void add_elementwise(Planner *p, const Stage *stage, int output, int fused, bool tiles) {
+  if (!has_room(p, stage)) {
+    p->choices_left_out++;
+    return;
+  }
+  StageChoice *choice = add_choice(p, stage);
+  choice->tiles = tiles;
+  choice->wants_tiles = fused >= 0 && tiles;
+  choice->output = output;
+  choice->fused = fused;
+  double gathering = set_reads(p, stage, choice);
+  choice->cost = elementwise_cost(p, stage, choice) + gathering;
+}
+
 static bool elementwise_choices(Planner *p, const Stage *stage) {
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
+  bool through = may_be_read_through(p, stage);
   for (int output = 0; output < outputs; output++) {
     if (only >= 0 && output != only) continue;
-    const Expr *cut = cuts_blocks(p, stage, output);
-    if (cut && only == output) return refuse_cut(p, stage, cut);
-    for (int fused = -1; fused < stage->reads.count && !cut; fused++) {
-      if (fused >= 0 && !can_fuse_as(p, stage, stage->reads.items[fused], output)) continue;
-      if (!has_room(p, stage)) {
-        p->choices_left_out++;
-        continue;
-      }
-      StageChoice *choice = add_choice(p, stage);
-      choice->output = output;
-      choice->fused = fused;
-      set_reads(p, stage, choice);
-      choice->cost = elementwise_cost(p, stage, choice);
+    int64_t at, block = cut_block(p, stage, output, &at);
+    if (block && only == output) return refuse_cut(p, stage, block, at);
+    for (int fused = -1; fused < stage->reads.count && !block; fused++) {
+      if (fused >= 0 && !can_fuse_as(p, stage, fused, output)) continue;
+      bool in_place = fused >= 0 && planner_is_in_place(p, stage, fused);
+      if (in_place) add_elementwise(p, stage, output, fused, false);
+      if (!in_place || through) add_elementwise(p, stage, output, fused, true);
     }
   }
   return true;

@@ -12,26 +12,14 @@ static StageTensor *tensor_of_value(const Planner *p, const Value *value) {
   return NULL;
 }
 
-int planner_candidate_number(const Planner *p, const StageTensor *tensor, const Layout *layout) {
-  if (!layout) return 0;
-  const Candidates *c = &p->candidates[tensor->index];
-  Candidate candidate = planner_candidate_of(p, tensor->buffer, layout);
-  for (int i = 1; i < c->count; i++)
-    if (candidate_like(&c->items[i], &candidate)) return i;
-  return -1;
-}
-
 // The number of the candidate, which is added if it is new; -1 with a diagnostic.
 static int requested_candidate(Planner *p, const StageTensor *tensor,
                                const PlanConstraint *constraint) {
-  int number = planner_candidate_number(p, tensor, constraint->layout);
-  if (number >= 0) {
-    p->candidates[tensor->index].items[number].requested = true;
-    return number;
-  }
-  Candidates *c = &p->candidates[tensor->index];
-  bool frozen = c->frozen;
-  number = candidates_add(p, tensor, planner_candidate_of(p, tensor->buffer, constraint->layout));
+  if (!constraint->layout) return 0;
+  bool frozen = p->candidates[tensor->index].frozen;
+  Candidate candidate = planner_candidate_of(p, tensor->buffer, constraint->layout);
+  candidate.requested = true;
+  int number = candidates_add(p, tensor, candidate);
   if (number < 0)
     diag_error_as(p->context, DIAG_OPTION, constraint->pos,
                   frozen ? "'%s' keeps its layout (%s)" : "too many layouts are asked for '%s'",

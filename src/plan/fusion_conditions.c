@@ -56,7 +56,7 @@ FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
   if (stage_is_ordered(tensor->producer) || stage_is_ordered(reader)) return BLOCKER_ORDERED;
   if (reader->member_count) return BLOCKER_ROWS;
   if (stage_is_reduction(reader)) return BLOCKER_REDUCTION;
-  if (!stage_reads_in_place(reader, tensor)) return BLOCKER_INDICES;
+  if (!planner_is_bijective(p, reader, stage_read_of(reader, tensor))) return BLOCKER_INDICES;
   if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type)) return BLOCKER_TYPE;
   if (planner_fused_operations(p, reader, tensor, &most) > most) return BLOCKER_BODY;
   return fused_nodes(p, reader, tensor) < cost_model_of(p->machine)->most_nodes ? BLOCKER_NONE

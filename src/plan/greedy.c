@@ -13,24 +13,6 @@ int planner_written(const Planner *p, const int *choice, const StageTensor *tens
   return tensor->producer ? chosen(p, choice, tensor->producer)->output : p->given[tensor->index];
 }
 
-static int read_in(const Planner *p, const int *choice, const StageTensor *tensor, int user) {
-  const Stage *stage = tensor->users.items[user];
-  return chosen(p, choice, stage)->reads[stage_read_of(stage, tensor)];
-}
-
-static unsigned planner_exists(const Planner *p, const int *choice, const StageTensor *tensor) {
-  unsigned exists = 1u << planner_written(p, choice, tensor);
-  for (int i = 0; i < tensor->users.count; i++) exists |= 1u << read_in(p, choice, tensor, i);
-  return tensor->is_output ? exists | 1u << p->given[tensor->index] : exists;
-}
-
-static double rewrites_cost(const Planner *p, const StageTensor *tensor, int from, unsigned to) {
-  double cost = 0;
-  for (int i = 0; i < p->candidates[tensor->index].count; i++)
-    if (to >> i & 1) cost += planner_rewrite_cost(p, tensor, from, i);
-  return cost;
-}
-
 int64_t planner_cost_of(const Planner *p, const int *choice) {
   int64_t cost = 0;
   for (int i = 0; i < p->stages->stages.count; i++)
@@ -38,8 +20,8 @@ int64_t planner_cost_of(const Planner *p, const int *choice) {
   for (int i = 0; i < p->stages->tensors.count; i++) {
     const StageTensor *tensor = p->stages->tensors.items[i];
     if (tensor->data) continue;
-    cost += planner_integer_cost(rewrites_cost(p, tensor, planner_written(p, choice, tensor),
-                                               planner_exists(p, choice, tensor)));
+    cost += planner_integer_cost(
+        planner_delivery_cost(p, choice, NULL, tensor, planner_written(p, choice, tensor)));
   }
   return cost;
 }
@@ -54,16 +36,26 @@ typedef struct Greedy {
 
 static const double never = -1;
 
-// The cost of the rewrites from the producers that are already decided to what the stage reads, or
-// `never` when the stage is fused with a producer that writes another layout.
+// Does the producer with which a stage is fused run in tiles, where the stage wants that?
+static bool tiles_agree(const Greedy *g, const Stage *stage, const StageChoice *c) {
+  const StageTensor *tensor = stage->reads.items[c->fused];
+  return !c->wants_tiles || chosen(g->planner, g->choice, tensor->producer)->tiles;
+}
+
+// The cost of delivering what the producers that are already decided write to the stage, or `never`
+// when the stage is fused with a producer that writes another layout.
 static double reading_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   double cost = 0;
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (tensor->data || (tensor->producer && !g->decided[tensor->producer->index])) continue;
     int from = planner_written(g->planner, g->choice, tensor);
-    if (c->fused == i && from != c->reads[i]) return never;
-    cost += planner_rewrite_cost(g->planner, tensor, from, c->reads[i]);
+    if (c->fused == i && (from != c->reads[i] || !tiles_agree(g, stage, c))) return never;
+    if (from == c->reads[i]) continue;
+    double gathering = planner_gathering(g->planner, stage, c, i);
+    cost += c->reads[i] == READ_ANY
+                ? gathering
+                : MIN_OF(gathering, planner_rewrite_cost(g->planner, tensor, from, c->reads[i]));
   }
   return cost;
 }
@@ -78,31 +70,28 @@ static int separated_choice(const Greedy *g, const Stage *user) {
   bug(g->planner->context, "'%s' cannot run by itself", user->te->name);
 }
 
-// The user that is fused with the tensor's producer and reads the tensor in another layout than
-// `output`, or NULL when there is none.
-static const Stage *separated_user(const Greedy *g, const StageTensor *tensor, int output) {
+// The user that is fused with the tensor's producer and cannot be when that takes the choice `c`,
+// because it reads the tensor in another layout or wants tiles; NULL when there is none.
+static const Stage *separated_user(const Greedy *g, const StageTensor *tensor,
+                                   const StageChoice *c) {
   const Stage *user = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
   if (!user || !g->decided[user->index]) return NULL;
   const StageChoice *theirs = chosen(g->planner, g->choice, user);
   int read = stage_read_of(user, tensor);
-  return theirs->fused == read && theirs->reads[read] != output ? user : NULL;
+  bool fits = theirs->reads[read] == c->output && (!theirs->wants_tiles || c->tiles);
+  return theirs->fused == read && !fits ? user : NULL;
 }
 
-// The cost of the rewrites from what the stage writes to the users that are already decided, plus
-// the cost of separating a fused user that reads another layout.
+// The cost of delivering what the stage writes to the users that are already decided, plus the cost
+// of separating a fused user that reads another layout.
 static double writing_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   const Planner *p = g->planner;
   const StageTensor *tensor = stage->output;
-  unsigned to = tensor->is_output ? 1u << p->given[tensor->index] : 0;
-  for (int i = 0; i < tensor->users.count; i++) {
-    const Stage *user = tensor->users.items[i];
-    if (g->decided[user->index]) to |= 1u << read_in(p, g->choice, tensor, i);
-  }
-  const Stage *user = separated_user(g, tensor, c->output);
+  const Stage *user = separated_user(g, tensor, c);
   double separation = user ? p->choices[user->index].items[separated_choice(g, user)].cost -
                                  chosen(p, g->choice, user)->cost
                            : 0;
-  return separation + rewrites_cost(p, tensor, c->output, to);
+  return separation + planner_delivery_cost(p, g->choice, g->decided, tensor, c->output);
 }
 
 static void decide(Greedy *g, const Stage *stage) {
@@ -120,8 +109,7 @@ static void decide(Greedy *g, const Stage *stage) {
   }
   if (!found) bug(g->planner->context, "'%s' has no choice", stage->te->name);
   g->decided[stage->index] = true;
-  int output = choices->items[g->choice[stage->index]].output;
-  const Stage *user = separated_user(g, stage->output, output);
+  const Stage *user = separated_user(g, stage->output, chosen(g->planner, g->choice, stage));
   if (user) g->choice[user->index] = separated_choice(g, user);
 }
 

@@ -4,22 +4,21 @@
 #define PLEAT_PLAN_INTERNAL_H
 
 #include "plan/plan.h"
+#include "plan/relations.h"
 
 // PLAN_MAX_LAYOUTS limits the layouts of a tensor, PLAN_MAX_CHOICES the choices of a stage.
 // Networks have up to 6 layouts of a tensor and 36 choices of a stage. A tensor of n layouts with
 // several users has n * 2^(n-1) states, so the limit on layouts cannot be much larger.
 enum { PLAN_MAX_CHOICES = 1024 };
 
-// A layout that a tensor may have, and its form: layouts of different tensors match when their
-// forms are equal.
+// A layout that a tensor may have.
 typedef struct Candidate {
-  const Layout *layout; // NULL: row-major
-  int axis;             // the logical axis that is innermost, or one of the constants below
-  int64_t block;        // consecutive values of the axis in one block; 0: all of them
-  bool panels;          // stored as panels that a reduction reads from end to end
-  bool requested;       // the user named it
+  const Layout *layout;   // NULL: row-major
+  const LayoutWalk *walk; // NULL: it has none, as with XORs of axes
+  bool dense;             // memory is the row-major array of the digits of the walk
+  bool panels;            // stored as panels that a reduction reads from end to end
+  bool requested;         // the user named it
 } Candidate;
-enum { CANDIDATE_ROWS = -1, CANDIDATE_OTHER = -2 };
 
 typedef struct Candidates {
   int count;
@@ -30,12 +29,21 @@ typedef struct Candidates {
 
 // One feasible way to run a stage. Layouts are given by the numbers of their candidates.
 typedef struct StageChoice {
-  int output;  // candidate of the output tensor
-  int *reads;  // candidate of each entry of stage->reads; -1: a constant, packed at compile time
-  int fused;   // entry of stage->reads whose producer the stage is fused with; -1: none
-  double cost; // cycles
+  int output;       // candidate of the output tensor
+  int *reads;       // candidate of each entry of stage->reads, or one of the constants below
+  uint64_t gathers; // the set of reads whose elements may be gathered from another layout than
+                    // `reads` says, at planner_gather_cost
+  int fused;        // entry of stage->reads whose producer the stage is fused with; -1: none
+  bool tiles;       // its kernel's loops follow the layout of the output: it does not run by rows
+  bool wants_tiles; // it can only be fused with a producer whose choice has `tiles`
+  double cost;      // cycles
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
 } StageChoice;
+
+enum {
+  READ_PACKED = -1, // a constant, packed at compile time
+  READ_ANY = -2
+}; // no layout is walked as the output is: elements are gathered
 
 typedef Array(StageChoice) StageChoices;
 
@@ -56,6 +64,13 @@ typedef struct LoopBody {
   int nodes;         // nodes of the value that its last stage computes, counted as a tree
 } LoopBody;
 
+// The relation of stages to a tensor that they read, shared by all whose relation is equal, and
+// what was computed with it so far, by layout.
+typedef struct PlanRelation {
+  ReadRelation relation;
+  Map read_walks, write_walks, forward, backward;
+} PlanRelation;
+
 struct Planner {
   Context *context;
   StageGraph *stages;
@@ -65,6 +80,8 @@ struct Planner {
   StageChoices *choices;              // by stage->index
   LoopBody *bodies;                   // by stage->index
   Map *nests;                         // by stage: the nests that planner_nest has read
+  PlanRelation ***relations;          // by stage->index and entry of stage->reads; NULL: none
+  Map *shared_relations;              // by a text that states a relation
   bool row_major;                     // only row-major layouts are considered
   int most_choices, most_layouts;     // limits per stage and per tensor
   int64_t choices_left_out;
@@ -84,8 +101,38 @@ void planner_find_candidates(Planner *planner, bool proposals);
 // The number of the candidate, which is added when it is new; -1 when the tensor is frozen, or when
 // the limit is reached, which is counted in left_out.
 int candidates_add(const Planner *planner, const StageTensor *tensor, Candidate candidate);
-bool candidate_like(const Candidate *a, const Candidate *b);
+Candidate planner_row_major(const Planner *planner, const Buffer *buffer);
+// The candidate of a layout that the user named, or that a stage proposes.
 Candidate planner_candidate_of(const Planner *planner, const Buffer *buffer, const Layout *layout);
+// The number of the tensor's candidate with this layout; -1: none.
+int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
+                             const Layout *layout);
+bool planner_same_layout(const Layout *a, const Layout *b); // of one tensor
+
+// matching.c. To be called before candidates are found.
+void planner_find_relations(Planner *planner);
+// The layout of the buffer with these outputs.
+const Layout *planner_layout_of_outputs(const Planner *planner, const Buffer *buffer, int count,
+                                        const LayoutExpr *const *outputs);
+// The candidate that a walk over the tensor makes. False when the digits of the walk do not tell
+// all elements apart.
+bool planner_candidate_of_walk(const Planner *planner, const Buffer *buffer, const LayoutWalk *walk,
+                               Candidate *out);
+// The layout of the other tensor that is walked as `from` is, where `from` belongs to the tensor
+// that the stage reads (`forward`) or to its output. False when there is none.
+bool planner_related(const Planner *planner, const Stage *stage, int read, bool forward,
+                     const Candidate *from, Candidate *out);
+// Is each element of the tensor read for one element of the stage's output, and each of these
+// computed from one? In place: at the same index.
+bool planner_is_bijective(const Planner *planner, const Stage *stage, int read);
+bool planner_is_in_place(const Planner *planner, const Stage *stage, int read);
+// Is the tensor, in candidate `number`, walked as the stage's output in candidate `output`?
+bool planner_walks_alike(const Planner *planner, const Stage *stage, int read, int number,
+                         int output);
+// The block of candidate `output` within which a part of the output that is read from the tensor
+// begins or ends, at the index *at along its axis; 0: no block is cut.
+int64_t planner_cut_block(const Planner *planner, const Stage *stage, int read, int output,
+                          int64_t *at);
 // The stage's loops, read once; NULL where they are not one store with static extents.
 const Nest *planner_nest(const Planner *planner, const Stage *stage);
 
@@ -94,8 +141,6 @@ bool planner_apply_constraints(Planner *planner);
 const StageConstraint *planner_constraint(const Planner *planner, const Stage *stage, int read);
 // Reports that the stage cannot be run as its constraints demand, and why; returns false.
 bool planner_refuses(const Planner *planner, const Stage *stage, const char *why);
-int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
-                             const Layout *layout);
 
 // fusion_conditions.c. To be called before the stage's choices are found, and after all earlier
 // stages.
@@ -123,10 +168,26 @@ double planner_fused_operations(const Planner *planner, const Stage *stage,
 
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);
-double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
+double planner_move_cost(const Planner *planner, double bytes);
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
 int64_t planner_integer_cost(double cycles);
 int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1: none
+
+// deliveries.c. All costs are whole numbers of cycles.
+static const double PLAN_NEVER = 1e18;
+double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
+// The cycles that a stage takes longer when it gathers the elements of a read.
+double planner_gather_cost(const Planner *planner, const Stage *stage, int read);
+// The same under a choice; PLAN_NEVER when the choice does not allow it.
+double planner_gathering(const Planner *planner, const Stage *stage, const StageChoice *choice,
+                         int read);
+// The cycles of the rewrites of a tensor that is written in candidate `from`, and of gathering by
+// its readers, at least; readers that are not `decided` (NULL: all are) do not count.
+double planner_delivery_cost(const Planner *planner, const int *choice, const bool *decided,
+                             const StageTensor *tensor, int from);
+// The candidate in which the user's kernel finds the tensor; READ_PACKED for a constant.
+int planner_read_in(const Planner *planner, const int *choice, const StageTensor *tensor,
+                    const Stage *user);
 
 // problem.c. The best plan. Unless `forced` is NULL, that tensor is written (an input: given) in
 // its candidate `number`.
@@ -137,7 +198,7 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
 Assignment planner_forward(const Planner *planner);
 Assignment planner_backward(const Planner *planner);
 int64_t planner_cost_of(const Planner *planner, const int *choice);
-// The candidate in which a tensor is written, and the set of candidates in which it has to exist.
+// The candidate in which a tensor is written.
 int planner_written(const Planner *planner, const int *choice, const StageTensor *tensor);
 
 // fusion_blockers.c

@@ -72,7 +72,7 @@ static void add_rewrites_of(Grouping *g, StageTensor *tensor) {
   unsigned done = 1u << from;
   for (int i = 0; i < tensor->users.count; i++) {
     const Stage *user = tensor->users.items[i];
-    int to = chosen(g, user)->reads[stage_read_of(user, tensor)];
+    int to = planner_read_in(g->planner, g->choice, tensor, user);
     if (to < 0 || done >> to & 1) continue;
     done |= 1u << to;
     add_rewrite(g, tensor, from, to, read_because(g, user, tensor, from, to));
@@ -87,7 +87,8 @@ static const Layout *param_layout(const Grouping *g, Stage *const *stages, int c
                                   const StageTensor *tensor) {
   for (int i = 0; i < count; i++) {
     int read = stage_read_of(stages[i], tensor);
-    if (read >= 0) return layout_number(g, tensor, chosen(g, stages[i])->reads[read]);
+    if (read >= 0)
+      return layout_number(g, tensor, planner_read_in(g->planner, g->choice, tensor, stages[i]));
     if (stages[i]->output == tensor) return layout_number(g, tensor, chosen(g, stages[i])->output);
   }
   return NULL;

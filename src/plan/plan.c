@@ -3,16 +3,39 @@
 // policy, makes the kernels, and finds their schedules.
 #include "plan/internal.h"
 
+#include <ctype.h>
+
 // ---- Names
 
+Str plan_axis_letters(Context *context, const StageTensor *tensor) {
+  static const char own[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  if (tensor->letters) return tensor->letters;
+  return str_intern_n(context, own, (size_t)MIN_OF(tensor->buffer->rank, (int)strlen(own)));
+}
+
+// The layout as an index map whose axes have these letters, in lower case.
+static const char *map_text(Context *context, const Layout *layout, const char *letters) {
+  const IndexMap *map = layout->map;
+  size_t names_size = sizeof(Str) * (size_t)(map->input_count + map->replica_count);
+  Str *names = arena_copy(&context->arena, map->inputs, names_size);
+  for (int d = 0; d < map->input_count; d++)
+    names[d] = str_format(context, "%c", tolower((unsigned char)letters[d]));
+  return layout_text(context, layout_with_names(context, layout, names));
+}
+
+// The end of the layout's text that states its physical extents, where they are not the derived
+// ones: " in [1, 8]".
+static const char *extents_suffix(Context *context, const Layout *layout) {
+  return layout_text(context, layout) + strlen(index_map_text(context, layout->map));
+}
+
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout) {
-  static const char *const data[] = {"scalar", "C", "NC", "NCW", "NCHW", "NCDHW"};
-  static const char *const weights[] = {"scalar", "C", "OI", "OIW", "OIHW", "OIDHW"};
-  int rank = tensor->buffer->rank;
-  const char *usual = rank >= COUNT_OF(data) ? NULL : tensor->data ? weights[rank] : data[rank];
-  if (!layout) return usual ? usual : "row-major";
-  const char *name = index_map_name(context, layout->map, usual);
-  return name ? name : index_map_text(context, layout->map);
+  Str letters = plan_axis_letters(context, tensor);
+  if (!tensor->buffer->rank) return "scalar";
+  if (!layout) return letters;
+  const char *name = index_map_name(context, layout->map, letters);
+  if (!name) return map_text(context, layout, letters);
+  return str_format(context, "%s%s", name, extents_suffix(context, layout));
 }
 
 const char *plan_tensor_name(const StageTensor *tensor) {
@@ -50,7 +73,9 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   *p->nests = map_new(&context->arena);
   p->given = arena_array(&context->arena, int, stages->tensors.count);
   for (int i = 0; i < stages->tensors.count; i++)
-    p->candidates[i] = (Candidates){.count = 1, .items = {{.axis = CANDIDATE_ROWS}}};
+    p->candidates[i] =
+        (Candidates){.count = 1, .items = {planner_row_major(p, stages->tensors.items[i]->buffer)}};
+  planner_find_relations(p);
   if (!planner_apply_constraints(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);
   p->row_major = row_major;
@@ -118,6 +143,7 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Plan *plan = arena_new(&context->arena, Plan);
   *plan = (Plan){.context = context, .stages = stages, .machine = options->machine};
   plan->constraints = constraints;
+  plan->by_structure = map_new(&context->lasting); // kernels can be scheduled in an arena scope
   Planner *none = prepare(stages, options, boundary, false, true);
   Planner *planner =
       none ? prepare(stages, options, constraints, options->policy != PLAN_NONE, false) : NULL;
@@ -154,22 +180,21 @@ const Layout *plan_output_layout(const Plan *plan, int number) {
 
 // ---- Schedules
 
-// Has the folded rewrite of a constant already been recorded? Kernels of one structure share
-// constants.
-static bool is_noted(const Plan *plan, const StageTensor *tensor, const Layout *layout) {
-  for (int i = 0; i < plan->rewrites.count; i++) {
-    const PlanRewrite *rewrite = &plan->rewrites.items[i];
-    if (rewrite->folded && rewrite->tensor == tensor && rewrite->to->map == layout->map)
-      return true;
-  }
-  return false;
-}
-
-static void note_folded(Plan *plan, PlanKernel *kernel) {
+// Adds the folded rewrites of a kernel's constants that are not in `noted`: by tensor and map, the
+// folded rewrites so far. Kernels of one structure share constants.
+static void note_folded(Plan *plan, PlanKernel *kernel, Map *noted) {
   for (int i = 0; i < kernel->params.count; i++) {
     const Layout *layout = kernel->choice.layouts[i];
     StageTensor *tensor = kernel->params.items[i];
-    if (!tensor->data || !layout || is_noted(plan, tensor, layout)) continue;
+    if (!tensor->data || !layout) continue;
+    Map *maps = map_find(noted, tensor);
+    if (maps && map_contains(maps, layout->map)) continue;
+    if (!maps) {
+      maps = arena_new(&plan->context->arena, Map);
+      *maps = map_new(&plan->context->arena);
+      map_put(noted, tensor, maps);
+    }
+    map_put(maps, layout->map, (void *)layout);
     PlanRewrite rewrite = {tensor,
                            NULL,
                            layout,
@@ -190,21 +215,28 @@ static bool same_layouts(const PlanKernel *a, const PlanKernel *b) {
   return true;
 }
 
-static int find_same(const Plan *plan, int index) {
-  const PlanKernel *kernel = plan->kernels.items[index];
-  for (int i = 0; i < index; i++) {
-    const PlanKernel *other = plan->kernels.items[i];
-    if (other->same_as < 0 && other->params.count == kernel->params.count &&
-        same_layouts(other, kernel) &&
+// The kernel with code of its own that equals the kernel, or -1. If there is none, later
+// calls find the kernel.
+static int find_same(Plan *plan, int index) {
+  PlanKernel *kernel = plan->kernels.items[index];
+  uint64_t hash = prim_func_hash(plan->context, kernel->func);
+  kernel->next_alike = map_get(&plan->by_structure, hash);
+  for (const PlanKernel *other = kernel->next_alike; other; other = other->next_alike)
+    if (other->params.count == kernel->params.count && same_layouts(other, kernel) &&
         prim_func_equal(plan->context, other->func, kernel->func, NULL))
-      return i;
-  }
+      return other->number;
+  kernel->number = index;
+  map_set(&plan->by_structure, hash, kernel);
   return -1;
 }
 
 bool plan_schedule_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
   kernel->same_as = find_same(plan, number);
+  if (kernel->same_as < 0 && kernel->stage_count && kernel->stages[0]->te->program) {
+    autosched_program(plan->context, plan->machine, kernel->func, &kernel->choice);
+    return true;
+  }
   if (kernel->same_as < 0)
     return autosched_kernel(plan->context, plan->machine, kernel->func, kernel->layouts,
                             kernel->strategies, &kernel->choice);
@@ -213,7 +245,8 @@ bool plan_schedule_kernel(Plan *plan, int number) {
 }
 
 void plan_note_folded(Plan *plan) {
-  for (int i = 0; i < plan->kernels.count; i++) note_folded(plan, plan->kernels.items[i]);
+  Map noted = map_new(&plan->context->arena);
+  for (int i = 0; i < plan->kernels.count; i++) note_folded(plan, plan->kernels.items[i], &noted);
 }
 
 bool plan_schedule(Plan *plan) {

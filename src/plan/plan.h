@@ -60,8 +60,10 @@ typedef struct PlanKernel {
   bool is_rewrite;
   double cost;                  // cycles, estimated by the planner
   const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
-  int same_as;         // an earlier kernel of equal structure, whose code is used; -1: none
-  KernelChoice choice; // set by plan_schedule
+  KernelChoice choice;          // set by plan_schedule
+  int same_as; // set too: an earlier kernel of equal structure, whose code is used; -1: none
+  int number;  // set too, for a kernel with code of its own: its index in the plan
+  struct PlanKernel *next_alike; // another kernel whose structure has the same hash
 } PlanKernel;
 
 // A tensor in one of the layouts in which it exists.
@@ -95,6 +97,7 @@ typedef struct Plan {
   const PlanConstraints *constraints; // as the caller passed them
   Planner *planner;                   // the candidates and choices, for plan_candidate_costs
   const int *choice;
+  Map by_structure; // by hash: the scheduled kernels with code of their own
 } Plan;
 
 // The plan, or NULL with diagnostics when the constraints cannot be met.
@@ -118,6 +121,10 @@ enum { PLAN_MAX_LAYOUTS = 10 };
 // Fills items[0..PLAN_MAX_LAYOUTS) with the tensor's candidates and returns their number, which is
 // 0 for constants.
 int plan_candidate_costs(const Plan *plan, const StageTensor *tensor, PlanCandidate *items);
+// Why the stage that computes the tensor has no choice that writes it in the layout, which is one
+// of its candidates; NULL when it has one.
+const char *plan_unwritten_because(const Plan *plan, const StageTensor *tensor,
+                                   const Layout *layout);
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites
 // of constants to plan->rewrites. False with diagnostics.
 bool plan_schedule(Plan *plan);
@@ -133,7 +140,11 @@ typedef struct PlanBlocker {
 } PlanBlocker;
 PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor);
 
-// The name of a layout: "NCHW16c", "NCHW", or the map in arrow form.
+// The letters of a tensor's axes: those derived from its graph, such as "NHWC", or else "ABC" by
+// position.
+Str plan_axis_letters(Context *context, const StageTensor *tensor);
+// The name of a layout over these letters, "NCHW16c" or "ABC", or the map in arrow form. The text
+// is read as a layout of the same tensor by driver/constraint_texts.c.
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout);
 // The bytes that the tensor takes in memory, with its padding.
 int64_t plan_bytes(const StageTensor *tensor, const Layout *layout);

@@ -74,7 +74,7 @@ static void add_tensor_variable(Solving *s, const StageTensor *tensor) {
 // ---- Edges
 
 static int64_t *matrix_new(Solving *s, int rows, int columns) {
-  return arena_array(&s->planner->context->scratch, int64_t, (size_t)rows * (size_t)columns);
+  return arena_array(&s->planner->context->scratch, int64_t, (size_t)rows *(size_t)columns);
 }
 
 static void edge_written(Solving *s, const StageTensor *tensor) {
@@ -89,20 +89,28 @@ static void edge_written(Solving *s, const StageTensor *tensor) {
             s->tensor_variable[tensor->index], matrix);
 }
 
+static int64_t cost_or_never(double cycles) {
+  return cycles >= PLAN_NEVER ? PBQP_INFINITY : planner_integer_cost(cycles);
+}
+
 static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) {
   const Candidates *c = &s->planner->candidates[tensor->index];
   const StageChoices *to = &s->planner->choices[user->index];
   int count = state_count(c), read = stage_read_of(user, tensor);
   int64_t *matrix = matrix_new(s, count, to->count);
   for (int i = 0; i < count; i++)
-    for (int j = 0; j < to->count; j++)
+    for (int j = 0; j < to->count; j++) {
+      int wanted = to->items[j].reads[read];
+      bool exists = wanted >= 0 && state_at(c, i).exists >> wanted & 1;
       matrix[i * to->count + j] =
-          state_at(c, i).exists >> to->items[j].reads[read] & 1 ? 0 : PBQP_INFINITY;
+          exists ? 0 : cost_or_never(planner_gathering(s->planner, user, &to->items[j], read));
+    }
   pbqp_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index], matrix);
 }
 
-// Adds the edge between a producer and its only user. It costs a rewrite where their layouts
-// differ, and forbids differing layouts when the two are fused.
+// Adds the edge between a producer and its only user. Where their layouts differ, it costs a
+// rewrite, or the gathering of elements if that is cheaper; it forbids differing layouts when the
+// two are fused.
 static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
@@ -111,10 +119,14 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
   for (int i = 0; i < from->count; i++)
     for (int j = 0; j < to->count; j++) {
       int written = from->items[i].output, wanted = to->items[j].reads[read];
-      double cost = planner_rewrite_cost(s->planner, tensor, written, wanted);
       bool fused = to->items[j].fused == read;
-      matrix[i * to->count + j] =
-          fused && written != wanted ? PBQP_INFINITY : planner_integer_cost(cost);
+      double cost = written == wanted ? 0
+                    : fused           ? PLAN_NEVER
+                                      : planner_gathering(s->planner, user, &to->items[j], read);
+      if (fused && to->items[j].wants_tiles && !from->items[i].tiles) cost = PLAN_NEVER;
+      if (written != wanted && wanted >= 0 && !fused)
+        cost = MIN_OF(cost, planner_rewrite_cost(s->planner, tensor, written, wanted));
+      matrix[i * to->count + j] = cost_or_never(cost);
     }
   pbqp_edge(s->problem, s->stage_variable[tensor->producer->index], s->stage_variable[user->index],
             matrix);

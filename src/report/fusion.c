@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds which operators are fused into one kernel, and why others are not. Every kernel writes one
-// tensor, so the reasons are given for the tensors between kernels.
+// Finds which kernels compute an operator, or read the elements that it moves.
 #include "report/report.h"
 
 // ---- Operators ----------------------------------------------------------------------------------
@@ -109,65 +108,14 @@ bool kernel_has_rows(const PlanKernel *kernel) {
   return false;
 }
 
-// The kernel's operators, in order, each once.
-static PtrArray nodes_of(const PlanReport *r, const PlanKernel *kernel) {
+PtrArray kernel_nodes(Arena *arena, const PlanKernel *kernel) {
   PtrArray nodes = {0};
   for (int i = 0; i < kernel->stage_count; i++)
     for (int k = 0; k < kernel->stages[i]->parts.count; k++) {
       const Node *node = kernel->stages[i]->parts.items[k].node;
       bool seen = !node;
       for (int n = 0; n < nodes.count && !seen; n++) seen = nodes.items[n] == node;
-      if (!seen) array_push(&r->context->arena, &nodes, (void *)node);
+      if (!seen) array_push(arena, &nodes, (void *)node);
     }
   return nodes;
-}
-
-const char *fusion_operators(const PlanReport *r, const PlanKernel *kernel) {
-  Text text = text_new(&r->context->arena);
-  PtrArray nodes = nodes_of(r, kernel);
-  for (int i = 0; i < nodes.count; i++)
-    text_printf(&text, "%s%s", i ? " + " : "", ((const Node *)nodes.items[i])->name);
-  if (kernel->is_rewrite) return "another layout";
-  if (!nodes.count) return "a copy";
-  if (kernel_has_rows(kernel)) text_puts(&text, ", row by row");
-  return text_string(&text);
-}
-
-const char *fusion_because(const PlanReport *r, const PlanKernel *kernel) {
-  return kernel->is_rewrite ? ""
-                            : plan_fusion_blocker(r->plan, array_last(&kernel->params)).because;
-}
-
-IntArray fusion_readers(const PlanReport *r, const StageTensor *tensor) {
-  IntArray readers = {0};
-  for (int i = 0; i < r->plan->kernels.count; i++) {
-    const PlanKernel *kernel = r->plan->kernels.items[i];
-    bool reads = false;
-    for (int k = 0; k + 1 < kernel->params.count; k++) reads |= kernel->params.items[k] == tensor;
-    if (reads && !kernel->is_rewrite) array_push(&r->context->arena, &readers, i + 1);
-  }
-  return readers;
-}
-
-// ---- As JSON ------------------------------------------------------------------------------------
-
-json_t *fusion_report_json(const PlanReport *r) {
-  json_t *list = json_array();
-  for (int i = 0; i < r->plan->kernels.count; i++) {
-    const PlanKernel *kernel = r->plan->kernels.items[i];
-    const StageTensor *tensor = array_last(&kernel->params);
-    PtrArray nodes = nodes_of(r, kernel);
-    IntArray readers = fusion_readers(r, tensor);
-    json_t *names = json_array(), *numbers = json_array();
-    for (int k = 0; k < nodes.count; k++)
-      json_array_append_new(names, json_string(((const Node *)nodes.items[k])->name));
-    for (int k = 0; k < readers.count; k++)
-      json_array_append_new(numbers, json_integer(readers.items[k]));
-    json_array_append_new(
-        list, json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s}", "kernel", i + 1, "name",
-                        kernel->name, "operators", names, "by_rows", kernel_has_rows(kernel),
-                        "rewrite", kernel->is_rewrite, "writes", plan_tensor_name(tensor),
-                        "read_by", numbers, "because", fusion_because(r, kernel)));
-  }
-  return list;
 }

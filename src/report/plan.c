@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports about a plan: its rewrites with their reasons, its costs, and for one tensor what other
-// layouts would cost.
+// Makes plans data: the public structs of a plan, from which the command prints its tables and both
+// doors of the library are made; and for one tensor what other layouts would cost.
 #include "report/report.h"
 
 const char *report_layout_name(const PlanReport *r, const StageTensor *tensor,
@@ -8,61 +8,286 @@ const char *report_layout_name(const PlanReport *r, const StageTensor *tensor,
   return plan_layout_name(r->context, tensor, layout);
 }
 
-// ---- Rows -------------------------------------------------------------------------------------
+// ---- Uses ---------------------------------------------------------------------------------------
 
-static PlanRow *row_for(PlanReport *r, const PlanRewrite *rewrite, const char *from,
-                        const char *to) {
-  for (int i = 0; rewrite->folded && i < r->rows.count; i++) {
-    PlanRow *row = &r->rows.items[i];
-    if (row->first->folded && !strcmp(row->from, from) && !strcmp(row->to, to)) return row;
+// A layout in which a tensor is in memory.
+typedef struct NamedLayout {
+  const Layout *layout;
+  const char *name;
+} NamedLayout;
+
+// The kernels that read a tensor, rewrites not counted, and its layouts.
+typedef struct TensorUses {
+  IntArray readers; // from 0
+  Array(NamedLayout) layouts;
+} TensorUses;
+
+typedef struct Gathering {
+  PlanReport *report;
+  Arena *arena; // of the data
+  Map uses;     // from a StageTensor to its TensorUses *
+  Map numbers;  // from a PlanKernel to its number, from 1
+} Gathering;
+
+static TensorUses *uses_of(Gathering *g, const StageTensor *tensor) {
+  TensorUses *uses = map_find(&g->uses, tensor);
+  if (!uses) map_put(&g->uses, tensor, uses = arena_new(&g->report->context->arena, TensorUses));
+  return uses;
+}
+
+static const char *layout_name(Gathering *g, const StageTensor *tensor, const Layout *layout) {
+  TensorUses *uses = uses_of(g, tensor);
+  for (int i = 0; i < uses->layouts.count; i++) {
+    const Layout *known = uses->layouts.items[i].layout;
+    if (known == layout || (known && layout && known->map == layout->map))
+      return uses->layouts.items[i].name;
   }
-  array_push(&r->context->arena, &r->rows, ((PlanRow){rewrite, from, to, {0}, 0}));
-  return &array_last(&r->rows);
+  NamedLayout named = {layout, arena_text(g->arena, report_layout_name(g->report, tensor, layout))};
+  array_push(&g->report->context->arena, &uses->layouts, named);
+  return named.name;
 }
 
-static void make_rows(PlanReport *report) {
-  for (int folded = 0; folded < 2; folded++)
-    for (int i = 0; i < report->plan->rewrites.count; i++) {
-      const PlanRewrite *r = &report->plan->rewrites.items[i];
-      if (r->folded != folded) continue;
-      PlanRow *row = row_for(report, r, report_layout_name(report, r->tensor, r->from),
-                         report_layout_name(report, r->tensor, r->to));
-      array_push(&report->context->arena, &row->members, (void *)r);
-      row->bytes += r->bytes;
+static void gather_uses(Gathering *g) {
+  const Plan *plan = g->report->plan;
+  for (int i = 0; i < plan->kernels.count; i++) {
+    const PlanKernel *kernel = plan->kernels.items[i];
+    map_put(&g->numbers, kernel, (void *)(intptr_t)(i + 1));
+    for (int k = 0; k < kernel->params.count; k++) {
+      const StageTensor *tensor = kernel->params.items[k];
+      IntArray *readers = &uses_of(g, tensor)->readers;
+      bool reads = k + 1 < kernel->params.count && !kernel->is_rewrite;
+      if (reads && (!readers->count || array_last(readers) != i))
+        array_push(&g->report->context->arena, readers, i);
+      layout_name(g, tensor, kernel->choice.layouts[k]);
     }
+  }
 }
 
-PlanReport plan_report_new(const Program *program) {
+// ---- Kernels ------------------------------------------------------------------------------------
+
+static void set_operators(Gathering *g, const PlanKernel *kernel, PleatPlanKernel *data) {
+  PtrArray nodes = kernel_nodes(&g->report->context->arena, kernel);
+  const char **names = arena_array(g->arena, const char *, nodes.count);
+  for (int i = 0; i < nodes.count; i++)
+    names[i] = arena_text(g->arena, ((const Node *)nodes.items[i])->name);
+  data->operators = names;
+  data->operator_count = nodes.count;
+}
+
+static void set_operands(Gathering *g, const PlanKernel *kernel, PleatPlanKernel *data) {
+  int count = kernel->params.count;
+  const PleatPlanOperand **operands = arena_array(g->arena, const PleatPlanOperand *, count);
+  for (int i = 0; i < count; i++) {
+    const StageTensor *tensor = kernel->params.items[i];
+    PleatPlanOperand *operand = arena_new(g->arena, PleatPlanOperand);
+    *operand = (PleatPlanOperand){.tensor = arena_text(g->arena, plan_tensor_name(tensor)),
+                                  .layout = layout_name(g, tensor, kernel->choice.layouts[i]),
+                                  .is_written = i == count - 1};
+    operands[i] = operand;
+  }
+  data->operands = operands;
+  data->operand_count = count;
+}
+
+static void set_readers(Gathering *g, const StageTensor *tensor, PleatPlanKernel *data) {
+  const IntArray *readers = &uses_of(g, tensor)->readers;
+  int *numbers = arena_array(g->arena, int, readers->count);
+  for (int i = 0; i < readers->count; i++) numbers[i] = (int)readers->items[i];
+  data->readers = numbers;
+  data->reader_count = readers->count;
+}
+
+static PleatPlanKernel *kernel_of(Gathering *g, const PlanKernel *kernel) {
+  const StageTensor *tensor = array_last(&kernel->params);
+  PlanBlocker blocker = {"", ""};
+  if (!kernel->is_rewrite) blocker = plan_fusion_blocker(g->report->plan, tensor);
+  PleatPlanKernel *data = arena_new(g->arena, PleatPlanKernel);
+  *data = (PleatPlanKernel){.name = arena_text(g->arena, kernel->name),
+                            .is_rewrite = kernel->is_rewrite,
+                            .by_rows = kernel_has_rows(kernel),
+                            .is_output = tensor->is_output,
+                            .because_kind = arena_text(g->arena, blocker.kind),
+                            .because = arena_text(g->arena, blocker.because),
+                            .cycles = kernel->cost,
+                            .same_as = kernel->same_as,
+                            .slow = arena_text(g->arena, kernel->choice.slow)};
+  set_operators(g, kernel, data);
+  set_operands(g, kernel, data);
+  set_readers(g, tensor, data);
+  return data;
+}
+
+static void add_kernels(Gathering *g) {
+  const Plan *plan = g->report->plan;
+  const PleatPlanKernel **kernels =
+      arena_array(g->arena, const PleatPlanKernel *, plan->kernels.count);
+  for (int i = 0; i < plan->kernels.count; i++) kernels[i] = kernel_of(g, plan->kernels.items[i]);
+  g->report->data.kernels = kernels;
+  g->report->data.kernel_count = plan->kernels.count;
+}
+
+// ---- Rewrites -----------------------------------------------------------------------------------
+
+static PleatPlanRewrite *rewrite_of(Gathering *g, const PlanRewrite *r) {
+  PleatPlanRewrite *data = arena_new(g->arena, PleatPlanRewrite);
+  *data = (PleatPlanRewrite){
+      .tensor = arena_text(g->arena, plan_tensor_name(r->tensor)),
+      .from = layout_name(g, r->tensor, r->from),
+      .to = layout_name(g, r->tensor, r->to),
+      .folded = r->folded,
+      .bytes = r->bytes,
+      .cycles = r->cost,
+      .because = arena_text(g->arena, r->because),
+      .kernel = r->kernel ? (int)(intptr_t)map_find(&g->numbers, r->kernel) - 1 : -1};
+  return data;
+}
+
+// The rewrites of a row follow one another in the data.
+typedef struct RowMembers {
+  const char *from, *to;
+  PtrArray members; // PleatPlanRewrite *
+  PtrArray sources; // const PlanRewrite *
+} RowMembers;
+typedef Array(RowMembers) RowList;
+
+static RowMembers *row_for(Arena *arena, RowList *rows, const PleatPlanRewrite *r) {
+  for (int i = 0; r->folded && i < rows->count; i++) {
+    const PleatPlanRewrite *first = rows->items[i].members.items[0];
+    if (first->folded && !strcmp(first->from, r->from) && !strcmp(first->to, r->to))
+      return &rows->items[i];
+  }
+  array_push(arena, rows, ((RowMembers){r->from, r->to, {0}, {0}}));
+  return &array_last(rows);
+}
+
+static RowList gather_rows(Gathering *g) {
+  const Plan *plan = g->report->plan;
+  Arena *arena = &g->report->context->arena;
+  RowList rows = {0};
+  for (int folded = 0; folded < 2; folded++)
+    for (int i = 0; i < plan->rewrites.count; i++) {
+      if (plan->rewrites.items[i].folded != folded) continue;
+      PleatPlanRewrite *rewrite = rewrite_of(g, &plan->rewrites.items[i]);
+      RowMembers *row = row_for(arena, &rows, rewrite);
+      array_push(arena, &row->members, rewrite);
+      array_push(arena, &row->sources, (void *)&plan->rewrites.items[i]);
+    }
+  return rows;
+}
+
+static void add_rewrites(Gathering *g) {
+  PlanReport *report = g->report;
+  Arena *arena = &report->context->arena;
+  RowList rows = gather_rows(g);
+  const PleatPlanRewrite **rewrites =
+      arena_array(g->arena, const PleatPlanRewrite *, report->plan->rewrites.count);
+  int count = 0;
+  for (int i = 0; i < rows.count; i++) {
+    const RowMembers *from = &rows.items[i];
+    PlanRow row = {.first = count, .count = from->members.count};
+    for (int k = 0; k < row.count; k++) {
+      rewrites[count] = from->members.items[k];
+      row.bytes += rewrites[count++]->bytes;
+      array_push(arena, &report->rewrites, from->sources.items[k]);
+    }
+    array_push(arena, &report->rows, row);
+  }
+  report->data.rewrites = rewrites;
+  report->data.rewrite_count = count;
+}
+
+// ---- The data -----------------------------------------------------------------------------------
+
+static const char *kind_of(const StageTensor *tensor) {
+  return tensor->data         ? "constant"
+         : tensor->input >= 0 ? "input"
+         : tensor->is_output  ? "output"
+                              : "intermediate";
+}
+
+PleatPlanTensor *plan_tensor_describe(const PlanReport *r, const StageTensor *tensor,
+                                      Arena *results) {
+  const Buffer *buffer = tensor->buffer;
+  PleatPlanTensor *data = arena_new(results, PleatPlanTensor);
+  int64_t *shape = arena_array(results, int64_t, buffer->rank + 1);
+  buffer_static_shape(buffer, shape);
+  *data = (PleatPlanTensor){.name = arena_text(results, plan_tensor_name(tensor)),
+                            .type = arena_text(results, dtype_name(r->context, buffer->type)),
+                            .rank = buffer->rank,
+                            .shape = shape,
+                            .kind = kind_of(tensor),
+                            .is_fused = true};
+  return data;
+}
+
+static PleatPlanTensor *tensor_of(Gathering *g, const StageTensor *tensor, const TensorUses *uses) {
+  PleatPlanTensor *data = plan_tensor_describe(g->report, tensor, g->arena);
+  if (!uses) return data;
+  const char **layouts = arena_array(g->arena, const char *, uses->layouts.count);
+  for (int i = 0; i < uses->layouts.count; i++) layouts[i] = uses->layouts.items[i].name;
+  data->is_fused = false;
+  data->layouts = layouts;
+  data->layout_count = uses->layouts.count;
+  return data;
+}
+
+// The tensors that kernels read and write, and those that are computed only inside a kernel.
+static void add_tensors(Gathering *g) {
+  const StageGraph *stages = g->report->plan->stages;
+  const PleatPlanTensor **tensors =
+      arena_array(g->arena, const PleatPlanTensor *, stages->tensors.count);
+  int count = 0;
+  for (int i = 0; i < stages->tensors.count; i++) {
+    const StageTensor *tensor = stages->tensors.items[i];
+    const TensorUses *uses = map_find(&g->uses, tensor);
+    if (uses || (tensor->producer && !tensor->data)) tensors[count++] = tensor_of(g, tensor, uses);
+  }
+  g->report->data.tensors = tensors;
+  g->report->data.tensor_count = count;
+}
+
+static void set_costs(PleatPlan *data, const Plan *plan) {
+  data->cycles = plan->cost;
+  data->cycles_row_major = plan->cost_unplanned;
+  data->cycles_optimal = plan->cost_optimal;
+  data->cycles_forward = plan->cost_forward;
+  data->cycles_backward = plan->cost_backward;
+  data->lower_bound = plan->lower_bound;
+  data->optimal = plan->optimal;
+  data->gap = plan->optimal || plan->cost <= 0 ? 0 : (plan->cost - plan->lower_bound) / plan->cost;
+  data->choices = plan->limits.choices;
+  data->choices_left_out = plan->limits.choices_left_out;
+  data->layouts_left_out = plan->limits.layouts_left_out;
+}
+
+static void count_nodes(PlanReport *report) {
+  PleatPlan *data = &report->data;
+  int *counts[] = {[NODE_UNUSED] = &data->nodes_unused,
+                   [NODE_FOLDED] = &data->nodes_folded,
+                   [NODE_IN_PLACE] = &data->nodes_in_place,
+                   [NODE_COMPUTED] = &data->nodes_in_kernels};
+  Map places = node_kernels(report->context, report->program->graph, report->plan);
+  for (int i = 0; i < places.count; i++)
+    ++*counts[((const NodeKernels *)places.entries[i].value)->fate];
+}
+
+PlanReport plan_report_new(const Program *program, Arena *results) {
   PlanReport report = {.context = program->context, .program = program, .plan = program->plan};
-  make_rows(&report);
+  Arena *arena = &program->context->arena;
+  Gathering g = {&report, results, map_new(arena), map_new(arena)};
+  report.data.machine = arena_text(results, program->options.machine.level_name);
+  report.data.policy = policy_name(program->options.policy);
+  gather_uses(&g);
+  add_kernels(&g);
+  add_rewrites(&g);
+  add_tensors(&g);
+  set_costs(&report.data, report.plan);
+  count_nodes(&report);
   return report;
 }
 
-const char *plan_row_member(const PlanRow *row, int i) {
-  return plan_tensor_name(((const PlanRewrite *)row->members.items[i])->tensor);
-}
-
-const char *plan_row_name(const PlanReport *r, const PlanRow *row) {
-  const char *first = plan_row_member(row, 0), *end = first + strlen(first);
-  size_t head = strlen(first), tail = head;
-  for (int i = 1; i < row->members.count; i++) {
-    const char *name = plan_row_member(row, i);
-    size_t n = strlen(name), same = 0;
-    while (same < head && name[same] == first[same]) same++;
-    head = same;
-    for (same = 0; same < MIN_OF(tail, n) && name[n - 1 - same] == end[-1 - (ptrdiff_t)same];)
-      same++;
-    tail = same;
-  }
-  if (row->members.count == 1) return first;
-  tail = MIN_OF(tail, strlen(first) - head);
-  return arena_printf(&r->context->arena, "%.*s*%s", (int)head, first,
-                      first + strlen(first) - tail);
-}
-
-const char *plan_row_because(const PlanReport *r, const PlanRow *row) {
-  if (!row->first->folded || row->members.count == 1) return row->first->because;
-  return arena_printf(&r->context->arena, "%d constants, originals dropped", row->members.count);
+const PleatPlanRewrite *plan_row_member(const PlanReport *r, const PlanRow *row, int i) {
+  return r->data.rewrites[row->first + i];
 }
 
 // ---- Tensors ------------------------------------------------------------------------------------
@@ -74,82 +299,39 @@ const StageTensor *plan_report_tensor(const PlanReport *r, const char *name) {
   return NULL;
 }
 
-bool plan_tensor_is_fused(const PlanReport *r, const StageTensor *tensor) {
-  for (int i = 0; i < r->plan->kernels.count; i++) {
-    const PlanKernel *kernel = r->plan->kernels.items[i];
-    for (int j = 0; j < kernel->params.count; j++)
-      if (kernel->params.items[j] == tensor) return false;
-  }
-  return true;
-}
-
 // ---- As JSON ------------------------------------------------------------------------------------
 
-json_t *plan_report_json(const PlanReport *report) {
-  const Plan *plan = report->plan;
-  json_t *list = json_array();
-  for (int i = 0; i < report->rows.count; i++)
-    for (int j = 0; j < report->rows.items[i].members.count; j++) {
-      const PlanRow *row = &report->rows.items[i];
-      const PlanRewrite *r = row->members.items[j];
-      json_array_append_new(list,
-                            json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "tensor",
-                                      plan_tensor_name(r->tensor), "from", row->from, "to", row->to,
-                                      "reason", r->because, "bytes", (json_int_t)r->bytes, "when",
-                                      r->folded ? "folded" : "run", "cost", r->cost));
-    }
+static json_t *rewrite_json(const PleatPlanRewrite *r) {
+  return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "tensor", r->tensor, "from", r->from,
+                   "to", r->to, "reason", r->because, "bytes", (json_int_t)r->bytes, "when",
+                   r->folded ? "folded" : "run", "cost", r->cycles);
+}
+
+static json_t *kernel_json(const PleatPlanKernel *kernel, int number) {
+  json_t *names = json_array(), *readers = json_array();
+  for (int i = 0; i < kernel->operator_count; i++)
+    json_array_append_new(names, json_string(kernel->operators[i]));
+  for (int i = 0; i < kernel->reader_count; i++)
+    json_array_append_new(readers, json_integer(kernel->readers[i] + 1));
+  return json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s}", "kernel", number + 1, "name",
+                   kernel->name, "operators", names, "by_rows", kernel->by_rows, "rewrite",
+                   kernel->is_rewrite, "writes",
+                   kernel->operands[kernel->operand_count - 1]->tensor, "read_by", readers,
+                   "because", kernel->because);
+}
+
+json_t *plan_report_json(const PleatPlan *plan) {
+  json_t *rewrites = json_array(), *kernels = json_array();
+  for (int i = 0; i < plan->rewrite_count; i++)
+    json_array_append_new(rewrites, rewrite_json(plan->rewrites[i]));
+  for (int i = 0; i < plan->kernel_count; i++)
+    json_array_append_new(kernels, kernel_json(plan->kernels[i], i));
   return json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:i, s:o}", "rewrites",
-                   list, "cost", plan->cost, "cost_unplanned", plan->cost_unplanned, "cost_optimal",
-                   plan->cost_optimal, "cost_forward", plan->cost_forward, "cost_backward",
-                   plan->cost_backward, "lower_bound", plan->lower_bound, "optimal", plan->optimal,
-                   "choices", (json_int_t)plan->limits.choices, "choices_left_out",
-                   (json_int_t)plan->limits.choices_left_out, "layouts_left_out",
-                   (json_int_t)plan->limits.layouts_left_out, "kernels", plan->kernels.count,
-                   "joins", fusion_report_json(report));
-}
-
-static json_t *uses_json(const PlanReport *r, const StageTensor *tensor) {
-  json_t *uses = json_array();
-  for (int i = 0; i < r->plan->kernels.count; i++) {
-    const PlanKernel *kernel = r->plan->kernels.items[i];
-    for (int j = 0; j < kernel->params.count; j++)
-      if (kernel->params.items[j] == tensor)
-        json_array_append_new(
-            uses, json_pack("{s:i, s:s, s:b, s:s}", "kernel", i + 1, "name", kernel->name, "writes",
-                            j == kernel->params.count - 1, "layout",
-                            report_layout_name(r, tensor, kernel->choice.layouts[j])));
-  }
-  return uses;
-}
-
-static json_t *candidates_json(const PlanReport *r, const StageTensor *tensor) {
-  PlanCandidate items[PLAN_MAX_LAYOUTS];
-  json_t *list = json_array();
-  int count = tensor->data ? 0 : plan_candidate_costs((Plan *)r->plan, tensor, items);
-  for (int i = 0; i < count; i++)
-    json_array_append_new(list, json_pack("{s:s, s:I, s:b, s:b, s:f}", "layout",
-                                          report_layout_name(r, tensor, items[i].layout), "bytes",
-                                          (json_int_t)plan_bytes(tensor, items[i].layout), "chosen",
-                                          items[i].chosen, "possible", items[i].feasible,
-                                          "cost_of_plan", items[i].feasible ? items[i].cost : 0));
-  return list;
-}
-
-json_t *plan_tensor_json(const PlanReport *r, const StageTensor *tensor) {
-  int64_t shape[TE_MAX_RANK];
-  const Buffer *buffer = tensor->buffer;
-  json_t *extents = json_array();
-  buffer_static_shape(buffer, shape);
-  for (int i = 0; i < buffer->rank; i++) json_array_append_new(extents, json_integer(shape[i]));
-  bool fused = plan_tensor_is_fused(r, tensor);
-  bool stored = !tensor->data && tensor->producer && !fused && tensor->users.count;
-  return json_pack("{s:s, s:s, s:o, s:s, s:b, s:s, s:o, s:o}", "tensor", plan_tensor_name(tensor),
-                   "type", dtype_name(r->context, buffer->type), "shape", extents, "kind",
-                   tensor->data         ? "constant"
-                   : tensor->input >= 0 ? "input"
-                   : tensor->is_output  ? "output"
-                                        : "intermediate",
-                   "fused", fused, "in_memory_because",
-                   stored ? plan_fusion_blocker(r->plan, tensor).because : "", "uses",
-                   uses_json(r, tensor), "layouts", candidates_json(r, tensor));
+                   rewrites, "cost", plan->cycles, "cost_unplanned", plan->cycles_row_major,
+                   "cost_optimal", plan->cycles_optimal, "cost_forward", plan->cycles_forward,
+                   "cost_backward", plan->cycles_backward, "lower_bound", plan->lower_bound,
+                   "optimal", plan->optimal, "choices", (json_int_t)plan->choices,
+                   "choices_left_out", (json_int_t)plan->choices_left_out, "layouts_left_out",
+                   (json_int_t)plan->layouts_left_out, "kernels", plan->kernel_count, "joins",
+                   kernels);
 }

@@ -7,48 +7,72 @@
 #include <jansson.h>
 
 #include "driver/driver.h"
+#include "pleat/pleat.h"
 
 // Releases the object, and returns its text with a newline at its end, which the caller frees; NULL
 // when memory is exhausted.
 char *report_text(json_t *object);
+// The diagnostics of a context and how it failed, each with its notes, as a list.
+json_t *report_messages(const Context *context);
 
 // ---- Plans -------------------------------------------------------------------------------------
 
-// A rewrite at run time, or constants that are rewritten alike at compile time.
+// A rewrite at run time, or constants that are rewritten alike at compile time: `count` rewrites of
+// the plan's data, from number `first`.
 typedef struct PlanRow {
-  const PlanRewrite *first;
-  const char *from, *to;
-  PtrArray members; // const PlanRewrite *
+  int first, count;
   int64_t bytes;
 } PlanRow;
 
+// A plan as data, with what it was made of.
 typedef struct PlanReport {
   Context *context;
   const Program *program;
   const Plan *plan;
+  PleatPlan data; // without text and JSON
   Array(PlanRow) rows;
+  Array(const PlanRewrite *) rewrites; // in the order of data.rewrites
 } PlanReport;
 
-// The report of a program whose kernels were not discarded.
-PlanReport plan_report_new(const Program *program);
+// The report of a program whose kernels were not discarded. The data is in `results`.
+PlanReport plan_report_new(const Program *program, Arena *results);
 // The name of a layout of a tensor for users.
 const char *report_layout_name(const PlanReport *report, const StageTensor *tensor,
                                const Layout *layout);
+const PleatPlanRewrite *plan_row_member(const PlanReport *report, const PlanRow *row, int i);
 // The common beginning and end of the names of the row's tensors, with a star between them:
 // "conv*.weight".
 const char *plan_row_name(const PlanReport *report, const PlanRow *row);
-const char *plan_row_member(const PlanRow *row, int i); // the name of tensor `i` of the row
 const char *plan_row_because(const PlanReport *report, const PlanRow *row);
 // The tensor with this name; NULL when the plan has none.
 const StageTensor *plan_report_tensor(const PlanReport *report, const char *name);
-// Is the tensor computed only inside a kernel?
-bool plan_tensor_is_fused(const PlanReport *report, const StageTensor *tensor);
 
 // The rewrites, costs and kernels of a plan.
-json_t *plan_report_json(const PlanReport *report);
+json_t *plan_report_json(const PleatPlan *plan);
 // A tensor: who writes and reads it in which layout, why it is in memory, and what the plan would
 // cost with each other layout. The plan is solved again for each of them.
-json_t *plan_tensor_json(const PlanReport *report, const StageTensor *tensor);
+typedef struct TensorReport {
+  const StageTensor *tensor;
+  PleatTensorPlan data;                    // without JSON
+  const Layout *layouts[PLAN_MAX_LAYOUTS]; // of data.prices
+} TensorReport;
+// A tensor's description, as of one that is fused.
+PleatPlanTensor *plan_tensor_describe(const PlanReport *report, const StageTensor *tensor,
+                                      Arena *results);
+TensorReport tensor_report_new(const PlanReport *report, const StageTensor *tensor, Arena *results);
+json_t *tensor_report_json(const PleatTensorPlan *plan);
+
+// ---- Plans as text: plan_text.c ----------------------------------------------------------------
+
+// The rewrites as a table, the totals, and how many operators are fused.
+const char *plan_text(const PlanReport *report, Arena *arena);
+// All kernels as a table, with their operators, their readers, and why these are not fused with
+// them.
+const char *plan_fusion_text(const PleatPlan *plan, Arena *arena);
+// How far the plan is from the optimum: "optimal (gap 0)".
+const char *plan_gap_text(const PlanReport *report, Arena *arena);
+// The kernel's operators, such as "matmul3 + add4".
+const char *plan_operators_text(const PleatPlanKernel *kernel, Arena *arena);
 
 // ---- Fusion ------------------------------------------------------------------------------------
 
@@ -74,13 +98,7 @@ const char *node_kernels_text(Arena *arena, const NodeKernels *place);
 
 // Does the kernel compute several reductions row by row?
 bool kernel_has_rows(const PlanKernel *kernel);
-// The kernel's operators, such as "matmul3 + add4", and the reason why the tensor that the kernel
-// writes is in memory; both are "" for rewrites.
-const char *fusion_operators(const PlanReport *report, const PlanKernel *kernel);
-const char *fusion_because(const PlanReport *report, const PlanKernel *kernel);
-// The numbers, from 1, of the kernels that read a tensor, without rewrites.
-IntArray fusion_readers(const PlanReport *report, const StageTensor *tensor);
-// A list of all kernels with their operators, their readers, and why they are not fused with them.
-json_t *fusion_report_json(const PlanReport *report);
+// The kernel's operators (const Node *), in order, each once.
+PtrArray kernel_nodes(Arena *arena, const PlanKernel *kernel);
 
 #endif

@@ -2,77 +2,80 @@
 // Checks the arguments of a compiled function, and says in one sentence which was wrong and how.
 #include "runtime/runtime.h"
 
-typedef struct ArgumentReport {
-  const char *function;
-  char *message;
+typedef struct Message {
+  char *text;
   size_t size;
-} ArgumentReport;
+} Message;
 
-static bool wrong(ArgumentReport *report, int argument, const ArgumentSpec *spec,
-                  const char *format, ...) PRINTF_LIKE(4, 5);
-static bool wrong(ArgumentReport *report, int argument, const ArgumentSpec *spec,
-                  const char *format, ...) {
-  int n = snprintf(report->message, report->size, "argument %d '%s' of '%s': ", argument,
-                   spec->name, report->function);
-  if (n < 0 || (size_t)n >= report->size) return false;
+static bool wrong(const Message *message, const char *format, ...) PRINTF_LIKE(2, 3);
+static bool wrong(const Message *message, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(report->message + n, report->size - (size_t)n, format, args);
+  vsnprintf(message->text, message->size, format, args);
   va_end(args);
   return false;
 }
 
-static bool check_shape(ArgumentReport *report, int i, const ArgumentSpec *spec,
-                        const Tensor *tensor) {
+static bool check_shape(const Message *message, const ArgumentSpec *spec, const Tensor *tensor) {
   for (int axis = 0; axis < spec->rank; axis++)
     if (spec->shape[axis] >= 0 && tensor->shape[axis] != spec->shape[axis])
-      return wrong(report, i, spec, "axis %d has extent %lld, expected %lld", axis,
+      return wrong(message, "axis %d has extent %lld, expected %lld", axis,
                    (long long)tensor->shape[axis], (long long)spec->shape[axis]);
   return true;
 }
 
-static bool check_strides(ArgumentReport *report, int i, const ArgumentSpec *spec,
-                          const Tensor *tensor) {
+static bool check_strides(const Message *message, const ArgumentSpec *spec, const Tensor *tensor) {
   if (spec->any_strides) return true;
   if (!spec->strides)
-    return tensor_is_compact(tensor) || wrong(report, i, spec,
-                                              "its strides leave gaps or permute "
-                                              "axes, expected compact rows");
+    return tensor_is_compact(tensor) ||
+           wrong(message, "its strides leave gaps or permute axes, expected compact rows");
   if (tensor_count(tensor) == 0) return true;
   int64_t step = 1;
   for (int axis = spec->rank - 1; axis >= 0; axis--) {
     int64_t stride = tensor->strides ? tensor->strides[axis] : step;
     if (tensor->shape[axis] != 1 && stride != spec->strides[axis])
-      return wrong(report, i, spec, "axis %d has stride %lld, expected %lld", axis,
-                   (long long)stride, (long long)spec->strides[axis]);
+      return wrong(message, "axis %d has stride %lld, expected %lld", axis, (long long)stride,
+                   (long long)spec->strides[axis]);
     step *= tensor->shape[axis];
   }
   return true;
 }
 
-static bool check_one(ArgumentReport *report, int i, const ArgumentSpec *spec,
-                      const Tensor *tensor) {
-  if (!tensor || !tensor->data) return wrong(report, i, spec, "is missing");
+static bool check_description(const Message *message, const ArgumentSpec *spec,
+                              const Tensor *tensor) {
   if (tensor->device_type != 1)
-    return wrong(report, i, spec, "is on device type %d, expected the processor's memory (1)",
+    return wrong(message, "is on device type %d, expected the processor's memory (1)",
                  tensor->device_type);
   if (!element_type_equal(tensor->type, spec->type))
-    return wrong(report, i, spec, "has element type %s, expected %s",
-                 element_type_name(tensor->type), element_type_name(spec->type));
+    return wrong(message, "has element type %s, expected %s", element_type_name(tensor->type),
+                 element_type_name(spec->type));
   if (tensor->rank != spec->rank)
-    return wrong(report, i, spec, "has %d axes, expected %d", tensor->rank, spec->rank);
-  if (tensor->rank && !tensor->shape) return wrong(report, i, spec, "has no shape");
-  return check_shape(report, i, spec, tensor) && check_strides(report, i, spec, tensor);
+    return wrong(message, "has %d axes, expected %d", tensor->rank, spec->rank);
+  if (tensor->rank && !tensor->shape) return wrong(message, "has no shape");
+  return check_shape(message, spec, tensor);
+}
+
+bool argument_check_description(const ArgumentSpec *spec, const Tensor *tensor, char *message,
+                                size_t message_size) {
+  return check_description(&(Message){message, message_size}, spec, tensor);
+}
+
+static bool check_one(const Message *message, const ArgumentSpec *spec, const Tensor *tensor) {
+  if (!tensor || !tensor->data) return wrong(message, "is missing");
+  return check_description(message, spec, tensor) && check_strides(message, spec, tensor);
 }
 
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,
                      Tensor *const *tensors, int given, char *message, size_t message_size) {
-  ArgumentReport report = {function, message, message_size};
-  if (given != expected) {
-    snprintf(message, message_size, "'%s' takes %d arguments, not %d", function, expected, given);
-    return false;
+  if (given != expected)
+    return wrong(&(Message){message, message_size}, "'%s' takes %d arguments, not %d", function,
+                 expected, given);
+  for (int i = 0; i < expected; i++) {
+    int n =
+        snprintf(message, message_size, "argument %d '%s' of '%s': ", i, specs[i].name, function);
+    size_t used = MIN_OF((size_t)MAX_OF(n, 0), message_size);
+    if (!check_one(&(Message){message + used, message_size - used}, &specs[i], tensors[i]))
+      return false;
   }
-  for (int i = 0; i < expected; i++)
-    if (!check_one(&report, i, &specs[i], tensors[i])) return false;
   return true;
 }

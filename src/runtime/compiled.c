@@ -36,6 +36,19 @@ bool compiled_program_set_known(CompiledProgram *program, int input, const void 
   return context_protect(program->context, set_known, &known);
 }
 
+Tensor *compiled_input_new(const CompiledProgram *program, int input, const uint64_t *seed) {
+  const ArgumentSpec *spec = &program->inputs[input];
+  Tensor *tensor = tensor_new(spec->type, spec->shape, spec->rank);
+  if (!tensor) return NULL;
+  if (program->known[input])
+    memcpy(tensor->data, program->known[input], (size_t)tensor_bytes(tensor));
+  else if (seed)
+    tensor_fill_random(tensor, *seed);
+  else
+    memset(tensor->data, 0, (size_t)tensor_bytes(tensor));
+  return tensor;
+}
+
 CompiledProgram *compiled_program_keep(CompiledProgram *program) {
   atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
   return program;

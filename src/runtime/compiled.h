@@ -43,6 +43,12 @@ typedef struct CompiledConstant {
   int64_t bytes;
 } CompiledConstant;
 
+// An access that the code of a kernel checks; the code notes in the arena that it is out of bounds.
+typedef struct CompiledGuard {
+  const char *access; // with its place: "kernel.py:7:13: A[idx[i], j]"
+  int axis;
+} CompiledGuard;
+
 enum { CONSTANT_ALIGNMENT = 64 }; // of constants, and of tensors in the arena
 
 // It does not change once it is made, so threads use it at the same time. All memory but the
@@ -60,6 +66,9 @@ typedef struct CompiledProgram {
   CompiledStep *steps;
   int step_count;
   int64_t arena_bytes;
+  CompiledGuard *guards;
+  int guard_count;
+  int64_t guards_offset; // of their notes, in the arena
   CompiledCode *code;
   void *weights; // where the constants are; NULL: in several places
   int64_t weight_bytes;
@@ -72,6 +81,9 @@ CompiledProgram *compiled_program_new(void);
 // States the contents that an input must have in every run, which are copied; argument_bytes of the
 // input. False when memory is exhausted.
 bool compiled_program_set_known(CompiledProgram *program, int input, const void *contents);
+// A tensor for an input: with the contents that it must have, if it must have any; otherwise random
+// contents from *seed, or zeros when `seed` is NULL. NULL when memory is exhausted.
+Tensor *compiled_input_new(const CompiledProgram *program, int input, const uint64_t *seed);
 CompiledProgram *compiled_program_keep(CompiledProgram *program); // adds a reference
 void compiled_program_release(
     CompiledProgram *program); // the last reference frees it; NULL allowed
@@ -116,6 +128,8 @@ typedef struct Executable Executable;
 // diagnostics to `context`. NULL with a diagnostic. To be freed with executable_free.
 Executable *executable_of(Context *context, CompiledProgram *program);
 void executable_free(Executable *executable); // NULL is allowed
+// Writes the diagnostics of later runs to another context.
+void executable_report_to(Executable *executable, Context *context);
 // Runs the program. Inputs and outputs are in the order of the program's, and have its element
 // types and shapes. Those with gaps or permuted axes are copied from or to memory of the
 // executable, which it keeps for further runs. False with a diagnostic that says which argument is
@@ -142,6 +156,17 @@ bool executable_spans(Executable *executable, ThreadPool *pool, Tensor *const *i
                       Tensor *const *outputs, OnSpan on_span, void *env);
 // The memory of argument `arg` of a step, to be called during executable_trace.
 const void *executable_argument(const Executable *executable, int step, int arg);
+
+// ---- Guards ----------------------------------------------------------------------------------
+
+// The note of a guard: extent_and_one is 0 while no access was out of bounds.
+typedef struct GuardNote {
+  int64_t index, extent_and_one;
+} GuardNote;
+void guards_clear(void *notes, int count);
+int guards_find(const void *notes, int count); // the first guard that noted something; -1: none
+// The message for it.
+const char *guard_text(Arena *arena, const char *access, int axis, const void *notes, int guard);
 
 // ---- Regions ---------------------------------------------------------------------------------
 

@@ -26,11 +26,13 @@ static const struct {
     {"float32", {ELEMENT_FLOAT, 32, 1}},
     {"float64", {ELEMENT_FLOAT, 64, 1}},
     {"bfloat16", {ELEMENT_BFLOAT, 16, 1}},
-    {"float8_e4m3", {ELEMENT_FLOAT8_E4M3, 8, 1}},
+    {"float8_e4m3fn", {ELEMENT_FLOAT8_E4M3, 8, 1}},
+    {"float8_e4m3", {ELEMENT_FLOAT8_E4M3, 8, 1}}, // older
     {"float8_e5m2", {ELEMENT_FLOAT8_E5M2, 8, 1}},
     {"float8_e4m3fnuz", {ELEMENT_FLOAT8_E4M3_FNUZ, 8, 1}},
     {"float8_e5m2fnuz", {ELEMENT_FLOAT8_E5M2_FNUZ, 8, 1}},
-    {"float4_e2m1", {ELEMENT_FLOAT4_E2M1, 4, 1}},
+    {"float4_e2m1fn", {ELEMENT_FLOAT4_E2M1, 4, 1}},
+    {"float4_e2m1", {ELEMENT_FLOAT4_E2M1, 4, 1}}, // older
     {"handle", {ELEMENT_HANDLE, 64, 1}},
 };
 

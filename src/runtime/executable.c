@@ -64,6 +64,10 @@ Executable *executable_of(Context *context, CompiledProgram *program) {
   return NULL;
 }
 
+void executable_report_to(Executable *e, Context *context) {
+  e->context = context;
+}
+
 void executable_free(Executable *e) {
   if (!e) return;
   for (int i = 0; e->compact && i < argument_count(e); i++) tensor_free(e->compact[i]);
@@ -130,13 +134,29 @@ static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outpu
   for (int i = 0; i < p->output_count; i++)
     if (!find_data(e, p->input_count + i, outputs[i], p->outputs[i].is_read)) return false;
   bind_arguments(e);
+  guards_clear(e->arena + p->guards_offset, p->guard_count);
   return true;
 }
 
-static void end_run(Executable *e, Tensor *const *outputs) {
+// Reports an access that was out of bounds. The outputs are then not complete.
+static bool check_guards(Executable *e) {
+  const CompiledProgram *p = e->program;
+  const char *notes = e->arena + p->guards_offset;
+  int found = guards_find(notes, p->guard_count);
+  if (found < 0) return true;
+  ArenaMark mark = arena_mark(&e->context->scratch);
+  const CompiledGuard *guard = &p->guards[found];
+  diag_error_as(e->context, DIAG_ARGUMENT, (SourcePos){NULL}, "%s",
+                guard_text(&e->context->scratch, guard->access, guard->axis, notes, found));
+  arena_reset(&e->context->scratch, mark);
+  return false;
+}
+
+static bool end_run(Executable *e, Tensor *const *outputs) {
   for (int i = 0; i < e->program->output_count; i++)
     if (!tensor_is_compact(outputs[i]))
       tensor_copy(outputs[i], e->compact[e->program->input_count + i]);
+  return check_guards(e);
 }
 
 static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
@@ -152,8 +172,7 @@ bool executable_spans(Executable *e, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, OnSpan on_span, void *env) {
   if (!begin_run(e, inputs, outputs)) return false;
   for (int i = 0; i < e->program->step_count; i++) run_step(e, i, pool, on_span, env);
-  end_run(e, outputs);
-  return true;
+  return end_run(e, outputs);
 }
 
 bool executable_run(Executable *e, ThreadPool *pool, Tensor *const *inputs,
@@ -171,8 +190,7 @@ bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
     ns[i] += now - before;
     before = now;
   }
-  end_run(e, outputs);
-  return true;
+  return end_run(e, outputs);
 }
 
 bool executable_trace(Executable *e, ThreadPool *pool, Tensor *const *inputs,
@@ -182,8 +200,7 @@ bool executable_trace(Executable *e, ThreadPool *pool, Tensor *const *inputs,
     run_step(e, i, pool, NULL, NULL);
     if (!after(env, i)) return false;
   }
-  end_run(e, outputs);
-  return true;
+  return end_run(e, outputs);
 }
 
 const void *executable_argument(const Executable *e, int step, int arg) {

@@ -15,14 +15,14 @@ typedef struct ImportedFunction {
 #define BOTH(name) ONE(name), ONE(name##f)
 
 static const ImportedFunction imports[] = {
-    BOTH(acos),  BOTH(acosh), BOTH(asin),      BOTH(asinh), BOTH(atan),      BOTH(atan2),
-    BOTH(atanh), BOTH(cbrt),  BOTH(ceil),      BOTH(cos),   BOTH(cosh),      BOTH(erf),
-    BOTH(erfc),  BOTH(exp),   BOTH(exp2),      BOTH(expm1), BOTH(fabs),      BOTH(floor),
-    BOTH(fma),   BOTH(fmax),  BOTH(fmin),      BOTH(fmod),  BOTH(hypot),     BOTH(ldexp),
-    BOTH(log),   BOTH(log10), BOTH(log1p),     BOTH(log2),  BOTH(nearbyint), BOTH(pow),
-    BOTH(rint),  BOTH(round), BOTH(roundeven), BOTH(sin),   BOTH(sinh),      BOTH(sqrt),
-    BOTH(tan),   BOTH(tanh),  BOTH(tgamma),    BOTH(trunc), ONE(memcpy),     ONE(memmove),
-    ONE(memset),
+    BOTH(acos),   BOTH(acosh), BOTH(asin),  BOTH(asinh),     BOTH(atan),      BOTH(atan2),
+    BOTH(atanh),  BOTH(cbrt),  BOTH(ceil),  BOTH(cos),       BOTH(cosh),      BOTH(erf),
+    BOTH(erfc),   BOTH(exp),   BOTH(exp2),  BOTH(expm1),     BOTH(fabs),      BOTH(floor),
+    BOTH(fma),    BOTH(fmax),  BOTH(fmin),  BOTH(fmod),      BOTH(hypot),     BOTH(ldexp),
+    BOTH(log),    BOTH(log10), BOTH(log1p), BOTH(log2),      BOTH(nearbyint), BOTH(nextafter),
+    BOTH(pow),    BOTH(rint),  BOTH(round), BOTH(roundeven), BOTH(sin),       BOTH(sinh),
+    BOTH(sqrt),   BOTH(tan),   BOTH(tanh),  BOTH(tgamma),    BOTH(trunc),     ONE(memcpy),
+    ONE(memmove), ONE(memset),
 };
 
 void *code_import_address(const char *name) {

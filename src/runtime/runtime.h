@@ -130,6 +130,10 @@ typedef struct ArgumentSpec {
 } ArgumentSpec;
 // The bytes of such an argument whose extents are all known; -1 when they do not fit.
 int64_t argument_bytes(const ArgumentSpec *spec);
+// Does the description of the tensor, without its memory and strides, fit? False with `message`
+// filled in, such as "axis 0 has extent 3, expected 5".
+bool argument_check_description(const ArgumentSpec *spec, const Tensor *tensor, char *message,
+                                size_t message_size);
 // False with `message` filled in ("argument 1 'B' of 'f': axis 0 has extent 3, expected 5") for the
 // first thing that is wrong.
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,

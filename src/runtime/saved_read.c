@@ -46,12 +46,21 @@ bool saved_is(const void *data, size_t size) {
   return size >= length && memcmp(data, SAVED_MAGIC, length) == 0;
 }
 
+static bool is_plain(const char *text, size_t size) {
+  for (size_t i = 0; i < size && text[i]; i++)
+    if (text[i] < ' ' || text[i] > '~') return false;
+  return true;
+}
+
 static bool check_version(const Loading *l) {
   const SavedHeader *h = l->header;
   if (l->size < offsetof(SavedHeader, cpu))
     return refuse(l, "is truncated: it has only %zu bytes; copy it again", l->size);
   if (h->format == SAVED_FORMAT && !strncmp(h->library, PLEAT_VERSION, sizeof h->library))
     return true;
+  if (!is_plain(h->library, sizeof h->library))
+    return refuse(l,
+                  "is damaged: its version is no text; copy it again, or compile the model again");
   return refuse(l,
                 "was saved by version %.*s of Pleat (format %u), and this is version %s (format "
                 "%d); compile the model again",
@@ -265,6 +274,19 @@ static void read_steps(Loading *l) {
   for (int i = 0; i < p->step_count; i++) read_step(l, &p->steps[i]);
 }
 
+static void read_guards(Loading *l) {
+  CompiledProgram *p = l->out;
+  p->guard_count = take_count(l, 16, "guards are too many");
+  p->guards_offset = take_int(l, 0, p->arena_bytes, "guards are outside of the arena");
+  if (p->guards_offset + (int64_t)sizeof(GuardNote) * p->guard_count > p->arena_bytes)
+    wrong(l, "guards are outside of the arena");
+  p->guards = arena_array(&p->context->lasting, CompiledGuard, p->guard_count);
+  for (int i = 0; i < p->guard_count; i++) {
+    p->guards[i].access = take_text(l);
+    p->guards[i].axis = (int)take_int(l, 0, SAVED_MOST_RANK, "guards have unknown axes");
+  }
+}
+
 static bool padding_is_zero(const Loading *l) {
   for (const char *at = l->at; at < l->end; at++)
     if (*at) return false;
@@ -282,6 +304,7 @@ static void read_description(void *arg) {
   read_weights(l);
   read_arguments(l);
   read_steps(l);
+  read_guards(l);
   if (!l->why && !padding_is_zero(l)) wrong(l, "description is too long");
 }
 

@@ -116,6 +116,16 @@ static void describe_steps(Saving *s) {
   }
 }
 
+static void describe_guards(Saving *s) {
+  const CompiledProgram *p = s->program;
+  put_int(s, p->guard_count);
+  put_int(s, p->guards_offset);
+  for (int i = 0; i < p->guard_count; i++) {
+    put_text(s, p->guards[i].access);
+    put_int(s, p->guards[i].axis);
+  }
+}
+
 static void describe(Saving *s) {
   s->description = text_new(&s->context->scratch);
   put_text(s, s->program->name);
@@ -124,6 +134,7 @@ static void describe(Saving *s) {
   describe_weights(s);
   describe_arguments(s);
   describe_steps(s);
+  describe_guards(s);
 }
 
 // ---- Weights

@@ -27,7 +27,7 @@ static bool known_scope(Schedule *schedule, const Stmt *at, const char *scope) {
                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static Buffer *buffer_of(Schedule *schedule, const Stmt *at, bool write, int64_t index) {
+Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *at, bool write, int64_t index) {
   Context *context = schedule->context;
   StepValue items[2] = {value_string(str_intern(context, write ? "write" : "read")),
                         value_int(index)};
@@ -41,7 +41,7 @@ bool step_set_scope(Schedule *schedule, StepCall *call) {
   if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
   Str scope = call->args[2].as.s;
-  Buffer *buffer = buffer_of(schedule, at, true, call->args[1].as.i);
+  Buffer *buffer = schedule_buffer_of(schedule, at, true, call->args[1].as.i);
   if (!buffer || !known_scope(schedule, at, scope)) return false;
   if (buffer_is_parameter(schedule, buffer))
     return schedule_refuse(schedule, at->pos,
@@ -57,10 +57,29 @@ bool step_set_scope(Schedule *schedule, StepCall *call) {
 
 // ---- Copies ----------------------------------------------------------------------------------
 
-// The nest to[min + ax] = from[min + ax] over a box. Padding is copied only when its content is
-// stated.
+// The condition under which the box's index is one of the buffer, as far as that is not proved.
+static Expr *inside_condition(Schedule *schedule, Analyzer *analyzer, const Buffer *buffer,
+                              Expr *const *bindings, Expr *const *loops, Expr *const *extent) {
+  Context *context = schedule->context;
+  Expr *inside = expr_bool(context, true);
+  int mark = analyzer_mark(analyzer);
+  for (int d = 0; d < buffer->rank; d++)
+    analyzer_bind(analyzer, loops[d], expr_int(context, loops[d]->type, 0), extent[d]);
+  for (int d = 0; d < buffer->rank; d++) {
+    Expr *zero = expr_int(context, bindings[d]->type, 0);
+    Expr *low = expr_binary(context, EXPR_GE, bindings[d], zero);
+    Expr *high = expr_lt(context, bindings[d], buffer->shape[d]);
+    if (!analyzer_prove(analyzer, low)) inside = condition_and(context, inside, low);
+    if (!analyzer_prove(analyzer, high)) inside = condition_and(context, inside, high);
+  }
+  analyzer_reset(analyzer, mark);
+  return inside;
+}
+
+// The nest to[min + ax] = from[min + ax] over the part of a box that is in the buffer. Padding is
+// copied only when its content is stated. The analyzer has the facts of the surrounding loops.
 static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, Expr *const *min,
-                       Expr *const *extent) {
+                       Expr *const *extent, Analyzer *analyzer) {
   Context *context = schedule->context;
   int rank = to->rank;
   Block *block = arena_new(&context->arena, Block);
@@ -71,25 +90,29 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
   block->var_count = rank;
   block->vars = arena_array(&context->arena, BlockVar, rank);
   for (int d = 0; d < rank; d++) {
-    vars[d] = expr_var(context, arena_printf(&context->arena, "v%d", d), DTYPE_INT32);
-    loops[d] = expr_var(context, arena_printf(&context->arena, "ax%d", d), DTYPE_INT32);
-    bindings[d] = expr_add(context, min[d], loops[d]);
+    DType type = to->shape[d]->type;
+    vars[d] = expr_var(context, arena_printf(&context->arena, "v%d", d), type);
+    loops[d] = expr_var(context, arena_printf(&context->arena, "ax%d", d), type);
+    bindings[d] = expr_add(context, expr_cast(context, type, min[d]), loops[d]);
     block->vars[d] =
-        (BlockVar){vars[d], expr_index(context, 0), to->shape[d], ITER_SPATIAL, bindings[d]};
+        (BlockVar){vars[d], expr_int(context, type, 0), to->shape[d], ITER_SPATIAL, bindings[d]};
   }
   block->body = stmt_store(context, to, vars, rank, expr_load(context, from, vars, rank));
+  block->predicate = inside_condition(schedule, analyzer, to, bindings, loops, extent);
   bool content = to->layout && to->layout->padding.kind == LAYOUT_PADDING_CONSTANT;
   Expr *padding = content ? NULL : padding_condition(schedule, to, bindings);
   if (padding) {
-    Analyzer *analyzer = analyzer_new(context);
+    int mark = analyzer_mark(analyzer);
     for (int d = 0; d < rank; d++)
-      analyzer_bind(analyzer, loops[d], expr_index(context, 0), extent[d]);
-    block->predicate = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
+      analyzer_bind(analyzer, loops[d], expr_int(context, loops[d]->type, 0), extent[d]);
+    Expr *element = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
+    block->predicate = condition_and(context, block->predicate, element);
+    analyzer_reset(analyzer, mark);
   }
   Stmt *s = stmt_block(context, block_with_regions(context, block));
-  if (!s->as.block->predicate) s->as.block->predicate = expr_bool(context, true);
   for (int d = rank - 1; d >= 0; d--)
-    s = stmt_for(context, loops[d], expr_index(context, 0), extent[d], LOOP_SERIAL, s);
+    s = stmt_for(context, loops[d], expr_int(context, loops[d]->type, 0),
+                 expr_cast(context, loops[d]->type, extent[d]), LOOP_SERIAL, s);
   return s;
 }
 
@@ -144,7 +167,7 @@ static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Cachin
   if (!schedule_find_block(schedule, call->args[0].as.block, &c->path)) return false;
   c->at = path_end(&c->path);
   c->scope = call->args[2].as.s;
-  c->buffer = buffer_of(schedule, c->at, write, call->args[1].as.i);
+  c->buffer = schedule_buffer_of(schedule, c->at, write, call->args[1].as.i);
   if (!c->buffer || !known_scope(schedule, c->at, c->scope)) return false;
   if (path_scope(&c->path, c->path.count - 1) < 0)
     return schedule_refuse(schedule, c->at->pos, "the root block itself %s no buffer",
@@ -209,53 +232,39 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
   for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
   Str name = schedule_unique_name(schedule, buffer->name);
-  Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape);
+  Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
+  Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape, analyzer);
   path_place_beside(schedule, &c.path, c.top, kept, nest, true, local);
   step_result(schedule, call, value_block(name));
   return true;
 }
 
-// The region of the buffer that the block reads, within the buffer. False after a refusal.
-static bool region_read(Schedule *schedule, Caching *c, Region *read) {
-  Context *context = schedule->context;
-  Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
+// The box of the buffer that the block reads; it may exceed the buffer where the block has a
+// condition. False after a refusal.
+static bool region_read(Schedule *schedule, Caching *c, Analyzer *analyzer, Region *read) {
   AccessArray accesses = {0};
-  bool any = false;
   stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
-  for (int i = 0; i < accesses.count; i++) {
-    Access *a = &accesses.items[i];
-    if (!buffers_alias(a->buffer, c->buffer)) continue;
-    if (a->write)
+  for (int i = 0; i < accesses.count; i++)
+    if (accesses.items[i].write && buffers_alias(accesses.items[i].buffer, c->buffer))
       return schedule_refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest",
-                             a->block->name, c->buffer->name);
-    if (a->block != c->at->as.block) continue;
-    Region region = {c->buffer, a->min, a->extent};
-    *read = any ? region_union(analyzer, read, &region) : region;
-    any = true;
-  }
-  if (!any) return schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
-  for (int d = 0; d < c->buffer->rank; d++) {
-    Expr *zero = expr_index(context, 0), *end = expr_add(context, read->min[d], read->extent[d]);
-    if (analyzer_prove(analyzer, expr_binary(context, EXPR_GE, read->min[d], zero)) &&
-        analyzer_prove(analyzer, expr_binary(context, EXPR_LE, end, c->buffer->shape[d])))
-      continue;
-    read->min[d] = zero;
-    read->extent[d] = c->buffer->shape[d];
-  }
-  return true;
+                             accesses.items[i].block->name, c->buffer->name);
+  return accesses_union(analyzer, &accesses, c->at->as.block, c->buffer, read) ||
+         schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
 }
 
 bool step_cache_read(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Caching c;
   Region read;
-  if (!caching_begin(schedule, call, false, &c) || !region_read(schedule, &c, &read)) return false;
+  if (!caching_begin(schedule, call, false, &c)) return false;
+  Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
+  if (!region_read(schedule, &c, analyzer, &read)) return false;
   Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
   Stmt *kept = with_copy(schedule, c.at, &c, local);
   for (int i = c.path.count - 2; i >= c.top; i--)
     kept = stmt_with_child(context, c.path.items[i], c.path.child[i], kept);
   Str name = schedule_unique_name(schedule, local->name);
-  Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent);
+  Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent, analyzer);
   path_place_beside(schedule, &c.path, c.top, kept, nest, false, local);
   step_result(schedule, call, value_block(name));
   return true;

@@ -53,8 +53,11 @@ static Stmt *new_nest(Move *move, Expr *condition) {
     BlockVar *v = &copy->vars[i];
     Window *w = &move->windows[i];
     bool unit = expr_is_int(w->extent, 1) && !move->keep_unit_loops;
+    w->min = expr_cast(context, v->var->type, w->min);
+    w->extent = expr_cast(context, v->var->type, w->extent);
     loops[i] = unit ? NULL : expr_var(context, base_name(&move->moved->vars[i]), v->var->type);
-    if (loops[i]) analyzer_bind(move->analyzer, loops[i], expr_index(context, 0), w->extent);
+    Expr *zero = expr_int(context, v->var->type, 0);
+    if (loops[i]) analyzer_bind(move->analyzer, loops[i], zero, w->extent);
     v->binding = unit ? w->min : expr_add(context, w->min, loops[i]);
     if (w->whole) continue;
     Expr *low = expr_binary(context, EXPR_GE, v->binding, v->min);
@@ -67,8 +70,8 @@ static Stmt *new_nest(Move *move, Expr *condition) {
   Stmt *s = stmt_with_block(context, path_end(&move->block), copy);
   for (int i = copy->var_count - 1; i >= 0; i--)
     if (loops[i]) {
-      s = stmt_for(context, loops[i], expr_index(context, 0), move->windows[i].extent, LOOP_SERIAL,
-                   s);
+      s = stmt_for(context, loops[i], expr_int(context, loops[i]->type, 0), move->windows[i].extent,
+                   LOOP_SERIAL, s);
       s->pos = path_end(&move->block)->pos;
     }
   return s;
@@ -164,6 +167,8 @@ static bool is_whole_computation(Move *move, const StmtArray *blocks) {
   if (inner.count) return refuse_move(move, "it holds other blocks");
   if (block_is_reduction(block) && !block->init)
     return refuse_move(move, "its init is a block of its own; move it before decompose_reduction");
+  if (block_init_is_partial(block))
+    return refuse_move(move, "its init does not set all elements that it updates");
   for (int i = 0; i < block->write_count; i++) {
     if (block_touches(block, block->writes[i].buffer, false))
       return refuse_move(move, "it reads what it writes");
@@ -195,7 +200,7 @@ static int child_holding(Arena *arena, Stmt *body, const Block *block) {
   for (int i = 0; i < count; i++) {
     StmtArray below = {0};
     Stmt *child = body->kind == STMT_SEQ ? body->as.seq.items[i] : body;
-    blocks_at(arena, child, &below);
+    blocks_all(arena, child, &below);
     for (int k = 0; k < below.count; k++)
       if (below.items[k]->as.block == block) return i;
   }
@@ -258,6 +263,8 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
   int here = order_of(blocks, move->moved);
+  PtrArray inputs = {0};
+  block_inputs(schedule->context, move->moved, &inputs);
   *first_consumer = -1;
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
@@ -272,10 +279,12 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
             move, arena_printf(arena, "its consumer '%s' is not below that loop", other->name));
       if (*first_consumer < 0) *first_consumer = i;
     }
-    for (int k = 0; k < move->moved->read_count; k++)
-      if (block_touches(other, move->moved->reads[k].buffer, true) && (i > here || below))
+    for (int k = 0; k < inputs.count; k++) {
+      const Buffer *input = inputs.items[k];
+      if (block_touches(other, input, true) && (i > here || below))
         return refuse_move(move, arena_printf(arena, "block '%s' writes '%s', which it reads",
-                                              other->name, move->moved->reads[k].buffer->name));
+                                              other->name, input->name));
+    }
   }
   if (*first_consumer < 0) return refuse_move(move, "none of its consumers is below that loop");
   if (*first_consumer < here) return refuse_move(move, "it runs after its consumers");
@@ -403,6 +412,8 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
   int here = order_of(blocks, move->moved);
+  PtrArray inputs = {0};
+  block_inputs(schedule->context, move->moved, &inputs);
   *last_producer = -1;
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
@@ -411,8 +422,12 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
     path_to_block(schedule, other->name, &path);
     bool below = is_below(&path, path_end(&move->loop));
     bool before_loop = !below && i < here && path_precedes(&path, &move->loop);
-    for (int k = 0; k < move->moved->read_count; k++) {
-      if (!block_touches(other, move->moved->reads[k].buffer, true)) continue;
+    for (int k = 0; k < inputs.count; k++) {
+      if (!block_touches(other, inputs.items[k], true)) continue;
+      if (below && expr_reads(move->moved->predicate, inputs.items[k]))
+        return refuse_move(move,
+                           arena_printf(arena, "its T.where reads '%s', which '%s' writes",
+                                        ((const Buffer *)inputs.items[k])->name, other->name));
       if (!below && !before_loop)
         return refuse_move(move, arena_printf(arena,
                                               "its producer '%s' is neither before that "

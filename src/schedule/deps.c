@@ -66,12 +66,31 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   array_push(&context->arena, gather->out, access);
 }
 
+typedef struct Predicate {
+  Gather *gather;
+  Block *block;
+} Predicate;
+
+static bool add_predicate_load(Visitor *visitor, Expr *e) {
+  const Predicate *predicate = visitor->env;
+  Context *context = predicate->gather->schedule->context;
+  if (e->op != EXPR_LOAD) return true;
+  Region region = {e->as.buffer, e->args, arena_array(&context->arena, Expr *, e->count)};
+  for (int d = 0; d < e->count; d++) region.extent[d] = expr_int(context, e->args[d]->type, 1);
+  Map none = map_new(&context->arena);
+  add_access(predicate->gather, predicate->block, &region, false, &none);
+  return true;
+}
+
 static void add_block(Gather *gather, Block *block) {
   Map bindings = bindings_of(gather->schedule->context, block);
   for (int i = 0; i < block->read_count; i++)
     add_access(gather, block, &block->reads[i], false, &bindings);
   for (int i = 0; i < block->write_count; i++)
     add_access(gather, block, &block->writes[i], true, &bindings);
+  Predicate predicate = {gather, block};
+  Visitor visitor = {.env = &predicate, .enter_expr = add_predicate_load};
+  visit_expr(&visitor, block->predicate);
 }
 
 static void gather_accesses(Gather *gather, Stmt *s) {
@@ -94,6 +113,19 @@ static void gather_accesses(Gather *gather, Stmt *s) {
 void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
   Gather gather = {schedule, analyzer, out, {0}};
   gather_accesses(&gather, s);
+}
+
+bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
+                    Buffer *buffer, Region *out) {
+  bool any = false;
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (a->block != block || a->write || !buffers_alias(a->buffer, buffer)) continue;
+    Region region = {buffer, a->min, a->extent};
+    *out = any ? region_union(analyzer, out, &region) : region;
+    any = true;
+  }
+  return any;
 }
 
 // ---- Injectivity -----------------------------------------------------------------------------
@@ -454,40 +486,6 @@ bool buffer_is_parameter(const Schedule *schedule, const Buffer *buffer) {
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i] && buffers_alias(func->buffers[i], buffer)) return true;
   return false;
-}
-
-bool index_is_axis(const Block *block, const Expr *index, const Expr *extent) {
-  if (expr_is_int(index, 0) && expr_is_int(extent, 1)) return true;
-  for (int i = 0; i < block->var_count; i++) {
-    const BlockVar *v = &block->vars[i];
-    if (v->var == index) return expr_is_int(v->min, 0) && v->extent == extent;
-  }
-  return false;
-}
-
-// A predicate may exclude points outside of the block's domain and padding, but no other point.
-bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
-  Context *context = schedule->context;
-  if (expr_is_true(block->predicate)) return true;
-  if (block->write_count != 1) return false;
-  const Region *write = &block->writes[0];
-  for (int d = 0; d < write->buffer->rank; d++)
-    if (!index_is_axis(block, write->min[d], write->buffer->shape[d])) return false;
-  int mark = analyzer_mark(analyzer);
-  for (int i = 0; i < block->var_count; i++) {
-    const BlockVar *v = &block->vars[i];
-    Expr *end = expr_add(context, v->min, v->extent);
-    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
-    analyzer_assume(analyzer, expr_lt(context, v->binding, end));
-  }
-  Map bindings = bindings_of(context, block);
-  Expr *padding = padding_condition(schedule, write->buffer, write->min);
-  if (padding)
-    analyzer_assume(analyzer,
-                    expr_unary(context, EXPR_NOT, substitute_expr(context, padding, &bindings)));
-  bool whole = analyzer_prove(analyzer, block->predicate);
-  analyzer_reset(analyzer, mark);
-  return whole;
 }
 
 static bool covered_before(const Chain *chain, const Storage *storage, int read) {

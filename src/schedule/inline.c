@@ -25,7 +25,7 @@ bool block_touches(const Block *block, const Buffer *buffer, bool write) {
   int count = write ? block->write_count : block->read_count;
   for (int i = 0; i < count; i++)
     if (buffers_alias(regions[i].buffer, buffer)) return true;
-  return false;
+  return !write && expr_reads(block->predicate, buffer);
 }
 
 // The depth, in a's path, of the innermost loop around both blocks; -1 when there is none.
@@ -167,6 +167,39 @@ static Stmt *without_allocation(Context *context, Stmt *body, const Buffer *buff
   return rewrite_stmt(&rewriter, body);
 }
 
+static bool is_on_path(const Path *path, const Stmt *s) {
+  for (int i = 0; i < path->count; i++)
+    if (path->items[i] == s) return true;
+  return false;
+}
+
+// Finds what the last block of a path uses and a statement around it defines: a variable of a block
+// or let, or an allocation.
+static const char *used_from(Stmt *s, const Stmt *around) {
+  if (around->kind == STMT_LET && stmt_uses(s, around->as.let.var))
+    return around->as.let.var->as.var->name;
+  for (int i = 0; around->kind == STMT_BLOCK && i < around->as.block->var_count; i++)
+    if (stmt_uses(s->as.block->body, around->as.block->vars[i].var))
+      return around->as.block->vars[i].var->as.var->name;
+  for (int i = 0; around->kind == STMT_BLOCK && i < around->as.block->alloc_count; i++)
+    if (stmt_uses(s->as.block->body, around->as.block->allocs[i]->data))
+      return around->as.block->allocs[i]->name;
+  return NULL;
+}
+
+// True when everything that the last block of `from` uses is defined at the end of `to`, too.
+static bool is_defined_at(const Path *from, const Path *to, const char **why, Arena *arena) {
+  for (int i = 0; i + 1 < from->count; i++) {
+    if (is_on_path(to, from->items[i])) continue;
+    const char *name = used_from(path_end(from), from->items[i]);
+    if (!name) continue;
+    *why = arena_printf(arena, "it uses '%s', which block '%s' is outside of", name,
+                        path_end(to)->as.block->name);
+    return false;
+  }
+  return true;
+}
+
 static bool refuse_block(Schedule *schedule, const Stmt *at, const char *why) {
   return schedule_refuse(schedule, at->pos, "block '%s' cannot be inlined: %s", at->as.block->name,
                          why);
@@ -175,9 +208,10 @@ static bool refuse_block(Schedule *schedule, const Stmt *at, const char *why) {
 static bool check_inputs(Schedule *schedule, const StmtArray *blocks, const Path *path,
                          const Buffer *carried, const char **why) {
   const Block *block = path_end(path)->as.block;
-  for (int i = 0; i < block->read_count; i++)
-    if (!input_is_settled(schedule, blocks, path, block->reads[i].buffer, carried, why))
-      return false;
+  PtrArray inputs = {0};
+  block_inputs(schedule->context, block, &inputs);
+  for (int i = 0; i < inputs.count; i++)
+    if (!input_is_settled(schedule, blocks, path, inputs.items[i], carried, why)) return false;
   return true;
 }
 
@@ -188,6 +222,19 @@ static bool check_readers(Schedule *schedule, const StmtArray *readers, const ch
     Path path;
     if (!path_to_block(schedule, readers->items[i]->as.block->name, &path)) continue;
     if (!block_in_bounds(schedule, &path, why)) return false;
+  }
+  return true;
+}
+
+static bool is_defined_in_readers(Schedule *schedule, const StmtArray *blocks, const Path *path,
+                                  const Buffer *buffer, const char **why) {
+  for (int i = 0; i < blocks->count; i++) {
+    Path reader;
+    if (!is_leaf(&schedule->context->arena, blocks->items[i]) ||
+        !block_touches(blocks->items[i]->as.block, buffer, false) ||
+        !path_to_block(schedule, blocks->items[i]->as.block->name, &reader))
+      continue;
+    if (!is_defined_at(path, &reader, why, &schedule->context->arena)) return false;
   }
   return true;
 }
@@ -211,7 +258,9 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   if (!only_writer(schedule, &blocks, block, buffer, &why) ||
       !check_inputs(schedule, &blocks, &path, buffer, &why))
     return refuse_block(schedule, at, why);
-  if (storage_is_opaque(schedule, buffer, &why)) return refuse_block(schedule, at, why);
+  if (storage_is_opaque(schedule, buffer, &why) ||
+      !is_defined_in_readers(schedule, &blocks, &path, buffer, &why))
+    return refuse_block(schedule, at, why);
   blocks_related(schedule, &path, true, &readers);
 
   BlockInlining env = {context, block, buffer, false};
@@ -338,8 +387,10 @@ static bool backward_in_order(Backward *b, const StmtArray *blocks, const char *
   int from = position(blocks, b->into), to = position(blocks, b->block);
   const Buffer *output = b->block->body->as.store.buffer;
   if (!only_writer(b->schedule, blocks, b->block, output, why)) return false;
-  for (int i = 0; i < b->block->read_count; i++) {
-    const Buffer *input = b->block->reads[i].buffer;
+  PtrArray inputs = {0};
+  block_inputs(b->schedule->context, b->block, &inputs);
+  for (int i = 0; i < inputs.count; i++) {
+    const Buffer *input = inputs.items[i];
     if (!buffers_alias(input, b->buffer) &&
         !input_is_settled(b->schedule, blocks, &b->producer, input, b->buffer, why))
       return false;
@@ -414,6 +465,9 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
                                      "%s; move it there with "
                                      "reverse_compute_at instead",
                                      why));
+  if (expr_reads(b.block->predicate, b.buffer))
+    return refuse_block(schedule, at,
+                        "its T.where reads its producer's buffer, which would not exist there");
   FindIndices find = {b.buffer, b.block};
   Visitor visitor = {.env = &find, .enter_expr = find_indices};
   visit_expr(&visitor, b.block->body->as.store.value);
@@ -427,7 +481,8 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   b.indices = find.load->args;
   if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
       !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||
-      storage_is_opaque(schedule, b.buffer, &why))
+      storage_is_opaque(schedule, b.buffer, &why) ||
+      !is_defined_at(&b.consumer, &b.producer, &why, &context->arena))
     return refuse_block(schedule, at, why);
   Path producer;
   schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));

@@ -55,7 +55,7 @@ typedef enum ParamKind {
   PARAM_MAP,
 } ParamKind;
 
-enum { STEP_MAX_PARAMS = 4 };
+enum { STEP_MAX_PARAMS = 5 };
 
 typedef struct StepParam {
   const char *name; // "*…": takes all remaining positional arguments as a list
@@ -92,6 +92,7 @@ struct Schedule {
   PrimFunc *func;
   Array(StepCall) trace;
   Map known; // handles that have a name in the trace
+  Map names; // names that scripts gave: interned name to StepValue
   SourcePos pos;
   bool quiet;
   const StepInfo *step; // the running step
@@ -181,7 +182,8 @@ Stmt *stmt_map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
 
 // ---- Programs --------------------------------------------------------------------------------
 
-Expr *condition_and(Context *context, Expr *a, Expr *b); // NULL counts as true
+// Both conditions, of which NULL counts as true; one that reads memory is evaluated last.
+Expr *condition_and(Context *context, Expr *a, Expr *b);
 
 int64_t loop_const_extent(const Stmt *loop); // -1 when symbolic
 bool loop_is_plain(const Stmt *loop);        // serial, without annotations
@@ -219,6 +221,8 @@ typedef struct ReductionUpdate {
 // True for equal indices, where a variable of extent 1 is equal to its value.
 bool block_same_element(const Block *block, Expr *const *a, Expr *const *b, int rank);
 bool reduction_update(const Block *block, ReductionUpdate *out);
+// Refuses a step on a block with block_init_is_partial.
+bool refuse_partial_init(Schedule *schedule, SourcePos pos, const Block *block);
 
 // ---- Dependences -----------------------------------------------------------------------------
 
@@ -237,13 +241,20 @@ typedef Array(Access) AccessArray;
 // All accesses of the blocks below `s`, over all iterations of the loops between. The analyzer has
 // the facts of the loops above `s`.
 void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);
+// The union of the regions of the buffer that the block reads; false when there is none.
+bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
+                    Buffer *buffer, Region *out);
 
 // True when the index is a variable that takes exactly the values 0 … extent - 1, or 0 for an
 // extent of 1.
 bool index_is_axis(const Block *block, const Expr *index, const Expr *extent);
 bool buffer_is_parameter(const Schedule *schedule, const Buffer *buffer);
-// True when the block, run over its domain, writes every element that a program may read: its
-// predicate excludes only points outside of the domain and padding. The analyzer has the facts of
+// True when the block's init sets fewer elements than its updates change, because the indices of
+// its writes use variables of the reduction.
+bool block_init_is_partial(const Block *block);
+// True when the block, run over its domain, writes every element that a program may read: its body
+// writes all of its regions, and its predicate excludes only points outside of the domain and
+// padding. The analyzer has the facts of
 // the surrounding loops.
 bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer);
 // The condition under which these physical indices are padding; NULL: never, or unknown.
@@ -306,12 +317,17 @@ Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 Map schedule_size_symbols(const Schedule *schedule);
 // The buffer of a block that a SLOT names; NULL after a refusal.
 Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
+// The buffer of the write or read number `index`; NULL after a refusal.
+Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *block, bool write, int64_t index);
 // Replaces every alias of a buffer's storage by a changed copy, in the whole function.
 void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
                               void (*change)(void *env, Buffer *b), void *env, const Map *vars);
 // True when the storage has aliases or uses other than accesses; *why says which.
 bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why);
+// True when the block states to read or write the storage, or its predicate reads it.
 bool block_touches(const Block *block, const Buffer *buffer, bool write);
+// The buffers that the block states to read, and those that its predicate reads.
+void block_inputs(Context *context, const Block *block, PtrArray *out);
 bool expr_uses_block_vars(const Expr *e, const Block *block);
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);

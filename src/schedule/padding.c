@@ -159,14 +159,31 @@ static void check_stmt(BoundsCheck *check, Stmt *s) {
   check_access(check, s->as.store.buffer, s->as.store.indices);
 }
 
+static void check_view(BoundsCheck *check, const Region *source) {
+  Context *context = check->schedule->context;
+  int rank = source->buffer->rank;
+  Expr **last = arena_array(&context->arena, Expr *, rank);
+  for (int i = 0; i < rank; i++) {
+    Expr *end = expr_add(context, source->min[i], source->extent[i]);
+    last[i] = expr_sub(context, end, expr_int(context, end->type, 1));
+  }
+  check_access(check, source->buffer, source->min);
+  check_access(check, source->buffer, last);
+}
+
+static void check_block(BoundsCheck *check, const Block *block) {
+  for (int i = 0; i < block->match_count; i++) check_view(check, &block->matches[i].source);
+  if (block->init) check_stmt(check, block->init);
+  check_stmt(check, block->body);
+}
+
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why) {
   const Block *block = path_end(path)->as.block;
   Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
   analyzer_assume(analyzer, block->predicate);
   Map bindings = bindings_of(schedule->context, block);
   BoundsCheck check = {schedule, analyzer, &bindings, NULL};
-  if (block->init) check_stmt(&check, block->init);
-  check_stmt(&check, block->body);
+  check_block(&check, block);
   *why = check.why;
   return !check.why;
 }
@@ -182,6 +199,12 @@ static Stmt *with_predicate(const Dropping *d) {
 
 static bool content_is_any(const Buffer *buffer) {
   return buffer->layout->padding.kind == LAYOUT_PADDING_ANY;
+}
+
+static bool kept_condition_reads(const Dropping *d) {
+  for (int i = 0; i < d->kept.count; i++)
+    if (expr_reads_memory(d->kept.items[i])) return true;
+  return false;
 }
 
 bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
@@ -204,8 +227,10 @@ bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
         "the padding of '%s' has stated content, which block '%s' would overwrite", written->name,
         block->name);
   BoundsCheck check = {schedule, d.analyzer, &d.bindings, NULL};
-  if (block->init) check_stmt(&check, block->init);
-  check_stmt(&check, block->body);
+  if (kept_condition_reads(&d))
+    check.why = "its predicate reads a buffer, which the other conditions keep in bounds";
+  else
+    check_block(&check, block);
   if (check.why)
     return schedule_refuse(
         schedule, at->pos,

@@ -7,7 +7,9 @@
 
 Expr *condition_and(Context *context, Expr *a, Expr *b) {
   if (!a || expr_is_true(a)) return b ? b : expr_bool(context, true);
-  return b && !expr_is_true(b) ? expr_and(context, a, b) : a;
+  if (!b || expr_is_true(b)) return a;
+  // A condition that reads memory comes last, so that the other one guards its indices.
+  return expr_reads_memory(a) ? expr_and(context, b, a) : expr_and(context, a, b);
 }
 
 bool expr_uses_block_vars(const Expr *e, const Block *block) {
@@ -153,6 +155,25 @@ bool expr_reads(Expr *e, const Buffer *buffer) {
   return find.found;
 }
 
+typedef struct InputSearch {
+  Context *context;
+  PtrArray *out;
+} InputSearch;
+
+static bool note_load(Visitor *visitor, Expr *e) {
+  const InputSearch *inputs = visitor->env;
+  if (e->op == EXPR_LOAD) array_push(&inputs->context->arena, inputs->out, e->as.buffer);
+  return true;
+}
+
+void block_inputs(Context *context, const Block *block, PtrArray *out) {
+  InputSearch inputs = {context, out};
+  Visitor visitor = {.env = &inputs, .enter_expr = note_load};
+  for (int i = 0; i < block->read_count; i++)
+    array_push(&context->arena, out, block->reads[i].buffer);
+  visit_expr(&visitor, block->predicate);
+}
+
 typedef struct GuardSearch {
   const Buffer *buffer;
   int depth; // number of conditions around the load
@@ -230,6 +251,14 @@ static bool update_parts(const Block *block, Expr *value, ReductionUpdate *out) 
   if (self < 0 || (value->op == EXPR_SUB && self == 1)) return false;
   *out = (ReductionUpdate){value->op, value->args[self], value->args[1 - self], NULL};
   return !expr_reads(out->term, store->as.store.buffer);
+}
+
+bool refuse_partial_init(Schedule *schedule, SourcePos pos, const Block *block) {
+  return schedule_refuse(
+      schedule, pos,
+      "block '%s' writes '%s' at an index that uses a variable of its reduction, so that its init "
+      "does not start each sum; make that variable spatial",
+      block->name, block->writes[0].buffer->name);
 }
 
 bool reduction_update(const Block *block, ReductionUpdate *out) {

@@ -189,6 +189,18 @@ static Stmt *rebind_loops(const Rebinding *rebinding, Stmt *s) {
   return s;
 }
 
+// Replaces variables in everything that stands inside of the block: its views, init and body.
+static void substitute_contents(Context *context, Block *block, const Map *vars) {
+  Block inside = *block;
+  inside.var_count = 0;
+  inside.predicate = expr_bool(context, true);
+  const Block *after = substitute_stmt(context, stmt_block(context, &inside), vars, NULL)->as.block;
+  block->matches = after->matches;
+  block->allocs = after->allocs;
+  block->init = after->init;
+  block->body = after->body;
+}
+
 Stmt *rebind_block(const Rebinding *rebinding) {
   Context *context = rebinding->schedule->context;
   Block *copy = block_copy(context, rebinding->block);
@@ -198,10 +210,9 @@ Stmt *rebind_block(const Rebinding *rebinding) {
     map_put(&vars, rebinding->block->vars[rebinding->chosen[k]].var, rebinding->logical[k]);
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, copy);
-  copy->init = copy->init ? substitute_stmt(context, copy->init, &vars, NULL) : NULL;
+  substitute_contents(context, copy, &vars);
   copy->init = stmt_simplify_indices(context, analyzer, copy->init);
-  copy->body =
-      stmt_simplify_indices(context, analyzer, substitute_stmt(context, copy->body, &vars, NULL));
+  copy->body = stmt_simplify_indices(context, analyzer, copy->body);
   copy->predicate = substitute_expr(context, copy->predicate, &values);
   if (!expr_is_true(rebinding->valid)) {
     Map to_loops = map_new(&context->arena);

@@ -26,6 +26,7 @@ static bool check_decompose(Decompose *d) {
   const Block *block = d->block;
   SourcePos pos = path_end(&d->path)->pos;
   if (!block->init) return schedule_refuse(schedule, pos, "block '%s' has no init", block->name);
+  if (block_init_is_partial(block)) return refuse_partial_init(schedule, pos, block);
   for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
     Stmt *s = d->path.items[i];
     if (s->kind != STMT_FOR) continue;

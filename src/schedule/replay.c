@@ -14,7 +14,7 @@ typedef struct Replay {
   Schedule *schedule;
   Context *context;
   Arena *arena;
-  Map names;        // interned name to StepValue
+  Map *names;       // of the schedule
   const char *text; // of the script
 } Replay;
 
@@ -32,7 +32,7 @@ static bool read_list(Replay *replay, PyNode *const *items, int count, StepValue
 static bool read_name(Replay *replay, const PyNode *node, StepValue *out) {
   if (strcmp(node->text, "AXIS_SEPARATOR") == 0)
     return COMPLAIN(replay, node, "AXIS_SEPARATOR belongs into an index map");
-  StepValue *value = map_find(&replay->names, node->text);
+  StepValue *value = map_find(replay->names, node->text);
   if (!value) return COMPLAIN(replay, node, "'%s' is not defined", node->text);
   *out = *value;
   return true;
@@ -264,7 +264,7 @@ static const StepInfo *find_step(Replay *replay, const PyNode *node, Str name) {
 static void bind_name(Replay *replay, const PyNode *target, StepValue value) {
   StepValue *kept = arena_new(replay->arena, StepValue);
   *kept = value;
-  map_put(&replay->names, target->text, kept);
+  map_put(replay->names, target->text, kept);
 }
 
 // True for steps whose result is a list in Python, even when it has one item.
@@ -338,7 +338,8 @@ bool schedule_replay(Schedule *schedule, const SourceFile *script) {
   int errors = context->error_count;
   PyNode *suite = py_parse_file(context, &context->arena, script, PY_STATEMENTS);
   if (!suite || context->error_count > errors) return false;
-  Replay replay = {schedule, context, &context->arena, map_new(&context->arena), script->text};
+  if (!schedule->names.arena) schedule->names = map_new(&context->arena);
+  Replay replay = {schedule, context, &context->arena, &schedule->names, script->text};
   for (int i = 0; i < suite->count; i++)
     if (!replay_statement(&replay, suite->items[i])) return false;
   return true;

@@ -92,6 +92,11 @@ bool schedule_cache_read(Schedule *schedule, BlockRef block, int read_index, con
 bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, const char *scope,
                           BlockRef *out);
 bool schedule_set_scope(Schedule *schedule, BlockRef block, int write_index, const char *scope);
+// Prefetches into the cache of `level` (1 to 3), at the start of each iteration of `loop`, the
+// cache lines of the buffer that the block reads `ahead` iterations later. The loop is serial or
+// unrolled, and the block is below it.
+bool schedule_prefetch(Schedule *schedule, BlockRef block, int read_index, LoopRef loop,
+                       int64_t ahead, int level);
 
 // Moves the init of a reduction into a block of its own before `loop`; *out is that block,
 // "<block>_init". The updates keep the block's name.
@@ -124,7 +129,18 @@ bool schedule_predicate_reduction(Schedule *schedule, BlockRef block);
 const char *schedule_trace(const Schedule *schedule);
 int schedule_step_count(const Schedule *schedule);
 // Reads text in that form and runs its steps; stops at the first step that is refused. The text
-// chooses the names of blocks, loops and the schedule (`sch`).
+// chooses the names of blocks, loops and the schedule (`sch`), and may use those that texts before
+// it chose.
 bool schedule_replay(Schedule *schedule, const SourceFile *script);
+// Finds the step that made a program wrong: right(env, func) is true after the first `from` steps
+// of the schedule of `start`, and false after all. The search is by bisection, which assumes that a
+// program stays wrong once it is. Returns the number of the step, from 1, and its text; 0 when the
+// program is wrong after `from` steps already, or right after all.
+int schedule_find_step(const Schedule *schedule, PrimFunc *start, int from,
+                       bool (*right)(void *env, const PrimFunc *func), void *env,
+                       const char **text);
+// The name of number `i` of the blocks, or of the variables of the loops, that the last step
+// returned. NULL when it returned fewer.
+const char *schedule_last_result(const Schedule *schedule, int i);
 
 #endif

@@ -4,12 +4,9 @@
 // of their arguments.
 #include "schedule/internal.h"
 
-#define P(name, kind)                                                                              \
-  { name, PARAM_##kind, false, false }
-#define K(name, kind)                                                                              \
-  { name, PARAM_##kind, true, false }
-#define O(name, kind)                                                                              \
-  { name, PARAM_##kind, true, true }
+#define P(name, kind) {name, PARAM_##kind, false, false}
+#define K(name, kind) {name, PARAM_##kind, true, false}
+#define O(name, kind) {name, PARAM_##kind, true, true}
 const StepInfo step_table[STEP_COUNT] = {
 #define STEP(NAME, ...) {#NAME, step_##NAME, {__VA_ARGS__}},
 #include "schedule/steps.def"
@@ -26,9 +23,19 @@ typedef struct Naming {
   Map seen;
 } Naming;
 
+// Steps rely on the regions of blocks, so regions that are not proved to cover the accesses are
+// replaced.
+static Stmt *with_true_regions(Context *context, Stmt *s) {
+  const Buffer *missing;
+  bool written;
+  if (block_states_accesses(context, s->as.block, &missing, &written) == VERDICT_YES) return s;
+  return stmt_with_block(context, s, block_with_regions(context, s->as.block));
+}
+
 static Stmt *name_block(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_BLOCK) return s;
   Naming *naming = rewriter->env;
+  s = with_true_regions(naming->context, s);
   Str base = s->as.block->name && *s->as.block->name ? s->as.block->name
                                                      : str_intern(naming->context, "block");
   Str name = base;
@@ -53,13 +60,18 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   return schedule;
 }
 
+static Map map_copy(Arena *arena, const Map *map) {
+  Map copy = map_new(arena);
+  for (int i = 0; i < map->count; i++) map_set(&copy, map->entries[i].key, map->entries[i].value);
+  return copy;
+}
+
 Schedule *schedule_copy(const Schedule *schedule) {
   Context *context = schedule->context;
   Schedule *copy = arena_copy(&context->arena, schedule, sizeof *schedule);
   copy->trace.capacity = copy->trace.count; // the next step copies the array
-  copy->known = map_new(&context->arena);
-  for (int i = 0; i < schedule->known.count; i++)
-    map_set(&copy->known, schedule->known.entries[i].key, schedule->known.entries[i].value);
+  copy->known = map_copy(&context->arena, &schedule->known);
+  copy->names = map_copy(&context->arena, &schedule->names);
   return copy;
 }
 
@@ -166,6 +178,15 @@ static void introduce(Schedule *schedule, const StepValue *value) {
   if (blocks.count) schedule_get_loops(schedule, blocks.items[0]->as.block->name, NULL);
 }
 
+// A step of ours must not make a function that the verifier refuses.
+static void check_well_formed(const Schedule *schedule) {
+  Context *context = schedule->context;
+  int first = context->diags.count;
+  if (verify_prim_func(context, schedule->func, IR_LEVEL_TENSOR)) return;
+  Str message = context->diags.items[first].message;
+  bug(context, "%s made a function that is not well-formed: %s", schedule->step->name, message);
+}
+
 bool step_apply(Schedule *schedule, StepCall *call) {
   for (int i = 0; i < STEP_MAX_PARAMS; i++) introduce(schedule, &call->args[i]);
   const StepInfo *outer = schedule->step;
@@ -173,6 +194,7 @@ bool step_apply(Schedule *schedule, StepCall *call) {
   schedule->step = call->info;
   schedule->refusal = NULL;
   bool made = call->info->run(schedule, call);
+  if (made && schedule->func != before) check_well_formed(schedule);
   schedule->step = outer;
   if (made)
     record(schedule, call);
@@ -329,6 +351,13 @@ bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, c
   StepValue name = value_string(str_intern(schedule->context, scope));
   return run_for_block(schedule, STEP_cache_write,
                        ARGS(value_block(block), value_int(write_index), name), out);
+}
+bool schedule_prefetch(Schedule *schedule, BlockRef block, int read_index, LoopRef loop,
+                       int64_t ahead, int level) {
+  return step_run(schedule, STEP_prefetch,
+                  ARGS(value_block(block), value_int(read_index), value_loop(loop),
+                       value_int(ahead), value_int(level)),
+                  NULL);
 }
 bool schedule_set_scope(Schedule *schedule, BlockRef block, int write_index, const char *scope) {
   StepValue name = value_string(str_intern(schedule->context, scope));

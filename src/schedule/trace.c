@@ -137,6 +137,13 @@ const char *schedule_trace(const Schedule *schedule) {
   return text_string(&out);
 }
 
+const char *schedule_last_result(const Schedule *schedule, int i) {
+  const StepCall *last = schedule->trace.count ? &array_last(&schedule->trace) : NULL;
+  if (!last || i < 0 || i >= last->results.count) return NULL;
+  const StepValue *value = &last->results.items[i];
+  return value->kind == VALUE_BLOCK ? value->as.block : value->as.loop->as.var->name;
+}
+
 int schedule_step_count(const Schedule *schedule) {
   return schedule->trace.count;
 }

@@ -144,8 +144,15 @@ static bool vanishes_when_empty(const Stmt *s) {
   case STMT_ATTR:
   case STMT_LET: return true;
   case STMT_IF: return !s->as.branch.else_body;
+  case STMT_BLOCK: return !block_is_root(s->as.block);
   default: return false;
   }
+}
+
+// A block inside of which a statement was replaced accesses other regions.
+static Stmt *with_new_regions(Context *context, Stmt *s) {
+  if (s->kind != STMT_BLOCK || block_is_root(s->as.block)) return s;
+  return stmt_with_block(context, s, block_with_regions(context, s->as.block));
 }
 
 static Stmt *seq_with(Context *context, const Stmt *seq, int i, Stmt *child) {
@@ -166,7 +173,7 @@ Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacem
     if (parent->kind == STMT_SEQ)
       s = seq_with(context, parent, path->child[i], s);
     else if (!stmt_is_nothing(s) || !vanishes_when_empty(parent))
-      s = stmt_with_child(context, parent, path->child[i], s);
+      s = with_new_regions(context, stmt_with_child(context, parent, path->child[i], s));
   }
   return s;
 }
@@ -234,7 +241,8 @@ void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out) {
 
 bool stmt_has_loose_stores(Stmt *s) {
   if (!s || s->kind == STMT_BLOCK) return false;
-  if (s->kind == STMT_STORE || s->kind == STMT_EVALUATE) return true;
+  if (s->kind == STMT_EVALUATE) return s->as.evaluate->op != EXPR_PREFETCH;
+  if (s->kind == STMT_STORE) return true;
   int count = stmt_child_count(s);
   for (int i = 0; i < count; i++)
     if (stmt_has_loose_stores(stmt_child(s, i))) return true;
@@ -302,6 +310,6 @@ void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *ke
   path_replace_flat(schedule, path, depth, stmt_seq(context, pair, 2));
   Path root;
   path_to_block(schedule, scope, &root);
-  Stmt *with = add_alloc(context, path_end(&root), buffer);
+  Stmt *with = with_new_regions(context, add_alloc(context, path_end(&root), buffer));
   schedule_set_body(schedule, path_replace(context, &root, root.count - 1, with));
 }

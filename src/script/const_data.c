@@ -5,8 +5,7 @@
 
 #include "script/parser.h"
 
-// Whether elements of the type can be stored: all types but handles and void.
-static bool const_data_storable(DType type) {
+bool const_data_storable(DType type) {
   return dtype_is_float(type) || dtype_is_int(type) || dtype_is_bool(type);
 }
 
@@ -16,7 +15,7 @@ int64_t const_data_count(const ConstData *data) {
   return count;
 }
 
-static void const_data_store(void *data, DType type, int64_t at, double real, int64_t integer) {
+void const_data_store(void *data, DType type, int64_t at, double real, int64_t integer) {
   int bytes = dtype_bytes(type);
   char *place = (char *)data + at * bytes;
   const FloatFormat *format = dtype_small_float(type);

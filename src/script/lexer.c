@@ -46,17 +46,38 @@ static void add_error(Lexer *lexer, int32_t begin, const char *message) {
 
 // ---- Names and numbers
 
-static bool is_name_start(int c) {
-  return c == '_' || c >= 0x80 || isalpha(c);
+int py_letter_bytes(const char *s) {
+  static const struct {
+    int first, last; // code points: Latin, Greek, Cyrillic, Kana, Han, Hangul
+  } letters[] = {
+      {0xC0, 0x24F}, {0x370, 0x52F}, {0x3041, 0x30FF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
+  const unsigned char *p = (const unsigned char *)s;
+  int bytes = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 0;
+  int code = bytes == 2 ? p[0] & 0x1F : p[0] & 0x0F;
+  for (int i = 1; i < bytes; i++) {
+    if ((p[i] & 0xC0) != 0x80) return 0;
+    code = code << 6 | (p[i] & 0x3F);
+  }
+  if (code == 0xD7 || code == 0xF7) return 0; // the signs of multiplication and division
+  for (int i = 0; bytes && i < COUNT_OF(letters); i++)
+    if (code >= letters[i].first && code <= letters[i].last) return bytes;
+  return 0;
+}
+
+// The bytes of the letter, digit or underscore at the current position; 0 for anything else.
+static int name_part(const Lexer *lexer) {
+  int c = peek(lexer, 0);
+  if (c < 0) return 0;
+  return c == '_' || isalnum(c) ? 1 : c < 0x80 ? 0 : py_letter_bytes(lexer->file->text + lexer->at);
 }
 
 static bool is_name_part(int c) {
-  return c >= 0 && (is_name_start(c) || isdigit(c));
+  return c == '_' || (c >= 0 && (c >= 0x80 || isalnum(c)));
 }
 
 static void name(Lexer *lexer) {
   int32_t begin = lexer->at;
-  while (is_name_part(peek(lexer, 0))) lexer->at++;
+  for (int n; (n = name_part(lexer)); lexer->at += n) continue;
   add_text(lexer, TOKEN_NAME, begin);
 }
 
@@ -325,7 +346,7 @@ static void token(Lexer *lexer) {
     int32_t begin = lexer->at;
     lexer->at += prefix;
     string(lexer, begin, raw);
-  } else if (is_name_start(c)) {
+  } else if (!(c >= 0 && isdigit(c)) && name_part(lexer)) {
     name(lexer);
   } else if (isdigit(c) || (c == '.' && peek(lexer, 1) >= 0 && isdigit(peek(lexer, 1)))) {
     number(lexer);

@@ -101,6 +101,10 @@ static void remap(Parser *parser, Sequence *sequence, const PyNode *node, const 
   bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
   const PyNode *const *names = is_tuple ? (const PyNode *const *)target->items : &target;
   int count = is_tuple ? target->count : 1;
+  if (kinds && target->kind == PY_NAME && strlen(kinds) > 1) {
+    count = (int)strlen(kinds);
+    names = parse_split_name(parser, target, count);
+  }
   if (kinds && ((args[1]->kind != PY_LIST && args[1]->kind != PY_TUPLE) ||
                 args[1]->count != count || (int)strlen(kinds) != count)) {
     REPORT(parser, call, "expected %d kinds and a list of %d loop variables", count, count);
@@ -211,6 +215,12 @@ static void match_param(Parser *parser, Sequence *sequence, const PyNode *node, 
     return;
   }
   parser->matched.items[index] = buffer;
+  if (!parser->uses_pointers || buffer->rank == 1) return;
+  Buffer *flat = parse_flat(parser, str_format(parser->context, "%s_flat", buffer->name),
+                            buffer->data, buffer->type, buffer->shape, buffer->rank);
+  parser_bind_buffer(parser, str_format(parser->context, "%s.flat", buffer->name), flat);
+  Stmt *s = stmt_declare(parser->context, flat, NULL);
+  sequence_open(parser, sequence, node, s, &s->as.declare.body);
 }
 
 static void match_region(Parser *parser, const PyNode *node, const PyNode *source, Buffer *buffer) {
@@ -275,6 +285,7 @@ Stmt *block_builder_finish(Parser *parser, BlockBuilder *builder, Str name, Stmt
       .reads = builder->reads.items,
       .write_count = builder->writes.count,
       .writes = builder->writes.items,
+      .states_regions = builder->states_reads || builder->states_writes,
       .alloc_count = builder->allocs.count,
       .allocs = COPY(builder->allocs),
       .match_count = builder->matches.count,

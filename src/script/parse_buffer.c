@@ -4,7 +4,16 @@
 
 enum { MOST_AXES = 64 };
 
+// In programs with T.load and T.store, a pointer may be indexed as a buffer: A.data[i].
+static bool is_pointer(Parser *parser, const PyNode *node) {
+  if (!parser->uses_pointers) return false;
+  if (node->kind == PY_ATTRIBUTE) return !strcmp(node->text, "data");
+  const Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
+  return binding && binding->kind == BOUND_EXPR && binding->expr->type.code == TYPE_HANDLE;
+}
+
 Buffer *parse_buffer_name(Parser *parser, const PyNode *node) {
+  if (is_pointer(parser, node)) return parse_pointer(parser, node, DTYPE_VOID);
   if (node->kind != PY_NAME) {
     REPORT(parser, node, "expected the name of a buffer, saw %s", py_kind_name(node->kind));
     return NULL;
@@ -61,13 +70,17 @@ static Expr *slice_ramp(Parser *parser, const PyNode *slice, Expr *whole) {
     return NULL;
   bool known = expr_as_int(extent, &length) && step > 0 && min->type.lanes == 1;
   int64_t lanes = known ? ceil_div(length, step) : 0;
-  if (lanes >= 2 && lanes <= 4096) {
+  int scalable;
+  bool is_scalable = step == 1 && min->type.lanes == 1 && parse_scalable_lanes(extent, &scalable);
+  if (is_scalable) lanes = scalable;
+  if (is_scalable || (lanes >= 2 && lanes <= MOST_LANES)) {
     Expr *stride = expr_int(parser->context, min->type, step);
     return expr_raw(parser->context, EXPR_RAMP, dtype_lanes(min->type, (int)lanes), NULL,
                     (Expr *[]){min, stride}, 2);
   }
   REPORT(parser, slice,
-         "a slice as a vector must have a constant number of elements, 2 to 4096: write i:i + 4");
+         "a slice as a vector must have a constant number of elements, 2 to %d: write i:i + 4",
+         MOST_LANES);
   return NULL;
 }
 
@@ -126,19 +139,40 @@ bool parse_region(Parser *parser, const PyNode *node, Region *out) {
 
 // ---- Declarations
 
-// An extent: an expression, or a string that names a variable, which is made when it is new.
-static Expr *extent_value(Parser *parser, const PyNode *node) {
-  if (node->kind != PY_STRING) {
-    Expr *e = parse_value(parser, node);
-    if (!e || (dtype_is_int(e->type) && e->type.lanes == 1)) return e;
-    REPORT(parser, node, "expected an integer, saw %s", parser_type_name(parser, e->type));
-    return NULL;
+// Makes the variables of an expression in quotes that are new, and gives the expression the
+// position of the quotes.
+static void declare_names(Parser *parser, PyNode *node, SourcePos pos) {
+  node->pos = pos;
+  if (node->kind == PY_NAME && !parser_find(parser, node->text))
+    parser_bind_expr(parser, node->text, expr_var(parser->context, node->text, DTYPE_INT32));
+  int first = node->kind == PY_CALL; // the callee is the name of a function
+  for (int i = first; i < node->count; i++)
+    if (node->items[i]) declare_names(parser, node->items[i], pos);
+}
+
+// An expression in quotes may use sizes before they are declared: ("n * 2",).
+static PyNode *quoted(Parser *parser, const PyNode *node) {
+  Context *context = parser->context;
+  int first = context->diags.count, errors = context->error_count;
+  SourceFile *text = source_file_new(context, node->pos.file->name, node->text, strlen(node->text));
+  PyNode *inner = py_parse_expression(context, parser->arena, text);
+  if (inner) {
+    declare_names(parser, inner, node->pos);
+    return inner;
   }
-  Binding *binding = parser_find(parser, node->text);
-  if (binding && binding->kind == BOUND_EXPR) return binding->expr;
-  Expr *var = expr_var(parser->context, node->text, DTYPE_INT64);
-  parser_bind_expr(parser, node->text, var);
-  return var;
+  context->diags.count = first;
+  context->error_count = errors;
+  REPORT(parser, node, "'%s' is not an expression", node->text);
+  return NULL;
+}
+
+// An extent: an expression, or one in quotes.
+static Expr *extent_value(Parser *parser, const PyNode *node) {
+  if (node->kind == PY_STRING && !(node = quoted(parser, node))) return NULL;
+  Expr *e = parse_value(parser, node);
+  if (!e || (dtype_is_int(e->type) && e->type.lanes == 1)) return e;
+  REPORT(parser, node, "expected an integer, saw %s", parser_type_name(parser, e->type));
+  return NULL;
 }
 
 bool parse_shape(Parser *parser, const PyNode *node, Expr ***out, int *rank) {
@@ -234,12 +268,15 @@ static bool parse_layout_fields(Parser *parser, PyNode **args, Buffer *buffer) {
   if (args[AT_OFFSET] && !(buffer->offset = extent_value(parser, args[AT_OFFSET]))) return false;
   if (args[AT_SEPARATORS] && !parse_separators(parser, args[AT_SEPARATORS], buffer)) return false;
   const PyNode *kind = args[AT_TYPE];
-  if (kind && (kind->kind != PY_STRING || *kind->text))
-    return REPORT(parser, kind, "buffers that broadcast by themselves are not supported");
+  bool is_auto = kind && kind->kind == PY_STRING &&
+                 (!strcmp(kind->text, "auto") || !strcmp(kind->text, "auto_broadcast"));
+  if (kind && !is_auto && (kind->kind != PY_STRING || *kind->text))
+    return REPORT(parser, kind, "expected \"\" or \"auto\"");
+  buffer->broadcasts = is_auto;
   if (!parse_small_int(parser, args[AT_ALIGN], "alignment", &buffer->alignment)) return false;
   if (!parse_small_int(parser, args[AT_FACTOR], "offset factor", &buffer->offset_factor))
     return false;
-  if (buffer->offset_factor == 0) buffer->offset_factor = 1;
+  if (args[AT_OFFSET] && buffer->offset_factor == 1) buffer->offset_factor = 0; // the default
   return true;
 }
 
@@ -269,11 +306,110 @@ static Buffer *buffer_of_subscript(Parser *parser, const PyNode *node, Str name)
   return NULL;
 }
 
-Buffer *parse_buffer(Parser *parser, const PyNode *node, Str name, PyNode **source) {
+// ---- Older accesses of pointers: T.load("float32", A.data, i), T.store(A.data, i, value)
+
+static bool is_flat(const Buffer *buffer, const Expr *data) {
+  return buffer->data == data && buffer->rank == 1 && !buffer->strides &&
+         expr_is_int(buffer->offset, 0);
+}
+
+Buffer *parse_flat(Parser *parser, Str name, Expr *data, DType type, Expr *const *shape, int rank) {
+  Context *context = parser->context;
+  Expr *size = expr_int(context, rank ? shape[0]->type : DTYPE_INT32, 1);
+  for (int i = 0; i < rank; i++) size = expr_mul(context, size, shape[i]);
+  Buffer *flat = buffer_new(context, name, type, &size, 1, data->as.var->scope);
+  flat->data = data;
+  return flat;
+}
+
+Buffer *parse_pointer(Parser *parser, const PyNode *node, DType element) {
+  Expr *data = parse_value(parser, node);
+  if (!data) return NULL;
+  const Buffer *other = NULL;
+  for (int i = parser->bindings.count - 1; i >= 0; i--) {
+    const Binding *binding = &parser->bindings.items[i];
+    if (binding->kind != BOUND_BUFFER || !is_flat(binding->buffer, data)) continue;
+    if (element.code == TYPE_VOID || dtype_equal(binding->buffer->type, element))
+      return binding->buffer;
+    other = binding->buffer;
+  }
+  if (other)
+    REPORT(parser, node, "the memory of %s holds %s, not %s", other->name,
+           parser_type_name(parser, other->type), parser_type_name(parser, element));
+  else
+    REPORT(parser, node, "expected the memory of a buffer or an allocation, such as A.data");
+  return NULL;
+}
+
+// A.view("uint32"): the memory of A as elements of another type, along the last axis.
+static Buffer *view_as(Parser *parser, const PyNode *call, Buffer *source, Str name) {
+  Context *context = parser->context;
+  DType type;
+  if (!parse_dtype(parser, call->items[1], &type)) return NULL;
+  int from = source->type.bits * source->type.lanes, to = type.bits * type.lanes;
+  bool fits = source->rank && !source->strides && (from % to == 0 || to % from == 0);
+  int64_t extent;
+  fits &= fits && expr_as_int(source->shape[source->rank - 1], &extent) && extent * from % to == 0;
+  if (!fits) {
+    REPORT(parser, call, "%s cannot be seen as elements of %s", source->name,
+           parser_type_name(parser, type));
+    return NULL;
+  }
+  Expr **shape = arena_copy(&context->arena, source->shape, sizeof *shape * (size_t)source->rank);
+  Expr **last = &shape[source->rank - 1];
+  *last = expr_int(context, (*last)->type, extent * from / to);
+  Buffer *view = buffer_new(context, name, type, shape, source->rank, source->scope);
+  view->pos = call->pos;
+  view->data = source->data;
+  if (expr_is_int(source->offset, 0)) return view;
+  REPORT(parser, call, "%s starts at an offset", source->name);
+  return NULL;
+}
+
+// A.view(64): the elements of A with another shape.
+Buffer *parse_view(Parser *parser, const PyNode *call, Buffer *source, Str name) {
+  int rank = call->count - 1;
+  bool is_type = rank == 1 && call->items[1]->kind == PY_STRING;
+  if (is_type) return view_as(parser, call, source, name);
+  Expr **shape = arena_array(&parser->context->arena, Expr *, rank);
+  for (int i = 0; i < rank; i++)
+    if (!(shape[i] = extent_value(parser, call->items[i + 1]))) return NULL;
+  if (!rank) {
+    REPORT(parser, call, "expected the extents of the view");
+    return NULL;
+  }
+  Buffer *view = buffer_new(parser->context, name, source->type, shape, rank, source->scope);
+  view->pos = call->pos;
+  view->data = source->data;
+  view->offset = source->offset;
+  return view;
+}
+
+// A buffer that is bound to memory of its caller, with an `offset_factor` and without
+// `elem_offset`: its offset is a variable.
+static void open_offset(Parser *parser, Buffer *buffer) {
+  DType type = buffer->rank ? buffer->shape[0]->type : DTYPE_INT32;
+  Str name = str_format(parser->context, "%s_elem_offset", buffer->name);
+  buffer->offset = expr_var(parser->context, name, type);
+}
+
+static Buffer *declaration(Parser *parser, const PyNode *node, Str name, PyNode **source,
+                           bool is_bound) {
   PyNode *args[FIELD_COUNT + 1] = {NULL};
   if (node->kind == PY_SUBSCRIPT) return buffer_of_subscript(parser, node, name);
   const char *signature = source ? "param " BUFFER_SIGNATURE : BUFFER_SIGNATURE;
   if (!py_arguments(parser->context, node, signature, args, NULL)) return NULL;
   if (source) *source = args[0];
-  return buffer_of(parser, node, name, args + (source != NULL));
+  Buffer *buffer = buffer_of(parser, node, name, args + (source != NULL));
+  bool is_open = buffer && buffer->offset_factor && !args[AT_OFFSET + (source != NULL)];
+  if (is_open && is_bound) open_offset(parser, buffer);
+  return buffer;
+}
+
+Buffer *parse_param_buffer(Parser *parser, const PyNode *node, Str name) {
+  return declaration(parser, node, name, NULL, true);
+}
+
+Buffer *parse_buffer(Parser *parser, const PyNode *node, Str name, PyNode **source) {
+  return declaration(parser, node, name, source, source != NULL);
 }

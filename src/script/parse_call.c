@@ -43,10 +43,19 @@ static Operand cast_node(Parser *parser, const PyNode *call) {
   return cast_of(parser, args[0], args[1], false);
 }
 
+// T.reinterpret("int32", x), or the older T.reinterpret(x, dtype="int32").
 static Operand reinterpret(Parser *parser, const PyNode *call) {
   PyNode *args[2];
   DType type;
-  if (!py_arguments(parser->context, call, "dtype value", args, NULL)) return nothing;
+  bool is_older = call->count == 3 && call->items[2]->kind == PY_KEYWORD &&
+                  !strcmp(call->items[2]->text, "dtype");
+  if (!py_arguments(parser->context, call, is_older ? "value dtype" : "dtype value", args, NULL))
+    return nothing;
+  if (is_older) {
+    PyNode *value_node = args[0];
+    args[0] = args[1];
+    args[1] = value_node;
+  }
   Expr *value = parse_value(parser, args[1]);
   if (!parse_dtype(parser, args[0], &type) || !value) return nothing;
   if (type.bits * type.lanes == value->type.bits * value->type.lanes)
@@ -158,21 +167,31 @@ static Operand infinity(Parser *parser, const PyNode *call) {
 
 // ---- Choices
 
+// Older programs state the type: T.if_then_else(c, a, b, dtype="float32").
 static Operand choice(Parser *parser, const PyNode *call, ExprOp op, const char *signature) {
-  PyNode *args[3];
+  PyNode *args[4];
+  DType type;
   if (!py_arguments(parser->context, call, signature, args, NULL)) return nothing;
   Expr *condition = parse_condition(parser, args[0]);
   Operand a = parse_operand(parser, args[1]), b = parse_operand(parser, args[2]);
+  if (args[3] && !parse_dtype(parser, args[3], &type)) return nothing;
+  if (args[3] && a.is_literal && b.is_literal)
+    a = (Operand){operand_as(parser, args[1], a, type), false};
   if (!condition || !parse_same_type(parser, call, &a, &b)) return nothing;
+  if (args[3] && !dtype_equal(a.e->type, type)) {
+    REPORT(parser, args[3], "the result has the type %s, declared %s",
+           parser_type_name(parser, a.e->type), parser_type_name(parser, type));
+    return nothing;
+  }
   return raw(parser, op, a.e->type, (Expr *[]){condition, a.e, b.e}, 3);
 }
 
 static Operand if_then_else(Parser *parser, const PyNode *call) {
-  return choice(parser, call, EXPR_IF_THEN_ELSE, "cond t f");
+  return choice(parser, call, EXPR_IF_THEN_ELSE, "cond t f dtype?");
 }
 
 static Operand select_call(Parser *parser, const PyNode *call) {
-  return choice(parser, call, EXPR_SELECT, "condition true_value false_value");
+  return choice(parser, call, EXPR_SELECT, "condition true_value false_value dtype?");
 }
 
 // T.Let(body, where={x: value})
@@ -196,12 +215,31 @@ static Operand let(Parser *parser, const PyNode *call) {
 
 // ---- Vectors
 
+static bool is_vscale(const Expr *e) {
+  return e->op == EXPR_INTRINSIC_PURE && !strcmp(e->as.s, "vscale");
+}
+
+bool parse_scalable_lanes(const Expr *e, int *lanes) {
+  int64_t factor = 1;
+  bool is_left = e->op == EXPR_MUL && is_vscale(e->args[0]);
+  bool is_right = e->op == EXPR_MUL && is_vscale(e->args[1]);
+  if (!is_left && !is_right && !is_vscale(e)) return false;
+  if ((is_left || is_right) && !expr_as_int(e->args[is_left], &factor)) return false;
+  *lanes = (int)factor | DTYPE_SCALABLE;
+  return factor >= 1 && factor <= MOST_LANES;
+}
+
+// A constant, or a multiple of T.vscale().
 static bool parse_lanes(Parser *parser, const PyNode *node, int *lanes) {
-  int64_t value;
-  if (!parse_int(parser, node, "the number of lanes", &value)) return false;
+  int64_t value = 0;
+  Expr *e = parse_value(parser, node);
+  if (!e) return false;
+  if (parse_scalable_lanes(e, lanes)) return true;
+  if (!expr_as_int(e, &value))
+    return REPORT(parser, node, "expected the number of lanes, a constant integer");
   *lanes = (int)value;
-  if (value >= 2 && value <= 4096) return true;
-  return REPORT(parser, node, "expected 2 to 4096 lanes, saw %lld", (long long)value);
+  if (value >= 2 && value <= MOST_LANES) return true;
+  return REPORT(parser, node, "expected 2 to %d lanes, saw %lld", MOST_LANES, (long long)value);
 }
 
 static bool is_scalar(Parser *parser, const PyNode *node, const Expr *e) {
@@ -265,8 +303,8 @@ static Operand vector_reduction(Parser *parser, const PyNode *call, ExprOp op) {
 // ---- Memory and functions outside
 
 static Operand address_of(Parser *parser, const PyNode *call) {
-  PyNode *args[1];
-  if (!py_arguments(parser->context, call, "load", args, NULL)) return nothing;
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "load dtype?", args, NULL)) return nothing;
   Expr *load = parse_value(parser, args[0]);
   if (!load) return nothing;
   if (load->op == EXPR_LOAD) return raw(parser, EXPR_ADDRESS_OF, DTYPE_HANDLE, &load, 1);
@@ -283,36 +321,40 @@ static Operand prefetch(Parser *parser, const PyNode *call) {
   return raw(parser, EXPR_PREFETCH, DTYPE_VOID, args, 3);
 }
 
-static Operand call_outside(Parser *parser, const PyNode *call, ExprOp op) {
-  PyNode *args[2];
-  int rest;
+// True when the predicate of an older access is absent or holds for all lanes.
+bool parse_no_predicate(Parser *parser, const PyNode *node) {
+  Expr *e = node ? parse_value(parser, node) : NULL;
+  bool holds = e && dtype_is_bool(e->type) && expr_is_int(e, 1);
+  if (!node || holds) return true;
+  return e && REPORT(parser, node, "a predicate of an access is not supported");
+}
+
+// T.load("float32x4", A.data, T.ramp(0, 1, 4))
+static Operand load_call(Parser *parser, const PyNode *call) {
+  PyNode *args[4];
   DType type;
-  if (!py_arguments(parser->context, call, "dtype global_symbol *args", args, &rest))
+  if (!py_arguments(parser->context, call, "dtype var index predicate?", args, NULL) ||
+      !parse_dtype(parser, args[0], &type))
     return nothing;
-  Str callee = parse_string(parser, args[1], "the function's name");
-  if (!callee || !parse_dtype(parser, args[0], &type)) return nothing;
-  int count = MAX_OF(0, call->count - rest);
-  Expr **values = arena_array(parser->arena, Expr *, count);
-  for (int i = 0; i < count; i++)
-    if (!(values[i] = parse_value(parser, call->items[rest + i]))) return nothing;
-  return typed(expr_raw(parser->context, op, type, callee, values, count));
+  Buffer *buffer = parse_pointer(parser, args[1], dtype_lanes(type, 1));
+  Expr *index = parse_value(parser, args[2]);
+  if (!buffer || !index || !parse_no_predicate(parser, args[3])) return nothing;
+  if (dtype_is_int(index->type) && index->type.lanes == type.lanes)
+    return typed(expr_load(parser->context, buffer, &index, 1));
+  REPORT(parser, args[2], "expected an index of %d lanes, saw %s", type.lanes,
+         parser_type_name(parser, index->type));
+  return nothing;
 }
 
 static Operand call_extern(Parser *parser, const PyNode *call) {
-  return call_outside(parser, call, EXPR_CALL);
+  return parse_call_outside(parser, call, EXPR_CALL);
 }
 
 static Operand call_pure_extern(Parser *parser, const PyNode *call) {
-  return call_outside(parser, call, EXPR_CALL_PURE);
+  return parse_call_outside(parser, call, EXPR_CALL_PURE);
 }
 
 // ---- Shorthands
-
-static Operand likely(Parser *parser, const PyNode *call) {
-  PyNode *args[1];
-  if (!py_arguments(parser->context, call, "cond", args, NULL)) return nothing;
-  return parse_operand(parser, args[0]);
-}
 
 // (a + b - 1) // b
 static Operand ceildiv(Parser *parser, const PyNode *call) {
@@ -339,6 +381,26 @@ static Operand new_var(Parser *parser, const PyNode *call) {
   return typed(expr_var(parser->context, "v", type));
 }
 
+static Operand size_var(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  DType type = DTYPE_INT32;
+  if (!py_arguments(parser->context, call, "name? dtype?", args, NULL)) return nothing;
+  if (args[1] && !parse_dtype(parser, args[1], &type)) return nothing;
+  return typed(expr_var(parser->context, "v", type));
+}
+
+// T.handle("float32", "global") is a pointer to such elements, T.handle() one to anything.
+static Operand handle_var(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  DType type;
+  Str scope = "global";
+  if (!py_arguments(parser->context, call, "dtype? storage_scope?", args, NULL)) return nothing;
+  if (!args[0]) return typed(expr_var(parser->context, "v", DTYPE_HANDLE));
+  if (!parse_dtype(parser, args[0], &type)) return nothing;
+  if (args[1] && !(scope = parse_string(parser, args[1], "a scope"))) return nothing;
+  return typed(expr_data_var(parser->context, "v", type, scope));
+}
+
 // ---- The table
 
 typedef struct CallRule {
@@ -361,9 +423,9 @@ static const CallRule rules[] = {
     {"Shuffle", shuffle},
     {"address_of", address_of},
     {"prefetch", prefetch},
+    {"load", load_call},
     {"call_extern", call_extern},
     {"call_pure_extern", call_pure_extern},
-    {"likely", likely},
     {"ceildiv", ceildiv},
     {"min_value", min_value},
     {"max_value", max_value},
@@ -374,6 +436,9 @@ static const CallRule rules[] = {
     {"meta_var", meta_value},
     {"var", new_var},
     {"dyn", new_var},
+    {"SizeVar", size_var},
+    {"handle", handle_var},
+    {"Ptr", handle_var},
 };
 
 // Names that are accepted beside those of the table of operations.
@@ -426,8 +491,14 @@ static Operand fused_multiply_add(Parser *parser, const PyNode *call, Operand *a
   return raw(parser, EXPR_FMA, args[0].e->type, (Expr *[]){args[0].e, args[1].e, args[2].e}, 3);
 }
 
-// An operation of the table; its operands are converted to one type.
-static Operand operation(Parser *parser, const PyNode *call, ExprOp op) {
+// An operator that is written as a call, T.Add(a, b), is not computed while reading.
+static Operand operator_node(Parser *parser, const PyNode *call, ExprOp op, Operand *args) {
+  if (!parse_same_type(parser, call, &args[0], &args[1])) return nothing;
+  bool is_whole = op == EXPR_DIV && dtype_is_int(args[0].e->type);
+  return parse_binary(parser, call, is_whole ? EXPR_TRUNC_DIV : op, args[0], args[1]);
+}
+
+static Operand plain_operation(Parser *parser, const PyNode *call, ExprOp op) {
   int arity = op_table[op].arity;
   if (op_table[op].class == OP_VECTOR) return vector_reduction(parser, call, op);
   if (call->count - 1 != arity) {
@@ -444,8 +515,30 @@ static Operand operation(Parser *parser, const PyNode *call, ExprOp op) {
     args[i] = parse_operand(parser, call->items[i + 1]);
   }
   if (arity == 1) return parse_unary(parser, call, op, args[0]);
+  if (arity == 2 && op_table[op].flags & OP_INFIX) return operator_node(parser, call, op, args);
   if (arity == 2) return parse_binary(parser, call, op, args[0], args[1]);
   return fused_multiply_add(parser, call, args);
+}
+
+static bool is_dtype_keyword(const PyNode *node) {
+  return node->kind == PY_KEYWORD && !strcmp(node->text, "dtype");
+}
+
+// An operation of the table; its operands are converted to one type. Older programs state the type
+// of the result: T.exp(x, dtype="float32").
+static Operand operation(Parser *parser, const PyNode *call, ExprOp op) {
+  const PyNode *last = call->items[call->count - 1];
+  DType type;
+  if (call->count < 2 || !is_dtype_keyword(last)) return plain_operation(parser, call, op);
+  PyNode untyped = *call;
+  untyped.count--;
+  Operand value = plain_operation(parser, &untyped, op);
+  if (!value.e || !parse_dtype(parser, last->items[0], &type)) return nothing;
+  if (value.is_literal) return typed(operand_as(parser, call, value, type));
+  if (dtype_equal(value.e->type, type)) return value;
+  REPORT(parser, last, "the result has the type %s, declared %s",
+         parser_type_name(parser, value.e->type), parser_type_name(parser, type));
+  return nothing;
 }
 
 static const char *known_call(Parser *parser, const char *word) {
@@ -454,6 +547,7 @@ static const char *known_call(Parser *parser, const char *word) {
   for (int op = 0; op < EXPR_OP_COUNT; op++)
     if (op_table[op].arity > 0 && !(op_table[op].flags & OP_INFIX))
       array_push(parser->arena, &names, op_table[op].spelling);
+  for (int i = 0; intrinsic_at(i); i++) array_push(parser->arena, &names, intrinsic_at(i)->name);
   static const char *const types[] = {"float16", "float32", "float64", "bfloat16", "int8",
                                       "int32",   "int64",   "uint8",   "bool"};
   for (int i = 0; i < COUNT_OF(types); i++) array_push(parser->arena, &names, types[i]);
@@ -477,6 +571,9 @@ static const char *callee_text(Parser *parser, const PyNode *callee) {
 Operand parse_call(Parser *parser, const PyNode *call) {
   Str member = parser_called(parser, call, DIALECT_TIR);
   const char *name = member ? member : builtin_name(call->items[0]);
+  Operand result;
+  if (!name && parse_method(parser, call, &result)) return result;
+  if (!name && parser_function(parser, call->items[0])) return parse_module_call(parser, call);
   if (!name) {
     REPORT(parser, call, "%s cannot be called in a tensor program",
            callee_text(parser, call->items[0]));
@@ -488,6 +585,8 @@ Operand parse_call(Parser *parser, const PyNode *call) {
   if (dtype_parse(name, strlen(name), &type)) return type_call(parser, call, type);
   ExprOp op = operation_named(name);
   if (op != EXPR_OP_COUNT) return operation(parser, call, op);
+  const Intrinsic *intrinsic = intrinsic_find(name);
+  if (intrinsic) return parse_intrinsic(parser, call, intrinsic);
   REPORT(parser, call->items[0], "there is no %s%s", callee_text(parser, call->items[0]),
          known_call(parser, name));
   return nothing;

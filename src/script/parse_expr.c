@@ -54,9 +54,12 @@ Expr *parse_value_as(Parser *parser, const PyNode *node, DType type) {
   return operand_as(parser, node, parse_operand(parser, node), type);
 }
 
+// An integer is true when it is not zero.
 Expr *parse_condition(Parser *parser, const PyNode *node) {
   Expr *e = parse_value(parser, node);
   if (!e || dtype_is_bool(e->type)) return e;
+  DType type = dtype_lanes(DTYPE_BOOL, e->type.lanes);
+  if (dtype_is_int(e->type)) return expr_raw(parser->context, EXPR_CAST, type, NULL, &e, 1);
   REPORT(parser, node, "expected a condition, saw a value of type %s",
          parser_type_name(parser, e->type));
   return NULL;
@@ -231,7 +234,22 @@ static ExprOp binary_op(const char *spelling) {
   return EXPR_OP_COUNT;
 }
 
+static bool is_type_of(const PyNode *node) {
+  return node->kind == PY_ATTRIBUTE && !strcmp(node->text, "dtype");
+}
+
+// A[0].dtype == "float32" is a constant.
+static Operand compare_types(Parser *parser, const PyNode *node) {
+  DType a, b;
+  if (!parse_dtype(parser, node->items[0], &a) || !parse_dtype(parser, node->items[1], &b))
+    return nothing;
+  return (Operand){expr_bool(parser->context, dtype_equal(a, b) == !strcmp(node->text, "=="))};
+}
+
 static Operand binary_operator(Parser *parser, const PyNode *node) {
+  bool equals = !strcmp(node->text, "==") || !strcmp(node->text, "!=");
+  if (equals && (is_type_of(node->items[0]) || is_type_of(node->items[1])))
+    return compare_types(parser, node);
   Operand a = parse_operand(parser, node->items[0]), b = parse_operand(parser, node->items[1]);
   ExprOp op = binary_op(node->text);
   if (op != EXPR_OP_COUNT) return parse_binary(parser, node, op, a, b);
@@ -252,7 +270,10 @@ static Operand name(Parser *parser, const PyNode *node) {
   if (!binding || binding->kind == BOUND_NOTHING) return nothing;
   if (binding->kind == BOUND_EXPR) return (Operand){binding->expr, binding->is_literal};
   REPORT(parser, node, "expected a value, saw the %s '%s'",
-         binding->kind == BOUND_BUFFER ? "buffer" : "tensor", node->text);
+         binding->kind == BOUND_BUFFER  ? "buffer"
+         : binding->kind == BOUND_VALUE ? "tensor"
+                                        : "tuple",
+         node->text);
   return nothing;
 }
 
@@ -360,50 +381,25 @@ static bool named_type(const char *s, DType *out) {
   return dtype_parse(s, strlen(s), out);
 }
 
+// A.dtype, or A[0].dtype.
+static bool parse_type_of(Parser *parser, const PyNode *node, DType *out) {
+  Buffer *buffer = buffer_if(parser, node->items[0]);
+  Expr *e = buffer ? NULL : parse_value(parser, node->items[0]);
+  if (buffer || e) *out = buffer ? buffer->type : e->type;
+  return buffer || e;
+}
+
 bool parse_dtype(Parser *parser, const PyNode *node, DType *out) {
-  Buffer *buffer = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "dtype")
-                       ? buffer_if(parser, node->items[0])
-                       : NULL;
-  if (buffer) {
-    *out = buffer->type;
-    return true;
-  }
+  if (is_type_of(node)) return parse_type_of(parser, node, out);
   Str member = parser_member(parser, node, DIALECT_TIR);
   if (member && named_type(member, out)) return true;
+  bool is_type = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "ty"); // T.handle().ty
+  Str called = is_type ? parser_called(parser, node->items[0], DIALECT_TIR) : NULL;
+  if (called && named_type(called, out)) return true;
   if (node->kind != PY_STRING)
     return REPORT(parser, node, "expected an element type (\"float32\" or T.float32), saw %s",
                   py_kind_name(node->kind));
   Str name = node->text;
   if (named_type(name, out)) return true;
   return REPORT(parser, node, "'%s' is not an element type", name);
-}
-
-// ---- Attributes
-
-static Expr *attribute_tuple(Parser *parser, const PyNode *node) {
-  Expr **items = arena_array(parser->arena, Expr *, node->count);
-  for (int i = 0; i < node->count; i++)
-    if (!(items[i] = parse_attribute_value(parser, node->items[i]))) return NULL;
-  return expr_tuple(parser->context, items, node->count);
-}
-
-Expr *parse_attribute_value(Parser *parser, const PyNode *node) {
-  if (node->kind == PY_LIST || node->kind == PY_TUPLE) return attribute_tuple(parser, node);
-  if (node->kind == PY_DICT || node->kind == PY_NONE) {
-    REPORT(parser, node, "%s is not supported as an attribute", py_kind_name(node->kind));
-    return NULL;
-  }
-  return parse_operand(parser, node).e;
-}
-
-bool parse_attributes(Parser *parser, const PyNode *node, Attrs *attrs) {
-  if (node->kind != PY_DICT)
-    return REPORT(parser, node, "expected a dictionary, saw %s", py_kind_name(node->kind));
-  for (int i = 0; i < node->count; i += 2) {
-    Str key = parse_string(parser, node->items[i], "a key");
-    Expr *value = key ? parse_attribute_value(parser, node->items[i + 1]) : NULL;
-    if (!value) return false;
-    *attrs = attrs_with(&parser->context->arena, *attrs, key, value);
-  }
-  return true;
 }

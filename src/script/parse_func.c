@@ -16,10 +16,42 @@ static Expr *handle_param(Parser *parser, const PyNode *call, Str name) {
   return expr_data_var(parser->context, name, type, scope);
 }
 
+// The type of a scalar parameter, such as n: T.int32.
+static bool is_scalar_annotation(Parser *parser, const PyNode *annotation, DType *type) {
+  Str member = annotation && annotation->kind == PY_ATTRIBUTE
+                   ? parser_member(parser, annotation, DIALECT_TIR)
+                   : NULL;
+  return member && dtype_parse(member, strlen(member), type) && dtype_is_int(*type);
+}
+
+void parser_bind_sizes(Parser *parser) {
+  for (int i = 0, count = parser->bindings.count; i < count; i++) {
+    Str name = parser->bindings.items[i].name;
+    if (!parser->bindings.items[i].is_size || !parser_find(parser, name)->is_size) continue;
+    parser_bind_expr(parser, name, expr_var(parser->context, name, DTYPE_INT64));
+  }
+}
+
+// Makes the variables that extents in quotes may use before their definition: the sizes of the
+// file, and integer parameters.
+static void declare_sizes(Parser *parser, const PyNode *params) {
+  parser_bind_sizes(parser);
+  for (int i = 0; i < params->count; i++) {
+    const PyNode *node = params->items[i];
+    DType type;
+    if (!is_scalar_annotation(parser, node->items[0], &type)) continue;
+    Binding *binding = parser_bind(parser, node->text, BOUND_EXPR);
+    binding->expr = expr_var(parser->context, node->text, type);
+    binding->is_param = true;
+  }
+}
+
 static Expr *scalar_param(Parser *parser, const PyNode *annotation, Str name) {
   DType type;
+  Binding *known = parser_find(parser, name);
   if (!parse_dtype(parser, annotation, &type)) return NULL;
-  return expr_var(parser->context, name, type);
+  bool is_declared = known && known->is_param && dtype_equal(known->expr->type, type);
+  return is_declared ? known->expr : expr_var(parser->context, name, type);
 }
 
 static bool is_buffer_annotation(Parser *parser, const PyNode *annotation) {
@@ -43,6 +75,7 @@ static void add_param(Parser *parser, const PyNode *node, Expr *var, Buffer *buf
 }
 
 static void param(Parser *parser, const PyNode *node) {
+  parser_capture(parser, &node->items[0]);
   const PyNode *annotation = node->items[0];
   Expr *var = NULL;
   Buffer *buffer = NULL;
@@ -50,7 +83,7 @@ static void param(Parser *parser, const PyNode *node) {
     REPORT(parser, node, "parameter '%s' needs a type: T.Buffer(shape, type), T.handle, T.int32 …",
            node->text);
   } else if (is_buffer_annotation(parser, annotation)) {
-    buffer = parse_buffer(parser, annotation, node->text, NULL);
+    buffer = parse_param_buffer(parser, annotation, node->text);
     if (buffer) buffer->pos = node->pos;
     if (buffer)
       var =
@@ -70,8 +103,13 @@ static void param(Parser *parser, const PyNode *node) {
 // T.int64()`
 
 static bool is_declaration(Parser *parser, const PyNode *node) {
-  return node->kind == PY_ASSIGN && node->items[0]->kind == PY_NAME &&
-         parse_is_variable(parser, node->items[1]);
+  if (node->kind != PY_ASSIGN) return false;
+  const PyNode *target = node->items[0], *value = node->items[1];
+  if (target->kind == PY_NAME) return parse_is_variable(parser, value);
+  bool is_tuple = target->kind == PY_TUPLE && value->kind == PY_TUPLE;
+  for (int i = 0; is_tuple && i < value->count; i++)
+    if (!parse_is_variable(parser, value->items[i])) return false;
+  return is_tuple;
 }
 
 // Returns the number of leading statements that are declarations.
@@ -95,6 +133,14 @@ static bool is_root(const Stmt *body) {
          !strcmp(body->as.block->name, "root");
 }
 
+static bool mentions_pointer(const PyNode *node) {
+  bool is_name = node->kind == PY_ATTRIBUTE && node->items[0]->kind == PY_NAME &&
+                 (!strcmp(node->text, "load") || !strcmp(node->text, "store"));
+  for (int i = 0; !is_name && i < node->count; i++)
+    if (node->items[i] && mentions_pointer(node->items[i])) return true;
+  return is_name;
+}
+
 static Stmt *func_body(Parser *parser, const PyNode *suite) {
   BlockBuilder root = {.is_function = true};
   parser->block = &root;
@@ -108,6 +154,20 @@ static Stmt *func_body(Parser *parser, const PyNode *suite) {
   return block_builder_finish(parser, &root, str_intern(parser->context, "root"), body);
 }
 
+static bool mentions_block(const PyNode *node) {
+  bool is_name = node->kind == PY_ATTRIBUTE &&
+                 (!strcmp(node->text, "block") || !strncmp(node->text, "sblock", strlen("sblock")));
+  for (int i = 0; !is_name && i < node->count; i++)
+    if (node->items[i] && mentions_block(node->items[i])) return true;
+  return is_name;
+}
+
+static void decorator_attr(Parser *parser, const char *name) {
+  parser->func_attrs =
+      attrs_with(&parser->context->arena, parser->func_attrs, str_intern(parser->context, name),
+                 expr_bool(parser->context, true));
+}
+
 static bool decorator_options(Parser *parser, const PyNode *def) {
   const PyNode *list = def->items[0];
   for (int i = 0; i < list->count; i++) {
@@ -116,12 +176,22 @@ static bool decorator_options(Parser *parser, const PyNode *def) {
     if (!py_arguments(parser->context, list->items[i], "private? check_well_formed? s_tir?", args,
                       NULL))
       return false;
-    if (args[0] && args[0]->kind == PY_BOOL && args[0]->i)
-      parser->func_attrs =
-          attrs_with(&parser->context->arena, parser->func_attrs,
-                     str_intern(parser->context, "private"), expr_bool(parser->context, true));
+    if (args[0] && args[0]->kind == PY_BOOL && args[0]->i) decorator_attr(parser, "private");
+    bool is_s_tir = args[2] && args[2]->kind == PY_BOOL && args[2]->i;
+    if (is_s_tir && !mentions_block(def->items[3])) decorator_attr(parser, "s_tir");
   }
   return true;
+}
+
+// In the newer dialect, blocks allocate with T.sblock_alloc_buffer.
+static bool has_newer_decorator(const PyNode *def) {
+  const PyNode *list = def->items[0];
+  for (int i = 0; i < list->count; i++)
+    for (int k = 1; list->items[i]->kind == PY_CALL && k < list->items[i]->count; k++) {
+      const PyNode *argument = list->items[i]->items[k];
+      if (argument->kind == PY_KEYWORD && !strcmp(argument->text, "s_tir")) return true;
+    }
+  return false;
 }
 
 PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
@@ -131,19 +201,23 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   decorator_options(parser, def);
   const PyNode *params = def->items[1];
   PyNode suite = *def->items[3];
+  declare_sizes(parser, params);
   int taken = declarations(parser, &suite);
   for (int i = 0; i < params->count; i++) param(parser, params->items[i]);
   suite.items += taken;
   suite.count -= taken;
+  parser->result = DTYPE_VOID;
+  if (def->items[2] && def->items[2]->kind != PY_NONE)
+    parse_dtype(parser, def->items[2], &parser->result);
+  parser->uses_pointers = mentions_pointer(def->items[3]);
+  parser->statement_allocs = has_newer_decorator(def) || !mentions_block(def->items[3]);
   Stmt *body = func_body(parser, &suite);
-  DType result = DTYPE_VOID;
-  if (def->items[2] && def->items[2]->kind != PY_NONE) parse_dtype(parser, def->items[2], &result);
   parser_reset(parser, mark);
   if (errors != parser->context->error_count) return NULL;
   if (parser->has_blocks) body = blocks_find_regions(parser->context, body);
   PrimFunc *func = prim_func_new(parser->context, def->text, parser->params.items,
                                  parser->matched.items, parser->params.count, body);
-  func->result = result;
+  func->result = parser->result;
   func->attrs = parser->func_attrs;
   func->pos = def->pos;
   return func;

@@ -19,9 +19,30 @@ typedef struct Scope {
 
 // ---- T.attr
 
+// T.attr({"key": value, …}): an attribute for each key.
+static Scope short_attr_scope(Parser *parser, const PyNode *entries) {
+  Scope scope = {0};
+  for (int i = 0; i < entries->count; i += 2) {
+    Str key = parse_string(parser, entries->items[i], "the key");
+    Expr *value = parse_attribute_value(parser, entries->items[i + 1]);
+    if (!key || !value) return (Scope){0};
+    Stmt *s = stmt_attr(parser->context, key, NULL, value, NULL);
+    s->pos = entries->pos;
+    if (scope.stmt)
+      *scope.hole = s;
+    else
+      scope.stmt = s;
+    scope.hole = &s->as.attr.body;
+  }
+  if (!scope.stmt) REPORT(parser, entries, "expected a key and its value");
+  return scope;
+}
+
 static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   (void)target;
   PyNode *args[3];
+  if (call->count == 2 && call->items[1]->kind == PY_DICT)
+    return short_attr_scope(parser, call->items[1]);
   if (!py_arguments(parser->context, call, "node? attr_key value", args, NULL)) return (Scope){0};
   Str key = parse_string(parser, args[1], "the key");
   Expr *value = parse_attribute_value(parser, args[2]);
@@ -108,17 +129,54 @@ static Scope decl_buffer_scope(Parser *parser, const PyNode *call, const PyNode 
   return (Scope){s, &declare->as.declare.body};
 }
 
-static bool is_empty_or_absent(const PyNode *node) {
-  return !node || (node->kind == PY_DICT && !node->count);
+// T.alloc_buffer(shape, dtype), T.alloc_local(…), T.alloc_shared(…) as statements.
+static Scope alloc_scope(Parser *parser, const PyNode *call, const PyNode *target,
+                         const char *scope) {
+  if (!has_name(parser, call, target)) return (Scope){0};
+  const PyNode *last = call->items[call->count - 1];
+  bool is_annotated = last->kind == PY_KEYWORD && !strcmp(last->text, "annotations");
+  PyNode plain = *call;
+  plain.count -= is_annotated;
+  Attrs annotations = {0};
+  Buffer *buffer = parse_buffer(parser, &plain, target->text, NULL);
+  if (!buffer || (is_annotated && !parse_attributes(parser, last->items[0], &annotations)))
+    return (Scope){0};
+  if (scope) buffer->scope = buffer->data->as.var->scope = str_intern(parser->context, scope);
+  parser_bind_buffer(parser, target->text, buffer);
+  Stmt *s = stmt_allocate(parser->context, buffer, NULL);
+  s->as.allocate.annotations = annotations;
+  s->as.allocate.body->pos = call->pos;
+  return (Scope){s, &s->as.allocate.body->as.declare.body};
+}
+
+static Scope alloc_buffer_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  return alloc_scope(parser, call, target, NULL);
+}
+
+static Scope alloc_local_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  return alloc_scope(parser, call, target, "local");
+}
+
+static Scope alloc_shared_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  return alloc_scope(parser, call, target, "shared");
 }
 
 // Rejects the arguments of an allocation that TVM has and Pleat does not support.
 static bool check_plain(Parser *parser, const PyNode *condition, const PyNode *annotations) {
   if (condition && (condition->kind != PY_BOOL || !condition->i))
     return REPORT(parser, condition, "an allocation under a condition is not supported");
-  if (!is_empty_or_absent(annotations))
-    return REPORT(parser, annotations, "annotations of an allocation are not supported");
+  if (annotations && (annotations->kind != PY_DICT || annotations->count))
+    return REPORT(parser, annotations, "annotations of a constant are not supported");
   return true;
+}
+
+// Declares the buffer that T.load and T.store access; returns where the rest of the scope goes.
+static Stmt **declare_flat(Parser *parser, Str name, Expr *data, DType type, Expr *const *extents,
+                           int rank, Stmt **hole) {
+  Buffer *flat = parse_flat(parser, name, data, type, extents, rank);
+  parser_bind_buffer(parser, str_format(parser->context, "%s.flat", name), flat);
+  *hole = stmt_declare(parser->context, flat, NULL);
+  return &(*hole)->as.declare.body;
 }
 
 static Scope allocate_scope(Parser *parser, const PyNode *call, const PyNode *target) {
@@ -135,11 +193,16 @@ static Scope allocate_scope(Parser *parser, const PyNode *call, const PyNode *ta
       !parse_dtype(parser, args[1], &type))
     return (Scope){0};
   if (args[2] && !(scope = parse_string(parser, args[2], "a scope"))) return (Scope){0};
-  if (!check_plain(parser, args[3], args[4])) return (Scope){0};
+  if (!check_plain(parser, args[3], NULL)) return (Scope){0};
+  if (args[4] && !parse_attributes(parser, args[4], &s->as.allocate.annotations)) return (Scope){0};
   s->as.allocate.type = type;
   s->as.allocate.var = expr_data_var(parser->context, target->text, dtype_lanes(type, 1), scope);
   parser_bind_expr(parser, target->text, s->as.allocate.var);
-  return (Scope){s, &s->as.allocate.body};
+  Stmt **hole = &s->as.allocate.body;
+  if (parser->uses_pointers)
+    hole = declare_flat(parser, target->text, s->as.allocate.var, dtype_lanes(type, 1),
+                        s->as.allocate.extents, s->as.allocate.rank, hole);
+  return (Scope){s, hole};
 }
 
 static Scope allocate_const_scope(Parser *parser, const PyNode *call, const PyNode *target) {
@@ -156,24 +219,39 @@ static Scope allocate_const_scope(Parser *parser, const PyNode *call, const PyNo
   s->as.allocate_const.data = data;
   s->as.allocate_const.var = expr_data_var(parser->context, target->text, data->type, "global");
   parser_bind_expr(parser, target->text, s->as.allocate_const.var);
-  return (Scope){s, &s->as.allocate_const.body};
+  Stmt **hole = &s->as.allocate_const.body;
+  Expr **extents = arena_array(parser->arena, Expr *, data->rank);
+  for (int i = 0; i < data->rank; i++) extents[i] = expr_index(parser->context, data->shape[i]);
+  if (parser->uses_pointers)
+    hole = declare_flat(parser, target->text, s->as.allocate_const.var, data->type, extents,
+                        data->rank, hole);
+  return (Scope){s, hole};
 }
 
-// tx = T.launch_thread("threadIdx.x", 128)
+static Scope launch(Parser *parser, Binding *binding, Str thread, Expr *extent) {
+  Context *context = parser->context;
+  binding->min = expr_int(context, binding->expr->type, 0);
+  binding->extent = expr_cast(context, binding->expr->type, extent);
+  Stmt *s = stmt_for(context, binding->expr, binding->min, binding->extent, LOOP_THREAD, NULL);
+  s->as.loop.thread = thread;
+  s->as.loop.is_launch = true;
+  return (Scope){s, &s->as.loop.body};
+}
+
+// tx = T.launch_thread("threadIdx.x", 128), or T.launch_thread(tx, 128) after T.env_thread
 static Scope launch_thread_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   PyNode *args[2];
-  if (!has_name(parser, call, target)) return (Scope){0};
   if (!py_arguments(parser->context, call, "thread extent", args, NULL)) return (Scope){0};
-  Str thread = parse_string(parser, args[0], "a thread axis");
   Expr *extent = parse_value(parser, args[1]);
-  if (!thread || !extent) return (Scope){0};
+  Binding *known = args[0]->kind == PY_NAME ? parser_lookup(parser, args[0]) : NULL;
+  bool is_unknown = args[0]->kind == PY_NAME && (!known || known->kind == BOUND_NOTHING);
+  if (!extent || is_unknown) return (Scope){0};
+  if (known && known->thread) return launch(parser, known, known->thread, extent);
+  Str thread = parse_string(parser, args[0], "a thread axis");
+  if (!thread || !has_name(parser, call, target)) return (Scope){0};
   Binding *binding = parser_bind(parser, target->text, BOUND_EXPR);
   binding->expr = expr_var(parser->context, target->text, extent->type);
-  binding->min = expr_int(parser->context, extent->type, 0);
-  binding->extent = extent;
-  Stmt *s = stmt_for(parser->context, binding->expr, binding->min, extent, LOOP_THREAD, NULL);
-  s->as.loop.thread = thread;
-  return (Scope){s, &s->as.loop.body};
+  return launch(parser, binding, thread, extent);
 }
 
 typedef struct ScopeRule {
@@ -189,6 +267,9 @@ static const ScopeRule scope_rules[] = {
     {"decl_buffer", decl_buffer_scope},
     {"buffer_decl", decl_buffer_scope},
     {"Buffer", decl_buffer_scope},
+    {"alloc_buffer", alloc_buffer_scope},
+    {"alloc_local", alloc_local_scope},
+    {"alloc_shared", alloc_shared_scope},
     {"allocate", allocate_scope},
     {"allocate_const", allocate_const_scope},
     {"launch_thread", launch_thread_scope},
@@ -235,11 +316,46 @@ static void buffer_store(Parser *parser, Sequence *sequence, const PyNode *node,
     sequence_add(parser, sequence, node, parse_store(parser, args[1], buffer, indices, value));
 }
 
+// T.store(A.data, index, value)
+static void store(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  PyNode *args[4];
+  if (!py_arguments(parser->context, call, "var index value predicate?", args, NULL)) return;
+  Buffer *buffer = parse_pointer(parser, args[0], DTYPE_VOID);
+  Expr *index = parse_value(parser, args[1]);
+  Operand value = parse_operand(parser, args[2]);
+  if (!buffer || !index || !value.e || !parse_no_predicate(parser, args[3])) return;
+  if (dtype_is_int(index->type))
+    sequence_add(parser, sequence, node, parse_store(parser, args[2], buffer, &index, value));
+  else
+    REPORT(parser, args[1], "an index must be an integer, saw %s",
+           parser_type_name(parser, index->type));
+}
+
+// T.preflattened_buffer(A, [4, 8], data=A.data): the caller's buffer has these axes, and A is a
+// view of it.
+static void preflattened(Parser *parser, Sequence *sequence, const PyNode *node,
+                         const PyNode *call) {
+  bool has_name = call->count > 1 && call->items[1]->kind == PY_NAME;
+  Buffer *view = has_name ? parse_buffer_name(parser, call->items[1]) : NULL;
+  int index = -1;
+  for (int i = 0; view && i < parser->matched.count; i++)
+    if (parser->matched.items[i] == view) index = i;
+  if (index < 0) {
+    if (view || !has_name) REPORT(parser, call, "expected the buffer of a parameter");
+    return;
+  }
+  PyNode *source = NULL;
+  Buffer *whole = parse_buffer(parser, call, view->name, &source);
+  if (!whole) return;
+  whole->data = view->data;
+  parser->matched.items[index] = whole;
+  Stmt *s = stmt_declare(parser->context, view, NULL);
+  sequence_open(parser, sequence, node, s, &s->as.declare.body);
+}
+
 static const StatementCall other_statements[] = {
-    {"evaluate", evaluate},
-    {"func_attr", func_attr},
-    {"buffer_store", buffer_store},
-    {NULL},
+    {"store", store},         {"preflattened_buffer", preflattened}, {"evaluate", evaluate},
+    {"func_attr", func_attr}, {"buffer_store", buffer_store},        {NULL},
 };
 
 static const StatementCall *find_call(const StatementCall *table, Str member) {
@@ -264,6 +380,8 @@ bool parse_assigned_call(Parser *parser, Sequence *sequence, const PyNode *node,
   const PyNode *target = node->items[0], *call = node->items[1];
   const StatementCall *row = find_call(block_assignments, member);
   const ScopeRule *scope = scope_rule(member);
+  bool in_heading = parser->block && !parser->statement_allocs;
+  if (row && scope && !in_heading) row = NULL; // T.alloc_buffer outside of a block's heading
   if (row) row->parse(parser, sequence, node, call);
   if (row || !scope) return row != NULL;
   Scope made = scope->make(parser, call, target);

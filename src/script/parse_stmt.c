@@ -69,7 +69,7 @@ static const LoopSyntax loop_forms[] = {
 };
 
 static const LoopSyntax *loop_form(Parser *parser, const PyNode *iterator) {
-  static const LoopSyntax range = {"range", LOOP_SERIAL};
+  static const LoopSyntax range = {NULL, LOOP_SERIAL};
   if (iterator->kind == PY_CALL && iterator->items[0]->kind == PY_NAME &&
       !strcmp(iterator->items[0]->text, "range"))
     return &range;
@@ -127,19 +127,49 @@ static bool loop_bounds(Parser *parser, const PyNode *first, const PyNode *secon
   return *extent != NULL;
 }
 
+// Makes a loop over the values of range(min, min + extent, step), and binds its name to a value.
+static Stmt *stepped_loop(Parser *parser, const PyNode *node, const PyNode *step_node, Expr *min,
+                          Expr *extent) {
+  int64_t step;
+  Context *context = parser->context;
+  if (!parse_int(parser, step_node, "the step of a loop", &step)) return NULL;
+  if (step < 1 || step > INT32_MAX) {
+    REPORT(parser, step_node, "expected a step above 0, saw %lld", (long long)step);
+    return NULL;
+  }
+  Expr *by = expr_int(context, extent->type, step);
+  Expr *above = expr_add(context, extent, expr_int(context, extent->type, step - 1));
+  Expr *count = expr_floor_div(context, above, by);
+  Expr *zero = expr_int(context, extent->type, 0);
+  Stmt *loop = loop_new(parser, node->items[0], zero, count, LOOP_SERIAL);
+  if (!loop) return NULL;
+  Binding *binding = parser_find(parser, node->items[0]->text);
+  binding->expr = expr_add(context, min, expr_mul(context, loop->as.loop.var, by));
+  binding->min = binding->extent = NULL;
+  return loop;
+}
+
+// range has a step in the place of annotations.
+static const char *loop_signature(const LoopSyntax *form) {
+  return !form->name       ? "start stop? step?"
+         : form->is_thread ? "start stop? thread? annotations?"
+                           : "start stop? annotations?";
+}
+
 static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopSyntax *form) {
   const PyNode *iterator = node->items[1];
-  PyNode *args[4];
-  const char *signature =
-      form->is_thread ? "start stop? thread? annotations?" : "start stop? annotations?";
-  if (!py_arguments(parser->context, iterator, signature, args, NULL)) return NULL;
-  PyNode *annotations = args[form->is_thread ? 3 : 2], *thread = form->is_thread ? args[2] : NULL;
+  PyNode *args[4] = {NULL};
+  if (!py_arguments(parser->context, iterator, loop_signature(form), args, NULL)) return NULL;
+  PyNode *step = form->name ? NULL : args[2], *thread = form->is_thread ? args[2] : NULL;
+  PyNode *annotations = !form->name ? NULL : args[form->is_thread ? 3 : 2];
   if (form->is_thread && !thread && args[1] && args[1]->kind == PY_STRING) {
     thread = args[1]; // T.thread_binding(4, "threadIdx.x")
     args[1] = NULL;
   }
   Expr *min, *extent;
   if (!loop_bounds(parser, args[0], args[1], &min, &extent)) return NULL;
+  if (step && !(step->kind == PY_INT && step->i == 1))
+    return stepped_loop(parser, node, step, min, extent);
   Stmt *loop = loop_new(parser, node->items[0], min, extent, form->kind);
   if (!loop) return NULL;
   if (annotations && !parse_attributes(parser, annotations, &loop->as.loop.annotations))
@@ -152,6 +182,19 @@ static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopSyntax *f
   return loop->as.loop.thread ? loop : NULL;
 }
 
+const PyNode *const *parse_split_name(Parser *parser, const PyNode *target, int count) {
+  PyNode **names = arena_array(parser->arena, PyNode *, count);
+  for (int i = 0; i < count; i++) {
+    names[i] = arena_new(parser->arena, PyNode);
+    *names[i] = (PyNode){.kind = PY_NAME, .pos = target->pos};
+    names[i]->text = str_format(parser->context, "%s_%d", target->text, i);
+  }
+  PyNode *tuple = arena_new(parser->arena, PyNode);
+  *tuple = (PyNode){.kind = PY_TUPLE, .pos = target->pos, .items = names, .count = count};
+  parser_bind(parser, target->text, BOUND_NODE)->node = tuple;
+  return (const PyNode *const *)names;
+}
+
 // Makes the loops of `for i, j in T.grid(30, 64)`; returns the innermost, and the outermost in
 // *outer.
 static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
@@ -161,6 +204,10 @@ static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
                                    ? (const PyNode *const *)target->items
                                    : &target;
   int name_count = names == &target ? 1 : target->count;
+  if (target->kind == PY_NAME && count > 1) {
+    names = parse_split_name(parser, target, count);
+    name_count = count;
+  }
   if (name_count != count || !count) {
     REPORT(parser, node->items[0], "%d loop variables for %d extents", name_count, count);
     return NULL;
@@ -213,7 +260,19 @@ static void while_statement(Parser *parser, Sequence *sequence, const PyNode *no
   sequence_add(parser, sequence, node, s);
 }
 
+// A condition that Python knows chooses the statements that are read.
+static void known_if(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *suite = node->items[node->items[0]->i ? 1 : 2];
+  for (int i = 0; suite && i < suite->count; i++)
+    parse_statement(parser, sequence, suite->items[i]);
+}
+
 static void if_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  PyKind kind = node->items[0]->kind;
+  if (kind == PY_BOOL || kind == PY_INT) {
+    known_if(parser, sequence, node);
+    return;
+  }
   Expr *condition = parse_condition(parser, node->items[0]);
   Stmt *then_body = parse_suite(parser, node->items[1]);
   Stmt *else_body = node->items[2] ? parse_suite(parser, node->items[2]) : NULL;
@@ -223,7 +282,7 @@ static void if_statement(Parser *parser, Sequence *sequence, const PyNode *node)
 
 static void assert_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   Expr *condition = parse_condition(parser, node->items[0]);
-  Expr *message = node->items[1] ? parse_value(parser, node->items[1])
+  Expr *message = node->items[1] ? parse_call_operand(parser, node->items[1])
                                  : expr_string(parser->context, "assertion failed");
   if (condition && message)
     sequence_add(parser, sequence, node, stmt_assert(parser, condition, message, NULL));
@@ -295,14 +354,50 @@ bool parse_is_variable(Parser *parser, const PyNode *value) {
   Str member = parser_called(parser, value, DIALECT_TIR);
   DType type;
   if (!member) return false;
-  if (!strcmp(member, "var") || !strcmp(member, "dyn")) return true;
+  if (!strcmp(member, "var") || !strcmp(member, "dyn") || !strcmp(member, "SizeVar")) return true;
+  if (!strcmp(member, "handle") || !strcmp(member, "Ptr")) return true;
   return value->count == 1 && dtype_parse(member, strlen(member), &type);
+}
+
+// B = A.view(64)
+static bool assign_view(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *value = node->items[1];
+  const PyNode *callee = value->kind == PY_CALL ? value->items[0] : NULL;
+  bool is_view = callee && callee->kind == PY_ATTRIBUTE && !strcmp(callee->text, "view") &&
+                 callee->items[0]->kind == PY_NAME;
+  Binding *binding = is_view ? parser_find(parser, callee->items[0]->text) : NULL;
+  if (!binding || binding->kind != BOUND_BUFFER) return false;
+  Buffer *view = parse_view(parser, value, binding->buffer, node->items[0]->text);
+  if (!view) {
+    parser_bind_nothing(parser, node->items[0]);
+    return true;
+  }
+  parser_bind_buffer(parser, view->name, view);
+  Stmt *s = stmt_declare(parser->context, view, NULL);
+  sequence_open(parser, sequence, node, s, &s->as.declare.body);
+  return true;
+}
+
+// tx = T.env_thread("threadIdx.x")
+static bool assign_thread(Parser *parser, const PyNode *node, Str member) {
+  PyNode *args[2];
+  if (!member || strcmp(member, "env_thread")) return false;
+  Str name = node->items[0]->text, thread = NULL;
+  DType type = DTYPE_INT32;
+  if (py_arguments(parser->context, node->items[1], "thread_tag dtype?", args, NULL) &&
+      (!args[1] || parse_dtype(parser, args[1], &type)))
+    thread = parse_string(parser, args[0], "a thread axis");
+  Binding *binding = parser_bind(parser, name, thread ? BOUND_EXPR : BOUND_NOTHING);
+  if (thread) binding->expr = expr_var(parser->context, name, type);
+  binding->thread = thread;
+  return true;
 }
 
 static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *value = node->items[1];
   Str member = parser_called(parser, value, DIALECT_TIR);
   if (member && parse_assigned_call(parser, sequence, node, member)) return;
+  if (assign_view(parser, sequence, node) || assign_thread(parser, node, member)) return;
   if (parse_is_variable(parser, value)) {
     Expr *var = parse_value(parser, value);
     if (var) var->as.var->name = target->text;
@@ -317,6 +412,19 @@ static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) 
     let_statement(parser, sequence, node, target, e);
 }
 
+// n, m = T.int32(), T.int32(): one assignment for each name.
+static bool assign_tuple(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *target = node->items[0], *value = node->items[1];
+  bool fits = (target->kind == PY_TUPLE || target->kind == PY_LIST) &&
+              (value->kind == PY_TUPLE || value->kind == PY_LIST) && target->count == value->count;
+  for (int i = 0; fits && i < target->count; i++) {
+    PyNode single = *node;
+    single.items = (PyNode *[]){target->items[i], value->items[i]};
+    parse_statement(parser, sequence, &single);
+  }
+  return fits;
+}
+
 static void assign_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *value = node->items[1];
   if (target->kind == PY_SUBSCRIPT) {
@@ -329,7 +437,7 @@ static void assign_statement(Parser *parser, Sequence *sequence, const PyNode *n
     assign_name(parser, sequence, node);
   } else if (is_plain && member && !strcmp(member, "axis.remap")) {
     parse_assigned_call(parser, sequence, node, member);
-  } else {
+  } else if (!is_plain || !assign_tuple(parser, sequence, node)) {
     REPORT(parser, target, "expected a name or an element of a buffer before '%s'", node->text);
     parser_bind_nothing(parser, target);
   }
@@ -367,8 +475,13 @@ static void annotated_statement(Parser *parser, Sequence *sequence, const PyNode
 // ---- Expressions as statements
 
 static void expression_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  if (node->items[0]->kind == PY_STRING) return; // a string alone is a comment
+  Captured captured = parser_capture_call(parser, &node->items[0]);
   const PyNode *value = node->items[0];
-  if (value->kind == PY_STRING) return; // a string alone is a comment
+  if (captured.kind == CAPTURED_MACRO) {
+    parse_macro(parser, sequence, value, &captured);
+    return;
+  }
   Str member = parser_called(parser, value, DIALECT_TIR);
   if (member && parse_statement_call(parser, sequence, node, member)) return;
   Expr *e = parse_value(parser, value);
@@ -379,10 +492,26 @@ static void pass_statement(Parser *parser, Sequence *sequence, const PyNode *nod
   (void)parser, (void)sequence, (void)node;
 }
 
+static void add_intrinsic(Parser *parser, Sequence *sequence, const PyNode *node, const char *name,
+                          Expr *value) {
+  Context *context = parser->context;
+  Expr *e = expr_raw(context, EXPR_INTRINSIC, value ? value->type : DTYPE_VOID,
+                     str_intern(context, name), &value, value != NULL);
+  sequence_add(parser, sequence, node, stmt_evaluate(context, e));
+}
+
+// A `return` without a value at the end of a function is a comment.
 static void return_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
-  (void)sequence;
-  if (node->items[0])
-    REPORT(parser, node, "a tensor program returns nothing: it writes its buffers");
+  if (!node->items[0]) return;
+  bool has_type = parser->result.code != TYPE_VOID;
+  Expr *value = has_type ? parse_value_as(parser, node->items[0], parser->result)
+                         : parse_value(parser, node->items[0]);
+  if (value) add_intrinsic(parser, sequence, node, "ret", value);
+}
+
+static void leave_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  bool is_break = !strcmp(node->text, "break");
+  add_intrinsic(parser, sequence, node, is_break ? "break_loop" : "continue_loop", NULL);
 }
 
 void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
@@ -396,8 +525,10 @@ void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
       [PY_WITH] = parse_with,
       [PY_ASSERT] = assert_statement,
       [PY_PASS] = pass_statement,
+      [PY_LEAVE] = leave_statement,
       [PY_RETURN] = return_statement,
   };
+  parser_capture_statement(parser, node);
   if (rules[node->kind])
     rules[node->kind](parser, sequence, node);
   else

@@ -23,6 +23,9 @@ void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node);
 Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **indices,
                   Operand value);
 bool parse_is_variable(Parser *parser, const PyNode *value); // T.int64() or T.var(…)
+// A name that stands for several variables, such as that of `for indices in T.grid(30, 64)`: binds
+// it to the tuple of `count` new names, and returns these.
+const PyNode *const *parse_split_name(Parser *parser, const PyNode *target, int count);
 // stop - start when it is evident: both are constants, or stop is written as start + extent.
 Expr *parse_difference(Parser *parser, Expr *start, Expr *stop);
 Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body);
@@ -43,5 +46,7 @@ extern const StatementCall block_statements[], block_assignments[]; // ended by 
 void parse_block(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call,
                  const PyNode *suite);
 void parse_init(Parser *parser, const PyNode *node, const PyNode *suite);
+// Puts the statements of a macro in the place of its call (parse_macro.c).
+void parse_macro(Parser *parser, Sequence *sequence, const PyNode *call, const Captured *macro);
 
 #endif

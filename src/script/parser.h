@@ -6,6 +6,7 @@
 #define PLEAT_SCRIPT_PARSER_H
 
 #include "ir/graph.h"
+#include "ir/intrinsic.h"
 #include "script/python.h"
 #include "script/script.h"
 
@@ -16,16 +17,21 @@ typedef enum BindingKind {
   BOUND_EXPR,
   BOUND_BUFFER,
   BOUND_VALUE,
+  BOUND_NODE, // stands for an expression, such as a tuple
 } BindingKind;
 
 typedef struct Binding {
   Str name;
   BindingKind kind;
   Expr *expr;
+  bool is_size;       // made by TypeVar, anew for each function
+  bool is_param;      // of BOUND_EXPR: an integer parameter of the function
+  Str thread;         // of BOUND_EXPR: the thread axis of T.env_thread; or NULL
   bool is_literal;    // of BOUND_EXPR: a Python number, which takes the type of its context
   Expr *min, *extent; // of BOUND_EXPR that is a loop's variable
   Buffer *buffer;
   Value *value;
+  PyNode *node;
   int hidden; // the binding that this one hides, as index + 1
 } Binding;
 
@@ -48,6 +54,7 @@ typedef struct Parser {
   Module *module;
   Map dialects; // alias to Dialect
   Str class_name;
+  const PyNode *functions; // the suite whose functions may call one another
   Array(Binding) bindings;
   Map names;           // name to the index + 1 of its visible binding
   BlockBuilder *block; // NULL inside loops and branches
@@ -57,6 +64,11 @@ typedef struct Parser {
   Array(Buffer *) matched; // the function's buffer of each parameter
   Array(Expr *) params;
   Attrs func_attrs;
+  const ScriptCapture *capture; // NULL: nothing is captured
+  int scope, macro_depth;       // of the macro that is being read
+  DType result;                 // of the function; void when it states none
+  bool uses_pointers;  // T.load or T.store occurs in it
+  bool statement_allocs;        // T.alloc_buffer is a statement, not part of a block's heading
 } Parser;
 
 #define REPORT(parser, node, ...) diag_error((parser)->context, (node)->pos, __VA_ARGS__)
@@ -76,10 +88,23 @@ Binding *parser_find(Parser *parser, Str name);
 Binding *parser_lookup(Parser *parser, const PyNode *name); // reports an undefined name
 int parser_mark(const Parser *parser);
 void parser_reset(Parser *parser, int mark);
+// Makes a variable of each size of the file (TypeVar) for the function that begins. A local
+// function shares those of the function around it.
+void parser_bind_sizes(Parser *parser);
 // "; did you mean 'x'?" or "".
 const char *parser_suggestion(Parser *parser, const char *word, const char *const *names,
                               int count);
 const char *parser_type_name(Parser *parser, DType type); // for messages
+
+// ---- What a script captures (capture.c)
+
+// Replaces what the expression, or the statement (its suites left out), captures by its value, and
+// what stands for several expressions, such as *A.shape, by these.
+void parser_capture(Parser *parser, PyNode **expression);
+void parser_capture_statement(Parser *parser, const PyNode *node);
+// The macro that a call statement uses, CAPTURED_UNKNOWN when it is another call. A call of another
+// captured function is replaced by its value.
+Captured parser_capture_call(Parser *parser, PyNode **call);
 
 // ---- Expressions (parse_expr.c, parse_call.c)
 
@@ -89,6 +114,10 @@ typedef struct Operand {
   Expr *e; // NULL: a mistake that is reported already
   bool is_literal;
 } Operand;
+
+enum { MOST_LANES = 4096 };
+// The number of lanes of T.vscale() * 4, as in a type; false for another expression.
+bool parse_scalable_lanes(const Expr *e, int *lanes);
 
 Operand parse_operand(Parser *parser, const PyNode *node);
 Operand parse_call(Parser *parser, const PyNode *node);
@@ -102,6 +131,16 @@ bool parse_same_type(Parser *parser, const PyNode *node, Operand *a, Operand *b)
 bool parse_int(Parser *parser, const PyNode *node, const char *what, int64_t *out);
 Str parse_string(Parser *parser, const PyNode *node, const char *what);
 bool parse_dtype(Parser *parser, const PyNode *node, DType *out);
+// The value of a call's operand that is not computed with: also a list, a dictionary, None.
+Expr *parse_call_operand(Parser *parser, const PyNode *node);
+// The definition in the file of the function that a callee names, or NULL.
+const PyNode *parser_function(Parser *parser, const PyNode *callee);
+// A call of a method of a buffer, such as A.access_ptr("r"); false when it is none.
+bool parse_method(Parser *parser, const PyNode *call, Operand *out);
+Operand parse_module_call(Parser *parser, const PyNode *call);
+bool parse_no_predicate(Parser *parser, const PyNode *node); // of an older access; may be NULL
+Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row);
+Operand parse_call_outside(Parser *parser, const PyNode *call, ExprOp op);
 Expr *parse_attribute_value(Parser *parser, const PyNode *node);
 bool parse_attributes(Parser *parser, const PyNode *node, Attrs *attrs); // a dictionary
 
@@ -114,6 +153,12 @@ bool parse_region(Parser *parser, const PyNode *node, Region *out);
 bool parse_shape(Parser *parser, const PyNode *node, Expr ***out, int *rank);
 // T.Buffer(…), T.alloc_buffer(…), T.decl_buffer(…), T.match_buffer(source, …), or T.Buffer[…]. The
 // source is returned in *source. A buffer without `data` gets its own data variable.
+// The one-dimensional buffer over the data variable that T.load and T.store of older programs
+// access; NULL after a report.
+Buffer *parse_pointer(Parser *parser, const PyNode *node, DType element);
+Buffer *parse_flat(Parser *parser, Str name, Expr *data, DType type, Expr *const *shape, int rank);
+Buffer *parse_view(Parser *parser, const PyNode *call, Buffer *source, Str name);
+Buffer *parse_param_buffer(Parser *parser, const PyNode *node, Str name);
 Buffer *parse_buffer(Parser *parser, const PyNode *node, Str name, PyNode **source);
 
 // ---- Statements and functions

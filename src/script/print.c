@@ -77,7 +77,7 @@ static void print_class_heading(Printer *printer, const Module *module) {
   if (module->attrs.count) {
     printer_line(printer);
     text_puts(printer->out, "I.module_attrs(");
-    print_attributes(printer, &module->attrs, NULL);
+    print_attributes(printer, &module->attrs);
     text_puts(printer->out, ")");
   }
   text_puts(printer->out, module->funcs.count ? "\n" : "\n    pass\n");
@@ -88,6 +88,7 @@ void script_print_module(Context *context, const Module *module, Text *out,
   Printer printer = printer_new(context, out, options);
   if (!printer.options.no_imports) print_imports(module, out, printer.options.newer);
   bool is_class = module->name && *module->name;
+  if (is_class) printer.class_name = printer_valid_name(&printer, module->name);
   if (is_class) print_class_heading(&printer, module);
   for (int i = 0; i < module->funcs.count; i++) {
     if (i && !is_class) text_puts(out, "\n\n");

@@ -123,13 +123,13 @@ void print_block_heading(Printer *printer, const Block *block) {
     print_expr(printer, block->predicate);
     text_puts(printer->out, ")");
   }
-  bool is_root = !block->var_count && !strcmp(block->name, "root");
+  bool is_root = !block->var_count && !strcmp(block->name, "root") && !block->states_regions;
   if (!is_root) print_regions(printer, "reads", block->reads, block->read_count);
   if (!is_root) print_regions(printer, "writes", block->writes, block->write_count);
   if (block->annotations.count) {
     printer_line(printer);
     text_puts(printer->out, printer->options.newer ? "T.sblock_attr(" : "T.block_attr(");
-    print_attributes(printer, &block->annotations, NULL);
+    print_attributes(printer, &block->annotations);
     text_puts(printer->out, ")");
   }
   print_allocations(printer, block);
@@ -163,7 +163,7 @@ static FreeVars free_vars_of(Printer *printer, const Buffer *buffer) {
     visit_expr(&visitor, buffer->shape[i]);
     if (buffer->strides) visit_expr(&visitor, buffer->strides[i]);
   }
-  visit_expr(&visitor, buffer->offset);
+  if (!printer_offset_is_open(printer, buffer)) visit_expr(&visitor, buffer->offset);
   return free_vars;
 }
 
@@ -179,11 +179,26 @@ void print_free_vars(Printer *printer, const Buffer *buffer) {
 
 // ---- Tensor programs
 
+static bool note_handle(Visitor *visitor, Expr *e) {
+  Printer *printer = visitor->env;
+  if (e->op == EXPR_VAR && e->type.code == TYPE_HANDLE) map_put(&printer->handles, e, e);
+  return true;
+}
+
+// Finds the handles that the body and the attributes name.
+static void find_handles(Printer *printer, const PrimFunc *func) {
+  printer->handles = map_new(printer->arena);
+  Visitor visitor = {.env = printer, .enter_expr = note_handle};
+  for (int i = 0; i < func->attrs.count; i++) visit_expr(&visitor, func->attrs.items[i].value);
+  visit_stmt(&visitor, func->body);
+}
+
 static void print_param(Printer *printer, const PrimFunc *func, int i) {
   const Expr *var = func->params[i];
   const Buffer *buffer = func->buffers[i];
   Text *out = printer->out;
-  if (buffer && !free_vars_of(printer, buffer).vars.count) {
+  bool is_named = buffer && buffer->data != var && map_find(&printer->handles, var);
+  if (buffer && !is_named && !free_vars_of(printer, buffer).vars.count) {
     text_printf(out, "%s: T.Buffer(", printer_define_buffer(printer, buffer));
     print_buffer_arguments(printer, buffer, NULL);
     text_puts(out, ")");
@@ -215,41 +230,49 @@ static bool found_block(Visitor *visitor, Stmt *s) {
   return true;
 }
 
+static bool has_block(Stmt *s) {
+  bool found = false;
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = found_block}, s);
+  return found;
+}
+
 // The root block, if it may be omitted because the parser adds it again; otherwise NULL.
 static const Block *implicit_root(const Stmt *body) {
   if (body->kind != STMT_BLOCK) return NULL;
   const Block *root = body->as.block;
   bool plain = !root->var_count && !strcmp(root->name, "root") && !root->init &&
-               !root->match_count && !root->annotations.count &&
+               !root->states_regions && !root->match_count && !root->annotations.count &&
                (!root->predicate || expr_is_true(root->predicate));
-  bool has_inner = false;
-  Visitor visitor = {.env = &has_inner, .enter_stmt = found_block};
-  visit_stmt(&visitor, root->body);
+  bool has_inner = has_block(root->body);
   bool inner_root = root->body->kind == STMT_BLOCK && !root->body->as.block->var_count &&
                     !strcmp(root->body->as.block->name, "root");
-  return plain && !inner_root && (has_inner || root->alloc_count) ? root : NULL;
+  return plain && !inner_root && has_inner ? root : NULL;
 }
 
 static void print_decorator(Printer *printer, const PrimFunc *func) {
   bool is_private = attrs_int(&func->attrs, "private", 0);
+  bool is_s_tir =
+      attrs_int(&func->attrs, "s_tir", 0) || (printer->options.newer && has_block(func->body));
   text_puts(printer->out, "@T.prim_func");
-  if (printer->options.newer)
-    text_puts(printer->out, is_private ? "(private=True, s_tir=True)" : "(s_tir=True)");
-  else if (is_private)
-    text_puts(printer->out, "(private=True)");
+  if (is_private || is_s_tir)
+    text_printf(printer->out, "(%s%s%s)", is_private ? "private=True" : "",
+                is_private && is_s_tir ? ", " : "", is_s_tir ? "s_tir=True" : "");
 }
 
 static void print_func_attrs(Printer *printer, const PrimFunc *func) {
-  if (func->attrs.count - (attrs_get(&func->attrs, "private") != NULL) <= 0) return;
+  Attrs attrs = attrs_without(printer->arena, func->attrs, "private"); // options of the decorator
+  attrs = attrs_without(printer->arena, attrs, "s_tir");
+  if (!attrs.count) return;
   printer_line(printer);
   text_puts(printer->out, "T.func_attr(");
-  print_attributes(printer, &func->attrs, "private");
+  print_attributes(printer, &attrs);
   text_puts(printer->out, ")");
 }
 
 void print_prim_func(Printer *printer, const PrimFunc *func) {
   int mark = printer_mark(printer);
   Text *out = printer->out;
+  find_handles(printer, func);
   print_decorator(printer, func);
   printer_line(printer);
   text_printf(out, "def %s(", printer_valid_name(printer, func->name));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints expressions, attributes and declarations of buffers so that they parse back to the same
 // nodes. Constants other than int32 are printed with their type.
+#include "ir/intrinsic.h"
 #include "script/const_data.h"
 #include "script/printer.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,7 +34,8 @@ static void print_real(Printer *printer, double value, DType type) {
   for (int precision = 1; precision <= 17; precision++) {
     snprintf(digits, sizeof digits, "%.*g", precision, value);
     double again = strtod(digits, NULL);
-    if (again == value || (is_single && (float)again == (float)value)) break;
+    bool is_same = is_single && fabs(value) < FLT_MAX && (float)again == (float)value;
+    if (again == value || is_same) break;
   }
   text_printf(printer->out, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
 }
@@ -71,6 +74,11 @@ static void print_string_constant(Printer *printer, const Expr *e) {
 
 static void print_var(Printer *printer, const Expr *e) {
   const Buffer *owner = map_find(&printer->owners, e);
+  const Buffer *shifted = printer_knows(printer, e) ? NULL : map_find(&printer->offsets, e);
+  if (shifted) {
+    text_printf(printer->out, "%s.elem_offset", printer_name(printer, shifted, shifted->name));
+    return;
+  }
   if (owner && !printer_knows(printer, e))
     text_printf(printer->out, "%s.data", printer_name(printer, owner, owner->name));
   else
@@ -115,19 +123,32 @@ void print_stop(Printer *printer, Expr *start, Expr *extent) {
 static bool print_slice(Printer *printer, const Expr *index) {
   if (index->op != EXPR_RAMP || !expr_is_int(index->args[1], 1)) return false;
   if (!dtype_equal(index->args[0]->type, index->args[1]->type)) return false;
-  Expr *lanes = expr_int(printer->context, index->args[0]->type, index->type.lanes);
+  Expr *lanes = expr_lanes(printer->context, index->args[0]->type, index->type);
   print_expr(printer, index->args[0]);
   text_puts(printer->out, ":");
   print_sum(printer, index->args[0], lanes);
   return true;
 }
 
+// The newer dialect reads a slice as a region where a value is expected.
 static void print_load(Printer *printer, const Expr *e) {
   text_printf(printer->out, "%s[", printer_name(printer, e->as.buffer, e->as.buffer->name));
   if (!e->count) text_puts(printer->out, "()");
   for (int i = 0; i < e->count; i++) {
     if (i) text_puts(printer->out, ", ");
-    if (!print_slice(printer, e->args[i])) print_expr(printer, e->args[i]);
+    if (printer->options.newer || !print_slice(printer, e->args[i]))
+      print_expr(printer, e->args[i]);
+  }
+  text_puts(printer->out, "]");
+}
+
+void print_target(Printer *printer, const Stmt *s) {
+  const Buffer *buffer = s->as.store.buffer;
+  text_printf(printer->out, "%s[", printer_name(printer, buffer, buffer->name));
+  if (!s->as.store.rank) text_puts(printer->out, "()");
+  for (int i = 0; i < s->as.store.rank; i++) {
+    if (i) text_puts(printer->out, ", ");
+    if (!print_slice(printer, s->as.store.indices[i])) print_expr(printer, s->as.store.indices[i]);
   }
   text_puts(printer->out, "]");
 }
@@ -144,7 +165,9 @@ static void print_cast(Printer *printer, const Expr *e) {
 static void print_vector(Printer *printer, const Expr *e) {
   text_printf(printer->out, "T.%s(", op_table[e->op].spelling);
   print_list(printer, e->args, e->count);
-  text_printf(printer->out, ", %d)", e->type.lanes);
+  text_puts(printer->out, ", ");
+  print_expr(printer, expr_lanes(printer->context, DTYPE_INT32, e->type));
+  text_puts(printer->out, ")");
 }
 
 static void print_let(Printer *printer, const Expr *e) {
@@ -169,6 +192,87 @@ static void print_outside(Printer *printer, const Expr *e) {
   text_puts(printer->out, ")");
 }
 
+static void print_result_type(Printer *printer, DType type) {
+  text_printf(printer->out, "\"%s\"",
+              type.code == TYPE_VOID ? "" : dtype_name(printer->context, type));
+}
+
+// The type of the result is printed where the row wants it, or where it is not the row's own.
+static void print_intrinsic(Printer *printer, const Expr *e) {
+  const Intrinsic *row = intrinsic_find(e->as.s);
+  Text *out = printer->out;
+  bool is_first = row->type == INTRINSIC_GIVEN, is_last = row->type == INTRINSIC_GIVEN_LAST;
+  bool other = !dtype_equal(e->type, intrinsic_type(row, e->args, e->count));
+  is_first |= row->type == INTRINSIC_STATED && other;
+  text_printf(out, "T.%s(", printer->options.newer && *row->newer ? row->newer : row->name);
+  if (is_first) print_result_type(printer, e->type);
+  for (int i = 0; i < e->count; i++) {
+    if (i || is_first) text_puts(out, ", ");
+    print_expr(printer, e->args[i]);
+  }
+  if (is_last || (other && !is_first)) {
+    text_puts(out, e->count ? ", " : "");
+    if (!is_last) text_puts(out, "dtype=");
+    print_result_type(printer, e->type);
+  }
+  text_puts(out, ")");
+}
+
+static void print_module_call(Printer *printer, const Expr *e) {
+  if (printer->class_name) text_printf(printer->out, "%s.", printer->class_name);
+  text_printf(printer->out, "%s(", printer_valid_name(printer, e->as.s));
+  print_list(printer, e->args, e->count);
+  text_puts(printer->out, ")");
+}
+
+// ---- Values of attributes
+
+static void print_none(Printer *printer, const Expr *e) {
+  (void)e;
+  text_puts(printer->out, "None");
+}
+
+static void print_attribute_list(Printer *printer, Expr *const *items, int count) {
+  for (int i = 0; i < count; i++) {
+    if (i) text_puts(printer->out, ", ");
+    print_attribute_value(printer, items[i]);
+  }
+}
+
+static void print_dictionary(Printer *printer, const Expr *e) {
+  text_puts(printer->out, "{");
+  for (int i = 0; i + 1 < e->count; i += 2) {
+    if (i) text_puts(printer->out, ", ");
+    print_attribute_value(printer, e->args[i]);
+    text_puts(printer->out, ": ");
+    print_attribute_value(printer, e->args[i + 1]);
+  }
+  text_puts(printer->out, "}");
+}
+
+static void print_object(Printer *printer, const Expr *e) {
+  text_printf(printer->out, "T.%s(", e->as.s);
+  print_attribute_list(printer, e->args, e->count);
+  text_puts(printer->out, ")");
+}
+
+static void print_lambda(Printer *printer, const Expr *e) {
+  int mark = printer_mark(printer);
+  const Expr *body = e->args[e->count - 1];
+  text_puts(printer->out, "lambda");
+  for (int i = 0; i + 1 < e->count; i++) {
+    text_puts(printer->out, i ? ", " : " ");
+    text_puts(printer->out, printer_define(printer, e->args[i], e->args[i]->as.var->name));
+  }
+  text_puts(printer->out, body->op == EXPR_TUPLE ? ": (" : ": ");
+  if (body->op == EXPR_TUPLE)
+    print_list(printer, body->args, body->count);
+  else
+    print_expr(printer, body);
+  if (body->op == EXPR_TUPLE) text_puts(printer->out, body->count == 1 ? ",)" : ")");
+  printer_reset(printer, mark);
+}
+
 // ---- Operators
 
 // Prints the first operand. Python would compute an operation on two plain numbers, so the first
@@ -182,8 +286,45 @@ static void first_operand(Printer *printer, const Expr *e, int least) {
     operand(printer, a, least);
 }
 
+// True when TVM would compute the operator while it reads: an operand is neutral, or both are
+// constants. It does not compute a call, such as T.Add(a, 0).
+static bool is_folded(const Expr *e) {
+  const Expr *a = e->args[0], *b = e->args[1];
+  bool is_a = a->op == EXPR_INT || a->op == EXPR_FLOAT,
+       is_b = b->op == EXPR_INT || b->op == EXPR_FLOAT;
+  if (is_a && is_b) return true;
+  const Expr *one = is_a ? a : is_b ? b : NULL;
+  if (!one || op_table[e->op].class != OP_ARITH) return false;
+  double value = one->op == EXPR_INT ? (double)one->as.i : one->as.f;
+  bool adds = e->op == EXPR_ADD || (e->op == EXPR_SUB && is_b);
+  if (adds) return value == 0;
+  if (e->op == EXPR_MUL) return value == 1 || value == 0;
+  return (is_a && value == 0) || (is_b && value == 1);
+}
+
+static bool print_folded(Printer *printer, const Expr *e) {
+  static const char *const names[EXPR_OP_COUNT] = {[EXPR_ADD] = "Add",
+                                                   [EXPR_SUB] = "Sub",
+                                                   [EXPR_MUL] = "Mul",
+                                                   [EXPR_DIV] = "Div",
+                                                   [EXPR_FLOOR_DIV] = "FloorDiv",
+                                                   [EXPR_FLOOR_MOD] = "FloorMod",
+                                                   [EXPR_LT] = "LT",
+                                                   [EXPR_LE] = "LE",
+                                                   [EXPR_GT] = "GT",
+                                                   [EXPR_GE] = "GE",
+                                                   [EXPR_EQ] = "EQ",
+                                                   [EXPR_NE] = "NE"};
+  if (!printer->options.newer || !names[e->op] || !is_folded(e)) return false;
+  text_printf(printer->out, "T.%s(", names[e->op]);
+  print_list(printer, e->args, e->count);
+  text_puts(printer->out, ")");
+  return true;
+}
+
 static void print_infix(Printer *printer, const Expr *e) {
   const OpInfo *info = &op_table[e->op];
+  if (print_folded(printer, e)) return;
   bool left_too = info->class == OP_COMPARE;
   first_operand(printer, e, info->precedence + left_too);
   text_printf(printer->out, " %s ", info->spelling);
@@ -195,12 +336,20 @@ static void print_not(Printer *printer, const Expr *e) {
   operand(printer, e->args[0], op_table[EXPR_NOT].precedence + 1);
 }
 
+// An integer as a condition is a cast, which is not printed.
+void print_condition(Printer *printer, const Expr *e) {
+  bool is_cast = e->op == EXPR_CAST && dtype_is_bool(e->type) && dtype_is_int(e->args[0]->type);
+  print_expr(printer, is_cast ? e->args[0] : e);
+}
+
 static void print_call(Printer *printer, const Expr *e) {
   text_printf(printer->out, "T.%s(", op_table[e->op].spelling);
   for (int i = 0; i < e->count; i++) {
     if (i) text_puts(printer->out, ", ");
     if (i)
       print_expr(printer, e->args[i]);
+    else if (op_table[e->op].class == OP_CHOICE)
+      print_condition(printer, e->args[0]);
     else
       first_operand(printer, e, 0);
   }
@@ -210,7 +359,8 @@ static void print_call(Printer *printer, const Expr *e) {
 static void operand(Printer *printer, const Expr *e, int least) {
   const OpInfo *info = &op_table[e->op];
   bool has_operator = info->flags & OP_INFIX || e->op == EXPR_NOT;
-  bool brackets = has_operator && info->precedence < least;
+  bool is_call = has_operator && e->count == 2 && printer->options.newer && is_folded(e);
+  bool brackets = has_operator && !is_call && info->precedence < least;
   if (brackets) text_puts(printer->out, "(");
   print_expr(printer, e);
   if (brackets) text_puts(printer->out, ")");
@@ -229,6 +379,13 @@ void print_expr(Printer *printer, const Expr *e) {
       [EXPR_RAMP] = print_vector,
       [EXPR_BROADCAST] = print_vector,
       [EXPR_TUPLE] = print_tuple,
+      [EXPR_NONE] = print_none,
+      [EXPR_DICT] = print_dictionary,
+      [EXPR_OBJECT] = print_object,
+      [EXPR_LAMBDA] = print_lambda,
+      [EXPR_CALL_MODULE] = print_module_call,
+      [EXPR_INTRINSIC] = print_intrinsic,
+      [EXPR_INTRINSIC_PURE] = print_intrinsic,
       [EXPR_CALL] = print_outside,
       [EXPR_CALL_PURE] = print_outside,
       [EXPR_NOT] = print_not,
@@ -241,34 +398,43 @@ void print_expr(Printer *printer, const Expr *e) {
     print_call(printer, e);
 }
 
-// ---- Attributes: numbers without their type
+// ---- Attributes
 
-void print_attribute_value(Printer *printer, const Expr *e) {
+void print_plain_value(Printer *printer, const Expr *e) {
   if (e->op == EXPR_INT && !dtype_is_bool(e->type)) {
     text_printf(printer->out, "%lld", (long long)e->as.i);
-  } else if (e->op == EXPR_INT) {
-    text_puts(printer->out, e->as.i ? "True" : "False");
   } else if (e->op == EXPR_FLOAT && isfinite(e->as.f)) {
     print_real(printer, e->as.f, e->type);
   } else if (e->op == EXPR_TUPLE) {
     text_puts(printer->out, "[");
     for (int i = 0; i < e->count; i++) {
       if (i) text_puts(printer->out, ", ");
-      print_attribute_value(printer, e->args[i]);
+      print_plain_value(printer, e->args[i]);
     }
+    text_puts(printer->out, "]");
+  } else {
+    print_attribute_value(printer, e);
+  }
+}
+
+void print_attribute_value(Printer *printer, const Expr *e) {
+  if (e->op == EXPR_INT && dtype_is_bool(e->type)) {
+    text_puts(printer->out, e->as.i ? "True" : "False");
+  } else if (dtype_equal(e->type, DTYPE_FLOAT64) && e->op == EXPR_FLOAT && isfinite(e->as.f)) {
+    print_real(printer, e->as.f, e->type);
+  } else if (e->op == EXPR_TUPLE) {
+    text_puts(printer->out, "[");
+    print_attribute_list(printer, e->args, e->count);
     text_puts(printer->out, "]");
   } else {
     print_expr(printer, e);
   }
 }
 
-void print_attributes(Printer *printer, const Attrs *attrs, const char *without) {
-  bool first = true;
+void print_attributes(Printer *printer, const Attrs *attrs) {
   text_puts(printer->out, "{");
   for (int i = 0; i < attrs->count; i++) {
-    if (without && !strcmp(attrs->items[i].key, without)) continue;
-    if (!first) text_puts(printer->out, ", ");
-    first = false;
+    if (i) text_puts(printer->out, ", ");
     print_string(printer, attrs->items[i].key);
     text_puts(printer->out, ": ");
     print_attribute_value(printer, attrs->items[i].value);
@@ -291,6 +457,12 @@ static void print_separators(Printer *printer, const Buffer *buffer) {
   text_puts(printer->out, "]");
 }
 
+bool printer_offset_is_open(const Printer *printer, const Buffer *buffer) {
+  const Buffer *shifted = map_find(&printer->offsets, buffer->offset);
+  return buffer->offset->op == EXPR_VAR && buffer->offset_factor &&
+         !printer_knows(printer, buffer->offset) && (!shifted || shifted == buffer);
+}
+
 void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *data) {
   Text *out = printer->out;
   print_shape(printer, buffer->shape, buffer->rank);
@@ -303,13 +475,16 @@ void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *
     text_puts(out, ", strides=");
     print_shape(printer, buffer->strides, buffer->rank);
   }
-  if (!expr_is_int(buffer->offset, 0)) {
+  bool is_open = printer_offset_is_open(printer, buffer);
+  if (is_open) map_put(&printer->offsets, buffer->offset, buffer);
+  if (!is_open && !expr_is_int(buffer->offset, 0)) {
     text_puts(out, ", elem_offset=");
     print_expr(printer, buffer->offset);
   }
   if (strcmp(buffer->scope, "global")) text_printf(out, ", scope=\"%s\"", buffer->scope);
   if (buffer->alignment) text_printf(out, ", align=%d", buffer->alignment);
-  if (buffer->offset_factor > 1) text_printf(out, ", offset_factor=%d", buffer->offset_factor);
+  if (buffer->offset_factor) text_printf(out, ", offset_factor=%d", buffer->offset_factor);
+  if (buffer->broadcasts) text_puts(out, ", buffer_type=\"auto\"");
   if (buffer->separator_count) print_separators(printer, buffer);
 }
 
@@ -318,7 +493,7 @@ void print_const_data(Printer *printer, const ConstData *data) {
   text_puts(printer->out, "[");
   for (int64_t i = 0; i < count; i++) {
     if (i) text_puts(printer->out, ", ");
-    print_attribute_value(printer, const_data_load(printer->context, data, i));
+    print_plain_value(printer, const_data_load(printer->context, data, i));
   }
   text_puts(printer->out, "]");
 }

@@ -37,7 +37,7 @@ static void print_constant(Printer *printer, const Value *value) {
     text_puts(out, ", ");
     print_tensor_type(printer, value, false);
   } else if (!data->rank) {
-    print_attribute_value(printer, const_data_load(printer->context, data, 0));
+    print_plain_value(printer, const_data_load(printer->context, data, 0));
     text_printf(out, ", \"%s\"", dtype_name(printer->context, data->type));
   } else {
     print_const_data(printer, data);
@@ -47,11 +47,77 @@ static void print_constant(Printer *printer, const Value *value) {
   text_puts(out, ")");
 }
 
+// ---- Terms and values
+
+static void print_value(Printer *printer, const Value *value);
+
+static void print_term_items(Printer *printer, const GraphTerm *term, bool quoted);
+
+// `quoted`: in the type of a parameter, whose extents are strings.
+static void print_term(Printer *printer, const GraphTerm *term, bool quoted) {
+  Text *out = printer->out;
+  switch (term->kind) {
+  case TERM_NONE: text_puts(out, "None"); break;
+  case TERM_VALUE: print_value(printer, term->value); break;
+  case TERM_NAME: text_puts(out, term->text); break;
+  case TERM_FUNC:
+    text_printf(out, "%s%s", printer->in_class ? "cls." : "",
+                printer_valid_name(printer, term->text));
+    break;
+  case TERM_EXPR:
+    if (quoted && term->e->op != EXPR_STRING)
+      print_extent(printer, term->e, true);
+    else if (term->plain)
+      print_attribute_value(printer, term->e);
+    else
+      print_expr(printer, term->e);
+    break;
+  case TERM_LIST:
+    text_puts(out, "[");
+    print_term_items(printer, term, quoted);
+    text_puts(out, "]");
+    break;
+  case TERM_TUPLE:
+    text_puts(out, term->count ? "(" : "R.tuple(");
+    print_term_items(printer, term, quoted);
+    text_puts(out, term->count == 1 ? ",)" : ")");
+    break;
+  case TERM_DICT:
+    text_puts(out, "{");
+    print_term_items(printer, term, quoted);
+    text_puts(out, "}");
+    break;
+  case TERM_CALL:
+    text_printf(out, "%s(", term->text);
+    print_term_items(printer, term, quoted);
+    text_puts(out, ")");
+    break;
+  }
+}
+
+static void print_term_items(Printer *printer, const GraphTerm *term, bool quoted) {
+  for (int i = 0; i < term->count; i++) {
+    if (i) text_puts(printer->out, ", ");
+    Str key = term->keys ? term->keys[i] : NULL;
+    const GraphTerm *item = term->items[i];
+    bool no_axes = term->kind == TERM_CALL && item->kind == TERM_TUPLE && !item->count;
+    if (key && term->kind == TERM_DICT) print_string(printer, key);
+    if (key) text_puts(printer->out, term->kind == TERM_DICT ? ": " : key);
+    if (key && term->kind != TERM_DICT) text_puts(printer->out, "=");
+    if (no_axes)
+      text_puts(printer->out, "()");
+    else
+      print_term(printer, item, quoted);
+  }
+}
+
 static void print_value(Printer *printer, const Value *value) {
   if (!value)
     text_puts(printer->out, "None");
   else if (value->data)
     print_constant(printer, value);
+  else if (value->term)
+    print_term(printer, value->term, false);
   else
     text_puts(printer->out, printer_name(printer, value, value->name));
 }
@@ -63,21 +129,43 @@ static void print_values(Printer *printer, Value *const *values, int count) {
   }
 }
 
-// ---- Nodes
-
-static void print_node_attrs(Printer *printer, const Node *node, bool comma) {
-  for (int i = 0; i < node->attrs.count; i++) {
-    if (comma || i) text_puts(printer->out, ", ");
-    text_printf(printer->out, "%s=", node->attrs.items[i].key);
-    print_attribute_value(printer, node->attrs.items[i].value);
-  }
-  text_puts(printer->out, ")");
+static void print_type(Printer *printer, const Value *value, bool quoted) {
+  if (value->info)
+    print_term(printer, value->info, quoted);
+  else
+    print_tensor_type(printer, value, quoted);
 }
 
-static void print_call_tir(Printer *printer, const Node *node, const Module *module) {
+// ---- Nodes
+
+// An index map is a string in the node, and a lambda in the text.
+static bool is_index_map(const Attr *attr) {
+  return attr->value->op == EXPR_STRING && !strcmp(attr->key, "index_map") &&
+         !strncmp(attr->value->as.s, "lambda ", strlen("lambda "));
+}
+
+static void print_arguments(Printer *printer, const Node *node, bool comma) {
   Text *out = printer->out;
-  bool is_class = module && module->name && *module->name;
-  text_printf(out, "R.call_tir(%s%s, (", is_class ? "cls." : "",
+  for (int i = 0; i < node->attrs.count; i++) {
+    const Attr *attr = &node->attrs.items[i];
+    if (comma || i) text_puts(out, ", ");
+    text_printf(out, "%s=", attr->key);
+    if (is_index_map(attr))
+      text_puts(out, attr->value->as.s);
+    else
+      print_attribute_value(printer, attr->value);
+  }
+  for (int i = 0; node->keywords && i < node->keywords->count; i++) {
+    if (comma || i || node->attrs.count) text_puts(out, ", ");
+    text_printf(out, "%s=", node->keywords->keys[i]);
+    print_term(printer, node->keywords->items[i], false);
+  }
+  text_puts(out, ")");
+}
+
+static void print_call_tir(Printer *printer, const Node *node) {
+  Text *out = printer->out;
+  text_printf(out, "R.call_tir(%s%s, (", printer->in_class ? "cls." : "",
               printer_valid_name(printer, node->callee->name));
   print_values(printer, node->inputs, node->input_count);
   text_puts(out, node->input_count == 1 ? ",), " : "), ");
@@ -85,21 +173,22 @@ static void print_call_tir(Printer *printer, const Node *node, const Module *mod
   if (node->output_count != 1) text_puts(out, "[");
   for (int i = 0; i < node->output_count; i++) {
     if (i) text_puts(out, ", ");
-    print_tensor_type(printer, node->outputs[i], false);
+    print_type(printer, node->outputs[i], false);
   }
   if (node->output_count != 1) text_puts(out, "]");
-  print_node_attrs(printer, node, true);
+  print_arguments(printer, node, true);
 }
 
 // Prints the name for all outputs, and below it the outputs' own names.
 static Str print_targets(Printer *printer, const Node *node) {
   Text *out = printer->out;
   if (node->output_count == 1) {
-    Str name = printer_define(printer, node->outputs[0], node->outputs[0]->name);
+    const Value *value = node->outputs[0];
+    Str name = printer_define(printer, value, value->name);
     text_puts(out, name);
-    if (node->kind == NODE_OP && node->outputs[0]->rank >= 0) {
+    if (value->info || (node->kind != NODE_CALL_TIR && value->rank >= 0)) {
       text_puts(out, ": ");
-      print_tensor_type(printer, node->outputs[0], false);
+      print_type(printer, value, false);
     }
     return name;
   }
@@ -107,7 +196,7 @@ static Str print_targets(Printer *printer, const Node *node) {
   text_printf(out, "%s: R.Tuple(", name);
   for (int i = 0; i < node->output_count; i++) {
     if (i) text_puts(out, ", ");
-    print_tensor_type(printer, node->outputs[i], false);
+    print_type(printer, node->outputs[i], false);
   }
   text_puts(out, ")");
   return name;
@@ -123,7 +212,8 @@ static void print_items(Printer *printer, const Node *node, Str tuple) {
 
 // True for operators that take their inputs as one tuple.
 static bool takes_tuple(const Node *node) {
-  return !strcmp(node->op, "concat");
+  bool has_tuple = node->input_count == 1 && node->inputs[0] && node->inputs[0]->term;
+  return !strcmp(node->op, "concat") && !has_tuple;
 }
 
 static void print_operator(Printer *printer, const Node *node) {
@@ -131,21 +221,142 @@ static void print_operator(Printer *printer, const Node *node) {
   text_printf(printer->out, tuple ? "R.%s((" : "R.%s(", node->op);
   print_values(printer, node->inputs, node->input_count);
   if (tuple) text_puts(printer->out, node->input_count == 1 ? ",)" : ")");
-  print_node_attrs(printer, node, tuple || node->input_count > 0);
+  print_arguments(printer, node, tuple || node->input_count > 0);
 }
 
-static void print_node(Printer *printer, const Node *node, const Module *module) {
+static void print_call(Printer *printer, const Node *node) {
+  print_value(printer, node->inputs[0]);
+  text_puts(printer->out, "(");
+  print_values(printer, node->inputs + 1, node->input_count - 1);
+  print_arguments(printer, node, node->input_count > 1);
+}
+
+static void print_item(Printer *printer, const Node *node) {
+  print_value(printer, node->inputs[0]);
+  text_printf(printer->out, "[%d]", node->item);
+}
+
+static void print_branch(Printer *printer, const GraphFunc *func, Str result);
+
+static void print_if(Printer *printer, const Node *node) {
+  Text *out = printer->out;
+  const char *name = node->outputs[0]->name;
   printer_line(printer);
+  text_puts(out, "if ");
+  print_value(printer, node->inputs[0]);
+  text_puts(out, ":");
+  for (int i = 0; i < 2; i++) {
+    int mark = printer_mark(printer);
+    if (i) printer_line(printer);
+    if (i) text_puts(out, "else:");
+    printer->indent++;
+    print_branch(printer, node->bodies[i], name);
+    printer->indent--;
+    printer_reset(printer, mark);
+  }
+  printer_define(printer, node->outputs[0], name);
+}
+
+static void print_call_of(Printer *printer, const Node *node) {
+  if (node->kind == NODE_CALL_TIR) print_call_tir(printer, node);
+  if (node->kind == NODE_OP) print_operator(printer, node);
+  if (node->kind == NODE_CALL) print_call(printer, node);
+  if (node->kind == NODE_ITEM) print_item(printer, node);
+}
+
+static void print_node(Printer *printer, const Node *node) {
+  if (node->kind == NODE_IF) {
+    print_if(printer, node);
+    return;
+  }
+  printer_line(printer);
+  if (node->kind == NODE_FUNC) {
+    printer_define(printer, node->outputs[0], node->outputs[0]->name);
+    print_graph_func(printer, node->bodies[0], NULL);
+    return;
+  }
   Text call = text_new(printer->arena), *out = printer->out;
   printer->out = &call; // uses the names before this node
-  if (node->kind == NODE_CALL_TIR)
-    print_call_tir(printer, node, module);
-  else
-    print_operator(printer, node);
+  print_call_of(printer, node);
   printer->out = out;
+  if (node->alone) {
+    text_puts(out, text_string(&call));
+    return;
+  }
   Str name = print_targets(printer, node);
   text_printf(out, " = %s", text_string(&call));
   if (node->output_count != 1) print_items(printer, node, name);
+}
+
+// ---- Bodies
+
+static bool is_returned(const GraphFunc *func, const Value *value) {
+  for (int i = 0; i < func->output_count; i++)
+    if (func->outputs[i] == value) return true;
+  return false;
+}
+
+static void print_block_outputs(Printer *printer, const GraphFunc *func, int block) {
+  printer_line(printer);
+  text_puts(printer->out, "R.output(");
+  bool first = true;
+  for (int i = 0; i < func->nodes.count; i++) {
+    const Node *node = func->nodes.items[i];
+    for (int k = 0; node->block == block && k < node->output_count; k++) {
+      const Value *value = node->outputs[k];
+      if (!value->is_named && !is_returned(func, value)) continue;
+      if (!first) text_puts(printer->out, ", ");
+      first = false;
+      print_value(printer, value);
+    }
+  }
+  text_puts(printer->out, ")");
+}
+
+static void print_nodes(Printer *printer, const GraphFunc *func) {
+  for (int i = 0; i < func->nodes.count; i++) {
+    int block = func->nodes.items[i]->block;
+    if (!block) {
+      print_node(printer, func->nodes.items[i]);
+      continue;
+    }
+    printer_line(printer);
+    text_puts(printer->out, "with R.dataflow():");
+    printer->indent++;
+    for (; i < func->nodes.count && func->nodes.items[i]->block == block; i++)
+      print_node(printer, func->nodes.items[i]);
+    print_block_outputs(printer, func, block);
+    printer->indent--;
+    i--;
+  }
+}
+
+static void print_result(Printer *printer, const GraphFunc *func) {
+  bool single = func->output_count == 1;
+  if (func->result) {
+    print_value(printer, func->result);
+    return;
+  }
+  if (!single) text_puts(printer->out, "(");
+  print_values(printer, func->outputs, func->output_count);
+  if (!single) text_puts(printer->out, ")");
+}
+
+// Does the last statement of a branch define its result, by this name?
+static bool assigns_result(Printer *printer, const GraphFunc *func, Str result) {
+  const Node *last = func->nodes.count ? array_last(&func->nodes) : NULL;
+  return last && last->output_count == 1 && !func->result && func->output_count == 1 &&
+         func->outputs[0] == last->outputs[0] && !last->block && !last->alone &&
+         last->kind != NODE_FUNC && !strcmp(printer_name(printer, last->outputs[0], ""), result);
+}
+
+// The statements of a branch, whose last one assigns its result.
+static void print_branch(Printer *printer, const GraphFunc *func, Str result) {
+  print_nodes(printer, func);
+  if (assigns_result(printer, func, result)) return;
+  printer_line(printer);
+  text_printf(printer->out, "%s = ", printer_valid_name(printer, result));
+  print_result(printer, func);
 }
 
 // ---- Functions
@@ -156,11 +367,35 @@ static bool define_var(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Prints definitions of the variables in a parameter's shape. Extents that are a single variable
+// Prints definitions of the variables in shapes and arguments. Extents that are a single variable
 // come first, because compound extents need their variables when the text is read.
-static void define_shape_vars(Printer *printer, const Value *value) {
+static void define_term_vars(Printer *printer, const GraphTerm *term) {
   Visitor visitor = {.env = printer, .enter_expr = define_var};
+  if (!term) return;
+  if (term->e) visit_expr(&visitor, term->e);
+  for (int i = 0; i < term->count; i++) define_term_vars(printer, term->items[i]);
+}
+
+static void define_value_vars(Printer *printer, const Value *value) {
+  Visitor visitor = {.env = printer, .enter_expr = define_var};
+  if (!value) return;
   for (int i = 0; i < value->rank; i++) visit_expr(&visitor, value->shape[i]);
+  define_term_vars(printer, value->info);
+  define_term_vars(printer, value->term);
+}
+
+static void define_body_vars(Printer *printer, const GraphFunc *func) {
+  for (int i = 0; i < func->param_count; i++) define_value_vars(printer, func->params[i]);
+  for (int i = 0; i < func->nodes.count; i++) {
+    const Node *node = func->nodes.items[i];
+    for (int k = 0; k < node->input_count; k++) define_value_vars(printer, node->inputs[k]);
+    for (int k = 0; k < node->output_count; k++) define_value_vars(printer, node->outputs[k]);
+    define_term_vars(printer, node->keywords);
+    for (int k = 0; k < 2; k++)
+      if (node->bodies[k]) define_body_vars(printer, node->bodies[k]);
+  }
+  for (int i = 0; i < func->output_count; i++) define_value_vars(printer, func->outputs[i]);
+  define_term_vars(printer, func->info);
 }
 
 static void print_shape_vars(Printer *printer, int from, int to) {
@@ -172,41 +407,33 @@ static void print_shape_vars(Printer *printer, int from, int to) {
   }
 }
 
-static void print_returned(Printer *printer, const GraphFunc *func) {
-  bool single = func->output_count == 1;
-  printer_line(printer);
-  text_puts(printer->out, single ? "return " : "return (");
-  print_values(printer, func->outputs, func->output_count);
-  text_puts(printer->out, single ? "" : ")");
+static bool is_module_call(const GraphTerm *term) {
+  if (!term) return false;
+  for (int i = 0; i < term->count; i++)
+    if (is_module_call(term->items[i])) return true;
+  return term->kind == TERM_FUNC;
 }
 
-static bool calls_programs(const GraphFunc *func) {
-  for (int i = 0; i < func->nodes.count; i++)
-    if (func->nodes.items[i]->kind == NODE_CALL_TIR) return true;
-  return false;
+// Does the function name functions of its module?
+static bool calls_module(const GraphFunc *func) {
+  bool calls = func->result && is_module_call(func->result->term);
+  for (int i = 0; !calls && i < func->nodes.count; i++) {
+    const Node *node = func->nodes.items[i];
+    calls |= node->kind == NODE_CALL_TIR || is_module_call(node->keywords);
+    for (int k = 0; k < node->input_count; k++)
+      calls |= node->inputs[k] && is_module_call(node->inputs[k]->term);
+    for (int k = 0; k < 2; k++) calls |= node->bodies[k] && calls_module(node->bodies[k]);
+  }
+  return calls;
 }
 
-static void print_dataflow(Printer *printer, const GraphFunc *func, const Module *module) {
-  if (!func->nodes.count) return;
-  if (module && *module->name && calls_programs(func)) {
-    printer_line(printer);
-    text_printf(printer->out, "cls = %s", printer_valid_name(printer, module->name));
+static void print_options(Printer *printer, const GraphFunc *func) {
+  text_puts(printer->out, "@R.function");
+  for (int i = 0; i < func->options.count; i++) {
+    text_printf(printer->out, "%s%s=", i ? ", " : "(", func->options.items[i].key);
+    print_attribute_value(printer, func->options.items[i].value);
   }
-  printer_line(printer);
-  text_puts(printer->out, "with R.dataflow():");
-  printer->indent++;
-  for (int i = 0; i < func->nodes.count; i++) print_node(printer, func->nodes.items[i], module);
-  printer_line(printer);
-  text_puts(printer->out, "R.output(");
-  bool first = true;
-  for (int i = 0; i < func->output_count; i++) {
-    if (!func->outputs[i]->producer) continue;
-    if (!first) text_puts(printer->out, ", ");
-    first = false;
-    print_value(printer, func->outputs[i]);
-  }
-  text_puts(printer->out, ")");
-  printer->indent--;
+  if (func->options.count) text_puts(printer->out, ")");
 }
 
 static void print_signature(Printer *printer, const GraphFunc *func) {
@@ -218,31 +445,46 @@ static void print_signature(Printer *printer, const GraphFunc *func) {
     Text param = text_new(printer->arena);
     printer->out = &param;
     text_printf(&param, "%s: ", printer_define(printer, value, value->name));
-    print_tensor_type(printer, value, true);
+    print_type(printer, value, true);
     printer->out = out;
     print_parameter(printer, column, i == 0, text_string(&param));
   }
-  text_puts(out, "):");
+  text_puts(out, ")");
+  if (func->info) {
+    text_puts(out, " -> ");
+    print_term(printer, func->info, true);
+  }
+  text_puts(out, ":");
 }
 
+// A local function (`module` NULL) uses the name of the module of the function around it.
 void print_graph_func(Printer *printer, const GraphFunc *func, const Module *module) {
   int mark = printer_mark(printer);
   Text *out = printer->out;
-  for (int i = 0; i < func->param_count; i++) define_shape_vars(printer, func->params[i]);
+  bool in_class = printer->in_class;
+  if (module) printer->in_class = module->name && *module->name;
+  define_body_vars(printer, func);
   int vars = printer_mark(printer);
-  text_puts(out, "@R.function");
+  print_options(printer, func);
   printer_line(printer);
   print_signature(printer, func);
   printer->indent++;
   if (func->attrs.count) {
     printer_line(printer);
     text_puts(out, "R.func_attr(");
-    print_attributes(printer, &func->attrs, NULL);
+    print_attributes(printer, &func->attrs);
     text_puts(out, ")");
   }
   print_shape_vars(printer, mark, vars);
-  print_dataflow(printer, func, module);
-  print_returned(printer, func);
+  if (module && printer->in_class && calls_module(func)) {
+    printer_line(printer);
+    text_printf(out, "cls = %s", printer_valid_name(printer, module->name));
+  }
+  print_nodes(printer, func);
+  printer_line(printer);
+  text_puts(out, "return ");
+  print_result(printer, func);
   printer->indent--;
   printer_reset(printer, mark);
+  printer->in_class = in_class;
 }

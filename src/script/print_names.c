@@ -11,6 +11,7 @@ Printer printer_new(Context *context, Text *out, const ScriptOptions *options) {
   printer.names = map_new(arena);
   printer.used = map_new(arena);
   printer.owners = map_new(arena);
+  printer.offsets = map_new(arena);
   printer.loops = map_new(arena);
   return printer;
 }
@@ -39,13 +40,14 @@ void print_parameter(Printer *printer, int column, bool is_first, const char *te
   text_puts(printer->out, text);
 }
 
+// True for words of Python and for names that the reader gives a meaning.
 static bool is_reserved(const char *name) {
   static const char *const words[] = {
-      "T",      "R",     "I",      "cls",    "range",   "min",      "max",     "abs",   "True",
-      "False",  "None",  "and",    "as",     "assert",  "break",    "class",   "def",   "del",
-      "elif",   "else",  "except", "for",    "from",    "if",       "import",  "in",    "is",
-      "lambda", "not",   "or",     "pass",   "raise",   "return",   "try",     "while", "with",
-      "yield",  "await", "async",  "global", "finally", "continue", "nonlocal"};
+      "T",      "R",      "I",     "cls",    "True",    "False",    "None",    "and",
+      "as",     "assert", "break", "class",  "def",     "del",      "elif",    "else",
+      "except", "for",    "from",  "if",     "import",  "in",       "is",      "lambda",
+      "not",    "or",     "pass",  "raise",  "return",  "try",      "while",   "with",
+      "yield",  "await",  "async", "global", "finally", "continue", "nonlocal"};
   for (int i = 0; i < COUNT_OF(words); i++)
     if (!strcmp(words[i], name)) return true;
   return false;
@@ -56,15 +58,22 @@ Str printer_valid_name(Printer *printer, const char *name) {
   ArenaMark mark = arena_mark(scratch);
   char *copy = arena_printf(scratch, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
                             name, is_reserved(name) ? "_" : "");
-  for (char *p = copy; *p; p++)
-    if (!isalnum((unsigned char)*p) && *p != '_') *p = '_';
+  for (char *p = copy; *p;) {
+    int letter = py_letter_bytes(p);
+    if (!letter && !isalnum((unsigned char)*p) && *p != '_') *p = '_';
+    p += MAX_OF(letter, 1);
+  }
   Str valid = str_intern(printer->context, copy);
   arena_reset(scratch, mark);
   return valid;
 }
 
 static Str unique_name(Printer *printer, const char *name) {
-  Str base = printer_valid_name(printer, name), unique = base;
+  static const char *const builtins[] = {"range", "min", "max", "abs"};
+  Str base = printer_valid_name(printer, name);
+  for (int i = 0; i < COUNT_OF(builtins); i++)
+    if (!strcmp(base, builtins[i])) base = str_format(printer->context, "%s_", base);
+  Str unique = base;
   for (int i = 1; map_find(&printer->used, unique); i++)
     unique = str_format(printer->context, "%s_%d", base, i);
   return unique;

@@ -25,6 +25,28 @@ void print_body(Printer *printer, const Stmt *s) {
   printer_reset(printer, mark);
 }
 
+// ---- Scopes: the rest of the lines, or an indented suite
+
+// Prints the body after the scope's text: as the rest of these lines, or as an indented suite.
+static void scope_body(Printer *printer, const Stmt *body, bool is_bare) {
+  if (is_bare) {
+    body_lines(printer, body);
+    return;
+  }
+  text_puts(printer->out, ":");
+  print_body(printer, body);
+}
+
+// `name = call` or `with call as name`; the text of the call is printed already, with earlier
+// names.
+static void named_scope(Printer *printer, Text *call, Str name, const Stmt *body, bool is_last) {
+  if (is_last)
+    text_printf(printer->out, "%s = %s", name, text_string(call));
+  else
+    text_printf(printer->out, "with %s as %s", text_string(call), name);
+  scope_body(printer, body, is_last);
+}
+
 // ---- Loops
 
 static const char *loop_spelling(const Stmt *s) {
@@ -94,14 +116,34 @@ static void print_single_loop(Printer *printer, const Stmt *s) {
   }
   if (s->as.loop.annotations.count) {
     text_puts(out, ", annotations=");
-    print_attributes(printer, &s->as.loop.annotations, NULL);
+    print_attributes(printer, &s->as.loop.annotations);
   }
   text_puts(out, "):");
   print_body(printer, s->as.loop.body);
 }
 
+// tx = T.launch_thread("threadIdx.x", 128), for the rest of these lines or `with` an own suite.
+static void print_launch(Printer *printer, const Stmt *s, bool is_last) {
+  int mark = printer_mark(printer);
+  Text call = text_new(printer->arena), *out = printer->out;
+  printer->out = &call;
+  text_puts(&call, "T.launch_thread(");
+  print_string(printer, s->as.loop.thread);
+  text_puts(&call, ", ");
+  print_expr(printer, s->as.loop.extent);
+  text_puts(&call, ")");
+  printer->out = out;
+  map_put(&printer->loops, s->as.loop.var, s);
+  named_scope(printer, &call, printer_define(printer, s->as.loop.var, s->as.loop.var->as.var->name),
+              s->as.loop.body, is_last);
+  if (!is_last) printer_reset(printer, mark);
+}
+
 static void print_for(Printer *printer, const Stmt *s, bool is_last) {
-  (void)is_last;
+  if (s->as.loop.is_launch) {
+    print_launch(printer, s, is_last);
+    return;
+  }
   int mark = printer_mark(printer), depth = grid_depth(s);
   if (depth > 1)
     print_grid(printer, s, depth);
@@ -114,15 +156,14 @@ static void print_for(Printer *printer, const Stmt *s, bool is_last) {
 
 static void print_store(Printer *printer, const Stmt *s, bool is_last) {
   (void)is_last;
-  print_expr(printer, expr_load(printer->context, s->as.store.buffer, s->as.store.indices,
-                                s->as.store.rank));
+  print_target(printer, s);
   text_puts(printer->out, " = ");
   print_expr(printer, s->as.store.value);
 }
 
 static void print_branch(Printer *printer, const Stmt *s, const char *keyword) {
   text_printf(printer->out, "%s ", keyword);
-  print_expr(printer, s->as.branch.condition);
+  print_condition(printer, s->as.branch.condition);
   text_puts(printer->out, ":");
   print_body(printer, s->as.branch.then_body);
   const Stmt *other = s->as.branch.else_body;
@@ -144,15 +185,31 @@ static void print_if(Printer *printer, const Stmt *s, bool is_last) {
 static void print_while(Printer *printer, const Stmt *s, bool is_last) {
   (void)is_last;
   text_puts(printer->out, "while ");
-  print_expr(printer, s->as.repeat.condition);
+  print_condition(printer, s->as.repeat.condition);
   text_puts(printer->out, ":");
   print_body(printer, s->as.repeat.body);
+}
+
+// `return x`, and in the classic dialect also `break` and `continue`.
+static bool print_leave(Printer *printer, const Expr *e) {
+  if (e->op != EXPR_INTRINSIC) return false;
+  if (!strcmp(e->as.s, "ret")) {
+    text_puts(printer->out, "return ");
+    print_expr(printer, e->args[0]);
+    return true;
+  }
+  bool is_break = !strcmp(e->as.s, "break_loop"), is_continue = !strcmp(e->as.s, "continue_loop");
+  if (printer->options.newer || (!is_break && !is_continue)) return false;
+  text_puts(printer->out, is_break ? "break" : "continue");
+  return true;
 }
 
 static void print_evaluate(Printer *printer, const Stmt *s, bool is_last) {
   (void)is_last;
   const Expr *e = s->as.evaluate;
-  bool bare = op_table[e->op].flags & OP_EFFECT || e->op == EXPR_CALL_PURE;
+  if (print_leave(printer, e)) return;
+  bool bare =
+      op_table[e->op].flags & OP_EFFECT || e->op == EXPR_CALL_PURE || e->op == EXPR_INTRINSIC_PURE;
   if (!bare) text_puts(printer->out, "T.evaluate(");
   print_expr(printer, e);
   if (!bare) text_puts(printer->out, ")");
@@ -160,14 +217,17 @@ static void print_evaluate(Printer *printer, const Stmt *s, bool is_last) {
 
 // ---- Scopes
 
-// Prints the body after the scope's text: as the rest of these lines, or as an indented suite.
-static void scope_body(Printer *printer, const Stmt *body, bool is_bare) {
-  if (is_bare) {
-    body_lines(printer, body);
-    return;
-  }
-  text_puts(printer->out, ":");
-  print_body(printer, body);
+// In the newer dialect, a variable that is declared without T.let may be assigned again.
+static void print_let_type(Printer *printer, const Expr *var) {
+  const char *type = dtype_name(printer->context, var->type);
+  const Var *v = var->as.var;
+  if (var->type.code == TYPE_HANDLE && v->scope && printer->options.newer)
+    type = str_format(printer->context, "handle(\"%s\", \"%s\")",
+                      dtype_name(printer->context, v->pointee), v->scope);
+  if (printer->options.newer)
+    text_printf(printer->out, ": T.let[T.%s]", type);
+  else if (var->type.code != TYPE_HANDLE)
+    text_printf(printer->out, ": T.%s", type);
 }
 
 static void print_let(Printer *printer, const Stmt *s, bool is_last) {
@@ -184,21 +244,34 @@ static void print_let(Printer *printer, const Stmt *s, bool is_last) {
     printer->out = &text;
     print_expr(printer, value);
     printer->out = out;
-    bool is_typed = var->type.code != TYPE_HANDLE;
     text_puts(out, printer_define(printer, var, var->as.var->name));
-    if (is_typed) text_printf(out, ": T.%s", dtype_name(printer->context, var->type));
+    print_let_type(printer, var);
     text_printf(out, " = %s", text_string(&text));
   }
   scope_body(printer, s->as.let.body, is_last);
   if (!is_last) printer_reset(printer, mark);
 }
 
+// A kind of error and its parts: ("TypeError", ["expected ", "1"]).
+static void print_message(Printer *printer, const Expr *e) {
+  bool is_pair = e->op == EXPR_TUPLE && e->count == 2;
+  if (!is_pair) {
+    print_expr(printer, e);
+    return;
+  }
+  text_puts(printer->out, "(");
+  print_expr(printer, e->args[0]);
+  text_puts(printer->out, ", ");
+  print_expr(printer, e->args[1]);
+  text_puts(printer->out, ")");
+}
+
 static void print_assert(Printer *printer, const Stmt *s, bool is_last) {
   const Stmt *body = s->as.check.body;
   text_puts(printer->out, body && !is_last ? "with T.Assert(" : body ? "T.Assert(" : "assert ");
-  print_expr(printer, s->as.check.condition);
+  print_condition(printer, s->as.check.condition);
   text_puts(printer->out, ", ");
-  print_expr(printer, s->as.check.message);
+  print_message(printer, s->as.check.message);
   if (!body) return;
   text_puts(printer->out, ")");
   scope_body(printer, body, is_last);
@@ -206,7 +279,20 @@ static void print_assert(Printer *printer, const Stmt *s, bool is_last) {
 
 static void print_attr(Printer *printer, const Stmt *s, bool is_last) {
   Text *out = printer->out;
+  const Expr *var = expr_iter_var(s->as.attr.node);
+  printer_line(printer);
+  if (var && !printer_knows(printer, var)) {
+    text_printf(out, "%s = T.%s()", printer_define(printer, var, var->as.var->name),
+                dtype_name(printer->context, var->type));
+    printer_line(printer);
+  }
   text_puts(out, is_last ? "T.attr(" : "with T.attr(");
+  if (!s->as.attr.node && printer->options.newer) {
+    print_attributes(printer, &(Attrs){&(Attr){s->as.attr.key, s->as.attr.value}, 1});
+    text_puts(out, ")");
+    scope_body(printer, s->as.attr.body, is_last);
+    return;
+  }
   if (s->as.attr.node)
     print_attribute_value(printer, s->as.attr.node);
   else
@@ -217,16 +303,6 @@ static void print_attr(Printer *printer, const Stmt *s, bool is_last) {
   print_attribute_value(printer, s->as.attr.value);
   text_puts(out, ")");
   scope_body(printer, s->as.attr.body, is_last);
-}
-
-// `name = call` or `with call as name`; the text of the call is printed already, with earlier
-// names.
-static void named_scope(Printer *printer, Text *call, Str name, const Stmt *body, bool is_last) {
-  if (is_last)
-    text_printf(printer->out, "%s = %s", name, text_string(call));
-  else
-    text_printf(printer->out, "with %s as %s", text_string(call), name);
-  scope_body(printer, body, is_last);
 }
 
 static void print_declare(Printer *printer, const Stmt *s, bool is_last) {
@@ -269,18 +345,24 @@ static void print_extents(Printer *printer, const Stmt *s) {
 
 static void print_allocate(Printer *printer, const Stmt *s, bool is_last) {
   int mark = printer_mark(printer);
-  bool simple = is_simple_allocation(s);
+  bool has_annotations = s->as.allocate.annotations.count;
+  bool simple = is_simple_allocation(s) && (printer->options.newer || !has_annotations);
   const Stmt *body = simple ? s->as.allocate.body->as.declare.body : s->as.allocate.body;
   const Expr *var = s->as.allocate.var;
   Text call = text_new(printer->arena), *out = printer->out;
   printer->out = &call;
-  text_puts(&call, simple ? "T.decl_buffer(" : "T.allocate(");
+  const char *declaration = printer->options.newer ? "T.alloc_buffer(" : "T.decl_buffer(";
+  text_puts(&call, simple ? declaration : "T.allocate(");
   if (simple) {
     print_buffer_arguments(printer, s->as.allocate.body->as.declare.buffer, NULL);
   } else {
     print_extents(printer, s);
     text_printf(&call, ", \"%s\", \"%s\"", dtype_name(printer->context, s->as.allocate.type),
                 var->as.var->scope ? var->as.var->scope : "global");
+  }
+  if (has_annotations) {
+    text_puts(&call, ", annotations=");
+    print_attributes(printer, &s->as.allocate.annotations);
   }
   text_puts(&call, ")");
   printer->out = out;
@@ -348,6 +430,6 @@ void print_stmt(Printer *printer, const Stmt *s, bool is_last) {
     body_lines(printer, s);
     return;
   }
-  if (s->kind != STMT_DECL_BUFFER) printer_line(printer);
+  if (s->kind != STMT_DECL_BUFFER && s->kind != STMT_ATTR) printer_line(printer);
   forms[s->kind](printer, s, is_last);
 }

@@ -19,10 +19,14 @@ typedef struct Printer {
   Text *out;
   ScriptOptions options;
   int indent;
-  Map names;  // object to its name
-  Map used;   // names that are visible
-  Map owners; // data variable to the buffer that it is printed with
-  Map loops;  // loop variable to its Stmt
+  bool in_class;  // the functions of the module are members of a class
+  Str class_name; // of the module that is printed as a class; or NULL
+  Map names;      // object to its name
+  Map used;       // names that are visible
+  Map owners;     // data variable to the buffer that it is printed with
+  Map offsets;    // variable without a name of its own to the buffer whose elem_offset it is
+  Map handles;    // parameters of the function that are used beside their buffers
+  Map loops;      // loop variable to its Stmt
   Array(Named) visible;
 } Printer;
 
@@ -38,14 +42,18 @@ bool printer_knows(const Printer *printer, const void *object);
 int printer_mark(const Printer *printer);
 void printer_reset(Printer *printer, int mark);
 
+bool printer_offset_is_open(const Printer *printer, const Buffer *buffer);
+void print_target(Printer *printer, const Stmt *store); // A[i, 0:4]
 void print_string(Printer *printer, const char *s);
 void print_expr(Printer *printer, const Expr *e);
+void print_condition(Printer *printer, const Expr *e);
 // Start + extent, with constants added up.
 void print_sum(Printer *printer, Expr *start, Expr *extent);
 // Prints the end of a range so that the parser finds the same extent.
 void print_stop(Printer *printer, Expr *start, Expr *extent);
 void print_attribute_value(Printer *printer, const Expr *e);
-void print_attributes(Printer *printer, const Attrs *attrs, const char *without);
+void print_plain_value(Printer *printer, const Expr *e); // numbers without their type
+void print_attributes(Printer *printer, const Attrs *attrs);
 // Prints the arguments of a declaration, "(30, 64), "float32", scope=…". `data` NULL omits the
 // data.
 void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *data);

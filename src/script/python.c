@@ -400,6 +400,24 @@ static bool enter(PyParser *parser) {
   return false;
 }
 
+// The rest of a chain of comparisons: a < b < c means (a < b) and (b < c).
+static PyNode *comparisons(PyParser *parser, PyNode *first) {
+  PyNode *chain = first, *last = first;
+  while (chain && binary_precedence(parser) == PRECEDENCE_COMPARE) {
+    const Token *token = py_token(parser);
+    PyNode *middle = last->items[1];
+    py_advance(parser);
+    PyNode *pair[2] = {middle, binary(parser, PRECEDENCE_COMPARE + 1)};
+    if (!pair[1]) return NULL;
+    last = node_text(parser, PY_BINARY, middle->pos.begin, token->text, pair, 2);
+    PyNode *both[2] = {chain, last};
+    chain = last ? node_text(parser, PY_BINARY, first->pos.begin,
+                             str_intern(parser->context, "and"), both, 2)
+                 : NULL;
+  }
+  return chain;
+}
+
 static PyNode *binary(PyParser *parser, int least) {
   if (!enter(parser)) return NULL;
   PyNode *left = unary(parser);
@@ -409,9 +427,7 @@ static PyNode *binary(PyParser *parser, int least) {
     py_advance(parser);
     PyNode *pair[2] = {left, binary(parser, precedence + 1)};
     left = pair[1] ? node_text(parser, PY_BINARY, left->pos.begin, token->text, pair, 2) : NULL;
-    if (left && precedence == PRECEDENCE_COMPARE && binary_precedence(parser) == PRECEDENCE_COMPARE)
-      left = refuse(parser, token_pos(parser, py_token(parser)),
-                    "chains of comparisons are not supported: join two with `and`");
+    if (left && precedence == PRECEDENCE_COMPARE) left = comparisons(parser, left);
   }
   parser->nesting--;
   return left;
@@ -466,7 +482,7 @@ static bool file_fits(Context *context, const SourceFile *file) {
 
 PyParser py_parser_new(Context *context, Arena *arena, const SourceFile *file, PyMode mode) {
   PyParser parser = {.context = context, .arena = arena, .file = file, .mode = mode};
-  static const SourceFile nothing = {"", "", 0};
+  static const SourceFile nothing = {.name = "", .text = ""};
   parser.tokens = py_tokens(context, arena, file_fits(context, file) ? file : &nothing);
   return parser;
 }

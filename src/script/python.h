@@ -44,7 +44,8 @@ typedef enum PyKind {
   PY_RETURN,     // [value?]
   PY_ASSERT,     // [condition, message?]
   PY_PASS,       //
-  PY_IMPORT, // [alias…]: PY_KEYWORD with text the local name and [name] the dotted name as text
+  PY_LEAVE,      // text "break" or "continue"
+  PY_IMPORT,     // [alias…]: PY_KEYWORD with text the local name and [name] the dotted name as text
   PY_KIND_COUNT,
 } PyKind;
 
@@ -76,6 +77,9 @@ PyNode *py_parse_expression(Context *context, Arena *arena, const SourceFile *fi
 // The dotted name of a name or attribute, "T.axis.spatial" (interned); NULL for any other node.
 Str py_dotted_name(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages
+// Writes an expression as Python, with brackets around each operation. False for a node that is
+// not an expression.
+bool py_print(const PyNode *node, Text *out);
 
 // ---- Arguments of a call ---------------------------------------------------------------------
 
@@ -86,6 +90,9 @@ enum { PY_MOST_ARGUMENTS = 16 };
 // positional arguments, which start at call->items[*rest]. False after reporting a mismatch.
 bool py_arguments(Context *context, const PyNode *call, const char *signature, PyNode **out,
                   int *rest);
+
+// The number of bytes of the letter beyond ASCII with which `s` begins, in UTF-8; 0 for others.
+int py_letter_bytes(const char *s);
 
 // ---- Tokens (between the lexer and the parser) -------------------------------------------------
 

@@ -324,6 +324,15 @@ static PyNode *pass_statement(PyParser *parser) {
   return py_node(parser, PY_PASS, begin, NULL, 0);
 }
 
+static PyNode *leave_statement(PyParser *parser) {
+  int32_t begin = py_token(parser)->begin;
+  Str text = py_token(parser)->text;
+  py_advance(parser);
+  PyNode *node = py_node(parser, PY_LEAVE, begin, NULL, 0);
+  if (node) node->text = text;
+  return node;
+}
+
 static bool at_assignment(const PyParser *parser) {
   const Token *token = py_token(parser);
   if (token->kind != TOKEN_OPERATOR) return false;
@@ -366,6 +375,7 @@ static const StatementRule statement_rules[] = {
     {"class", definition, false},       {"import", import_statement, true},
     {"from", import_statement, true},   {"assert", assert_statement, true},
     {"return", return_statement, true}, {"pass", pass_statement, true},
+    {"break", leave_statement, true},   {"continue", leave_statement, true},
 };
 
 static PyNode *simple(PyParser *parser, PyNode *(*parse)(PyParser *parser)) {

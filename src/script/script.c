@@ -41,7 +41,17 @@ static bool is_constant(Parser *parser, const PyNode *node) {
          node->kind == PY_STRING;
 }
 
+// n = TypeVar("n"): a size, which is another variable in each function.
+static bool take_size(Parser *parser, const PyNode *node) {
+  const PyNode *value = node->items[1];
+  bool is_size = node->items[0]->kind == PY_NAME && value->kind == PY_CALL &&
+                 value->items[0]->kind == PY_NAME && !strcmp(value->items[0]->text, "TypeVar");
+  if (is_size) parser_bind(parser, node->items[0]->text, BOUND_NOTHING)->is_size = true;
+  return is_size;
+}
+
 static void take_assignment(Parser *parser, const PyNode *node) {
+  if (take_size(parser, node)) return;
   bool is_number = node->items[0]->kind == PY_NAME && !strcmp(node->text, "=") &&
                    is_constant(parser, node->items[1]);
   if (!is_number) return;
@@ -60,8 +70,11 @@ static bool is_decorated(Parser *parser, const PyNode *definition, Dialect diale
   for (int i = 0; i < list->count; i++) {
     const PyNode *node =
         list->items[i]->kind == PY_CALL ? list->items[i]->items[0] : list->items[i];
-    Str member = parser_member(parser, node, dialect);
+    Str member = parser_member(parser, node, dialect),
+        dotted = py_dotted_name(parser->context, node);
     if (!member && node->kind == PY_NAME) member = node->text;
+    if (!member && dotted && !strncmp(dotted, "tvm.script.", strlen("tvm.script.")))
+      member = strrchr(dotted, '.') + 1;
     if (member && !strcmp(member, name)) return true;
   }
   return false;
@@ -108,6 +121,7 @@ static void take_items(Parser *parser, const PyNode *suite, PyKind kind) {
 // Reads tensor programs first, because graph functions may call programs that come later in the
 // file.
 static void take_functions(Parser *parser, const PyNode *suite) {
+  parser->functions = suite;
   for (int pass = 0; pass < 2; pass++)
     for (int i = 0; i < suite->count; i++) {
       const PyNode *node = suite->items[i];
@@ -115,6 +129,45 @@ static void take_functions(Parser *parser, const PyNode *suite) {
       bool is_graph = is_decorated(parser, node, DIALECT_GRAPH, "function");
       if (is_graph == pass) take_function(parser, node);
     }
+}
+
+// ---- Calls among functions
+
+typedef struct CallCheck {
+  Parser *parser;
+  SourcePos pos;
+} CallCheck;
+
+static bool check_call(Visitor *visitor, Expr *e) {
+  CallCheck *check = visitor->env;
+  Context *context = check->parser->context;
+  if (e->op != EXPR_CALL_MODULE) return true;
+  const ModuleFunc *callee = module_find(check->parser->module, e->as.s);
+  const PrimFunc *func = callee ? callee->prim : NULL;
+  if (!func) return diag_error(context, check->pos, "%s is not a tensor program", e->as.s);
+  for (int i = 0; i < func->param_count; i++)
+    if (!dtype_equal(func->params[i]->type, e->args[i]->type))
+      diag_error(context, check->pos, "argument %d of %s has the type %s, expected %s", i + 1,
+                 e->as.s, parser_type_name(check->parser, e->args[i]->type),
+                 parser_type_name(check->parser, func->params[i]->type));
+  return true;
+}
+
+static bool enter_caller(Visitor *visitor, Stmt *s) {
+  CallCheck *check = visitor->env;
+  if (s->pos.file) check->pos = s->pos;
+  return true;
+}
+
+// The functions are complete only when all have been read.
+static void check_calls(Parser *parser) {
+  if (parser->context->error_count != parser->errors_before) return;
+  for (int i = 0; i < parser->module->funcs.count; i++) {
+    const PrimFunc *func = parser->module->funcs.items[i].prim;
+    CallCheck check = {.parser = parser};
+    Visitor visitor = {.env = &check, .enter_expr = check_call, .enter_stmt = enter_caller};
+    if (func) visit_stmt(&visitor, func->body);
+  }
 }
 
 static void take_class(Parser *parser, const PyNode *node) {
@@ -147,12 +200,19 @@ static void parser_init(Parser *parser, Context *context) {
     map_put(&parser->dialects, str_intern(context, usual[i].name), (uintptr_t)usual[i].dialect);
 }
 
+static void take_imports(Parser *parser, const SourceFile *file) {
+  PyNode *suite = file ? py_parse_file(parser->context, parser->arena, file, PY_DEFINITIONS) : NULL;
+  if (suite) take_items(parser, suite, PY_IMPORT);
+}
+
 static void take_file(Parser *parser, const PyNode *suite) {
+  if (parser->capture) take_imports(parser, parser->capture->imports);
   take_items(parser, suite, PY_IMPORT);
   take_items(parser, suite, PY_ASSIGN);
   for (int i = 0; i < suite->count; i++)
     if (suite->items[i]->kind == PY_CLASS) take_class(parser, suite->items[i]);
   take_functions(parser, suite);
+  check_calls(parser);
 }
 
 // Restores the functions' order in the file, since tensor programs were read first.
@@ -180,16 +240,22 @@ static void sort_messages(Context *context, int first) {
 }
 
 Module *script_parse(Context *context, const SourceFile *file) {
+  return script_parse_captured(context, file, NULL);
+}
+
+Module *script_parse_captured(Context *context, const SourceFile *file,
+                              const ScriptCapture *capture) {
   int errors = context->error_count, first = context->diags.count;
   DiagCode code = diag_code_set(context, DIAG_SYNTAX);
   ArenaMark mark = arena_mark(&context->scratch);
   PyNode *suite = py_parse_file(context, &context->scratch, file, PY_DEFINITIONS);
   Parser parser;
   parser_init(&parser, context);
+  parser.capture = capture;
   if (suite) take_file(&parser, suite);
   Module *module = parser.module;
   restore_order(module);
-  if (errors == context->error_count && !module->funcs.count)
+  if (errors == context->error_count && !module->funcs.count && !parser.class_name)
     diag_error(context, (SourcePos){file, 0, 0, NULL},
                "there is no function marked @T.prim_func or @R.function in this file");
   arena_reset(&context->scratch, mark);

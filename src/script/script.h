@@ -12,6 +12,40 @@ typedef struct ScriptOptions {
   bool no_imports; // leave out the lines that import the dialects
 } ScriptOptions;
 
+// A script may use names of the program around it, such as the Python function that it is in.
+//
+// A name that the script does not define is *captured*. `find` is asked for the value of an
+// expression that uses captured names: an expression of captured names alone, or a call, subscript
+// or attribute of a captured name. Its answer is the text of an expression, in which the names that
+// the script defines may occur, or the definition of a macro.
+typedef enum CapturedKind {
+  CAPTURED_UNKNOWN, // no such name: the parser reports it as undefined
+  CAPTURED_VALUE,   // text: an expression
+  CAPTURED_MACRO,   // file: a function definition, whose statements replace the call
+  CAPTURED_REFUSED, // text: why there is no value
+} CapturedKind;
+
+typedef struct Captured {
+  CapturedKind kind;
+  const char *text;
+  const SourceFile *file;
+  int scope;       // of a macro's own captured names
+  bool sees_names; // the macro sees the names that the script defines where it is used
+} Captured;
+
+typedef struct ScriptCapture {
+  // NULL: nothing is captured. `scope` is 0 for the script, or that of the macro which holds the
+  // expression; `names` are the names in it that the script defines.
+  Captured (*find)(void *env, Context *context, int scope, const char *expression,
+                   const char *const *names, int name_count);
+  void *env;
+  const SourceFile *imports; // import statements that stand before the script; NULL: none
+} ScriptCapture;
+
+// Reads as script_parse does, with what `capture` (may be NULL) gives.
+Module *script_parse_captured(Context *context, const SourceFile *file,
+                              const ScriptCapture *capture);
+
 // The module in `file`: the class marked @I.ir_module, or the marked functions outside of a class
 // (then the module has no name). Both generations of names are read, under the aliases that the
 // file imports. All mistakes in the file are reported; NULL when there are any.

@@ -24,8 +24,11 @@ static void describe(Context *context, const char *upper, const char *kind,
     text_printf(out, "// %ss[%d] '%s': %s [", kind, i, t->name, dtype_name(context, t->type));
     for (int k = 0; k < t->rank; k++)
       text_printf(out, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
-    text_printf(out, "], %s\n#define %s_%s_%d_BYTES %lld\n", t->layout ? t->layout : "row-major",
-                upper, target_upper(&context->scratch, kind), i, (long long)tensor_bytes(t));
+    text_printf(out, "], %s\n", t->layout ? t->layout : "row-major");
+    if (t->is_known)
+      text_puts(out, "// It must hold the contents with which the model was compiled.\n");
+    text_printf(out, "#define %s_%s_%d_BYTES %lld\n", upper, target_upper(&context->scratch, kind),
+                i, (long long)tensor_bytes(t));
   }
 }
 
@@ -55,6 +58,26 @@ static const char parallel[] =
 // The first line of a header, by which it is known again.
 static const char mark[] = "// Written by pleat: the interface of ";
 
+static const char weights_line[] = "// `weights` holds the bytes of ";
+
+// Says what the result 2 means, and where the notes of the guards are.
+static void describe_guards(const TargetProgram *program, Text *out) {
+  for (int i = 0; i < program->step_count; i++) {
+    const LowerKernel *kernel = program->unit.kernels[program->steps[i].kernel];
+    const AccessGuards *guards = kernel->func->guards;
+    if (!guards) continue;
+    text_printf(
+        out,
+        "// Returns 2 when an access was out of bounds; it was skipped, and the outputs are not\n"
+        "// complete. From byte %lld of the arena there are then two int64 for each of these\n"
+        "// accesses: an index out of bounds, and the extent + 1 or, where all were in bounds, "
+        "0.\n",
+        (long long)(program->steps[i].workspace + kernel->guards_offset));
+    for (int k = 0; k < guards->count; k++)
+      text_printf(out, "//   %s, axis %d\n", guards->items[k].access, guards->items[k].axis);
+  }
+}
+
 static void print_header(Context *context, const TargetProgram *program,
                          const ProgramHeader *header, Text *out) {
   const char *upper = target_upper(&context->scratch, header->name);
@@ -67,9 +90,9 @@ static void print_header(Context *context, const TargetProgram *program,
   text_printf(out, "#define %s_ARENA_BYTES %lld\n", upper, (long long)program->arena_bytes);
   text_printf(out, "#define %s_WEIGHT_BYTES %lld\n\n", upper, (long long)program->weight_bytes);
   if (header->weights_file)
-    text_printf(out, "// `weights` holds the bytes of %s, aligned to 64 bytes.\n",
-                header->weights_file);
+    text_printf(out, "%s%s, aligned to 64 bytes.\n", weights_line, header->weights_file);
   text_printf(out, "%s%s\n", manual, header->returns);
+  describe_guards(program, out);
   target_header_run(header, out);
   text_puts(out, ";\n");
   if (header->threads) text_printf(out, parallel, header->name, weights_parameter(header));
@@ -81,6 +104,18 @@ static void print_header(Context *context, const TargetProgram *program,
 static const char *declarations(const char *text) {
   const char *found = strstr(text, "#ifndef");
   return found ? found : text;
+}
+
+// Are two headers equal but for the name of the file of weights, which each file of code has?
+static bool declare_same(const char *a, const char *b) {
+  size_t skipped = sizeof weights_line - 1;
+  for (a = declarations(a), b = declarations(b); *a && *a == *b; a++, b++) {
+    if (strncmp(a, weights_line, skipped) || strncmp(b, weights_line, skipped)) continue;
+    a = strchrnul(a, '\n');
+    b = strchrnul(b, '\n');
+    if (!*a || !*b) break;
+  }
+  return *a == *b;
 }
 
 // Compares an older header with the new one.
@@ -98,7 +133,7 @@ static bool may_replace(Context *context, const char *path, const char *old, con
   size_t length = strlen(before);
   if (length && before[length - 1] == '.') length--;
   bool other = strlen(code) != length || strncmp(before, code, length);
-  if (other && strcmp(declarations(old), declarations(text)))
+  if (other && !declare_same(old, text))
     diag_warning(context, pos,
                  "declared '%.*s', whose interface differs, and now declares '%s'\n"
                  "give -o another name to keep both headers",

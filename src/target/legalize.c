@@ -257,13 +257,19 @@ static Expr *pow_int(Legalizer *l, Expr *e) {
 // ---- The C library -----------------------------------------------------------------------------
 
 static const char *const library_names[EXPR_OP_COUNT] = {
-    [EXPR_EXP] = "exp",     [EXPR_EXP2] = "exp2",   [EXPR_LOG] = "log",
-    [EXPR_LOG2] = "log2",   [EXPR_LOG10] = "log10", [EXPR_LOG1P] = "log1p",
-    [EXPR_POW] = "pow",     [EXPR_TANH] = "tanh",   [EXPR_ERF] = "erf",
-    [EXPR_SIN] = "sin",     [EXPR_COS] = "cos",     [EXPR_TAN] = "tan",
-    [EXPR_ASIN] = "asin",   [EXPR_ACOS] = "acos",   [EXPR_ATAN] = "atan",
-    [EXPR_SINH] = "sinh",   [EXPR_COSH] = "cosh",   [EXPR_ASINH] = "asinh",
-    [EXPR_ACOSH] = "acosh", [EXPR_ATANH] = "atanh", [EXPR_TRUNC_MOD] = "fmod",
+    [EXPR_EXP] = "exp",          [EXPR_EXP2] = "exp2",
+    [EXPR_LOG] = "log",          [EXPR_LOG2] = "log2",
+    [EXPR_LOG10] = "log10",      [EXPR_LOG1P] = "log1p",
+    [EXPR_POW] = "pow",          [EXPR_TANH] = "tanh",
+    [EXPR_ERF] = "erf",          [EXPR_SIN] = "sin",
+    [EXPR_COS] = "cos",          [EXPR_TAN] = "tan",
+    [EXPR_ASIN] = "asin",        [EXPR_ACOS] = "acos",
+    [EXPR_ATAN] = "atan",        [EXPR_SINH] = "sinh",
+    [EXPR_COSH] = "cosh",        [EXPR_ASINH] = "asinh",
+    [EXPR_ACOSH] = "acosh",      [EXPR_ATANH] = "atanh",
+    [EXPR_TRUNC_MOD] = "fmod",   [EXPR_FMOD] = "fmod",
+    [EXPR_ATAN2] = "atan2",      [EXPR_HYPOT] = "hypot",
+    [EXPR_ROUND_AWAY] = "round", [EXPR_NEXTAFTER] = "nextafter",
 };
 
 static Expr *lanes_of(Legalizer *l, Expr *vector, int first, int count) {
@@ -332,6 +338,44 @@ static Expr *legalize_rsqrt(Legalizer *l, Expr *e) {
   return legal_make(l, EXPR_DIV, legal_const(l, e, 1), unary(l, EXPR_SQRT, e->args[0]));
 }
 
+static Expr *legalize_exp10(Legalizer *l, Expr *e) {
+  return legal_make(l, EXPR_POW, legal_const(l, e, 10), e->args[0]);
+}
+
+static Expr *legalize_copysign(Legalizer *l, Expr *e) {
+  Expr *a = legal_hold(l, unary(l, EXPR_ABS, e->args[0]));
+  Expr *bits = legal_reinterpret(l, DTYPE(TYPE_INT, e->type.bits), e->args[1]);
+  Expr *negated = legal_make(l, EXPR_MUL, a, legal_const(l, a, -1));
+  return legal_select(l, legal_make(l, EXPR_LT, bits, legal_int(l, bits, 0)), negated, a);
+}
+
+// (x >> shift) & mask, where every byte of the mask is `byte`.
+static Expr *shifted_bits(Legalizer *l, Expr *x, int shift, int64_t byte) {
+  Expr *moved = legal_make(l, EXPR_SHIFT_RIGHT, x, legal_int(l, x, shift));
+  return legal_make(l, EXPR_BIT_AND, moved, legal_int(l, x, byte * INT64_C(0x0101010101010101)));
+}
+
+// Adds neighbouring bits, pairs and groups of four, then the bytes in the top byte of a product.
+static Expr *legalize_popcount(Legalizer *l, Expr *e) {
+  int bits = MAX_OF(e->type.bits, 8);
+  Expr *x = legal_hold(l, legal_cast(l, DTYPE(TYPE_UINT, bits), e->args[0]));
+  if (e->type.bits < 8)
+    x = legal_make(l, EXPR_BIT_AND, x, legal_int(l, x, (1 << e->type.bits) - 1));
+  x = legal_hold(l, legal_make(l, EXPR_SUB, x, shifted_bits(l, x, 1, 0x55)));
+  x = legal_hold(l,
+                 legal_make(l, EXPR_ADD, shifted_bits(l, x, 0, 0x33), shifted_bits(l, x, 2, 0x33)));
+  x = legal_make(l, EXPR_ADD, x, legal_make(l, EXPR_SHIFT_RIGHT, x, legal_int(l, x, 4)));
+  x = shifted_bits(l, x, 0, 0x0f);
+  x = legal_make(l, EXPR_MUL, x, legal_int(l, x, INT64_C(0x0101010101010101)));
+  x = legal_make(l, EXPR_SHIFT_RIGHT, x, legal_int(l, x, bits - 8));
+  return legal_cast(l, dtype_lanes(e->type, 1), x);
+}
+
+static Expr *legalize_likely(Legalizer *l, Expr *e) {
+  (void)l;
+  return e->args[0];
+}
+
 static Expr *legalize_isnan(Legalizer *l, Expr *e) {
   Expr *x = legal_hold(l, e->args[0]), *args[] = {x, x}; // expr_raw does not fold x != x
   return expr_raw(l->context, EXPR_NE, e->type, NULL, args, 2);
@@ -392,15 +436,22 @@ static Expr *legalize_extreme(Legalizer *l, Expr *e) {
   return legal_select(l, is_nan, held, legal_make(l, (ExprOp)e->op, a, held));
 }
 
-// Combines the two halves of the vector until one lane is left, as the targets do.
+// Combines the two halves of the vector as long as there are halves, and then the odd number of
+// lanes that is left one after the other.
 static Expr *legalize_vector_extreme(Legalizer *l, Expr *e) {
   if (!dtype_is_float(e->type)) return e;
+  ExprOp op = e->op == EXPR_VECTOR_MIN ? EXPR_MIN : EXPR_MAX;
   Expr *value = legal_hold(l, e->args[0]);
-  for (int half = value->type.lanes / 2; half > 0; half /= 2) {
+  while (value->type.lanes % 2 == 0) {
+    int half = value->type.lanes / 2;
     Expr *low = lanes_of(l, value, 0, half), *high = lanes_of(l, value, half, half);
-    value = legal_hold(l, legal_make(l, e->op == EXPR_VECTOR_MIN ? EXPR_MIN : EXPR_MAX, low, high));
+    value = legal_hold(l, legal_make(l, op, low, high));
   }
-  return value;
+  if (value->type.lanes == 1) return value;
+  Expr *result = lanes_of(l, value, 0, 1);
+  for (int i = 1; i < value->type.lanes; i++)
+    result = legal_hold(l, legal_make(l, op, result, lanes_of(l, value, i, 1)));
+  return result;
 }
 
 static bool constant_of(const Expr *e, double *value) {
@@ -539,6 +590,15 @@ static const LegalizeFn rules[EXPR_OP_COUNT] = {
     [EXPR_ASINH] = legalize_math,
     [EXPR_ACOSH] = legalize_math,
     [EXPR_ATANH] = legalize_math,
+    [EXPR_NEXTAFTER] = legalize_math,
+    [EXPR_FMOD] = legalize_math,
+    [EXPR_ATAN2] = legalize_math,
+    [EXPR_HYPOT] = legalize_math,
+    [EXPR_ROUND_AWAY] = legalize_math,
+    [EXPR_EXP10] = legalize_exp10,
+    [EXPR_COPYSIGN] = legalize_copysign,
+    [EXPR_POPCOUNT] = legalize_popcount,
+    [EXPR_LIKELY] = legalize_likely,
     [EXPR_TRUNC_DIV] = legalize_trunc_div,
     [EXPR_DIV] = legalize_div,
     [EXPR_MIN] = legalize_extreme,

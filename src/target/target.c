@@ -52,6 +52,7 @@ const TargetRow target_table[] = {
      .load_add = c_load_add,
      .load_finish = c_load_finish,
      .keeps_kernels = true,
+     .writes_openmp = true,
      .write_program = target_write_c},
     {.name = NULL},
 };
@@ -94,6 +95,10 @@ static const char *ending_of(const TargetRow *row, const char *path) {
     if (size > length && !strcmp(path + size - length, row->endings[i])) return row->endings[i];
   }
   return NULL;
+}
+
+bool target_writes(const TargetRow *row, const char *path) {
+  return ending_of(row, path) != NULL;
 }
 
 const TargetRow *target_for_running(void) {

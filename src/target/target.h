@@ -76,7 +76,9 @@ typedef struct TargetTensor { // as it is in memory
   DType type;
   int rank;
   const int64_t *shape;
-  const char *layout; // how the logical tensor is stored: "NHWC of [1, 3, 8, 8]"; NULL: row-major
+  const char *layout; // how the logical tensor is stored, such as "NHWC of NCHW [1, 3, 8, 8]";
+                      // NULL: row-major
+  bool is_known;      // the code is correct only for the contents with which it was compiled
 } TargetTensor;
 
 typedef struct TargetProgram {
@@ -93,7 +95,7 @@ typedef struct TargetProgram {
 
 typedef struct TargetProgramOptions {
   TargetOptions target;
-  bool weights_beside; // put the weights into a file NAME.weights that the user loads
+  bool weights_beside; // put the weights into a file such as NAME.c.weights, which the user loads
   bool openmp;         // run parallel regions in threads when compiled with -fopenmp
 } TargetProgramOptions;
 
@@ -122,6 +124,7 @@ typedef struct TargetRow {
   const char *(*library)(void);
   // Kernels that were added must stay until load_finish. False: load_add is done with its kernel.
   bool keeps_kernels;
+  bool writes_openmp; // TargetProgramOptions.openmp has an effect
   // Writes a whole program at `path`, false with a diagnostic. NULL: it writes no programs.
   bool (*write_program)(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
@@ -129,6 +132,7 @@ typedef struct TargetRow {
 extern const TargetRow target_table[];              // ends with a NULL name
 const TargetRow *target_find(const char *name);     // NULL when there is none
 const TargetRow *target_for_file(const char *path); // by ending; NULL when none writes it
+bool target_writes(const TargetRow *row, const char *path); // files of this ending
 
 // The target for code in this process: llvm, or c in builds without LLVM.
 const TargetRow *target_for_running(void);
@@ -150,15 +154,16 @@ bool target_load_add(TargetLoading *loading, LowerKernel *kernel);
 CompiledCode *target_load_finish(TargetLoading *loading);
 
 // Writes a whole program by `target`, or if that is NULL by the target for the path's ending:
-// native code or C, with a header NAME.h and, if requested, a file NAME.weights. Both have a
-// function NAME_run; native code also has NAME_run_parallel for threads. False with a diagnostic.
+// native code or C, with a header NAME.h and, if requested, a file of weights, whose
+// name is the path with ".weights" after it. Both have a function NAME_run; native code also has
+// NAME_run_parallel for threads. False with a diagnostic.
 bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
                           const TargetProgramOptions *options, const char *path);
 // Adds the counts of `after` minus those of `before` to options->kernels[number], if there is one.
 void target_report_kernel(const TargetOptions *options, int number, const TargetReport *before,
                           const TargetReport *after);
 // Writes C source to `path` (NAME.c), its header NAME.h, which is the manual, and if requested
-// NAME.weights. False with a diagnostic.
+// NAME.c.weights. False with a diagnostic.
 bool target_write_c(Context *context, const TargetProgram *program,
                     const TargetProgramOptions *options, const char *path);
 

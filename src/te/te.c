@@ -39,6 +39,13 @@ Expr *te_at(Te *te, Buffer *tensor, Expr *const *indices) {
   return expr_load(te->context, tensor, indices, tensor->rank);
 }
 
+static BlockVar axis_over(Context *context, Expr *var, Expr *extent, IterKind kind) {
+  return (BlockVar){.var = var,
+                    .min = expr_int(context, var->type, 0),
+                    .extent = expr_cast(context, var->type, extent),
+                    .kind = kind};
+}
+
 static TeStage *stage_new(Te *te, const char *name, DType type, Expr *const *shape,
                           const TeAxes *axes, int reduce_count) {
   Arena *arena = &te->context->arena;
@@ -50,10 +57,7 @@ static TeStage *stage_new(Te *te, const char *name, DType type, Expr *const *sha
   stage->axes = arena_array(arena, BlockVar, axes->rank + reduce_count);
   stage->indices = arena_copy(arena, axes->at, sizeof(Expr *) * (size_t)axes->rank);
   for (int i = 0; i < axes->rank; i++)
-    stage->axes[i] = (BlockVar){.var = axes->at[i],
-                                .min = expr_int(te->context, axes->at[i]->type, 0),
-                                .extent = shape[i],
-                                .kind = ITER_SPATIAL};
+    stage->axes[i] = axis_over(te->context, axes->at[i], shape[i], ITER_SPATIAL);
   array_push(arena, &te->stages, stage);
   return stage;
 }
@@ -91,11 +95,6 @@ static Buffer *reduce_wide(Te *te, const char *name, DType type, Expr *const *sh
   return te_compute(te, name, type, shape, &to, te_at(te, sum, to.at));
 }
 
-static BlockVar more_axis(Context *context, Expr *var, Expr *extent, IterKind kind) {
-  return (BlockVar){
-      .var = var, .min = expr_int(context, var->type, 0), .extent = extent, .kind = kind};
-}
-
 Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                   const TeReduction *reduction, Expr *value) {
   Context *context = te->context;
@@ -105,14 +104,23 @@ Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, cons
   if (!reduction->count) return te_compute(te, name, type, shape, axes, value); // init is neutral
   bool sums = reduction->combine == EXPR_ADD || reduction->combine == EXPR_MUL;
   if (sums && is_narrow(type)) return reduce_wide(te, name, type, shape, axes, reduction, value);
-  TeStage *stage = stage_new(te, name, type, shape, axes, reduction->count);
-  for (int i = 0; i < reduction->count; i++)
-    stage->axes[axes->rank + i] =
-        more_axis(context, reduction->axes[i], reduction->extents[i], ITER_REDUCTION);
+  TeUpdates over = {.count = reduction->count};
+  memcpy(over.axes, reduction->axes, sizeof over.axes);
+  memcpy(over.extents, reduction->extents, sizeof over.extents);
+  TeStage *stage = te_stage(te, name, type, shape, axes, &over);
   Expr *so_far = expr_load(context, stage->output, axes->at, axes->rank);
   stage->init = expr_cast(context, type, reduction->init);
   stage->value = expr_binary(context, reduction->combine, so_far, expr_cast(context, type, value));
   return stage->output;
+}
+
+TeStage *te_stage(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                  const TeUpdates *reduction) {
+  TeStage *stage = stage_new(te, name, type, shape, axes, reduction->count);
+  for (int i = 0; i < reduction->count; i++)
+    stage->axes[axes->rank + i] =
+        axis_over(te->context, reduction->axes[i], reduction->extents[i], ITER_REDUCTION);
+  return stage;
 }
 
 TeStage *te_ordered(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
@@ -120,7 +128,7 @@ TeStage *te_ordered(Te *te, const char *name, DType type, Expr *const *shape, co
   TeStage *stage = stage_new(te, name, type, shape, axes, updates->count);
   for (int i = 0; i < updates->count; i++)
     stage->axes[axes->rank + i] =
-        more_axis(te->context, updates->axes[i], updates->extents[i], ITER_OPAQUE);
+        axis_over(te->context, updates->axes[i], updates->extents[i], ITER_OPAQUE);
   stage->ordered = true;
   stage->init = expr_cast(te->context, type, init);
   return stage;
@@ -227,6 +235,5 @@ PrimFunc *te_prim_func(Te *te, const char *name) {
         i < te->inputs.count ? te->inputs.items[i] : te->outputs.items[i - te->inputs.count];
     params[i] = expr_var(context, str_format(context, "p_%s", buffers[i]->name), DTYPE_HANDLE);
   }
-  Stmt *body = blocks_find_regions(context, stmt_block(context, root_block(te)));
-  return prim_func_new(context, name, params, buffers, count, body);
+  return prim_func_new(context, name, params, buffers, count, stmt_block(context, root_block(te)));
 }

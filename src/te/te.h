@@ -22,6 +22,11 @@ typedef struct TeStage {
   Expr *value;
   Expr **indices; // where it is stored: the axes, or an ordered stage's targets
   bool ordered;   // see te_ordered
+  // A stage that runs a whole tensor program, whose parameters are the buffers that it reads and
+  // then the output. It is ordered too; its init and value are 0. NULL for other stages.
+  PrimFunc *program;
+  Expr *outside; // of a stage that takes a box of a tensor: the value of all elements of that
+                 // tensor outside of the box, as the user states it; NULL: not stated
 } TeStage;
 
 typedef struct Te {
@@ -70,6 +75,11 @@ typedef struct TeUpdates {
 TeStage *te_ordered(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                     const TeUpdates *updates, Expr *init);
 void te_set_update(Te *te, TeStage *stage, Expr *const *targets, Expr *value);
+
+// A stage with these axes and reduction axes, whose init (NULL without a reduction) and value the
+// caller sets: they are stored as they are, in the element type of the output.
+TeStage *te_stage(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                  const TeUpdates *reduction);
 
 // The loops and the block of a stage; for an ordered stage two nests, the init and the updates.
 Stmt *te_stage_stmt(Context *context, const TeStage *stage);

@@ -357,6 +357,10 @@ def test_borders_in_python(tmp_path):
                           output_layouts={name: "NCHW4c"}, threads=1)
     assert [argument.shape for argument in model.inputs + model.outputs] == \
         [(2, 7, 5, 3), (2, 2, 7, 5, 4)]
+    assert [(m.severity, m.code) for m in model.messages] == [("note", "option")] * 2
+    assert model.messages[1].text == (
+        f"output_layouts {name}=NCHW4c: '{name}' [2, 6, 7, 5] has the axes N, C, H, W; the caller "
+        "receives it as [2, 2, 7, 5, 4] indexed by n, c//4, h, w, c%4")
     got = model(np.ascontiguousarray(x.transpose(0, 2, 3, 1)))
     close(got.transpose(0, 1, 4, 2, 3).reshape(2, 8, 7, 5)[:, :6], want)
     with pytest.raises(ValueError, match="shape"):

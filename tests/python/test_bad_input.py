@@ -273,7 +273,7 @@ def test_choice_of_boxes_known_only_at_run_time(tmp_path):
     said = refused(tmp_path, "run", "m.onnx", "--fill", "zero").replace("m.onnx: ", "")
     assert said == (
         "error: node 'n0': NonZero: how many elements it gives must be known when the model is "
-        "compiled: give the values from which that follows with --input of run, verify and bench, "
+        "compiled: give the values from which that follows with --input, "
         "or known= in Python, or end the model before it\n"
         "   it follows from 'x' float32 [3, 4]\n"
         "note: 4 of 14 operators need none of that: the model can end with these tensors "

@@ -334,6 +334,8 @@ def test_library(tmp_path, monkeypatch):
         assert len(entries(cache, "model")) == count + 1
         again = library.compile(DIGITS, **options)
         assert (again.inputs, again.outputs) == (compiled.inputs, compiled.outputs)
+        assert again.messages == compiled.messages
+        assert len(again.messages) == ("input_layouts" in options)  # what the layout does
         given = image.reshape(again.inputs[0].shape)
         assert again(given).tobytes() == compiled(given).tobytes()
     for path in entries(cache):

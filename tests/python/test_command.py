@@ -444,3 +444,12 @@ def test_check_looks_behind_free_sizes(tmp_path):
     said = pleat("check", refused, status=1)
     assert said.count("error:") == 2 and "node 'to_complex': Cast" in said
     assert "seen with --dim N=1" in said
+
+
+def test_demo():
+    """The script that `make run` starts."""
+    done = subprocess.run([str(ROOT / "examples/digits/run.sh"), PLEAT], capture_output=True,
+                          text=True, check=False, env=dict(os.environ, TERM="dumb"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "outputs         equal the interpreter's" in done.stdout
+    assert "accuracy        99.4 %" in done.stdout

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The public headers compile without warnings as C11 and C++17, and the tests call each function of
-pleat.h and solve.h."""
+pleat.h, solve.h and tir.h."""
 import pathlib
 import re
 import shutil

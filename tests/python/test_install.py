@@ -243,8 +243,8 @@ def test_python_takes_the_library_of_the_system(installed, tmp_path):
     package = tmp_path / "pleat"
     shutil.copytree(ROOT / "python" / "pleat", package,
                     ignore=shutil.ignore_patterns("*.so*", "__pycache__"))
-    for name in ("pleat.h", "layout.h"):
-        shutil.copy(installed / "include" / "pleat" / name, package)
+    subprocess.run([sys.executable, str(package / "_declarations.py"),
+                    str(installed / "include" / "pleat"), str(package / "_interface.py")], check=True)
     text = ("from pleat import layout; print(layout.Layout('NC4c', (2, 6)).physical_shape, "
             "open('/proc/self/maps').read().count('/copy/lib'))")
     found = subprocess.check_output([sys.executable, "-c", text], text=True, cwd=tmp_path,

@@ -14,7 +14,7 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import _library  # noqa: E402
 
-ffi, lib = _library.ffi, _library.layout_functions()
+ffi, lib = _library.ffi, _library._lib
 HEADER = (ROOT / "include" / "pleat" / "layout.h").read_text()
 FUNCTIONS = set(re.findall(r"^[a-z].*?\b(pleat_layout_\w+)\(", HEADER, re.MULTILINE))
 VERDICTS = {0: "no", 1: "yes", 2: "unknown"}

@@ -103,7 +103,7 @@ def test_compiled_borders(tmp_path):
     subprocess.check_call([PLEAT, "compile", str(path), "-o", str(tmp_path / "case.c"),
                            "--input-layout", "x=NHWC", "--output-layout", f"{name}=NHWC"])
     header = (tmp_path / "case.h").read_text()
-    assert "[2, 7, 5, 3], NHWC of [2, 3, 7, 5]" in header
+    assert "[2, 7, 5, 3], NHWC of NCHW [2, 3, 7, 5]" in header
     subprocess.check_call(["cc", "-std=gnu11", "-O1", "-march=native", "-shared", "-fPIC", "-o",
                            str(tmp_path / "case.so"), str(tmp_path / "case.c"), "-lm"])
     library = ctypes.CDLL(str(tmp_path / "case.so"))

@@ -45,7 +45,7 @@ def limit_files():
 
 @pytest.mark.parametrize("ending", [".c", ".so"])
 def test_a_full_disk_leaves_older_files(small_disk, ending):
-    for name in ("digits" + ending, "digits.weights"):
+    for name in ("digits" + ending, f"digits{ending}.weights"):
         (small_disk / name).write_bytes(b"old")
     (small_disk / "large").write_bytes(bytes(28 << 10))
     before = contents(small_disk)
@@ -65,7 +65,7 @@ def test_a_limit_of_file_size_is_named(tmp_path):
 
 def test_all_files_appear(tmp_path):
     pleat("compile", DIGITS, "-o", tmp_path / "digits.c", "--emit-weights", "beside")
-    assert sorted(contents(tmp_path)) == ["digits.c", "digits.h", "digits.weights"]
+    assert sorted(contents(tmp_path)) == ["digits.c", "digits.c.weights", "digits.h"]
 
 
 def test_results_and_trace_appear_together(tmp_path):
@@ -118,3 +118,18 @@ def test_a_header_of_the_user_stays(tmp_path):
     said = pleat("compile", DIGITS, "-o", tmp_path / "digits.c", status=1)
     assert "is not a header that pleat wrote" in said
     assert contents(tmp_path) == {"digits.h": b"int mine;\n"}
+
+
+def test_each_file_of_code_keeps_its_weights(tmp_path):
+    """Files of one name share a header, and a header that says the same of both is not warned of."""
+    apart = ["--emit-weights", "beside"]
+    pleat("compile", DIGITS, "-o", tmp_path / "digits.c", *apart, "--cpu", "sse2")
+    first = (tmp_path / "digits.c.weights").read_bytes()
+    pleat("compile", DIGITS, "-o", tmp_path / "digits.so", *apart)
+    assert sorted(contents(tmp_path)) == ["digits.c", "digits.c.weights", "digits.h", "digits.so",
+                                          "digits.so.weights"]
+    assert (tmp_path / "digits.c.weights").read_bytes() == first
+    assert "digits.so.weights, aligned" in (tmp_path / "digits.h").read_text()
+    again = subprocess.run([PLEAT, "compile", DIGITS, "-o", tmp_path / "digits.o", *apart],
+                           capture_output=True, text=True, check=True)
+    assert again.stderr == "" and "digits.o.weights" in (tmp_path / "digits.h").read_text()

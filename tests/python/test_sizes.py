@@ -123,3 +123,58 @@ def test_contents_that_must_be_known(tmp_path):
     assert np.array_equal(np.load(tmp_path / "y.npz")["y"], x.reshape(2, 6))
     wrong = save_array(tmp_path, "to", np.array([2, -1], np.int32))
     assert "its input 'to' must be known" in pleat("run", model, given[0], wrong, status=1)
+
+
+def reshape_model(folder):
+    nodes = [helper.make_node("Reshape", ["x", "to"], ["y"])]
+    return save_model(folder / "m.onnx", nodes,
+                      [value_info("x", ["n", 3]), value_info("to", [2], TensorProto.INT64)],
+                      [value_info("y", [None, None])])
+
+
+def test_what_is_compiled_is_for_the_known_contents(tmp_path):
+    model = reshape_model(tmp_path)
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    first = save_array(tmp_path, "to", np.array([2, -1]))
+    save_array(tmp_path, "x", x)
+    pleat("compile", model, first, "--dim", "n=4", "-o", tmp_path / "m.pleat")
+    pleat("compile", model, first, "--dim", "n=4", "-o", tmp_path / "m.c")
+    header = (tmp_path / "m.h").read_text()
+    assert header.count("It must hold the contents with which the model was compiled") == 1
+    run = ["run", tmp_path / "m.pleat", f"--input=x={tmp_path / 'x.npy'}"]
+    pleat(*run, first, "-o", tmp_path / "y.npz")
+    assert np.array_equal(np.load(tmp_path / "y.npz")["y"], x.reshape(2, 6))
+    other = save_array(tmp_path, "to", np.array([6, 2]))
+    assert "input 'to' holds other values than those" in pleat(*run, other, status=1)
+
+
+def test_contents_that_the_compiler_does_not_need_may_change(product, tmp_path):
+    given = [save_array(tmp_path, "x", np.ones((3, 2), np.float32)),
+             save_array(tmp_path, "z", np.ones((2, 4), np.float32))]
+    pleat("compile", product, *given, "-o", tmp_path / "m.pleat")
+    pleat("run", tmp_path / "m.pleat", "--fill", "random")
+
+
+@pytest.mark.parametrize("command", ["plan", "inspect", "check"])
+def test_subcommands_that_run_nothing_take_arrays(tmp_path, command):
+    model = reshape_model(tmp_path)
+    to = save_array(tmp_path, "to", np.array([2, -1]))
+    x = save_array(tmp_path, "x", np.ones((4, 3), np.float32))
+    pleat(command, model, to, x)
+    if command == "plan":
+        assert "dimension 0 is free" in pleat(command, model, to, status=1)
+    assert "no such input" in pleat(command, model, "--input=q=" + to.split("=", 2)[2], status=1)
+
+
+def test_inspect_names_the_free_sizes(product):
+    lines = [line.split(maxsplit=2) for line in pleat("inspect", product).splitlines()]
+    assert lines[1][:2] == ["x", "input"] and "[x.0, inner]" in lines[1][2]
+    assert lines[3][:2] == ["y", "output"] and "[?, ?]" in lines[3][2]
+    assert lines[4][2].endswith("--dim x.0=1 --dim inner=1 --dim columns=1")
+    said = json.loads(pleat("inspect", product, "--json"))
+    assert said["free_sizes"] == ["x.0", "inner", "columns"]
+    assert [one["shape"] for one in said["inputs"] + said["outputs"]] == [
+        ["x.0", "inner"], ["inner", "columns"], [None, None]]
+    given = pleat("inspect", product, "--dim", "x.0=2", "--dim", "inner=3", "--dim", "columns=5")
+    assert "MatMul" in given and "2x3" in given
+    assert "[2, inner]" in pleat("inspect", product, "--dim", "x.0=2")

@@ -73,8 +73,8 @@ def graph():
         with builder.dataflow():
             conv = builder.emit(relax.op.nn.conv2d(x, w, strides=[1, 1], padding=[1, 1, 1, 1]))
             parts = builder.emit(relax.op.split(builder.emit(relax.op.nn.relu(conv)), 2, axis=1))
-            joined = builder.emit(relax.op.concat([parts[0], parts[1]], axis=1))
-            out = builder.emit_output(relax.op.add(joined, relax.const(1.5, "float32")))
+            both = builder.emit(relax.op.concat([parts[0], parts[1]], axis=1))
+            out = builder.emit_output(relax.op.add(both, relax.const(1.5, "float32")))
         builder.emit_func_output(out)
     return builder.get()
 

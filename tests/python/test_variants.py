@@ -154,3 +154,27 @@ def test_variants_share_weights():
         check(model, weights, rows)
     # a copy for each would be seven
     assert resident() - before < 2.5 * weights.nbytes
+
+
+@pytest.mark.parametrize("rows", [1, 5, 17])
+def test_outputs_in_a_layout(proto, weights, rows):
+    """The shape of such an output is known with the sizes."""
+    model = pleat.compile(proto, threads=1, output_layouts={"y": "i, j -> i // 4, j, i % 4"})
+    assert model.outputs[0].shape is None
+    x, z = arrays_of(rows, len(weights))
+    y = model(x, z=z)
+    layout = pleat.Layout("i, j -> i // 4, j, i % 4", (rows, 4))
+    assert y.shape == layout.physical_shape
+    np.testing.assert_allclose(layout.unpack(y), x @ weights + z, rtol=1e-3)
+
+
+def test_sizes_that_arrays_cannot_give(proto):
+    with pytest.raises(pleat.PleatError, match="do not give the sizes: with input_layouts=, they"):
+        pleat.compile(proto, input_layouts={"x": "i, j -> j, i"})
+    value = onnx.helper.make_tensor_value_info("x", FLOAT, ["n", 3])
+    listed = onnx.helper.make_tensor_sequence_value_info("y", FLOAT, ["n", 3])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("SequenceConstruct", ["x", "x"], ["y"])],
+                                   "g", [value], [listed])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    with pytest.raises(pleat.PleatError, match="do not give the sizes: 'y' is a sequence"):
+        pleat.compile(onnx.helper.make_model(graph, opset_imports=opset))

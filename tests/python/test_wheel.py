@@ -92,7 +92,7 @@ def test_it_has_the_licence_and_no_build_paths(wheel):
         names = archive.namelist()
         library = archive.read("pleat/libpleat.so")
     assert f"pleat-{VERSION}.dist-info/licenses/LICENSE" in names
-    assert {"pleat/pleat.h", "pleat/layout.h", "pleat/libpleat.so"} <= set(names)
+    assert {"pleat/_interface.py", "pleat/libpleat.so"} <= set(names)
     assert str(ROOT).encode() not in library and str(wheel.parent).encode() not in library
 
 
@@ -109,6 +109,20 @@ print("\\n".join(sorted(set(re.findall(r"/\\S+\\.so\\S*", open("/proc/self/maps"
         assert [path for path in loaded if f"/{name}." in path] == [
             path for path in package if f"/{name}." in path] != []
     assert all(str(python.parents[1]) in path for path in package)
+
+
+def test_no_header_is_read(python, tmp_path):
+    """The package `cffi` has the reader of headers, which takes longer than everything else."""
+    text = "import pleat, sys; pleat.version(); print('cffi' in sys.modules, sys.modules.keys())"
+    assert output(python, text, tmp_path).startswith("False")
+
+
+def test_a_package_without_its_declarations_says_so(python, tmp_path):
+    package = next(python.parents[1].glob("lib/python*/site-packages/pleat"))
+    without = shutil.copytree(package, tmp_path / "pleat", ignore=shutil.ignore_patterns("_interface*"))
+    found = subprocess.run([str(python), "-c", "import pleat; pleat.version()"], cwd=tmp_path,
+                           env=environment(), capture_output=True, text=True)
+    assert f"_interface.py is missing in {without}" in found.stderr
 
 
 def test_a_model_runs(python, tmp_path):

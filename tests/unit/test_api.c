@@ -47,21 +47,13 @@ static void *file_bytes(const char *path, size_t *size) {
   return bytes;
 }
 
-static PleatTensor tensor_for(const PleatArgument *argument, void *data) {
-  return (PleatTensor){.data = data,
-                       .device_type = 1,
-                       .rank = argument->rank,
-                       .type = argument->element,
-                       .shape = (int64_t *)argument->shape};
-}
-
 enum { MOST_PIXELS = 4096, DIGIT_COUNT = 10 };
 
 static void classify(PleatModel *model, float *probabilities) {
   static float image[MOST_PIXELS];
   for (int i = 0; i < MOST_PIXELS; i++) image[i] = (float)(i * 37 % 101) / 101;
-  PleatTensor input = tensor_for(pleat_model_input(model, 0), image);
-  PleatTensor output = tensor_for(pleat_model_output(model, 0), probabilities);
+  PleatTensor input = pleat_tensor(pleat_model_input(model, 0), image);
+  PleatTensor output = pleat_tensor(pleat_model_output(model, 0), probabilities);
   PleatMessages *messages = (PleatMessages *)1;
   assert_int_equal(pleat_model_run(model, &input, 1, &output, 1, &messages), PLEAT_OK);
   assert_null(messages);
@@ -149,8 +141,8 @@ static void test_wrong_arguments_are_refused(void **state) {
   static float data[MOST_PIXELS];
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
-  PleatTensor input = tensor_for(pleat_model_input(model, 0), data), wrong = input;
-  PleatTensor output = tensor_for(pleat_model_output(model, 0), data);
+  PleatTensor input = pleat_tensor(pleat_model_input(model, 0), data), wrong = input;
+  PleatTensor output = pleat_tensor(pleat_model_output(model, 0), data);
   int64_t two[] = {2, 2};
   run_refused(model, &input, 0, &output, "1 input");
   wrong.rank = 2;
@@ -432,8 +424,8 @@ static void test_threads_of_the_caller(void **state) {
   for (int i = 0; i < DIGIT_COUNT; i++) assert_float_equal(probabilities[i], expected[i], 1e-6);
   assert_true(loops.loops > 0);
   static float image[MOST_PIXELS];
-  PleatTensor input = tensor_for(pleat_model_input(model, 0), image);
-  PleatTensor output = tensor_for(pleat_model_output(model, 0), probabilities);
+  PleatTensor input = pleat_tensor(pleat_model_input(model, 0), image);
+  PleatTensor output = pleat_tensor(pleat_model_output(model, 0), probabilities);
   loops.left_out = 1;
   run_refused(model, &input, 1, &output, "did not run each iteration of a loop once");
   loops.left_out = 0;
@@ -550,10 +542,13 @@ static void test_files_are_written(void **state) {
   written(&request, NULL, "digits.o");
   written(&request, &options, "digits.c");
   remove(in_folder("digits.h"));
-  assert_int_equal(remove(in_folder("digits.weights")), 0);
+  assert_int_equal(remove(in_folder("digits.c.weights")), 0);
   written(&request, NULL, "digits.py");
-  options.lowered = 1;
+  write_refused(&request, &options, "digits.o", "openmp: ");
+  options = (PleatWriteOptions){.size = sizeof options, .lowered = 1};
   written(&kernels, &options, "kernel.py");
+  write_refused(&kernels, &options, "kernel.so", "lowered: ");
+  write_refused(&request, NULL, "digits.pleat", "pleat_model_save writes a .pleat");
   written(&kernels, NULL, "kernel.so");
   remove(in_folder("kernel.h"));
   write_refused(&request, NULL, "digits.xyz", "says what to write");
@@ -614,9 +609,9 @@ static void test_kernels_run_like_models(void **state) {
   assert_int_equal(c->shape[0], 5);
   float a[15], b[3] = {1, 2, 3}, factor = 10, result[15];
   for (int i = 0; i < 15; i++) a[i] = (float)i;
-  PleatTensor inputs[] = {tensor_for(pleat_model_input(model, 0), a),
-                          tensor_for(pleat_model_input(model, 1), b), tensor_for(k, &factor)};
-  PleatTensor output = tensor_for(c, result);
+  PleatTensor inputs[] = {pleat_tensor(pleat_model_input(model, 0), a),
+                          pleat_tensor(pleat_model_input(model, 1), b), pleat_tensor(k, &factor)};
+  PleatTensor output = pleat_tensor(c, result);
   assert_int_equal(pleat_model_run(model, inputs, 3, &output, 1, NULL), PLEAT_OK);
   for (int i = 0; i < 15; i++) assert_float_equal(result[i], i + 10 * (i % 3 + 1), 0);
   pleat_model_free(model);
@@ -628,7 +623,7 @@ static void test_a_kernel_may_read_what_it_writes(void **state) {
   assert_int_equal(pleat_model_input_count(model), 0);
   assert_int_equal(pleat_model_output(model, 0)->access, PLEAT_READ | PLEAT_WRITTEN);
   int32_t values[8] = {1, 9, 2, 9, 3, 9, 4, 9};
-  PleatTensor output = tensor_for(pleat_model_output(model, 0), values);
+  PleatTensor output = pleat_tensor(pleat_model_output(model, 0), values);
   output.strides = (int64_t[]){2}; // a copy is read and written
   assert_int_equal(pleat_model_run(model, NULL, 0, &output, 1, NULL), PLEAT_OK);
   for (int i = 0; i < 8; i++) assert_int_equal(values[i], i % 2 ? 9 : i + 2);

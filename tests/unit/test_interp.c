@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the interpreter: results, errors of programs, and the comparison of two programs.
 #include "interp/interp.h"
+#include "script/script.h"
 #include "context_support.h"
 
 #include <math.h>
@@ -622,8 +623,50 @@ static void test_compare_finds_the_element(void **state) {
   assert_non_null(strstr(interp_difference_text(&context->arena, a, &difference), "(C) at [4, "));
 }
 
+// ---- Loops that are left early, and results of functions
+
+static const char leaving[] =
+    "@T.prim_func\n"
+    "def first_above(A: T.Buffer((7,), \"int32\"), limit: T.int32) -> T.int32:\n"
+    "    for i in range(7):\n"
+    "        if A[i] > limit:\n"
+    "            return i\n"
+    "    return -1\n"
+    "@T.prim_func\n"
+    "def run(A: T.Buffer((7,), \"int32\"), B: T.Buffer((5,), \"int32\")):\n"
+    "    B[0] = first_above(A.data, 4)\n"
+    "    B[1] = first_above(A.data, 100)\n"
+    "    for i in range(3):\n"
+    "        for j in range(7):\n"
+    "            if A[j] == 2:\n"
+    "                continue\n"
+    "            if A[j] > 5:\n"
+    "                break\n"
+    "            B[2] = B[2] + A[j]\n"
+    "        B[3] = B[3] + 1\n"
+    "    while A[0]:\n"
+    "        B[4] = B[4] + 1\n"
+    "        if B[4] == 9:\n"
+    "            break\n";
+
+static void test_loops_are_left(void **state) {
+  (void)state;
+  Context *context = context_new();
+  SourceFile *file = source_file_new(context, "leave.py", leaving, strlen(leaving));
+  Module *module = script_parse(context, file);
+  assert_non_null(module);
+  int32_t a[7] = {1, 2, 3, 4, 5, 6, 7}, b[5] = {0};
+  int64_t n = 7, m = 5;
+  InterpTensor args[] = {{DTYPE_INT32, 1, &n, NULL, a}, {DTYPE_INT32, 1, &m, NULL, b}};
+  assert_true(interp_run(context, module, module_find(module, "run")->prim, args, 2, NULL));
+  const int32_t expected[5] = {4, -1, 3 * (1 + 3 + 4 + 5), 3, 9};
+  assert_memory_equal(b, expected, sizeof b);
+  context_free(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_loops_are_left),
       TEST(test_blocks_initialise_and_obey_predicates),
       TEST(test_symbolic_sizes_come_from_arguments),
       TEST(test_calls_pass_storage_and_scalars),

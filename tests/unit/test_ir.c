@@ -129,7 +129,7 @@ static void test_type_names_round_trip(void **state) {
   (void)state;
   Context *context = context_new();
   static const char *const names[] = {"bool",    "int8",     "uint16x4",    "float32x16",
-                                      "float64", "bfloat16", "float8_e4m3", "int4",
+                                      "float64", "bfloat16", "float8_e4m3fn", "int4",
                                       "handle",  "float16"};
   for (int i = 0; i < COUNT_OF(names); i++) {
     DType t;

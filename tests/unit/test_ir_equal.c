@@ -99,9 +99,7 @@ static const Pair pairs[] = {
 };
 
 static int line_of(SourcePos pos) {
-  int line, column;
-  source_line_column(pos.file, pos.begin, &line, &column);
-  return line;
+  return diag_place(&(Diag){.pos = pos}).line;
 }
 
 static void check_pair(const Pair *pair) {

@@ -551,7 +551,7 @@ static int random_iters(Iter *iters, int most) {
   return count;
 }
 
-// Neighbouring shards joined to axes of the tensor.
+// Merges neighbouring shards into axes of the tensor.
 static int random_shape(const Iter *iters, int count, int64_t *shape) {
   int rank = 0;
   for (int i = 0; i < count; i++) {

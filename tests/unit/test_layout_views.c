@@ -196,6 +196,53 @@ static void test_order_examples(void **state) {
   assert_non_null(out.guard);
 }
 
+// ---- Sums of digits ----------------------------------------------------------------------------
+
+static int64_t value_of_sum(const LayoutDigitSum *sum, const int64_t *index) {
+  int64_t value = sum->start;
+  for (int i = 0; i < sum->count; i++) {
+    const LayoutWeightedDigit *g = &sum->digits[i];
+    value += g->weight * (index[g->axis] / g->cut % g->extent);
+  }
+  return value;
+}
+
+static void test_sums_of_digits(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    int count; // of digits; -1: it is no sum of digits
+  } cases
+      [] =
+          {
+              {"a, b -> a*7 + b", 2},      {"a, b -> b*11 + a", 2},
+              {"a, b -> a//4", 1},         {"a, b -> a%4*7 + b + 3", 2},
+              {"a, b -> (a*7 + b)//7", 1}, {"a, b -> (a*7 + b)//14", 1},
+              {"a, b -> (a + 8)//4", 1},   {"a, b -> (a + 1)%16", 1},
+              {"a, b -> a%16", 1},         {"a, b -> a//16 + 5", 0},
+              {"a, b -> a + b", -1},       // the digits do not follow from the value
+              {"a, b -> (a + 2)//4", -1},  // shifted
+              {"a, b -> 10 - a", -1},      // downwards
+              {"a, b -> (a*7 + b)%5", -1}, // 5 and 7 have no common digits
+              {"a, b -> a%8 ^ b%8", -1},
+          };
+  const int64_t box[] = {11, 7};
+  for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    LayoutSource source = layout_source(cases[i].text, 2);
+    const IndexMap *map = index_map_parse(context, &source);
+    LayoutDigitSum sum;
+    assert_non_null(map);
+    bool found = layout_expr_digits(context, map->outputs[0], box, 2, &sum);
+    if (found ? sum.count != cases[i].count : cases[i].count != -1) fail_msg("%s", cases[i].text);
+    for (int64_t n = 0; found && n < size_of(box, 2); n++) {
+      int64_t index[2], value;
+      unravel(n, box, 2, index);
+      assert_true(index_map_apply(map, index, &value));
+      assert_int_equal(value, value_of_sum(&sum, index));
+    }
+  }
+}
+
 // ---- Blockings and permutations ----------------------------------------------------------------
 
 static int blockings, permutations;
@@ -380,9 +427,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slice_examples),   cmocka_unit_test(test_symbolic_slices),
       cmocka_unit_test(test_order_examples),   cmocka_unit_test(test_blocking_examples),
-      cmocka_unit_test(test_reshape_examples), cmocka_unit_test(test_strides_of_large),
-      cmocka_unit_test(test_symbolic_strides), cmocka_unit_test(test_symbolic_vectors),
-      cmocka_unit_test(test_random_views),
+      cmocka_unit_test(test_sums_of_digits),   cmocka_unit_test(test_reshape_examples),
+      cmocka_unit_test(test_strides_of_large), cmocka_unit_test(test_symbolic_strides),
+      cmocka_unit_test(test_symbolic_vectors), cmocka_unit_test(test_random_views),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

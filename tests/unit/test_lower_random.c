@@ -42,7 +42,7 @@ static void check_lowered_twice(uint64_t seed) {
   Context *context = context_new();
   RandomProgram program = random_program(&context->arena, seed);
   PrimFunc *func = parse(context, &program), *again = NULL;
-  LowerOptions options = {.verify_each = true, .seed = seed};
+  LowerOptions options = {.verify_each = true, .seed = seed, .guards = seed % 2};
   const char *names[2 * LOWER_MAX_PASSES];
   int count = 0;
   for (int k = 0; k < 2; k++)
@@ -69,7 +69,7 @@ static void check_any_order(uint64_t seed) {
   Context *context = context_new();
   RandomProgram program = random_program(&context->arena, seed);
   PrimFunc *func = parse(context, &program), *next;
-  LowerOptions options = {.verify_each = true, .seed = seed};
+  LowerOptions options = {.verify_each = true, .seed = seed, .guards = seed % 2};
   const char *names[LENGTH];
   uint64_t passes = 0, bits = seed * 0x9e3779b97f4a7c15u | 1;
   while (lower_passes[passes].name) passes++;
@@ -92,7 +92,7 @@ static void check_seed(uint64_t seed) {
   Context *context = context_new();
   RandomProgram program = random_program(&context->arena, seed);
   PrimFunc *func = parse(context, &program);
-  LowerOptions options = {.verify_each = true, .seed = seed};
+  LowerOptions options = {.verify_each = true, .seed = seed, .guards = seed % 2};
   PrimFunc *lowered = func ? lower_prim_func(context, func, &options) : NULL;
   if (!lowered || context->error_count) {
     diag_print_all(context, stderr);

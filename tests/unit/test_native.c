@@ -118,13 +118,13 @@ static void test_weights_beside(void **state) {
   Fixture *f = *state;
   write_program(f, path_in(f, "digits.so"), true);
   size_t size;
-  char *file = file_read(f->context, &f->context->arena, path_in(f, "digits.weights"), &size);
+  char *file = file_read(f->context, &f->context->arena, path_in(f, "digits.so.weights"), &size);
   assert_int_equal(size, f->program->weight_bytes);
   void *weights = memory_alloc(size + 64);
   memcpy(weights, file, size);
   run_library(f, path_in(f, "digits.so"), weights);
   memory_free(weights);
-  const char *names[] = {"digits.h", "digits.weights", "digits.so"};
+  const char *names[] = {"digits.h", "digits.so.weights", "digits.so"};
   for (int i = 0; i < COUNT_OF(names); i++) assert_int_equal(unlink(path_in(f, names[i])), 0);
 }
 

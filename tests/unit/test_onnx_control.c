@@ -395,8 +395,9 @@ static void check_target(const char *model, const TargetRow *target) {
     const Value *value = graph->outputs[i];
     int64_t count = value_static_bytes(value) / dtype_bytes(value->type);
     Difference difference;
-    assert_true(values_agree(value->type, reference_value(&reference, value),
-                             tensor_data(outputs[i]), count, &tolerance, &difference));
+    const Expected expected = {.value = reference_value(&reference, value)};
+    assert_true(values_agree(value->type, &expected, tensor_data(outputs[i]), count, &tolerance,
+                             &difference));
     tensor_free(outputs[i]);
   }
   for (int i = 0; i < graph->param_count; i++) tensor_free(inputs[i]);

@@ -178,7 +178,7 @@ static const Good good[] = {
      "y[1,5,7,2] = image.affine_grid(t[1,2,3]) size=[5,7] align_corners=0"},
     {"in x float 3x8; ints s 6,5; node CenterCropPad c x,s y; out y", NULL,
      "c[3,5] = strided_slice(x[3,8]) axes=[0,1] begin=[0,1] end=[3,6]; y[6,5] = nn.pad(c[3,5]) "
-     "pad_width=[1,0,2,0]"},
+     "pad_width=[1,2,0,0]"},
     // resizing: tables, an axis at a time; those that shrink first
     {"in x float 1x2x3x5; ints z 1,2,6,4; node Resize r x,,,z y; out y", NULL,
      "r[1,2,3,4] = take(x[1,2,3,5], const[4]) axis=3; y[1,2,6,4] = take(r[1,2,3,4], const[6]) "
@@ -198,7 +198,7 @@ static const Good good[] = {
     {"in x float 2x3; node Transpose t x y; out y", NULL, "y[3,2] = permute_dims(x[2,3])"},
     {"in x float 2x3; node Flatten f x y axis=-1; out y", NULL, "y[2,3] = flatten(x[2,3]) axis=-1"},
     {"in x float 2x3; ints p 1,2; ints a -1; node Pad q x,p,,a y; out y", NULL,
-     "y[2,6] = nn.pad(x[2,3]) pad_width=[0,1,0,2] pad_mode=constant"},
+     "y[2,6] = nn.pad(x[2,3]) pad_width=[0,0,1,2] pad_mode=constant"},
     {"opset 2; in x float 2x3; node Pad q x y pads=[1,0,0,0] value=1.5; out y", NULL,
      "y[3,3] = nn.pad(x[2,3]) pad_width=[1,0,0,0] pad_mode=constant pad_value=1.5"},
     // what exporters write for x.view(x.size(0), -1)
@@ -466,11 +466,11 @@ static const Bad bad[] = {
      "its input 'k' must be known"},
     {"in x float 2x3; node NonZero f x y; out y", NULL, "f",
      "how many elements it gives must be known when the model is compiled: give the values from "
-     "which that follows with --input of run, verify and bench, or known= in Python, or end the "
+     "which that follows with --input, or known= in Python, or end the "
      "model before it\nit follows from 'x' float32 [2, 3]"},
     {"in x float 2x3; in z int64 1; node Add g z,z s; node Reshape f x,s y; out y", NULL, "f",
      "its input 's' must be known when the model is compiled: make what it follows from "
-     "initializers, or give their values with --input of run, verify and bench, or known= in "
+     "initializers, or give their values with --input, or known= in "
      "Python\nit follows from 'z' int64 [1]"},
     {"in x float 4x3; node RandomNormalLike f x y; out y", NULL, "f",
      "it is random: take its numbers as an input"},

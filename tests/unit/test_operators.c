@@ -3,7 +3,7 @@
 // of one node: compiled by every target for every level of the processor, its results must be those
 // of the interpreter on the definition. An operator without a case fails.
 //   PLEAT_OPERATOR=NAME    only that one, and everywhere; without it each case takes turns
-#include "graph/graph.h"
+#include "graph/call_program.h"
 #include "operator_cases.h"
 #include "target_check.h"
 
@@ -55,8 +55,8 @@ static const char *call_text(Definition *d, const OperatorCase *c, const char *t
       &context->arena,
       "@R.function\ndef main(%s):\n    with R.dataflow():\n        %s = R.%s(%s%s%s)"
       "\n        R.output(%s)\n    return %s%s%s\n",
-      text_string(&params), results, c->op, text_string(&args), *c->attrs ? ", " : "", c->attrs,
-      results, c->results ? "(" : "", results, c->results ? ")" : "");
+      text_string(&params), results, c->op, text_string(&args), *c->attrs && count ? ", " : "",
+      c->attrs, results, c->results ? "(" : "", results, c->results ? ")" : "");
 }
 
 // ---- What a case is judged by -------------------------------------------------------------------
@@ -95,7 +95,7 @@ static bool has_attr(const OpRow *row, const char *key) {
 
 // Divisors must not be 0; other inputs need no range.
 static const char *divisor_range(const OpRow *row) {
-  bool divides = !strcmp(row->name, "divide") || !strcmp(row->name, "mod");
+  bool divides = strstr(row->name, "divide") || strstr(row->name, "mod");
   return divides ? "@1~8" : "";
 }
 
@@ -152,6 +152,42 @@ typedef struct Turns {
   int next;
 } Turns;
 
+// ---- The definition as a program that a graph calls ---------------------------------------------
+
+static bool see_opaque_axis(Visitor *visitor, Stmt *s) {
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->var_count; i++)
+    *(bool *)visitor->env |= s->as.block->vars[i].kind == ITER_OPAQUE;
+  return true;
+}
+
+static bool is_ordered(const PrimFunc *func) {
+  bool found = false;
+  Visitor visitor = {.env = &found, .enter_stmt = see_opaque_axis};
+  visit_stmt(&visitor, func->body);
+  return found;
+}
+
+// The stages that are read off the loops of the definition compute what the definition computes.
+static void check_as_program(const Definition *d, const InterpCompare *compare) {
+  Context *context = d->context;
+  const Node *call = d->graph->nodes.items[0];
+  int inputs = d->func->param_count - call->output_count;
+  const char *why = NULL;
+  Te *te = te_new(context);
+  for (int i = 0; i < inputs; i++) {
+    const Buffer *like = d->func->buffers[i];
+    te_input(te, like->name, like->type, like->shape, like->rank);
+  }
+  bool read = program_read_stages(te, d->func, te->inputs.items, inputs, &why);
+  if (!read && !is_ordered(d->func)) fail_msg("%s: %s", d->text, why);
+  if (!read) return;
+  InterpDifference difference;
+  PrimFunc *again = te_prim_func(te, "again");
+  if (interp_compare(context, d->func, again, compare, &difference)) return;
+  diag_print_all(context, stderr);
+  fail_msg("%s: the stages that are read off its loops compute other values", d->text);
+}
+
 static void add_definition(Turns *turns, const Definition *d, bool everywhere) {
   Context *context = turns->context;
   TargetCase one = {.func = d->func, .what = d->text};
@@ -166,6 +202,7 @@ static void add_definition(Turns *turns, const Definition *d, bool everywhere) {
   for (int i = 0; i < TURNS; i++)
     if (everywhere || turns->next % TURNS == i) array_push(&context->arena, &turns->cases[i], one);
   turns->next++;
+  check_as_program(d, &one.compare);
 }
 
 // The element types that the definition accepts.

@@ -113,7 +113,7 @@ static void test_threads_wake_from_sleep(void **state) {
 static void test_element_names(void **state) {
   static const char *const names[] = {"bool",    "int4",     "int8",        "int16",      "int32",
                                       "int64",   "uint8",    "uint64",      "float16",    "float32",
-                                      "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
+                                      "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2"};
   for (int i = 0; i < COUNT_OF(names); i++) {
     ElementType type;
     assert_true(element_type_parse(names[i], &type));

@@ -338,6 +338,27 @@ static void test_decompose_reduction(void **state) {
   refused(copy, "i, j = sch.get_loops('B')\nsch.decompose_reduction('B', i)\n", "has no init");
 }
 
+static void test_prefetch(void **state) {
+  (void)state;
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 0, i)\n"
+               "sch.prefetch('C', 1, k, ahead=3, level=1)\nsch.parallel(i)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nk0, k1 = sch.split(k, factors=[None, 4])\n"
+               "sch.transform_layout('C', ('read', 1), lambda k, j: [j // 8, k, j % 8])\n"
+               "sch.prefetch('C', 1, k0, level=3)\nsch.unroll(k0)\n");
+  made(conv, "sch.compute_inline('pad')\no, x, c, k = sch.get_loops('conv')\n"
+             "sch.prefetch('conv', 0, x)\nsch.prefetch('conv', 1, o, ahead=2)\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 0, j)\n",
+          "reads the same elements of");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 2, i)\n", "no number 2");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 0, i, ahead=0)\n",
+          "at least 1; saw 0");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 0, i, level=4)\n",
+          "1 to 3; saw 4");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.parallel(i)\nsch.prefetch('C', 0, i)\n",
+          "do not run one after the other");
+  refused(conv, "i, j = sch.get_loops('pad')\nsch.prefetch('conv', 0, i)\n", "not below loop");
+}
+
 static void test_rfactor(void **state) {
   (void)state;
   made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n");
@@ -403,11 +424,55 @@ static void test_scripts_with_mistakes(void **state) {
   bad_script("for i in range(3):\n    pass\n", "holds steps");
 }
 
+typedef struct Lacking {
+  Context *context;
+  const char *kind; // of a loop, as it is printed
+} Lacking;
+
+// A program counts as wrong once it has a loop of the kind.
+static bool lacks_kind(void *env, const PrimFunc *func) {
+  const Lacking *lacking = env;
+  return !strstr(check_text(lacking->context, func), lacking->kind);
+}
+
+static int found_step(const Schedule *schedule, PrimFunc *func, int from, const char *kind,
+                      const char **text) {
+  Lacking lacking = {schedule_context(schedule), kind};
+  return schedule_find_step(schedule, func, from, lacks_kind, &lacking, text);
+}
+
+static void test_a_step_is_found(void **state) {
+  Context *context = context_new();
+  PrimFunc *func = check_parse(context, copy);
+  Schedule *schedule = schedule_new(context, func);
+  static const char steps[] = "b0 = sch.get_block(\"B\")\n"
+                              "l0, l1 = sch.get_loops(b0)\n"
+                              "l2, l3 = sch.split(l1, factors=[None, 4])\n"
+                              "sch.vectorize(l3)\n"
+                              "sch.parallel(l0)\n"
+                              "sch.unroll(l2)\n";
+  const char *text = NULL;
+  assert_true(
+      schedule_replay(schedule, source_file_new(context, "steps", steps, sizeof steps - 1)));
+  int count = schedule_step_count(schedule);
+  assert_int_equal(found_step(schedule, func, 0, "vectorized", &text), 4);
+  assert_string_equal(text, "sch.vectorize(l3)");
+  assert_int_equal(found_step(schedule, func, 4, "parallel", &text), 5);
+  assert_string_equal(text, "sch.parallel(l0)");
+  assert_int_equal(found_step(schedule, func, 2, "unroll", &text), count);
+  assert_int_equal(found_step(schedule, func, 5, "parallel", &text), 0);
+  assert_int_equal(found_step(schedule, func, 0, "thread", &text), 0);
+  assert_int_equal(found_step(schedule, func, count, "unroll", &text), 0);
+  assert_int_equal(context->error_count, 0);
+  context_free(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_split),
       cmocka_unit_test(test_fuse),
       cmocka_unit_test(test_reorder),
+      cmocka_unit_test(test_a_step_is_found),
       cmocka_unit_test(test_cut_numbers),
       cmocka_unit_test(test_unit_loops_and_kinds),
       cmocka_unit_test(test_annotations),
@@ -419,6 +484,7 @@ int main(void) {
       cmocka_unit_test(test_reverse_compute_at),
       cmocka_unit_test(test_caches),
       cmocka_unit_test(test_decompose_reduction),
+      cmocka_unit_test(test_prefetch),
       cmocka_unit_test(test_rfactor),
       cmocka_unit_test(test_predicate_reduction),
       cmocka_unit_test(test_scripts_with_mistakes),

@@ -61,6 +61,67 @@ static const char *const programs[] = {
          "            with T.init():\n"
          "                S[vi] = T.float32(0)\n"
          "            S[vi] = S[vi] + E[vi, vk]\n",
+    // Blocks inside of blocks.
+    HEAD "def f(A: T.Buffer((12, 8), 'float32'), C: T.Buffer((12, 8), 'float32')):\n"
+         "    B = T.alloc_buffer((12, 8))\n"
+         "    for i, j in T.grid(12, 8):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+         "    for i in T.grid(4):\n"
+         "        with T.block('O'):\n"
+         "            vo = T.axis.spatial(4, i)\n"
+         "            T.reads(B[vo * 3:vo * 3 + 3, 0:8])\n"
+         "            T.writes(C[vo * 3:vo * 3 + 3, 0:8])\n"
+         "            D = T.alloc_buffer((3, 8))\n"
+         "            for k, j in T.grid(3, 8):\n"
+         "                with T.block('D'):\n"
+         "                    vk, vj = T.axis.remap('SS', [k, j])\n"
+         "                    D[vk, vj] = B[vo * 3 + vk, vj] * T.float32(3)\n"
+         "            for k, j in T.grid(3, 8):\n"
+         "                with T.block('C'):\n"
+         "                    vk, vj = T.axis.remap('SS', [k, j])\n"
+         "                    C[vo * 3 + vk, vj] = D[vk, 7 - vj] - T.float32(2)\n",
+    // Predicates that read a buffer, sizes of 64 bits, and a view.
+    HEAD "def f(A: T.Buffer((T.int64(9), T.int64(7)), 'float32'),\n"
+         "      C: T.Buffer((T.int64(9), T.int64(7)), 'float32'),\n"
+         "      E: T.Buffer((T.int64(9), T.int64(7)), 'float32')):\n"
+         "    B = T.alloc_buffer((T.int64(9), T.int64(7)))\n"
+         "    for i, j in T.grid(T.int64(9), T.int64(7)):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] - T.float32(1)\n"
+         "    for i, j in T.grid(T.int64(9), T.int64(7)):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            T.where(B[i, j] > T.float32(0))\n"
+         "            C[vi, vj] = A[vi, T.int64(6) - vj] * T.float32(2)\n"
+         "    for i, j in T.grid(T.int64(9), T.int64(7)):\n"
+         "        with T.block('E'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            T.reads(B[vi, vj], A[vi, vj])\n"
+         "            T.writes(E[vi, vj])\n"
+         "            S = T.match_buffer(B[vi, vj], ())\n"
+         "            E[vi, vj] = S[()] + A[vi, vj]\n",
+    // Reductions that are nested, under a condition, and into a buffer that is used again.
+    HEAD "def f(A: T.Buffer((6, 5, 4), 'float32'), C: T.Buffer((6, 5), 'float32')):\n"
+         "    S = T.alloc_buffer((6, 5))\n"
+         "    for i, j, k in T.grid(6, 5, 4):\n"
+         "        with T.block('S'):\n"
+         "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"
+         "            with T.init():\n"
+         "                S[vi, vj] = T.float32(1)\n"
+         "            S[vi, vj] = S[vi, vj] + T.if_then_else(vk > 0, A[vi, vj, vk - 1], "
+         "T.float32(2))\n"
+         "    for i, j in T.grid(6, 5):\n"
+         "        with T.block('T'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            T.where(i * 5 + j < 27)\n"
+         "            S[vi, vj] = S[vi, vj] * T.float32(2)\n"
+         "    for i, j in T.grid(6, 5):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            C[vi, vj] = S[vi, vj] + A[vi, vj, 3]\n",
 };
 
 typedef struct Random {
@@ -86,6 +147,10 @@ static void look_around(Walk *walk) {
   walk->blocks.count = walk->loops.count = 0;
   schedule_get_child_blocks(walk->schedule, root, NULL, &walk->blocks);
   walk->block = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
+  BlockRefs inner = {0};
+  schedule_get_child_blocks(walk->schedule, walk->block, NULL, &inner);
+  if (inner.count && pick(&walk->random, 3))
+    walk->block = inner.items[pick(&walk->random, inner.count)];
   schedule_get_loops(walk->schedule, walk->block, &walk->loops);
 }
 
@@ -173,6 +238,10 @@ static bool try_cache_read(Walk *walk) {
 static bool try_cache_write(Walk *walk) {
   return schedule_cache_write(walk->schedule, walk->block, 0, "local", NULL);
 }
+static bool try_prefetch(Walk *walk) {
+  return schedule_prefetch(walk->schedule, walk->block, pick(&walk->random, 2), some_loop(walk),
+                           1 + pick(&walk->random, 3), 1 + pick(&walk->random, 3));
+}
 static bool try_decompose(Walk *walk) {
   return schedule_decompose_reduction(walk->schedule, walk->block, some_loop(walk), NULL);
 }
@@ -227,6 +296,7 @@ static const struct {
     {"reverse_compute_at", try_reverse_compute_at},
     {"cache_read", try_cache_read},
     {"cache_write", try_cache_write},
+    {"prefetch", try_prefetch},
     {"decompose_reduction", try_decompose},
     {"rfactor", try_rfactor},
     {"predicate_reduction", try_predicate},
@@ -260,8 +330,11 @@ static void walk_once(uint64_t seed) {
             check_text(context, schedule_func(walk.schedule)));
   }
   assert_true(fine);
-  bool dropped = strstr(schedule_trace(walk.schedule), "drop_padding_predicate");
-  check_same_meaning(context, before, schedule_func(walk.schedule), !dropped);
+  // Without a predicate, and from a block that reads a box in part, a copy may read elements that
+  // nobody wrote; their values are poison, which must not reach a result.
+  const char *trace = schedule_trace(walk.schedule);
+  bool strict = !strstr(trace, "drop_padding_predicate") && !strstr(trace, "cache_read");
+  check_same_meaning(context, before, schedule_func(walk.schedule), strict);
   check_trace(context, before, walk.schedule);
   context_free(context);
 }

@@ -3,7 +3,7 @@
 // threads, tensors with strides, and arguments that are wrong in each position.
 #include "base/base.h"
 #include "onnx_writer.h"
-#include "pleat/pleat.h"
+#include "api_support.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,37 +25,6 @@ typedef struct Fixture {
   PleatTensor inputs[INPUTS], outputs[2];
 } Fixture;
 
-static PleatTensor tensor(void *data, int64_t *shape) {
-  return (PleatTensor){
-      .data = data, .device_type = 1, .rank = 2, .type = {2, 32, 1}, .shape = shape};
-}
-
-static void check_ok(int status, PleatMessages *messages) {
-  if (status != PLEAT_OK) fail_msg("status %d: %s", status, pleat_messages_text(messages));
-  assert_null(messages);
-}
-
-static void check_refused(int status, PleatMessages *messages, const char *why) {
-  assert_int_equal(status, PLEAT_REFUSED);
-  if (!strstr(pleat_messages_text(messages), why))
-    fail_msg("expected '%s', got '%s'", why, pleat_messages_text(messages));
-  pleat_messages_free(messages);
-}
-
-// `call` passes on &messages.
-#define expect_ok(call)                                                                            \
-  do {                                                                                             \
-    PleatMessages *messages = NULL;                                                                \
-    int status = (call);                                                                           \
-    check_ok(status, messages);                                                                    \
-  } while (0)
-#define expect_refused(call, why)                                                                  \
-  do {                                                                                             \
-    PleatMessages *messages = NULL;                                                                \
-    int status = (call);                                                                           \
-    check_refused(status, messages, why);                                                          \
-  } while (0)
-
 static void set_tensors(Fixture *f) {
   memcpy(f->wide, (int64_t[]){ROWS, COLUMNS}, sizeof f->wide);
   memcpy(f->tall, (int64_t[]){COLUMNS, ROWS}, sizeof f->tall);
@@ -65,11 +34,11 @@ static void set_tensors(Fixture *f) {
     f->b[i] = (float)(100 + i);
     f->c[i] = (float)(i % 4 - 1);
   }
-  f->inputs[0] = tensor(f->a, f->wide);
-  f->inputs[1] = tensor(f->b, f->wide);
-  f->inputs[2] = tensor(f->c, f->tall);
-  f->outputs[0] = tensor(f->sum, f->wide);
-  f->outputs[1] = tensor(f->product, f->square);
+  f->inputs[0] = float_tensor(f->a, f->wide, 2);
+  f->inputs[1] = float_tensor(f->b, f->wide, 2);
+  f->inputs[2] = float_tensor(f->c, f->tall, 2);
+  f->outputs[0] = float_tensor(f->sum, f->wide, 2);
+  f->outputs[1] = float_tensor(f->product, f->square, 2);
 }
 
 static int set_up(void **state) {
@@ -125,6 +94,67 @@ static void test_a_saved_model_runs(void **state) {
   assert_int_equal(pleat_model_output(loaded, 1)->shape[1], ROWS);
   run_model(f, loaded);
   pleat_model_free(loaded);
+}
+
+typedef struct Loading {
+  int logged, reports, cancel_at; // cancel_at: the report that cancels; -1: the first question
+} Loading;
+
+static void log_loading(void *env, const PleatMessage *message) {
+  ((Loading *)env)->logged++;
+}
+
+static int report_loading(void *env, const char *what, int done, int all) {
+  Loading *loading = env;
+  assert_string_equal(what, "reading");
+  assert_int_equal(all, 1);
+  return ++loading->reports == loading->cancel_at;
+}
+
+static int cancel_loading(void *env) {
+  return ((Loading *)env)->cancel_at < 0;
+}
+
+static void test_call_backs_of_loading(void **state) {
+  Fixture *f = *state;
+  PleatModel *loaded;
+  Loading loading = {0};
+  const char *path = world_path(&f->world, "m.pleat");
+  const char *absent = world_path(&f->world, "absent.pleat");
+  PleatSessionOptions options = {.size = sizeof options,
+                                 .log = log_loading,
+                                 .progress = report_loading,
+                                 .cancel = cancel_loading,
+                                 .hook_env = &loading};
+  expect_ok(pleat_model_save(f->model, path, &messages));
+  expect_ok(pleat_model_load(path, &options, &loaded, &messages));
+  assert_int_equal(loading.reports, 2);
+  assert_int_equal(loading.logged, 0);
+  run_model(f, loaded);
+  pleat_model_free(loaded);
+  for (int at = -1; at <= 2; at++) {
+    loading = (Loading){.cancel_at = at ? at : 1};
+    PleatMessages *messages;
+    assert_int_equal(pleat_model_load(path, &options, &loaded, &messages), PLEAT_CANCELLED);
+    assert_null(loaded);
+    pleat_messages_free(messages);
+  }
+  loading = (Loading){0};
+  expect_refused(pleat_model_load(absent, &options, &loaded, &messages), "cannot open");
+  assert_int_equal(loading.logged, 1);
+}
+
+static void test_messages_are_printed(void **state) {
+  Fixture *f = *state;
+  PleatModel *loaded;
+  PleatMessages *own = NULL;
+  const char *absent = world_path(&f->world, "absent.pleat");
+  assert_int_equal(pleat_check(pleat_model_load(absent, NULL, &loaded, &own), &own), PLEAT_REFUSED);
+  assert_null(own);
+  assert_int_equal(pleat_check(PLEAT_OK, &own), PLEAT_OK);
+  assert_int_equal(pleat_check(PLEAT_FAULT, NULL), PLEAT_FAULT);
+  PleatTensor none = pleat_tensor(NULL, f);
+  assert_true(none.data == f && none.rank == 0 && !none.shape);
 }
 
 static void test_bytes_of_a_saved_model(void **state) {
@@ -462,11 +492,11 @@ static void test_wrong_sizes_are_refused(void **state) {
                  "input 'b': axis 1 has extent 6, expected 7");
   f->inputs[1].rank = 1;
   expect_refused(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages),
-                 "input 'b' has 1 axes, expected 2");
+                 "input 'b': has 1 axes, expected 2");
   set_tensors(f);
   f->inputs[0].type.bits = 64;
   expect_refused(pleat_session_run(session, f->inputs, INPUTS, f->outputs, 2, &messages),
-                 "input 'a' has element type float64, expected float32");
+                 "input 'a': has element type float64, expected float32");
   set_tensors(f);
   expect_refused(pleat_session_prepare(session, f->inputs, 2, &messages), "has 3 inputs");
   expect_refused(pleat_session_prepare(session, NULL, INPUTS, &messages),
@@ -498,6 +528,8 @@ int main(void) {
   setenv("PLEAT_CACHE", "off", 1);
   static const struct CMUnitTest tests[] = {
       SESSION_TEST(test_a_saved_model_runs),
+      SESSION_TEST(test_call_backs_of_loading),
+      SESSION_TEST(test_messages_are_printed),
       SESSION_TEST(test_bytes_of_a_saved_model),
       SESSION_TEST(test_wrong_files),
       SESSION_TEST(test_sessions_run_at_the_same_time),

@@ -123,7 +123,7 @@ static void run_compiled(Fixture *f, const char *compiler, bool beside, bool ope
   memset(f->output->data, 0xff, (size_t)tensor_bytes(f->output));
   if (beside) {
     size_t size;
-    snprintf(path, sizeof path, "%s/digits.weights", f->folder);
+    snprintf(path, sizeof path, "%s/digits.c.weights", f->folder);
     char *bytes = file_read(f->context, &f->context->arena, path, &size);
     assert_int_equal(size, f->program->weight_bytes);
     weights = memory_alloc(size);

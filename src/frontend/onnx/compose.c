@@ -62,8 +62,8 @@ Value *compose_pad(Import *import, Value *a, int axis, int64_t before, int64_t b
                    double filler) {
   int64_t widths[2 * TE_MAX_RANK] = {0};
   if (!a || (!before && !behind)) return a;
-  widths[axis] = before;
-  widths[axis + a->rank] = behind;
+  widths[2 * axis] = before;
+  widths[2 * axis + 1] = behind;
   Node *node = import_begin(import, "nn.pad", &a, 1);
   node_set_ints(import->context, node, "pad_width", widths, 2 * a->rank);
   node_set_float(import->context, node, "pad_value", filler);

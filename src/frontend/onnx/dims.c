@@ -352,11 +352,13 @@ void importer_dims(Importer *importer) {
   OnnxValues *inputs = &importer->model->graph->input;
   for (int i = 0; i < inputs->count; i++) name_axes(importer, &inputs->items[i]);
   DimNames names = names_of(importer);
+  DiagCode code = diag_code_set(importer->context, DIAG_OPTION);
   for (int i = 0; i < options->dim_count; i++)
     take_given(importer, options->dims[i], &names, false);
   for (int i = 0; i < options->shape_count; i++)
     take_given(importer, options->shapes[i], &names, true);
   check_arrays(importer, &names);
+  diag_code_set(importer->context, code);
   take_shapes(importer);
 }
 
@@ -413,12 +415,13 @@ static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDi
     text_printf(&where, "%s%lld", i ? ", " : "", (long long)axes->items[i]);
   for (int i = 0; i < names->count; i++)
     text_printf(&what, "%s ", caller_size(context, names->items[i], 1));
-  return diag_error(
-      context, importer_pos(importer, NULL),
-      "input '%s' %s: dimension%s %s free; give %s with %sor %s", input->name,
+  return diag_error_as(
+      context, DIAG_OPTION, importer_pos(importer, NULL),
+      "input '%s' %s: dimension%s %s free; give %s with %sor %s%s", input->name,
       onnx_dims_text(context, dims), axes->count == 1 ? "" : "s",
       arena_printf(&context->arena, "%s %s", text_string(&where), axes->count == 1 ? "is" : "are"),
-      axes->count == 1 ? "it" : "them", text_string(&what), example_shape(context, input, dims));
+      axes->count == 1 ? "it" : "them", text_string(&what), example_shape(context, input, dims),
+      importer_why_closed(importer));
 }
 
 // Resolves a dimension, or sets *missing to a name without a size, which may be the whole

@@ -160,12 +160,14 @@ static bool data_fits(const ConstData *data, const Value *value) {
   return fits;
 }
 
-static ConstData *bound_value(const Importer *importer, const Value *value) {
+static ConstData *bound_value(const Importer *importer, Value *value) {
   const OnnxOptions *options = importer->options;
   for (int i = 0; i < options->value_count; i++) {
     if (strcmp(options->values[i].name, value->name) != 0) continue;
     if (options->used) options->used[i] = true;
-    return data_fits(options->values[i].data, value) ? options->values[i].data : NULL;
+    ConstData *data = options->values[i].data;
+    if (data_fits(data, value)) value->known = data;
+    return value->known ? data : NULL;
   }
   return NULL;
 }

@@ -97,7 +97,9 @@ bool import_result_is_needed(const Import *import, int i);
 
 // open.c: models whose sizes are not all known.
 bool importer_may_be_open(const Importer *importer); // were free dimensions allowed to stay open?
-void importer_describe_open(Importer *importer);     // sets open_inputs and open_outputs
+// The further line of a message about a free dimension that says why not; "" where there is none.
+const char *importer_why_closed(const Importer *importer);
+void importer_describe_open(Importer *importer); // sets open_inputs and open_outputs
 
 // sizes.c: the size of a free dimension, or of a dimension as a whole ("2*batch").
 typedef struct DimSize {

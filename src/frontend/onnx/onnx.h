@@ -38,6 +38,9 @@ typedef struct OnnxOptions {
   // Free dimensions without a size are not refused, if all inputs and outputs are tensors: the
   // import then has no graph, and describes the inputs and outputs.
   bool open_sizes;
+  // Why the caller does not leave sizes open though its user asks for that, as a sentence for the
+  // message about a free dimension; NULL: the user does not ask.
+  const char *why_closed;
   // The values of inputs. They are used only where an operator must know a value at import, such as
   // the target of Reshape; the imported function is then correct for these values only.
   const OnnxBinding *values;
@@ -58,6 +61,9 @@ typedef struct OnnxArgument {
   bool has_type;        // false only for outputs that the model does not describe
   int rank;             // ONNX_OPEN only for outputs that the model does not describe
   const int64_t *shape; // ONNX_OPEN: not known
+  // The name or expression of each axis that is not known; NULL entries: it has none. NULL: the
+  // model does not describe the argument.
+  const char *const *names;
 } OnnxArgument;
 typedef Array(OnnxArgument) OnnxArguments;
 
@@ -69,6 +75,7 @@ typedef struct OnnxImport {
   int node_count;
   bool lacks_sizes; // a free dimension was refused, or with open_sizes left open
   OnnxArguments open_inputs, open_outputs; // in the model's order, when sizes were left open
+  Array(const char *) open_sizes;          // the names by which they can be given
   const char *assumed;                     // options for the assumed sizes: "--dim batch=1"
 } OnnxImport;
 

@@ -338,6 +338,14 @@ static bool spread_pads(Import *import, IntArray *pads, int rank) {
   return true;
 }
 
+// ONNX lists the pads before all axes and then those after them; `nn.pad` takes them axis by axis.
+static IntArray pads_by_axis(Import *import, const IntArray *pads, int rank) {
+  IntArray widths = {0};
+  for (int i = 0; i < 2 * rank; i++)
+    array_push(&import->context->arena, &widths, pads->items[i / 2 + (i % 2) * rank]);
+  return widths;
+}
+
 static void import_pad(Import *import) {
   Value *x = import_input(import, 0), *filler = import_input(import, 2);
   IntArray pads;
@@ -347,7 +355,7 @@ static void import_pad(Import *import) {
   Value *inputs[] = {x, filler};
   bool known = filler && filler->data && const_count(filler->data) == 1;
   Node *node = import_begin(import, "nn.pad", inputs, filler && !known ? 2 : 1);
-  import_set_ints(import, node, "pad_width", pads);
+  import_set_ints(import, node, "pad_width", pads_by_axis(import, &pads, x->rank));
   node_set_string(import->context, node, "pad_mode", import_text(import, "mode", "constant"));
   double value = known ? const_number(filler->data, 0) : import_float(import, "value", 0);
   if (value != 0) node_set_float(import->context, node, "pad_value", value);

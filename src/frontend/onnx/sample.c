@@ -89,7 +89,7 @@ static void import_center_crop_pad(Import *import) {
     if (!import_axis(import, &axis, x->rank)) return;
     int64_t less = import_dim(x, (int)axis) - shape.items[i], half = (less < 0 ? -less : less) / 2;
     if (less > 0) begin[axis] = half, end[axis] = half + shape.items[i];
-    if (less < 0) pads[axis] = half, pads[axis + x->rank] = -less - half;
+    if (less < 0) pads[2 * axis] = half, pads[2 * axis + 1] = -less - half;
     crops |= less > 0;
     grows |= less < 0;
   }

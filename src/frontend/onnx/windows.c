@@ -201,8 +201,8 @@ static void import_max_unpool(Import *import) {
   result = import_reshape(import, result, shape, x->rank);
   bool grows = false;
   for (int i = 0; i < wanted.count; i++) {
-    pads[i + x->rank] = wanted.items[i] - shape[i];
-    grows |= pads[i + x->rank] != 0;
+    pads[2 * i + 1] = wanted.items[i] - shape[i];
+    grows |= pads[2 * i + 1] != 0;
   }
   if (result && grows) {
     Node *node = import_begin(import, "nn.pad", &result, 1);

@@ -42,15 +42,20 @@ static bool define_matmul(OpCall *call) {
   if (a->rank > 1) shape[rank++] = a->shape[a->rank - 2];
   if (b->rank > 1) shape[rank++] = b->shape[b->rank - 1];
   TeAxes axes = te_axes(call->te, shape, rank);
-  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, a->type, 0)};
+  const char *name = node_string(call->node, "out_dtype", "");
+  DType type = a->type;
+  if (*name && !dtype_parse(name, strlen(name), &type))
+    return op_error(call, "'out_dtype' is \"%s\", which is no element type", name);
+  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, type, 0)};
   Expr *inner = op_reduce_axis(call, &sum, "rk", k);
   Expr *row = a->rank > 1 ? axes.at[batch_rank] : NULL;
   Expr *column = b->rank > 1 ? axes.at[rank - 1] : NULL;
   Expr *left = a->rank > 1 ? operand_at(call, a, &axes, batch_rank, row, inner)
                            : operand_at(call, a, &axes, batch_rank, inner, NULL);
   Expr *right = operand_at(call, b, &axes, batch_rank, inner, column);
-  op_output(call, te_reduce(call->te, call->node->name, a->type, shape, &axes, &sum,
-                            expr_mul(context, left, right)));
+  Expr *product =
+      expr_mul(context, expr_cast(context, type, left), expr_cast(context, type, right));
+  op_output(call, te_reduce(call->te, call->node->name, type, shape, &axes, &sum, product));
   return true;
 }
 
@@ -102,7 +107,7 @@ static bool define_gemm(OpCall *call) {
 }
 
 const OpRow contraction_ops[] = {
-    {"matmul", "MatMul", 2, 2, define_matmul, NULL},
+    {"matmul", "MatMul", 2, 2, define_matmul, "out_dtype"},
     {"gemm", "Gemm", 2, 3, define_gemm, "alpha beta transpose_a transpose_b"},
 };
 const int contraction_op_count = COUNT_OF(contraction_ops);

@@ -385,18 +385,32 @@ static bool define_col2im(OpCall *call) {
   return true;
 }
 
-static const char conv_attrs[] = "strides padding dilation groups auto_pad";
-static const char transposed_attrs[] = "strides padding output_padding dilation groups";
+#define LAYOUT_ATTRS " data_layout kernel_layout out_layout out_dtype"
+static const char conv_attrs[] = "strides padding dilation groups auto_pad" LAYOUT_ATTRS;
+static const char transposed_attrs[] =
+    "strides padding output_padding dilation groups" LAYOUT_ATTRS;
+
+static bool conv_in_letters(OpCall *call) {
+  static const OpLetters letters = {
+      "data_layout", {"NCW", "NCHW", "NCDHW"}, {"OIW", "OIHW", "OIDHW"}};
+  return op_in_letters(call, &letters, define_conv);
+}
+
+static bool conv_transpose_in_letters(OpCall *call) {
+  static const OpLetters letters = {
+      "data_layout", {"NCW", "NCHW", "NCDHW"}, {"IOW", "IOHW", "IODHW"}};
+  return op_in_letters(call, &letters, define_conv_transpose);
+}
 
 const OpRow conv_ops[] = {
-    {"nn.conv1d", "Conv", 2, 3, define_conv, conv_attrs, .space = 1},
-    {"nn.conv2d", "Conv", 2, 3, define_conv, conv_attrs, .space = 2},
-    {"nn.conv3d", "Conv", 2, 3, define_conv, conv_attrs, .space = 3},
-    {"nn.conv1d_transpose", "ConvTranspose", 2, 3, define_conv_transpose, transposed_attrs,
+    {"nn.conv1d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 1},
+    {"nn.conv2d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 2},
+    {"nn.conv3d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 3},
+    {"nn.conv1d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
      .space = 1},
-    {"nn.conv2d_transpose", "ConvTranspose", 2, 3, define_conv_transpose, transposed_attrs,
+    {"nn.conv2d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
      .space = 2},
-    {"nn.conv3d_transpose", "ConvTranspose", 2, 3, define_conv_transpose, transposed_attrs,
+    {"nn.conv3d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
      .space = 3},
     {"nn.col2im", "Col2Im", 1, 1, define_col2im, "image_shape pool_size strides padding dilation"},
 };

@@ -163,8 +163,8 @@ const OpRow elementwise_ops[] = {
     {"maximum", "Max", 1, -1, define_maximum, NULL},
     {"minimum", "Min", 1, -1, define_minimum, NULL},
     {"add_n", "Sum", 1, -1, define_sum_of, NULL},
-    {"clip", "Clip", 1, 3, define_clip, "min max"},
-    {"astype", "Cast", 1, 1, define_cast, "dtype"},
+    {"clip", "Clip", 1, 3, define_clip, "min max", .positional = "min max"},
+    {"astype", "Cast", 1, 1, define_cast, "dtype", .positional = "dtype"},
     {"bitcast", NULL, 1, 1, define_bitcast, "dtype"},
     {"nn.dropout", "Dropout", 1, 3, define_dropout, NULL, .mixed_types = true},
 };

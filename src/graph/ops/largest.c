@@ -269,6 +269,6 @@ static bool define_topk(OpCall *call) {
 }
 
 const OpRow largest_ops[] = {
-    {"topk", NULL, 1, 1, define_topk, "axis k largest"},
+    {"topk", NULL, 1, 1, define_topk, "axis k largest", .positional = "k axis"},
 };
 const int largest_op_count = COUNT_OF(largest_ops);

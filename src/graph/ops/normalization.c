@@ -8,11 +8,25 @@ static Expr *channel_at(OpCall *call, Buffer *tensor, Expr *channel) {
 }
 
 // y = x * a[c] + b[c], a = scale / sqrt(variance + epsilon), b = bias - mean * a
+// TVM's operator returns the mean and the variance too, which stay as they are at inference.
+static bool batch_norm_moments(OpCall *call) {
+  for (int i = 1; i < call->node->output_count && i < 3; i++) {
+    Buffer *x = call->inputs[2 + i];
+    TeAxes axes = te_axes(call->te, x->shape, x->rank);
+    op_output(call, te_compute(call->te, str_format(call->context, "%s_%d", call->node->name, i),
+                               x->type, x->shape, &axes, te_at(call->te, x, axes.at)));
+  }
+  return true;
+}
+
 static bool define_batch_norm(OpCall *call) {
   Context *context = call->context;
   Te *te = call->te;
   Buffer *x = call->inputs[0], *scale = call->inputs[1], *bias = call->inputs[2];
   Buffer *mean = call->inputs[3], *variance = call->inputs[4];
+  bool plain = node_int(call->node, "axis", 1) == 1 && node_int(call->node, "center", 1) &&
+               node_int(call->node, "scale", 1) && !node_int(call->node, "training", 0);
+  if (!plain) return op_error(call, "'axis' must be 1, and 'training' false");
   if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   for (int i = 1; i < 5; i++)
     if (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[1])
@@ -34,7 +48,7 @@ static bool define_batch_norm(OpCall *call) {
   Expr *value = expr_mul(context, te_at(te, x, axes.at), channel_at(call, a, axes.at[1]));
   value = expr_add(context, value, channel_at(call, b, axes.at[1]));
   op_output(call, te_compute(te, call->node->name, x->type, x->shape, &axes, value));
-  return true;
+  return batch_norm_moments(call);
 }
 
 // ---- Softmax
@@ -136,9 +150,10 @@ static bool define_log_softmax(OpCall *call) {
 }
 
 const OpRow normalization_ops[] = {
-    {"nn.batch_norm", "BatchNormalization", 5, 5, define_batch_norm, "epsilon",
-     .mixed_types = true},
-    {"nn.softmax", "Softmax", 1, 1, define_softmax, "axis all_behind"},
-    {"nn.log_softmax", "LogSoftmax", 1, 1, define_log_softmax, "axis all_behind"},
+    {"nn.batch_norm", "BatchNormalization", 5, 5, define_batch_norm,
+     "epsilon axis center scale momentum training", .mixed_types = true},
+    {"nn.softmax", "Softmax", 1, 1, define_softmax, "axis all_behind", .positional = "axis"},
+    {"nn.log_softmax", "LogSoftmax", 1, 1, define_log_softmax, "axis all_behind",
+     .positional = "axis"},
 };
 const int normalization_op_count = COUNT_OF(normalization_ops);

@@ -25,6 +25,8 @@ OP_FAMILY(ordered)
 OP_FAMILY(largest)
 OP_FAMILY(attention)
 OP_FAMILY(arrange)
+OP_FAMILY(transform)
+OP_FAMILY(creation)
 #undef OP_FAMILY
 
 enum { OP_MOST_PARTS = 1024 }; // of a split
@@ -44,6 +46,16 @@ bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count);
 // x at (n, c, windows…), or `outside` where a window is beyond the tensor.
 Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
                    Expr *const *at, Expr *const *taps, Expr *outside);
+
+// The usual orders of an operator over windows by its number of spatial axes, and the attribute
+// that gives another order of the data. `weights` is NULL without weights.
+typedef struct OpLetters {
+  const char *data_key;
+  const char *data[3], *weights[3];
+} OpLetters;
+// Defines the operator on tensors in the usual orders, and lets it take and return them in those of
+// its attributes (letters.c).
+bool op_in_letters(OpCall *call, const OpLetters *letters, OpDefine define);
 
 // An element of an index tensor as an index of an axis: a negative one counts from the end, and one
 // outside of the axis becomes the nearest inside.

@@ -306,8 +306,8 @@ const OpRow ordered_ops[] = {
      .mixed_types = true},
     {"scatter_nd", NULL, 3, 3, define_scatter_nd, "reduction", .mixed_types = true},
     {"cache_update", NULL, 2, 3, define_cache_update, "axis circular", .mixed_types = true},
-    {"cumsum", "CumSum", 1, 1, define_cumsum, "axis exclusive reverse"},
-    {"cumprod", "CumProd", 1, 1, define_cumprod, "axis exclusive reverse"},
+    {"cumsum", "CumSum", 1, 1, define_cumsum, "axis exclusive reverse", .positional = "axis"},
+    {"cumprod", "CumProd", 1, 1, define_cumprod, "axis exclusive reverse", .positional = "axis"},
     {"nonzero", NULL, 1, 1, define_nonzero, "count"},
 };
 const int ordered_op_count = COUNT_OF(ordered_ops);

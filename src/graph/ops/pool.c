@@ -114,7 +114,7 @@ static bool passes_end(const WindowAxis *w) {
 // The input indices of the windows at `at` and their taps; returns the condition that they are
 // within the tensor.
 static Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr *const *at,
-                        Expr *const *taps, Expr **indices) {
+                               Expr *const *taps, Expr **indices) {
   Context *context = call->context;
   Expr *inside = expr_bool(context, true);
   for (int i = 0; i < count; i++) {
@@ -427,16 +427,26 @@ static bool define_lrn(OpCall *call) {
 }
 
 #define WINDOW_ATTRS "pool_size strides padding dilation auto_pad ceil_mode"
-static const char max_attrs[] = WINDOW_ATTRS " storage_order";
-static const char avg_attrs[] = WINDOW_ATTRS " count_include_pad";
+static const char max_attrs[] = WINDOW_ATTRS " storage_order count_include_pad layout out_layout";
+static const char avg_attrs[] = WINDOW_ATTRS " count_include_pad layout out_layout";
+
+static const OpLetters pool_letters = {"layout", {"NCW", "NCHW", "NCDHW"}, {NULL}};
+
+static bool max_pool_in_letters(OpCall *call) {
+  return op_in_letters(call, &pool_letters, define_max_pool);
+}
+
+static bool avg_pool_in_letters(OpCall *call) {
+  return op_in_letters(call, &pool_letters, define_avg_pool);
+}
 
 const OpRow pool_ops[] = {
-    {"nn.max_pool1d", "MaxPool", 1, 1, define_max_pool, max_attrs, .space = 1},
-    {"nn.max_pool2d", "MaxPool", 1, 1, define_max_pool, max_attrs, .space = 2},
-    {"nn.max_pool3d", "MaxPool", 1, 1, define_max_pool, max_attrs, .space = 3},
-    {"nn.avg_pool1d", "AveragePool", 1, 1, define_avg_pool, avg_attrs, .space = 1},
-    {"nn.avg_pool2d", "AveragePool", 1, 1, define_avg_pool, avg_attrs, .space = 2},
-    {"nn.avg_pool3d", "AveragePool", 1, 1, define_avg_pool, avg_attrs, .space = 3},
+    {"nn.max_pool1d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 1},
+    {"nn.max_pool2d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 2},
+    {"nn.max_pool3d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 3},
+    {"nn.avg_pool1d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 1},
+    {"nn.avg_pool2d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 2},
+    {"nn.avg_pool3d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 3},
     {"nn.lp_pool", "LpPool", 1, 1, define_lp_pool, WINDOW_ATTRS " p"},
     {"nn.global_avg_pool2d", "GlobalAveragePool", 1, 1, define_global_avg_pool, NULL},
     {"nn.global_max_pool2d", "GlobalMaxPool", 1, 1, define_global_max_pool, NULL},

@@ -153,15 +153,17 @@ static bool define_argmin(OpCall *call) {
 static const char reduce_attrs[] = "axis keepdims noop_with_empty_axes";
 
 const OpRow reduction_ops[] = {
-    {"sum", "ReduceSum", 1, 1, define_sum, reduce_attrs},
-    {"mean", "ReduceMean", 1, 1, define_mean, reduce_attrs},
-    {"max", "ReduceMax", 1, 1, define_max, reduce_attrs},
-    {"min", "ReduceMin", 1, 1, define_min, reduce_attrs},
-    {"prod", "ReduceProd", 1, 1, define_prod, reduce_attrs},
+    {"sum", "ReduceSum", 1, 1, define_sum, reduce_attrs, .positional = "axis keepdims"},
+    {"mean", "ReduceMean", 1, 1, define_mean, reduce_attrs, .positional = "axis keepdims"},
+    {"max", "ReduceMax", 1, 1, define_max, reduce_attrs, .positional = "axis keepdims"},
+    {"min", "ReduceMin", 1, 1, define_min, reduce_attrs, .positional = "axis keepdims"},
+    {"prod", "ReduceProd", 1, 1, define_prod, reduce_attrs, .positional = "axis keepdims"},
     {"sum_square", "ReduceSumSquare", 1, 1, define_sum_square, reduce_attrs},
     {"norm1", "ReduceL1", 1, 1, define_norm1, reduce_attrs},
     {"norm2", "ReduceL2", 1, 1, define_norm2, reduce_attrs},
-    {"argmax", "ArgMax", 1, 1, define_argmax, "axis keepdims select_last_index"},
-    {"argmin", "ArgMin", 1, 1, define_argmin, "axis keepdims select_last_index"},
+    {"argmax", "ArgMax", 1, 1, define_argmax, "axis keepdims select_last_index",
+     .positional = "axis keepdims"},
+    {"argmin", "ArgMin", 1, 1, define_argmin, "axis keepdims select_last_index",
+     .positional = "axis keepdims"},
 };
 const int reduction_op_count = COUNT_OF(reduction_ops);

@@ -71,11 +71,33 @@ static bool define_strided_slice(OpCall *call) {
   return true;
 }
 
+// `indices_or_sections` as TVM has it: the number of equal parts, or the indices at which the parts
+// after the first begin. Sets the sizes of the parts; false where the attribute is absent.
+static bool split_sections(const OpCall *call, int64_t extent, int64_t *sizes, int *parts) {
+  Expr *value = attrs_get(&call->node->attrs, "indices_or_sections");
+  if (!value) return false;
+  int count = node_ints(call->node, "indices_or_sections", sizes, OP_MOST_PARTS - 1);
+  if (count == 1 && value->op == EXPR_INT) {
+    *parts = (int)MIN_OF(MAX_OF(sizes[0], (int64_t)1), OP_MOST_PARTS);
+    for (int i = 0; i < *parts; i++) sizes[i] = extent / *parts;
+    return true;
+  }
+  int64_t begin = 0;
+  for (int i = 0; i <= count; i++) {
+    int64_t end = i < count ? sizes[i] : extent;
+    sizes[i] = MIN_OF(end, extent) - begin;
+    begin += sizes[i];
+  }
+  *parts = count + 1;
+  return count >= 0;
+}
+
 // The sizes of the parts: the stated ones, or equal ones of which the last may be smaller.
 static bool split_sizes(OpCall *call, int axis, int64_t *sizes, int *parts) {
   int64_t extent, sum = 0;
   if (!static_extent(call, call->inputs[0], axis, &extent)) return false;
-  *parts = node_ints(call->node, "sizes", sizes, OP_MOST_PARTS);
+  bool given = split_sections(call, extent, sizes, parts);
+  if (!given) *parts = node_ints(call->node, "sizes", sizes, OP_MOST_PARTS);
   if (*parts < 0) return op_error(call, "'sizes' has more than %d parts", OP_MOST_PARTS);
   if (*parts == 0) {
     *parts = (int)MIN_OF(node_int(call->node, "parts", 0), OP_MOST_PARTS);
@@ -222,6 +244,9 @@ static bool known_indices_fit(OpCall *call, const Expr *extent, int axis) {
 
 // out[before…, at…, after…] = x[before…, indices[at…], after…]
 static bool define_take(OpCall *call) {
+  const char *mode = node_string(call->node, "mode", "fast");
+  if (strcmp(mode, "fast") != 0)
+    return op_error(call, "'mode' is \"%s\"; only \"fast\" is supported", mode);
   Buffer *x = call->inputs[0], *by = call->inputs[1];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
   int axis, rank = x->rank + by->rank - 1;
@@ -329,13 +354,15 @@ static bool define_one_hot(OpCall *call) {
 }
 
 const OpRow select_ops[] = {
-    {"strided_slice", "Slice", 1, 1, define_strided_slice, "axes begin end strides"},
-    {"split", "Split", 1, 1, define_split, "axis sizes parts"},
-    {"broadcast_to", "Expand", 1, 1, define_broadcast_to, "shape"},
-    {"tile", "Tile", 1, 1, define_tile, "repeats"},
-    {"triu", NULL, 1, 1, define_triu, "k"},
-    {"tril", NULL, 1, 1, define_tril, "k"},
-    {"take", "Gather", 2, 2, define_take, "axis", .mixed_types = true},
+    {"strided_slice", "Slice", 1, 1, define_strided_slice, "axes begin end strides assume_inbound",
+     .positional = "axes begin end strides assume_inbound"},
+    {"split", "Split", 1, 1, define_split, "axis sizes parts indices_or_sections",
+     .positional = "indices_or_sections axis"},
+    {"broadcast_to", "Expand", 1, 1, define_broadcast_to, "shape", .positional = "shape"},
+    {"tile", "Tile", 1, 1, define_tile, "repeats", .positional = "repeats"},
+    {"triu", NULL, 1, 1, define_triu, "k", .positional = "k"},
+    {"tril", NULL, 1, 1, define_tril, "k", .positional = "k"},
+    {"take", "Gather", 2, 2, define_take, "axis mode", .mixed_types = true, .positional = "axis"},
     {"gather_elements", "GatherElements", 2, 2, define_gather_elements, "axis",
      .mixed_types = true},
     {"gather_nd", "GatherND", 2, 2, define_gather_nd, "batch_dims", .mixed_types = true},

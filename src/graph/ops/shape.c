@@ -80,17 +80,35 @@ static Expr *elements_of(Context *context, Expr *const *shape, int rank) {
   return count;
 }
 
+// Reads a list of extents, of which those with sizes that are not known yet are expressions: their
+// entries in `wanted` are 1. Returns its length; -1 when it is no such list.
+static int read_extents(const OpCall *call, const char *key, int64_t *wanted, Expr **shape) {
+  Expr *value = attrs_get(&call->node->attrs, key);
+  if (!value || value->op != EXPR_TUPLE || value->count > TE_MAX_RANK)
+    return node_ints(call->node, key, wanted, TE_MAX_RANK);
+  for (int i = 0; i < value->count; i++) {
+    Expr *extent = shape[i] = value->args[i];
+    if (expr_as_int(extent, &wanted[i])) continue;
+    if (!dtype_is_int(extent->type)) return -1;
+    wanted[i] = 1;
+  }
+  return value->count;
+}
+
 // 0 copies the input's extent (unless allow_zero); -1 is the extent that the other axes leave.
 static bool define_reshape(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int64_t wanted[TE_MAX_RANK];
   Expr *shape[TE_MAX_RANK];
-  int rank = node_ints(call->node, "shape", wanted, TE_MAX_RANK), open = -1;
+  int rank = read_extents(call, "shape", wanted, shape), open = -1;
+  const Expr *list = attrs_get(&call->node->attrs, "shape");
   bool zero = node_int(call->node, "allow_zero", 0) != 0;
   if (rank < 0) return op_error(call, "'shape' must be a list of at most %d integers", TE_MAX_RANK);
   for (int i = 0; i < rank; i++) {
-    shape[i] = expr_index(context, wanted[i]);
+    int64_t known;
+    bool is_list = list && list->op == EXPR_TUPLE;
+    if (!is_list || expr_as_int(list->args[i], &known)) shape[i] = expr_index(context, wanted[i]);
     if (wanted[i] == -1 && open >= 0) return op_error(call, "'shape' has more than one -1");
     if (wanted[i] == -1) open = i;
     if (wanted[i] < -1) return op_error(call, "'shape' has the extent %lld", (long long)wanted[i]);
@@ -278,6 +296,7 @@ static bool padded_index(OpCall *call, const char *mode, Expr *extent, const int
   return true;
 }
 
+// `pad_width` has for each axis the number of elements before and after it.
 static bool define_pad(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -290,14 +309,13 @@ static bool define_pad(OpCall *call) {
   if (node_ints(call->node, "pad_width", pads, 2 * TE_MAX_RANK) != 2 * x->rank)
     return op_error(call, "'pad_width' needs %d integers", 2 * x->rank);
   for (int i = 0; i < x->rank; i++) {
-    shape[i] = expr_add(context, x->shape[i], expr_index(context, pads[i] + pads[i + x->rank]));
+    shape[i] = expr_add(context, x->shape[i], expr_index(context, pads[2 * i] + pads[2 * i + 1]));
     if (shape[i]->op == EXPR_INT && shape[i]->as.i < 0)
       return op_error(call, "axis %d would have the extent %lld", i, (long long)shape[i]->as.i);
   }
   TeAxes axes = te_axes(call->te, shape, x->rank);
   for (int i = 0; i < x->rank; i++)
-    if (!padded_index(call, mode, x->shape[i], (int64_t[]){pads[i], pads[i + x->rank]}, axes.at[i],
-                      &indices[i], &inside))
+    if (!padded_index(call, mode, x->shape[i], &pads[2 * i], axes.at[i], &indices[i], &inside))
       return false;
   Expr *filler = expr_const(context, x->type, node_float(call->node, "pad_value", 0));
   if (call->input_count > 1 && call->inputs[1]) {
@@ -311,12 +329,14 @@ static bool define_pad(OpCall *call) {
 }
 
 const OpRow shape_ops[] = {
-    {"reshape", "Reshape", 1, 1, define_reshape, "shape allow_zero"},
+    {"reshape", "Reshape", 1, 1, define_reshape, "shape allow_zero", .positional = "shape"},
     {"flatten", "Flatten", 1, 1, define_flatten, "axis"},
-    {"squeeze", "Squeeze", 1, 1, define_squeeze, "axis"},
-    {"expand_dims", "Unsqueeze", 1, 1, define_expand_dims, "axis"},
-    {"permute_dims", "Transpose", 1, 1, define_permute_dims, "axes"},
-    {"concat", "Concat", 1, -1, define_concat, "axis"},
-    {"nn.pad", "Pad", 1, 2, define_pad, "pad_width pad_mode pad_value"},
+    {"squeeze", "Squeeze", 1, 1, define_squeeze, "axis", .positional = "axis"},
+    {"expand_dims", "Unsqueeze", 1, 1, define_expand_dims, "axis", .positional = "axis"},
+    {"permute_dims", "Transpose", 1, 1, define_permute_dims, "axes", .positional = "axes"},
+    {"concat", "Concat", 1, -1, define_concat, "axis", .positional = "axis"},
+    {"nn.pad", "Pad", 1, 2, define_pad, "pad_width pad_mode pad_value",
+     .positional = "pad_width pad_value"},
+    {"pad", NULL, 1, 2, define_pad, "pad_width pad_mode pad_value"},
 };
 const int shape_op_count = COUNT_OF(shape_ops);

@@ -102,10 +102,24 @@ static void finish(const Statistics *s, Buffer *mean, Buffer *inverse, Parameter
 
 // ---- The operators
 
+// The first of the axes that TVM lists, which must be the last ones in order.
+static bool first_of_axes(OpCall *call, int64_t *first) {
+  int64_t axes[TE_MAX_RANK];
+  int count = node_ints(call->node, "axes", axes, TE_MAX_RANK), rank = call->inputs[0]->rank, axis;
+  for (int i = 0; i < count; i++) {
+    if (!op_axis(call, axes[i], rank, &axis)) return false;
+    if (axis != rank - count + i) return op_error(call, "'axes' must be the last axes in order");
+  }
+  if (count > 0) *first = rank - count;
+  bool plain = node_int(call->node, "center", 1) && node_int(call->node, "scale", 1);
+  return (count >= 0 && plain) || op_error(call, "'center' and 'scale' must be true");
+}
+
 // Selects the axis and all later ones.
 static bool axes_behind(OpCall *call, bool *reduced) {
   int axis, rank = call->inputs[0]->rank;
-  if (!op_axis(call, node_int(call->node, "axis", -1), rank, &axis)) return false;
+  int64_t first = node_int(call->node, "axis", -1);
+  if (!first_of_axes(call, &first) || !op_axis(call, first, rank, &axis)) return false;
   for (int i = 0; i < rank; i++) reduced[i] = i >= axis;
   return true;
 }
@@ -170,8 +184,9 @@ static bool define_instance_norm(OpCall *call) {
 }
 
 const OpRow standardize_ops[] = {
-    {"nn.layer_norm", "LayerNormalization", 1, 3, define_layer_norm, "axis epsilon"},
-    {"nn.rms_norm", "RMSNormalization", 1, 2, define_rms_norm, "axis epsilon"},
+    {"nn.layer_norm", "LayerNormalization", 1, 3, define_layer_norm,
+     "axis epsilon axes center scale"},
+    {"nn.rms_norm", "RMSNormalization", 1, 2, define_rms_norm, "axis epsilon axes"},
     {"nn.instance_norm", "InstanceNormalization", 1, 3, define_instance_norm, "epsilon"},
 };
 const int standardize_op_count = COUNT_OF(standardize_ops);

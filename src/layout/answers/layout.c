@@ -246,3 +246,13 @@ const Layout *layout_with_padding(Context *context, const Layout *layout, Layout
                     layout->cache->extents_given ? layout->physical : NULL, layout->facts, padding,
                     (SourcePos){0});
 }
+
+const Layout *layout_with_names(Context *context, const Layout *layout, const Str *names) {
+  const IndexMap *map = layout->map;
+  const IndexMap *renamed = index_map_replicated(
+      context, map->input_count, map->replica_count, names, map->replicas, map->output_count,
+      map->outputs, map->resources, map->separators, map->separator_count);
+  return layout_new(context, renamed, layout->shape,
+                    layout->cache->extents_given ? layout->physical : NULL, layout->facts,
+                    layout->padding, (SourcePos){0});
+}

@@ -62,8 +62,12 @@ typedef struct CEmit {
 } CEmit;
 
 // text.c
-const char *c_type(CModule *module, DType type);        // of a value; defines vector types
-const char *c_memory_type(CModule *module, DType type); // where it differs: bool
+const char *c_type(CModule *module, DType type); // of a value; defines vector types
+// The lanes of the C type of a vector, a power of two. The lanes after those of the program are
+// copies of the first one, so that operations on all lanes do nothing else to them, such as divide
+// by zero.
+int c_lanes(DType type);
+const char *c_memory_type(CModule *module, DType type);           // where it differs: bool
 const char *c_unaligned_type(CModule *module, DType memory_type); // a vector at any address
 DType c_bits_type(DType type);  // signed integers of the same bits and lanes
 DType c_mask_type(DType type);  // of a vector of bools: 32 bits a lane, 0 or −1
@@ -93,6 +97,8 @@ CValue c_index(CEmit *emit, Expr *e);
 CValue c_ramp(CEmit *emit, Expr *e);
 CValue c_broadcast(CEmit *emit, Expr *e);
 CValue c_spread(CEmit *emit, CValue scalar, DType vector); // a scalar of that lane type
+// A vector of a C type with the values of its `count` lanes.
+CValue c_list_of_lanes(CEmit *emit, const char *type, const char *const *lanes, int count);
 CValue c_shuffle(CEmit *emit, Expr *e);
 CValue c_reduction(CEmit *emit, Expr *e);
 CValue c_vector_select(CEmit *emit, DType type, const char *mask, CValue a, CValue b);

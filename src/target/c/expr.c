@@ -197,10 +197,10 @@ static CValue by_lane(CEmit *emit, Expr *e, const char *function) {
   const char *end = e->type.bits == 64 ? "" : "f";
   if (e->type.lanes == 1) return c_format(emit, C_POSTFIX, "%s%s(%s)", function, end, a.text);
   const char *x = c_hold(emit, a, e->type);
-  Text text = text_new(emit->arena);
+  const char **lanes = arena_array(emit->arena, const char *, e->type.lanes);
   for (int i = 0; i < e->type.lanes; i++)
-    text_printf(&text, "%s%s%s(%s[%d])", i ? ", " : "", function, end, x, i);
-  return c_format(emit, C_POSTFIX, "(%s){%s}", c_type(emit->module, e->type), text_string(&text));
+    lanes[i] = arena_printf(emit->arena, "%s%s(%s[%d])", function, end, x, i);
+  return c_list_of_lanes(emit, c_type(emit->module, e->type), lanes, e->type.lanes);
 }
 
 static CValue emit_sqrt(CEmit *emit, Expr *e) {

@@ -24,10 +24,11 @@ static bool is_register(CEmit *emit, const Buffer *buffer) {
   return map_find(&emit->registers, buffer->data) != NULL;
 }
 
-// Whether the lanes of an access are consecutive: a ramp of step 1 from a scalar.
+// Whether an access is to consecutive elements that C can access as one vector: the index is a ramp
+// of step 1 from a scalar, with a power of two of lanes.
 static bool is_contiguous(const Expr *index) {
-  return index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 &&
-         expr_is_int(index->args[1], 1);
+  return c_lanes(index->type) == index->type.lanes && index->op == EXPR_RAMP &&
+         index->args[0]->type.lanes == 1 && expr_is_int(index->args[1], 1);
 }
 
 static const char *element_at(CEmit *emit, const Buffer *buffer, const char *index) {
@@ -76,13 +77,12 @@ static const char *stored(CEmit *emit, DType type, CValue value) {
 static CValue gather(CEmit *emit, Expr *e, Expr *index) {
   Buffer *buffer = e->as.buffer;
   const char *vector = vector_of_indices(emit, index);
-  Text lanes = text_new(emit->arena);
+  const char **lanes = arena_array(emit->arena, const char *, index->type.lanes);
   emit->module->report->counts[TARGET_GATHERS]++;
   for (int i = 0; i < index->type.lanes; i++)
-    text_printf(&lanes, "%s%s", i ? ", " : "",
-                element_at(emit, buffer, lane_index(emit, index, i, vector)));
-  CValue value = c_format(emit, C_POSTFIX, "(%s){%s}", c_memory_type(emit->module, e->type),
-                          text_string(&lanes));
+    lanes[i] = element_at(emit, buffer, lane_index(emit, index, i, vector));
+  const char *type = c_memory_type(emit->module, e->type);
+  CValue value = c_list_of_lanes(emit, type, lanes, index->type.lanes);
   return loaded(emit, e->type, value.text, C_POSTFIX);
 }
 
@@ -122,7 +122,7 @@ void c_store(CEmit *emit, const Stmt *s) {
   DType type = dtype_lanes(buffer->type, lanes * buffer->type.lanes);
   CValue value = c_expr(emit, s->as.store.value);
   if (s->as.store.value->type.lanes < type.lanes) value = c_spread(emit, value, type);
-  if (lanes > 1 && !is_contiguous(index)) {
+  if (lanes > 1 && !is_register(emit, buffer) && !is_contiguous(index)) {
     scatter(emit, buffer, index, value, type);
     return;
   }

@@ -31,7 +31,7 @@ static ProgramHeader header_of(Writing *w) {
                    w->program->unit.name, target_level_flags(target_find("c"), machine),
                    w->options->openmp ? " -fopenmp" : "", source);
   const char *weights =
-      w->options->weights_beside ? arena_printf(w->arena, "%s.weights", source) : NULL;
+      w->options->weights_beside ? arena_printf(w->arena, "%s.c.weights", source) : NULL;
   return (ProgramHeader){.code = arena_printf(w->arena, "%s.c", source),
                          .name = w->name,
                          .title = title,
@@ -106,6 +106,19 @@ static void check_pointers(Writing *w, CEmit *emit) {
   check_each(emit, "outputs", p->output_count);
 }
 
+// Writes what is done with the notes of each kernel's guards; %s is their place in memory, %d their
+// number.
+static void write_for_guards(Writing *w, CEmit *emit, const char *format) {
+  const TargetProgram *p = w->program;
+  for (int i = 0; i < p->step_count; i++) {
+    const LowerKernel *kernel = p->unit.kernels[p->steps[i].kernel];
+    long long offset = (long long)(p->steps[i].workspace + kernel->guards_offset);
+    if (!kernel->func->guards) continue;
+    c_line(emit, "for (int i = 0; i < %d; i++)", kernel->func->guards->count);
+    c_line(emit, format, offset);
+  }
+}
+
 static bool write_run(Writing *w, CModule *module, CFunction *const *functions, Text *out) {
   const TargetProgram *p = w->program;
   CEmit emit = c_emit_new(module, NULL);
@@ -116,8 +129,10 @@ static bool write_run(Writing *w, CModule *module, CFunction *const *functions, 
   c_line(&emit, "char *memory = arena;");
   c_line(&emit, "(void)constants, (void)memory%s;",
          w->options->weights_beside ? ", (void)weights" : "");
+  write_for_guards(w, &emit, "  ((int64_t *)(memory + %lld))[2 * i + 1] = 0;");
   for (int i = 0; i < p->step_count; i++)
     if (!write_step(w, &emit, &p->steps[i], functions)) return false;
+  write_for_guards(w, &emit, "  if (((int64_t *)(memory + %lld))[2 * i + 1]) return 2;");
   c_line(&emit, "return 0;");
   ProgramHeader header = header_of(w);
   target_header_run(&header, out);
@@ -148,7 +163,7 @@ static bool write_weights(Writing *w, Text *source) {
     write_words(w, source);
     return true;
   }
-  return file_set_write(w->files, arena_printf(w->arena, "%s.weights", w->base),
+  return file_set_write(w->files, arena_printf(w->arena, "%s.c.weights", w->base),
                         w->program->weights, (size_t)w->program->weight_bytes);
 }
 

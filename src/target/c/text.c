@@ -84,16 +84,22 @@ static const char *scalar_type(CModule *module, DType type) {
   return arena_printf(module->arena, "%sint%d_t", type.code == TYPE_UINT ? "u" : "", type.bits);
 }
 
+int c_lanes(DType type) {
+  int lanes = 1;
+  while (lanes < type.lanes) lanes *= 2;
+  return lanes;
+}
+
 static const char *vector_name(CModule *module, DType type) {
   char letter = dtype_is_float(type) ? 'f' : type.code == TYPE_UINT ? 'u' : 'i';
-  return arena_printf(module->arena, "%c%dx%d", letter, type.bits, type.lanes);
+  return arena_printf(module->arena, "%c%dx%d", letter, type.bits, c_lanes(type));
 }
 
 static const char *vector_type(CModule *module, DType type) {
   const char *name = vector_name(module, type);
   if (c_define(module, name))
     text_printf(&module->types, "typedef %s %s __attribute__((vector_size(%d)));\n",
-                scalar_type(module, dtype_lanes(type, 1)), name, type.bits / 8 * type.lanes);
+                scalar_type(module, dtype_lanes(type, 1)), name, type.bits / 8 * c_lanes(type));
   return name;
 }
 

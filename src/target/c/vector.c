@@ -10,6 +10,13 @@ static const char *vector_macro(CEmit *emit, DType type, const char *what) {
 
 // ---- Building ----------------------------------------------------------------------------------
 
+CValue c_list_of_lanes(CEmit *emit, const char *type, const char *const *lanes, int count) {
+  Text list = text_new(emit->arena);
+  int all = c_lanes((DType){.lanes = (uint16_t)count});
+  for (int i = 0; i < all; i++) text_printf(&list, "%s%s", i ? ", " : "", lanes[i < count ? i : 0]);
+  return c_format(emit, C_POSTFIX, "(%s){%s}", type, text_string(&list));
+}
+
 // #define f32x4_all(x) ((f32x4){x, x, x, x})
 CValue c_spread(CEmit *emit, CValue scalar, DType vector) {
   if (dtype_is_bool(vector)) {
@@ -20,7 +27,7 @@ CValue c_spread(CEmit *emit, CValue scalar, DType vector) {
   if (c_define(emit->module, macro)) {
     Text *text = &emit->module->macros;
     text_printf(text, "#define %s(x) ((%s){", macro, c_type(emit->module, vector));
-    for (int i = 0; i < vector.lanes; i++) text_printf(text, "%sx", i ? ", " : "");
+    for (int i = 0; i < c_lanes(vector); i++) text_printf(text, "%sx", i ? ", " : "");
     text_puts(text, "})\n");
   }
   bool simple = scalar.precedence == C_NAME || (*scalar.text == '-' && strlen(scalar.text) < 24);
@@ -35,17 +42,16 @@ CValue c_broadcast(CEmit *emit, Expr *e) {
 
 CValue c_ramp(CEmit *emit, Expr *e) {
   CModule *module = emit->module;
-  Text steps = text_new(emit->arena);
+  const char **lanes = arena_array(emit->arena, const char *, e->type.lanes);
   int64_t stride = 1;
   bool constant = expr_as_int(e->args[1], &stride);
   for (int i = 0; i < e->type.lanes; i++)
-    text_printf(&steps, "%s%lld", i ? ", " : "", (long long)(constant ? stride * i : i));
+    lanes[i] = arena_printf(emit->arena, "%lld", (long long)(constant ? stride * i : i));
   CValue base = c_spread(emit, c_expr(emit, e->args[0]), e->type);
-  const char *type = c_type(module, e->type);
-  if (constant) return c_format(emit, C_SUM, "%s + (%s){%s}", base.text, type, text_string(&steps));
+  CValue steps = c_list_of_lanes(emit, c_type(module, e->type), lanes, e->type.lanes);
+  if (constant) return c_format(emit, C_SUM, "%s + %s", base.text, steps.text);
   CValue step = c_spread(emit, c_expr(emit, e->args[1]), e->type);
-  return c_format(emit, C_SUM, "%s + %s * (%s){%s}", base.text, step.text, type,
-                  text_string(&steps));
+  return c_format(emit, C_SUM, "%s + %s * %s", base.text, step.text, steps.text);
 }
 
 CValue c_convert(CEmit *emit, DType from, DType to, CValue value) {
@@ -87,7 +93,7 @@ static const char *extreme_macro(CEmit *emit, DType type, bool least) {
   const char *bits = c_type(emit->module, c_bits_type(type)), *name = c_type(emit->module, type);
   const ExtremeRow *found = NULL;
   for (int i = 0; i < COUNT_OF(extremes); i++)
-    if (dtype_is_float(type) && extremes[i].bits == type.bits && extremes[i].lanes == type.lanes)
+    if (dtype_is_float(type) && extremes[i].bits == type.bits && extremes[i].lanes == c_lanes(type))
       found = &extremes[i];
   if (found) {
     text_printf(text, "#if defined(%s) && !defined(__clang__)\n#define %s(a, b) (", found->when,
@@ -118,8 +124,11 @@ static CValue shuffle_pair(CEmit *emit, Expr *e) {
   const char *a = c_hold(emit, c_expr(emit, vectors->args[0]), type), *b = a;
   if (vectors->count > 1) b = c_hold(emit, c_expr(emit, vectors->args[1]), type);
   Text lanes = text_new(emit->arena);
-  for (int i = 0; i < e->type.lanes; i++)
-    text_printf(&lanes, ", %lld", (long long)e->args[1]->args[i]->as.i);
+  for (int i = 0; i < c_lanes(e->type); i++) {
+    int64_t number = e->args[1]->args[i < e->type.lanes ? i : 0]->as.i;
+    text_printf(&lanes, ", %lld",
+                (long long)(number < type.lanes ? number : number - type.lanes + c_lanes(type)));
+  }
   return c_format(emit, C_POSTFIX, "__builtin_shufflevector(%s, %s%s)", a, b, text_string(&lanes));
 }
 
@@ -144,12 +153,10 @@ CValue c_shuffle(CEmit *emit, Expr *e) {
   if (e->type.lanes == 1)
     return c_format(emit, is_mask ? C_EQUAL : C_POSTFIX, is_mask ? "%s != 0" : "%s",
                     numbered_lane(emit, names, vectors->args, order->args[0]->as.i));
-  Text lanes = text_new(emit->arena);
-  for (int i = 0; i < e->type.lanes; i++) {
-    int64_t number = order->args[i]->as.i;
-    text_printf(&lanes, "%s%s", i ? ", " : "", numbered_lane(emit, names, vectors->args, number));
-  }
-  return c_format(emit, C_POSTFIX, "(%s){%s}", c_type(emit->module, e->type), text_string(&lanes));
+  const char **lanes = arena_array(emit->arena, const char *, e->type.lanes);
+  for (int i = 0; i < e->type.lanes; i++)
+    lanes[i] = numbered_lane(emit, names, vectors->args, order->args[i]->as.i);
+  return c_list_of_lanes(emit, c_type(emit->module, e->type), lanes, e->type.lanes);
 }
 
 // ---- Reductions --------------------------------------------------------------------------------
@@ -170,10 +177,22 @@ static CValue combine(CEmit *emit, ExprOp op, DType type, const char *a, const c
   return c_format(emit, C_CONDITIONAL, "%s %s %s ? %s : %s", b, least ? "<" : ">", a, b, a);
 }
 
+// Combines the lanes one after the other.
+static CValue reduce_in_order(CEmit *emit, ExprOp op, DType type, const char *whole) {
+  DType lane = dtype_lanes(type, 1);
+  CValue value = c_format(emit, C_POSTFIX, "%s[0]", whole);
+  for (int i = 1; i < type.lanes; i++)
+    value = combine(emit, op, lane, c_hold(emit, value, lane),
+                    arena_printf(emit->arena, "%s[%d]", whole, i));
+  return value;
+}
+
 // Combines the two halves until one lane is left, so a float sum rounds like the sum of a tree.
 CValue c_reduction(CEmit *emit, Expr *e) {
   DType type = e->args[0]->type;
   CValue value = c_expr(emit, e->args[0]);
+  if (c_lanes(type) != type.lanes)
+    return reduce_in_order(emit, (ExprOp)e->op, type, c_hold(emit, value, type));
   while (type.lanes > 1) {
     const char *whole = c_hold(emit, value, type);
     type = dtype_lanes(type, type.lanes / 2);

@@ -90,6 +90,29 @@ static int most_arguments(const TargetProgram *p) {
   return most + 1;
 }
 
+// The addresses at which guards note that an access was out of bounds.
+static void guard_places(Emit *emit, const TargetProgram *p, PtrArray *out) {
+  for (int i = 0; i < p->step_count; i++) {
+    const LowerKernel *kernel = p->unit.kernels[p->steps[i].kernel];
+    int64_t offset = p->steps[i].workspace + kernel->guards_offset + (int64_t)sizeof(int64_t);
+    for (int k = 0; kernel->func->guards && k < kernel->func->guards->count; k++)
+      array_push(emit->module->arena, out,
+                 (void *)offset_from(emit, "%arena", offset + 2 * k * (int64_t)sizeof(int64_t)));
+  }
+}
+
+// The result of NAME_run: 2 when a guard noted something.
+static const char *result_of_guards(Emit *emit, const PtrArray *places) {
+  const char *any = NULL;
+  for (int i = 0; i < places->count; i++) {
+    const char *note = emit_value(emit, "load i64, ptr %s, align 8", (char *)places->items[i]);
+    any = any ? emit_value(emit, "or i64 %s, %s", any, note) : note;
+  }
+  if (!any) return "0";
+  const char *found = emit_value(emit, "icmp ne i64 %s, 0", any);
+  return emit_value(emit, "select i1 %s, i32 2, i32 0", found);
+}
+
 void llvm_add_program(Emit *emit, const LlvmProgram *whole) {
   const TargetProgram *p = whole->program;
   LlvmModule *module = emit->module;
@@ -98,12 +121,17 @@ void llvm_add_program(Emit *emit, const LlvmProgram *whole) {
   emit_line(emit, "%%serial = icmp eq ptr %%parallel, null");
   const char *args =
       emit_alloca(emit, arena_printf(module->arena, "[%d x ptr]", most_arguments(p)), 16);
+  PtrArray places = {0};
+  guard_places(emit, p, &places);
+  for (int i = 0; i < places.count; i++)
+    emit_line(emit, "store i64 0, ptr %s, align 8", (char *)places.items[i]);
   for (int i = 0; i < p->step_count; i++)
     add_step(emit, p, &p->steps[i], whole->weights_beside ? "%weights" : "@own_weights", args);
+  const char *result = result_of_guards(emit, &places);
   text_printf(&module->functions,
               "define i32 @%s_run_parallel(%sptr %%inputs, ptr %%outputs, ptr %%arena, "
-              "ptr %%parallel, ptr %%pool) #0 {\nentry:\n%s%s  ret i32 0\n}\n",
-              whole->name, given, text_string(&emit->entry), text_string(&emit->body));
+              "ptr %%parallel, ptr %%pool) #0 {\nentry:\n%s%s  ret i32 %s\n}\n",
+              whole->name, given, text_string(&emit->entry), text_string(&emit->body), result);
   text_printf(&module->functions,
               "define i32 @%s_run(%sptr %%inputs, ptr %%outputs, ptr %%arena) #0 {\n"
               "  %%r = tail call i32 @%s_run_parallel(%sptr %%inputs, ptr %%outputs, ptr %%arena, "

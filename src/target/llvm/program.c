@@ -41,9 +41,9 @@ static const char *file_name(const char *path) {
 }
 
 static bool write_header(Context *context, FileSet *files, const LlvmProgram *whole,
-                         const char *base, const char *path) {
+                         const char *path) {
   Arena *arena = &context->scratch;
-  const char *weights = arena_printf(arena, "%s.weights", file_name(base));
+  const char *weights = arena_printf(arena, "%s.weights", file_name(path));
   ProgramHeader header = {
       .code = file_name(path),
       .name = whole->name,
@@ -105,10 +105,10 @@ static bool write_files(Context *context, FileSet *files, LlvmProgram *whole,
   whole->name = identifier(arena, base);
   if (!check_kernels(context, p)) return false;
   if (!write_with_weights(context, files, whole, options, ending, path)) return false;
-  if (whole->weights_beside && !file_set_write(files, arena_printf(arena, "%s.weights", base),
+  if (whole->weights_beside && !file_set_write(files, arena_printf(arena, "%s.weights", path),
                                                p->weights, (size_t)p->weight_bytes))
     return false;
-  return write_header(context, files, whole, base, path);
+  return write_header(context, files, whole, path);
 }
 
 bool llvm_write_program(Context *context, const TargetProgram *program,

@@ -95,14 +95,19 @@ static const char *half_of(Emit *emit, const char *value, DType type, bool upper
                     lane_numbers(emit, "i32", half, upper ? half : 0, 1));
 }
 
-// Combines the two halves until one lane is left, so a float sum rounds like the sum of a tree.
+// Combines the two halves, as long as there are halves, so a float sum rounds like the sum of a
+// tree; an odd number of lanes is combined one after the other.
 const char *emit_reduction(Emit *emit, Expr *e) {
-  DType type = e->args[0]->type;
+  DType type = e->args[0]->type, lane = dtype_lanes(type, 1);
   const char *value = emit_expr(emit, e->args[0]);
-  while (type.lanes > 1) {
+  while (type.lanes % 2 == 0) {
     const char *low = half_of(emit, value, type, false), *high = half_of(emit, value, type, true);
     type = dtype_lanes(type, type.lanes / 2);
     value = combine(emit, (ExprOp)e->op, type, low, high);
   }
-  return value;
+  if (type.lanes == 1) return value;
+  const char *result = emit_lane(emit, value, type, 0);
+  for (int i = 1; i < type.lanes; i++)
+    result = combine(emit, (ExprOp)e->op, lane, result, emit_lane(emit, value, type, i));
+  return result;
 }

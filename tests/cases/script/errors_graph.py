@@ -16,10 +16,10 @@ class Module:
             a = R.add(x, q)
             b = R.call_tir(cls.scal, (x,), out_sinfo=R.Tensor((4,), "float32"))
             c = R.call_tir(cls.scale, (x,))
-            d = R.relu(x, 3)
-            e = R.relu(x, alpha=[x])
+            d = R.relu(x[0])
+            e = R.relu(x, alpha=cls.nothing_at_all)
             f, g = R.call_tir(cls.scale, (x,), out_sinfo=R.Tensor((4,), "float32"))
-            h = x + x
+            h = x % x
             i = R.const("weights")
             j = R.const([[1, 2], [3]], "int8")
             k = R.const([1, 2], "handle")
@@ -30,7 +30,13 @@ class Module:
             x[0] = R.relu(x)
             for t in range(3):
                 pass
-            R.unknown_statement(x)
+            x
+            if x:
+                p = x
+            if x:
+                r = x
+            else:
+                s = x
             R.output(a)
         return
 

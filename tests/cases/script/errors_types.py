@@ -69,9 +69,8 @@ def types(A: T.Buffer((4, 5), "float32"), I: T.Buffer((4,), "int32"), U: T.Buffe
     T.attr(A, 3, 4)
     T.func_attr([1])
     T.func_attr({1: 2})
-    T.func_attr({"a": {"b": 1}})
     assert A[0, 0], "no condition"
     U2 = T.allocate([4], "int8", "global", A[0, 0] > 1)
-    U3 = T.allocate([4], "int8", annotations={"a": 1})
-    U4 = T.decl_buffer((4,), "int8", buffer_type="auto")
+    U3 = T.allocate([4], "int8", annotations={1: 1})
+    U4 = T.decl_buffer((4,), "int8", buffer_type="other")
     U5 = T.decl_buffer((4,), "int8", layout="x")

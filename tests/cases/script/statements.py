@@ -29,7 +29,7 @@ def dyn(a: T.handle, b: T.handle, n: T.int32):
         T.call_extern("void", "bar", T.address_of(C[k]), "str")
     for t in T.thread_binding(32, thread="threadIdx.x"):
         C[t] = C[t] * 3
-        D = T.decl_buffer((8, 8), "float32", data=C.data)
+        D = T.decl_buffer((32, 2), "float32", data=C.data)
         D[t, 0] = 1
     w = T.allocate([3, 4], "int8", "local")
     W = T.decl_buffer((12,), "int8", data=w)
@@ -45,7 +45,7 @@ def kinds(A: T.Buffer((13,), "float32"), B: T.Buffer((13,), "bfloat16"), h: T.ha
     for i in T.parallel(13):
         A[i] = T.min(A[i], -1e-30) + T.max(i, 3) - abs(A[i]) ** 2.0
         B[i] = T.bfloat16(1.5) - -B[i] / B[i]
-        A[12 - i] = T.Cast("float32", T.isnan(A[i])) * T.float32("nan") + T.float32("-inf")
+        A[i] = T.Cast("float32", T.isnan(A[i])) * T.float32("nan") + T.float32("-inf")
     for i in T.unroll(1, 5):
         S[i, 2] = (S[i, 0] | S[i, 1]) ^ (~S[i, 2] << T.uint8(3)) & T.uint8(255)
         S[0, 0] = T.truncdiv(S[i, 0], T.uint8(7)) + T.truncmod(S[i, 0], T.uint8(7)) + S[i, 1] // 2 % 3

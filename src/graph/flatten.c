@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes one flow of operators and calls of tensor programs of a graph function as it was read:
+//   tuples and their items            => the tensors in them
+//   R.shape, R.dtype, numbers as arguments => attributes, by the names in the operator's row
+//   calls of graph functions          => their operators, with the arguments in place of parameters
+//   if                                => both branches and R.where, or the branch that is known
+// The function may be flat already. Requires nothing; afterwards all nodes are NODE_OP and
+// NODE_CALL_TIR, and all their inputs are tensors.
+#include "graph/graph.h"
+
+enum { MOST_DEPTH = 64, MOST_NODES = 1 << 20 };
+
+typedef struct GraphFlattening {
+  Context *context;
+  GraphFunc *graph; // which receives the nodes
+  Array(Node *) nodes;
+  Map values; // from a value to the term that it is
+  Map locals; // from a value to the local function that it is
+  Map sizes;  // from a size of an inlined function to its value
+  int depth;  // of calls
+} GraphFlattening;
+
+static bool flatten_nodes(GraphFlattening *f, const GraphFunc *func);
+
+static bool refuse(GraphFlattening *f, const Node *node, const char *format, ...) PRINTF_LIKE(3, 4);
+static bool refuse(GraphFlattening *f, const Node *node, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  const char *text = arena_vprintf(&f->context->arena, format, args);
+  va_end(args);
+  return diag_error_as(f->context, DIAG_UNSUPPORTED, node->pos, "%s", text);
+}
+
+// ---- Terms -----------------------------------------------------------------------------------
+
+static bool is_list(const GraphTerm *term) {
+  return term->kind == TERM_TUPLE || term->kind == TERM_LIST;
+}
+
+// The term with all values replaced by what they are.
+static GraphTerm *resolved(GraphFlattening *f, GraphTerm *term) {
+  if (term->kind == TERM_VALUE) {
+    GraphTerm *known = map_find(&f->values, term->value);
+    return known ? known : term;
+  }
+  if (!term->count) return term;
+  GraphTerm *copy =
+      term_of_items(f->context, term->kind, term->text, term->items, term->keys, term->count);
+  for (int i = 0; i < term->count; i++) copy->items[i] = resolved(f, term->items[i]);
+  return copy;
+}
+
+static GraphTerm *resolved_value(GraphFlattening *f, Value *value) {
+  return resolved(f, term_of_value(f->context, value));
+}
+
+static Value *tensor_of(const GraphTerm *term) {
+  return term->kind == TERM_VALUE ? term->value : NULL;
+}
+
+static bool is_call_of(const GraphTerm *term, const char *name) {
+  return term->kind == TERM_CALL && !strcmp(term->text, name) && term->count >= 1;
+}
+
+// The value of an attribute that is written as a term; NULL when it is none.
+static Expr *attribute_of(GraphFlattening *f, const GraphTerm *term) {
+  static const char *const wrappers[] = {"R.shape", "R.prim_value", "R.dtype", "R.str"};
+  Context *context = f->context;
+  for (int i = 0; i < COUNT_OF(wrappers); i++)
+    if (is_call_of(term, wrappers[i])) return attribute_of(f, term->items[0]);
+  if (term->kind == TERM_EXPR) return substitute_expr(context, term->e, &f->sizes);
+  if (term->kind == TERM_VALUE && term->value->data) return NULL;
+  if (!is_list(term)) return NULL;
+  Expr **items = arena_array(&context->arena, Expr *, term->count);
+  for (int i = 0; i < term->count; i++)
+    if (!(items[i] = attribute_of(f, term->items[i]))) return NULL;
+  return expr_tuple(context, items, term->count);
+}
+
+// ---- Operators -------------------------------------------------------------------------------
+
+// Operators that return their first input as it is.
+static bool keeps_value(const Node *node) {
+  static const char *const names[] = {"match_cast",
+                                      "builtin.stop_lift_params",
+                                      "hint_on_device",
+                                      "to_vdevice",
+                                      "grad.start_checkpoint",
+                                      "grad.end_checkpoint",
+                                      "wrap_param",
+                                      "identity"};
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(names[i], node->op)) return strcmp(node->op, "identity") != 0 || node->keywords;
+  return false;
+}
+
+// The name of positional attribute `number` of an operator; NULL when it has no such attribute.
+static Str positional_name(GraphFlattening *f, const OpRow *row, int number) {
+  const char *p = row && row->positional ? row->positional : "";
+  for (; *p && number; number--) {
+    p += strcspn(p, " ");
+    p += *p == ' ';
+  }
+  return *p ? str_intern_n(f->context, p, strcspn(p, " ")) : NULL;
+}
+
+typedef struct Arguments {
+  PtrArray tensors;
+  Attrs attrs;
+  int positional; // number of attributes given by position
+} Arguments;
+
+static bool add_argument(GraphFlattening *f, const Node *node, const GraphTerm *term,
+                         Arguments *to) {
+  Arena *arena = &f->context->arena;
+  bool is_null = term->kind == TERM_NONE || (term->kind == TERM_VALUE && !term->value);
+  if (is_null || term->kind == TERM_VALUE) {
+    array_push(arena, &to->tensors, is_null ? NULL : term->value);
+    return true;
+  }
+  Expr *value = attribute_of(f, term);
+  if (!value && is_list(term)) {
+    for (int i = 0; i < term->count; i++)
+      if (!add_argument(f, node, term->items[i], to)) return false;
+    return true;
+  }
+  Str name = positional_name(f, op_find(node->op), to->positional++);
+  if (!value || !name)
+    return refuse(f, node, "%s: takes tensors by position; pass attributes by their names",
+                  node_op_name(node));
+  to->attrs = attrs_with(arena, to->attrs, name, value);
+  return true;
+}
+
+static bool add_keywords(GraphFlattening *f, const Node *node, Arguments *to) {
+  static const char *const ignored[] = {"ty_args", "sinfo_args"};
+  for (int i = 0; node->keywords && i < node->keywords->count; i++) {
+    bool skip = false;
+    for (int k = 0; k < COUNT_OF(ignored); k++)
+      skip |= !strcmp(ignored[k], node->keywords->keys[i]);
+    if (skip) continue;
+    Expr *value = attribute_of(f, resolved(f, node->keywords->items[i]));
+    if (!value)
+      return refuse(f, node, "%s: '%s' is not an attribute", node_op_name(node),
+                    node->keywords->keys[i]);
+    to->attrs = attrs_with(&f->context->arena, to->attrs, node->keywords->keys[i], value);
+  }
+  return true;
+}
+
+// The new value of an output of `node`: the old one, or a copy when the node is in an inlined
+// function. Its stated shape stays only where it has no sizes of that function.
+static Value *output_of(GraphFlattening *f, Node *made, Value *old, int number) {
+  Value *value = f->depth ? arena_copy(&f->context->arena, old, sizeof *old) : old;
+  value->producer = made;
+  value->output = number;
+  value->info = NULL;
+  for (int d = 0; f->depth && d < value->rank; d++) {
+    if (d == 0)
+      value->shape =
+          arena_copy(&f->context->arena, old->shape, sizeof *old->shape * (size_t)old->rank);
+    value->shape[d] = substitute_expr(f->context, old->shape[d], &f->sizes);
+  }
+  GraphTerm *term = term_new(f->context, TERM_VALUE, NULL);
+  term->value = value;
+  if (f->depth) map_put(&f->values, old, term);
+  return value;
+}
+
+static Node *add_node(GraphFlattening *f, const Node *like, Value *const *inputs, int count) {
+  Node *made =
+      node_new(f->context, like->kind, like->op, like->name, inputs, count, like->output_count);
+  made->user_op = like->user_op;
+  made->callee = like->callee;
+  made->pos = like->pos;
+  for (int i = 0; i < like->output_count; i++)
+    made->outputs[i] = output_of(f, made, like->outputs[i], i);
+  array_push(&f->context->arena, &f->nodes, made);
+  return made;
+}
+
+static Value *output_number(GraphFlattening *f, Node *node, int number) {
+  if (number >= node->output_count) {
+    Value **outputs = arena_array(&f->context->arena, Value *, number + 1);
+    for (int i = 0; i <= number; i++) {
+      outputs[i] = i < node->output_count ? node->outputs[i]
+                                          : value_new(f->context, node->name, DTYPE_VOID, NULL, -1);
+      outputs[i]->producer = node;
+      outputs[i]->output = i;
+      if (i >= node->output_count) outputs[i]->pos = node->pos;
+    }
+    node->outputs = outputs;
+    node->output_count = number + 1;
+  }
+  return node->outputs[number];
+}
+
+// How many tensors an operator returns, as its type or its attributes say; 1 where they do not.
+static int result_count(const Node *node, const Attrs *attrs) {
+  const GraphTerm *info = node->output_count == 1 ? node->outputs[0]->info : NULL;
+  bool is_tuple = info && info->kind == TERM_CALL && !strcmp(info->text, "R.Tuple");
+  Expr *sections = attrs_get(attrs, "indices_or_sections");
+  bool splits = sections && node->output_count == 1;
+  if (is_tuple) return info->count;
+  if (splits && sections->op == EXPR_TUPLE) return sections->count + 1;
+  return splits ? (int)MIN_OF(MAX_OF(sections->as.i, (int64_t)1), 1024) : 1;
+}
+
+// Makes the result of `old` the tuple of the outputs of `made`.
+static void give_tuple(GraphFlattening *f, const Node *old, Node *made, int count) {
+  GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, count);
+  for (int i = 0; i < count; i++) items[i] = term_of_value(f->context, output_number(f, made, i));
+  map_put(&f->values, old->outputs[0],
+          term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, count));
+}
+
+static bool flatten_operator(GraphFlattening *f, const Node *node) {
+  static const char *const outside[] = {"call_packed", "call_pure_packed", "call_dps_packed",
+                                        "call_inplace_packed", "call_builtin_with_ctx"};
+  Arguments to = {.attrs = node->attrs};
+  for (int i = 0; i < COUNT_OF(outside); i++)
+    if (!strcmp(outside[i], node->op))
+      return refuse(f, node,
+                    "%s calls a function outside of the file, which is not given\nreplace the call "
+                    "by operators or a tensor program to run it",
+                    node->op);
+  if (keeps_value(node) && node->input_count) {
+    map_put(&f->values, node->outputs[0], resolved_value(f, node->inputs[0]));
+    return true;
+  }
+  for (int i = 0; i < node->input_count; i++)
+    if (!add_argument(f, node, resolved_value(f, node->inputs[i]), &to)) return false;
+  if (!add_keywords(f, node, &to)) return false;
+  int count = result_count(node, &to.attrs);
+  Node *made = add_node(f, node, (Value **)to.tensors.items, to.tensors.count);
+  made->attrs = to.attrs;
+  if (count > 1) give_tuple(f, node, made, count);
+  return true;
+}
+
+static bool flatten_call_tir(GraphFlattening *f, const Node *node) {
+  PtrArray tensors = {0};
+  for (int i = 0; i < node->input_count; i++) {
+    Value *value = node->inputs[i] ? tensor_of(resolved_value(f, node->inputs[i])) : NULL;
+    if (!value) return refuse(f, node, "argument %d of the call is no tensor", i + 1);
+    array_push(&f->context->arena, &tensors, value);
+  }
+  Node *made = add_node(f, node, (Value **)tensors.items, tensors.count);
+  made->attrs = node->attrs;
+  return true;
+}
+
+// ---- Items -----------------------------------------------------------------------------------
+
+static bool flatten_item(GraphFlattening *f, const Node *node) {
+  GraphTerm *tuple = resolved_value(f, node->inputs[0]);
+  Value *value = tensor_of(tuple);
+  GraphTerm *item = NULL;
+  if (is_list(tuple) && node->item < tuple->count) item = tuple->items[node->item];
+  if (value && value->producer && value->producer->kind == NODE_OP)
+    item = term_of_value(f->context, output_number(f, value->producer, node->item));
+  if (!item) return refuse(f, node, "this value is not a tuple with item %d", node->item);
+  map_put(&f->values, node->outputs[0], item);
+  if (item->kind == TERM_VALUE && item->value->producer && item->value->output)
+    item->value->name = node->outputs[0]->name;
+  return true;
+}
+
+// ---- Calls of graph functions ----------------------------------------------------------------
+
+static const GraphFunc *function_called(GraphFlattening *f, const Node *node) {
+  GraphTerm *callee = term_of_value(f->context, node->inputs[0]);
+  const GraphFunc *local = callee->kind == TERM_VALUE ? map_find(&f->locals, callee->value) : NULL;
+  ModuleFunc *found = callee->kind == TERM_FUNC && f->graph->module
+                          ? module_find(f->graph->module, callee->text)
+                          : NULL;
+  return local ? local : found ? found->graph : NULL;
+}
+
+static void bind_sizes(GraphFlattening *f, const Value *param, const Value *given) {
+  for (int d = 0; given && d < param->rank && param->rank == given->rank; d++)
+    if (param->shape[d]->op == EXPR_VAR && param->shape[d] != given->shape[d])
+      map_put(&f->sizes, param->shape[d],
+              expr_cast(f->context, param->shape[d]->type, given->shape[d]));
+}
+
+static GraphTerm *result_of(GraphFlattening *f, const GraphFunc *func) {
+  if (func->result) return resolved_value(f, func->result);
+  if (func->output_count == 1) return resolved_value(f, func->outputs[0]);
+  GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, func->output_count);
+  for (int i = 0; i < func->output_count; i++) items[i] = resolved_value(f, func->outputs[i]);
+  return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, func->output_count);
+}
+
+static bool flatten_call(GraphFlattening *f, const Node *node) {
+  const GraphFunc *func = function_called(f, node);
+  if (!func) return refuse(f, node, "only graph functions of this module can be called here");
+  if (func->param_count != node->input_count - 1)
+    return refuse(f, node, "'%s' takes %d arguments, saw %d", func->name, func->param_count,
+                  node->input_count - 1);
+  if (f->depth == MOST_DEPTH || f->nodes.count > MOST_NODES)
+    return refuse(f, node, "'%s' calls itself, or its calls are nested too deeply", func->name);
+  for (int i = 0; i < func->param_count; i++) {
+    GraphTerm *given = resolved_value(f, node->inputs[i + 1]);
+    map_put(&f->values, func->params[i], given);
+    bind_sizes(f, func->params[i], tensor_of(given));
+  }
+  f->depth++;
+  bool done = flatten_nodes(f, func);
+  f->depth--;
+  if (done) map_put(&f->values, node->outputs[0], result_of(f, func));
+  return done;
+}
+
+// ---- If --------------------------------------------------------------------------------------
+
+// The branch that a constant condition selects; -1 when it is not constant.
+static int known_branch(const GraphTerm *condition) {
+  const GraphTerm *term = condition;
+  while (term->kind == TERM_CALL && term->count == 1) term = term->items[0];
+  int64_t number;
+  if (term->kind == TERM_EXPR && expr_as_int(term->e, &number)) return number == 0;
+  const ConstData *data = term->kind == TERM_VALUE ? term->value->data : NULL;
+  return data && data->bytes >= 1 && data->data ? !*(const char *)data->data : -1;
+}
+
+static GraphTerm *chosen(GraphFlattening *f, const Node *node, Value *condition, const GraphTerm *a,
+                         const GraphTerm *b) {
+  if (is_list(a) && is_list(b) && a->count == b->count) {
+    GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, a->count);
+    for (int i = 0; i < a->count; i++)
+      if (!(items[i] = chosen(f, node, condition, a->items[i], b->items[i]))) return NULL;
+    return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, a->count);
+  }
+  Value *inputs[] = {condition, tensor_of(a), tensor_of(b)};
+  if (!inputs[1] || !inputs[2]) {
+    refuse(f, node, "the branches have results of different kinds");
+    return NULL;
+  }
+  Node *made = node_new(f->context, NODE_OP, "where", node->name, inputs, 3, 1);
+  made->pos = node->pos;
+  made->outputs[0] = value_new(f->context, node->name, DTYPE_VOID, NULL, -1);
+  made->outputs[0]->producer = made;
+  made->outputs[0]->pos = node->pos;
+  array_push(&f->context->arena, &f->nodes, made);
+  return term_of_value(f->context, made->outputs[0]);
+}
+
+// Operators have no effects, so that both branches may run.
+static bool flatten_if(GraphFlattening *f, const Node *node) {
+  GraphTerm *condition = resolved_value(f, node->inputs[0]), *results[2] = {NULL, NULL};
+  int known = known_branch(condition);
+  for (int i = 0; i < 2; i++) {
+    if (known == 1 - i) continue;
+    if (!flatten_nodes(f, node->bodies[i])) return false;
+    results[i] = result_of(f, node->bodies[i]);
+  }
+  Value *tensor = tensor_of(condition);
+  if (known < 0 && !tensor) return refuse(f, node, "the condition is no tensor");
+  GraphTerm *result = known >= 0 ? results[known] : chosen(f, node, tensor, results[0], results[1]);
+  if (result) map_put(&f->values, node->outputs[0], result);
+  return result != NULL;
+}
+
+// ---- The function ----------------------------------------------------------------------------
+
+static bool flatten_node(GraphFlattening *f, const Node *node) {
+  switch (node->kind) {
+  case NODE_OP: return flatten_operator(f, node);
+  case NODE_CALL_TIR: return flatten_call_tir(f, node);
+  case NODE_CALL: return flatten_call(f, node);
+  case NODE_ITEM: return flatten_item(f, node);
+  case NODE_IF: return flatten_if(f, node);
+  case NODE_FUNC: map_put(&f->locals, node->outputs[0], node->bodies[0]); return true;
+  }
+  return false;
+}
+
+static bool flatten_nodes(GraphFlattening *f, const GraphFunc *func) {
+  bool ok = true;
+  for (int i = 0; i < func->nodes.count; i++) ok &= flatten_node(f, func->nodes.items[i]);
+  return ok;
+}
+
+// Sets the shape and element type from R.Tensor((…), "float32").
+static void take_type(Context *context, Value *value, const GraphTerm *info) {
+  value->type = DTYPE_FLOAT32;
+  for (int i = 0; info->kind == TERM_CALL && i < info->count; i++) {
+    const GraphTerm *item = info->items[i];
+    bool is_type = item->kind == TERM_EXPR && item->e->op == EXPR_STRING;
+    if (is_type) dtype_parse(item->e->as.s, strlen(item->e->as.s), &value->type);
+    if (!is_list(item)) continue;
+    value->rank = item->count;
+    value->shape = arena_array(&context->arena, Expr *, item->count);
+    for (int d = 0; d < item->count; d++) value->shape[d] = item->items[d]->e;
+  }
+}
+
+// A parameter that is a tuple becomes a parameter for each of its tensors.
+static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *info,
+                             PtrArray *params) {
+  bool is_tuple = info && info->kind == TERM_CALL && !strcmp(info->text, "R.Tuple");
+  if (!is_tuple) {
+    array_push(&f->context->arena, params, param);
+    return term_of_value(f->context, param);
+  }
+  GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, info->count);
+  for (int i = 0; i < info->count; i++) {
+    Value *item = value_new(f->context, str_format(f->context, "%s_%d", param->name, i), DTYPE_VOID,
+                            NULL, -1);
+    item->pos = param->pos;
+    const GraphTerm *type = info->items[i];
+    take_type(f->context, item, type);
+    items[i] = param_term(f, item, type, params);
+  }
+  return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, info->count);
+}
+
+static bool check_params(GraphFlattening *f, const PtrArray *params) {
+  for (int i = 0; i < params->count; i++) {
+    const Value *param = params->items[i];
+    if (param->rank < 0 && dtype_equal(param->type, DTYPE_VOID))
+      return diag_error_as(f->context, DIAG_UNSUPPORTED, param->pos,
+                           "parameter '%s' is no tensor; a function that runs takes tensors",
+                           param->name);
+  }
+  return true;
+}
+
+static bool flatten_params(GraphFlattening *f) {
+  GraphFunc *graph = f->graph;
+  PtrArray params = {0};
+  for (int i = 0; i < graph->param_count; i++) {
+    Value *param = graph->params[i];
+    GraphTerm *term = param_term(f, param, param->info, &params);
+    if (is_list(term)) map_put(&f->values, param, term);
+  }
+  graph->params = (Value **)params.items;
+  graph->param_count = params.count;
+  return check_params(f, &params);
+}
+
+static bool add_results(GraphFlattening *f, const GraphTerm *term, PtrArray *outputs) {
+  if (is_list(term)) {
+    for (int i = 0; i < term->count; i++)
+      if (!add_results(f, term->items[i], outputs)) return false;
+    return true;
+  }
+  if (term->kind != TERM_VALUE)
+    return diag_error_as(f->context, DIAG_UNSUPPORTED, f->graph->pos,
+                         "'%s' returns something that is no tensor", f->graph->name);
+  array_push(&f->context->arena, outputs, term->value);
+  return true;
+}
+
+static bool is_flat(const GraphFunc *graph) {
+  bool flat = !graph->result;
+  for (int i = 0; i < graph->param_count; i++) flat &= !graph->params[i]->info;
+  for (int i = 0; flat && i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    flat = node->kind <= NODE_CALL_TIR && !node->keywords;
+    if (node->kind == NODE_OP) flat &= !keeps_value(node);
+    for (int k = 0; k < node->input_count; k++)
+      flat &= !node->inputs[k] || (!node->inputs[k]->term && !node->inputs[k]->info);
+  }
+  for (int i = 0; i < graph->output_count; i++)
+    flat &= graph->outputs[i] && !graph->outputs[i]->term && !graph->outputs[i]->info;
+  return flat;
+}
+
+bool graph_flatten(Context *context, GraphFunc *graph) {
+  if (is_flat(graph)) return true;
+  Arena *arena = &context->arena;
+  GraphFlattening f = {.context = context,
+                       .graph = graph,
+                       .values = map_new(arena),
+                       .locals = map_new(arena),
+                       .sizes = map_new(arena)};
+  DiagCode code = diag_code_set(context, DIAG_MODEL);
+  PtrArray outputs = {0};
+  bool ok = flatten_params(&f) && flatten_nodes(&f, graph) &&
+            add_results(&f, result_of(&f, graph), &outputs);
+  diag_code_set(context, code);
+  if (!ok) return false;
+  graph->nodes.count = 0;
+  for (int i = 0; i < f.nodes.count; i++) array_push(arena, &graph->nodes, f.nodes.items[i]);
+  graph->outputs = (Value **)outputs.items;
+  graph->output_count = outputs.count;
+  graph->result = NULL;
+  return true;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Defines the operators that make tensors of one number, and sequences of numbers.
+#include "graph/ops/ops.h"
+
+#include <math.h>
+
+// ---- Filled tensors
+
+// The type of the attribute 'dtype'; `otherwise` when it is absent.
+static bool stated_type(OpCall *call, DType otherwise, DType *type) {
+  const char *name = node_string(call->node, "dtype", "");
+  *type = otherwise;
+  return !*name || dtype_parse(name, strlen(name), type) ||
+         op_error(call, "unknown type '%s'", name);
+}
+
+static bool fill(OpCall *call, DType type, Expr *const *shape, int rank, Expr *value) {
+  TeAxes axes = te_axes(call->te, shape, rank);
+  op_output(call, te_compute(call->te, call->node->name, type, shape, &axes, value));
+  return true;
+}
+
+static bool stated_shape(OpCall *call, Expr **shape, int *rank) {
+  Expr *value = attrs_get(&call->node->attrs, "shape");
+  if (!value || value->op != EXPR_TUPLE || value->count > TE_MAX_RANK)
+    return op_error(call, "'shape' must be a list of at most %d extents", TE_MAX_RANK);
+  *rank = value->count;
+  for (int i = 0; i < *rank; i++) {
+    int64_t extent;
+    shape[i] = value->args[i];
+    if (!dtype_is_int(shape[i]->type) || (expr_as_int(shape[i], &extent) && extent < 0))
+      return op_error(call, "axis %d of 'shape' is no extent", i);
+    if (expr_as_int(shape[i], &extent)) shape[i] = expr_index(call->context, extent);
+  }
+  return true;
+}
+
+static bool fill_shape(OpCall *call, double number) {
+  Expr *shape[TE_MAX_RANK];
+  DType type;
+  int rank;
+  return stated_shape(call, shape, &rank) && stated_type(call, DTYPE_FLOAT32, &type) &&
+         fill(call, type, shape, rank, expr_const(call->context, type, number));
+}
+
+static bool fill_like(OpCall *call, double number) {
+  const Buffer *x = call->inputs[0];
+  DType type;
+  return stated_type(call, x->type, &type) &&
+         fill(call, type, x->shape, x->rank, expr_const(call->context, type, number));
+}
+
+static bool define_zeros(OpCall *call) {
+  return fill_shape(call, 0);
+}
+static bool define_ones(OpCall *call) {
+  return fill_shape(call, 1);
+}
+static bool define_zeros_like(OpCall *call) {
+  return fill_like(call, 0);
+}
+static bool define_ones_like(OpCall *call) {
+  return fill_like(call, 1);
+}
+
+// The number in a tensor of one element.
+static Expr *number_in(OpCall *call, Buffer *tensor) {
+  Expr *zeros[TE_MAX_RANK];
+  for (int i = 0; i < tensor->rank; i++) {
+    zeros[i] = expr_index(call->context, 0);
+    if (!expr_is_int(tensor->shape[i], 1))
+      return op_error(call, "'%s' must have one element", tensor->name), NULL;
+  }
+  return te_at(call->te, tensor, zeros);
+}
+
+static bool define_full(OpCall *call) {
+  Expr *shape[TE_MAX_RANK], *value = number_in(call, call->inputs[0]);
+  DType type;
+  int rank;
+  return value && stated_shape(call, shape, &rank) && stated_type(call, value->type, &type) &&
+         fill(call, type, shape, rank, expr_cast(call->context, type, value));
+}
+
+static bool define_full_like(OpCall *call) {
+  const Buffer *x = call->inputs[0];
+  Expr *value = number_in(call, call->inputs[1]);
+  DType type;
+  return value && stated_type(call, x->type, &type) &&
+         fill(call, type, x->shape, x->rank, expr_cast(call->context, type, value));
+}
+
+// ---- Sequences: start, start + step, … up to `end`
+
+static bool define_arange(OpCall *call) {
+  Context *context = call->context;
+  bool has_end = attrs_get(&call->node->attrs, "end") != NULL;
+  double start = has_end ? node_float(call->node, "start", 0) : 0;
+  double end = node_float(call->node, has_end ? "end" : "start", NAN);
+  double step = node_float(call->node, "step", 1);
+  DType type;
+  if (!stated_type(call, DTYPE_INT64, &type)) return false;
+  double count = ceil((end - start) / step);
+  if (!(count <= INT32_MAX) || step == 0)
+    return op_error(call, "takes numbers from 'start' to 'end' in steps of 'step'");
+  Expr *shape[] = {expr_index(context, count > 0 ? (int64_t)count : 0)};
+  TeAxes axes = te_axes(call->te, shape, 1);
+  Expr *at = expr_cast(context, type, axes.at[0]);
+  Expr *value = expr_add(context, expr_const(context, type, start),
+                         expr_mul(context, at, expr_const(context, type, step)));
+  op_output(call, te_compute(call->te, call->node->name, type, shape, &axes, value));
+  return true;
+}
+
+const OpRow creation_ops[] = {
+    {"zeros", NULL, 0, 0, define_zeros, "shape dtype", .positional = "shape dtype"},
+    {"ones", NULL, 0, 0, define_ones, "shape dtype", .positional = "shape dtype"},
+    {"full", NULL, 1, 1, define_full, "shape dtype", .positional = "shape dtype"},
+    {"zeros_like", NULL, 1, 1, define_zeros_like, "dtype", .positional = "dtype"},
+    {"ones_like", NULL, 1, 1, define_ones_like, "dtype", .positional = "dtype"},
+    {"full_like", NULL, 2, 2, define_full_like, "dtype", .positional = "dtype",
+     .mixed_types = true},
+    {"arange", NULL, 0, 0, define_arange, "start end step dtype",
+     .positional = "start end step dtype"},
+};
+const int creation_op_count = COUNT_OF(creation_ops);

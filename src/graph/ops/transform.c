@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Defines the operators that state a layout rewrite in a graph: a transform by an index map, and
+// the crop of a box. `pad` is defined beside `nn.pad` in shape.c.
+#include "graph/ops/ops.h"
+
+#include "ir/index_map.h"
+
+// ---- layout_transform: out[map(i)] = x[i], and the padding value where no element is stored
+
+// The layout of `x` by the index map of the call. NULL with a diagnostic.
+static const Layout *layout_of(OpCall *call, const Buffer *x, Map *symbols) {
+  Context *context = call->context;
+  const char *text = node_string(call->node, "index_map", NULL);
+  if (!text)
+    return op_error(call, "needs an 'index_map', such as lambda i: [i // 4, i %% 4]"), NULL;
+  LayoutSource source = layout_source(text, x->rank);
+  const IndexMap *map = index_map_parse(context, &source);
+  if (!map) return NULL;
+  if (map->input_count != x->rank || map->replica_count)
+    return op_error(call, "the map '%s' does not fit a tensor of rank %d", text, x->rank), NULL;
+  if (map->output_count > TE_MAX_RANK)
+    return op_error(call, "gives %d axes; %d is the most", map->output_count, TE_MAX_RANK), NULL;
+  const LayoutExpr *shape[TE_MAX_RANK];
+  *symbols = map_new(&context->arena);
+  for (int i = 0; i < x->rank; i++) {
+    shape[i] = layout_from_expr(context, x->shape[i], NULL, 0, true);
+    if (!shape[i]) return op_error(call, "extent %d is not one of a layout", i), NULL;
+    if (x->shape[i]->op == EXPR_VAR) map_put(symbols, x->shape[i]->as.var->name, x->shape[i]);
+  }
+  return layout_new(context, map, shape, NULL, (LayoutFacts){0}, (LayoutPadding){0},
+                    call->node->pos);
+}
+
+static bool check_separators(OpCall *call, const char *key, int rank) {
+  int64_t separators[TE_MAX_RANK];
+  int count = node_ints(call->node, key, separators, TE_MAX_RANK);
+  bool ascends = count >= 0;
+  for (int i = 0; i < count; i++)
+    ascends &= separators[i] > (i ? separators[i - 1] : 0) && separators[i] < rank;
+  return ascends || op_error(call, "'%s' must ascend between 1 and %d", key, rank - 1);
+}
+
+static bool define_layout_transform(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Map symbols;
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *holds;
+  const Layout *layout = layout_of(call, x, &symbols);
+  if (!layout) return false;
+  int rank = layout->physical_rank;
+  if (!check_separators(call, "axis_separators", rank) ||
+      !check_separators(call, "input_axis_separators", x->rank))
+    return false;
+  for (int i = 0; i < rank; i++)
+    if (!(shape[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols)))
+      return op_error(call, "the extent of axis %d of the result is not known", i);
+  TeAxes axes = te_axes(call->te, shape, rank);
+  LayoutAnswer answer;
+  if (!layout_inverse_exprs(context, layout, axes.at, &symbols, indices, &holds, &answer))
+    return op_error(call, "the map has no inverse on %s: %s",
+                    extents_text(context, x->shape, x->rank), layout_answer_text(context, &answer));
+  Expr *value = te_at(call->te, x, indices);
+  if (!expr_is_true(holds))
+    value = expr_if_then_else(context, holds, value,
+                              expr_const(context, x->type, node_float(call->node, "pad_value", 0)));
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes, value));
+  return true;
+}
+
+// ---- crop: the box of `slice_sizes` that begins at `start_indices`
+
+static bool read_box(OpCall *call, int64_t *start, int64_t *size) {
+  const Buffer *x = call->inputs[0];
+  if (node_ints(call->node, "start_indices", start, TE_MAX_RANK) != x->rank ||
+      node_ints(call->node, "slice_sizes", size, TE_MAX_RANK) != x->rank)
+    return op_error(call, "'start_indices' and 'slice_sizes' need %d integers each", x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    int64_t extent;
+    bool within = start[i] >= 0 && size[i] >= 0;
+    if (expr_as_int(x->shape[i], &extent)) within &= size[i] <= extent - start[i];
+    if (!within)
+      return op_error(call, "%lld elements from %lld are not within axis %d of %s",
+                      (long long)size[i], (long long)start[i], i,
+                      extents_text(call->context, x->shape, x->rank));
+  }
+  return true;
+}
+
+static bool define_crop(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t start[TE_MAX_RANK], size[TE_MAX_RANK];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  if (!read_box(call, start, size)) return false;
+  for (int i = 0; i < x->rank; i++) shape[i] = expr_index(context, size[i]);
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  for (int i = 0; i < x->rank; i++)
+    indices[i] = expr_add(context, axes.at[i], expr_index(context, start[i]));
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  if (attrs_get(&call->node->attrs, "cropped_value"))
+    array_last(&call->te->stages)->outside =
+        expr_const(context, x->type, node_float(call->node, "cropped_value", 0));
+  return true;
+}
+
+const OpRow transform_ops[] = {
+    {"layout_transform", NULL, 1, 1, define_layout_transform,
+     "index_map pad_value axis_separators input_axis_separators",
+     .positional = "index_map pad_value"},
+    {"crop", NULL, 1, 1, define_crop, "start_indices slice_sizes cropped_value"},
+};
+const int transform_op_count = COUNT_OF(transform_ops);

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cancels and merges rewrites that follow one another:
+//   layout_transform of layout_transform  => one by the composed map, or none when that is the
+//                                            identity on the tensor
+//   pad of pad, crop of crop              => one
+//   crop of pad                           => a smaller crop, or none
+//   pad of crop                           => none, when the pad's value is the cropped one
+// Needs constant shapes. The layout algebra proves that a composed map is the identity; shapes that
+// happen to be equal prove nothing.
+#include "graph/passes/passes.h"
+
+#include "ir/index_map.h"
+
+typedef struct Pair {
+  Context *context;
+  GraphFunc *graph;
+  const Node *first, *second; // second reads first
+  Value *source;
+  int rank; // of the source, and its shape:
+  int64_t shape[TE_MAX_RANK];
+} Pair;
+
+// A new operator on the source, to replace the second one.
+static Node *operator_new(const Pair *p, const char *op) {
+  Value *inputs[] = {p->source};
+  Node *node = node_new(p->context, NODE_OP, op, p->second->name, inputs, 1, 1);
+  node->pos = p->second->pos;
+  node->block = p->second->block;
+  return node;
+}
+
+static void copy_attr(const Pair *p, Node *node, const Node *from, const char *key) {
+  Expr *value = attrs_get(&from->attrs, key);
+  if (value)
+    node->attrs = attrs_with(&p->context->arena, node->attrs, str_intern(p->context, key), value);
+}
+
+static bool same_number(const Pair *p, const char *key_of_first, const char *key_of_second) {
+  Expr *a = attrs_get(&p->first->attrs, key_of_first);
+  return a && node_float(p->first, key_of_first, 0) == node_float(p->second, key_of_second, 0);
+}
+
+static bool read_list(const Node *node, const char *key, int count, int64_t *out) {
+  return node_ints(node, key, out, 2 * TE_MAX_RANK) == count;
+}
+
+// ---- Pads and crops
+
+static bool has_shape(const Value *value, const int64_t *shape, int rank) {
+  int64_t own[TE_MAX_RANK];
+  if (value->rank != rank || !value_static_shape(value, own)) return false;
+  return memcmp(own, shape, sizeof *own * (size_t)rank) == 0;
+}
+
+static bool merge_pads(const Pair *p, Node **made) {
+  int64_t a[2 * TE_MAX_RANK], b[2 * TE_MAX_RANK];
+  int count = 2 * p->rank;
+  bool same = node_float(p->first, "pad_value", 0) == node_float(p->second, "pad_value", 0);
+  if (!same || !read_list(p->first, "pad_width", count, a) ||
+      !read_list(p->second, "pad_width", count, b))
+    return false;
+  for (int i = 0; i < count; i++) a[i] += b[i];
+  *made = operator_new(p, "pad");
+  node_set_ints(p->context, *made, "pad_width", a, count);
+  copy_attr(p, *made, p->second, "pad_value");
+  return true;
+}
+
+static bool merge_crops(const Pair *p, Node **made) {
+  int64_t a[2 * TE_MAX_RANK], b[2 * TE_MAX_RANK], sizes[2 * TE_MAX_RANK];
+  if (!read_list(p->first, "start_indices", p->rank, a) ||
+      !read_list(p->second, "start_indices", p->rank, b) ||
+      !read_list(p->second, "slice_sizes", p->rank, sizes))
+    return false;
+  for (int i = 0; i < p->rank; i++) a[i] += b[i];
+  *made = operator_new(p, "crop");
+  node_set_ints(p->context, *made, "start_indices", a, p->rank);
+  node_set_ints(p->context, *made, "slice_sizes", sizes, p->rank);
+  if (same_number(p, "cropped_value", "cropped_value"))
+    copy_attr(p, *made, p->first, "cropped_value");
+  return true;
+}
+
+// The crop that remains takes nothing of what the pad adds.
+static bool crop_of_pad(const Pair *p, Node **made) {
+  int64_t widths[2 * TE_MAX_RANK], start[2 * TE_MAX_RANK], sizes[2 * TE_MAX_RANK];
+  if (!read_list(p->first, "pad_width", 2 * p->rank, widths) ||
+      !read_list(p->second, "start_indices", p->rank, start) ||
+      !read_list(p->second, "slice_sizes", p->rank, sizes))
+    return false;
+  for (int i = 0; i < p->rank; i++) {
+    start[i] -= widths[2 * i];
+    if (widths[2 * i] < 0 || start[i] < 0 || start[i] + sizes[i] > p->shape[i]) return false;
+  }
+  *made = NULL;
+  if (has_shape(p->second->outputs[0], p->shape, p->rank)) return true; // all of the source
+  *made = operator_new(p, "crop");
+  node_set_ints(p->context, *made, "start_indices", start, p->rank);
+  node_set_ints(p->context, *made, "slice_sizes", sizes, p->rank);
+  return true;
+}
+
+static bool pad_of_crop(const Pair *p, Node **made) {
+  int64_t widths[2 * TE_MAX_RANK], start[2 * TE_MAX_RANK];
+  if (!same_number(p, "cropped_value", "pad_value") ||
+      !has_shape(p->second->outputs[0], p->shape, p->rank) ||
+      !read_list(p->first, "start_indices", p->rank, start) ||
+      !read_list(p->second, "pad_width", 2 * p->rank, widths))
+    return false;
+  for (int i = 0; i < p->rank; i++)
+    if (widths[2 * i] != start[i]) return false;
+  *made = NULL;
+  return true;
+}
+
+// ---- Transforms
+
+static const Layout *layout_of(Context *context, const Node *node) {
+  int64_t shape[TE_MAX_RANK];
+  const char *text = node_string(node, "index_map", "");
+  LayoutSource source = layout_source(text, node->inputs[0]->rank);
+  const IndexMap *map = index_map_parse(context, &source);
+  return map && value_static_shape(node->inputs[0], shape)
+             ? layout_static(context, map, shape, node->pos)
+             : NULL;
+}
+
+static bool has_padding(Context *context, const Layout *layout) {
+  return layout_is_onto(context, layout).verdict != VERDICT_YES;
+}
+
+// Where both transforms pad, they must pad with the same value.
+static bool merge_transforms(const Pair *p, Node **made) {
+  Context *context = p->context;
+  const Layout *a = layout_of(context, p->first), *b = layout_of(context, p->second);
+  if (!a || !b) return false;
+  const Layout *both =
+      layout_static(context, index_map_compose(context, b->map, a->map), p->shape, p->second->pos);
+  if (!both) return false;
+  bool same = has_shape(p->second->outputs[0], p->shape, p->rank);
+  *made = NULL;
+  if (same && layout_is_identity(context, both).verdict == VERDICT_YES) return true;
+  bool first_pads = has_padding(context, a), second_pads = has_padding(context, b);
+  bool one_value = node_float(p->first, "pad_value", 0) == node_float(p->second, "pad_value", 0);
+  if ((first_pads && second_pads && !one_value) ||
+      !has_shape(p->second->outputs[0], both->physical_extents, both->physical_rank))
+    return false;
+  *made = operator_new(p, "layout_transform");
+  node_set_string(context, *made, "index_map",
+                  index_map_lambda(context, layout_simplified(context, both)->map));
+  copy_attr(p, *made, first_pads ? p->first : p->second, "pad_value");
+  copy_attr(p, *made, p->second, "axis_separators");
+  return true;
+}
+
+// ---- The pass
+
+static const struct {
+  const char *first, *second;
+  bool (*merge)(const Pair *pair, Node **made); // *made NULL: the source itself
+} rules[] = {
+    {"layout_transform", "layout_transform", merge_transforms},
+    {"pad", "pad", merge_pads},
+    {"crop", "crop", merge_crops},
+    {"pad", "crop", crop_of_pad},
+    {"crop", "pad", pad_of_crop},
+};
+
+static bool is_op(const Node *node, const char *name) {
+  return node && node->kind == NODE_OP && strcmp(node->op, name) == 0 && node->input_count == 1 &&
+         !attrs_get(&node->attrs, "pad_mode");
+}
+
+// Replaces the node at `at` when it and the producer of its input are a pair of a rule. True when
+// the new node may be one of another pair.
+static bool rewrite(Context *context, GraphFunc *graph, int at) {
+  Node *node = graph->nodes.items[at], *made = NULL;
+  const Node *first = node->input_count ? node->inputs[0]->producer : NULL;
+  for (int i = 0; i < COUNT_OF(rules); i++) {
+    if (!is_op(first, rules[i].first) || !is_op(node, rules[i].second)) continue;
+    Pair pair = {context, graph, first, node, first->inputs[0], first->inputs[0]->rank};
+    if (!value_static_shape(pair.source, pair.shape) || !rules[i].merge(&pair, &made)) return false;
+    if (made && !op_infer(context, made)) return false;
+    Value *value = made ? made->outputs[0] : pair.source;
+    if (made) value->name = node->outputs[0]->name;
+    if (made) graph->nodes.items[at] = made;
+    graph_replace_value(graph, node->outputs[0], value);
+    return made != NULL; // a node that nothing uses is not looked at again
+  }
+  return false;
+}
+
+bool graph_optimize_rewrites(Context *context, Module *module, GraphFunc *graph) {
+  (void)module;
+  for (int i = 0; i < graph->nodes.count; i++)
+    while (rewrite(context, graph, i)) continue;
+  graph_remove_unused(context, graph);
+  return context->error_count == 0;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of TVM that are read and printed as typed calls (EXPR_INTRINSIC,
+// EXPR_INTRINSIC_PURE), described by the rows of ir/intrinsics.def.
+#ifndef PLEAT_INTRINSIC_H
+#define PLEAT_INTRINSIC_H
+
+#include "ir/ir.h"
+
+typedef enum IntrinsicType {
+  INTRINSIC_VOID,
+  INTRINSIC_HANDLE,
+  INTRINSIC_BOOL,
+  INTRINSIC_INT32,
+  INTRINSIC_UINT32,
+  INTRINSIC_UINT64,
+  INTRINSIC_OPERAND_0,
+  INTRINSIC_OPERAND_1,
+  INTRINSIC_GIVEN,
+  INTRINSIC_GIVEN_LAST,
+  INTRINSIC_STATED,
+} IntrinsicType;
+
+typedef struct Intrinsic {
+  const char *name, *newer; // newer "": the same name in both dialects
+  int least, most;          // operands; most -1: any number
+  IntrinsicType type;
+  bool is_pure;
+} Intrinsic;
+
+const Intrinsic *intrinsic_find(const char *name); // by its name in either dialect; or NULL
+const Intrinsic *intrinsic_at(int i);              // the row with number `i`; NULL past the end
+// The type of the result by the row's rule; void where the call states it.
+DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count);
+
+#endif

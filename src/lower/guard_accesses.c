@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that each access is inside of its buffer, from the ranges of loops and the conditions
+// around the access. An access that leaves its buffer for some iteration is an error, which shows
+// that iteration. An access that is neither proved nor refuted gets a guard, which skips it and
+// notes its index:
+//
+//   for i in range(5):                           faults = allocate(2)
+//     for j in range(7):                         for i in range(5):
+//       C[i, j] = A[idx[i], j]             →       if 0 <= idx[i] and idx[i] < 30:
+//                                                    for j in range(7):
+//                                                      C[i, j] = A[idx[i], j]
+//                                                  else:
+//                                                    faults[0] = idx[i]
+//                                                    faults[1] = 31
+//
+// A guard stands around the outermost statement in which its condition keeps one value and the
+// access always happens, but inside of parallel loops. Guard k notes the index in faults[2*k], and
+// after it the extent + 1 in faults[2*k + 1]; the caller clears `faults` before a run and looks
+// at it afterwards (LowerKernel). Without LowerOptions.guards, and for a function that was lowered
+// already, the pass does nothing.
+#include "lower/pass.h"
+#include "script/script.h"
+
+typedef struct PendingGuard {
+  Expr *condition;
+  Expr *index, *extent;
+  Buffer *buffer; // what is accessed
+  SourcePos pos;
+  int number;
+} PendingGuard;
+
+typedef struct Guarding {
+  LowerState *state;
+  Context *context;
+  Analyzer *analyzer;
+  AccessScope scope;           // what surrounds the visited access
+  Array(PendingGuard) pending; // must stand around the visited statement or further out
+  Array(AccessGuard) guards;   // all of them
+  Map proved;                  // accesses of the visited statement that need nothing more
+  SourcePos pos;
+  Buffer *faults;
+  bool ok;
+} Guarding;
+
+static Stmt *guarded(Guarding *g, Stmt *s);
+static void check_expr(Guarding *g, Expr *e);
+
+// ---- Facts
+
+static bool loads_data(Visitor *visitor, Expr *e) {
+  void **env = visitor->env;
+  if (e->op == EXPR_LOAD && e->as.buffer->data == env[0]) *(bool *)env[1] = true;
+  return true;
+}
+
+static bool condition_loads(const Expr *condition, const Expr *data) {
+  bool found = false;
+  Visitor visitor = {.env = (void *[]){(void *)data, &found}, .enter_expr = loads_data};
+  visit_expr(&visitor, (Expr *)condition);
+  return found;
+}
+
+// Statements that may change what a condition loads. `hoisted`: also those that may end before the
+// guarded access, and parallel loops, which must stay outermost.
+typedef struct Obstacles {
+  const Expr *condition;
+  bool hoisted, found;
+} Obstacles;
+
+static bool see_obstacle(Visitor *visitor, Stmt *s) {
+  Obstacles *obstacles = visitor->env;
+  bool parallel = s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL;
+  obstacles->found |= s->kind == STMT_EVALUATE;
+  obstacles->found |= obstacles->hoisted && (parallel || s->kind == STMT_WHILE);
+  obstacles->found |=
+      s->kind == STMT_STORE && condition_loads(obstacles->condition, s->as.store.buffer->data);
+  return !obstacles->found;
+}
+
+static bool has_obstacle(Stmt *s, const Expr *condition, bool hoisted) {
+  Obstacles obstacles = {condition, hoisted, false};
+  visit_stmt(&(Visitor){.env = &obstacles, .enter_stmt = see_obstacle}, s);
+  return obstacles.found;
+}
+
+// The condition holds in all of `s`; NULL: in what is visited next.
+static void assume_in(Guarding *g, Expr *condition, Stmt *s) {
+  if (!expr_reads_memory(condition) || (s && !has_obstacle(s, condition, false)))
+    analyzer_assume(g->analyzer, condition);
+}
+
+static bool is_proved(Guarding *g, Expr *condition) {
+  return expr_is_true(condition) || analyzer_prove(g->analyzer, condition);
+}
+
+// ---- One access
+
+static const char *access_text(Guarding *g, Buffer *buffer, Expr *const *indices, int rank) {
+  return script_expr_text(g->context, expr_load(g->context, buffer, indices, rank));
+}
+
+static const char *where_text(Guarding *g, const AccessWitness *witness) {
+  Text text = text_new(&g->context->arena);
+  for (int i = 0; i < witness->count; i++)
+    text_printf(&text, "%s%s = %lld", i ? ", " : " with ", witness->vars[i]->as.var->name,
+                (long long)witness->values[i]);
+  return text_string(&text);
+}
+
+static void report_outside(Guarding *g, const char *access, int axis,
+                           const AccessWitness *witness) {
+  SourcePos pos = g->pos.file ? g->pos : (SourcePos){0};
+  diag_error(g->context, pos,
+             "%s is out of bounds%s: index %lld of axis %d is outside of [0, %lld)", access,
+             where_text(g, witness), (long long)witness->index, axis, (long long)witness->extent);
+  g->ok = false;
+}
+
+// The condition under which an expression inside of a statement is evaluated.
+static Expr *evaluated(Guarding *g) {
+  Expr *all = expr_bool(g->context, true);
+  for (int i = 0; i < g->scope.inner.count; i++)
+    all = expr_and(g->context, all, g->scope.inner.items[i]);
+  return all;
+}
+
+static void add_guard(Guarding *g, Buffer *buffer, const char *access, int axis, Expr *index,
+                      Expr *inside) {
+  Context *context = g->context;
+  Expr *evaluates = evaluated(g);
+  if (!expr_is_true(evaluates)) // the second operand of `or` is evaluated if the first is false
+    inside = expr_binary(context, EXPR_OR, expr_unary(context, EXPR_NOT, evaluates), inside);
+  for (int i = 0; i < g->pending.count; i++)
+    if (g->pending.items[i].condition == inside) return;
+  PendingGuard guard = {inside, index, buffer->shape[axis], buffer, g->pos, g->guards.count};
+  array_push(&context->arena, &g->pending, guard);
+  AccessGuard entry = {str_intern(context, access), axis, g->pos};
+  array_push(&context->arena, &g->guards, entry);
+}
+
+static void check_index(Guarding *g, Buffer *buffer, const char **access, Expr *const *indices,
+                        int axis, Expr *index) {
+  Context *context = g->context;
+  Expr *zero = expr_int(context, index->type, 0), *extent = buffer->shape[axis];
+  Expr *low = expr_binary(context, EXPR_LE, zero, index), *high = expr_lt(context, index, extent);
+  bool above = is_proved(g, low), below = is_proved(g, high);
+  if (above && below) return;
+  if (!*access) *access = access_text(g, buffer, indices, buffer->rank);
+  AccessWitness witness;
+  if (access_find_witness(context, &g->scope, index, extent, &witness)) {
+    report_outside(g, *access, axis, &witness);
+    return;
+  }
+  Expr *inside = above ? high : below ? low : expr_and(context, low, high);
+  add_guard(g, buffer, *access, axis, index, inside);
+}
+
+// The first and the last element of a vector access decide for all, or the least and the largest
+// index where they are no range.
+static void check_access(Guarding *g, Buffer *buffer, Expr *const *indices, int rank) {
+  Context *context = g->context;
+  const char *access = NULL;
+  for (int d = 0; d < rank && g->ok; d++) {
+    Expr *index = indices[d];
+    if (index->op == EXPR_BROADCAST) index = index->args[0];
+    if (index->op == EXPR_RAMP) {
+      DType type = index->args[1]->type;
+      Expr *steps =
+          expr_sub(context, expr_lanes(context, type, index->type), expr_int(context, type, 1));
+      Expr *reach = expr_mul(context, index->args[1], steps);
+      check_index(g, buffer, &access, indices, d, expr_add(context, index->args[0], reach));
+      index = index->args[0];
+    }
+    if (index->type.lanes > 1) {
+      check_index(g, buffer, &access, indices, d, expr_unary(context, EXPR_VECTOR_MIN, index));
+      index = expr_unary(context, EXPR_VECTOR_MAX, index);
+    }
+    check_index(g, buffer, &access, indices, d, index);
+  }
+}
+
+// ---- Expressions
+
+static void check_under(Guarding *g, Expr *e, Expr *condition) {
+  int mark = analyzer_mark(g->analyzer);
+  if (!expr_reads_memory(condition) || expr_is_pure(e)) analyzer_assume(g->analyzer, condition);
+  array_push(&g->context->arena, &g->scope.inner, condition);
+  check_expr(g, e);
+  g->scope.inner.count--;
+  analyzer_reset(g->analyzer, mark);
+}
+
+static void check_let_expr(Guarding *g, Expr *e) {
+  int mark = analyzer_mark(g->analyzer);
+  check_expr(g, e->args[1]);
+  int inside = g->pending.count;
+  if (dtype_is_int(e->args[0]->type)) analyzer_bind_value(g->analyzer, e->args[0], e->args[1]);
+  check_expr(g, e->args[2]);
+  analyzer_reset(g->analyzer, mark);
+  for (int i = inside; i < g->pending.count; i++) {
+    PendingGuard *guard = &g->pending.items[i];
+    guard->condition = expr_let(g->context, e->args[0], e->args[1], guard->condition);
+    guard->index = expr_let(g->context, e->args[0], e->args[1], guard->index);
+  }
+}
+
+static void check_expr(Guarding *g, Expr *e) {
+  Context *context = g->context;
+  if (!e->count || e->op == EXPR_ADDRESS_OF || map_contains(&g->proved, e)) return;
+  if (e->op == EXPR_LET) {
+    check_let_expr(g, e);
+    return;
+  }
+  check_expr(g, e->args[0]);
+  Expr *otherwise = NULL;
+  if (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_OR)
+    otherwise = expr_unary(context, EXPR_NOT, e->args[0]);
+  for (int i = 1; i < e->count; i++) {
+    if (e->op == EXPR_AND || (e->op == EXPR_IF_THEN_ELSE && i == 1))
+      check_under(g, e->args[i], e->args[0]);
+    else if (otherwise)
+      check_under(g, e->args[i], otherwise);
+    else
+      check_expr(g, e->args[i]);
+  }
+  if (e->op == EXPR_LOAD) check_access(g, e->as.buffer, e->args, e->count);
+  if (!g->scope.inner.count) map_put(&g->proved, e, e);
+}
+
+static void check_exprs(Guarding *g, Expr *const *items, int count) {
+  for (int i = 0; i < count; i++) check_expr(g, items[i]);
+}
+
+// ---- Where guards stand
+
+static Stmt *note_fault(Guarding *g, const PendingGuard *guard) {
+  Context *context = g->context;
+  Expr *one = expr_int(context, DTYPE_INT64, 1);
+  Expr *extent = expr_add(context, expr_cast(context, DTYPE_INT64, guard->extent), one);
+  Expr *at[] = {expr_index(context, 2 * guard->number), expr_index(context, 2 * guard->number + 1)};
+  Expr *index = expr_cast(context, DTYPE_INT64, guard->index);
+  Stmt *stores[] = {stmt_store(context, g->faults, &at[0], 1, index),
+                    stmt_store(context, g->faults, &at[1], 1, extent)};
+  return stmt_seq(context, stores, 2);
+}
+
+static Stmt *with_guard(Guarding *g, const PendingGuard *guard, Stmt *s) {
+  Stmt *branch = stmt_if(g->context, guard->condition, s, note_fault(g, guard));
+  branch->pos = guard->pos;
+  return branch;
+}
+
+typedef bool (*MayPass)(const Guarding *g, const PendingGuard *guard, Stmt *s);
+
+// The guard's condition loads from a buffer that one of the others guards.
+static bool relies_on(const PendingGuard *guard, const PtrArray *others) {
+  for (int i = 0; i < others->count; i++) {
+    const PendingGuard *other = others->items[i];
+    if (condition_loads(guard->condition, other->buffer->data)) return true;
+  }
+  return false;
+}
+
+// Puts the guards since `first` around `s`, except those that may stand further out. The first
+// guard becomes the outermost, because the conditions of later ones may rely on it.
+static Stmt *settle(Guarding *g, int first, Stmt *s, MayPass may_pass, Stmt *around) {
+  int kept = first;
+  PtrArray here = {0};
+  for (int i = first; i < g->pending.count; i++) {
+    PendingGuard guard = g->pending.items[i];
+    if (may_pass && may_pass(g, &guard, around) && !relies_on(&guard, &here)) {
+      g->pending.items[kept++] = guard;
+      continue;
+    }
+    array_push(&g->context->arena, &here, arena_copy(&g->context->arena, &guard, sizeof guard));
+  }
+  g->pending.count = kept;
+  for (int i = here.count - 1; i >= 0; i--) s = with_guard(g, here.items[i], s);
+  return s;
+}
+
+static bool may_leave_loop(const Guarding *g, const PendingGuard *guard, Stmt *s) {
+  Context *context = g->context;
+  Expr *extent = s->as.loop.extent;
+  if (s->as.loop.kind == LOOP_PARALLEL || s->as.loop.kind == LOOP_THREAD) return false;
+  return !expr_uses(guard->condition, s->as.loop.var) &&
+         analyzer_prove(g->analyzer,
+                        expr_lt(context, expr_int(context, extent->type, 0), extent)) &&
+         !has_obstacle(s->as.loop.body, guard->condition, true);
+}
+
+static bool may_leave_sequence(const Guarding *g, const PendingGuard *guard, Stmt *s) {
+  (void)g;
+  return !has_obstacle(s, guard->condition, true);
+}
+
+static bool may_leave_let(const Guarding *g, const PendingGuard *guard, Stmt *s) {
+  (void)g;
+  return !expr_uses(guard->condition, s->as.let.var);
+}
+
+static bool may_leave_memory(const Guarding *g, const PendingGuard *guard, Stmt *s) {
+  (void)g;
+  const Expr *data = s->kind == STMT_ALLOCATE         ? s->as.allocate.var
+                     : s->kind == STMT_ALLOCATE_CONST ? s->as.allocate_const.var
+                                                      : s->as.declare.buffer->data;
+  return !condition_loads(guard->condition, data);
+}
+
+// ---- Statements
+
+static Stmt *guard_loop(Guarding *g, Stmt *s) {
+  int64_t extent;
+  if (expr_as_int(s->as.loop.extent, &extent) && extent <= 0) return s;
+  check_expr(g, s->as.loop.min);
+  check_expr(g, s->as.loop.extent);
+  int first = g->pending.count, mark = analyzer_mark(g->analyzer);
+  VarRange range = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
+  analyzer_bind_kept(g->analyzer, range.var, range.min, range.extent);
+  array_push(&g->context->arena, &g->scope.loops, range);
+  Stmt *body = guarded(g, s->as.loop.body);
+  g->scope.loops.count--;
+  analyzer_reset(g->analyzer, mark);
+  return lower_with_body(g->context, s, settle(g, first, body, may_leave_loop, s));
+}
+
+static Stmt *guard_branch(Guarding *g, Stmt *s, Expr *condition) {
+  if (!s) return NULL;
+  int first = g->pending.count, mark = analyzer_mark(g->analyzer);
+  assume_in(g, condition, s);
+  array_push(&g->context->arena, &g->scope.conditions, condition);
+  s = settle(g, first, guarded(g, s), NULL, NULL);
+  g->scope.conditions.count--;
+  analyzer_reset(g->analyzer, mark);
+  return s;
+}
+
+static Stmt *guard_if(Guarding *g, Stmt *s) {
+  Expr *condition = s->as.branch.condition;
+  check_expr(g, condition);
+  Stmt *copy = stmt_copy(g->context, s);
+  copy->as.branch.then_body = guard_branch(g, s->as.branch.then_body, condition);
+  copy->as.branch.else_body =
+      guard_branch(g, s->as.branch.else_body, expr_unary(g->context, EXPR_NOT, condition));
+  return copy;
+}
+
+static Stmt *guard_let(Guarding *g, Stmt *s) {
+  check_expr(g, s->as.let.value);
+  int first = g->pending.count, mark = analyzer_mark(g->analyzer);
+  if (dtype_is_int(s->as.let.var->type) && !expr_reads_memory(s->as.let.value))
+    analyzer_bind_value(g->analyzer, s->as.let.var, s->as.let.value);
+  array_push(&g->context->arena, &g->scope.lets, ((AccessLet){s->as.let.var, s->as.let.value}));
+  Stmt *body = guarded(g, s->as.let.body);
+  g->scope.lets.count--;
+  analyzer_reset(g->analyzer, mark);
+  return lower_with_body(g->context, s, settle(g, first, body, may_leave_let, s));
+}
+
+// The condition of a while loop is evaluated again after each iteration, so no guard can stand
+// before it.
+static Stmt *guard_while(Guarding *g, Stmt *s) {
+  int first = g->pending.count;
+  check_expr(g, s->as.repeat.condition);
+  if (g->pending.count > first && g->ok)
+    g->ok = diag_error(g->context, g->pos,
+                       "%s in the condition of a while loop is not proved to be in bounds\n"
+                       "test its index in the condition before it, with 'and'",
+                       g->guards.items[g->pending.items[first].number].access);
+  Stmt *copy = stmt_copy(g->context, s);
+  copy->as.repeat.body = guard_branch(g, s->as.repeat.body, s->as.repeat.condition);
+  return copy;
+}
+
+static Stmt *guard_assert(Guarding *g, Stmt *s) {
+  check_expr(g, s->as.check.condition);
+  if (!s->as.check.body) return s;
+  Stmt *copy = stmt_copy(g->context, s);
+  copy->as.check.body = guard_branch(g, s->as.check.body, s->as.check.condition);
+  return copy;
+}
+
+static Stmt *guard_sequence(Guarding *g, Stmt *s) {
+  Stmt **items = arena_array(&g->context->arena, Stmt *, s->as.seq.count);
+  int mark = analyzer_mark(g->analyzer);
+  for (int i = 0; i < s->as.seq.count; i++) {
+    Stmt *item = s->as.seq.items[i];
+    int first = g->pending.count;
+    items[i] = settle(g, first, guarded(g, item), may_leave_sequence, s);
+    if (item->kind == STMT_ASSERT && !item->as.check.body)
+      assume_in(g, item->as.check.condition, NULL);
+  }
+  analyzer_reset(g->analyzer, mark);
+  return stmt_seq(g->context, items, s->as.seq.count);
+}
+
+static Stmt *guard_memory(Guarding *g, Stmt *s) {
+  int first = g->pending.count;
+  Stmt *body = guarded(g, lower_body(s));
+  return lower_with_body(g->context, s, settle(g, first, body, may_leave_memory, s));
+}
+
+static bool may_leave_attr(const Guarding *g, const PendingGuard *guard, Stmt *s) {
+  (void)g;
+  const Expr *var = expr_iter_var(s->as.attr.node);
+  return !var || !expr_uses(guard->condition, var);
+}
+
+static Stmt *guard_attr(Guarding *g, Stmt *s) {
+  int first = g->pending.count;
+  Stmt *body = guarded(g, s->as.attr.body);
+  return lower_with_body(g->context, s, settle(g, first, body, may_leave_attr, s));
+}
+
+static Stmt *guard_store(Guarding *g, Stmt *s) {
+  check_exprs(g, s->as.store.indices, s->as.store.rank);
+  check_expr(g, s->as.store.value);
+  check_access(g, s->as.store.buffer, s->as.store.indices, s->as.store.rank);
+  return s;
+}
+
+static Stmt *guard_evaluate(Guarding *g, Stmt *s) {
+  check_expr(g, s->as.evaluate);
+  return s;
+}
+
+static Stmt *(*const guard_kinds[])(Guarding *, Stmt *) = {
+    [STMT_FOR] = guard_loop,
+    [STMT_STORE] = guard_store,
+    [STMT_LET] = guard_let,
+    [STMT_IF] = guard_if,
+    [STMT_WHILE] = guard_while,
+    [STMT_ASSERT] = guard_assert,
+    [STMT_EVALUATE] = guard_evaluate,
+    [STMT_SEQ] = guard_sequence,
+    [STMT_ALLOCATE] = guard_memory,
+    [STMT_ALLOCATE_CONST] = guard_memory,
+    [STMT_DECL_BUFFER] = guard_memory,
+    [STMT_ATTR] = guard_attr,
+};
+
+static Stmt *guarded(Guarding *g, Stmt *s) {
+  SourcePos outer = g->pos;
+  if (s->pos.file) g->pos = s->pos;
+  g->proved = map_new(&g->context->arena);
+  Stmt *next = g->ok ? guard_kinds[s->kind](g, s) : s;
+  g->pos = outer;
+  return next;
+}
+
+// ---- The function
+
+static PrimFunc *with_faults(Guarding *g, PrimFunc *func, Stmt *body) {
+  Context *context = g->context;
+  PrimFunc *next = prim_func_with_body(context, func, NULL);
+  g->faults->shape[0] = expr_index(context, 2 * (int64_t)g->guards.count);
+  next->body = stmt_allocate(context, g->faults, body);
+  AccessGuards *guards = arena_new(&context->arena, AccessGuards);
+  *guards = (AccessGuards){g->faults->data, g->guards.count, g->guards.items};
+  next->guards = guards;
+  return next;
+}
+
+Verdict lower_accesses_are_inside(Context *context, PrimFunc *func) {
+  static const char *const passes[] = {"convert_blocks", "simplify_loops", "guard_accesses"};
+  LowerOptions options = {.guards = true};
+  PrimFunc *checked = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);
+  return !checked ? VERDICT_NO : checked->guards ? VERDICT_UNDECIDED : VERDICT_YES;
+}
+
+PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func) {
+  Context *context = state->context;
+  bool done = func->guards || lower_facts_of(func) & LOWER_FACT_REGIONS;
+  if (!state->options->guards || done) return func;
+  int64_t none = 0;
+  Guarding g = {.state = state,
+                .context = context,
+                .analyzer = analyzer_new(context),
+                .pos = func->pos,
+                .faults = buffer_static(context, "faults", DTYPE_INT64, &none, 1, NULL),
+                .ok = true};
+  Stmt *body = settle(&g, 0, guarded(&g, func->body), NULL, NULL);
+  if (!g.ok) return NULL;
+  return g.guards.count ? with_faults(&g, func, body) : func;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refuses, before lowering, what is read and printed and has no code: intrinsics that belong to
+// other machines, calls of other functions of the module, and values that only attributes have.
+#include "lower/lower.h"
+
+typedef struct Runnable {
+  Context *context;
+  SourcePos pos;
+  bool ok;
+} Runnable;
+
+static const char *reason(Context *context, const Expr *e) {
+  static const char *const interpreted[][2] = {
+      {"ret", "return"}, {"break_loop", "break"}, {"continue_loop", "continue"}};
+  for (int i = 0; e->op == EXPR_INTRINSIC && i < COUNT_OF(interpreted); i++)
+    if (!strcmp(e->as.s, interpreted[i][0]))
+      return str_format(context, "'%s' cannot be compiled: only the interpreter runs it",
+                        interpreted[i][1]);
+  if (dtype_is_scalable(e->type))
+    return str_format(context,
+                      "%s is read and printed, but cannot run here: no target of this build "
+                      "has vectors whose length is a property of the machine",
+                      dtype_name(context, e->type));
+  switch ((ExprOp)e->op) {
+  case EXPR_INTRINSIC:
+  case EXPR_INTRINSIC_PURE:
+    return str_format(context,
+                      "T.%s is read and printed, but cannot run here: no target of this build has "
+                      "this intrinsic",
+                      e->as.s);
+  case EXPR_CALL_MODULE:
+    return str_format(context,
+                      "%s is another function of the module, which only the interpreter can call",
+                      e->as.s);
+  default: return NULL;
+  }
+}
+
+static bool enter_expr(Visitor *visitor, Expr *e) {
+  Runnable *runnable = visitor->env;
+  const char *why = runnable->ok ? reason(runnable->context, e) : NULL;
+  if (why)
+    runnable->ok = diag_error_as(runnable->context, DIAG_UNSUPPORTED, runnable->pos, "%s", why);
+  return runnable->ok;
+}
+
+static bool enter_stmt(Visitor *visitor, Stmt *s) {
+  Runnable *runnable = visitor->env;
+  if (s->pos.file) runnable->pos = s->pos;
+  return runnable->ok;
+}
+
+bool lower_check_runnable(Context *context, const PrimFunc *func) {
+  Runnable runnable = {context, func->pos, true};
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i] && func->buffers[i]->broadcasts)
+      return diag_error_as(context, DIAG_UNSUPPORTED, func->buffers[i]->pos,
+                           "%s broadcasts by itself, which no target of this build has",
+                           func->buffers[i]->name);
+  visit_stmt(&(Visitor){.env = &runnable, .enter_expr = enter_expr, .enter_stmt = enter_stmt},
+             func->body);
+  return runnable.ok;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a tensor that is written in one layout reaches the stages that read it in others. A rewrite
+// makes a copy that serves all readers of its layout. A stage that runs by itself may instead
+// gather the elements from the layout in which the tensor is written.
+#include "plan/internal.h"
+
+double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
+  const CostModel *costs = cost_model_of(p->machine);
+  double bytes = MIN_OF(planner_tensor_bytes(stage->reads.items[read], NULL),
+                        planner_tensor_bytes(stage->output, NULL));
+  return (double)planner_integer_cost((costs->rewrite_passes - 1) *
+                                      planner_move_cost(p, 2 * bytes));
+}
+
+double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
+  if (from == to) return 0;
+  const CostModel *costs = cost_model_of(p->machine);
+  const Candidate *items = p->candidates[tensor->index].items;
+  double bytes = planner_tensor_bytes(tensor, items[from].layout) +
+                 planner_tensor_bytes(tensor, items[to].layout);
+  return (double)planner_integer_cost(costs->rewrite_passes * planner_move_cost(p, bytes) +
+                                      costs->call_cycles);
+}
+
+double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice,
+                         int read) {
+  bool may = choice->reads[read] == READ_ANY || (read < 64 && choice->gathers >> read & 1);
+  return may ? planner_gather_cost(p, stage, read) : PLAN_NEVER;
+}
+
+static const StageChoice *chosen(const Planner *p, const int *choice, const Stage *stage) {
+  return &p->choices[stage->index].items[choice[stage->index]];
+}
+
+static bool is_decided(const bool *decided, const Stage *stage) {
+  return !decided || decided[stage->index];
+}
+
+// The cycles with which all decided readers that want candidate `to` gather it from another layout.
+// The cost of readers that want any layout is that for `to` READ_ANY.
+static double gathers_cost(const Planner *p, const int *choice, const bool *decided,
+                           const StageTensor *tensor, int to, bool *wanted) {
+  double cycles = 0;
+  *wanted = false;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    if (!is_decided(decided, user)) continue;
+    int read = stage_read_of(user, tensor);
+    const StageChoice *c = chosen(p, choice, user);
+    if (c->reads[read] != to) continue;
+    *wanted = true;
+    cycles += planner_gathering(p, user, c, read);
+  }
+  return cycles;
+}
+
+// Does a rewrite from one candidate to another exist?
+static bool is_rewritten(const Planner *p, const int *choice, const bool *decided,
+                         const StageTensor *tensor, int from, int to) {
+  bool wanted;
+  if (from == to || to == READ_ANY) return false;
+  if (tensor->is_output && p->given[tensor->index] == to) return true;
+  double gathers = gathers_cost(p, choice, decided, tensor, to, &wanted);
+  return wanted && planner_rewrite_cost(p, tensor, from, to) <= gathers;
+}
+
+double planner_delivery_cost(const Planner *p, const int *choice, const bool *decided,
+                             const StageTensor *tensor, int from) {
+  bool wanted;
+  double cycles = gathers_cost(p, choice, decided, tensor, READ_ANY, &wanted);
+  for (int to = 0; to < p->candidates[tensor->index].count; to++) {
+    if (to == from) continue;
+    if (is_rewritten(p, choice, decided, tensor, from, to))
+      cycles += planner_rewrite_cost(p, tensor, from, to);
+    else
+      cycles += gathers_cost(p, choice, decided, tensor, to, &wanted);
+  }
+  return cycles;
+}
+
+int planner_read_in(const Planner *p, const int *choice, const StageTensor *tensor,
+                    const Stage *user) {
+  int wanted = chosen(p, choice, user)->reads[stage_read_of(user, tensor)],
+      written = planner_written(p, choice, tensor);
+  if (wanted == READ_PACKED || wanted == written) return wanted;
+  return is_rewritten(p, choice, NULL, tensor, written, wanted) ? wanted : written;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the relation of a stage to a tensor from its loads: the indices as maps, and the part of
+// the stage's domain in which the conditions around the loads hold.
+//   o[n, c, h, w] = if c < 58: a[n, c, h, w] else b[n, c - 58, h, w]
+//     => b is read at (n, c, h, w) and written at (n, c + 58, h, w), for c < 58
+#include "plan/relations.h"
+
+// ---- Loads and the conditions around them
+
+typedef struct LoadBox {
+  int64_t low[TE_MAX_RANK], high[TE_MAX_RANK]; // the first index, and the one after the last
+} LoadBox;
+
+typedef struct LoadFinder {
+  Context *context;
+  const TeStage *te;
+  const Buffer *buffer;
+  Expr *vars[TE_MAX_RANK];
+  Expr *const *indices;       // of the first load; NULL: none was found
+  bool varies[TE_MAX_RANK];   // other loads have other indices there
+  uint32_t uses[TE_MAX_RANK]; // the axes that move the dimension in any load
+  LoadBox box;                // in which there are loads
+  int work;                   // nodes that may still be visited
+} LoadFinder;
+
+static LoadBox whole_box(const LoadFinder *s) {
+  LoadBox box = {0};
+  for (int i = 0; i < s->te->axis_count; i++) expr_as_int(s->te->axes[i].extent, &box.high[i]);
+  return box;
+}
+
+static void note_load(LoadFinder *s, const Expr *load, const LoadBox *box) {
+  for (int d = 0; d < load->count; d++) {
+    for (int a = 0; a < s->te->axis_count; a++)
+      if (expr_uses(load->args[d], s->vars[a])) s->uses[d] |= 1u << a;
+    s->varies[d] |= s->indices && s->indices[d] != load->args[d];
+  }
+  for (int a = 0; a < s->te->axis_count; a++) {
+    s->box.low[a] = s->indices ? MIN_OF(s->box.low[a], box->low[a]) : box->low[a];
+    s->box.high[a] = s->indices ? MAX_OF(s->box.high[a], box->high[a]) : box->high[a];
+  }
+  if (!s->indices) s->indices = load->args;
+}
+
+// Restricts the box to where `a` < `b`, or `a` <= `b` with `equal`, when one axis decides that.
+static void narrow_less(const LoadFinder *s, Expr *a, Expr *b, bool equal, LoadBox *box) {
+  int64_t coefficients[TE_MAX_RANK], start;
+  Expr *base;
+  int axis = -1, count = s->te->axis_count;
+  if (!dtype_is_int(a->type) || a->type.lanes != 1 ||
+      !linear_form(s->context, expr_sub(s->context, a, b), s->vars, count, coefficients, &base) ||
+      !expr_as_int(base, &start))
+    return;
+  for (int i = 0; i < count; i++) {
+    if (!coefficients[i]) continue;
+    if (axis >= 0 || (coefficients[i] != 1 && coefficients[i] != -1)) return;
+    axis = i;
+  }
+  if (axis < 0) return;
+  if (coefficients[axis] > 0) // axis + start < 0
+    box->high[axis] = MIN_OF(box->high[axis], -start + equal);
+  else // start < axis
+    box->low[axis] = MAX_OF(box->low[axis], start + !equal);
+}
+
+static void narrow(const LoadFinder *s, const Expr *e, bool holds, LoadBox *box) {
+  if (e->op == EXPR_NOT) narrow(s, e->args[0], !holds, box);
+  if (e->op == (holds ? EXPR_AND : EXPR_OR))
+    for (int i = 0; i < 2; i++) narrow(s, e->args[i], holds, box);
+  bool less = e->op == EXPR_LT || e->op == EXPR_LE, more = e->op == EXPR_GT || e->op == EXPR_GE;
+  if (!less && !more) return;
+  bool equal = (e->op == EXPR_LE || e->op == EXPR_GE) == holds;
+  bool in_order = less == holds;
+  narrow_less(s, e->args[!in_order], e->args[in_order], equal, box);
+}
+
+static void find_loads(LoadFinder *s, Expr *e, const LoadBox *box) {
+  if (s->work-- < 0) return;
+  if (e->op == EXPR_LOAD && e->as.buffer == s->buffer) note_load(s, e, box);
+  for (int i = 0; i < e->count; i++) {
+    LoadBox part = *box;
+    if (e->op == EXPR_IF_THEN_ELSE && i > 0) narrow(s, e->args[0], i == 1, &part);
+    find_loads(s, e->args[i], &part);
+  }
+}
+
+// ---- Indices as maps
+
+typedef struct IndexReading {
+  LoadFinder *search;
+  ReadRelation *relation;
+  Map reduced; // the axes of the reduction -> 0
+  const LayoutExpr *outputs[TE_MAX_RANK];
+  LayoutDigitSum sums[TE_MAX_RANK];
+} IndexReading;
+
+// The index `d` of the load as an expression of the domain's axes; NULL when it is none.
+static const LayoutExpr *index_in_domain(IndexReading *r, int d) {
+  const LoadFinder *s = r->search;
+  Context *context = s->context;
+  const LayoutExpr *moved[TE_MAX_RANK];
+  if (s->varies[d]) return NULL;
+  Expr *index = substitute_expr(context, s->indices[d], &r->reduced);
+  const LayoutExpr *e = layout_from_expr(context, index, s->vars, r->relation->rank, false);
+  for (int a = 0; a < r->relation->rank; a++)
+    moved[a] = layout_expr(context, LAYOUT_ADD, layout_axis(context, a),
+                           layout_const(context, s->box.low[a]), NULL);
+  return e ? layout_expr_substitute(context, e, moved, r->relation->rank) : NULL;
+}
+
+static bool moves_alone(const IndexReading *r, int d, int axis) {
+  for (int e = 0; e < r->relation->read_rank; e++)
+    if (r->search->uses[e] & (e == d ? ~(1u << axis) : 1u << axis)) return false;
+  return true;
+}
+
+// Lets dimension `d` follow the only axis that moves it. False when several do, or the axis moves
+// another dimension too.
+static bool follow_loosely(IndexReading *r, int d) {
+  ReadRelation *relation = r->relation;
+  Context *context = r->search->context;
+  r->sums[d] = (LayoutDigitSum){0};
+  r->outputs[d] = layout_const(context, 0);
+  if (!r->search->uses[d]) return true;
+  int axis = __builtin_ctz(r->search->uses[d]);
+  if (!moves_alone(r, d, axis)) return false;
+  relation->loose |= 1u << axis;
+  r->outputs[d] = layout_axis(context, axis);
+  return layout_expr_digits(context, r->outputs[d], relation->box, relation->rank, &r->sums[d]);
+}
+
+// Do the dimensions that the axis moves tell all its values apart?
+static bool axis_is_told(const IndexReading *r, int axis) {
+  int64_t known = 1;
+  for (bool more = true; more;) {
+    more = false;
+    for (int d = 0; d < r->relation->read_rank; d++)
+      for (int i = 0; i < r->sums[d].count; i++) {
+        const LayoutWeightedDigit *g = &r->sums[d].digits[i];
+        if (g->axis != axis || g->cut != known || g->extent == 1) continue;
+        known *= g->extent;
+        more = true;
+      }
+  }
+  return known >= r->relation->box[axis];
+}
+
+static bool read_indices(IndexReading *r) {
+  ReadRelation *relation = r->relation;
+  Context *context = r->search->context;
+  for (int d = 0; d < relation->read_rank; d++) {
+    r->outputs[d] = index_in_domain(r, d);
+    bool exact = r->outputs[d] && layout_expr_digits(context, r->outputs[d], relation->box,
+                                                     relation->rank, &r->sums[d]);
+    if (!exact && !follow_loosely(r, d)) return false;
+  }
+  for (int a = 0; a < relation->rank; a++)
+    for (int d = 0; d < relation->read_rank && !axis_is_told(r, a); d++)
+      if (r->search->uses[d] >> a & 1 && !follow_loosely(r, d)) return false;
+  return true;
+}
+
+static bool is_same(const IndexReading *r) {
+  const ReadRelation *relation = r->relation;
+  if (relation->rank != relation->read_rank || relation->loose) return false;
+  for (int d = 0; d < relation->rank; d++) {
+    bool unit = relation->read_shape[d] == 1 && r->outputs[d]->op == LAYOUT_CONST;
+    bool own = r->outputs[d]->op == LAYOUT_AXIS && r->outputs[d]->value == d;
+    if (relation->read_shape[d] != relation->write_shape[d] || (!unit && !own)) return false;
+  }
+  return true;
+}
+
+// Is each element of both tensors met once? The indices tell the points of the domain apart, so it
+// is enough to count.
+static bool is_bijective(const IndexReading *r) {
+  const ReadRelation *relation = r->relation;
+  double read = 1, written = 1;
+  for (int a = 0; a < relation->rank; a++) {
+    if (relation->box[a] != relation->write_shape[a] || !axis_is_told(r, a)) return false;
+    written *= (double)relation->write_shape[a];
+  }
+  for (int d = 0; d < relation->read_rank; d++) read *= (double)relation->read_shape[d];
+  return !relation->loose && read == written;
+}
+
+static bool set_shapes(ReadRelation *relation, const LoadFinder *s, const StageTensor *tensor) {
+  relation->rank = s->te->axis_count;
+  relation->read_rank = tensor->buffer->rank;
+  if (relation->rank > TE_MAX_RANK || relation->read_rank > TE_MAX_RANK) return false;
+  if (!buffer_static_shape(tensor->buffer, relation->read_shape)) return false;
+  for (int i = 0; i < relation->rank; i++)
+    if (!expr_as_int(s->te->axes[i].extent, &relation->write_shape[i]) ||
+        s->te->indices[i] != s->te->axes[i].var)
+      return false;
+  return true;
+}
+
+static const IndexMap *write_map(const LoadFinder *s, int rank) {
+  Context *context = s->context;
+  const LayoutExpr *outputs[TE_MAX_RANK];
+  for (int a = 0; a < rank; a++)
+    outputs[a] = layout_expr(context, LAYOUT_ADD, layout_axis(context, a),
+                             layout_const(context, s->box.low[a]), NULL);
+  return index_map_new(context, rank, NULL, rank, outputs, NULL, NULL, 0);
+}
+
+ReadRelation *relation_of(Context *context, const Stage *stage, const StageTensor *tensor) {
+  enum { MOST_NODES = 4096 };
+  const TeStage *te = stage->te;
+  LoadFinder s = {context, te, tensor->buffer, .work = MOST_NODES};
+  ReadRelation *relation = arena_new(&context->arena, ReadRelation);
+  IndexReading r = {&s, relation, map_new(&context->scratch)};
+  if (stage_is_ordered(stage) || !set_shapes(relation, &s, tensor)) return NULL;
+  for (int i = 0; i < te->axis_count; i++) s.vars[i] = te->axes[i].var;
+  for (int i = 0; i < te->reduce_count; i++)
+    map_put(&r.reduced, te->axes[te->axis_count + i].var,
+            expr_int(context, te->axes[te->axis_count + i].var->type, 0));
+  LoadBox box = whole_box(&s);
+  find_loads(&s, te->value, &box);
+  if (!s.indices || s.work < 0) return NULL;
+  for (int a = 0; a < relation->rank; a++) {
+    relation->box[a] = s.box.high[a] - s.box.low[a];
+    if (relation->box[a] < 1) return NULL;
+  }
+  if (!read_indices(&r)) return NULL;
+  relation->read =
+      index_map_new(context, relation->rank, NULL, relation->read_rank, r.outputs, NULL, NULL, 0);
+  relation->write = write_map(&s, relation->rank);
+  relation->bijective = is_bijective(&r);
+  relation->same = is_same(&r) && relation->bijective;
+  return relation;
+}

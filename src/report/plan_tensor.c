@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the plan of one tensor data: its uses, and what a run would cost with its other layouts.
+#include "report/report.h"
+
+typedef struct Describing {
+  const PlanReport *report;
+  const StageTensor *tensor;
+  Arena *arena; // of the data
+} Describing;
+
+static const char *layout_name(const Describing *d, const Layout *layout) {
+  return arena_text(d->arena, report_layout_name(d->report, d->tensor, layout));
+}
+
+// ---- Uses ---------------------------------------------------------------------------------------
+
+static const PleatTensorUse *use_of(const Describing *d, int number, int param) {
+  const PlanKernel *kernel = d->report->plan->kernels.items[number];
+  PleatTensorUse *use = arena_new(d->arena, PleatTensorUse);
+  *use = (PleatTensorUse){.kernel = number,
+                          .name = arena_text(d->arena, kernel->name),
+                          .is_written = param == kernel->params.count - 1,
+                          .layout = layout_name(d, kernel->choice.layouts[param])};
+  return use;
+}
+
+static void add_uses(const Describing *d, PleatTensorPlan *data) {
+  Array(const PleatTensorUse *) uses = {0};
+  for (int i = 0; i < d->report->plan->kernels.count; i++) {
+    const PlanKernel *kernel = d->report->plan->kernels.items[i];
+    for (int k = 0; k < kernel->params.count; k++)
+      if (kernel->params.items[k] == d->tensor) array_push(d->arena, &uses, use_of(d, i, k));
+  }
+  data->uses = uses.items;
+  data->use_count = uses.count;
+}
+
+static bool has_text(const char *const *texts, int count, const char *text) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(texts[i], text)) return true;
+  return false;
+}
+
+static const PleatPlanTensor *described(const Describing *d, const PleatTensorPlan *data) {
+  PleatPlanTensor *tensor = plan_tensor_describe(d->report, d->tensor, d->arena);
+  const char **layouts = arena_array(d->arena, const char *, data->use_count);
+  for (int i = 0; i < data->use_count; i++)
+    if (!has_text(layouts, tensor->layout_count, data->uses[i]->layout))
+      layouts[tensor->layout_count++] = data->uses[i]->layout;
+  tensor->layouts = layouts;
+  tensor->is_fused = !data->use_count;
+  return tensor;
+}
+
+// ---- Prices -------------------------------------------------------------------------------------
+
+static void add_prices(const Describing *d, TensorReport *report) {
+  PlanCandidate items[PLAN_MAX_LAYOUTS];
+  int count = d->tensor->data ? 0 : plan_candidate_costs(d->report->plan, d->tensor, items);
+  const PleatLayoutPrice **prices = arena_array(d->arena, const PleatLayoutPrice *, count);
+  for (int i = 0; i < count; i++) {
+    PleatLayoutPrice *price = arena_new(d->arena, PleatLayoutPrice);
+    *price = (PleatLayoutPrice){.layout = layout_name(d, items[i].layout),
+                                .bytes = plan_bytes(d->tensor, items[i].layout),
+                                .chosen = items[i].chosen,
+                                .possible = items[i].feasible,
+                                .cycles = items[i].feasible ? items[i].cost : 0};
+    prices[i] = price;
+    report->layouts[i] = items[i].layout;
+  }
+  report->data.prices = prices;
+  report->data.price_count = count;
+}
+
+TensorReport tensor_report_new(const PlanReport *r, const StageTensor *tensor, Arena *results) {
+  const Describing d = {r, tensor, results};
+  TensorReport report = {.tensor = tensor};
+  PleatTensorPlan *data = &report.data;
+  add_uses(&d, data);
+  data->tensor = described(&d, data);
+  bool stored = !tensor->data && tensor->producer && data->use_count && tensor->users.count;
+  data->because = arena_text(results, stored ? plan_fusion_blocker(r->plan, tensor).because : "");
+  add_prices(&d, &report);
+  return report;
+}
+
+// ---- As JSON ------------------------------------------------------------------------------------
+
+static json_t *use_json(const PleatTensorUse *use) {
+  return json_pack("{s:i, s:s, s:b, s:s}", "kernel", use->kernel + 1, "name", use->name, "writes",
+                   use->is_written, "layout", use->layout);
+}
+
+static json_t *price_json(const PleatLayoutPrice *price) {
+  return json_pack("{s:s, s:I, s:b, s:b, s:f}", "layout", price->layout, "bytes",
+                   (json_int_t)price->bytes, "chosen", price->chosen, "possible", price->possible,
+                   "cost_of_plan", price->cycles);
+}
+
+json_t *tensor_report_json(const PleatTensorPlan *plan) {
+  const PleatPlanTensor *tensor = plan->tensor;
+  json_t *extents = json_array(), *uses = json_array(), *prices = json_array();
+  for (int i = 0; i < tensor->rank; i++)
+    json_array_append_new(extents, json_integer(tensor->shape[i]));
+  for (int i = 0; i < plan->use_count; i++) json_array_append_new(uses, use_json(plan->uses[i]));
+  for (int i = 0; i < plan->price_count; i++)
+    json_array_append_new(prices, price_json(plan->prices[i]));
+  return json_pack("{s:s, s:s, s:o, s:s, s:b, s:s, s:o, s:o}", "tensor", tensor->name, "type",
+                   tensor->type, "shape", extents, "kind", tensor->kind, "fused", tensor->is_fused,
+                   "in_memory_because", plan->because, "uses", uses, "layouts", prices);
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory in which the guards of a kernel note accesses out of bounds (ir/ir.h, AccessGuards).
+#include "runtime/compiled.h"
+
+void guards_clear(void *notes, int count) {
+  memset(notes, 0, sizeof(GuardNote) * (size_t)count);
+}
+
+int guards_find(const void *notes, int count) {
+  const GuardNote *note = notes;
+  for (int i = 0; i < count; i++)
+    if (note[i].extent_and_one) return i;
+  return -1;
+}
+
+const char *guard_text(Arena *arena, const char *access, int axis, const void *notes, int guard) {
+  GuardNote note = ((const GuardNote *)notes)[guard];
+  return arena_printf(arena, "%s is out of bounds: index %lld of axis %d is outside of [0, %lld)",
+                      access, (long long)note.index, axis, (long long)note.extent_and_one - 1);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out whether a block writes all elements that it states to write: of its regions in one
+// execution, and of its buffer over its whole domain. The search for a store looks into loops,
+// inner blocks without predicate, and conditions with two branches.
+#include "schedule/internal.h"
+
+static bool same_size(const Expr *a, const Expr *b) {
+  return a == b || (b->op == EXPR_INT && expr_is_int(a, b->as.i));
+}
+
+bool index_is_axis(const Block *block, const Expr *index, const Expr *extent) {
+  if (expr_is_int(index, 0) && expr_is_int(extent, 1)) return true;
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (v->var == index) return expr_is_int(v->min, 0) && same_size(v->extent, extent);
+  }
+  return false;
+}
+
+bool block_init_is_partial(const Block *block) {
+  for (int i = 0; block->init && i < block->write_count; i++)
+    for (int d = 0; d < block->writes[i].buffer->rank; d++)
+      for (int k = 0; k < block->var_count; k++)
+        if (block->vars[k].kind == ITER_REDUCTION &&
+            (expr_uses(block->writes[i].min[d], block->vars[k].var) ||
+             expr_uses(block->writes[i].extent[d], block->vars[k].var)))
+          return true;
+  return false;
+}
+
+// A search for a store that writes all elements of a region in each execution of a block.
+typedef struct Filling {
+  Context *context;
+  Analyzer *analyzer;
+  const Region *region;
+  Array(VarRange) loops;
+  Map values; // variables of inner blocks and lets, in terms of the loops
+} Filling;
+
+static bool store_fills(Filling *filling, const Stmt *s) {
+  Context *context = filling->context;
+  int rank = s->as.store.rank;
+  if (s->as.store.buffer != filling->region->buffer) return false;
+  Region found = {s->as.store.buffer, arena_array(&context->arena, Expr *, rank),
+                  arena_array(&context->arena, Expr *, rank)};
+  Expr **indices = arena_array(&context->arena, Expr *, rank);
+  bool exact;
+  for (int d = 0; d < rank; d++)
+    indices[d] = substitute_expr(context, s->as.store.indices[d], &filling->values);
+  index_region(filling->analyzer, indices, rank, filling->loops.items, filling->loops.count,
+               found.min, found.extent, &exact);
+  for (int d = 0; d < rank; d++)
+    if (!found.min[d]) return false;
+  return exact && region_covers(filling->analyzer, &found, filling->region);
+}
+
+static bool fills(Filling *filling, Stmt *s);
+
+static bool loop_fills(Filling *filling, Stmt *s) {
+  Context *context = filling->context;
+  Expr *some = expr_lt(context, expr_int(context, s->as.loop.extent->type, 0), s->as.loop.extent);
+  if (!analyzer_prove(filling->analyzer, some)) return false;
+  array_push(&context->arena, &filling->loops, loop_range(s));
+  bool found = fills(filling, s->as.loop.body);
+  filling->loops.count--;
+  return found;
+}
+
+static bool inner_block_fills(Filling *filling, const Block *block) {
+  if (!expr_is_true(block->predicate)) return false;
+  for (int i = 0; i < block->var_count; i++)
+    map_put(&filling->values, block->vars[i].var,
+            substitute_expr(filling->context, block->vars[i].binding, &filling->values));
+  return fills(filling, block->body);
+}
+
+static bool fills(Filling *filling, Stmt *s) {
+  switch (s->kind) {
+  case STMT_STORE: return store_fills(filling, s);
+  case STMT_FOR: return loop_fills(filling, s);
+  case STMT_BLOCK: return inner_block_fills(filling, s->as.block);
+  case STMT_IF:
+    return s->as.branch.else_body && fills(filling, s->as.branch.then_body) &&
+           fills(filling, s->as.branch.else_body);
+  case STMT_LET:
+    map_put(&filling->values, s->as.let.var,
+            substitute_expr(filling->context, s->as.let.value, &filling->values));
+    return fills(filling, s->as.let.body);
+  case STMT_SEQ:
+    for (int i = 0; i < s->as.seq.count; i++)
+      if (fills(filling, s->as.seq.items[i])) return true;
+    return false;
+  case STMT_ALLOCATE:
+  case STMT_ALLOCATE_CONST:
+  case STMT_DECL_BUFFER:
+  case STMT_ATTR: return fills(filling, stmt_child(s, 0));
+  case STMT_WHILE:
+  case STMT_ASSERT:
+  case STMT_EVALUATE: break;
+  }
+  return false;
+}
+
+static bool is_point_store(const Stmt *s, const Region *region) {
+  if (s->kind != STMT_STORE || s->as.store.buffer != region->buffer) return false;
+  for (int d = 0; d < region->buffer->rank; d++)
+    if (region->min[d] != s->as.store.indices[d] || !expr_is_int(region->extent[d], 1))
+      return false;
+  return true;
+}
+
+// True when each execution of the block writes all elements of the regions that it states.
+static bool body_fills_regions(Context *context, const Block *block) {
+  for (int i = 0; i < block->write_count; i++) {
+    if (is_point_store(block->body, &block->writes[i])) continue;
+    Filling filling = {.context = context,
+                       .analyzer = analyzer_new(context),
+                       .region = &block->writes[i],
+                       .values = map_new(&context->arena)};
+    block_bind_domain(filling.analyzer, block);
+    if (!fills(&filling, block->body)) return false;
+  }
+  return true;
+}
+
+// A predicate may exclude points outside of the block's domain and padding, but no other point.
+bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
+  Context *context = schedule->context;
+  if (block_init_is_partial(block) || !body_fills_regions(context, block)) return false;
+  if (expr_is_true(block->predicate)) return true;
+  if (block->write_count != 1) return false;
+  const Region *write = &block->writes[0];
+  for (int d = 0; d < write->buffer->rank; d++)
+    if (!index_is_axis(block, write->min[d], write->buffer->shape[d])) return false;
+  int mark = analyzer_mark(analyzer);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    Expr *end = expr_add(context, v->min, v->extent);
+    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
+    analyzer_assume(analyzer, expr_lt(context, v->binding, end));
+  }
+  Map bindings = bindings_of(context, block);
+  Expr *padding = padding_condition(schedule, write->buffer, write->min);
+  if (padding)
+    analyzer_assume(analyzer,
+                    expr_unary(context, EXPR_NOT, substitute_expr(context, padding, &bindings)));
+  bool whole = analyzer_prove(analyzer, block->predicate);
+  analyzer_reset(analyzer, mark);
+  return whole;
+}

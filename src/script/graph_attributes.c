@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the attributes of operators in graph functions.
+#include "ir/index_map.h"
+#include "script/graph_parser.h"
+
+// A lambda in the text of the file, or a string that holds one, becomes the string of its canonical
+// form: "lambda n, c: [n, c // 4, c % 4]".
+static Expr *index_map(Parser *parser, const PyNode *node) {
+  bool is_text = node->kind == PY_STRING;
+  LayoutSource source = {.rank = -1, .pos = node->pos};
+  source.text = is_text ? node->text : node->pos.file->text + node->pos.begin;
+  source.size = is_text ? strlen(node->text) : (size_t)(node->pos.end - node->pos.begin);
+  if (is_text) source.pos.file = NULL;
+  const IndexMap *map = index_map_parse(parser->context, &source);
+  return map ? expr_string(parser->context, index_map_lambda(parser->context, map)) : NULL;
+}
+
+// The lambda of T.index_map(lambda …, …), or the node itself.
+static const PyNode *map_inside(Parser *parser, const PyNode *node) {
+  Str member = parser_called(parser, node, DIALECT_TIR);
+  bool wraps = member && !strcmp(member, "index_map") && node->count > 1;
+  return wraps ? node->items[1] : node;
+}
+
+static bool is_index_map(const PyNode *node) {
+  return node->kind == PY_LAMBDA ||
+         (node->kind == PY_STRING && !strncmp(node->text, "lambda ", strlen("lambda ")));
+}
+
+bool graph_is_attribute(Parser *parser, const PyNode *node) {
+  PyKind kind = node->kind;
+  if (kind == PY_CALL)
+    return is_index_map(map_inside(parser, node)) || parser_called(parser, node, DIALECT_TIR);
+  if (kind == PY_UNARY) return graph_is_attribute(parser, node->items[0]);
+  bool is_list = kind == PY_LIST || kind == PY_TUPLE;
+  for (int i = 0; is_list && i < node->count; i++)
+    if (!graph_is_attribute(parser, node->items[i])) return false;
+  return is_list || kind == PY_INT || kind == PY_FLOAT || kind == PY_STRING || kind == PY_BOOL ||
+         is_index_map(node);
+}
+
+Expr *graph_attribute(Parser *parser, const PyNode *node) {
+  const PyNode *inner = map_inside(parser, node);
+  return is_index_map(inner) ? index_map(parser, inner) : parse_attribute_value(parser, node);
+}

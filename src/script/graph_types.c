@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the types of values in graph functions: R.Tensor((1, 3, "h"), "float32"), R.Shape(["n"]),
+// R.Tuple(…), R.Callable(…), R.Object, T.int64. Only those of tensors are understood here; the
+// others are kept as terms.
+#include "script/graph_parser.h"
+
+// ---- Extents
+
+static void bind_new_names(Parser *parser, const PyNode *node) {
+  bool is_new = node->kind == PY_NAME && !parser_find(parser, node->text) &&
+                !map_contains(&parser->dialects, node->text);
+  if (is_new)
+    parser_bind_expr(parser, node->text, expr_var(parser->context, node->text, DTYPE_INT64));
+  for (int i = 0; i < node->count; i++)
+    if (node->items[i]) bind_new_names(parser, node->items[i]);
+}
+
+// An extent in quotes, "h" or "2 * h". New variables are made. A mistake inside is reported for the
+// whole string.
+static Expr *quoted_extent(Parser *parser, const PyNode *node) {
+  Context *context = parser->context;
+  int diags = context->diags.count, errors = context->error_count;
+  SourceFile *file = source_file_new(context, "", node->text, strlen(node->text));
+  PyNode *inner = py_parse_expression(context, parser->arena, file);
+  if (inner) bind_new_names(parser, inner);
+  Expr *e = inner ? parse_value(parser, inner) : NULL;
+  if (e) return e;
+  context->diags.count = diags;
+  context->error_count = errors;
+  REPORT(parser, node, "\"%s\" is not an extent", node->text);
+  return NULL;
+}
+
+static Expr *extent(Parser *parser, const PyNode *item) {
+  Expr *e = item->kind == PY_STRING ? quoted_extent(parser, item) : parse_value(parser, item);
+  int64_t number;
+  if (!e) return NULL;
+  if (!dtype_is_int(e->type)) {
+    REPORT(parser, item, "an extent must be an integer");
+  } else if (expr_as_int(e, &number) && number < 0) {
+    REPORT(parser, item, "extent %lld is negative", (long long)number);
+  } else {
+    return e;
+  }
+  return NULL;
+}
+
+bool graph_shape(Parser *parser, const PyNode *node, Value *value) {
+  bool is_list = node->kind == PY_TUPLE || node->kind == PY_LIST;
+  if (parser_called(parser, node, DIALECT_GRAPH) && node->count == 2) // R.shape([…])
+    return graph_shape(parser, node->items[1], value);
+  if (!is_list) return REPORT(parser, node, "expected a tuple of extents");
+  value->rank = node->count;
+  value->shape = arena_array(&parser->context->arena, Expr *, node->count);
+  for (int i = 0; i < node->count; i++)
+    if (!(value->shape[i] = extent(parser, node->items[i]))) return false;
+  return true;
+}
+
+// ---- Tensors
+
+static bool is_tensor_name(Parser *parser, const PyNode *node) {
+  Str member = parser_member(parser, node, DIALECT_GRAPH);
+  if (node->kind == PY_NAME) member = node->text; // Tensor(…), an older spelling
+  return member && !strcmp(member, "Tensor");
+}
+
+// Sets the fields of `value` from R.Tensor(shape?, dtype?, vdevice?, ndim?); *whole says that they
+// hold all that is stated.
+static bool tensor_type(GraphParser *graph, const PyNode *node, Value *value, DType otherwise,
+                        bool *whole) {
+  Parser *parser = graph->parser;
+  PyNode *args[4];
+  if (!py_arguments(parser->context, node, "shape? dtype? vdevice? ndim?", args, NULL))
+    return false;
+  const PyNode *dtype = args[1], *shape = args[0];
+  if (shape && shape->kind == PY_STRING && !dtype) {
+    dtype = shape;
+    shape = NULL;
+  }
+  bool names_shape = shape && shape->kind == PY_NAME && parser_find(parser, shape->text) &&
+                     parser_find(parser, shape->text)->kind == BOUND_VALUE;
+  if (names_shape) shape = NULL; // a value of type R.Shape
+  value->type = otherwise;
+  value->rank = -1;
+  if (dtype && !parse_dtype(parser, dtype, &value->type)) return false;
+  *whole = dtype && !args[2] && !args[3] && !names_shape;
+  return !shape || graph_shape(parser, shape, value);
+}
+
+// ---- Types as terms
+
+// The member of a dialect that a type has: "R.Object", "T.int64"; NULL otherwise.
+static const char *type_name(Parser *parser, const PyNode *node) {
+  Str member = parser_member(parser, node, DIALECT_GRAPH);
+  if (member) return str_format(parser->context, "R.%s", member);
+  member = parser_member(parser, node, DIALECT_TIR);
+  return member ? str_format(parser->context, "T.%s", member) : NULL;
+}
+
+static GraphTerm *extent_list(Parser *parser, const PyNode *node) {
+  Value shape = {.rank = -1};
+  if (!graph_shape(parser, node, &shape)) return NULL;
+  GraphTerm **items = arena_array(&parser->context->arena, GraphTerm *, shape.rank);
+  for (int i = 0; i < shape.rank; i++) {
+    items[i] = term_new(parser->context, TERM_EXPR, NULL);
+    items[i]->e = shape.shape[i];
+    items[i]->plain = true;
+  }
+  return term_of_items(parser->context, node->kind == PY_LIST ? TERM_LIST : TERM_TUPLE, NULL, items,
+                       NULL, shape.rank);
+}
+
+static bool has_extents(const char *name) {
+  static const char *const names[] = {"R.Tensor", "R.Shape", "R.DTensor"};
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
+static GraphTerm *type_argument(GraphParser *graph, const char *name, const PyNode *node) {
+  bool is_list = node->kind == PY_TUPLE || node->kind == PY_LIST;
+  if (is_list && has_extents(name)) return extent_list(graph->parser, node);
+  return graph_term(graph, node);
+}
+
+GraphTerm *graph_type_term(GraphParser *graph, const PyNode *node) {
+  Parser *parser = graph->parser;
+  bool is_call = node->kind == PY_CALL;
+  const char *name = type_name(parser, is_call ? node->items[0] : node);
+  if (is_call && name && name[0] == 'T') name = NULL; // T.Buffer(…) is no type of a value
+  if (!name && is_call && is_tensor_name(parser, node->items[0])) name = "R.Tensor";
+  if (!name) {
+    REPORT(parser, node, "expected a type such as R.Tensor((1, 3), \"float32\")");
+    return NULL;
+  }
+  if (!is_call) return term_new(parser->context, TERM_NAME, name);
+  GraphTerm **items = arena_array(&parser->context->arena, GraphTerm *, node->count);
+  Str *keys = arena_array(&parser->context->arena, Str, node->count);
+  for (int i = 1; i < node->count; i++) {
+    const PyNode *item = node->items[i];
+    bool keyword = item->kind == PY_KEYWORD;
+    keys[i - 1] = keyword ? item->text : NULL;
+    items[i - 1] = type_argument(graph, name, keyword ? item->items[0] : item);
+    if (!items[i - 1]) return NULL;
+  }
+  return term_of_items(parser->context, TERM_CALL, name, items, keys, node->count - 1);
+}
+
+bool graph_type(GraphParser *graph, const PyNode *node, Value *value, DType otherwise) {
+  Parser *parser = graph->parser;
+  bool whole = false;
+  bool is_tensor = node->kind == PY_CALL && is_tensor_name(parser, node->items[0]);
+  value->info = NULL;
+  if (is_tensor && !tensor_type(graph, node, value, otherwise, &whole)) return false;
+  if (whole && value->rank >= 0) return true;
+  value->info = graph_type_term(graph, node);
+  if (!is_tensor) value->rank = -1;
+  if (!is_tensor) value->type = is_tensor_name(parser, node) ? otherwise : DTYPE_VOID;
+  return value->info != NULL;
+}

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports about models of the Python package: profiles, verifications and plans."""
+import numpy as np
+import pytest
+from built import ROOT, skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+MATMUL = ROOT / "examples" / "kernels" / "matmul.py"
+
+
+@pytest.fixture(name="model", scope="module")
+def make_model():
+    return pleat.compile(DIGITS, threads=1)
+
+
+@pytest.fixture(name="image")
+def make_image():
+    return np.random.default_rng(7).random((1, 1, 8, 8), "float32")
+
+
+# ---- Profiles
+
+def check_profile(profile, runs):
+    assert profile.runs == runs and profile.threads == 1
+    assert profile.p10 <= profile.median <= profile.p90
+    assert [kernel.step for kernel in profile.kernels] == list(range(len(profile.kernels)))
+    assert all(kernel.seconds > 0 and kernel.gbytes_per_second > 0 for kernel in profile.kernels)
+    total = profile.around + sum(kernel.seconds for kernel in profile.kernels)
+    assert total == pytest.approx(profile.seconds, rel=1e-6)
+    assert profile.slow == [kernel for kernel in profile.kernels if kernel.slow]
+
+
+def test_a_profile_is_a_table(model, image):
+    profile = model.profile([image], repeat=3)
+    check_profile(profile, 3)
+    lines = str(profile).splitlines()
+    assert lines[0].split()[:3] == ["#", "kernel", "time"]
+    assert lines[1].split()[1] == profile.kernels[0].name
+    assert "\n" not in repr(profile) and f"median={profile.median}" in repr(profile)
+
+
+def test_sessions_and_loaded_models_are_profiled(model, image, tmp_path):
+    check_profile(model.session().profile({"image": image}, repeat=2), 2)
+    model.save(tmp_path / "digits.pleat")
+    loaded = pleat.load(tmp_path / "digits.pleat", threads=1).profile()
+    check_profile(loaded, 10)
+    assert [k.name for k in loaded.kernels] == [k.name for k in model.profile().kernels]
+
+
+def test_kernels_are_profiled():
+    kernel = pleat.compile(MATMUL, threads=1)
+    (row,) = kernel.profile(repeat=2).kernels
+    assert row.name == "matmul" and row.gflops > 0
+
+
+def test_a_profile_is_cancelled(model):
+    parts = []
+    model.profile(repeat=3, progress=lambda *part: parts.append(part))
+    assert parts == [("measuring", i, 3) for i in range(3)]
+    with pytest.raises(pleat.PleatCancelled):
+        model.profile(progress=lambda what, done, count: done < 2)
+    with pytest.raises(ZeroDivisionError):
+        model.profile(progress=lambda *_: 1 // 0)
+    check_profile(model.profile(), 10)
+
+
+def test_wrong_profiles_are_refused(model, image):
+    with pytest.raises(pleat.PleatError, match="is 5000, expected 0 to 1000"):
+        model.profile(repeat=5000)
+    with pytest.raises(ValueError, match="has shape"):
+        model.profile([image[:, :, 1:]])
+    with pytest.raises(TypeError, match="no input picture"):
+        model.profile({"image": image, "picture": image})
+
+
+# ---- Verifications
+
+def test_a_model_is_verified(model, image):
+    result = model.verify()
+    assert result and result.agrees and result.differs is None
+    assert str(result).startswith("agrees with the interpreter, within 1e-4 relative")
+    assert [tensor.name for tensor in result.outputs] == [a.name for a in model.outputs]
+    assert all(tensor.agrees and tensor.index is None for tensor in result.tensors)
+    assert result.outputs[0].shape == model.outputs[0].shape
+    assert "agrees=True" in repr(result) and "\n" not in repr(result)
+    assert model.verify({"image": image}, definitions=True).reference == "the definitions"
+    assert model.verify([image], atol=1e-4).tolerance == "within 0.0001 absolute"
+
+
+def test_a_difference_is_located(model):
+    result = pleat.verify(DIGITS, exact=True, threads=1)
+    assert not result and result.rounding and result.part in ("stages", "schedule", "pass", "code")
+    assert result.differs.differing > 0 and len(result.differs.index) == len(result.differs.shape)
+    assert result.kernel.startswith("kernel ") and result.cause in str(result)
+    assert [tensor.name for tensor in result.outputs] == [a.name for a in model.outputs]
+
+
+def test_expected_outputs_are_compared(model, image):
+    (name,) = (argument.name for argument in model.outputs)
+    expected = model(image)
+    assert model.verify([image], expected={name: expected})
+    wrong = expected.copy()
+    wrong[0, 3] += 1
+    result = model.verify([image], expected={name: wrong})
+    assert not result and result.differs.is_given and result.differs.index == (0, 3)
+    assert result.outputs[0].agrees and not result.outputs[0].is_given
+    with pytest.raises(pleat.PleatError, match="there is no output 'digit'"):
+        model.verify(expected={"digit": expected})
+
+
+def quantized_model(seed):
+    """A model whose numbers are near the boundaries between steps before they are rounded."""
+    onnx = pytest.importorskip("onnx")
+    random, helper, nodes = np.random.default_rng(seed), onnx.helper, []
+    values = {"ws": np.float32(0.1), "s": np.float32(0.06), "z": np.int8(2), "wz": np.int8(0),
+              "w": random.integers(-5, 6, (7, 3, 3, 3)).astype("int8")}
+    nodes.append(helper.make_node("QuantizeLinear", ["x", "ws", "wz"], ["steps"]))
+    nodes.append(helper.make_node("QLinearConv", ["steps", "ws", "wz", "w", "ws", "wz", "s", "z"],
+                                  ["more"]))
+    nodes.append(helper.make_node("DequantizeLinear", ["more", "s", "z"], ["numbers"]))
+    nodes.append(helper.make_node("DynamicQuantizeLinear", ["numbers"], ["y", "scale", "zero"]))
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 11, 11])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.UINT8, None),
+         helper.make_tensor_value_info("numbers", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()])
+    image = random.integers(-30, 31, (1, 3, 11, 11)) * np.float32(0.05)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                             ir_version=8), image.astype("float32")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quantized_models_agree(seed):
+    model, image = quantized_model(seed)
+    for how in {}, {"definitions": True}, {"max_ulp": 8, "atol": 1e-5}:
+        result = pleat.verify(model, {"x": image}, **how)
+        assert result, str(result)
+
+
+def test_kernels_are_verified():
+    result = pleat.verify(MATMUL, max_ulp=8, atol=1e-5)
+    assert result and {tensor.function for tensor in result.tensors} == {"matmul"}
+    kernel = pleat.compile(MATMUL)
+    a = np.ones(kernel.inputs[0].shape, "float32")
+    assert kernel.verify({kernel.inputs[0].name: a}, exact=False)
+    with pytest.raises(pleat.PleatError, match="definitions: error"):
+        kernel.verify(definitions=True)
+
+
+def test_a_verification_is_cancelled(model):
+    parts = set()
+    pleat.verify(DIGITS, progress=lambda what, *_: parts.add(what))
+    assert "verifying" in parts
+    with pytest.raises(pleat.PleatCancelled):
+        pleat.verify(DIGITS, progress=lambda what, *_: what != "verifying")
+
+
+def test_wrong_verifications_are_refused(model, image, tmp_path):
+    with pytest.raises(pleat.PleatError, match="rtol: error: is -1"):
+        model.verify(rtol=-1)
+    with pytest.raises(pleat.PleatError, match="exact: error"):
+        model.verify(exact=True, atol=1)
+    with pytest.raises(pleat.PleatError, match="does not fit the shape"):
+        model.verify([image[:, :, 1:]])
+    with pytest.raises(pleat.PleatError, match="no such input"):
+        model.verify({"picture": image})
+    model.save(tmp_path / "digits.pleat")
+    with pytest.raises(pleat.PleatError, match="was loaded"):
+        pleat.load(tmp_path / "digits.pleat").verify()
+
+
+# ---- Plans
+
+def test_a_plan_is_an_object():
+    plan = pleat.plan(DIGITS, threads=1, cpu="baseline")
+    assert str(plan).startswith("#  tensor") and repr(plan).startswith("Plan(")
+    assert plan["kernels"] == len(plan.kernels) and plan["cost"] == pytest.approx(plan.cycles)
+    assert plan.machine == "baseline" and plan.policy == "optimal"
+    assert plan.optimal is True and plan.gap == 0 and plan.lower_bound <= plan.cycles
+    assert plan.cycles <= min(plan.cycles_forward, plan.cycles_backward, plan.cycles_row_major)
+    for kernel, row in zip(plan.kernels, plan["joins"]):
+        assert kernel.name == row["name"] and kernel.writes == row["writes"]
+        assert [number + 1 for number in kernel.readers] == row["read_by"]
+        assert kernel.operators == row["operators"] and kernel.because == row["because"]
+    for rewrite, row in zip(plan.rewrites, plan["rewrites"]):
+        assert (rewrite.tensor, rewrite.source, rewrite.target) == (row["tensor"], row["from"],
+                                                                     row["to"])
+        assert rewrite.folded == (rewrite.kernel is None) == (row["when"] == "folded")
+    layouts = {tensor.name: tensor.layouts for tensor in plan.tensors}
+    for kernel in plan.kernels:
+        assert all(operand.layout in layouts[operand.tensor] for operand in kernel.operands)
+    assert {tensor.name: tensor.shape for tensor in plan.tensors}["image"] == (1, 1, 8, 8)
+
+
+def test_a_rewrite_at_run_time_has_a_kernel():
+    plan = pleat.plan(DIGITS, desired_layouts={"Conv": "NHWC"}, input_layouts={"image": "NCHW4c"})
+    runs = [rewrite for rewrite in plan.rewrites if not rewrite.folded]
+    assert runs and all(plan.kernels[rewrite.kernel].is_rewrite for rewrite in runs)
+    assert all(rewrite.cycles > 0 and rewrite.bytes > 0 and rewrite.because for rewrite in runs)
+
+
+def test_a_tensor_has_prices():
+    plan = pleat.plan(DIGITS, cpu="baseline")
+    name = next(kernel.writes for kernel in plan.kernels if kernel.readers)
+    tensor = pleat.plan_tensor(DIGITS, name, cpu="baseline")
+    assert tensor.tensor.name == tensor["tensor"] == name and name in repr(tensor)
+    assert [use.kernel + 1 for use in tensor.uses] == [use["kernel"] for use in tensor["uses"]]
+    assert [use.is_written for use in tensor.uses].count(True) == 1
+    chosen = [price for price in tensor.prices if price.chosen]
+    assert chosen and all(price.cycles == pytest.approx(plan.cycles) for price in chosen)
+    assert all(price.cycles >= plan.cycles * 0.999 for price in tensor.prices if price.possible)
+    assert [price.layout for price in tensor.prices] == [row["layout"] for row in tensor["layouts"]]
+    with pytest.raises(pleat.PleatError, match="has no tensor"):
+        pleat.plan_tensor(DIGITS, "nothing")

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps on blocks inside of blocks, blocks with views, predicates that read buffers, sizes of 64
+// bits, and reductions whose init sets too few elements: a step keeps the results and gives a
+// well-formed program that can be read again, or is refused.
+#include "schedule_check.h"
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+#define PARAMS HEAD "def f(A: T.Buffer((16, 8), 'float32'), C: T.Buffer((16, 8), 'float32')):\n"
+
+static const char wide[] = HEAD "def f(A: T.Buffer((T.int64(13), T.int64(7)), 'float32'),\n"
+                                "      C: T.Buffer((T.int64(13), T.int64(7)), 'float32')):\n"
+                                "    for i, j in T.grid(T.int64(13), T.int64(7)):\n"
+                                "        with T.block('C'):\n"
+                                "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                                "            C[vi, vj] = A[vi, vj] * T.float32(2)\n";
+
+// A block whose reads go through a view of one element.
+static const char view_read[] = PARAMS "    B = T.alloc_buffer((16, 8))\n"
+                                       "    for i, j in T.grid(16, 8):\n"
+                                       "        with T.block('B'):\n"
+                                       "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                                       "            B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+                                       "    for i, j in T.grid(16, 8):\n"
+                                       "        with T.block('C'):\n"
+                                       "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                                       "            T.reads(B[vi, vj], A[vi, vj])\n"
+                                       "            T.writes(C[vi, vj])\n"
+                                       "            S = T.match_buffer(B[vi, vj], ())\n"
+                                       "            C[vi, vj] = S[()] * T.float32(2) + A[vi, vj]\n";
+
+// Producer and consumer inside of one block.
+static const char both_inside[] =
+    PARAMS "    for i in T.grid(16):\n"
+           "        with T.block('outer'):\n"
+           "            vo = T.axis.spatial(16, i)\n"
+           "            T.reads(A[vo, 0:8])\n"
+           "            T.writes(C[vo, 0:8])\n"
+           "            B = T.alloc_buffer((16, 8))\n"
+           "            for j in T.grid(8):\n"
+           "                with T.block('B'):\n"
+           "                    vi = T.axis.spatial(16, vo)\n"
+           "                    vj = T.axis.spatial(8, j)\n"
+           "                    B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+           "            for j in T.grid(8):\n"
+           "                with T.block('C'):\n"
+           "                    vi = T.axis.spatial(16, vo)\n"
+           "                    vj = T.axis.spatial(8, j)\n"
+           "                    C[vi, vj] = B[vi, vj] * T.float32(2)\n";
+
+// Only the consumer is inside of another block.
+static const char consumer_inside[] =
+    PARAMS "    B = T.alloc_buffer((16, 8))\n"
+           "    for i, j in T.grid(16, 8):\n"
+           "        with T.block('B'):\n"
+           "            vi, vj = T.axis.remap('SS', [i, j])\n"
+           "            B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+           "    for i in T.grid(4):\n"
+           "        with T.block('outer'):\n"
+           "            vo = T.axis.spatial(4, i)\n"
+           "            T.reads(B[vo * 4:vo * 4 + 4, 0:8])\n"
+           "            T.writes(C[vo * 4:vo * 4 + 4, 0:8])\n"
+           "            for k, j in T.grid(4, 8):\n"
+           "                with T.block('C'):\n"
+           "                    vi = T.axis.spatial(16, vo * 4 + k)\n"
+           "                    vj = T.axis.spatial(8, j)\n"
+           "                    C[vi, vj] = B[vi, vj] * T.float32(2)\n";
+
+// Only the producer is.
+static const char producer_inside[] =
+    PARAMS "    B = T.alloc_buffer((16, 8))\n"
+           "    for i in T.grid(4):\n"
+           "        with T.block('outer'):\n"
+           "            vo = T.axis.spatial(4, i)\n"
+           "            T.reads(A[vo * 4:vo * 4 + 4, 0:8])\n"
+           "            T.writes(B[vo * 4:vo * 4 + 4, 0:8])\n"
+           "            for k, j in T.grid(4, 8):\n"
+           "                with T.block('B'):\n"
+           "                    vi = T.axis.spatial(16, vo * 4 + k)\n"
+           "                    vj = T.axis.spatial(8, j)\n"
+           "                    B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+           "    for i, j in T.grid(16, 8):\n"
+           "        with T.block('C'):\n"
+           "            vi, vj = T.axis.remap('SS', [i, j])\n"
+           "            C[vi, vj] = B[vi, vj] * T.float32(2)\n";
+
+#define WHERE(VALUE)                                                                               \
+  PARAMS "    B = T.alloc_buffer((16, 8))\n"                                                       \
+         "    for i, j in T.grid(16, 8):\n"                                                        \
+         "        with T.block('B'):\n"                                                            \
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"                                       \
+         "            B[vi, vj] = A[vi, vj] - T.float32(1)\n"                                      \
+         "    for i, j in T.grid(16, 8):\n"                                                        \
+         "        with T.block('C'):\n"                                                            \
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"                                       \
+         "            T.where(B[i, j] > T.float32(0))\n"                                           \
+         "            C[vi, vj] = " VALUE "[vi, vj] * T.float32(2)\n"
+static const char where_reads[] = WHERE("B"), where_alone[] = WHERE("A");
+
+#define SUM(INIT)                                                                                  \
+  PARAMS "    for i, k in T.grid(16, 8):\n"                                                        \
+         "        with T.block('C'):\n"                                                            \
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"                                       \
+         "            with T.init():\n"                                                            \
+         "                " INIT " = T.float32(0)\n"                                               \
+         "            C[vi, vk] = C[vi, vk] + A[vi, vk]\n"
+static const char by_reduction[] = SUM("C[vi, vk]"), first_only[] = SUM("C[vi, 0]");
+
+#define OUTER(INSIDE)                                                                              \
+  PARAMS "    for i, j in T.grid(16, 8):\n"                                                        \
+         "        with T.block('outer'):\n"                                                        \
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"                                       \
+         "            T.reads(A[vi, vj])\n"                                                        \
+         "            T.writes(C[vi, vj])\n" INSIDE
+static const char inner_predicate[] = OUTER("            for k in T.grid(1):\n"
+                                            "                with T.block('C'):\n"
+                                            "                    T.where(vj < 5)\n"
+                                            "                    C[vi, vj] = A[vi, vj]\n");
+static const char inner_if[] = OUTER("            if vj < 5:\n"
+                                     "                C[vi, vj] = A[vi, vj]\n");
+static const char inner_whole[] = OUTER("            for k in T.grid(3):\n"
+                                        "                with T.block('C'):\n"
+                                        "                    vk = T.axis.spatial(3, k)\n"
+                                        "                    C[vi, vj] = A[vi, vj]\n");
+
+#define LOOPS(BLOCK) "b = sch.get_block('" BLOCK "')\nls = sch.get_loops(b)\n"
+#define MAP "lambda i, j: [j, i])\n"
+
+static const struct {
+  const char *program, *steps;
+} made[] = {
+    {wide, "sch.cache_read('C', 0, 'local')\n"},
+    {wide, "sch.cache_write('C', 0, 'local')\n"},
+    {view_read, "sch.transform_layout('C', 'A', " MAP},
+    {view_read, "sch.transform_layout('C', 'C', " MAP},
+    {view_read, "sch.transform_block_layout('C', " MAP},
+    {view_read, "sch.cache_write('C', 0, 'local')\n"},
+    {both_inside, "sch.compute_inline('B')\n"},
+    {both_inside, "sch.reverse_compute_inline('C')\n"},
+    {both_inside, "sch.cache_read('C', 0, 'local')\n"},
+    {both_inside, "sch.transform_layout('B', ('write', 0), " MAP},
+    {consumer_inside, "sch.compute_inline('B')\n"},
+    {consumer_inside, "sch.reverse_compute_inline('C')\n"},
+    {consumer_inside, "sch.cache_read('C', 0, 'local')\n"},
+    {consumer_inside, LOOPS("outer") "sch.compute_at('B', ls[0])\n"},
+    {producer_inside, "sch.compute_inline('B')\n"},
+    {producer_inside, "sch.reverse_compute_inline('C')\n"},
+    {producer_inside, LOOPS("outer") "sch.reverse_compute_at('C', ls[0])\n"},
+    {where_reads, "sch.compute_inline('B')\n"},
+    {where_reads, LOOPS("C") "sch.compute_at('B', ls[0])\n"},
+    {where_alone, LOOPS("C") "sch.compute_at('B', ls[0])\n"},
+    {where_alone, "sch.compute_inline('B')\n"},
+    {where_alone, LOOPS("C") "sch.split(ls[1], factors=[None, 3])\n"},
+    {inner_whole, "sch.cache_write('outer', 0, 'local')\n"},
+};
+
+static const struct {
+  const char *program, *steps, *message;
+} refused[] = {
+    {where_reads, "sch.reverse_compute_inline('C')\n", "its T.where reads its producer's buffer"},
+    {where_alone, "sch.reverse_compute_inline('C')\n", "its T.where reads its producer's buffer"},
+    {where_reads, LOOPS("B") "sch.reverse_compute_at('C', ls[0])\n", "its T.where reads 'B'"},
+    {consumer_inside, "sch.cache_read('C', 0, 'local')\nsch.reverse_compute_inline('B_local')\n",
+     "it uses 'B_local', which block 'B' is outside of"},
+    {by_reduction, LOOPS("C") "sch.rfactor(ls[1], 0)\n", "its init does not start each sum"},
+    {first_only, LOOPS("C") "sch.rfactor(ls[1], 0)\n", "its init does not start each sum"},
+    {by_reduction, LOOPS("C") "sch.decompose_reduction('C', ls[1])\n", "does not start each sum"},
+    {by_reduction, "sch.cache_write('C', 0, 'local')\n", "not proved to write all of 'C'"},
+    {inner_predicate, "sch.cache_write('outer', 0, 'local')\n", "not proved to write all of 'C'"},
+    {inner_if, "sch.cache_write('outer', 0, 'local')\n", "not proved to write all of 'C'"},
+};
+
+static void test_steps_that_are_made(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(made); i++) {
+    Context *context = context_new();
+    Schedule *schedule = check_made(context, made[i].program, made[i].steps);
+    check_parse(context, check_text(context, schedule_func(schedule)));
+    context_free(context);
+  }
+}
+
+static void test_steps_that_are_refused(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(refused); i++)
+    check_refused(refused[i].program, refused[i].steps, refused[i].message);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_steps_that_are_made),
+      cmocka_unit_test(test_steps_that_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
