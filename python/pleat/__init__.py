@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pleat: layouts of tensors as objects, exact answers about them, compiled models."""
+"""Pleat: layouts of tensors as objects, exact answers about them, compiled models, and tensor
+programs. The parts for tensor programs (script, ir, build, …) are imported when they are first used.
+"""
+import importlib
+
 from pleat import layout, te, tir
 from pleat._library import Message, PleatError, Undecided, version
 from pleat.layout import Layout
@@ -15,7 +19,15 @@ __all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Plan",
            "verify", "version", "write"]
 
 
+# Names that are imported when they are first used, and their modules.
+_LAZY = {"IRModule": "pleat.ir", "build": "pleat.runtime", "ir": None, "load_module": "pleat.runtime",
+         "relax": None, "runtime": None, "script": None, "transform": "pleat.ir"}
+
+
 def __getattr__(name):
     if name == "__version__":
         return version()
+    if name in _LAZY:
+        module = importlib.import_module(_LAZY[name] or f"pleat.{name}")
+        return getattr(module, name) if _LAZY[name] else module
     raise AttributeError(f"module 'pleat' has no attribute {name!r}")

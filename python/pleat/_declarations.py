@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of pleat.h, layout.h for cffi.
+"""The declarations of pleat.h, layout.h and tir.h for cffi.
 
 Reading the headers takes cffi about 60 ms, so the build writes what cffi finds in them as a module,
 `_interface.py`: a wheel has it in the package, and a build folder in `python/`. A module that was
@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 
-HEADERS = ("pleat.h", "layout.h")
+HEADERS = ("pleat.h", "layout.h", "tir.h")
 NAME = "_interface"
 
 

@@ -274,7 +274,7 @@ def test_installed_command_runs_from_the_copy(installed, tmp_path):
 
 def test_headers_compile_alone_as_c_and_cplusplus(installed, tmp_path):
     headers = sorted((installed / "include" / "pleat").iterdir())
-    assert [path.name for path in headers] == ["layout.h", "pleat.h", "solve.h"]
+    assert [path.name for path in headers] == ["layout.h", "pleat.h", "solve.h", "tir.h"]
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
     for header in headers:
         source = tmp_path / "user.c"

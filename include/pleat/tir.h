@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensor programs: modules of TVMScript, which are read, printed, compared, transformed and taken
+ * apart. Link with libpleat.
+ *
+ *   PleatScript script = {.size = sizeof script, .text = text, .file = "kernel.py"};
+ *   PleatModule *module, *lowered;
+ *   PleatMessages *messages;
+ *   char *printed;
+ *   if (pleat_module_parse(&script, &module, &messages) != PLEAT_OK ||
+ *       pleat_module_run_passes(module, NULL, "convert_blocks,simplify_loops", &lowered,
+ *                               &messages) != PLEAT_OK ||
+ *       pleat_module_print(lowered, NULL, &printed, &messages) != PLEAT_OK)
+ *     fputs(pleat_messages_text(messages), stderr);
+ *
+ * A module never changes: a function that changes something makes another module, which shares the
+ * parts that stay. To compile a module, print it, and give the text to pleat_model_compile as
+ * `bytes`, with a `path` that ends in ".py" and the function as `func`.
+ *
+ * Errors. Every function that returns an int and has `messages` returns a status of pleat/pleat.h.
+ * Unless it is PLEAT_OK, results are NULL, and *messages, if `messages` is not NULL, says what is
+ * wrong, at the line and column of the script that the program was read from.
+ *
+ * Memory. A PleatModule is freed with pleat_module_free, in any order; other owned results are
+ * freed with pleat_free. Modules that were made from one another share their memory, which is freed
+ * with the last of them; a program that makes very many of them reads the text again now and then.
+ *
+ * Threads. Any number of threads may use a module at once; calls with modules that share memory
+ * wait for each other. */
+#ifndef PLEAT_TIR_H
+#define PLEAT_TIR_H
+
+#include "pleat/pleat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A module: tensor programs, and graph functions that call them. */
+typedef struct PleatModule PleatModule;
+
+/* ---- Reading ---------------------------------------------------------------------------------
+ *
+ * A script may use names that it does not define, such as the numbers and functions around a Python
+ * function. These names are *captured*: a call-back gives their values. It is asked about
+ * expressions: one that has captured names alone, or a call, subscript or attribute of a captured
+ * name, which may also use names of the script. */
+
+/* A question of the parser. Borrowed during the call-back. Later versions add fields. */
+typedef struct PleatCapture {
+  const char *expression; /* in Python */
+  /* The script's names in the expression, which have no value yet: buffers, variables, and the
+   * aliases of the dialects. */
+  const char *const *names;
+  size_t name_count;
+  int scope; /* 0: the names are those around the script. Otherwise those around a macro */
+} PleatCapture;
+
+/* The kinds of answer. */
+enum {
+  PLEAT_CAPTURE_UNKNOWN = 0, /* there is no such name; the script is refused */
+  PLEAT_CAPTURE_VALUE = 1,   /* `text` is the value, as an expression */
+  PLEAT_CAPTURE_MACRO = 2,   /* `text` defines a function, whose body replaces the statement */
+  PLEAT_CAPTURE_REFUSED = 3, /* `text` says why there is no value */
+};
+
+/* The answer, which is zero at first. The texts must last until the call-back is called again, or
+ * the script is read. Later versions add fields. */
+typedef struct PleatCaptured {
+  const char *text;
+  const char *file; /* of a macro: the file that has the text, */
+  int first_line;   /* and the number of its first line there; 0: 1 */
+  int scope;        /* of the captured names in a macro, at least 1 */
+  int sees_names;   /* not 0: a macro may use the names of the script where it is used */
+} PleatCaptured;
+
+/* A script to read. All pointers are borrowed during the call. */
+typedef struct PleatScript {
+  size_t size;      /* sizeof(PleatScript) in the caller's version of this header */
+  const char *text; /* TVMScript of either generation of names */
+  const char *file; /* for messages; NULL: "script" */
+  int first_line;   /* the number of the text's first line in the file; 0: 1 */
+  /* Import statements that give the dialects aliases, such as "from tvm.script import tir as TT".
+   * The aliases that the text itself imports are known without them, as are T, R and I.
+   * NULL: none. */
+  const char *imports;
+  /* Gives the values of captured names; returns a kind of answer. NULL: nothing is captured. */
+  int (*capture)(void *capture_env, const PleatCapture *capture, PleatCaptured *captured);
+  void *capture_env;
+} PleatScript;
+
+/* Reads a script: its functions and its class of @I.ir_module. Returns a status. *module is owned,
+ * and NULL unless the status is PLEAT_OK. */
+int pleat_module_parse(const PleatScript *script, PleatModule **module, PleatMessages **messages);
+/* Frees a module. NULL is allowed. */
+void pleat_module_free(PleatModule *module);
+
+/* ---- Parts -----------------------------------------------------------------------------------
+ *
+ * Texts are borrowed until the module is freed. */
+
+/* The name of the class, or "" for functions without one. */
+const char *pleat_module_name(const PleatModule *module);
+int pleat_module_function_count(const PleatModule *module);
+/* The name of function number `i`, or NULL when `i` is out of range. */
+const char *pleat_module_function_name(const PleatModule *module, int i);
+/* 1 for a tensor program, 0 for a graph function, -1 when `i` is out of range. */
+int pleat_module_function_is_tensor_program(const PleatModule *module, int i);
+
+/* How a module is printed. A field that is zero selects the default. */
+typedef struct PleatPrintOptions {
+  size_t size;          /* sizeof(PleatPrintOptions) in the caller's version of this header */
+  int newer_names;      /* not 0: T.sblock and tirx in place of T.block and tir */
+  int no_imports;       /* not 0: without the import statements at the start */
+  const char *function; /* only this function; NULL: all */
+} PleatPrintOptions;
+
+/* Prints a module as TVMScript, which reads back as an equal module. `options` may be NULL. *text
+ * is owned. */
+int pleat_module_print(const PleatModule *module, const PleatPrintOptions *options, char **text,
+                       PleatMessages **messages);
+/* The module as a JSON object, for a program that reads it node by node:
+ *
+ *   "nodes"      a list of all nodes. A node is an object with "type", such as "For" or "Add", and
+ *                the fields that TVM gives to a node of this type. A field is a number, a string,
+ *                true, false, null, a list of fields, an object of fields, or {"node": n}, which is
+ *                number n of the nodes. A variable, buffer or expression is one node however often
+ *                it occurs
+ *   "functions"  an object: the node of each tensor program by its name
+ *
+ * *json is owned. */
+int pleat_module_nodes(const PleatModule *module, char **json, PleatMessages **messages);
+
+/* The module of a JSON object in that form. Each node stands behind those that it refers to. The
+ * module is checked as a script is. */
+int pleat_module_make(const char *json, PleatModule **module, PleatMessages **messages);
+
+/* The module as a JSON object that pleat_module_load reads: "format" is "pleat.module", "version"
+ * that of the library, and "script" the printed module. It has been read back and found equal.
+ * *json is owned. */
+int pleat_module_save(const PleatModule *module, char **json, PleatMessages **messages);
+int pleat_module_load(const char *json, PleatModule **module, PleatMessages **messages);
+
+/* ---- Comparing -------------------------------------------------------------------------------
+ *
+ * Structural equality: up to the names of variables and buffers. Of two modules that each have one
+ * function and no class, the functions are compared, whatever their names. */
+
+/* The first difference of two modules. Line and column are those in the text that
+ * pleat_module_print makes of the module without options, or 0 where it has no position there. */
+typedef struct PleatDifference {
+  const char *text; /* such as "extent of the loop: 30 and 31" */
+  int a_line, a_column, a_width;
+  int b_line, b_column, b_width;
+} PleatDifference;
+
+/* Sets *equal to 1 or 0. *difference, if `difference` is not NULL, is owned, freed with pleat_free,
+ * and NULL when the modules are equal. */
+int pleat_module_equal(const PleatModule *a, const PleatModule *b, int *equal,
+                       PleatDifference **difference, PleatMessages **messages);
+/* A number that equal modules share, in every process that uses this version of the library. */
+uint64_t pleat_module_hash(const PleatModule *module);
+
+/* ---- Transforming ----------------------------------------------------------------------------
+ *
+ * *result is an owned module. `function` is the name of a tensor program; NULL stands for all of
+ * them where several can be meant, and otherwise for the only one. */
+
+/* The module that has only this function. */
+int pleat_module_select(const PleatModule *module, const char *function, PleatModule **result,
+                        PleatMessages **messages);
+/* The module with the functions of `other` added, which replace those of the same name. */
+int pleat_module_update(const PleatModule *module, const PleatModule *other, PleatModule **result,
+                        PleatMessages **messages);
+/* The module without a function. */
+int pleat_module_remove(const PleatModule *module, const char *function, PleatModule **result,
+                        PleatMessages **messages);
+/* The function under another name. */
+int pleat_module_rename(const PleatModule *module, const char *function, const char *name,
+                        PleatModule **result, PleatMessages **messages);
+/* The function with an attribute, whose value is an expression of constants, such as "16" or
+ * "[1, 2]". NULL as value removes the attribute. */
+int pleat_module_set_attribute(const PleatModule *module, const char *function, const char *key,
+                               const char *value, PleatModule **result, PleatMessages **messages);
+/* The function for given values of its scalar parameters and the free sizes of its buffers, such as
+ * "n=16". The parameters that got a value are removed. */
+int pleat_module_specialize(const PleatModule *module, const char *function,
+                            const char *const *values, size_t value_count, PleatModule **result,
+                            PleatMessages **messages);
+
+/* The name of number `i` of the passes, such as "flatten_buffers", in the order in which lowering
+ * runs them, and a sentence about it; NULL when `i` is out of range. Borrowed; valid until the
+ * program ends. */
+const char *pleat_pass_name(int i);
+const char *pleat_pass_summary(int i);
+/* Runs passes, whose names are separated by commas, in this order; "lower" stands for all passes.
+ * Each result is verified. */
+int pleat_module_run_passes(const PleatModule *module, const char *function, const char *passes,
+                            PleatModule **result, PleatMessages **messages);
+/* Applies schedule steps, in the form of `pleat opt --schedule`: "b = sch.get_block('C')\n…".
+ * `file` names the text in messages. Each step is proved legal, or refused. *trace, if `trace` is
+ * not NULL, is owned text: the steps with all arguments written out. */
+int pleat_module_schedule(const PleatModule *module, const char *function, const char *steps,
+                          const char *file, PleatModule **result, char **trace,
+                          PleatMessages **messages);
+/* The number of floating-point operations of a tensor program; a division or function counts as 1,
+ * and so does a symbolic extent. */
+int pleat_module_operations(const PleatModule *module, const char *function, double *operations,
+                            PleatMessages **messages);
+/* Checks that a module is well formed: PLEAT_OK, or PLEAT_REFUSED with a message for each fault. */
+int pleat_module_verify(const PleatModule *module, PleatMessages **messages);
+
+/* ---- Schedules -------------------------------------------------------------------------------
+ *
+ * A schedule of a tensor program, to which steps are applied one after the other. It is used by one
+ * thread at a time. */
+typedef struct PleatSchedule PleatSchedule;
+
+/* Makes a schedule of a function of the module, which may be freed before it. *schedule is owned,
+ * and freed with pleat_schedule_free. */
+int pleat_schedule_new(const PleatModule *module, const char *function, PleatSchedule **schedule,
+                       PleatMessages **messages);
+/* Frees a schedule. NULL is allowed. */
+void pleat_schedule_free(PleatSchedule *schedule);
+/* Applies steps as pleat_module_schedule does. The steps may use the names that earlier ones gave
+ * to blocks and loops. A step that is refused changes nothing, and those after it are not applied.
+ * `first_line` is the number of the first line of the steps in `file`; 0: 1. */
+int pleat_schedule_apply(PleatSchedule *schedule, const char *steps, const char *file,
+                         int first_line, PleatMessages **messages);
+/* The name of number `i` of the blocks, or of the variables of the loops, that the last step
+ * returned; NULL when it returned fewer. Borrowed until the schedule is freed. */
+const char *pleat_schedule_result(const PleatSchedule *schedule, int i);
+/* The module with the function as it is scheduled so far. *result is owned. */
+int pleat_schedule_module(const PleatSchedule *schedule, PleatModule **result,
+                          PleatMessages **messages);
+/* The steps so far with all arguments written out. *trace is owned text. */
+int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessages **messages);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules and functions as Python objects over those of the library (pleat/tir.h)."""
+import functools
+import json
+
+from pleat._library import PleatError, _lib, _owned_text, ffi
+from pleat._request import check_status
+from pleat.script._parse import parse
+from pleat.script._values import text_of
+
+
+class StructuralDifference(PleatError, ValueError):
+    """Raised by assert_structural_equal; the text shows the first difference in both programs."""
+
+
+# ---- Calls of the library -----------------------------------------------------------------------
+
+def _chars(text):
+    return ffi.NULL if text is None else text.encode()
+
+
+def transformed(function, handle, *arguments):
+    """The module that a function of the library makes of one, freed with the Python object."""
+    result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
+    check_status(function(handle, *map(_argument, arguments), result, messages), messages)
+    return ffi.gc(result[0], _lib.pleat_module_free)
+
+
+def _argument(value):
+    return _chars(value) if value is None or isinstance(value, str) else value
+
+
+def _text(function, handle, *arguments):
+    text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+    check_status(function(handle, *arguments, text, messages), messages)
+    return _owned_text(text[0])
+
+
+def print_handle(handle, newer_names=False, no_imports=False):
+    options = ffi.new("PleatPrintOptions *", {"size": ffi.sizeof("PleatPrintOptions"),
+                                              "newer_names": newer_names, "no_imports": no_imports})
+    return _text(_lib.pleat_module_print, handle, options)
+
+
+def _names(handle):
+    return [ffi.string(_lib.pleat_module_function_name(handle, i)).decode()
+            for i in range(_lib.pleat_module_function_count(handle))]
+
+
+def _is_tensor_program(handle, name):
+    return _lib.pleat_module_function_is_tensor_program(handle, _names(handle).index(name)) == 1
+
+
+def _function_of(handle, name):
+    """The function of a module as an object of its own."""
+    from pleat.relax import Function
+    from pleat.tir import PrimFunc
+    kind = PrimFunc if _is_tensor_program(handle, name) else Function
+    return kind(transformed(_lib.pleat_module_select, handle, name))
+
+
+def only_function(handle):
+    """The only function of a module as an object."""
+    return _function_of(handle, _names(handle)[0])
+
+
+def unwrapped(handle):
+    """A module as an IRModule, or as a PrimFunc when it is a single tensor program."""
+    names = _names(handle)
+    is_plain = len(names) == 1 and not ffi.string(_lib.pleat_module_name(handle))
+    if is_plain and _is_tensor_program(handle, names[0]):
+        return only_function(handle)
+    return IRModule(handle=handle)
+
+
+# ---- Objects --------------------------------------------------------------------------------------
+
+class _Printed:
+    """Something with a handle of the library, which prints as TVMScript."""
+
+    def script(self, *, newer_names=False, no_imports=False):
+        """The text of TVMScript, which reads back as an equal object.
+
+        newer_names: TVM's names since 2026, T.sblock and tirx"""
+        return print_handle(self._handle, newer_names, no_imports)
+
+    def show(self, **options):
+        """Prints the script."""
+        print(self.script(**options))
+
+    def __str__(self):
+        return self.script()
+
+    def __script__(self):
+        raise PleatError(f"a {type(self).__name__} is no value in a script: call it by its name")
+
+    def __getstate__(self):
+        return {"json": save_json(self)}
+
+    def __setstate__(self, state):
+        self._handle = _loaded(state["json"])
+
+
+class BaseFunc(_Printed):
+    """A function: pleat.tir.PrimFunc or pleat.relax.Function. It does not change."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    @property
+    def __name__(self):
+        return _names(self._handle)[0]
+
+    def __repr__(self):
+        return self.script(no_imports=True)
+
+
+def _as_handle(thing):
+    if not isinstance(thing, _Printed):
+        raise TypeError(f"expected an IRModule or a function, not {type(thing).__name__}")
+    return thing._handle
+
+
+class GlobalVar(str):
+    """The name of a function of a module; it is a string."""
+
+    @property
+    def name_hint(self):
+        return str(self)
+
+
+class IRModule(_Printed):
+    """Functions by their names. Assigning to an item replaces or adds a function."""
+
+    def __init__(self, functions=None, *, handle=None):
+        if handle is None:
+            handle = parse("@I.ir_module\nclass Module:\n    pass\n")
+        self._handle = handle
+        for name, function in (functions or {}).items():
+            self[name] = function
+
+    @classmethod
+    def from_expr(cls, function):
+        """The module that has this function."""
+        return cls({function.__name__: function})
+
+    def __getitem__(self, name):
+        name = str(name)
+        if name not in self:
+            raise KeyError(f"the module has no function '{name}'; it has {', '.join(self) or 'none'}")
+        return _function_of(self._handle, name)
+
+    def __setitem__(self, name, function):
+        handle, name = _as_handle(function), str(name)
+        if name != _names(handle)[0]:
+            handle = transformed(_lib.pleat_module_rename, handle, None, name)
+        self._handle = transformed(_lib.pleat_module_update, self._handle, handle)
+
+    def __delitem__(self, name):
+        self._handle = transformed(_lib.pleat_module_remove, self._handle, str(name))
+
+    def __contains__(self, name):
+        return str(name) in _names(self._handle)
+
+    def __iter__(self):
+        return iter(_names(self._handle))
+
+    def __len__(self):
+        return _lib.pleat_module_function_count(self._handle)
+
+    def keys(self):
+        return list(map(GlobalVar, _names(self._handle)))
+
+    get_global_vars = keys
+
+    def get_global_var(self, name):
+        """The variable of a function; KeyError when there is none."""
+        return GlobalVar(self[name].__name__)
+
+    def items(self):
+        return [(name, self[name]) for name in self.keys()]
+
+    @property
+    def functions(self):
+        return dict(self.items())
+
+    def update(self, other):
+        """Adds the functions of another module; those of the same name are replaced."""
+        other = other if isinstance(other, IRModule) else IRModule(other)
+        self._handle = transformed(_lib.pleat_module_update, self._handle, other._handle)
+
+    def update_func(self, name, function):
+        self[name] = function
+
+    def clone(self):
+        """Another module with the same functions."""
+        return IRModule(handle=self._handle)
+
+    def __repr__(self):
+        return self.script(no_imports=True)
+
+
+def nodes_of(handle):
+    """The nodes of a module as JSON: see pleat_module_nodes of pleat/tir.h."""
+    return json.loads(_text(_lib.pleat_module_nodes, handle))
+
+
+# ---- Comparing ------------------------------------------------------------------------------------
+
+def structural_equal(lhs, rhs, map_free_vars=False):
+    """Are two functions or modules equal up to the names of variables and buffers? Nodes too, up to
+    those that they define; with map_free_vars the others may have other names too."""
+    if not isinstance(lhs, _Printed) and not isinstance(rhs, _Printed):
+        from pleat.tir.nodes import nodes_equal
+        return nodes_equal(lhs, rhs, map_free_vars)
+    equal, messages = ffi.new("int *"), ffi.new("PleatMessages **")
+    status = _lib.pleat_module_equal(_as_handle(lhs), _as_handle(rhs), equal, ffi.NULL, messages)
+    check_status(status, messages)
+    return bool(equal[0])
+
+
+def structural_hash(thing, map_free_vars=False):
+    """A number that equal functions or modules share. They have no free variables."""
+    return _lib.pleat_module_hash(_as_handle(thing))
+
+
+def _excerpt(title, text, line, column, width):
+    """The lines around a position, which a caret marks."""
+    lines, shown = text.splitlines(), [title]
+    for number in range(max(line - 3, 1), min(line + 2, len(lines)) + 1):
+        shown.append(f"{number:5} | {lines[number - 1]}")
+        if number == line:
+            shown.append("      | " + " " * (column - 1) + "^" * width)
+    return "\n".join(shown)
+
+
+def assert_structural_equal(lhs, rhs, map_free_vars=False):
+    """Raises StructuralDifference with the first difference of two functions or modules, shown in
+    the text of both; see structural_equal."""
+    if not isinstance(lhs, _Printed) and not isinstance(rhs, _Printed):
+        if not structural_equal(lhs, rhs, map_free_vars):
+            raise StructuralDifference(f"not equal: {lhs!r} and {rhs!r}")
+        return
+    equal, messages = ffi.new("int *"), ffi.new("PleatMessages **")
+    found = ffi.new("PleatDifference **")
+    status = _lib.pleat_module_equal(_as_handle(lhs), _as_handle(rhs), equal, found, messages)
+    check_status(status, messages)
+    if equal[0]:
+        return
+    d = ffi.gc(found[0], _lib.pleat_free)
+    parts = [ffi.string(d.text).decode()]
+    for title, thing, place in (("first:", lhs, (d.a_line, d.a_column, d.a_width)),
+                                ("second:", rhs, (d.b_line, d.b_column, d.b_width))):
+        parts.append(_excerpt(title, thing.script(), *place) if place[0]
+                     else f"{title}\n{thing.script()}")
+    raise StructuralDifference("\n".join(parts))
+
+
+# ---- Files ----------------------------------------------------------------------------------------
+
+def save_json(thing):
+    """A function or module as JSON, which load_json reads as an equal object."""
+    return _text(_lib.pleat_module_save, _as_handle(thing))
+
+
+def _loaded(text):
+    result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
+    check_status(_lib.pleat_module_load(text.encode(), result, messages), messages)
+    return ffi.gc(result[0], _lib.pleat_module_free)
+
+
+def load_json(text):
+    """The function or module that save_json wrote."""
+    return unwrapped(_loaded(text))
+
+
+# ---- Tensor programs ------------------------------------------------------------------------------
+
+class PrimFunc(BaseFunc):
+    """A tensor program. `params`, `buffer_map`, `body`, `ret_type` and `attrs` are its parts as
+    nodes (pleat.tir.nodes), with TVM's field names.
+
+    PrimFunc(params, body, ret_type, buffer_map, attrs) makes one of nodes. A parameter is a variable
+    or a buffer; attrs["global_symbol"] is the name. PleatError for a program that is not well
+    formed."""
+
+    def __init__(self, params, body=None, ret_type=None, buffer_map=None, attrs=None):
+        if body is not None:
+            from pleat.tir.node_table import make_function
+            params = make_function(params, body, ret_type, buffer_map, attrs)
+        super().__init__(params)
+
+    @functools.cached_property
+    def node(self):
+        """The node of the function, with all its parts."""
+        from pleat.tir.node_table import function_nodes
+        return function_nodes(self._handle)[self.__name__]
+
+    def __getattr__(self, name):
+        if name in ("params", "buffer_map", "body", "ret_type", "attrs"):
+            return getattr(self.node, name)
+        raise AttributeError(f"a PrimFunc has no attribute '{name}'")
+
+    def with_attr(self, attr_key_or_dict, attr_value=None):
+        """The function with an attribute, or several from a dictionary."""
+        given = attr_key_or_dict
+        pairs = given if isinstance(given, dict) else {given: attr_value}
+        handle = self._handle
+        for key, value in pairs.items():
+            if key == "global_symbol":
+                handle = transformed(_lib.pleat_module_rename, handle, None, str(value))
+            else:
+                handle = transformed(_lib.pleat_module_set_attribute, handle, None, key,
+                                     text_of(value))
+        return PrimFunc(handle)
+
+    with_attrs = with_attr
+
+    def with_body(self, new_body):
+        """The function with another body, as a node."""
+        from pleat.tir.node_table import make_module
+        return PrimFunc(make_module({self.__name__: self.node.with_fields(body=new_body)}))
+
+    def without_attr(self, attr_key):
+        """The function without an attribute."""
+        return PrimFunc(transformed(_lib.pleat_module_set_attribute, self._handle, None, attr_key,
+                                    None))
+
+    def specialize(self, param_map):
+        """The function for given values: a dictionary from scalar parameters, or variables in the
+        shapes of buffers, to numbers. A variable is a node or a name."""
+        texts = []
+        for variable, value in param_map.items():
+            name = variable if isinstance(variable, str) else getattr(variable, "name", None)
+            if name is None:
+                raise TypeError(f"expected a variable or its name, not {variable!r}")
+            texts.append(ffi.new("char[]", f"{name}={text_of(value)}".encode()))
+        values = ffi.new("char *[]", texts)
+        result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
+        status = _lib.pleat_module_specialize(self._handle, ffi.NULL, values, len(texts), result,
+                                              messages)
+        check_status(status, messages)
+        return PrimFunc(ffi.gc(result[0], _lib.pleat_module_free))
+
+    def __call__(self, *arguments):
+        """Runs the program on arrays: compiles it when it is first called. See pleat.build."""
+        return self._built(*arguments)
+
+    @functools.cached_property
+    def _built(self):
+        from pleat.runtime import build
+        return build(self)
+
+
+class Function(BaseFunc):
+    """A graph function of operator calls."""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes, lists of passes, and the context in which they run, with TVM's names."""
+import threading
+from collections import namedtuple
+
+from pleat.ir._module import BaseFunc, IRModule, _names
+
+PassInfo = namedtuple("PassInfo", "opt_level name required", defaults=((),))
+_local = threading.local()
+
+
+class PassContext:
+    """How passes run inside `with PassContext(...)`.
+
+    disabled_pass: names of passes that are left out
+    instruments: objects with any of the methods enter_pass_ctx(), exit_pass_ctx(),
+        should_run(module, info), run_before_pass(module, info) and run_after_pass(module, info)
+    opt_level, required_pass, config: kept for the instruments and passes of the caller"""
+
+    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None,
+                 config=None):
+        self.opt_level, self.config = opt_level, dict(config or {})
+        self.required_pass = list(required_pass or [])
+        self.disabled_pass = list(disabled_pass or [])
+        self.instruments = list(instruments or [])
+
+    def __enter__(self):
+        _contexts().append(self)
+        self._call("enter_pass_ctx")
+        return self
+
+    def __exit__(self, *error):
+        self._call("exit_pass_ctx")
+        _contexts().pop()
+
+    def _call(self, method, *arguments):
+        """The results of a method of the instruments that have it."""
+        return [getattr(one, method)(*arguments) for one in self.instruments
+                if hasattr(one, method)]
+
+    @staticmethod
+    def current():
+        """The innermost context."""
+        return _contexts()[-1]
+
+
+def _contexts():
+    if not hasattr(_local, "contexts"):
+        _local.contexts = [PassContext()]
+    return _local.contexts
+
+
+class Pass:
+    """A pass: a call with a module, or a function, gives a new one."""
+
+    def __init__(self, name, transform, opt_level=0):
+        self.info, self._transform = PassInfo(opt_level, name), transform
+
+    def __call__(self, thing):
+        if isinstance(thing, BaseFunc):
+            name = thing.__name__
+            return self(IRModule(handle=thing._handle))[name]
+        context = PassContext.current()
+        left_out = self.info.name in context.disabled_pass
+        if left_out or not all(context._call("should_run", thing, self.info)):
+            return thing
+        context._call("run_before_pass", thing, self.info)
+        result = self._transform(thing, context)
+        context._call("run_after_pass", result, self.info)
+        return result
+
+    def __repr__(self):
+        return f"{self.info.name}()"
+
+
+class Sequential(Pass):
+    """Passes that run one after the other."""
+
+    def __init__(self, passes=(), opt_level=0, name="sequential", required=()):
+        super().__init__(name, self._run, opt_level)
+        self.passes = list(passes)
+
+    def _run(self, module, _):
+        for one in self.passes:
+            module = one(module)
+        return module
+
+
+def module_pass(function=None, opt_level=0, name=None, required=()):
+    """Makes a pass of a function of (module, context) that gives a module."""
+    def make(function):
+        return Pass(name or function.__name__, function, opt_level)
+    return make(function) if function is not None else make
+
+
+def _on_functions(function):
+    def transform(module, context):
+        from pleat.tir import PrimFunc
+        result = module.clone()
+        for key in _names(module._handle):
+            one = module[key]
+            if isinstance(one, PrimFunc):
+                result[key] = function(one, module, context)
+        return result
+    return transform
+
+
+def prim_func_pass(function=None, opt_level=0, name=None, required=()):
+    """Makes a pass of a function of (prim_func, module, context) that gives a PrimFunc; it runs on
+    each tensor program."""
+    def make(function):
+        return Pass(name or function.__name__, _on_functions(function), opt_level)
+    return make(function) if function is not None else make

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor programs that run: pleat.build makes them, load_module loads them from a file.
+
+    scale = pleat.build(module)              # or a PrimFunc
+    scale(a, b)                              # all parameters in order; results are written in place
+    scale.time_evaluator(number=100)(a, b).median
+    scale.export_library("scale.pleat")      # later: pleat.runtime.load_module("scale.pleat")
+
+Arguments are arrays of NumPy, of PyTorch, or of anything with DLPack, and Python numbers for scalar
+parameters. They are passed without a copy where they are compact.
+"""
+import ctypes
+import json
+import os
+import pathlib
+import statistics
+import tempfile
+import time
+import zipfile
+
+from pleat._library import Lazy, PleatError, _lib, ffi
+from pleat._request import check_status
+from pleat.ir._module import BaseFunc, IRModule, print_handle
+from pleat.script._parse import parse
+
+np = Lazy("numpy")
+
+TARGETS = ("llvm", "c")
+DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
+
+
+# ---- Parameters -----------------------------------------------------------------------------------
+
+class Parameter:
+    """A parameter of a tensor program: `name`, `dtype`, and `shape`, whose extents are numbers, the
+    names of sizes that follow from the arguments, or None for other expressions. `shape` is None
+    for a scalar."""
+
+    def __init__(self, name, dtype, shape):
+        self.name, self.dtype, self.shape = name, dtype, shape
+
+    def __repr__(self):
+        extents = "" if self.shape is None else f" {_shape_text(self.shape)}"
+        return f"{self.name}{extents} {self.dtype}"
+
+
+def _shape_text(shape):
+    return "[" + ", ".join("?" if extent is None else str(extent) for extent in shape) + "]"
+
+
+def _extent(node):
+    from pleat.tir.nodes import IntImm, Var
+    if isinstance(node, IntImm):
+        return node.value
+    return node.name if isinstance(node, Var) else None
+
+
+def _parameters(node):
+    result = []
+    for param in node.params:
+        buffer = node.buffer_map.get(param)
+        if buffer is None:
+            result.append(Parameter(param.name, param.dtype, None))
+        else:
+            result.append(Parameter(buffer.name, buffer.dtype,
+                                    tuple(_extent(extent) for extent in buffer.shape)))
+    return result
+
+
+# ---- Arguments ------------------------------------------------------------------------------------
+
+class _Capsule:
+    """The tensor of a DLPack capsule, which is freed with this object."""
+
+    def __init__(self, owner):
+        self._capsule = owner.__dlpack__()
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        self.tensor = ffi.cast("PleatTensor *", get(self._capsule, b"dltensor"))
+
+
+def _numpy_tensor(array, keep):
+    from pleat.model import element_of
+    tensor = ffi.new("PleatTensor *")
+    element = element_of(array.dtype)
+    if element is None or not array.dtype.isnative:
+        raise TypeError(f"has element type {array.dtype}, which arrays of programs do not have")
+    item = array.dtype.itemsize
+    if any(stride % item for stride in array.strides):
+        raise ValueError(f"has strides of {array.strides} bytes, which are not multiples of its "
+                         f"elements' {item} bytes")
+    shape = ffi.new("int64_t[]", array.shape or (0,))
+    strides = ffi.new("int64_t[]", [stride // item for stride in array.strides] or (0,))
+    keep += [array, shape, strides]
+    tensor.data = ffi.cast("void *", array.__array_interface__["data"][0])
+    tensor.device_type, tensor.rank, tensor.shape, tensor.strides = 1, array.ndim, shape, strides
+    tensor.type.code, tensor.type.bits, tensor.type.lanes = element
+    return tensor
+
+
+def _tensor_of(parameter, value, keep):
+    """The PleatTensor of an argument. `keep` gets the objects that own its memory."""
+    if parameter.shape is None and isinstance(value, (bool, int, float)):
+        from pleat.model import dtype_of
+        if isinstance(value, float) and "float" not in parameter.dtype:
+            raise TypeError(f"is the float {value}, expected {parameter.dtype}")
+        value = np.array(value, dtype_of(parameter.dtype))
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray):
+        return _numpy_tensor(value, keep)
+    if hasattr(value, "__dlpack__"):
+        keep.append(_Capsule(value))
+        return keep[-1].tensor
+    raise TypeError(f"is a {type(value).__name__}, expected an array: of NumPy, of PyTorch, or with "
+                    "DLPack")
+
+
+def _span(tensor):
+    """The first address of a tensor and the one after its last; equal for one without elements."""
+    first = last = int(ffi.cast("uintptr_t", tensor.data)) + tensor.byte_offset
+    item, step = -(-tensor.type.bits // 8), 1
+    for axis in reversed(range(tensor.rank)):
+        stride = tensor.strides[axis] if tensor.strides != ffi.NULL else step
+        reach = (tensor.shape[axis] - 1) * stride * item
+        if tensor.shape[axis] == 0:
+            return first, first
+        first, last, step = first + min(reach, 0), last + max(reach, 0), step * tensor.shape[axis]
+    return first, last + item
+
+
+def _type_text(element):
+    code = DLPACK_CODES.get(element.code, f"type {element.code} of ")
+    return code if code == "bool" else f"{code}{element.bits}"
+
+
+def _check(parameter, tensor, sizes):
+    """Raises for a tensor that does not fit, and adds the sizes that it gives."""
+    if tensor.device_type != 1:
+        raise ValueError(f"is on device type {tensor.device_type}, expected the memory of this "
+                         "processor")
+    expected_rank = 0 if parameter.shape is None else len(parameter.shape)
+    shape = [tensor.shape[i] for i in range(tensor.rank)]
+    if tensor.rank != expected_rank:
+        raise ValueError(f"has {tensor.rank} axes, {shape}, expected {expected_rank}, "
+                         f"{_shape_text(parameter.shape or ())}")
+    from pleat.model import dtype_of, element_of
+    found = tensor.type.code, tensor.type.bits, tensor.type.lanes
+    if found != element_of(dtype_of(parameter.dtype)):
+        raise TypeError(f"has element type {_type_text(tensor.type)}, expected {parameter.dtype}")
+    for axis, (expected, extent) in enumerate(zip(parameter.shape or (), shape)):
+        if isinstance(expected, str):
+            expected = sizes.setdefault(expected, extent)
+        if expected is not None and extent != expected:
+            raise ValueError(f"has extent {extent} in axis {axis}, expected {expected}: its shape "
+                             f"is {shape}, expected {_shape_text(parameter.shape)}")
+
+
+# ---- Functions ------------------------------------------------------------------------------------
+
+class Function:
+    """A compiled tensor program; calling it runs it. `parameters` is the list of its parameters.
+
+    Free sizes in shapes follow from the arguments: for new sizes the program is compiled once more,
+    and what was compiled is kept. Calls in several threads follow one another."""
+
+    def __init__(self, name, parameters, compiled):
+        self.name, self.parameters = name, parameters
+        self._compile, self._models = compiled, {}
+        if not any(isinstance(extent, str) for p in parameters for extent in p.shape or ()):
+            self._model({})
+
+    def __repr__(self):
+        return f"Function({self.name}: {', '.join(map(repr, self.parameters))})"
+
+    def _model(self, sizes):
+        """The compiled model for these sizes, and the order of its arguments."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._models:
+            model = self._compile(sizes)
+            self._models[key] = model, _order(model, self.parameters)
+        return self._models[key]
+
+    def _arguments(self, values, keep):
+        if len(values) != len(self.parameters):
+            raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ("
+                            f"{', '.join(map(repr, self.parameters))}), got {len(values)}")
+        tensors, sizes = [], {}
+        for parameter, value in zip(self.parameters, values):
+            try:
+                tensors.append(_tensor_of(parameter, value, keep))
+                _check(parameter, tensors[-1], sizes)
+            except (TypeError, ValueError, OverflowError, BufferError) as error:
+                raise type(error)(f"{self.name}: argument '{parameter.name}' {error}") from None
+        return tensors, sizes
+
+    def _check_outputs(self, values, tensors, outputs):
+        spans = [_span(tensor) for tensor in tensors]
+        for i in outputs:
+            for other in range(len(spans)):
+                if other != i and spans[i][0] < spans[other][1] and spans[other][0] < spans[i][1]:
+                    raise ValueError(
+                        f"{self.name}: the memory of argument '{self.parameters[i].name}', which "
+                        f"the program writes, overlaps that of '{self.parameters[other].name}'")
+            if isinstance(values[i], np.ndarray) and not values[i].flags.writeable:
+                raise ValueError(f"{self.name}: argument '{self.parameters[i].name}' is read-only, "
+                                 "and the program writes it")
+
+    def _bind(self, values):
+        """A function of no arguments that runs the program, and what its memory belongs to."""
+        keep = []
+        tensors, sizes = self._arguments(values, keep)
+        model, (inputs, outputs) = self._model(sizes)
+        self._check_outputs(values, tensors, outputs)
+        ins, outs = _array_of(tensors, inputs), _array_of(tensors, outputs)
+        messages = ffi.new("PleatMessages **")
+
+        def run():
+            check_status(model._run(ins, len(inputs), outs, len(outputs), messages), messages,
+                         model._pool)
+        return run, keep + [model]
+
+    def __call__(self, *values):
+        run, _ = self._bind(values)
+        run()
+
+    def time_evaluator(self, number=10, repeat=1, min_repeat_ms=0):
+        """A function of the arguments that measures runs: `repeat` times the mean of `number` runs,
+        or of so many that they take min_repeat_ms."""
+        def measure(*values):
+            run, _keep = self._bind(values)
+            run()
+            return Timing([_measure(run, number, min_repeat_ms / 1000) for _ in range(repeat)])
+        return measure
+
+
+class Timing:
+    """Measured times in seconds: `results`, and their mean, median, min, max and std."""
+
+    def __init__(self, results):
+        self.results = tuple(results)
+        self.mean, self.median = statistics.fmean(results), statistics.median(results)
+        self.min, self.max, self.std = min(results), max(results), statistics.pstdev(results)
+
+    def __repr__(self):
+        return (f"Timing(median {self.median * 1e6:.3g} us, {self.min * 1e6:.3g} to "
+                f"{self.max * 1e6:.3g} us, {len(self.results)} results)")
+
+
+def _measure(run, number, least):
+    while True:
+        begin = time.perf_counter()
+        for _ in range(number):
+            run()
+        seconds = time.perf_counter() - begin
+        if seconds >= least:
+            return seconds / number
+        number = int(number * min(10, 1.2 * least / max(seconds, 1e-9))) + 1
+
+
+def _order(model, parameters):
+    """The numbers of the parameters that are the model's inputs, and its outputs, in its order."""
+    number = {parameter.name: i for i, parameter in enumerate(parameters)}
+    return ([number[argument.name] for argument in model.inputs],
+            [number[argument.name] for argument in model.outputs])
+
+
+def _array_of(tensors, numbers):
+    array = ffi.new("PleatTensor[]", len(numbers))
+    for one, number in zip(array, numbers):
+        ffi.memmove(ffi.addressof(one), tensors[number], ffi.sizeof("PleatTensor"))
+    return array
+
+
+# ---- Modules --------------------------------------------------------------------------------------
+
+class Module:
+    """Compiled tensor programs by their names. Calling the module calls its only program, or the one
+    called "main"."""
+
+    def __init__(self, functions, source=None, target="llvm", options=None):
+        self._functions, self._source = functions, source
+        self.target, self._options = target, options or {}
+
+    def __getitem__(self, name):
+        if name not in self._functions:
+            raise KeyError(f"the module has no program '{name}'; it has "
+                           f"{', '.join(self._functions)}")
+        return self._functions[name]
+
+    get_function = __getitem__
+
+    def __iter__(self):
+        return iter(self._functions)
+
+    def __len__(self):
+        return len(self._functions)
+
+    @property
+    def entry(self):
+        """The program that a call of the module runs."""
+        if len(self._functions) == 1:
+            return next(iter(self._functions.values()))
+        return self["main"]
+
+    def __call__(self, *values):
+        self.entry(*values)
+
+    def __repr__(self):
+        return f"Module({', '.join(map(repr, self._functions.values()))})"
+
+    def time_evaluator(self, name=None, dev=None, number=10, repeat=1, min_repeat_ms=0):
+        """Measures a program: see Function.time_evaluator. `dev` is the processor."""
+        function = self.entry if name is None else self[name]
+        return function.time_evaluator(number, repeat, min_repeat_ms)
+
+    def _needs_source(self):
+        if self._source is None:
+            raise PleatError("a module that was loaded has no source: use the one that it was "
+                             "exported from")
+        return self._source
+
+    def get_source(self, fmt=None):
+        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), or "py" (TVMScript);
+        None: that of the target."""
+        from pleat.model import write
+        ending = fmt or {"llvm": "ll", "c": "c"}[self.target]
+        with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
+            path = pathlib.Path(folder) / f"module.{ending}"
+            write(self._needs_source().encode(), path, func="", **self._options)
+            return path.read_text()
+
+    def export_library(self, path):
+        """Writes the module to a file. The ending of its name says how: ".pleat" is what load_module
+        reads; .so, .o, .s, .ll, .c and .py are for other programs (see pleat.write). A ".pleat" file
+        has the programs whose sizes are all known."""
+        path = pathlib.Path(path)
+        if path.suffix == ".pleat":
+            _save(self, path)
+            return
+        from pleat.model import write
+        write(self._needs_source().encode(), path, func="", **self._options)
+
+
+def _models(module):
+    for name, function in module._functions.items():
+        for sizes, (model, _) in function._models.items():
+            yield name, function, dict(sizes), model
+
+
+def _save(module, path):
+    """Writes a zip archive: a table of the programs, and a saved model for each."""
+    table = []
+    part = path.with_name(path.name + ".part")
+    with tempfile.TemporaryDirectory(prefix="pleat-") as folder, \
+            zipfile.ZipFile(part, "w") as archive:
+        for i, (name, function, sizes, model) in enumerate(_models(module)):
+            file = pathlib.Path(folder) / str(i)
+            model.save(file)
+            archive.write(file, f"{i}.model")
+            rows = [[p.name, p.dtype, p.shape] for p in function.parameters]
+            table.append({"name": name, "sizes": sizes, "parameters": rows})
+        archive.writestr("programs.json", json.dumps({"format": "pleat.runtime", "table": table}))
+    part.replace(path)
+
+
+def load_module(path, threads=0):
+    """Loads a module that Module.export_library wrote as ".pleat". Load only files that you trust:
+    they hold code."""
+    from pleat.model import load
+    loaded, parameters = {}, {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            table = json.loads(archive.read("programs.json"))["table"]
+            for i, row in enumerate(table):
+                key = tuple(sorted(row["sizes"].items()))
+                loaded.setdefault(row["name"], {})[key] = load(archive.read(f"{i}.model"), threads)
+                parameters[row["name"]] = [Parameter(name, dtype, shape and tuple(shape)
+                                                     if shape is not None else None)
+                                           for name, dtype, shape in row["parameters"]]
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise PleatError(f"{os.fspath(path)} is not a module that export_library wrote: "
+                         f"{error}") from error
+    return Module({name: _loaded_function(name, parameters[name], models)
+                   for name, models in loaded.items()})
+
+
+def _loaded_function(name, parameters, models):
+    def find(sizes):
+        key = tuple(sorted(sizes.items()))
+        if key not in models:
+            known = ", ".join(str(dict(k)) for k in models)
+            raise PleatError(f"{name} was exported for the sizes {known}, not for {sizes}")
+        return models[key]
+    return Function(name, parameters, find)
+
+
+def _compiler(function, options):
+    def compiled(sizes):
+        from pleat.model import Model
+        return Model(function.specialize(sizes) if sizes else function, **options)
+    return compiled
+
+
+def build(mod, target="llvm", *, threads=0, cpu=None, quick=False, cache=True,
+          unchecked=False):
+    """Compiles the tensor programs of an IRModule, or a PrimFunc, for this machine.
+
+    target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C
+    The other options are those of pleat.Model. A program without a schedule runs as the
+    auto-scheduler schedules it. Returns a Module."""
+    if not isinstance(mod, (IRModule, BaseFunc)):
+        raise TypeError(f"expected an IRModule or a PrimFunc, not {type(mod).__name__}")
+    if target not in TARGETS:
+        raise PleatError(f"the target is {target!r}, expected one of {', '.join(TARGETS)}")
+    from pleat.tir.node_table import function_nodes
+    text = print_handle(mod._handle)
+    options = {"threads": threads, "cpu": cpu, "quick": quick, "cache": cache,
+               "unchecked": unchecked}
+    printed = IRModule(handle=parse(text, "module"))  # with the names that are printed
+    nodes = function_nodes(printed._handle)
+    if not nodes:
+        raise PleatError("the module has no tensor program; pleat.compile compiles graphs")
+    functions = {name: Function(name, _parameters(node), _compiler(printed[name], options))
+                 for name, node in nodes.items()}
+    return Module(functions, text, target, options)

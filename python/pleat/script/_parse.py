@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives the source text of Python functions and classes to the library's parser, and answers its
+questions about the names that they capture."""
+import builtins
+import importlib
+import inspect
+import sys
+
+from pleat._library import PleatError, _lib, ffi
+from pleat._request import check_status
+from pleat.script._values import MacroUse, Value, text_of
+
+DIALECTS = {"tir": "pleat.script.tir", "relax": "pleat.script.relax", "ir": "pleat.script.ir"}
+
+
+def source_of(thing):
+    """The text of a function or class, its file, and the number of its first line."""
+    try:
+        lines, first = inspect.getsourcelines(thing)
+        return "".join(lines), inspect.getsourcefile(thing) or "script", max(first, 1)
+    except (OSError, TypeError) as error:
+        raise PleatError(f"the source text of {thing.__qualname__} is not known ({error}): write it "
+                         "to a file, or use pleat.script.from_source") from error
+
+
+def local_names(frame, thing):
+    """The names of the functions and classes around a definition in this frame."""
+    around, enclosing, names = [], set(thing.__qualname__.split(".")), {}
+    while frame is not None and frame.f_code.co_name != "<module>":
+        if not around or (frame.f_globals is around[0].f_globals
+                          and frame.f_code.co_name in enclosing):
+            around.append(frame)
+        frame = frame.f_back
+    for one in reversed(around):
+        names.update(one.f_locals)
+    return names
+
+
+def names_around(thing, module_names, names):
+    """All names that a definition can use: those of Python, of its module, the given local ones,
+    and, for a function, those that it closes over."""
+    names = {**vars(builtins), **module_names, **names}
+    if inspect.isfunction(thing):
+        for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or ()):
+            try:
+                names[name] = cell.cell_contents
+            except ValueError:  # it is assigned after this definition
+                names.pop(name, None)
+    return names
+
+
+def _imports(names):
+    """Imports that give the dialects the aliases that they have in the program."""
+    lines = []
+    for dialect, module in DIALECTS.items():
+        module = sys.modules.get(module)
+        lines += [f"from pleat.script import {dialect} as {name}" for name, value in names.items()
+                  if value is module and module is not None and name.isidentifier()]
+    return "\n".join(lines) + "\n"
+
+
+class _Capture:
+    """Answers the parser: evaluates expressions among the names of the program.
+
+    Scope 0 has the names around the script; each macro that is used adds one."""
+
+    def __init__(self, names):
+        self.scopes, self.keep, self.error = [names], [], None
+
+    def answer(self, asked, captured):
+        try:
+            return self._answer(asked, captured)
+        except NameError:
+            return _lib.PLEAT_CAPTURE_UNKNOWN
+        except PleatError as error:
+            self.error, text = error, str(error)
+        except Exception as error:
+            self.error, text = error, f"{type(error).__name__}: {error}"
+        captured.text = self._text(text)
+        return _lib.PLEAT_CAPTURE_REFUSED
+
+    def _answer(self, asked, captured):
+        own = [ffi.string(asked.names[i]).decode() for i in range(asked.name_count)]
+        names = {**self.scopes[asked.scope], **{name: Value(name) for name in own}}
+        value = eval(ffi.string(asked.expression).decode(), names)
+        if isinstance(value, MacroUse):
+            return self._macro(value.macro, captured)
+        captured.text = self._text(text_of(value))
+        return _lib.PLEAT_CAPTURE_VALUE
+
+    def _macro(self, macro, captured):
+        text, file, captured.first_line = source_of(macro.function)
+        captured.text, captured.file = self._text(text), self._text(file)
+        self.scopes.append(names_around(macro.function, macro.function.__globals__, macro.names))
+        captured.scope, captured.sees_names = len(self.scopes) - 1, not macro.hygienic
+        return _lib.PLEAT_CAPTURE_MACRO
+
+    def _text(self, text):
+        self.keep = self.keep[-8:] + [ffi.new("char[]", text.encode())]
+        return self.keep[-1]
+
+
+def parse(text, file="script", first_line=1, names=None):
+    """The module of the library for a script, which pleat_module_free frees."""
+    capture = _Capture(names or {})
+    answer = ffi.callback("int(void *, const PleatCapture *, PleatCaptured *)",
+                          lambda _, asked, captured: capture.answer(asked, captured))
+    keep = [ffi.new("char[]", part.encode()) for part in (text, file, _imports(names or {}))]
+    script = ffi.new("PleatScript *", {
+        "size": ffi.sizeof("PleatScript"), "text": keep[0], "file": keep[1],
+        "first_line": first_line, "imports": keep[2],
+        "capture": answer if names is not None else ffi.NULL})
+    module, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
+    status = _lib.pleat_module_parse(script, module, messages)
+    try:
+        check_status(status, messages)
+    except PleatError as error:
+        raise error from capture.error
+    return ffi.gc(module[0], _lib.pleat_module_free)
+
+
+def parse_definition(thing, frame):
+    """The module of the library for a function or a class that is defined in a frame."""
+    text, file, first_line = source_of(thing)
+    return parse(text, file, first_line,
+                 names_around(thing, frame.f_globals, local_names(frame, thing)))
+
+
+def is_in_module_class(frame):
+    """Is this the body of a class under @ir_module? Its functions are read with the class."""
+    if "__qualname__" not in frame.f_locals or "__module__" not in frame.f_locals:
+        return False
+    try:
+        lines, _ = inspect.findsource(frame.f_code)
+    except OSError:
+        return False
+    at = frame.f_code.co_firstlineno - 1
+    while at < len(lines) and lines[at].lstrip().startswith(("@", "#")):
+        if "ir_module" in lines[at]:
+            return True
+        at += 1
+    return False
+
+
+def from_source(text, extra_vars=None):
+    """The function or module in a text of TVMScript; with `extra_vars`, a dictionary of captured
+    names. A single tensor program without a class is a PrimFunc, otherwise the result is an
+    IRModule."""
+    made = importlib.import_module("pleat.ir._module")
+    return made.unwrapped(parse(text, names=extra_vars))

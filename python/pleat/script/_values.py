@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python values as the text of expressions in a script, and the script's own names as Python values."""
+import inspect
+import math
+
+from pleat._library import PleatError
+
+BINARY = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
+          "pow": "**", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+
+class Value:
+    """An expression of a script, which has no value yet: `text` makes its text.
+
+    Operators, calls, subscripts and attributes give larger expressions."""
+
+    __slots__ = ("_text",)
+    __hash__ = object.__hash__
+
+    def __init__(self, text):
+        self._text = text if callable(text) else lambda: text
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Value(lambda: f"{self._text()}.{name}")
+
+    def __call__(self, *args, **keywords):
+        def text():
+            parts = [text_of(a) for a in args]
+            parts += [f"{name}={text_of(value)}" for name, value in keywords.items()]
+            return f"{self._text()}({', '.join(parts)})"
+        return Value(text)
+
+    def __getitem__(self, index):
+        def text():
+            items = index if isinstance(index, tuple) else (index,)
+            inner = ", ".join(_index_text(item) for item in items)
+            return f"{self._text()}[{inner if items else '()'}]"
+        return Value(text)
+
+    def __iter__(self):
+        raise TypeError(f"`{self}` is known only when the program runs: it is no Python sequence")
+
+    def __bool__(self):
+        raise TypeError(f"`{self}` is known only when the program runs: use T.if_then_else, T.And, "
+                        "T.Or or T.Not")
+
+    def __index__(self):
+        raise TypeError(f"`{self}` is known only when the program runs: it is no Python number")
+
+    __int__ = __float__ = __index__
+
+    def __neg__(self):
+        return Value(lambda: f"(-{self._text()})")
+
+    def __pos__(self):
+        return self
+
+    def __invert__(self):
+        return Value(lambda: f"(~{self._text()})")
+
+    def astype(self, dtype):
+        return Value(lambda: f"T.Cast({text_of(dtype)}, {self._text()})")
+
+    def __repr__(self):
+        return self._text()
+
+
+def _operator(spelling, reflected=False):
+    def apply(self, other):
+        a, b = (other, self) if reflected else (self, other)
+        return Value(lambda: f"({text_of(a)} {spelling} {text_of(b)})")
+    return apply
+
+
+for _name, _spelling in {**BINARY, **COMPARISONS}.items():
+    setattr(Value, f"__{_name}__", _operator(_spelling))
+for _name, _spelling in BINARY.items():
+    setattr(Value, f"__r{_name}__", _operator(_spelling, reflected=True))
+
+
+class Macro:
+    """A function under @T.macro: its statements replace the statement that calls it.
+
+    With hygienic=True the names in it are those around its definition, otherwise also those where
+    it is used. `names` are the local names around the definition."""
+
+    def __init__(self, function, hygienic, names):
+        self.function, self.hygienic, self.names = function, hygienic, names
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __call__(self, *args, **keywords):
+        return MacroUse(self)
+
+
+class MacroUse:
+    def __init__(self, macro):
+        self.macro = macro
+
+
+def _float_text(value):
+    if math.isnan(value):
+        return "(1e999 - 1e999)"
+    return repr(value) if math.isfinite(value) else ("1e999" if value > 0 else "(-1e999)")
+
+
+def _index_text(item):
+    if not isinstance(item, slice):
+        return text_of(item)
+    parts = ["" if part is None else text_of(part) for part in (item.start, item.stop)]
+    return ":".join(parts) + ("" if item.step is None else ":" + text_of(item.step))
+
+
+def _function_text(function):
+    """A function that gives an expression, as a lambda of its parameters."""
+    names = list(inspect.signature(function).parameters)
+    return f"lambda {', '.join(names)}: {text_of(function(*map(Value, names)))}"
+
+
+def _sequence_text(value):
+    items = [text_of(item) for item in value]
+    if isinstance(value, list):
+        return f"[{', '.join(items)}]"
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def _array_text(value):
+    """The text of a NumPy scalar, array or type; None for another value."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] not in ("numpy", "ml_dtypes"):
+        if isinstance(value, type) and value.__module__.partition(".")[0] in ("numpy", "ml_dtypes"):
+            return repr(value.__name__)
+        return None
+    if hasattr(value, "tolist"):
+        return text_of(value.tolist())
+    return repr(value.name) if hasattr(value, "itemsize") else None
+
+
+def text_of(value):
+    """The text of a Python value as an expression of a script. PleatError when it has none."""
+    if isinstance(value, Value):
+        return value._text()
+    if value is None or isinstance(value, (bool, str)):
+        return repr(value)
+    if isinstance(value, int):
+        return str(int(value)) if value >= 0 else f"({int(value)})"
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, (tuple, list)):
+        return _sequence_text(value)
+    if isinstance(value, range):
+        return _sequence_text(tuple(value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{text_of(k)}: {text_of(v)}" for k, v in value.items()) + "}"
+    array = _array_text(value)
+    if array is not None:
+        return array
+    if hasattr(value, "__script__"):
+        return value.__script__()
+    if inspect.isfunction(value):
+        return _function_text(value)
+    raise PleatError(f"a Python object of type {type(value).__name__} has no value in a script: "
+                     "expected a number, a string, a type, a tuple or list of them, or a function "
+                     "that gives an expression")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dialect T of tensor programs. Every name of it that a script uses is an attribute here too, so
+that Python can evaluate annotations and functions that give expressions."""
+import importlib
+import sys
+
+from pleat.script import _parse
+from pleat.script._values import Macro, Value
+
+
+def _decorated(function, frame):
+    if _parse.is_in_module_class(frame):
+        return function
+    made = importlib.import_module("pleat.ir._module")
+    return made.only_function(_parse.parse_definition(function, frame))
+
+
+def prim_func(function=None, private=False, check_well_formed=True, s_tir=False):
+    """Makes a pleat.tir.PrimFunc of a Python function: its source text is a tensor program."""
+    frame = sys._getframe(1)
+    if function is not None:
+        return _decorated(function, frame)
+    return lambda function: _decorated(function, frame)
+
+
+def macro(*args, hygienic=True):
+    """Makes a macro of a Python function: a call of it in a script stands for its statements. With
+    hygienic=False it sees the names of the script where it is used."""
+    frame = sys._getframe(1)
+
+    def make(function):
+        return Macro(function, hygienic, _parse.local_names(frame, function))
+    return make(*args) if args else make
+
+
+inline = macro
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Value(f"T.{name}")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes as the tables that pleat_module_nodes writes and pleat_module_make reads (pleat/tir.h)."""
+import json
+import math
+
+from pleat._library import _lib, ffi
+from pleat._request import check_status
+from pleat.ir._module import nodes_of
+from pleat.tir.nodes import KINDS, Node, PrimFuncNode
+
+
+def _value(field, made):
+    if isinstance(field, dict):
+        if field.keys() == {"node"}:
+            return made[field["node"]]
+        return {name: _value(item, made) for name, item in field.items()}
+    return [_value(item, made) for item in field] if isinstance(field, list) else field
+
+
+def function_nodes(handle):
+    """The nodes of all tensor programs of a module by their names."""
+    table, made = nodes_of(handle), []
+    for record in table["nodes"]:
+        fields = {name: _value(item, made) for name, item in record.items() if name != "type"}
+        made.append(KINDS[record["type"]].read(fields))
+    return {name: made[item["node"]] for name, item in table["functions"].items()}
+
+
+def parts_of(value):
+    """The nodes directly in the value of a field."""
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from parts_of(item)
+    elif isinstance(value, dict):
+        for item in value.items():
+            yield from parts_of(item)
+
+
+def _field(value, numbers):
+    if isinstance(value, Node):
+        return {"node": numbers[id(value)]}
+    if isinstance(value, (list, tuple)):
+        return [_field(item, numbers) for item in value]
+    if isinstance(value, dict) and any(isinstance(key, Node) for key in value):
+        return [_field(item, numbers) for item in value.items()]
+    if isinstance(value, dict):
+        return {str(key): _field(item, numbers) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+def _ordered(roots):
+    """All nodes below the roots, each behind its parts."""
+    order, seen, stack = [], set(), [(root, False) for root in reversed(roots)]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            parts = [part for value in node.fields.values() for part in parts_of(value)]
+            stack.extend((part, False) for part in reversed(parts))
+    return order
+
+
+def make_module(functions):
+    """The module of the library for nodes of functions by their names; it is checked."""
+    order = _ordered(list(functions.values()))
+    numbers = {id(node): i for i, node in enumerate(order)}
+    names = {kind: name for name, kind in KINDS.items() if name not in ("SBlock", "SBlockRealize")}
+    records = [{**{name: _field(value, numbers) for name, value in node.fields.items()},
+                "type": names[type(node)]} for node in order]
+    table = {"nodes": records,
+             "functions": {name: {"node": numbers[id(node)]} for name, node in functions.items()}}
+    module, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
+    status = _lib.pleat_module_make(json.dumps(table).encode(), module, messages)
+    check_status(status, messages)
+    return ffi.gc(module[0], _lib.pleat_module_free)
+
+
+def make_function(params, body, ret_type, buffer_map, attrs):
+    """The module that has a function of these nodes. A buffer as a parameter stands for a handle."""
+    from pleat.tir.nodes import Buffer, Var
+    buffers, variables, attrs = dict(buffer_map or {}), [], dict(attrs or {})
+    for param in params:
+        if isinstance(param, Buffer):
+            variables.append(Var(f"p_{param.name}", "handle"))
+            buffers[variables[-1]] = param
+        else:
+            variables.append(param)
+    name = str(attrs.get("global_symbol", "main"))
+    attrs.setdefault("global_symbol", name)
+    node = PrimFuncNode(name, variables, body, ret_type, buffers, attrs, True)
+    return make_module({name: node})

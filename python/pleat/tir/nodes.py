@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of tensor programs as Python objects with TVM's kinds and field names.
+
+A node does not change; with_fields makes another one. A variable or a buffer is one object however often
+it occurs. Nodes are read from a program (PrimFunc.body), or made with the arguments of TVM's constructors.
+pleat.tir.PrimFunc(params, body) makes a program of them, which is checked as a script is."""
+import math
+import re
+
+# Fields that are no expressions: Python numbers and strings in them stay as they are.
+PLAIN = {"annotations", "attrs", "attr_key", "axis_separators", "buffer_map", "buffer_type",
+         "data_alignment", "dtype", "implied_symbol", "is_launch", "iter_type", "kind", "lanes",
+         "name", "name_hint", "offset_factor", "op", "ret_type", "storage_scope", "thread_tag"}
+LISTS = {"alloc_buffers", "axis_separators", "match_buffers", "strides"}
+DEFAULTS = {"annotations": dict, "attrs": dict, "buffer_type": lambda: 1, "data_alignment": int,
+            "iter_type": int, "offset_factor": int, "ret_type": lambda: "void",
+            "storage_scope": lambda: "global", "thread_tag": str,
+            **{name: list for name in LISTS}}
+
+
+class Node:
+    """A part of a program. Its fields are attributes, and in `fields`."""
+
+    ARGUMENTS = ()  # of the constructor; those in brackets may be left out
+
+    def __init__(self, *values, **named):
+        names = [name.strip("[]") for name in self.ARGUMENTS]
+        given = {**dict(zip(names, values)), **named}
+        missing = [name for name in self.ARGUMENTS if name[0] != "[" and name not in given]
+        if missing or len(values) > len(names) or not given.keys() <= set(names):
+            raise TypeError(f"{type(self).__name__} takes the arguments {', '.join(self.ARGUMENTS)}")
+        fields = {name: given[name] if given.get(name) is not None
+                  else DEFAULTS.get(name, lambda: None)() for name in names}
+        self._set(self._completed(fields))
+
+    def _set(self, fields):
+        self.__dict__.update(fields)
+        self.fields = fields
+
+    def _completed(self, fields):
+        """All fields of the node from the arguments of the constructor."""
+        return {name: value if name in PLAIN else converted(value)
+                for name, value in fields.items()}
+
+    @classmethod
+    def read(cls, fields):
+        """A node with all its fields, as the library describes it."""
+        node = cls.__new__(cls)
+        node._set(fields)
+        return node
+
+    def with_fields(self, **changes):
+        """A node with some fields replaced; the type of an expression follows from the new ones."""
+        names = [name.strip("[]") for name in self.ARGUMENTS]
+        fields = {**self.fields, **changes}
+        made = type(self)(**{name: fields[name] for name in names if name in fields})
+        others = {name: value for name, value in self.fields.items() if name not in made.fields}
+        if others:
+            made._set({**made.fields, **others})
+        return made
+
+    @property
+    def kind_name(self):
+        return type(self).__name__
+
+    def same_as(self, other):
+        """Is this the same part of the program?"""
+        return self is other
+
+    def __repr__(self):
+        parts = [f"{name}={_brief(value)}" for name, value in self.fields.items()]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+# ---- Types ----------------------------------------------------------------------------------------
+
+_LANES = re.compile(r"(?<=\d)x(\d+|vscalex\d+)$|(?<=^bool)x(\d+|vscalex\d+)$")
+
+
+def lanes_of(dtype):
+    """The lanes of a type: a number, or a text such as "vscalex4" for vectors of scalable length."""
+    found = _LANES.search(dtype)
+    lanes = (found[1] or found[2]) if found else "1"
+    return int(lanes) if lanes.isdigit() else lanes
+
+
+def with_lanes(dtype, lanes):
+    element = _LANES.sub("", dtype)
+    return element if lanes == 1 else f"{element}x{lanes}"
+
+
+def _load_lanes(fields):
+    """The lanes of an element of a buffer: those of the buffer's elements, or of the last index."""
+    own, indices = lanes_of(fields["buffer"].dtype), fields["indices"]
+    index = lanes_of(indices[-1].dtype) if indices else 1
+    return own if index == 1 else index if own == 1 else own * index
+
+
+def _is_float(dtype):
+    return "float" in dtype
+
+
+# ---- Expressions ----------------------------------------------------------------------------------
+
+class PrimExpr(Node):
+    """An expression; `dtype` is its type, which TVM calls `ty` since 2026."""
+
+    TYPE = staticmethod(lambda fields: fields["dtype"])
+
+    def _completed(self, fields):
+        fields = super()._completed(fields)
+        return {**fields, "dtype": self.TYPE(fields)}
+
+    @property
+    def ty(self):
+        return self.dtype
+
+    def astype(self, dtype):
+        return self if self.dtype == dtype else KINDS["Cast"](dtype, self)
+
+    def __neg__(self):
+        return binary("Sub", const(0, self.dtype), self)
+
+    def __invert__(self):
+        return KINDS["Call"](self.dtype, "tir.bitwise_not", [self])
+
+    def __bool__(self):
+        raise TypeError(f"{self!r} is known only when the program runs")
+
+
+class Stmt(Node):
+    """A statement."""
+
+
+class Var(PrimExpr):
+    """A variable."""
+
+    ARGUMENTS = ("name", "[dtype]")
+
+    def _completed(self, fields):
+        return {"name": fields["name"], "dtype": fields["dtype"] or "int32"}
+
+    @property
+    def name_hint(self):
+        return self.name
+
+    def __repr__(self):
+        return self.name
+
+
+class _Number(PrimExpr):
+    ARGUMENTS = ("dtype", "value")
+
+    def __eq__(self, other):
+        if isinstance(other, (int, float)):
+            return self.value == other
+        return isinstance(other, _Number) and (self.value, self.dtype) == (other.value, other.dtype)
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __repr__(self):
+        return repr(self.value)
+
+    def __bool__(self):
+        return bool(self.value)
+
+
+class IntImm(_Number):
+    """An integer or truth value."""
+
+    def _completed(self, fields):
+        return {"dtype": fields["dtype"], "value": int(fields["value"])}
+
+    def __int__(self):
+        return self.value
+
+    __index__ = __int__
+
+
+class FloatImm(_Number):
+    """A floating-point number."""
+
+    def _completed(self, fields):
+        return {"dtype": fields["dtype"], "value": float(fields["value"])}
+
+    @classmethod
+    def read(cls, fields):
+        return super().read({**fields, "value": float(fields["value"])})
+
+    def __float__(self):
+        return self.value
+
+    def __eq__(self, other):
+        both = isinstance(other, FloatImm) and math.isnan(self.value) and math.isnan(other.value)
+        return both or super().__eq__(other)
+
+    __hash__ = _Number.__hash__
+
+
+class StringImm(PrimExpr):
+    """A string."""
+
+    ARGUMENTS = ("value",)
+
+    def _completed(self, fields):
+        return {"value": fields["value"], "dtype": "string"}
+
+    def __repr__(self):
+        return repr(self.value)
+
+
+class BufferLoad(PrimExpr):
+    """An element of a buffer; TVM calls `buffer` the `source` since 2026."""
+
+    ARGUMENTS = ("buffer", "indices")
+    TYPE = staticmethod(lambda fields: with_lanes(fields["buffer"].dtype, _load_lanes(fields)))
+
+    @property
+    def source(self):
+        return self.buffer
+
+
+class Binary(PrimExpr):
+    """An operation on two expressions of one type; a Python number takes the type of the other."""
+
+    ARGUMENTS = ("a", "b")
+    TYPE = staticmethod(lambda fields: fields["a"].dtype)
+
+    def _completed(self, fields):
+        a, b = fields["a"], fields["b"]
+        if not isinstance(a, Node):
+            a = const(a, b.dtype) if isinstance(b, Node) else converted(a)
+        b = b if isinstance(b, Node) else const(b, a.dtype)
+        if a.dtype != b.dtype:
+            raise TypeError(f"{type(self).__name__} of {a.dtype} and {b.dtype}: cast one of them")
+        return super()._completed({"a": a, "b": b})
+
+
+class Comparison(Binary):
+    """A comparison of two expressions of one type."""
+
+    TYPE = staticmethod(lambda fields: with_lanes("bool", lanes_of(fields["a"].dtype)))
+
+
+def const(value, dtype=None):
+    """A number as an expression of a type; None: int32, float32 or bool."""
+    if dtype is None:
+        dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) \
+            else "int32"
+    number = (FloatImm if _is_float(dtype) else IntImm)(with_lanes(dtype, 1), value)
+    return number if lanes_of(dtype) == 1 else KINDS["Broadcast"](number, lanes_of(dtype))
+
+
+def converted(value):
+    """Python numbers, strings and sequences as expressions and lists of them."""
+    if isinstance(value, (list, tuple)):
+        return [converted(item) for item in value]
+    if isinstance(value, (bool, int, float)):
+        return const(value)
+    return StringImm(value) if isinstance(value, str) else value
+
+
+def binary(kind, a, b):
+    return KINDS[kind](a, b)
+
+
+def _bitwise(name, a, b):
+    a = a if isinstance(a, Node) else const(a, b.dtype)
+    return KINDS["Call"](a.dtype, f"tir.{name}", [a, b if isinstance(b, Node) else const(b, a.dtype)])
+
+
+def _operator(apply, reflected):
+    def method(self, other):
+        if not isinstance(other, (PrimExpr, int, float)):
+            return NotImplemented
+        return apply(other, self) if reflected else apply(self, other)
+    return method
+
+
+def _divide(a, b):
+    for one in (a, b):
+        if isinstance(one, Node) and not _is_float(one.dtype):
+            raise TypeError("/ on integers is ambiguous: use //, or nodes.Div, which truncates")
+    return binary("Div", a, b)
+
+
+for _method, _apply in {
+        "add": lambda a, b: binary("Add", a, b), "sub": lambda a, b: binary("Sub", a, b),
+        "mul": lambda a, b: binary("Mul", a, b), "truediv": _divide,
+        "floordiv": lambda a, b: binary("FloorDiv", a, b),
+        "mod": lambda a, b: binary("FloorMod", a, b),
+        "and": lambda a, b: _bitwise("bitwise_and", a, b),
+        "or": lambda a, b: _bitwise("bitwise_or", a, b),
+        "xor": lambda a, b: _bitwise("bitwise_xor", a, b),
+        "lshift": lambda a, b: _bitwise("shift_left", a, b),
+        "rshift": lambda a, b: _bitwise("shift_right", a, b)}.items():
+    setattr(PrimExpr, f"__{_method}__", _operator(_apply, False))
+    setattr(PrimExpr, f"__r{_method}__", _operator(_apply, True))
+for _method in ("lt", "le", "gt", "ge"):
+    setattr(PrimExpr, f"__{_method}__",
+            _operator(lambda a, b, kind=_method.upper(): binary(kind, a, b), False))
+
+
+# ---- Buffers and functions ------------------------------------------------------------------------
+
+class Buffer(Node):
+    """A buffer: a description of memory over the variable `data`. decl_buffer makes one."""
+
+    ARGUMENTS = ("name", "dtype", "data", "shape", "[strides]", "[elem_offset]", "[axis_separators]",
+                 "[data_alignment]", "[offset_factor]", "[storage_scope]", "[buffer_type]")
+
+    def scope(self):
+        return self.storage_scope
+
+    def __getitem__(self, indices):
+        return BufferLoad(self, list(indices) if isinstance(indices, tuple) else [indices])
+
+    def __repr__(self):
+        return f"Buffer({self.name}, {_brief(self.shape)}, {self.dtype!r})"
+
+
+def decl_buffer(shape, dtype="float32", name="buffer", data=None, strides=None, elem_offset=None,
+                scope="global", data_alignment=0, offset_factor=0, axis_separators=None):
+    """A buffer, with a data variable of its own unless one is given."""
+    shape = shape if isinstance(shape, (list, tuple)) else [shape]
+    data = Var(name, "handle") if data is None else data
+    return Buffer(name, dtype, data, list(shape), strides, elem_offset, axis_separators,
+                  max(data_alignment, 0), offset_factor, scope or "global")
+
+
+class PrimFuncNode(Node):
+    """The node of a function; `buffer_map` is a dictionary from parameters to buffers."""
+
+    ARGUMENTS = ("name", "params", "body", "[ret_type]", "[buffer_map]", "[attrs]",
+                 "[implied_symbol]")
+
+    @classmethod
+    def read(cls, fields):
+        return super().read({**fields, "buffer_map": dict(map(tuple, fields["buffer_map"]))})
+
+
+class ForKind:
+    """The values of For.kind."""
+    SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = range(5)
+
+
+class IterVar(Node):
+    """A variable of a block, or of a thread, with its domain."""
+    DataPar, ThreadIndex, CommReduce, Ordered, Opaque = range(5)
+    ARGUMENTS = ("dom", "var", "[iter_type]", "[thread_tag]")
+
+
+class Range(Node):
+    """The integers from `min` on, `extent` of them."""
+    ARGUMENTS = ("min", "extent")
+
+    @classmethod
+    def from_min_extent(cls, min_value, extent):
+        return cls(min_value, extent)
+
+
+class AllocateConst(Stmt):
+    """An array of constants: `data` has its elements in row-major order."""
+    ARGUMENTS = ("buffer_var", "dtype", "extents", "data", "body")
+
+    def _completed(self, fields):
+        return {**fields, "extents": list(fields["extents"]), "data": list(fields["data"])}
+
+
+class SeqStmt(Stmt):
+    """Statements, one after the other."""
+    ARGUMENTS = ("seq",)
+
+    def __getitem__(self, i):
+        return self.seq[i]
+
+    def __len__(self):
+        return len(self.seq)
+
+
+# ---- The other kinds ------------------------------------------------------------------------------
+
+_SAME_TYPE = {name: lambda fields, name=name: fields[name].dtype
+              for name in ("a", "true_value", "body")}
+_EXPRESSIONS = {
+    "Cast": ("dtype value", None),
+    "Not": ("a", _SAME_TYPE["a"]),
+    "Select": ("condition true_value false_value", _SAME_TYPE["true_value"]),
+    "Let": ("var value body", _SAME_TYPE["body"]),
+    "Ramp": ("base stride lanes", lambda f: with_lanes(f["base"].dtype, f["lanes"])),
+    "Broadcast": ("value lanes", lambda f: with_lanes(f["value"].dtype, f["lanes"])),
+    "Shuffle": ("vectors indices",
+                lambda f: with_lanes(f["vectors"][0].dtype, len(f["indices"]))),
+    "Call": ("dtype op args", None),
+    "Array": ("fields", lambda f: "void"), "Map": ("fields", lambda f: "void"),
+    "Lambda": ("fields", lambda f: "void"), "None": ("", lambda f: "handle"),
+}
+_STATEMENTS = {
+    "For": "loop_var min extent kind body [thread_binding] [annotations]",
+    "BufferStore": "buffer value indices",
+    "LetStmt": "var value body",
+    "IfThenElse": "condition then_case [else_case]",
+    "While": "condition body",
+    "AssertStmt": "condition message [body]",
+    "Evaluate": "value",
+    "BlockRealize": "iter_values predicate block",
+    "Block": "iter_vars reads writes name_hint body [init] [alloc_buffers] [match_buffers] "
+             "[annotations]",
+    "Allocate": "buffer_var dtype extents condition body [annotations]",
+    "DeclBuffer": "buffer body",
+    "AttrStmt": "node attr_key value body",
+}
+_PARTS = {"BufferRegion": "buffer region", "MatchBufferRegion": "buffer source"}
+
+
+def _kinds():
+    kinds = {kind.__name__: kind for kind in (
+        Var, IntImm, FloatImm, StringImm, BufferLoad, Buffer, IterVar, Range, ForKind, SeqStmt,
+        AllocateConst, Node, PrimExpr, Stmt)}
+    kinds["PrimFunc"] = PrimFuncNode
+
+    def add(name, base, arguments=None, rule=None):
+        members = {"__module__": __name__}
+        if arguments is not None:
+            members["ARGUMENTS"] = tuple(arguments.split())
+        if rule:
+            members["TYPE"] = staticmethod(rule)
+        kinds[name] = type(name, (base,), members)
+    for name in "Add Sub Mul Div Mod FloorDiv FloorMod Min Max And Or".split():
+        add(name, Binary)
+    for name in "EQ NE LT LE GT GE".split():
+        add(name, Comparison)
+    for name, (arguments, rule) in _EXPRESSIONS.items():
+        add(name, PrimExpr, arguments, rule)
+    for name, arguments in _STATEMENTS.items():
+        add(name, Stmt, arguments)
+    for name, arguments in _PARTS.items():
+        add(name, Node, arguments)
+    return {**kinds, "SBlock": kinds["Block"], "SBlockRealize": kinds["BlockRealize"]}
+
+
+KINDS = _kinds()
+globals().update({name: kind for name, kind in KINDS.items() if name not in ("None", "PrimFunc")})
+
+
+def _brief(value):
+    if isinstance(value, list):
+        return f"[{', '.join(_brief(item) for item in value)}]"
+    return f"{type(value).__name__}(…)" if isinstance(value, Stmt) else repr(value)
+
+
+# ---- Comparing ------------------------------------------------------------------------------------
+
+# The fields that define variables and buffers, by the kind of node.
+_DEFINES = {"For": {"loop_var"}, "LetStmt": {"var"}, "Let": {"var"}, "IterVar": {"var"},
+            "Allocate": {"buffer_var"}, "AllocateConst": {"buffer_var"}, "DeclBuffer": {"buffer"},
+            "Block": {"alloc_buffers"}, "MatchBufferRegion": {"buffer"},
+            "PrimFuncNode": {"params", "buffer_map"}}
+
+
+class _Comparison:
+    """Compares nodes. Variables and buffers get a partner where they are defined, and free ones, if
+    maps_free, where they first occur; the others must be the same."""
+
+    def __init__(self, maps_free):
+        self.maps_free, self.partners = maps_free, {}
+
+    def _partners(self, a, b, defines):
+        """Are two variables, or buffers, partners? None: they became partners just now."""
+        if id(a) in self.partners or id(b) in self.partners:
+            return self.partners.get(id(a)) is b and self.partners.get(id(b)) is a
+        if not defines and not self.maps_free:
+            return a is b
+        self.partners[id(a)], self.partners[id(b)] = b, a
+        return None
+
+    def same(self, a, b, defines=False):
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, (Var, Buffer)):
+            known = self._partners(a, b, defines)
+            if known is not None:
+                return known
+            if isinstance(a, Var):
+                return a.dtype == b.dtype
+        if isinstance(a, _Number):
+            return a == b
+        if isinstance(a, Node):
+            return self._same_fields(a, b)
+        if isinstance(a, dict) and any(isinstance(key, Node) for key in a):
+            return self.same([list(item) for item in a.items()],
+                             [list(item) for item in b.items()], defines)
+        if isinstance(a, dict):
+            return a.keys() == b.keys() and all(self.same(a[k], b[k]) for k in a)
+        if isinstance(a, list):
+            return len(a) == len(b) and all(self.same(x, y, defines) for x, y in zip(a, b))
+        return a == b
+
+    def _same_fields(self, a, b):
+        is_buffer = isinstance(a, Buffer)
+        names = [name for name in a.fields if not (is_buffer and name == "name")]
+        defined = {"data"} if is_buffer else _DEFINES.get(type(a).__name__, ())
+        names.sort(key=lambda name: name not in defined)  # what is defined comes first
+        return a.fields.keys() == b.fields.keys() and all(
+            self.same(a.fields[name], b.fields[name], name in defined) for name in names)
+
+
+def nodes_equal(a, b, map_free_vars=True):
+    """Are two nodes equal up to the names of the variables and buffers that they define? With
+    map_free_vars those that they do not define may differ too."""
+    return _Comparison(map_free_vars).same(a, b)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules of tensor programs, with TVM's names: steps that are proved legal one by one.
+
+    sch = pleat.tir.Schedule(program)
+    i, j = sch.get_loops(sch.get_block("B"))
+    outer, inner = sch.split(j, factors=[None, 16])
+    sch.vectorize(inner)
+    sch.transform_layout("B", ("write", 0), lambda i, j: [j // 16, i, j % 16])
+    run = pleat.build(sch.mod)
+"""
+import sys
+
+from pleat._library import PleatError, _lib, _owned_text, ffi
+from pleat._request import check_status
+from pleat.ir._module import IRModule, _as_handle, _names
+from pleat.script._values import text_of
+from pleat.tir.index_map import IndexMap
+
+# The steps that return loops or blocks: as a list, or the only one.
+LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block",
+         "get_producers": "block", "get_consumers": "block"}
+SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "add_unit_loop": "loop",
+          "cache_read": "block", "cache_write": "block", "decompose_reduction": "block",
+          "rfactor": "block"}
+OTHERS = ("reorder", "parallel", "vectorize", "unroll", "bind", "annotate", "unannotate",
+          "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
+          "reverse_compute_at", "prefetch", "set_scope", "transform_layout", "transform_block_layout",
+          "set_axis_separator", "pad_value", "drop_padding_predicate", "predicate_reduction")
+
+
+class ScheduleError(PleatError):
+    """Raised for a step that is refused: the text says what could not be proved."""
+
+
+class _Reference:
+    """A block or a loop of a schedule, by the name of the result in the schedule's steps."""
+
+    def __init__(self, text, name):
+        self._text, self.name = text, name
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.name})"
+
+    def __script__(self):
+        return self._text
+
+
+class BlockRV(_Reference):
+    """A block of a schedule; `name` is that of the block when it was returned."""
+
+
+class LoopRV(_Reference):
+    """A loop of a schedule; `name` is that of its variable when it was returned."""
+
+
+def _argument(value):
+    if isinstance(value, IndexMap):
+        return repr(str(value))
+    if callable(value) and not isinstance(value, _Reference):
+        return repr(str(IndexMap.from_func_with_separators(value)[0]))
+    if isinstance(value, (list, tuple)):
+        items = ", ".join(_argument(item) for item in value)
+        return f"[{items}]" if isinstance(value, list) else f"({items},)"
+    return text_of(value)
+
+
+class Schedule:
+    """A schedule of a PrimFunc, or of a function of an IRModule.
+
+    Each method is a step of docs/script.md's schedules with TVM's name and arguments. A step that is
+    refused raises ScheduleError and changes nothing. `mod` is the module so far, `func` the
+    function, and `trace` the steps as text."""
+
+    def __init__(self, mod, func_name=None):
+        self._source = mod, func_name
+        self._schedule = _new(_as_handle(mod), func_name or _main(mod))
+        self._steps, self._name = [], func_name or _main(mod)
+
+    def _apply(self, step, arguments, keywords):
+        parts = [_argument(value) for value in arguments]
+        parts += [f"{key}={_argument(value)}" for key, value in keywords.items()]
+        result = f"r{len(self._steps)}"
+        has_result = step in LISTS or step in SINGLE
+        text = f"{result + ' = ' if has_result else ''}sch.{step}({', '.join(parts)})"
+        frame = sys._getframe(2)
+        self._run(text, frame.f_code.co_filename, frame.f_lineno)
+        self._steps.append((text, frame.f_code.co_filename, frame.f_lineno))
+        if not has_result:
+            return None
+        kind = BlockRV if (LISTS.get(step) or SINGLE.get(step)) == "block" else LoopRV
+        names = list(self._result_names())
+        if step in SINGLE:
+            return kind(result, names[0])
+        return [kind(f"{result}[{i}]", name) for i, name in enumerate(names)]
+
+    def _run(self, text, file, line):
+        messages = ffi.new("PleatMessages **")
+        status = _lib.pleat_schedule_apply(self._schedule, text.encode(), file.encode(), line,
+                                           messages)
+        try:
+            check_status(status, messages)
+        except PleatError as error:
+            if status == _lib.PLEAT_REFUSED:
+                raise ScheduleError(str(error), error.messages) from None
+            raise
+
+    def _result_names(self):
+        i = 0
+        while (name := _lib.pleat_schedule_result(self._schedule, i)) != ffi.NULL:
+            yield ffi.string(name).decode()
+            i += 1
+
+    @property
+    def mod(self):
+        """The module with the function as it is scheduled so far."""
+        result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
+        check_status(_lib.pleat_schedule_module(self._schedule, result, messages), messages)
+        return IRModule(handle=ffi.gc(result[0], _lib.pleat_module_free))
+
+    @property
+    def func(self):
+        """The function as it is scheduled so far."""
+        return self.mod[self._name]
+
+    @property
+    def trace(self):
+        """The steps so far as text, which `pleat opt --schedule` reads."""
+        text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+        check_status(_lib.pleat_schedule_trace(self._schedule, text, messages), messages)
+        return _owned_text(text[0])
+
+    def show(self):
+        """Prints the module as it is scheduled so far."""
+        self.mod.show()
+
+    def copy(self):
+        """A schedule with the same steps, in which the same blocks and loops can be used."""
+        result = Schedule(*self._source)
+        for step in self._steps:
+            result._run(*step)
+        result._steps = list(self._steps)
+        return result
+
+
+def _main(mod):
+    """The name of the function that is meant where none is given."""
+    names = _names(_as_handle(mod))
+    return "main" if len(names) > 1 and "main" in names else None if len(names) > 1 else names[0]
+
+
+def _new(handle, func_name):
+    schedule, messages = ffi.new("PleatSchedule **"), ffi.new("PleatMessages **")
+    status = _lib.pleat_schedule_new(handle, ffi.NULL if func_name is None else func_name.encode(),
+                                     schedule, messages)
+    check_status(status, messages)
+    return ffi.gc(schedule[0], _lib.pleat_schedule_free)
+
+
+def _method(step):
+    def method(self, *arguments, **keywords):
+        return self._apply(step, arguments, keywords)
+    method.__name__, method.__qualname__ = step, f"Schedule.{step}"
+    method.__doc__ = f"The step {step}; its arguments are those of TVM's."
+    return method
+
+
+for _step in (*LISTS, *SINGLE, *OTHERS):
+    setattr(Schedule, _step, _method(_step))

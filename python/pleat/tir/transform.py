@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The passes of lowering. Each has the name that the library gives it in capital letters
+(FlattenBuffers for flatten_buffers), and that of TVM's pass with the same effect, if there is one."""
+from pleat._library import _lib, ffi
+from pleat.ir._module import IRModule, transformed
+from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, prim_func_pass
+
+__all__ = ["Pass", "PassContext", "Sequential", "module_pass", "passes", "prim_func_pass"]
+
+# TVM's names, and those of the library.
+TVM_NAMES = {
+    "CompactBufferAllocation": "compact_buffers",
+    "FlattenBuffer": "flatten_buffers",
+    "HoistIfThenElse": "hoist_conditions",
+    "LoopPartition": "partition_loops",
+    "LowerOpaqueBlock": "convert_blocks",
+    "Simplify": "simplify_loops",
+    "UnrollLoop": "unroll_loops",
+    "VectorizeLoop": "vectorize_loops",
+}
+
+
+def passes():
+    """The names of the library's passes and a sentence about each, in the order of lowering."""
+    found, i = {}, 0
+    while _lib.pleat_pass_name(i) != ffi.NULL:
+        found[ffi.string(_lib.pleat_pass_name(i)).decode()] = \
+            ffi.string(_lib.pleat_pass_summary(i)).decode()
+        i += 1
+    return found
+
+
+def _pass(shown, name):
+    def transform(module, _):
+        handle = transformed(_lib.pleat_module_run_passes, module._handle, None, name)
+        return IRModule(handle=handle)
+    return Pass(shown, transform)
+
+
+def _named(shown):
+    """The library's name of a pass; None when there is none."""
+    if shown in TVM_NAMES:
+        return TVM_NAMES[shown]
+    return next((name for name in ["lower", *passes()]
+                 if name.title().replace("_", "") == shown), None)
+
+
+def __getattr__(shown):
+    name = None if shown.startswith("_") else _named(shown)
+    if name is None:
+        raise AttributeError(f"module 'pleat.tir.transform' has no pass {shown!r}")
+
+    def make(*_, **__):
+        return _pass(shown, name)
+    make.__name__, make.__doc__ = shown, passes().get(name, "all passes, in order")
+    return make

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes of pleat_module_nodes, as the files that write and read them share them.
+#ifndef PLEAT_API_TIR_NODES_H
+#define PLEAT_API_TIR_NODES_H
+
+#include "ir/ir.h"
+
+// The operations that are nodes of their own; all others have a NULL kind and are calls. A field
+// with '*' is a list.
+typedef struct ExprRow {
+  const char *kind, *fields[3];
+  bool has_lanes;
+} ExprRow;
+extern const ExprRow expr_rows[EXPR_OP_COUNT];
+
+// The operations whose payload is the name of a function, and what TVM calls them. NULL: the name
+// itself is that of the operation.
+typedef struct NamedCall {
+  ExprOp op;
+  const char *name;
+} NamedCall;
+extern const NamedCall named_calls[];
+extern const int named_call_count;
+
+// TVM's numbers of the types of buffers.
+enum { TYPE_DEFAULT = 1, TYPE_AUTO_BROADCAST = 2 };
+
+// TVM's numbers of the types of iteration.
+enum { ITER_DATA_PARALLEL = 0, ITER_THREAD = 1, ITER_COMMUTATIVE = 2, ITER_OPAQUE_TYPE = 4 };
+
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements the schedules of pleat/tir.h.
+#include "api/tir.h"
+
+#include <stdlib.h>
+
+#include "schedule/schedule.h"
+
+struct PleatSchedule {
+  PleatModule *module; // of the program before the first step
+  const PrimFunc *func;
+  Schedule *schedule; // in the store of the module
+};
+
+typedef struct StepsCall {
+  ModuleCall call;
+  PleatSchedule *schedule;
+  const char *function, *steps, *file;
+  int first_line;
+  char *trace;
+} StepsCall;
+
+// ---- Schedules ----------------------------------------------------------------------------------
+
+static void begin(void *arg) {
+  StepsCall *call = arg;
+  Context *context = call->call.context;
+  PrimFunc *func = module_prim(context, call->call.on->module, call->function);
+  if (!func) return;
+  call->schedule->func = func;
+  call->schedule->schedule = schedule_new(context, func);
+  call->call.done = true;
+}
+
+int pleat_schedule_new(const PleatModule *module, const char *function, PleatSchedule **schedule,
+                       PleatMessages **messages) {
+  if (!schedule)
+    return messages_refuse("schedule", "is NULL, expected where to store it", messages);
+  *schedule = NULL;
+  if (!module) return module_refuse_null(messages);
+  PleatSchedule *made = calloc(1, sizeof *made);
+  if (made) made->module = module_keep(module);
+  if (!made || !made->module) {
+    free(made);
+    return messages_no_memory(messages);
+  }
+  StepsCall call = {.call = {.on = module, .body = begin}, .schedule = made, .function = function};
+  int status = module_call_run(&call, NULL, messages);
+  if (status == PLEAT_OK)
+    *schedule = made;
+  else
+    pleat_schedule_free(made);
+  return status;
+}
+
+void pleat_schedule_free(PleatSchedule *schedule) {
+  if (!schedule) return;
+  pleat_module_free(schedule->module);
+  free(schedule);
+}
+
+// ---- Steps --------------------------------------------------------------------------------------
+
+static void apply(void *arg) {
+  StepsCall *call = arg;
+  Context *context = call->call.context;
+  if (!call->steps) {
+    field_error(context, "steps", "is NULL, expected schedule steps");
+    return;
+  }
+  SourceFile *file = source_file_copy(context, call->file ? call->file : "steps", call->steps,
+                                      strlen(call->steps));
+  file->lines_before = call->first_line > 0 ? call->first_line - 1 : 0;
+  call->call.done =
+      schedule_replay(call->schedule->schedule, file) &&
+      verify_prim_func(context, schedule_func(call->schedule->schedule), IR_LEVEL_TENSOR);
+}
+
+static int refuse_null(PleatMessages **messages) {
+  return messages_refuse("schedule", "is NULL, expected a schedule", messages);
+}
+
+int pleat_schedule_apply(PleatSchedule *schedule, const char *steps, const char *file,
+                         int first_line, PleatMessages **messages) {
+  if (!schedule) return refuse_null(messages);
+  StepsCall call = {.call = {.on = schedule->module, .body = apply},
+                    .schedule = schedule,
+                    .steps = steps,
+                    .file = file,
+                    .first_line = first_line};
+  return module_call_run(&call, NULL, messages);
+}
+
+const char *pleat_schedule_result(const PleatSchedule *schedule, int i) {
+  return schedule ? schedule_last_result(schedule->schedule, i) : NULL;
+}
+
+// ---- Results ------------------------------------------------------------------------------------
+
+static void take_module(void *arg) {
+  StepsCall *call = arg;
+  const PleatSchedule *s = call->schedule;
+  call->call.result =
+      module_with_prim(call->call.context, s->module->module, s->func, schedule_func(s->schedule));
+  call->call.done = true;
+}
+
+int pleat_schedule_module(const PleatSchedule *schedule, PleatModule **result,
+                          PleatMessages **messages) {
+  if (result) *result = NULL;
+  if (!schedule) return refuse_null(messages);
+  StepsCall call = {.call = {.on = schedule->module, .body = take_module},
+                    .schedule = (PleatSchedule *)schedule};
+  return module_call_transform(&call, result, messages);
+}
+
+static void take_trace(void *arg) {
+  StepsCall *call = arg;
+  Text text = text_new(&call->call.context->scratch);
+  text_puts(&text, schedule_trace(call->schedule->schedule));
+  call->trace = module_owned_text(call->call.context, &text);
+  call->call.done = call->trace != NULL;
+}
+
+int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessages **messages) {
+  if (!trace) return messages_refuse("trace", "is NULL, expected where to store it", messages);
+  *trace = NULL;
+  if (!schedule) return refuse_null(messages);
+  StepsCall call = {.call = {.on = schedule->module, .body = take_trace},
+                    .schedule = (PleatSchedule *)schedule};
+  int status = module_call_run(&call, NULL, messages);
+  *trace = call.trace;
+  return status;
+}
+
+// ---- All steps at once --------------------------------------------------------------------------
+
+// True after a call that succeeded, whose warnings are dropped for the messages of the next one.
+static bool may_go_on(int status, PleatMessages **messages) {
+  if (status != PLEAT_OK) return false;
+  if (messages) {
+    pleat_messages_free(*messages);
+    *messages = NULL;
+  }
+  return true;
+}
+
+int pleat_module_schedule(const PleatModule *module, const char *function, const char *steps,
+                          const char *file, PleatModule **result, char **trace,
+                          PleatMessages **messages) {
+  if (trace) *trace = NULL;
+  if (!result) return messages_refuse("result", "is NULL, expected where to store it", messages);
+  *result = NULL;
+  PleatSchedule *schedule;
+  int status = pleat_schedule_new(module, function, &schedule, messages);
+  if (may_go_on(status, messages))
+    status = pleat_schedule_apply(schedule, steps, file, 0, messages);
+  if (trace && may_go_on(status, messages))
+    status = pleat_schedule_trace(schedule, trace, messages);
+  if (may_go_on(status, messages)) status = pleat_schedule_module(schedule, result, messages);
+  if (status != PLEAT_OK && trace) {
+    pleat_free(*trace);
+    *trace = NULL;
+  }
+  pleat_schedule_free(schedule);
+  return status;
+}

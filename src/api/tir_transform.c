@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements the functions of pleat/tir.h that make a module from another, its parts, attributes
+// and passes, and those that count and verify.
+#include "api/tir.h"
+
+#include <stdlib.h>
+
+#include "driver/driver.h"
+#include "lower/lower.h"
+#include "script/script.h"
+
+// ---- Functions of a module ----------------------------------------------------------------------
+
+typedef struct PartCall {
+  ModuleCall call;
+  const char *function, *name;
+} PartCall;
+
+static const ModuleFunc *function_named(const PartCall *call) {
+  const Module *module = call->call.on->module;
+  const char *name = call->function;
+  const ModuleFunc *func = name ? module_find((Module *)module, name) : NULL;
+  if (!func && name) module_lacks(call->call.context, module, name);
+  if (!name) field_error(call->call.context, "function", "is NULL, expected a name");
+  return func;
+}
+
+static void finish(ModuleCall *call, Module *result) {
+  call->result = result;
+  call->done = result != NULL;
+}
+
+static void select_function(void *arg) {
+  PartCall *call = arg;
+  const ModuleFunc *func = function_named(call);
+  if (!func) return;
+  Module *result = module_new(call->call.context, "");
+  module_put(result, func);
+  finish(&call->call, result);
+}
+
+int pleat_module_select(const PleatModule *module, const char *function, PleatModule **result,
+                        PleatMessages **messages) {
+  PartCall call = {.call = {.on = module, .body = select_function}, .function = function};
+  return module_call_transform(&call, result, messages);
+}
+
+static void remove_function(void *arg) {
+  PartCall *call = arg;
+  const Module *module = call->call.on->module;
+  const ModuleFunc *removed = function_named(call);
+  if (!removed) return;
+  Module *result = module_copy(call->call.context, module, false);
+  for (int i = 0; i < module->funcs.count; i++)
+    if (&module->funcs.items[i] != removed) module_put(result, &module->funcs.items[i]);
+  finish(&call->call, result);
+}
+
+int pleat_module_remove(const PleatModule *module, const char *function, PleatModule **result,
+                        PleatMessages **messages) {
+  PartCall call = {.call = {.on = module, .body = remove_function}, .function = function};
+  return module_call_transform(&call, result, messages);
+}
+
+static bool is_name(const char *s) {
+  if (!*s || strchr("0123456789", *s)) return false;
+  for (; *s; s++) {
+    bool is_letter = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z');
+    if (!is_letter && *s != '_' && !(*s >= '0' && *s <= '9')) return false;
+  }
+  return true;
+}
+
+Module *module_with_prim(Context *context, const Module *module, const PrimFunc *old,
+                         PrimFunc *func) {
+  Module *result = module_copy(context, module, false);
+  for (int i = 0; i < module->funcs.count; i++) {
+    const ModuleFunc *other = &module->funcs.items[i];
+    module_put(result,
+               other->prim == old ? &(ModuleFunc){.name = func->name, .prim = func} : other);
+  }
+  return result;
+}
+
+static void rename_function(void *arg) {
+  PartCall *call = arg;
+  Context *context = call->call.context;
+  const Module *module = call->call.on->module;
+  const PrimFunc *func = module_prim(context, module, call->function);
+  if (!func) return;
+  if (!call->name || !is_name(call->name)) {
+    field_error(context, "name", "'%s' is not a name of a function", call->name ? call->name : "");
+    return;
+  }
+  if (strcmp(call->name, func->name) != 0 && module_find((Module *)module, call->name)) {
+    field_error(context, "name", "the module has another function '%s'", call->name);
+    return;
+  }
+  PrimFunc *renamed = prim_func_copy(context, func);
+  renamed->name = str_intern(context, call->name);
+  finish(&call->call, module_with_prim(context, module, func, renamed));
+}
+
+int pleat_module_rename(const PleatModule *module, const char *function, const char *name,
+                        PleatModule **result, PleatMessages **messages) {
+  PartCall call = {
+      .call = {.on = module, .body = rename_function}, .function = function, .name = name};
+  return module_call_transform(&call, result, messages);
+}
+
+// ---- Functions of another module ----------------------------------------------------------------
+
+typedef struct UpdateCall {
+  ModuleCall call;
+  const Module *other; // in the same store; otherwise NULL
+  const char *text;    // of the other module
+} UpdateCall;
+
+static void update(void *arg) {
+  UpdateCall *call = arg;
+  Context *context = call->call.context;
+  const Module *other = call->other;
+  if (!other)
+    other =
+        script_parse(context, source_file_copy(context, "module", call->text, strlen(call->text)));
+  if (!other) return;
+  Module *result = module_copy(context, call->call.on->module, true);
+  for (int i = 0; i < other->funcs.count; i++) module_put(result, &other->funcs.items[i]);
+  finish(&call->call, result);
+}
+
+// Modules of different stores share no memory, so the other one is printed and read.
+int pleat_module_update(const PleatModule *module, const PleatModule *other, PleatModule **result,
+                        PleatMessages **messages) {
+  if (result) *result = NULL;
+  if (!module || !other) return module_refuse_null(messages);
+  UpdateCall call = {.call = {.on = module, .body = update}};
+  char *text = NULL;
+  if (other->store == module->store) {
+    call.other = other->module;
+  } else {
+    int status = pleat_module_print(other, NULL, &text, messages);
+    if (status != PLEAT_OK) return status;
+    call.text = text;
+  }
+  int status = module_call_transform(&call, result, messages);
+  free(text);
+  return status;
+}
+
+// ---- Attributes ---------------------------------------------------------------------------------
+
+typedef struct AttributeCall {
+  ModuleCall call;
+  const char *function, *key, *value;
+} AttributeCall;
+
+// The value of an attribute that is written as Python: that of a script with this attribute.
+static Expr *attribute_value(Context *context, const char *value) {
+  static const char form[] = "@T.prim_func\ndef f():\n    T.func_attr({\"value\": (%s)})\n    "
+                             "T.evaluate(0)\n";
+  const char *text = arena_printf(&context->arena, form, value);
+  int errors = context->error_count, diags = context->diags.count;
+  const Module *module =
+      script_parse(context, source_file_copy(context, "value", text, strlen(text)));
+  const PrimFunc *func = module && module->funcs.count == 1 ? module->funcs.items[0].prim : NULL;
+  Expr *result = func ? attrs_get(&func->attrs, "value") : NULL;
+  if (result) return result;
+  context->diags.count = diags;
+  context->error_count = errors;
+  field_error(context, "value", "'%s' is not a constant, a string or a list of them", value);
+  return NULL;
+}
+
+static void set_attribute(void *arg) {
+  AttributeCall *call = arg;
+  Context *context = call->call.context;
+  const Module *module = call->call.on->module;
+  const PrimFunc *func = module_prim(context, module, call->function);
+  if (!func) return;
+  if (!call->key) {
+    field_error(context, "key", "is NULL, expected the name of an attribute");
+    return;
+  }
+  PrimFunc *changed = prim_func_copy(context, func);
+  Arena *arena = &context->arena;
+  if (!call->value) {
+    changed->attrs = attrs_without(arena, func->attrs, call->key);
+  } else {
+    Expr *value = attribute_value(context, call->value);
+    if (!value) return;
+    changed->attrs = attrs_with(arena, func->attrs, str_intern(context, call->key), value);
+  }
+  finish(&call->call, module_with_prim(context, module, func, changed));
+}
+
+int pleat_module_set_attribute(const PleatModule *module, const char *function, const char *key,
+                               const char *value, PleatModule **result, PleatMessages **messages) {
+  AttributeCall call = {.call = {.on = module, .body = set_attribute},
+                        .function = function,
+                        .key = key,
+                        .value = value};
+  return module_call_transform(&call, result, messages);
+}
+
+// ---- Specialization -----------------------------------------------------------------------------
+
+typedef struct SpecializeCall {
+  ModuleCall call;
+  const char *function;
+  const char *const *values;
+  size_t value_count;
+} SpecializeCall;
+
+typedef struct Sizes {
+  Context *context;
+  const char *name;
+  Expr *found;
+} Sizes;
+
+static bool find_variable(Visitor *visitor, Expr *e) {
+  Sizes *sizes = visitor->env;
+  bool is_found = e->op == EXPR_VAR && strcmp(e->as.var->name, sizes->name) == 0;
+  if (is_found) sizes->found = e;
+  return !sizes->found;
+}
+
+static Expr *variable_named(Context *context, const PrimFunc *func, const char *name) {
+  Sizes sizes = {context, name, NULL};
+  Visitor visitor = {.env = &sizes, .enter_expr = find_variable};
+  for (int i = 0; i < func->param_count && !sizes.found; i++) {
+    const Buffer *buffer = func->buffers[i];
+    if (!buffer) visit_expr(&visitor, func->params[i]);
+    for (int d = 0; buffer && d < buffer->rank; d++) {
+      visit_expr(&visitor, buffer->shape[d]);
+      if (buffer->strides) visit_expr(&visitor, buffer->strides[d]);
+    }
+    if (buffer) visit_expr(&visitor, buffer->offset);
+  }
+  return sizes.found;
+}
+
+static bool read_value(Context *context, const PrimFunc *func, const char *text, Map *vars) {
+  const char *equals = text ? strchr(text, '=') : NULL;
+  if (!equals) return field_error(context, "values", "'%s' is not of the form n=16", text);
+  Str name = str_intern_n(context, text, (size_t)(equals - text));
+  Expr *var = variable_named(context, func, name), *value;
+  if (!var) return field_error(context, "values", "'%s' has no size '%s'", func->name, name);
+  if (!(value = attribute_value(context, equals + 1))) return false;
+  int64_t number;
+  bool is_int =
+      expr_as_int(value, &number) && (dtype_is_int(var->type) || dtype_is_bool(var->type));
+  bool is_real = value->op == EXPR_FLOAT && dtype_is_float(var->type);
+  if (!is_int && !is_real)
+    return field_error(context, "values", "'%s' is not a value of type %s", equals + 1,
+                       dtype_name(context, var->type));
+  map_put(vars, var,
+          is_int ? expr_int(context, var->type, number)
+                 : expr_float(context, var->type, value->as.f));
+  return true;
+}
+
+static void specialize(void *arg) {
+  SpecializeCall *call = arg;
+  Context *context = call->call.context;
+  const Module *module = call->call.on->module;
+  const PrimFunc *func = module_prim(context, module, call->function);
+  Map vars = map_new(&context->arena);
+  bool ok = func != NULL;
+  for (size_t i = 0; ok && i < call->value_count; i++)
+    ok = read_value(context, func, call->values[i], &vars);
+  if (!ok) return;
+  PrimFunc *result = prim_func_specialize(context, func, &vars);
+  if (verify_prim_func(context, result, IR_LEVEL_TENSOR))
+    finish(&call->call, module_with_prim(context, module, func, result));
+}
+
+int pleat_module_specialize(const PleatModule *module, const char *function,
+                            const char *const *values, size_t value_count, PleatModule **result,
+                            PleatMessages **messages) {
+  if (value_count && !values) {
+    if (result) *result = NULL;
+    return messages_refuse("values", "is NULL, expected values such as n=16", messages);
+  }
+  SpecializeCall call = {.call = {.on = module, .body = specialize},
+                         .function = function,
+                         .values = values,
+                         .value_count = value_count};
+  return module_call_transform(&call, result, messages);
+}
+
+// ---- Passes -------------------------------------------------------------------------------------
+
+typedef struct PassesCall {
+  ModuleCall call;
+  const char *function, *passes;
+} PassesCall;
+
+static const LowerPass *pass_at(int i) {
+  int count = 0;
+  while (lower_passes[count].name) count++;
+  return i >= 0 && i < count ? &lower_passes[i] : NULL;
+}
+
+const char *pleat_pass_name(int i) {
+  const LowerPass *pass = pass_at(i);
+  return pass ? pass->name : NULL;
+}
+
+const char *pleat_pass_summary(int i) {
+  const LowerPass *pass = pass_at(i);
+  return pass ? pass->summary : NULL;
+}
+
+typedef Array(const char *) Names;
+
+static Names pass_names(Context *context, const char *passes) {
+  Names names = {0};
+  Arena *arena = &context->arena;
+  for (const char *p = passes; *p; p += strspn(p, ", ")) {
+    Str name = str_intern_n(context, p, strcspn(p, ", "));
+    p += strlen(name);
+    bool is_all = strcmp(name, "lower") == 0;
+    for (int k = 0; is_all && lower_passes[k].name; k++)
+      array_push(arena, &names, lower_passes[k].name);
+    if (!is_all && *name) array_push(arena, &names, name);
+  }
+  return names;
+}
+
+static void run_passes(void *arg) {
+  PassesCall *call = arg;
+  Context *context = call->call.context;
+  const Module *module = call->call.on->module;
+  if (!call->passes) {
+    field_error(context, "passes", "is NULL, expected the names of passes");
+    return;
+  }
+  if (call->function && !module_prim(context, module, call->function)) return;
+  Names names = pass_names(context, call->passes);
+  Module *result = module_copy(context, module, false);
+  for (int i = 0; i < module->funcs.count; i++) {
+    ModuleFunc func = module->funcs.items[i];
+    bool is_chosen = func.prim && (!call->function || strcmp(call->function, func.name) == 0);
+    if (is_chosen)
+      func.prim = lower_run_passes(context, func.prim, names.items, names.count,
+                                   &(LowerOptions){.verify = true});
+    if (is_chosen && !func.prim) return;
+    module_put(result, &func);
+  }
+  finish(&call->call, result);
+}
+
+int pleat_module_run_passes(const PleatModule *module, const char *function, const char *passes,
+                            PleatModule **result, PleatMessages **messages) {
+  PassesCall call = {
+      .call = {.on = module, .body = run_passes}, .function = function, .passes = passes};
+  return module_call_transform(&call, result, messages);
+}
+
+// ---- Operations ---------------------------------------------------------------------------------
+
+typedef struct OperationsCall {
+  ModuleCall call;
+  const char *function;
+  double operations;
+} OperationsCall;
+
+static void count_operations(void *arg) {
+  OperationsCall *call = arg;
+  const PrimFunc *func = module_prim(call->call.context, call->call.on->module, call->function);
+  if (!func) return;
+  call->operations = prim_func_operations(func);
+  call->call.done = true;
+}
+
+int pleat_module_operations(const PleatModule *module, const char *function, double *operations,
+                            PleatMessages **messages) {
+  if (!operations)
+    return messages_refuse("operations", "is NULL, expected where to store it", messages);
+  *operations = 0;
+  if (!module) return module_refuse_null(messages);
+  OperationsCall call = {.call = {.on = module, .body = count_operations}, .function = function};
+  int status = module_call_run(&call, NULL, messages);
+  *operations = call.operations;
+  return status;
+}
+
+// ---- Verification -------------------------------------------------------------------------------
+
+static void verify(void *arg) {
+  ModuleCall *call = arg;
+  const Module *module = call->on->module;
+  call->done = true;
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].prim)
+      call->done &= verify_prim_func(call->context, module->funcs.items[i].prim, IR_LEVEL_TENSOR);
+}
+
+int pleat_module_verify(const PleatModule *module, PleatMessages **messages) {
+  ModuleCall call = {.on = module, .body = verify};
+  return module ? module_call_run(&call, NULL, messages) : module_refuse_null(messages);
+}

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pleat.build: programs run on arrays in place and without copies, arguments are checked, and code is
+measured, shown, exported and loaded."""
+import ctypes
+
+import numpy as np
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat.script import ir as I, tir as T  # noqa: E402
+
+
+def product(m, n, k, dtype="float32"):
+    @T.prim_func
+    def matmul(A: T.Buffer((m, k), dtype), B: T.Buffer((k, n), dtype), C: T.Buffer((m, n), dtype)):
+        for i, j, r in T.grid(m, n, k):
+            with T.block("C"):
+                vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+                with T.init():
+                    C[vi, vj] = T.Cast(dtype, 0)
+                C[vi, vj] = C[vi, vj] + A[vi, vr] * B[vr, vj]
+    return matmul
+
+
+@T.prim_func
+def add(A: T.Buffer(("n",), "int32"), B: T.Buffer(("n",), "int32"), k: T.int32):
+    for i in range(A.shape[0]):
+        B[i] = A[i] + k
+
+
+@pytest.fixture(scope="module")
+def adding():
+    return pleat.build(add, cache=False)
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 3), (1, 1, 1), (13, 1, 11), (0, 3, 2), (3, 4, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_results_are_written_in_place(shape, dtype):
+    m, n, k = shape
+    run = pleat.build(product(m, n, k, dtype), cache=False)
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-9, 9, s).astype(dtype) for s in ((m, k), (k, n)))
+    c = np.full((m, n), 77, dtype)
+    assert run(a, b, c) is None
+    assert np.array_equal(c, a @ b)
+
+
+def test_arrays_with_strides():
+    run = pleat.build(product(5, 7, 3), cache=False)
+    a, b = np.arange(15, dtype="float32").reshape(3, 5).T, np.ones((6, 14), "float32")[::2, ::2]
+    c = np.zeros((7, 5), "float32").T
+    run(a, b, c)
+    assert np.array_equal(c, a @ b)
+
+
+def test_free_sizes_follow_from_the_arguments(adding):
+    for n in (7, 1, 0, 1000, 7):
+        a, b = np.arange(n, dtype="int32"), np.zeros(n, "int32")
+        adding(a, b, 3)
+        assert np.array_equal(b, a + 3)
+    adding(a, b, np.int32(-1))
+    adding(a, b, np.array(-1, "int32"))
+    assert np.array_equal(b, a - 1)
+
+
+class OnlyDLPack:
+    """An array that has nothing but DLPack."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def test_dlpack(adding):
+    a, b = np.arange(9, dtype="int32"), np.zeros(9, "int32")
+    adding(OnlyDLPack(a), OnlyDLPack(b), 3)
+    assert np.array_equal(b, a + 3)
+    with pytest.raises(ValueError, match="argument 'B' has extent 9 in axis 0, expected 4"):
+        adding(OnlyDLPack(a[:4]), OnlyDLPack(b), 3)
+
+
+def test_torch(adding):
+    torch = pytest.importorskip("torch")
+    a, b = torch.arange(9, dtype=torch.int32), torch.zeros(9, dtype=torch.int32)
+    adding(a, b, 3)
+    assert torch.equal(b, a + 3)
+
+
+WRONG = [
+    ((1, 2), TypeError, r"add takes 3 arguments \(A \[n\] int32, B \[n\] int32, k int32\), got 2"),
+    (("A", "B", 1), TypeError, "argument 'A' is a str, expected an array"),
+    ((np.zeros(3, "float32"), np.zeros(3, "int32"), 1), TypeError,
+     "argument 'A' has element type float32, expected int32"),
+    ((np.zeros((3, 1), "int32"), np.zeros(3, "int32"), 1), ValueError,
+     r"argument 'A' has 2 axes, \[3, 1\], expected 1, \[n\]"),
+    ((np.zeros(3, "int32"), np.zeros(4, "int32"), 1), ValueError,
+     r"argument 'B' has extent 4 in axis 0, expected 3: its shape is \[4\], expected \[n\]"),
+    ((np.zeros(3, "int32"), np.zeros(3, "int32"), np.zeros(1, "int32")), ValueError,
+     r"argument 'k' has 1 axes, \[1\], expected 0"),
+    ((np.zeros(3, "int32"), np.zeros(3, "int32"), 1.5), TypeError,
+     "argument 'k' is the float 1.5, expected int32"),
+    ((np.zeros(3, "int32"), np.zeros(3, "int32"), 2**40), OverflowError, "argument 'k' "),
+    ((np.zeros(3, ">i4"), np.zeros(3, "int32"), 1), TypeError, "argument 'A' has element type >i4"),
+    ((np.zeros(3, "datetime64[s]"), np.zeros(3, "int32"), 1), TypeError, "argument 'A' has element"),
+]
+
+
+@pytest.mark.parametrize("given, kind, why", WRONG, ids=range(len(WRONG)))
+def test_arguments_are_checked(adding, given, kind, why):
+    with pytest.raises(kind, match=why):
+        adding(*given)
+
+
+def test_small_floats():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+
+    @T.prim_func
+    def f(A: T.Buffer((8,), "bfloat16"), B: T.Buffer((8,), "float16"), C: T.Buffer((8,), "float32")):
+        for i in range(8):
+            C[i] = T.Cast("float32", A[i]) + T.Cast("float32", B[i])
+    a, b, c = np.arange(8).astype(ml_dtypes.bfloat16), np.ones(8, "float16"), np.zeros(8, "float32")
+    pleat.build(f, cache=False)(a, b, c)
+    assert c.tolist() == list(range(1, 9))
+
+
+def test_calls_from_several_threads(adding):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def call(k):
+        a, b = np.arange(1000, dtype="int32"), np.zeros(1000, "int32")
+        for _ in range(20):
+            adding(a, b, k)
+        return (b == a + k).all()
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(8)))
+
+
+def test_outputs_must_be_writable(adding):
+    a, b = np.arange(3, dtype="int32"), np.zeros(3, "int32")
+    b.flags.writeable = False
+    with pytest.raises(ValueError, match="argument 'B' is read-only"):
+        adding(a, b, 1)
+    a.flags.writeable = False
+    adding(a, np.zeros(3, "int32"), 1)
+    odd = np.zeros(20, "uint8")[1:13].view("int32")  # not aligned to its elements
+    adding(odd, np.zeros(3, "int32"), 1)
+
+
+def test_memory_that_overlaps_is_refused(adding):
+    a = np.arange(5, dtype="int32")
+    for b in (a, a[:], a[::-1]):
+        with pytest.raises(ValueError, match="of argument 'B', .* overlaps that of 'A'"):
+            adding(a, b, 1)
+    both = np.arange(10, dtype="int32")
+    adding(both[:5], both[5:], 1)
+    assert both.tolist() == [0, 1, 2, 3, 4, 1, 2, 3, 4, 5]
+    adding(both[:0], both[:0], 1)
+
+
+@I.ir_module
+class Two:
+    @T.prim_func
+    def first(A: T.Buffer((4,), "float32")):
+        for i in range(4):
+            A[i] = A[i] * 2.0
+
+    @T.prim_func
+    def second(A: T.Buffer((3,), "float32")):
+        for i in range(3):
+            A[i] = T.float32(9)
+
+
+def test_modules_of_several_programs():
+    module = pleat.build(Two, cache=False)
+    assert list(module) == ["first", "second"] and len(module) == 2
+    a = np.arange(4, dtype="float32")
+    module["first"](a)
+    module.get_function("second")(a[:3])
+    assert a.tolist() == [9, 9, 9, 6]
+    with pytest.raises(KeyError, match="no program 'main'; it has first, second"):
+        module(a)
+
+
+def test_times():
+    run = pleat.build(product(5, 7, 3), cache=False)
+    arrays = [np.zeros(s, "float32") for s in ((5, 3), (3, 7), (5, 7))]
+    times = run.time_evaluator(number=3, repeat=4)(*arrays)
+    assert len(times.results) == 4 and 0 < times.min <= times.median <= times.max < 10
+    assert run.time_evaluator("matmul", number=1, min_repeat_ms=2)(*arrays).mean > 0
+
+
+def test_sources():
+    run = pleat.build(product(5, 7, 3), cache=False)
+    assert "define" in run.get_source() and "int m_run" not in run.get_source()
+    assert "#include" in pleat.build(product(5, 7, 3), target="c", cache=False).get_source()
+    assert "def matmul(" in run.get_source("py")
+
+
+def test_export_and_load(tmp_path, adding):
+    path = tmp_path / "two.pleat"
+    pleat.build(Two, cache=False).export_library(path)
+    loaded = pleat.load_module(path)
+    a = np.arange(4, dtype="float32")
+    loaded["first"](a)
+    assert a.tolist() == [0, 2, 4, 6]
+    with pytest.raises(ValueError, match="argument 'A' has extent 3 in axis 0, expected 4"):
+        loaded["first"](a[:3])
+    with pytest.raises(pleat.PleatError, match="has no source"):
+        loaded.get_source()
+    adding(np.zeros(7, "int32"), np.zeros(7, "int32"), 1)
+    adding.export_library(tmp_path / "add.pleat")
+    out = np.zeros(7, "int32")
+    again = pleat.load_module(tmp_path / "add.pleat")
+    again(np.arange(7, dtype="int32"), out, 2)
+    assert out.tolist() == list(range(2, 9))
+    with pytest.raises(pleat.PleatError, match="not for {'n': 6}"):
+        again(np.zeros(6, "int32"), np.zeros(6, "int32"), 2)
+    (tmp_path / "bad.pleat").write_bytes(path.read_bytes()[:100])
+    with pytest.raises(pleat.PleatError, match="is not a module"):
+        pleat.load_module(tmp_path / "bad.pleat")
+
+
+def test_export_for_other_programs(tmp_path):
+    run = pleat.build(product(2, 3, 4), cache=False)
+    run.export_library(tmp_path / "matmul.so")
+    code = ctypes.CDLL(str(tmp_path / "matmul.so"))
+    a, b = np.ones((2, 4), "float32"), np.ones((4, 3), "float32")
+    c, memory = np.zeros((2, 3), "float32"), np.zeros(4096, "uint8")
+    arena = ctypes.c_void_p(memory.ctypes.data + -memory.ctypes.data % 64)
+
+    def pointers(*arrays):
+        return (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
+    assert code.matmul_run(pointers(a, b), pointers(c), arena) == 0
+    assert (c == 4).all()
+
+
+def test_functions_are_callable_and_compile_takes_them():
+    function = product(2, 3, 4)
+    a, b, c = np.ones((2, 4), "float32"), np.ones((4, 3), "float32"), np.zeros((2, 3), "float32")
+    function(a, b, c)
+    assert (c == 4).all()
+    model = pleat.compile(function, cache=False)
+    assert (model(a, b) == 4).all()
+    assert pleat.compile(Two, func="second", cache=False)().tolist() == [9] * 3
+
+
+def test_what_cannot_be_compiled_is_refused_at_its_printed_line():
+    @T.prim_func
+    def beyond(A: T.Buffer((4,), "float32")):
+        for i in range(5):
+            A[i] = T.float32(1)
+    with pytest.raises(pleat.PleatError, match="script of beyond:6:9: error: .*out of bounds"):
+        pleat.build(beyond, cache=False)
+
+
+def test_what_is_no_program_is_refused():
+    with pytest.raises(TypeError, match="expected an IRModule or a PrimFunc, not str"):
+        pleat.build("kernel.py")
+    with pytest.raises(pleat.PleatError, match="expected one of llvm, c"):
+        pleat.build(add, target="cuda")
+    with pytest.raises(pleat.PleatError, match="no tensor program"):
+        pleat.build(pleat.IRModule())
+
+
+@T.prim_func
+def gather(table: T.Buffer((5,), "float32"), index: T.Buffer((3,), "int32"),
+           result: T.Buffer((3,), "float32")):
+    for i in range(3):
+        result[i] = table[index[i]]
+
+
+def test_accesses_out_of_bounds_raise():
+    table, result = np.arange(5, dtype=np.float32), np.zeros(3, np.float32)
+    run = pleat.build(gather, cache=False)
+    run(table, np.array([4, 0, 2], np.int32), result)
+    assert result.tolist() == [4, 0, 2]
+    for bad in 5, -1:
+        with pytest.raises(pleat.PleatError, match=rf"table\[index\[i\]\] .* index {bad} of axis 0"):
+            run(table, np.array([1, bad, 2], np.int32), result)
+    run(table, np.array([3, 3, 1], np.int32), result)
+    assert result.tolist() == [3, 3, 1]
+    unchecked = pleat.build(gather, cache=False, unchecked=True)
+    unchecked(table, np.array([4, 0, 2], np.int32), result)
+    assert result.tolist() == [4, 0, 2]

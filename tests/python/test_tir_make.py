@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs made of nodes, and rewritten: constructors with TVM's arguments, operators, substitution,
+ir_transform; programs that are not well formed are refused; all nodes of the text cases are made again."""
+import pathlib
+
+import numpy as np
+import pytest
+from built import ROOT, skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import ir, tir  # noqa: E402
+from pleat.script import from_source, tir as T  # noqa: E402
+from pleat.tir import nodes, stmt_functor  # noqa: E402
+from pleat.tir.node_table import make_module  # noqa: E402
+
+M, N = 5, 7
+
+
+@T.prim_func
+def scale(A: T.Buffer((M, N), "float32"), B: T.Buffer((M, N), "float32")):
+    for i, j in T.grid(M, N):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+
+
+def run(function):
+    a, b = np.arange(M * N, dtype="float32").reshape(M, N), np.zeros((M, N), "float32")
+    pleat.build(function, cache=False)(a, b)
+    return a, b
+
+
+def made_scale():
+    """The program above, made of nodes."""
+    A, B = (tir.decl_buffer((M, N), "float32", name) for name in "AB")
+    i, j, vi, vj = (tir.Var(name) for name in ("i", "j", "vi", "vj"))
+    block = tir.Block([tir.IterVar(tir.Range(0, M), vi), tir.IterVar(tir.Range(0, N), vj)],
+                      [tir.BufferRegion(A, [tir.Range(vi, 1), tir.Range(vj, 1)])],
+                      [tir.BufferRegion(B, [tir.Range(vi, 1), tir.Range(vj, 1)])], "B",
+                      tir.BufferStore(B, A[vi, vj] * 2.0, [vi, vj]))
+    inner = tir.For(j, 0, N, nodes.ForKind.SERIAL, tir.BlockRealize([i, j], True, block))
+    return tir.PrimFunc([A, B], tir.For(i, 0, M, nodes.ForKind.SERIAL, inner),
+                        attrs={"global_symbol": "scale"})
+
+
+def test_programs_are_made_of_nodes():
+    made = made_scale()
+    ir.assert_structural_equal(made, scale)
+    assert made.__name__ == "scale"
+    a, b = run(made)
+    assert np.array_equal(b, a * 2)
+
+
+def test_expressions():
+    x, y, f = tir.Var("x"), tir.Var("y", "int64"), tir.Var("f", "float32")
+    for expression, kind, dtype in [
+            (x + 1, tir.Add, "int32"), (3 - y, tir.Sub, "int64"), (f / 2, tir.Div, "float32"),
+            (x // 2, tir.FloorDiv, "int32"), (-f, tir.Sub, "float32"), (x % 3, tir.FloorMod, "int32"),
+            (x < 3, tir.LT, "bool"), (y >= x.astype("int64"), tir.GE, "bool"),
+            (x << 2, tir.Call, "int32"), (~y, tir.Call, "int64"), (1 & x, tir.Call, "int32"),
+            (tir.Ramp(x, 1, 4), tir.Ramp, "int32x4"), (tir.Broadcast(f, 8), tir.Broadcast, "float32x8"),
+            (tir.Ramp(x, 1, 4) < tir.Broadcast(x, 4), tir.LT, "boolx4"),
+            (nodes.Select(x < 1, f, 2.0), nodes.Select, "float32"),
+            (tir.Cast("float16", f), tir.Cast, "float16"),
+            (tir.Call("float32", "tir.exp", [f]), tir.Call, "float32")]:
+        assert type(expression) is kind and expression.dtype == expression.ty == dtype
+    assert (2.5 * f).a == 2.5 and (2.5 * f).a.dtype == "float32" and (y + 1).b.dtype == "int64"
+    with pytest.raises(TypeError, match="Add of int32 and int64: cast one of them"):
+        x + y
+    with pytest.raises(TypeError, match="/ on integers is ambiguous"):
+        x / 2
+    with pytest.raises(TypeError, match="known only when the program runs"):
+        bool(x < y.astype("int32"))
+    with pytest.raises(TypeError, match="For takes the arguments loop_var, min"):
+        tir.For(x, 0)
+    with pytest.raises(TypeError, match="takes the arguments"):
+        tir.Evaluate(value=1, other=2)
+
+
+def test_vectors_and_scalars():
+    A, k = tir.decl_buffer(16, "float32", "A"), tir.Var("k", "int32")
+    load = A[tir.Ramp(0, 1, 4)]
+    assert load.dtype == "float32x4"
+    f = tir.PrimFunc([A, k], tir.SeqStmt([
+        tir.BufferStore(A, load + tir.Broadcast(tir.const(1.0), 4), [tir.Ramp(4, 1, 4)]),
+        tir.IfThenElse(k > 0, tir.BufferStore(A, 7.0, [k]))]))
+    assert "A[4:8] = A[0:4] + T.Broadcast(T.float32(1.0), 4)" in f.script()
+    assert f.attrs["global_symbol"] == "main"
+
+
+def test_constants():
+    B, table = tir.decl_buffer((2, 3), "int8", "B"), tir.Var("table", "handle")
+    C = tir.decl_buffer((2, 3), "int8", "C", data=table)
+    i = tir.Var("i")
+    f = tir.PrimFunc([B], tir.AllocateConst(table, "int8", (2, 3), range(-3, 3), tir.DeclBuffer(
+        C, tir.For(i, 0, 3, 0, tir.BufferStore(B, C[1, i], [0, i])))))
+    out = np.zeros((2, 3), "int8")
+    f(out)
+    assert out.tolist() == [[0, 1, 2], [0, 0, 0]]
+    assert f.body.data == list(range(-3, 3)) and f.body.extents == [2, 3]
+    with pytest.raises(pleat.PleatError, match="'data' does not have 6 items"):
+        f.with_body(f.body.with_fields(data=[1]))
+
+
+def test_substitution():
+    i = scale.body.block.body.loop_var
+    loop = scale.body.block.body
+    body = stmt_functor.substitute(loop.body, {i: i + 1})
+    assert body is not loop.body and body.body.iter_values[0].b == 1
+    assert stmt_functor.substitute(loop, {}) is loop
+    assert stmt_functor.substitute(loop, lambda v: None) is loop
+    n = tir.Var("n")
+    A = tir.decl_buffer((n,), "float32", "A")
+    store = stmt_functor.substitute(tir.BufferStore(A, 1.0, [0]), {n: 3})
+    assert store.buffer.shape == [3] and store.buffer is not A
+
+
+def test_rewriting():
+    seen = []
+
+    def double(node):
+        seen.append(node.kind_name)
+        if isinstance(node, tir.FloatImm):
+            return tir.const(node.value * 2)
+
+    changed = scale.with_body(stmt_functor.ir_transform(scale.body, None, double))
+    assert {"FloatImm", "Mul", "BufferStore", "Block", "For"} <= set(seen)
+    a, b = run(changed)
+    assert np.array_equal(b, a * 4)
+    parallel = stmt_functor.ir_transform(
+        scale.body, None, lambda loop: loop.with_fields(kind=nodes.ForKind.PARALLEL)
+        if loop.loop_var.name == "i" else None, ["tir.For"])
+    assert "T.parallel(5)" in scale.with_body(parallel).script()
+    stopped = stmt_functor.ir_transform(
+        scale.body, lambda node: tir.Evaluate(0) if isinstance(node, tir.For) else None, None)
+    assert "T.evaluate(0)" in scale.with_body(stopped).script()
+
+
+def test_types_follow_new_operands():
+    x = tir.Var("x", "int64")
+    assert (tir.Var("i") + 1).with_fields(a=x, b=tir.const(1, "int64")).dtype == "int64"
+    with pytest.raises(TypeError, match="Add of int64 and int32"):
+        (tir.Var("i") + 1).with_fields(a=x)
+
+
+def refused(why, params, body, **options):
+    with pytest.raises(pleat.PleatError, match=why):
+        tir.PrimFunc(params, body, **options)
+
+
+def test_programs_that_are_not_well_formed_are_refused():
+    A, x = tir.decl_buffer((4,), "int32", "A"), tir.Var("x")
+    refused("'x' is used|x.* is not defined|not defined", [A], tir.BufferStore(A, x, [0]))
+    refused("has 2 items, and the buffer 1 axes", [A], tir.BufferStore(A, 1, [0, 0]))
+    refused("buffer 'A' is used where it is not declared", [], tir.BufferStore(A, 1, [0]))
+    refused("stored|type", [A], tir.BufferStore(A, 1.5, [0]))
+    refused("is not an operation", [A], tir.Evaluate(tir.Call("int32", "tir.no_such_call", [])))
+    refused("expected a statement", [A], tir.SeqStmt([tir.const(1)]))
+    refused("contradicts 'kind'", [A],
+            tir.For(x, 0, 4, nodes.ForKind.THREAD_BINDING, tir.BufferStore(A, 1, [x])))
+    refused("not a variable", [tir.const(1)], tir.Evaluate(0))
+    block = tir.Block([tir.IterVar(tir.Range(0, 4), x)], [], [], "b", tir.BufferStore(A, 1, [x]))
+    i = tir.Var("i")
+    refused("domain|proved", [A], tir.For(i, 0, 5, 0, tir.BlockRealize([i], True, block)))
+
+
+FILES = sorted((ROOT / "tests" / "cases" / "script").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_nodes_are_made_again(path):
+    try:
+        module = from_source(pathlib.Path(path).read_text())
+    except pleat.PleatError:
+        pytest.skip("a case of wrong text")
+    functions = dict(module.items()) if isinstance(module, pleat.IRModule) else \
+        {module.__name__: module}
+    functions = {name: function for name, function in functions.items()
+                 if isinstance(function, tir.PrimFunc)}
+    originals = {name: function.node for name, function in functions.items()}
+    rebuilt = {name: node.with_fields(body=stmt_functor.ir_transform(
+        node.body, None, lambda part: None if isinstance(part, tir.Var) else part.with_fields()))
+        for name, node in originals.items()}
+    for table in (originals, rebuilt):
+        made = pleat.IRModule(handle=make_module(table))
+        for name, function in functions.items():
+            ir.assert_structural_equal(made[name], function)

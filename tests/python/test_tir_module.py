@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules and functions as Python objects: parts, comparison, attributes, passes, nodes, JSON."""
+import pickle
+
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import ir, tir  # noqa: E402
+from pleat.script import from_source, tir as T  # noqa: E402
+from pleat.tir import analysis, nodes, stmt_functor, transform  # noqa: E402
+
+
+@T.prim_func
+def matmul(A: T.Buffer((5, 7), "float32"), B: T.Buffer((7, 11), "float32"),
+           C: T.Buffer((5, 11), "float32")):
+    for i, j, k in T.grid(5, 11, 7):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@T.prim_func
+def add(A: T.Buffer(("n",), "int32"), B: T.Buffer(("n",), "int32"), k: T.int32):
+    for i in range(A.shape[0]):
+        B[i] = A[i] + k
+
+
+SCRIPTS = {
+    "scalar": "def f(A: T.Buffer((), 'float32')):\n    A[()] = T.exp(A[()])\n",
+    "one": "def f(A: T.Buffer((1, 1), 'int8')):\n    A[0, 0] = T.int8(1)\n",
+    "empty": "def f(A: T.Buffer((0, 3), 'float64')):\n    for i, j in T.grid(0, 3):\n"
+             "        A[i, j] = T.float64(1)\n",
+    "vector": "def f(A: T.Buffer((16,), 'float32')):\n    A[0:4] = T.Broadcast(A[5], 4)\n",
+    "let": "def f(A: T.Buffer((13,), 'int32')):\n    x = A[3]\n    if x > 0:\n        A[0] = x\n"
+           "    else:\n        A[1] = T.Select(x == 0, 1, 2)\n",
+    "storage": "def f(A: T.Buffer((13,), 'int32')):\n    B = T.decl_buffer((13,), 'int32')\n"
+               "    for i in T.vectorized(13):\n        B[i] = A[i]\n    while A[0] < 3:\n"
+               "        A[0] = A[0] + B[0]\n    assert A[0] == 3, 'three'\n",
+    "call": "def f(A: T.Buffer((3,), 'float32')):\n    T.evaluate(T.call_extern('int32', 'g', A.data))\n",
+    "threads": "def f(A: T.Buffer((8,), 'int32')):\n"
+               "    for i in T.thread_binding(8, thread='threadIdx.x'):\n"
+               "        A[i] = T.if_then_else(i < 4, 1.0 < 2.0 and True, False)\n",
+}
+
+
+def script(name):
+    text = "@T.prim_func\n" + SCRIPTS[name]
+    return from_source(text.replace("1.0 < 2.0 and True, False", "1, 2"))
+
+
+ALL = [matmul, add, *map(script, SCRIPTS)]
+
+
+# ---- Modules --------------------------------------------------------------------------------------
+
+def test_modules_hold_functions():
+    module = pleat.IRModule({"main": matmul})
+    module["second"] = add
+    assert list(module) == ["main", "second"] and "main" in module and len(module) == 2
+    assert ir.structural_equal(module["main"], matmul)
+    assert module["second"].__name__ == "second"
+    other = module.clone()
+    del module["main"]
+    assert list(module) == ["second"] and list(other) == ["main", "second"]
+    module.update({"main": matmul})
+    assert ir.structural_equal(module, other)
+    with pytest.raises(KeyError, match="no function 'third'; it has second, main"):
+        module["third"]
+    assert ir.structural_equal(pleat.IRModule.from_expr(add)["add"], add)
+    assert [v.name_hint for v in module.get_global_vars()] == ["second", "main"]
+    assert module.functions[module.get_global_var("main")].__name__ == "main"
+    with pytest.raises(KeyError):
+        module.get_global_var("third")
+    assert "class Module:" in str(module) and "def second(" in repr(module)
+
+
+def test_functions_print(capsys):
+    matmul.show()
+    shown = capsys.readouterr().out
+    assert shown.strip() == matmul.script().strip()
+    assert "T.sblock(" in matmul.script(newer_names=True)
+    assert "import" not in matmul.script(no_imports=True)
+
+
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
+def test_json_and_pickle(function):
+    for copy in (ir.load_json(ir.save_json(function)), pickle.loads(pickle.dumps(function)),
+                 from_source(function.script()), from_source(function.script(newer_names=True))):
+        assert ir.structural_equal(copy, function)
+        assert ir.structural_hash(copy) == ir.structural_hash(function)
+    with pytest.raises(pleat.PleatError, match="line 1"):
+        ir.load_json("{")
+
+
+# ---- Comparing ------------------------------------------------------------------------------------
+
+def test_the_first_difference_is_shown_in_both_texts():
+    other = from_source(matmul.script().replace("T.float32(0.0)", "T.float32(1.0)"))
+    assert not ir.structural_equal(matmul, other)
+    ir.assert_structural_equal(matmul, matmul)
+    with pytest.raises(ValueError) as error:
+        ir.assert_structural_equal(matmul, other)
+    text = str(error.value)
+    assert text.startswith("value of the store: 0 and 1")
+    first, second = text.split("second:")
+    assert "C[vi, vj] = T.float32(0.0)" in first and "C[vi, vj] = T.float32(1.0)" in second
+    assert first.count("^") and second.count("^")
+
+
+def test_hashes_differ_where_programs_do():
+    hashes = {ir.structural_hash(function) for function in ALL}
+    assert len(hashes) == len(ALL)
+    for old, new in (("i, j, k in T.grid(5, 11, 7)", "j, i, k in T.grid(11, 5, 7)"),
+                     ("SSR", "SSR\", [i, j, k])  # \"")):
+        changed = from_source(matmul.script().replace(old, new))
+        same = ir.structural_equal(changed, matmul)
+        assert same == (ir.structural_hash(changed) == ir.structural_hash(matmul))
+    renamed = from_source(matmul.script().replace("vk", "inner").replace("A", "Left"))
+    assert ir.structural_equal(renamed, matmul)
+    assert ir.structural_hash(renamed) == ir.structural_hash(matmul)
+
+
+def test_nodes_are_compared_up_to_what_they_define():
+    again = from_source(matmul.script())
+    assert not ir.structural_equal(matmul.body, again.body)  # the buffers are parameters
+    assert ir.structural_equal(matmul.body, again.body, map_free_vars=True)
+    i, k, A = tir.Var("i"), tir.Var("k"), tir.decl_buffer(4, "int32", "A")
+
+    def loop(var, index):
+        return tir.For(var, 0, 4, 0, tir.BufferStore(A, 1, [index]))
+    assert ir.structural_equal(loop(i, i), loop(k, k))
+    assert not ir.structural_equal(loop(i, i), loop(k, i))
+    assert not ir.structural_equal(loop(i, i), loop(k, i), map_free_vars=True)
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(TypeError, match="expected an IRModule or a function, not str"):
+        ir.structural_equal(matmul, "matmul")
+
+
+# ---- Attributes and specialization ----------------------------------------------------------------
+
+def test_attributes():
+    f = matmul.with_attr("tir.noalias", True).with_attr({"sizes": [1, 2], "name": "x", "f": 0.5})
+    assert f.attrs == {"global_symbol": "matmul", "tir.noalias": True, "sizes": [1, 2], "name": "x",
+                       "f": 0.5}
+    assert f.with_attr("global_symbol", "main").__name__ == "main"
+    for key in ("tir.noalias", "sizes", "name", "f"):
+        f = f.without_attr(key)
+    assert ir.structural_equal(f, matmul)
+    with pytest.raises(pleat.PleatError):
+        matmul.with_attr("x", object())
+
+
+def test_specialization():
+    n = add.buffer_map[add.params[0]].shape[0]
+    for given in ({"n": 13, "k": 3}, {n: 13, add.params[2]: 3}):
+        f = add.specialize(given)
+        assert len(f.params) == 2 and f.buffer_map[f.params[0]].shape[0] == 13
+        assert "A[i] + 3" in f.script()
+    with pytest.raises(pleat.PleatError, match="'add' has no size 'm'"):
+        add.specialize({"m": 1})
+
+
+# ---- Passes ---------------------------------------------------------------------------------------
+
+def test_passes_are_those_of_the_library():
+    assert list(transform.passes())[0] == "convert_blocks"
+    for name in transform.passes():
+        assert callable(getattr(transform, name.title().replace("_", "")))
+    for name, own in transform.TVM_NAMES.items():
+        assert own in transform.passes() and callable(getattr(transform, name))
+    with pytest.raises(AttributeError, match="no pass 'NoSuchPass'"):
+        transform.NoSuchPass
+    assert not hasattr(transform, "_private")
+
+
+def test_passes_on_functions_and_modules():
+    loops = transform.LowerOpaqueBlock()(matmul)
+    assert isinstance(loops, tir.PrimFunc) and "T.block" not in loops.script()
+    module = transform.Sequential([transform.LowerOpaqueBlock(), transform.Simplify(),
+                                   transform.FlattenBuffer()])(pleat.IRModule({"main": matmul}))
+    assert isinstance(module, pleat.IRModule)
+    assert "T.block" not in module.script() and "* 11" in module.script()
+    assert ir.structural_equal(transform.FlattenBuffer()(module), module)  # again: no change
+    with pytest.raises(pleat.PleatError, match="run convert_blocks first"):
+        transform.FlattenBuffer()(matmul)
+
+
+def test_flattening_as_tvm_does():
+    """The program has a 2-d allocation in a loop, and parameters of two axes."""
+    before = from_source("""
+@T.prim_func
+def main(A: T.Buffer((6, 5), "float32"), C: T.Buffer((6, 5), "float32")):
+    for i in range(6):
+        B = T.decl_buffer([1, 5], "float32")
+        for j in range(5):
+            B[0, j] = A[i, j] + 1.0
+        for j in range(5):
+            C[i, j] = B[0, j] * 2.0
+""")
+    expected = from_source("""
+@T.prim_func
+def main(a: T.Buffer((6, 5), "float32"), c: T.Buffer((6, 5), "float32")):
+    A = T.Buffer(30, "float32", data=a.data)
+    C = T.Buffer(30, "float32", data=c.data)
+    for i in range(6):
+        data = T.allocate([5], "float32", "global")
+        B = T.Buffer([5], "float32", data=data)
+        for j in range(5):
+            B[j] = A[i * 5 + j] + 1.0
+        for j in range(5):
+            C[i * 5 + j] = B[j] * 2.0
+""")
+    flat = pleat.transform.Sequential([transform.FlattenBuffer(), transform.Simplify()])(before)
+    ir.assert_structural_equal(flat, expected)
+
+
+def test_pass_contexts():
+    log = []
+
+    class Instrument:
+        def enter_pass_ctx(self):
+            log.append("enter")
+
+        def exit_pass_ctx(self):
+            log.append("exit")
+
+        def should_run(self, module, info):
+            return info.name != "UnrollLoop"
+
+        def run_before_pass(self, module, info):
+            log.append(info.name)
+
+        def run_after_pass(self, module, info):
+            log.append("after " + info.name)
+
+    @transform.prim_func_pass(opt_level=1)
+    def mark(function, module, context):
+        return function.with_attr("seen", context.config["seen"])
+    with transform.PassContext(instruments=[Instrument()], config={"seen": 7},
+                               disabled_pass=["Simplify"]):
+        result = transform.Sequential([transform.LowerOpaqueBlock(), transform.Simplify(),
+                                       transform.UnrollLoop(), mark], name="all")(matmul)
+    assert log == ["enter", "all", "LowerOpaqueBlock", "after LowerOpaqueBlock", "mark",
+                   "after mark", "after all", "exit"]
+    assert result.attrs["seen"] == 7
+
+
+def test_operations_are_counted():
+    assert analysis.estimate_tir_flops(matmul) == 2 * 5 * 7 * 11
+    assert analysis.estimate_tir_flops(pleat.IRModule({"a": matmul, "b": matmul})) == 4 * 5 * 7 * 11
+
+
+def test_verification():
+    assert analysis.verify_well_formed(matmul)
+    assert analysis.verify_well_formed(pleat.IRModule({"main": add}))
+
+
+# ---- Nodes ----------------------------------------------------------------------------------------
+
+def test_fields_have_the_names_of_tvm():
+    root = matmul.body
+    assert isinstance(root, tir.BlockRealize) and root.block.name_hint == "root"
+    loop = root.block.body
+    assert isinstance(loop, tir.For) and loop.kind == nodes.ForKind.SERIAL
+    assert loop.loop_var.name == "i" and loop.min == 0 and int(loop.extent) == 5
+    assert loop.thread_binding is None and loop.annotations == {}
+    realize = loop.body.body.body
+    block = realize.block
+    assert [v.name for v in realize.iter_values] == ["i", "j", "k"] and bool(realize.predicate)
+    assert [v.iter_type for v in block.iter_vars] == [nodes.IterVar.DataPar] * 2 + \
+        [nodes.IterVar.CommReduce]
+    assert [int(v.dom.extent) for v in block.iter_vars] == [5, 11, 7]
+    assert [r.buffer.name for r in block.reads] == ["A", "B"]
+    store = block.body
+    assert isinstance(store, tir.BufferStore) and isinstance(store.value, tir.Add)
+    product = store.value.b
+    assert isinstance(product, tir.Mul) and isinstance(product.a, tir.BufferLoad)
+    assert product.a.indices[1] is block.iter_vars[2].var and product.dtype == "float32"
+    assert block.init.value == 0.0
+    buffer = matmul.buffer_map[matmul.params[0]]
+    assert buffer is product.a.buffer and buffer.scope() == "global"
+    assert (buffer.dtype, [int(e) for e in buffer.shape], buffer.strides) == ("float32", [5, 7], [])
+
+
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
+def test_all_nodes_are_readable(function):
+    count = [0]
+
+    def visit(node):
+        count[0] += 1
+        assert repr(node) and node.same_as(node)
+    stmt_functor.post_order_visit(function.body, visit)
+    assert count[0] > 2
+    assert nodes.nodes_equal(function.node, from_source(function.script()).node)
+    for other in ALL:
+        assert nodes.nodes_equal(function.body, other.body) == (other is function)
+
+
+def test_kinds_of_statements():
+    def kinds(name):
+        found = set()
+        stmt_functor.post_order_visit(script(name).body, lambda node: found.add(type(node)))
+        return found
+    assert {tir.LetStmt, tir.IfThenElse, nodes.Select, tir.EQ} <= kinds("let")
+    assert {tir.Allocate, tir.DeclBuffer, tir.While, tir.AssertStmt, tir.SeqStmt} <= kinds("storage")
+    assert {tir.Evaluate, tir.Call, tir.StringImm} <= kinds("call")
+    assert {tir.Ramp, tir.Broadcast} <= kinds("vector")
+    storage = script("storage").body.body.body
+    assert len(storage) == 3 and isinstance(storage[0], tir.For) and storage[1] in list(storage)
+    loop = script("threads").body
+    assert loop.thread_binding.thread_tag == "threadIdx.x"
+    assert loop.kind == nodes.ForKind.THREAD_BINDING
+
+
+def test_walks():
+    order = []
+    stmt_functor.post_order_visit(matmul.body, order.append)
+    assert order[-1] is matmul.body and len({id(n) for n in order}) == len(order)
+    position = {id(n): i for i, n in enumerate(order)}
+    for node in order:
+        if isinstance(node, tir.Add):
+            assert position[id(node.a)] < position[id(node)]
+    seen = []
+    stmt_functor.pre_order_visit(matmul.body,
+                                 lambda n: (seen.append(n), not isinstance(n, tir.For))[1])
+    assert sum(isinstance(n, tir.For) for n in seen) == 1
+
+
+def test_free_variables():
+    loop = matmul.body.block.body
+    assert {v.name for v in analysis.undefined_vars(loop)} == {"A", "B", "C"}
+    inner = loop.body
+    assert loop.loop_var in analysis.undefined_vars(inner)
+    assert loop.loop_var not in analysis.undefined_vars(inner, [loop.loop_var])
+    store = loop.body.body.body.block.body
+    assert analysis.expr_deep_equal(store.value, store.value)
+    assert not analysis.expr_deep_equal(store.indices[0], store.indices[1])
+    assert not ir.structural_equal(store.indices[0], store.indices[1])
+    assert ir.structural_equal(store.indices[0], store.indices[1], map_free_vars=True)
+    ir.assert_structural_equal(store.indices[0], store.indices[1], map_free_vars=True)
+    assert not ir.structural_equal(store.indices[0] + store.indices[1],
+                                   store.indices[0] + store.indices[0], map_free_vars=True)
+    with pytest.raises(ValueError, match="not equal"):
+        ir.assert_structural_equal(store.value.a, store.value.b)

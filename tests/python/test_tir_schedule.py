@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pleat.tir.Schedule: steps with TVM's names, their results, refusals at the Python line, copies, and
+programs that compute the same after every step."""
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+from built import BUILD, skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import tir  # noqa: E402
+from pleat.script import tir as T  # noqa: E402
+from pleat.tir.schedule import LISTS, OTHERS, SINGLE, ScheduleError  # noqa: E402
+
+M, N, K = 13, 30, 7
+
+
+@T.prim_func
+def matmul(A: T.Buffer((M, K), "float32"), B: T.Buffer((K, N), "float32"),
+           C: T.Buffer((M, N), "float32")):
+    product = T.alloc_buffer((M, N), "float32")
+    for i, j, k in T.grid(M, N, K):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                product[vi, vj] = T.float32(0)
+            product[vi, vj] = product[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j in T.grid(M, N):
+        with T.block("relu"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.max(product[vi, vj], T.float32(0))
+
+
+def check(schedule):
+    """The program of the schedule computes what the original one does."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 4, s).astype("float32") for s in ((M, K), (K, N)))
+    c = np.full((M, N), 99, "float32")
+    pleat.build(schedule.mod, cache=False)(a, b, c)
+    assert np.array_equal(c, np.maximum(a @ b, 0))
+
+
+def test_steps_and_their_results():
+    sch = tir.Schedule(matmul)
+    block = sch.get_block("product")
+    i, j, k = sch.get_loops(block)
+    assert (block.name, i.name, j.name, k.name) == ("product", "i", "j", "k")
+    outer, inner = sch.split(j, factors=[None, 8])
+    sch.reorder(outer, i, k, inner)
+    check(sch)
+    sch.vectorize(inner)
+    init = sch.decompose_reduction(block, k)
+    assert init.name == "product_init"
+    consumer, = sch.get_consumers(block)
+    assert consumer.name == "relu"
+    sch.reverse_compute_at(consumer, outer)
+    fused = sch.fuse(*sch.get_loops("relu")[1:])
+    sch.annotate(fused, "note", 3)
+    sch.parallel(outer)
+    check(sch)
+    assert "T.vectorized(8)" in sch.func.script() and sch.func.script() in sch.mod.script()
+
+
+def test_layouts():
+    sch = tir.Schedule(pleat.IRModule({"main": matmul, "other": matmul}))
+    sch.transform_layout("product", ("write", 0), lambda i, j: [j // 4, i, j % 4])
+    sch.transform_block_layout("relu", lambda i, j: [j, i])
+    check(tir.Schedule(sch.mod["main"]))
+    assert "(8, 13, 4)" in sch.mod["main"].script() and "(8, 13, 4)" not in sch.mod["other"].script()
+    sch.transform_layout("product", ("read", 0), tir.IndexMap.from_func(lambda i, k: [k, i]))
+    sch.set_axis_separator("product", ("read", 1), [1])
+    assert 'A: T.Buffer((7, 13), "float32")' in sch.func.script()
+
+
+def test_refusals_are_at_the_python_line():
+    sch = tir.Schedule(matmul)
+    before = sch.mod.script()
+    line = pathlib.Path(__file__).read_text().splitlines().index(
+        '        sch.vectorize(sch.get_loops("product")[2])') + 1
+    with pytest.raises(ScheduleError, match="vectorize") as error:
+        sch.vectorize(sch.get_loops("product")[2])
+    message = error.value.messages[0]
+    assert (pathlib.Path(message.file).name, message.line) == ("test_tir_schedule.py", line)
+    assert sch.mod.script() == before
+    with pytest.raises(ScheduleError, match="factors"):
+        sch.split(sch.get_loops("product")[0])
+    with pytest.raises(ScheduleError, match="not injective|share|injective"):
+        sch.transform_layout("product", ("write", 0), lambda i, j: [i % 8, j])
+    with pytest.raises(ScheduleError, match="no block 'C'|no block"):
+        sch.get_block("C")
+    with pytest.raises(AttributeError):
+        sch.no_such_step()
+    with pytest.raises(pleat.PleatError, match="2 tensor programs; say which"):
+        tir.Schedule(pleat.IRModule({"a": matmul, "b": matmul}))
+
+
+def test_copies_are_independent():
+    sch = tir.Schedule(matmul)
+    i, j, _ = sch.get_loops(sch.get_block("product"))
+    other = sch.copy()
+    sch.reorder(j, i)
+    assert other.mod.script() != sch.mod.script()
+    other.fuse(i, j)
+    check(sch)
+    check(other)
+    assert "sch.fuse(l0, l1)" in other.trace and "sch.fuse" not in sch.trace
+
+
+def test_traces_are_replayed(tmp_path):
+    sch = tir.Schedule(matmul)
+    i, _, _ = sch.get_loops(sch.get_block("product"))
+    sch.split(i, factors=[None, 4])
+    sch.cache_read("product", 1, "local")
+    (tmp_path / "kernel.py").write_text(matmul.script())
+    (tmp_path / "steps.py").write_text(sch.trace)
+    done = subprocess.run([BUILD / "pleat", "opt", tmp_path / "kernel.py", "--schedule",
+                           tmp_path / "steps.py"], capture_output=True, text=True, check=True)
+    pleat.ir.assert_structural_equal(pleat.script.from_source(done.stdout), sch.func)
+
+
+def test_all_steps_have_a_method():
+    rows = (pathlib.Path(__file__).parents[2] / "src" / "schedule" / "steps.def").read_text()
+    steps = [line.split("(")[1].split(",")[0] for line in rows.splitlines()
+             if line.startswith("STEP(")]
+    assert steps and set(steps) == {*LISTS, *SINGLE, *OTHERS} - {"get_sblock"}

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVMScript as Python functions and classes: the names that they capture, aliases of the dialects,
+macros, and errors at the line of the Python file."""
+import inspect
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from built import ROOT, skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat.script import ir as I, relax as R, tir as T  # noqa: E402
+from pleat.script import tir as Renamed  # noqa: E402
+
+HERE = pathlib.Path(__file__)
+ROWS, KIND, HALF = 5, "float32", np.float32(0.5)
+SHAPE = (5, 7)
+
+
+def lines_of(function):
+    return [line.strip() for line in function.script(no_imports=True).splitlines()]
+
+
+def test_a_function_is_a_tensor_program():
+    @T.prim_func
+    def scale(A: T.Buffer((5, 7), "float32"), B: T.Buffer((5, 7), "float32")):
+        for i, j in T.grid(5, 7):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+    assert isinstance(scale, pleat.tir.PrimFunc) and scale.__name__ == "scale"
+    expected = pleat.script.from_source(inspect.getsource(test_a_function_is_a_tensor_program)
+                                        .split('):\n', 1)[1].split("    assert")[0])
+    assert pleat.ir.structural_equal(scale, expected)
+
+
+def test_numbers_types_tuples_and_functions_are_captured():
+    columns = 7
+
+    def relu(x):
+        return T.max(x, T.float32(0))
+    scale, halve = lambda x, by=2: x * by, lambda x: x * HALF
+    settings = {"offset": [1, 2, 3]}
+
+    @T.prim_func
+    def f(A: T.Buffer((ROWS, columns), KIND), B: T.Buffer(SHAPE, np.dtype("float32"))):
+        for i, j in T.grid(*A.shape):
+            B[i, j] = relu(scale(A[i, j], ROWS - 1)) + halve(A[0, columns - settings["offset"][0]])
+    lines = lines_of(f)
+    assert lines[1] == ('def f(A: T.Buffer((5, 7), "float32"), B: T.Buffer((5, 7), "float32")):')
+    assert lines[3] == ("B[i, j] = T.max(A[i, j] * T.float32(4.0), T.float32(0.0)) + "
+                        "A[0, 6] * T.float32(0.5)")
+
+
+def test_names_around_the_functions_around():
+    def outer(n):
+        def inner(m):
+            @T.prim_func
+            def f(A: T.Buffer((n, m), "int32")):
+                A[n - 1, m - 1] = n * m
+            return f
+        return inner(7)
+    assert lines_of(outer(3))[1:] == ['def f(A: T.Buffer((3, 7), "int32")):', "A[2, 6] = 21"]
+
+
+def test_closed_over_names_come_before_global_ones():
+    def make(ROWS):
+        @T.prim_func
+        def f(A: T.Buffer((2,), "int32")):
+            A[0] = ROWS
+        return f
+    assert lines_of(make(11))[-1] == "A[0] = 11"
+
+
+def test_names_of_the_script_come_before_captured_ones():
+    i, A, x = 1, 2, 3  # noqa: F841
+
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        for i in range(4):
+            x = A[i] + 1
+            A[i] = x
+    assert "A[i] = x" in lines_of(f)
+
+
+def test_macros():
+    factor = 3
+
+    @T.macro
+    def hygienic(X, at, value=factor):
+        X[at] = value * factor
+
+    @T.macro(hygienic=False)
+    def open_macro(value):
+        A[i] = A[i] + value  # noqa: F821
+
+    def make():
+        factor = 100  # noqa: F841
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            for i in range(4):
+                hygienic(A, i)
+                hygienic(X=A, at=3 - i, value=A[i] + 1)
+                open_macro(7)
+        return f
+    assert lines_of(make())[3:] == ["A[i] = 9", "A[3 - i] = (A[i] + 1) * 3", "A[i] = A[i] + 7"]
+
+
+def test_a_macro_may_hold_blocks_and_macros():
+    @T.macro
+    def add(A, B, i, j):
+        A[i, j] = A[i, j] + B[i, j]
+
+    @T.macro
+    def body(A, B, i, j):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            add(A, B, vi, vj)
+    # A block variable is bound to a loop, which the macro gets as its argument.
+
+    @T.prim_func
+    def f(A: T.Buffer((5, 7), "float32"), B: T.Buffer((5, 7), "float32")):
+        for i, j in T.grid(5, 7):
+            body(A, B, i, j)
+    assert 'vi, vj = T.axis.remap("SS", [i, j])' in lines_of(f)
+    assert "A[vi, vj] = A[vi, vj] + B[vi, vj]" in lines_of(f)
+
+
+def test_values_that_python_chooses():
+    is_wide, low = False, 1
+
+    @T.prim_func
+    def f(A: T.Buffer((8,), "int32")):
+        if is_wide:
+            A[0, nowhere] = 1  # noqa: F821
+        else:
+            A[0] = 2
+        for i in range(low, 8, 3):
+            if low <= A[i] < 5:
+                A[i] = T.meta_var(low + 4)
+    assert lines_of(f)[2:] == ["A[0] = 2", "for i in range(3):",
+                               "if 1 <= A[i * 3 + 1] and A[i * 3 + 1] < 5:", "A[i * 3 + 1] = 5"]
+
+
+def test_one_name_for_several_variables():
+    @T.prim_func
+    def f(A: T.Buffer(SHAPE, "float32"), B: T.Buffer(SHAPE, "float32")):
+        for at in T.grid(*SHAPE):
+            with T.block("B"):
+                v = T.axis.remap("SS", at)
+                B[v] = A[v] + A[(*v,)]
+    lines = lines_of(f)
+    assert "for at_0, at_1 in T.grid(5, 7):" in lines
+    assert "B[v_0, v_1] = A[v_0, v_1] + A[v_0, v_1]" in lines
+
+
+def test_aliases_of_dialects():
+    Local = pleat.script.tir
+
+    @Renamed.prim_func
+    def f(A: Renamed.Buffer((4,), "float32")):
+        A[0] = Local.exp(A[1])
+    assert lines_of(f)[-1] == "A[0] = T.exp(A[1])"
+
+
+def test_modules():
+    n = 6
+
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def double(A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32")):
+            for i in range(n):
+                B[i] = A[i] * 2.0
+
+        @R.function
+        def main(x: R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32"):
+            y = R.call_tir(Module.double, (x,), out_sinfo=R.Tensor((n,), "float32"))
+            return y
+    assert list(Module) == ["double", "main"]
+    assert isinstance(Module["double"], pleat.tir.PrimFunc)
+    assert isinstance(Module["main"], pleat.relax.Function)
+    assert pleat.ir.structural_equal(Module, pleat.script.from_source(Module.script()))
+
+
+def test_graph_functions():
+    shape = (2, 3)
+
+    @R.function
+    def f(x: R.Tensor(shape, KIND)) -> R.Tensor(shape, KIND):
+        y = R.add(x, x)
+        return y
+    assert 'x: R.Tensor((2, 3), dtype="float32")' in f.script()
+
+
+def test_text_with_names():
+    f = pleat.script.from_source("@T.prim_func\ndef f(A: T.Buffer((n,), dtype)):\n    A[0] = n\n",
+                                 {"n": 3, "dtype": "int32"})
+    assert lines_of(f)[-1] == "A[0] = 3"
+    module = pleat.script.from_source("@I.ir_module\nclass Empty:\n    pass\n")
+    assert isinstance(module, pleat.IRModule) and len(module) == 0
+
+
+# ---- Errors ---------------------------------------------------------------------------------------
+
+def line_with(text):
+    return next(i for i, line in enumerate(HERE.read_text().splitlines(), 1) if text in line)
+
+
+def expect_error(make, text, *parts):
+    """The definition that `make` makes is refused at the line with `text`."""
+    with pytest.raises(pleat.PleatError) as error:
+        make()
+    message = error.value.messages[0]
+    assert pathlib.Path(message.file).samefile(HERE)
+    assert message.line == line_with(text)
+    for part in parts:
+        assert part in str(error.value)
+
+
+def test_errors_are_at_the_python_line():
+    def undefined():
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            A[0] = not_there + 1  # noqa: F821  (1)
+    expect_error(undefined, "F821  (1)", "'not_there' is not defined", "^^^^^^^^^")
+
+    def wrong_value():
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            A[0] = pathlib  # (2)
+    expect_error(wrong_value, "= pathlib  # (2)", "a Python object of type module has no value")
+
+    def wrong_type():
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            A[0] = A[0] + KIND  # (3)
+    expect_error(wrong_type, "KIND  # (3)", "^")
+
+
+def test_exceptions_of_captured_functions_are_the_cause():
+    def fail(x):
+        raise KeyError("no such thing")
+    with pytest.raises(pleat.PleatError, match="KeyError: 'no such thing'") as error:
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            A[0] = fail(A[1])
+    assert isinstance(error.value.__cause__, KeyError)
+
+
+def test_python_cannot_branch_on_values_of_the_program():
+    def positive(x):
+        return x if x > 0 else 0
+    with pytest.raises(pleat.PleatError, match="is known only when the program runs"):
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            A[0] = positive(A[1])
+
+
+def test_macros_are_statements_and_end():
+    @T.macro
+    def again(A):
+        again(A)
+    with pytest.raises(pleat.PleatError, match="levels deep"):
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            again(A)
+    with pytest.raises(pleat.PleatError, match="a macro is used as a statement"):
+        @T.prim_func
+        def g(A: T.Buffer((4,), "int32")):
+            A[0] = again(A)
+
+
+def test_names_that_are_assigned_later():
+    with pytest.raises(pleat.PleatError, match="'later' is not defined"):
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            A[0] = later  # noqa: F821
+    later = 1  # noqa: F841
+
+
+def test_functions_without_source():
+    with pytest.raises(pleat.PleatError, match="source text of f is not known"):
+        exec("@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    A[0] = 1\n", {"T": T})
+
+
+def test_import_stays_small():
+    code = ("import sys, pleat; "
+            "print([m for m in ('pleat.script', 'pleat.ir', 'pleat.runtime', 'numpy', 'cffi', "
+            "'inspect_') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          env={"PYTHONPATH": str(ROOT / "python")})
+    assert done.stdout.strip() == "[]"
