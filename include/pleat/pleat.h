@@ -257,7 +257,8 @@ typedef struct PleatRequest {
   void *hook_env;
   /* Runs the loops of the model, in place of threads of its own, until the model and its sessions
    * are freed; `threads` is then the number of threads that work on a loop, 0 for one for each
-   * core. A run for which it left out iterations is refused. */
+   * core. A run for which it left out iterations is refused. It is not called for loops that have
+   * too little work for another thread; `count` is the number of chunks of enough work. */
   PleatParallelFor parallel_for;
   void *pool_env;
   /* For TVMScript: the name of the function, a graph or a tensor program; "" selects the only graph

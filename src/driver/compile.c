@@ -34,9 +34,10 @@ static CompiledCode *generate(Program *p, TargetReport *report) {
 // ---- Steps
 
 static CompiledRegion region_of(Compiling *c, const LowerRegion *region) {
-  CompiledRegion result = {code_region(c->out->code, region->name).handle, 0};
+  CompiledRegion result = {.handle = code_region(c->out->code, region->name).handle};
   if (!result.handle) bug(c->program->context, "no code for '%s'", region->name);
-  if (!expr_as_int(region->extent, &result.extent)) c->error = region->name;
+  if (!expr_as_int(region->extent, &result.extent) || !expr_as_int(region->chunks, &result.chunks))
+    c->error = region->name;
   return result;
 }
 

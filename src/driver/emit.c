@@ -133,14 +133,14 @@ bool emit_program(Program *program, const EmitOptions *options, const char *path
   return program_write(program, target_of(options, path), &write, path);
 }
 
-static LowerKernel *lower_scheduled(Context *context, Kernel *kernel, const LowerOptions *options,
+static LowerKernel *lower_scheduled(Context *context, Kernel *kernel, const CompileOptions *options,
                                     LowerReport *report) {
-  LowerOptions lower = *options;
+  LowerOptions lower = options->lower;
   lower.report = report;
   PrimFunc *func = lower_prim_func(context, kernel->scheduled, &lower);
   if (!func) return NULL;
   kernel->scheduled = func;
-  return lower_kernel_new(context, func);
+  return lower_kernel_new(context, func, &options->machine);
 }
 
 bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options,
@@ -152,8 +152,7 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
   bool script = is_script(path);
   for (int i = 0; i < kernels->count && (!script || options->lowered); i++) {
     access[i] = kernels->items[i].access;
-    lowered[i] =
-        lower_scheduled(context, &kernels->items[i], &compile->lower, lower ? &lower[i] : NULL);
+    lowered[i] = lower_scheduled(context, &kernels->items[i], compile, lower ? &lower[i] : NULL);
     if (!lowered[i]) return false;
   }
   if (script) return write_kernel_script(context, kernels, path);

@@ -19,7 +19,7 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
   for (int i = 0; i < count; i++) {
     PrimFunc *named = prim_func_copy(context, lowered[i]);
     named->name = str_format(context, "k%d", i);
-    code->kernels[i] = lower_kernel_new(context, named);
+    code->kernels[i] = lower_kernel_new(context, named, &options->machine);
   }
   TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
   TargetOptions target = {.machine = &options->machine,
@@ -163,9 +163,14 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
   if (notes) guards_clear(notes, guards->count);
   bool runs = ok;
   for (int i = 0; ok && i < kernel->region_count; i++) {
-    RegionRun run = {
-        code_region(code->code, kernel->regions[i].name), call.pointers, 0, i, on_span, env};
-    region_run(&run, pool, size_of(&call, kernel->regions[i].extent));
+    RegionRun run = {.code = code_region(code->code, kernel->regions[i].name),
+                     .extent = size_of(&call, kernel->regions[i].extent),
+                     .chunks = size_of(&call, kernel->regions[i].chunks),
+                     .args = call.pointers,
+                     .region = i,
+                     .on_span = on_span,
+                     .env = env};
+    region_run(&run, pool);
   }
   if (runs) ok = check_guards(&call, notes);
   if (workspace) memory_free(call.pointers[n]);

@@ -135,6 +135,10 @@ static void add_step(KernelCompiling *c) {
   out->step_count = 1;
 }
 
+static bool value_of(const KernelCompiling *c, const Expr *size, int64_t *value) {
+  return expr_value(size, c->vars, c->values, c->var_count, value);
+}
+
 // Sets the sizes of regions and workspace. False when they depend on values that only a run has.
 static bool set_sizes(const KernelCompiling *c) {
   const LowerKernel *kernel = c->lowered;
@@ -142,12 +146,11 @@ static bool set_sizes(const KernelCompiling *c) {
   for (int i = 0; i < kernel->region_count; i++) {
     step->regions[i].handle = code_region(c->out->code, kernel->regions[i].name).handle;
     if (!step->regions[i].handle) bug(c->context, "no code for '%s'", kernel->regions[i].name);
-    if (!expr_value(kernel->regions[i].extent, c->vars, c->values, c->var_count,
-                    &step->regions[i].extent))
+    if (!value_of(c, kernel->regions[i].extent, &step->regions[i].extent) ||
+        !value_of(c, kernel->regions[i].chunks, &step->regions[i].chunks))
       return false;
   }
-  return expr_value(kernel->workspace_bytes, c->vars, c->values, c->var_count,
-                    &c->out->arena_bytes);
+  return value_of(c, kernel->workspace_bytes, &c->out->arena_bytes);
 }
 
 // ---- The whole ----------------------------------------------------------------------------------
@@ -191,7 +194,7 @@ static void describe(void *arg) {
 static bool compile(KernelCompiling *c, const CompileOptions *options) {
   PrimFunc *lowered = lower_prim_func(c->context, c->kernel->scheduled, &options->lower);
   if (!lowered) return false;
-  c->lowered = lower_kernel_new(c->context, lowered);
+  c->lowered = lower_kernel_new(c->context, lowered, &options->machine);
   c->vars = arena_array(&c->context->arena, Expr *, c->lowered->arg_count);
   c->values = arena_array(&c->context->arena, int64_t, c->lowered->arg_count);
   c->out->name = str_intern(c->out->context, c->kernel->func->name);

@@ -130,7 +130,7 @@ static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
   if (!lowered) return NULL;
   lowered = prim_func_copy(p->context, lowered);
   lowered->name = str_format(p->context, "k%d", p->kernels.count);
-  LowerKernel *result = lower_kernel_new(p->context, lowered);
+  LowerKernel *result = lower_kernel_new(p->context, lowered, &p->options.machine);
   int64_t workspace;
   if (!expr_as_int(result->workspace_bytes, &workspace)) {
     diag_error(p->context, func->pos, "kernel '%s' needs workspace of unknown size", kernel->name);
@@ -170,19 +170,21 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
 // Afterwards kernel->choice has no schedule, and Program.kernels holds the summary, whose `func` is
 // NULL.
 
-// The kernel summary of a lowered kernel, without its expressions: *sizes get the extents of its
-// regions, then the bytes of its workspace. NULL with a diagnostic when a size is not static.
+// The kernel summary of a lowered kernel, without its expressions: *sizes get the extent and the
+// chunks of each region, then the bytes of its workspace. NULL with a diagnostic when a size is not
+// static.
 static LowerKernel *summarize_kernel(Program *p, const LowerKernel *kernel, int64_t **sizes) {
   Arena *arena = &p->context->lasting;
   LowerKernel *summary = arena_new(arena, LowerKernel);
   summary->arg_count = kernel->arg_count;
   summary->region_count = kernel->region_count;
   summary->regions = arena_array(arena, LowerRegion, kernel->region_count);
-  *sizes = arena_array(arena, int64_t, kernel->region_count + 1);
-  expr_as_int(kernel->workspace_bytes, &(*sizes)[kernel->region_count]);
+  int64_t *size = *sizes = arena_array(arena, int64_t, 2 * kernel->region_count + 1);
+  expr_as_int(kernel->workspace_bytes, &size[2 * kernel->region_count]);
   for (int i = 0; i < kernel->region_count; i++) {
     summary->regions[i].name = kernel->regions[i].name;
-    if (!expr_as_int(kernel->regions[i].extent, &(*sizes)[i])) {
+    if (!expr_as_int(kernel->regions[i].extent, &size[2 * i]) ||
+        !expr_as_int(kernel->regions[i].chunks, &size[2 * i + 1])) {
       diag_error(p->context, kernel->func->pos, "'%s' has a size that is not known",
                  kernel->regions[i].name);
       return NULL;
@@ -210,9 +212,11 @@ static void add_step(Program *p, PlanKernel *kernel, int number) {
 }
 
 static void summary_set_sizes(Context *context, LowerKernel *summary, const int64_t *sizes) {
-  for (int i = 0; i < summary->region_count; i++)
-    summary->regions[i].extent = expr_int(context, DTYPE_INT64, sizes[i]);
-  summary->workspace_bytes = expr_int(context, DTYPE_INT64, sizes[summary->region_count]);
+  for (int i = 0; i < summary->region_count; i++) {
+    summary->regions[i].extent = expr_int(context, DTYPE_INT64, *sizes++);
+    summary->regions[i].chunks = expr_int(context, DTYPE_INT64, *sizes++);
+  }
+  summary->workspace_bytes = expr_int(context, DTYPE_INT64, *sizes);
 }
 
 // Makes a kernel in an arena scope and passes it to the target. *summary is the kernel's summary,

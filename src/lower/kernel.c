@@ -10,6 +10,7 @@
 typedef struct Cutting {
   Context *context;
   LowerKernel *kernel;
+  const HostMachine *machine;
   PtrArray wrappers; // Stmt *, without the workspace
   PtrArray slots;    // Stmt *: ALLOCATE
   PtrArray regions;  // Stmt *
@@ -181,10 +182,13 @@ static LowerRegion make_region(Cutting *cutting, Stmt *whole, int number) {
       .begin = expr_var(context, "begin", DTYPE_INT64),
       .end = expr_var(context, "end", DTYPE_INT64),
       .extent = expr_int(context, DTYPE_INT64, 1),
+      .chunks = expr_int(context, DTYPE_INT64, 1),
       .body = whole,
   };
   if (whole->kind == STMT_FOR && whole->as.loop.kind == LOOP_PARALLEL) {
     region.extent = wide(context, whole->as.loop.extent);
+    region.chunks =
+        lower_region_chunks(context, cutting->machine, cutting->kernel, whole, region.extent);
     Expr *extent = expr_sub(context, region.end, region.begin);
     region.body = stmt_for(context, whole->as.loop.var, region.begin, extent, LOOP_SERIAL,
                            whole->as.loop.body);
@@ -198,8 +202,9 @@ static LowerRegion make_region(Cutting *cutting, Stmt *whole, int number) {
   return region;
 }
 
-LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered) {
-  Cutting cutting = {.context = context, .kernel = arena_new(&context->arena, LowerKernel)};
+LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered, const HostMachine *machine) {
+  Cutting cutting = {
+      .context = context, .machine = machine, .kernel = arena_new(&context->arena, LowerKernel)};
   cutting.kernel->func = lowered;
   find_args(&cutting, lowered);
   take_apart(&cutting, lowered->body);

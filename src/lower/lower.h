@@ -54,6 +54,7 @@
 #ifndef PLEAT_LOWER_H
 #define PLEAT_LOWER_H
 
+#include "base/machine.h"
 #include "ir/ir.h"
 
 #define LOWER_REGIONS_ATTR "pleat.parallel_regions" // its value: how many regions
@@ -196,6 +197,8 @@ typedef struct LowerRegion { // becomes one function, which runs a chunk
   Str name;                  // NAME of the function, or NAME_2, NAME_3, … for later regions
   Expr *begin, *end;         // of the chunk: int64 variables, free in the body
   Expr *extent; // int64: iterations of the region, over scalar parameters; the constant 1 if serial
+  Expr *chunks; // int64, over scalar parameters: into at most so many chunks the iterations are
+                // worth cutting, 1 to extent; with 1 the region runs in one thread
   Stmt *body;   // declarations and the loop over the chunk; no LOOP_PARALLEL
 } LowerRegion;
 
@@ -210,8 +213,9 @@ typedef struct LowerKernel {
   // guard, which the caller sets to zero before the first region runs and reads after the last.
   int64_t guards_offset;
 } LowerKernel;
-// `lowered`, which lower_prim_func made, cut up.
-LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered);
+// `lowered`, which lower_prim_func made, cut up. The chunks of its regions are those of the
+// machine; with NULL, each iteration may be one.
+LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered, const HostMachine *machine);
 
 // ---- Planning of one arena -------------------------------------------------------------------
 

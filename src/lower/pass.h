@@ -59,6 +59,14 @@ typedef struct AccessWitness {
 bool access_find_witness(Context *context, const AccessScope *scope, Expr *index, Expr *extent,
                          AccessWitness *out);
 
+// ---- Parallel regions --------------------------------------------------------------------------
+
+// How many chunks of enough work for another thread the parallel loop has: from 1 to `extent`, its
+// iterations, over the kernel's scalar arguments. `extent` when the machine is NULL or the work is
+// not known.
+Expr *lower_region_chunks(Context *context, const HostMachine *machine, const LowerKernel *kernel,
+                          Stmt *loop, Expr *extent);
+
 // ---- Conditions ------------------------------------------------------------------------------
 
 // Writes an integer comparison as `form >= 0` (LEAST), `form == 0` or `form != 0`. False for any

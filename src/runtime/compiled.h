@@ -24,6 +24,7 @@ typedef struct CompiledAddress {
 typedef struct CompiledRegion {
   void *handle; // of the code
   int64_t extent;
+  int64_t chunks; // into at most so many the iterations are cut; 1: one thread runs them all
 } CompiledRegion;
 
 typedef struct CompiledStep { // runs a kernel
@@ -172,14 +173,15 @@ const char *guard_text(Arena *arena, const char *access, int axis, const void *n
 
 typedef struct RegionRun {
   CodeRegion code;
+  int64_t extent, chunks;
   void *const *args;
   int step, region; // reported with each chunk
   OnSpan on_span;   // NULL: no spans are reported
   void *env;
 } RegionRun;
 
-// Divides the iterations 0 <= i < extent of a parallel region among the threads of a pool. Returns
-// when all are done.
-void region_run(const RegionRun *run, ThreadPool *pool, int64_t extent);
+// Divides the iterations 0 <= i < extent of a parallel region among the threads of a pool, in
+// pieces of one or more chunks. Returns when all are done.
+void region_run(const RegionRun *run, ThreadPool *pool);
 
 #endif

@@ -163,8 +163,15 @@ static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan o
   const CompiledStep *step = &e->program->steps[number];
   for (int i = 0; i < step->region_count; i++) {
     CodeRegion code = {e->program->code, step->regions[i].handle};
-    RegionRun run = {code, e->args[number], number, i, on_span, env};
-    region_run(&run, pool, step->regions[i].extent);
+    RegionRun run = {.code = code,
+                     .extent = step->regions[i].extent,
+                     .chunks = step->regions[i].chunks,
+                     .args = e->args[number],
+                     .step = number,
+                     .region = i,
+                     .on_span = on_span,
+                     .env = env};
+    region_run(&run, pool);
   }
 }
 

@@ -4,7 +4,10 @@
 #include "runtime/runtime.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+enum { REGION_CYCLES = 8000 };
 
 typedef struct LevelRow {
   const char *name, *other_name;
@@ -92,6 +95,14 @@ static int usable_cores(void) {
   return (int)figure(_SC_NPROCESSORS_ONLN, 1);
 }
 
+// PLEAT_REGION_CYCLES, or a value between that of a quiet machine and that of a busy one.
+static int64_t region_cycles(void) {
+  const char *given = getenv("PLEAT_REGION_CYCLES");
+  char *end = NULL;
+  long long value = given ? strtoll(given, &end, 10) : 0;
+  return given && end != given && !*end && value >= 0 ? value : REGION_CYCLES;
+}
+
 HostMachine machine_probe(void) {
   HostMachine machine = {
       .cores = usable_cores(),
@@ -103,6 +114,7 @@ HostMachine machine_probe(void) {
   };
   if (machine.l3_bytes == 0) machine.l3_bytes = figure(_SC_LEVEL3_CACHE_SIZE, 0);
   machine.threads = machine.cores;
+  machine.region_cycles = region_cycles();
   name_processor(machine.processor);
   use_level(&machine, level_here());
   return machine;

@@ -233,7 +233,8 @@ static void read_arguments(Loading *l) {
 static CompiledRegion read_region(Loading *l) {
   int64_t last = (int64_t)l->header->code_bytes - 1;
   int64_t offset = take_int(l, 0, last, "steps refer to code outside the file");
-  CompiledRegion region = {NULL, take_int(l, 0, INT64_MAX, "steps have a negative size")};
+  CompiledRegion region = {.extent = take_int(l, 0, INT64_MAX, "steps have a negative size")};
+  region.chunks = take_int(l, 1, MAX_OF(region.extent, 1), "steps have a wrong number of chunks");
   if (!l->why) region.handle = code_image_handle(l->out->code, offset);
   return region;
 }
@@ -259,7 +260,7 @@ static void read_step(Loading *l, CompiledStep *step) {
   const void *operations = take(l, sizeof step->operations);
   if (operations) memcpy(&step->operations, operations, sizeof step->operations);
   step->bytes = take_int(l, 0, INT64_MAX, "steps have a negative size");
-  step->region_count = take_count(l, 16, "regions are too many");
+  step->region_count = take_count(l, 24, "regions are too many");
   step->regions = arena_array(arena, CompiledRegion, step->region_count);
   for (int i = 0; i < step->region_count; i++) step->regions[i] = read_region(l);
   step->arg_count = take_count(l, 16, "arguments of steps are too many");

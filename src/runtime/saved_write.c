@@ -107,6 +107,7 @@ static void describe_steps(Saving *s) {
     for (int k = 0; k < step->region_count; k++) {
       put_int(s, code_image_offset(p->code, step->regions[k].handle));
       put_int(s, step->regions[k].extent);
+      put_int(s, step->regions[k].chunks);
     }
     put_int(s, step->arg_count);
     for (int k = 0; k < step->arg_count; k++) {

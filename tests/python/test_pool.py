@@ -12,6 +12,16 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 
 DIGITS = str(ROOT / "examples" / "digits" / "digits.onnx")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_regions():
+    """Loops as small as those of the digits are given to threads, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLEAT_REGION_CYCLES", "0")
+        yield
+
+
 IMAGES = np.load(ROOT / "examples" / "digits" / "images.npy")[:5, np.newaxis].reshape(5, 1, 1, 8, 8)
 
 

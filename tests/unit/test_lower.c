@@ -60,7 +60,7 @@ static Lowered lower_text(const char *text) {
     diag_print_all(context, stderr);
     fail_msg("not lowered:\n%s", text);
   }
-  lowered.kernel = lower_kernel_new(context, lowered.func);
+  lowered.kernel = lower_kernel_new(context, lowered.func, NULL);
   return lowered;
 }
 
@@ -512,7 +512,7 @@ static void test_more_than_int32(void **state) {
   LowerOptions options = {.verify = true};
   func = lower_prim_func(context, func, &options);
   assert_non_null(func);
-  Stmt *s = lower_kernel_new(context, func)->regions[0].body;
+  Stmt *s = lower_kernel_new(context, func, NULL)->regions[0].body;
   while (s->kind != STMT_STORE)
     s = s->kind == STMT_FOR   ? s->as.loop.body
         : s->kind == STMT_LET ? s->as.let.body

@@ -52,7 +52,7 @@ static void check_lowered_twice(uint64_t seed) {
     diag_print_all(context, stderr);
     fail_msg("seed %llu, lowered twice:\n%s", (unsigned long long)seed, program.text);
   }
-  assert_true(lower_kernel_new(context, again)->region_count >= 1);
+  assert_true(lower_kernel_new(context, again, NULL)->region_count >= 1);
   context_free(context);
 }
 
@@ -98,7 +98,7 @@ static void check_seed(uint64_t seed) {
     diag_print_all(context, stderr);
     fail_msg("seed %llu:\n%s", (unsigned long long)seed, program.text);
   }
-  assert_true(lower_kernel_new(context, lowered)->region_count >= 1);
+  assert_true(lower_kernel_new(context, lowered, NULL)->region_count >= 1);
   check_round_trip(context, func);
   check_round_trip(context, lowered);
   context_free(context);

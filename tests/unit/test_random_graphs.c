@@ -461,6 +461,7 @@ static Program *build(Run *run, CompileOptions *options, Tally *tally) {
 static void check_level(Run *run, Reference *reference, ThreadPool *pool, Tally *tally) {
   HostMachine machine = machine_probe();
   if (!machine_limit(&machine, run->level)) return;
+  machine.region_cycles = run->seed % 2 ? 0 : 100; // small regions run in threads, too
   CompileOptions options = {.machine = machine,
                             .run_only = run->seed % 2,
                             .quick = run->once && run->seed % 16 != 0,

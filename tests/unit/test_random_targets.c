@@ -8,7 +8,7 @@
 
 static void set_sizes(Context *context, const PrimFunc *lowered, const RandomProgram *program,
                       InterpCompare *compare) {
-  LowerKernel *kernel = lower_kernel_new(context, (PrimFunc *)lowered);
+  LowerKernel *kernel = lower_kernel_new(context, (PrimFunc *)lowered, NULL);
   InterpSize *sizes = arena_array(&context->arena, InterpSize, kernel->arg_count);
   for (int i = 0; i < kernel->arg_count; i++)
     if (kernel->args[i].kind == LOWER_ARG_SYMBOL)

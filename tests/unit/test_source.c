@@ -37,6 +37,7 @@ static int set_up(void **state) {
   Fixture *f = calloc(1, sizeof *f);
   f->context = context_new();
   f->machine = machine_probe();
+  f->machine.region_cycles = 150; // so that chunks have one iteration or several
   strcpy(f->folder, "/tmp/pleat-source-XXXXXX");
   if (!mkdtemp(f->folder)) return -1;
   OnnxOptions options = {0};

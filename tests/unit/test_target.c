@@ -171,7 +171,7 @@ static void test_functions_of_one_text(void **state) {
     func->name = str_intern(context, rows[i].name);
     TargetCase one = {func, func, {.seed = 11, .rtol = 1e-6, .atol = 1e-9}, func->name};
     array_push(&context->arena, &cases, one);
-    kernels[i] = lower_kernel_new(context, func);
+    kernels[i] = lower_kernel_new(context, func, NULL);
   }
   assert_int_equal(target_check(context, &cases, (TargetPlaces){"llvm", ~0u}), 0);
   TargetUnit unit = {"shared", kernels, ROWS};

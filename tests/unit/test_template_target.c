@@ -77,7 +77,7 @@ static PrimFunc *parse_and_lower(PrimFunc **source) {
 static void test_listing_of_a_kernel(void **state) {
   (void)state;
   PrimFunc *source, *lowered = parse_and_lower(&source);
-  LowerKernel *kernel = lower_kernel_new(context, lowered);
+  LowerKernel *kernel = lower_kernel_new(context, lowered, NULL);
   TargetUnit unit = {"unit", &kernel, 1};
   HostMachine machine = machine_probe();
   assert_true(machine_use(&machine, "avx2"));

@@ -52,22 +52,37 @@ static const char *place_of(Writing *w, const TargetArgument *argument) {
   return arena_printf(w->arena, "(memory + %lld)", offset);
 }
 
+// The first iteration of chunk `chunk`: "task * 7", or "task * 100 / 3" where the chunks differ.
+static const char *chunk_begin(Writing *w, const char *chunk, int64_t count, int64_t chunks) {
+  if (count == chunks) return chunk;
+  if (count % chunks == 0)
+    return arena_printf(w->arena, "%s * %lld", chunk, (long long)(count / chunks));
+  return arena_printf(w->arena, "%s * %lld / %lld", chunk, (long long)count, (long long)chunks);
+}
+
+static void write_calls(Writing *w, CEmit *emit, const char *name, const char *arguments,
+                        const char *indent) {
+  int column = (int)(strlen(indent) + strlen(name)) + 5; // with ");" at the end
+  c_line(emit, "%s%s(%s);", indent, name, c_broken(w->arena, arguments, column, 6));
+}
+
 static bool write_call(Writing *w, CEmit *emit, const CFunction *function, const char *arguments) {
-  int64_t count;
-  if (!expr_as_int(function->region->extent, &count))
+  int64_t count, chunks;
+  if (!expr_as_int(function->region->extent, &count) ||
+      !expr_as_int(function->region->chunks, &chunks))
     return diag_error(w->context, function->kernel->func->pos, "'%s' has a size that is not known",
                       function->name);
-  bool parallel = count > 1 && w->options->openmp;
-  if (parallel) {
-    c_line(emit, "PARALLEL");
-    c_line(emit, "for (int64_t task = 0; task < %lld; task++)", (long long)count);
-    arguments = arena_printf(w->arena, "%stask, task + 1", arguments);
-  } else {
+  if (chunks == 1 || !w->options->openmp) {
     arguments = arena_printf(w->arena, "%s0, %lld", arguments, (long long)count);
+    write_calls(w, emit, function->name, arguments, "");
+    return true;
   }
-  int column = (int)strlen(function->name) + (parallel ? 7 : 5); // with ");" at the end
-  c_line(emit, "%s%s(%s);", parallel ? "  " : "", function->name,
-         c_broken(w->arena, arguments, column, 6));
+  const char *begin = chunk_begin(w, "task", count, chunks);
+  const char *end = chunk_begin(w, count == chunks ? "task + 1" : "(task + 1)", count, chunks);
+  c_line(emit, "PARALLEL");
+  c_line(emit, "for (int64_t task = 0; task < %lld; task++)", (long long)chunks);
+  arguments = arena_printf(w->arena, "%s%s, %s", arguments, begin, end);
+  write_calls(w, emit, function->name, arguments, "  ");
   return true;
 }
 

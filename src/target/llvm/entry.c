@@ -50,19 +50,24 @@ static const char *place_pointer(Emit *emit, const TargetArgument *argument, con
   return offset_from(emit, "%arena", argument->offset);
 }
 
-// Runs a region by the caller's threads if there are some and it has more than one iteration.
-static void call_region(Emit *emit, const char *name, int64_t count, const char *args) {
+// Runs a region by the caller's threads if there are some and it has more than one chunk. The
+// caller cuts the iterations.
+static void call_region(Emit *emit, const LowerRegion *region, const char *args) {
   int number = emit_label_number(emit);
-  long long n = (long long)count;
-  if (count > 1) {
+  const char *name = region->name;
+  int64_t n = 1, chunks = 1;
+  expr_as_int(region->extent, &n);
+  expr_as_int(region->chunks, &chunks);
+  if (chunks > 1) {
     emit_line(emit, "br i1 %%serial, label %%one%d, label %%many%d", number, number);
     emit_label(emit, "many", number);
-    emit_line(emit, "call void %%parallel(ptr %%pool, ptr @%s, ptr %s, i64 %lld)", name, args, n);
+    emit_line(emit, "call void %%parallel(ptr %%pool, ptr @%s, ptr %s, i64 %lld)", name, args,
+              (long long)n);
     emit_line(emit, "br label %%done%d", number);
     emit_label(emit, "one", number);
   }
-  emit_line(emit, "call void @%s(ptr %s, i64 0, i64 %lld)", name, args, n);
-  if (count <= 1) return;
+  emit_line(emit, "call void @%s(ptr %s, i64 0, i64 %lld)", name, args, (long long)n);
+  if (chunks <= 1) return;
   emit_line(emit, "br label %%done%d", number);
   emit_label(emit, "done", number);
 }
@@ -76,11 +81,7 @@ static void add_step(Emit *emit, const TargetProgram *p, const TargetStep *step,
     const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", args, i);
     emit_line(emit, "store ptr %s, ptr %s, align 8", pointer, place);
   }
-  for (int i = 0; i < kernel->region_count; i++) {
-    int64_t count = 1;
-    expr_as_int(kernel->regions[i].extent, &count);
-    call_region(emit, kernel->regions[i].name, count, args);
-  }
+  for (int i = 0; i < kernel->region_count; i++) call_region(emit, &kernel->regions[i], args);
 }
 
 static int most_arguments(const TargetProgram *p) {
