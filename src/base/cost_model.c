@@ -28,7 +28,7 @@ static const CostModel x86_64 = {
     .function_operations = 10,
     .operations_a_cycle = 2,
 
-    .call_cycles = 2000,
+    .call_cycles = 200,
     .rewrite_passes = 3,
     .tile_start_cycles = 12,
     .tile_store_cycles = 2,

@@ -81,7 +81,7 @@ typedef struct CostModel {
   double operations_a_cycle;
 
   // ---- Loops
-  // Cycles for starting a kernel: the call, the first misses [estimate].
+  // Cycles for starting a kernel [performance, kernels of 16 elements].
   double call_cycles;
   // Cost of a rewrite between layouts as a multiple of a copy's, because one side is strided
   // [estimate].

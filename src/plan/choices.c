@@ -85,7 +85,8 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
   Strategies found = strategies_of(p->context, p->machine, c->nest, &layouts);
   choice->strategies = arena_copy(&p->context->arena, &found, sizeof found);
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
-  return (found.count ? found.items[0].cost : scalar) + write;
+  return (found.count ? found.items[0].cost : scalar) + write +
+         cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Groups that run row by row
@@ -121,14 +122,13 @@ static double member_cycles(const Combination *c, const Stage *member) {
 
 static double group_cost(const Combination *c) {
   const Planner *p = c->planner;
-  double bytes = planner_tensor_bytes(c->stage->output, NULL),
-         cycles = cost_model_of(p->machine)->call_cycles;
+  double bytes = planner_tensor_bytes(c->stage->output, NULL), cycles = 0;
   for (int i = 0; i < c->stage->reads.count; i++) {
     bool packed;
     bytes += planner_tensor_bytes(c->stage->reads.items[i], layout_read(c, i, &packed));
   }
   for (int i = 0; i < c->stage->member_count; i++) cycles += member_cycles(c, c->stage->members[i]);
-  return MAX_OF(cycles, planner_move_cost(p, bytes));
+  return MAX_OF(cycles, planner_move_cost(p, bytes)) + cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Stages that read in any combination of layouts
@@ -182,7 +182,8 @@ static void combine_all(Combination *c) {
 // Adds the only choice of a stage whose loops cannot be analysed: every tensor row-major.
 static bool only_choice(Planner *p, const Stage *stage) {
   StageChoice *choice = add_choice(p, stage);
-  choice->cost = MAX_OF(stage_iterations(stage), 0) * cost_model_of(p->machine)->scalar_cycles;
+  const CostModel *costs = cost_model_of(p->machine);
+  choice->cost = MAX_OF(stage_iterations(stage), 0) * costs->scalar_cycles + costs->call_cycles;
   for (int i = 0; i < stage->reads.count; i++)
     choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? READ_PACKED : 0;
   for (int i = -1; i < stage->reads.count; i++)

@@ -63,6 +63,32 @@ static const char *product(Context *context, int rows, int columns, int depth) {
                       rows, depth, depth, columns);
 }
 
+// ---- Costs
+
+// Plans that differ in their number of kernels can only be compared if every kernel pays for its
+// start: reductions, rows, elementwise stages and rewrites.
+static void test_each_kernel_pays_for_its_start(void **state) {
+  Context *context = context_new();
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine};
+  const char *soft = "from pleat.script import relax as R\n"
+                     "@R.function\n"
+                     "def main(x: R.Tensor((2, 3, 5, 7), \"float32\")):\n"
+                     "    with R.dataflow():\n"
+                     "        a = R.nn.softmax(x)\n"
+                     "        b = R.permute_dims(a, axes=[0, 2, 3, 1])\n"
+                     "        y = R.nn.relu(b)\n"
+                     "        R.output(a, y)\n"
+                     "    return (a, y)\n";
+  const char *texts[] = {residual(context, 1, 3, 5, 7), product(context, 2, 3, 5), soft};
+  for (int i = 0; i < 3; i++) {
+    const Plan *plan = planned(context, texts[i], &options);
+    for (int k = 0; k < plan->kernels.count; k++)
+      assert_true(plan->kernels.items[k]->cost >= cost_model_of(&machine)->call_cycles);
+  }
+  context_free(context);
+}
+
 // ---- Limits
 
 static void test_nothing_is_left_out(void **state) {
@@ -194,6 +220,7 @@ static void test_scalar_code_has_no_vectors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_each_kernel_pays_for_its_start),
       cmocka_unit_test(test_nothing_is_left_out),
       cmocka_unit_test(test_choices_left_out_are_counted),
       cmocka_unit_test(test_layouts_left_out_are_counted),
