@@ -265,7 +265,7 @@ Text module_text(Context *context, const Module *module) {
 }
 
 static const Module *only_function(Context *context, const Module *module, const char *name) {
-  const ModuleFunc *func = module_find((Module *)module, name);
+  const ModuleFunc *func = module_find(module, name);
   if (!func) return module_lacks(context, module, name), NULL;
   Module *only = module_new(context, "");
   module_put(only, func);

@@ -19,7 +19,7 @@ typedef struct PartCall {
 static const ModuleFunc *function_named(const PartCall *call) {
   const Module *module = call->call.on->module;
   const char *name = call->function;
-  const ModuleFunc *func = name ? module_find((Module *)module, name) : NULL;
+  const ModuleFunc *func = name ? module_find(module, name) : NULL;
   if (!func && name) module_lacks(call->call.context, module, name);
   if (!name) field_error(call->call.context, "function", "is NULL, expected a name");
   return func;
@@ -92,7 +92,7 @@ static void rename_function(void *arg) {
     field_error(context, "name", "'%s' is not a name of a function", call->name ? call->name : "");
     return;
   }
-  if (strcmp(call->name, func->name) != 0 && module_find((Module *)module, call->name)) {
+  if (strcmp(call->name, func->name) != 0 && module_find(module, call->name)) {
     field_error(context, "name", "the module has another function '%s'", call->name);
     return;
   }

@@ -218,6 +218,8 @@ typedef struct Diag {
 SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size);
 // The same with a copy of the text, which may contain any bytes, 0 included.
 SourceFile *source_file_copy(Context *context, const char *name, const char *text, size_t size);
+// The position of a message about a file as a whole, whose text is not read.
+SourcePos source_file_pos(Context *context, const char *path);
 // Report a user's mistake. A note belongs to the error before it. All of these return false, so
 // that a checker may `return diag_error(...)`.
 bool diag_error(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -389,6 +391,7 @@ void file_forget(Context *context, const void *data, size_t size);
 // Writes a temporary file beside `path` and renames it, so that the file appears completely or not
 // at all. "-" is standard output, which is written directly, as are devices and pipes.
 bool file_write(Context *context, const char *path, const void *data, size_t size);
+const char *path_file_name(const char *path); // what follows the last slash
 // Files that appear together: each is written beside its path under a temporary name
 // (NAME.pleat-part), and file_set_end renames all of them when all were written, and otherwise
 // removes them, so that older files stay as they are. A temporary file that a killed process left

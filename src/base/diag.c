@@ -16,6 +16,10 @@ SourceFile *source_file_copy(Context *context, const char *name, const char *tex
   return source_file_new(context, name, arena_copy(&context->lasting, text, size), size);
 }
 
+SourcePos source_file_pos(Context *context, const char *path) {
+  return (SourcePos){.file = source_file_new(context, path, NULL, 0)};
+}
+
 static void line_column(const SourceFile *file, int32_t offset, int *line, int *column) {
   *line = 1 + file->lines_before;
   *column = 1;

@@ -12,10 +12,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static SourcePos place_of(Context *context, const char *path) {
-  return (SourcePos){.file = source_file_new(context, path, NULL, 0)};
-}
-
 static char *read_stream(Arena *arena, FILE *stream, size_t *size) {
   Text text = text_new(arena);
   char buffer[1 << 14];
@@ -31,14 +27,17 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size) 
   struct stat info;
   FILE *stream = standard ? stdin : fopen(path, "rb");
   if (!stream) {
-    diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot open: %s", strerror(errno));
+    diag_error_as(context, DIAG_FILE, source_file_pos(context, path), "cannot open: %s",
+                  strerror(errno));
     return NULL;
   }
   char *data = NULL;
   if (!standard && fstat(fileno(stream), &info) == 0 && S_ISDIR(info.st_mode))
-    diag_error_as(context, DIAG_FILE, place_of(context, path), "is a folder, expected a file");
+    diag_error_as(context, DIAG_FILE, source_file_pos(context, path),
+                  "is a folder, expected a file");
   else if (!(data = read_stream(arena, stream, size)))
-    diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot read: %s", strerror(errno));
+    diag_error_as(context, DIAG_FILE, source_file_pos(context, path), "cannot read: %s",
+                  strerror(errno));
   if (!standard) fclose(stream);
   return data;
 }
@@ -98,7 +97,8 @@ const char *file_map(Context *context, const char *path, SourcePos pos, size_t *
   if (!data && pos.file)
     diag_error_as(context, DIAG_FILE, pos, "cannot open '%s': %s", path, strerror(errno));
   else if (!data)
-    diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot open: %s", strerror(errno));
+    diag_error_as(context, DIAG_FILE, source_file_pos(context, path), "cannot open: %s",
+                  strerror(errno));
   if (descriptor >= 0) close(descriptor);
   *size = data ? (size_t)info.st_size : 0;
   return data;
@@ -110,6 +110,11 @@ static const char *folder_of(Context *context, const char *path) {
   const char *slash = strrchr(path, '/');
   if (!slash) return ".";
   return slash == path ? "/" : str_intern_n(context, path, (size_t)(slash - path));
+}
+
+const char *path_file_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
 }
 
 static const char *full_disk(Context *context, const char *folder) {
@@ -157,9 +162,10 @@ static bool refuse_output(Context *context, const char *path, size_t size, int r
                          strerror(reason));
   const char *why = reason_text(context, path, reason);
   if (!size)
-    return diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot write: %s", why);
-  return diag_error_as(context, DIAG_FILE, place_of(context, path), "cannot write %zu bytes: %s",
-                       size, why);
+    return diag_error_as(context, DIAG_FILE, source_file_pos(context, path), "cannot write: %s",
+                         why);
+  return diag_error_as(context, DIAG_FILE, source_file_pos(context, path),
+                       "cannot write %zu bytes: %s", size, why);
 }
 
 // ---- Temporary files ---------------------------------------------------------------------------
@@ -275,7 +281,7 @@ static bool refuse_file(FileSet *set, const char *path, size_t size, int reason)
 
 static bool refuse_second(FileSet *set, const char *path) {
   set->failed = true;
-  return diag_error_as(set->context, DIAG_FILE, place_of(set->context, path),
+  return diag_error_as(set->context, DIAG_FILE, source_file_pos(set->context, path),
                        "is named for two outputs; expected a file for each");
 }
 

@@ -294,7 +294,7 @@ static const char style[] =
 
 static void put_page(Page *p) {
   const View *v = p->view;
-  const char *slash = strrchr(v->path, '/'), *name = slash ? slash + 1 : v->path;
+  const char *name = path_file_name(v->path);
   text_puts(p->out, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n"
                     "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
   put(p, name);

@@ -81,7 +81,7 @@ static void show_kernel(const Session *s, const char *name) {
 
 static void show_summary(const Session *s, const char *path) {
   if (s->kernel)
-    show_kernel(s, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    show_kernel(s, path_file_name(path));
   else if (!s->summary)
     saved_show(s->cli, path, s->compiled, s->code_seconds);
   else

@@ -116,9 +116,8 @@ static int kernel_count(const CompiledProgram *p) {
 
 void saved_show(Cli *cli, const char *path, const CompiledProgram *p, double seconds) {
   Arena *arena = &cli->context->arena;
-  const char *slash = strrchr(path, '/');
   printf("%s%-15s%s saved by version %s   %s of weights\n", cli_paint(cli, COLOUR_BOLD),
-         slash ? slash + 1 : path, cli_paint(cli, COLOUR_NONE), PLEAT_VERSION,
+         path_file_name(path), cli_paint(cli, COLOUR_NONE), PLEAT_VERSION,
          show_bytes(arena, p->weight_bytes));
   printf("code            %d kernels, %s, loaded in %s             arena %s\n", kernel_count(p),
          p->cpu, show_seconds(arena, seconds), show_bytes(arena, p->arena_bytes));

@@ -2,10 +2,6 @@
 // Compiles a graph or a kernel for this process, runs it and measures it.
 #include "cli/kernel.h"
 
-static double seconds_since(int64_t start) {
-  return (double)(clock_now_ns() - start) * 1e-9;
-}
-
 // ---- Tensors ----------------------------------------------------------------------------------
 
 static Tensor *make_input(Session *s, const InputContents *contents, int number) {
@@ -64,7 +60,7 @@ Session *session_new(Cli *cli, const ModelOptions *model) {
 }
 
 bool session_ready(Session *s) {
-  s->code_seconds = seconds_since(s->start_ns);
+  s->code_seconds = clock_seconds_since(s->start_ns);
   s->pool = thread_pool_new(s->machine.threads);
   return s->pool || diag_error(s->cli->context, (SourcePos){0}, "the threads could not be started");
 }

@@ -163,10 +163,8 @@ const char *summary_arena(Arena *arena, const ModelSummary *s) {
 void summary_print_model(Cli *cli, const char *path, const ModelSummary *s, double seconds,
                          const char *how) {
   Arena *arena = &cli->context->arena;
-  const char *slash = strrchr(path, '/');
-  printf("%s%-14s%s  %s      %s of weights\n", cli_paint(cli, COLOUR_BOLD),
-         slash ? slash + 1 : path, cli_paint(cli, COLOUR_NONE), s->operators,
-         show_bytes(arena, s->original_weight_bytes));
+  printf("%s%-14s%s  %s      %s of weights\n", cli_paint(cli, COLOUR_BOLD), path_file_name(path),
+         cli_paint(cli, COLOUR_NONE), s->operators, show_bytes(arena, s->original_weight_bytes));
   printf("plan            %s\n", s->plan);
   printf("code            %d kernel%s, %s, %s%s%s             arena %s\n", s->kernel_count,
          s->kernel_count == 1 ? "" : "s", s->level, show_seconds(arena, seconds), how ? ", " : "",

@@ -254,10 +254,9 @@ static bool write_program(void *env, FILE *stream) {
 }
 
 static void keep(const KeptModel *kept, const CompiledProgram *program, const Text *data) {
-  const char *slash = strrchr(kept->path, '/');
   ProgramTail w = {context_new(), program};
   if (!w.context) return;
-  if (cache_put_with_tail(kept->cache, CACHE_MODEL, kept->key, slash ? slash + 1 : kept->path,
+  if (cache_put_with_tail(kept->cache, CACHE_MODEL, kept->key, path_file_name(kept->path),
                           data->data, data->size, write_program, &w))
     cache_trim(kept->cache);
   context_free(w.context);

@@ -5,10 +5,6 @@
 
 enum { SLOT_ALIGNMENT = 64 };
 
-static double seconds_since(int64_t start) {
-  return (double)(clock_now_ns() - start) * 1e-9;
-}
-
 static int64_t aligned(int64_t bytes) {
   return (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 }
@@ -146,11 +142,11 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   int64_t start = clock_now_ns();
   *lowered = NULL;
   bool done = plan_schedule_kernel(p->plan, number);
-  p->schedule_seconds += seconds_since(start);
+  p->schedule_seconds += clock_seconds_since(start);
   if (!done || kernel->same_as >= 0) return done;
   start = clock_now_ns();
   *lowered = lower_planned(p, kernel);
-  p->lower_seconds += seconds_since(start);
+  p->lower_seconds += clock_seconds_since(start);
   return *lowered != NULL;
 }
 
@@ -305,7 +301,7 @@ static Program *plan_only(Context *context, const GraphFunc *graph, const Compil
                               .constraints = options->constraints};
   report_progress(p, "planning", 0, 1);
   p->plan = plan_graph(stages, &plan_options);
-  p->plan_seconds = seconds_since(start);
+  p->plan_seconds = clock_seconds_since(start);
   return p->plan ? p : NULL;
 }
 
@@ -313,7 +309,7 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   Program *p = plan_only(context, graph, options);
   int64_t start = clock_now_ns();
   if (!p || !plan_schedule(p->plan)) return NULL;
-  p->schedule_seconds = seconds_since(start);
+  p->schedule_seconds = clock_seconds_since(start);
   return p;
 }
 

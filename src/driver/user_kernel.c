@@ -126,18 +126,12 @@ static bool no_such_function(Context *context, const char *path, const Module *m
                        name, names.count ? more : "");
 }
 
-static const ModuleFunc *find_function(const Module *module, const char *name) {
-  for (int i = 0; i < module->funcs.count; i++)
-    if (strcmp(module->funcs.items[i].name, name) == 0) return &module->funcs.items[i];
-  return NULL;
-}
-
 bool module_choose(Context *context, const char *path, const Module *module, const char *name,
                    GraphFunc **graph) {
   int graphs = 0;
   *graph = NULL;
   if (name) {
-    const ModuleFunc *func = find_function(module, name);
+    const ModuleFunc *func = module_find(module, name);
     if (!func) return no_such_function(context, path, module, name);
     *graph = func->graph;
     return true;

@@ -585,10 +585,10 @@ static bool same_module(Comparison *c, const Module *a, const Module *b) {
   if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
   for (int i = 0; i < a->funcs.count; i++) {
     const ModuleFunc *func = &a->funcs.items[i];
-    if (!same_module_func(c, func, module_find((Module *)b, func->name))) return false;
+    if (!same_module_func(c, func, module_find(b, func->name))) return false;
   }
   for (int i = 0; i < b->funcs.count; i++)
-    if (!module_find((Module *)a, b->funcs.items[i].name))
+    if (!module_find(a, b->funcs.items[i].name))
       return differ(c, "function '%s': only the second has it", b->funcs.items[i].name);
   return true;
 }

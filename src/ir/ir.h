@@ -492,7 +492,7 @@ typedef struct Module {
 Module *module_new(Context *context, const char *name);
 void module_add_prim(Module *module, PrimFunc *func); // replaces one of the same name
 void module_add_graph(Module *module, GraphFunc *func);
-ModuleFunc *module_find(Module *module, const char *name);
+ModuleFunc *module_find(const Module *module, const char *name);
 
 // ---- The drivers that walk and rewrite: no others exist --------------------------------------
 

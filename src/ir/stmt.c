@@ -199,7 +199,7 @@ Module *module_new(Context *context, const char *name) {
   return module;
 }
 
-ModuleFunc *module_find(Module *module, const char *name) {
+ModuleFunc *module_find(const Module *module, const char *name) {
   for (int i = 0; i < module->funcs.count; i++)
     if (strcmp(module->funcs.items[i].name, name) == 0) return &module->funcs.items[i];
   return NULL;

@@ -12,10 +12,6 @@ enum { MOST_PROFILED = 1000 };
 
 // ---- Runs --------------------------------------------------------------------------------------
 
-static double seconds_since(int64_t start) {
-  return (double)(clock_now_ns() - start) * 1e-9;
-}
-
 // The run whose time is nearest to the median.
 static int typical_run(const double *samples, int count, double median) {
   int best = 0;
@@ -32,7 +28,7 @@ bool measure_runs(Context *context, const MeasuredRuns *runs, Measurement *out) 
   int64_t start = clock_now_ns();
   *out = (Measurement){.runs = runs->count};
   if (!runs->run(runs->env, profiled ? step_ns : NULL)) return false;
-  samples[0] = seconds_since(start);
+  samples[0] = clock_seconds_since(start);
   out->first_end_ns = clock_now_ns();
   if (runs->count > 1) memset(step_ns, 0, sizeof *step_ns * (size_t)(profiled ? runs->steps : 0));
   for (int i = 0; runs->count > 1 && i < runs->count; i++) {
@@ -41,7 +37,7 @@ bool measure_runs(Context *context, const MeasuredRuns *runs, Measurement *out) 
     start = clock_now_ns();
     int64_t *ns = i < profiled ? step_ns + (int64_t)i * runs->steps : NULL;
     if (!runs->run(runs->env, ns)) return false;
-    samples[i] = seconds_since(start);
+    samples[i] = clock_seconds_since(start);
   }
   double *sorted = arena_copy(arena, samples, sizeof *samples * (size_t)runs->count);
   out->latency = spread_of(sorted, runs->count);

@@ -14,6 +14,10 @@ int64_t clock_now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+double clock_seconds_since(int64_t start) {
+  return (double)(clock_now_ns() - start) * 1e-9;
+}
+
 static int compare_doubles(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);

@@ -10,10 +10,6 @@
 
 enum { LONGEST_MEMBER_NAME = 512 };
 
-static SourcePos place_of(Context *context, const char *path) {
-  return (SourcePos){.file = source_file_new(context, path, NULL, 0)};
-}
-
 // ---- Reading ---------------------------------------------------------------------------------
 
 typedef struct NpzReader {
@@ -60,7 +56,8 @@ static bool read_array(NpzReader *r, NamedTensorArray *out) {
 }
 
 bool npz_read(Context *context, const char *path, NamedTensorArray *out) {
-  NpzReader r = {.context = context, .pos = place_of(context, path), .archive = unzOpen64(path)};
+  NpzReader r = {
+      .context = context, .pos = source_file_pos(context, path), .archive = unzOpen64(path)};
   if (!r.archive) return diag_error(context, r.pos, "cannot be read as a .npz archive");
   int first = out->count, state = unzGoToFirstFile(r.archive);
   bool ok = true;

@@ -27,7 +27,8 @@ double machine_copy_bandwidth(size_t bytes);
 
 // ---- Clocks ----------------------------------------------------------------------------------
 
-int64_t clock_now_ns(void); // never runs backwards
+int64_t clock_now_ns(void);                // never runs backwards
+double clock_seconds_since(int64_t start); // `start` is a time of clock_now_ns
 typedef struct Spread {
   double least, p10, median, p90, most;
 } Spread;

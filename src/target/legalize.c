@@ -65,10 +65,6 @@ static Expr *unary(Legalizer *l, ExprOp op, Expr *a) {
 
 // ---- Small floats ------------------------------------------------------------------------------
 
-static bool is_small_float(DType type) {
-  return dtype_is_float(type) && type.bits < 32;
-}
-
 static bool converts_natively(const Legalizer *l, DType type) {
   return type.code == TYPE_FLOAT && type.bits == 16 && l->features->half_conversion;
 }
@@ -111,7 +107,7 @@ static Expr *integer_to_odd(Legalizer *l, Expr *x, int digits) {
 // A float32 that rounds to the same small float, of any format, as the value itself.
 static Expr *single_of(Legalizer *l, Expr *value) {
   DType type = value->type;
-  if (is_small_float(type) || type.bits < 32) return legal_cast(l, f32, value);
+  if (dtype_small_float(type) || type.bits < 32) return legal_cast(l, f32, value);
   if (dtype_is_float(type)) return single_to_odd(l, value);
   if (type.bits == 32) return legal_cast(l, f32, integer_to_odd(l, value, 24));
   return single_to_odd(l, legal_cast(l, f64, integer_to_odd(l, value, 53)));
@@ -138,13 +134,13 @@ static bool is_truncation(DType from, DType to) {
 static Expr *legalize_cast(Legalizer *l, Expr *e) {
   Expr *value = e->args[0];
   DType from = value->type, to = e->type;
-  if (is_small_float(from)) {
+  if (dtype_small_float(from)) {
     if (dtype_equal(from, to)) return value;
     if (!is_single(to)) return legal_cast(l, dtype_lanes(to, 1), legal_cast(l, f32, value));
     return converts_natively(l, from) ? e : expand_widen(l, value);
   }
   if (is_truncation(from, to)) return truncated_to(l, value, dtype_lanes(to, 1));
-  if (!is_small_float(to)) return e;
+  if (!dtype_small_float(to)) return e;
   if (!is_single(from)) return legal_cast(l, dtype_lanes(to, 1), single_of(l, value));
   return converts_natively(l, to) ? e : expand_narrow(l, dtype_lanes(to, 1), value);
 }
@@ -635,7 +631,7 @@ static Expr *legalize_node(Rewriter *rewriter, Expr *e) {
   Legalizer *l = rewriter->env;
   Expr *result = e;
   int mark = l->held.count;
-  bool narrow = computes(e) && is_small_float(e->args[0]->type);
+  bool narrow = computes(e) && dtype_small_float(e->args[0]->type);
   if (narrow && e->op != EXPR_FLOOR_DIV)
     result = in_single(l, e);
   else if (rules[e->op])

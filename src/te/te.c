@@ -69,16 +69,12 @@ Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, con
   return stage->output;
 }
 
-static bool is_narrow(DType type) {
-  return dtype_is_float(type) && type.bits < 32;
-}
-
 // Computes a value of narrow floats in float32, so that its products and sums are not rounded one
 // by one.
 static Expr *widened(Context *context, Expr *e) {
-  if (is_narrow(e->type) && (e->op == EXPR_MUL || e->op == EXPR_ADD || e->op == EXPR_SUB))
+  if (dtype_small_float(e->type) && (e->op == EXPR_MUL || e->op == EXPR_ADD || e->op == EXPR_SUB))
     return expr_binary(context, e->op, widened(context, e->args[0]), widened(context, e->args[1]));
-  if (is_narrow(e->type) && e->op == EXPR_SELECT)
+  if (dtype_small_float(e->type) && e->op == EXPR_SELECT)
     return expr_select(context, e->args[0], widened(context, e->args[1]),
                        widened(context, e->args[2]));
   return expr_cast(context, dtype_lanes(DTYPE_FLOAT32, e->type.lanes), e);
@@ -103,7 +99,8 @@ Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, cons
       return te_compute(te, name, type, shape, axes, reduction->init);
   if (!reduction->count) return te_compute(te, name, type, shape, axes, value); // init is neutral
   bool sums = reduction->combine == EXPR_ADD || reduction->combine == EXPR_MUL;
-  if (sums && is_narrow(type)) return reduce_wide(te, name, type, shape, axes, reduction, value);
+  if (sums && dtype_small_float(type))
+    return reduce_wide(te, name, type, shape, axes, reduction, value);
   TeUpdates over = {.count = reduction->count};
   memcpy(over.axes, reduction->axes, sizeof over.axes);
   memcpy(over.extents, reduction->extents, sizeof over.extents);

@@ -8,8 +8,7 @@
 static Str program_name(Context *context, const Module *module, const Node *node) {
   const char *dot = strrchr(node->op, '.'), *base = dot ? dot + 1 : node->op;
   Str name = str_intern(context, base);
-  for (int i = 1; module_find((Module *)module, name); i++)
-    name = str_format(context, "%s%d", base, i);
+  for (int i = 1; module_find(module, name); i++) name = str_format(context, "%s%d", base, i);
   return name;
 }
 

@@ -14,16 +14,11 @@ typedef struct Writing {
   FileSet *files;
 } Writing;
 
-static const char *file_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 // ---- The header --------------------------------------------------------------------------------
 
 static ProgramHeader header_of(Writing *w) {
   const HostMachine *machine = w->options->target.machine;
-  const char *source = file_name(w->base);
+  const char *source = path_file_name(w->base);
   const char *title =
       arena_printf(w->arena,
                    "// %s, as C without dependencies. Compile for the machine it was made for:\n"
@@ -202,7 +197,7 @@ static bool write_source(Writing *w, Text *out) {
   Text run = text_new(w->arena);
   if (!write_run(w, &module, functions, &run)) return false;
   text_printf(out, "// %s: %d kernels in %d steps\n#include \"%s.h\"\n\n", p->unit.name,
-              p->unit.kernel_count, p->step_count, file_name(w->base));
+              p->unit.kernel_count, p->step_count, path_file_name(w->base));
   c_module_text(&module, out);
   if (!write_weights(w, out)) return false;
   if (w->options->openmp) text_puts(out, parallel);
@@ -227,7 +222,7 @@ bool target_write_c(Context *context, const TargetProgram *program,
   ArenaMark mark = arena_mark(&context->scratch);
   Writing w = {context, &context->scratch, program, options};
   w.base = arena_printf(w.arena, "%.*s", (int)size - 2, path);
-  w.name = c_identifier(w.arena, file_name(w.base));
+  w.name = c_identifier(w.arena, path_file_name(w.base));
   w.files = file_set_new(context);
   bool done = file_set_end(w.files, write_files(&w, path));
   arena_reset(&context->scratch, mark);

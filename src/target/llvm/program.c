@@ -35,17 +35,12 @@ static bool check_kernels(Context *context, const TargetProgram *program) {
 
 // ---- The header --------------------------------------------------------------------------------
 
-static const char *file_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static bool write_header(Context *context, FileSet *files, const LlvmProgram *whole,
                          const char *path) {
   Arena *arena = &context->scratch;
-  const char *weights = arena_printf(arena, "%s.weights", file_name(path));
+  const char *weights = arena_printf(arena, "%s.weights", path_file_name(path));
   ProgramHeader header = {
-      .code = file_name(path),
+      .code = path_file_name(path),
       .name = whole->name,
       .title = arena_printf(arena, "// %s, as native code.\n", whole->program->unit.name),
       .returns = "Returns 0.",
@@ -90,7 +85,7 @@ static bool write_with_weights(Context *context, FileSet *files, LlvmProgram *wh
 }
 
 static const char *identifier(Arena *arena, const char *base) {
-  const char *name = file_name(base);
+  const char *name = path_file_name(base);
   char *copy = arena_printf(arena, "%s%s", isdigit((unsigned char)*name) ? "_" : "", name);
   for (char *c = copy; *c; c++)
     if (!isalnum((unsigned char)*c)) *c = '_';
