@@ -341,6 +341,11 @@ static inline bool sub_fits(int64_t a, int64_t b, int64_t *out) {
 static inline bool mul_fits(int64_t a, int64_t b, int64_t *out) {
   return !__builtin_mul_overflow(a, b, out);
 }
+// a·x + b·y
+static inline bool linear_fits(int64_t x, int64_t a, int64_t y, int64_t b, int64_t *out) {
+  int64_t p, q;
+  return mul_fits(x, a, &p) && mul_fits(y, b, &q) && add_fits(p, q, out);
+}
 static inline bool floor_div_fits(int64_t a, int64_t b, int64_t *out) {
   if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
   *out = floor_div(a, b);

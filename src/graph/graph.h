@@ -109,6 +109,7 @@ bool op_axis(const OpCall *call, int64_t axis, int rank, int *out);
 // Adds a reduction axis and returns its variable; for an extent of 1 returns the constant 0
 // instead.
 Expr *op_reduce_axis(OpCall *call, TeReduction *reduction, const char *name, Expr *extent);
+bool op_same_extent(const Expr *a, const Expr *b); // also as integers of two types
 // Broadcasts the shapes of `inputs` as NumPy does; false with a diagnostic when they do not fit.
 bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Expr **shape,
                         int *rank);

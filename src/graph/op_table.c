@@ -245,10 +245,13 @@ Expr *op_reduce_axis(OpCall *call, TeReduction *reduction, const char *name, Exp
   return axis;
 }
 
+bool op_same_extent(const Expr *a, const Expr *b) {
+  return a == b || (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
+}
+
 static bool extents_meet(Expr *a, Expr *b, Expr **out) {
   *out = expr_is_int(a, 1) ? b : a;
-  return a == b || expr_is_int(a, 1) || expr_is_int(b, 1) ||
-         (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
+  return expr_is_int(a, 1) || expr_is_int(b, 1) || op_same_extent(a, b);
 }
 
 bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Expr **shape,

@@ -359,14 +359,14 @@ static void float_fma(Machine *machine, const InterpNode *node) {
   })
 }
 
+static void same_value(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
+  EACH_LANE(out[lane] = a[lane])
+}
+
 static void int_abs(Machine *machine, const InterpNode *node) {
   const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = number_wrap(type, a[lane].i < 0 ? (int64_t)(0 - a[lane].u) : a[lane].i))
-}
-
-static void uint_abs(Machine *machine, const InterpNode *node) {
-  const InterpScalar *a = operand(machine, node, 0);
-  EACH_LANE(out[lane] = a[lane])
 }
 
 static void float_is_nan(Machine *machine, const InterpNode *node) {
@@ -377,11 +377,6 @@ static void float_is_nan(Machine *machine, const InterpNode *node) {
 static void float_is_inf(Machine *machine, const InterpNode *node) {
   const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = isinf(a[lane].f) != 0)
-}
-
-static void likely(Machine *machine, const InterpNode *node) {
-  const InterpScalar *a = operand(machine, node, 0);
-  EACH_LANE(out[lane] = a[lane])
 }
 
 static void int_popcount(Machine *machine, const InterpNode *node) {
@@ -432,7 +427,7 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
     [EXPR_BIT_XOR] = {int_xor},
     [EXPR_BIT_NOT] = {int_not},
     [EXPR_POPCOUNT] = {int_popcount},
-    [EXPR_LIKELY] = ANY(likely),
+    [EXPR_LIKELY] = ANY(same_value),
     [EXPR_SHIFT_LEFT] = {int_shift_left},
     [EXPR_SHIFT_RIGHT] = {int_shift_right, uint_shift_right},
     [EXPR_SELECT] = ANY(select_lanes),
@@ -444,7 +439,7 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
     [EXPR_VECTOR_MIN] = {int_least, uint_least, float_least},
     [EXPR_VECTOR_MAX] = {int_greatest, uint_greatest, float_greatest},
     [EXPR_FMA] = {NULL, NULL, float_fma},
-    [EXPR_ABS] = {int_abs, uint_abs, math_function, fabs},
+    [EXPR_ABS] = {int_abs, same_value, math_function, fabs},
     [EXPR_EXP] = MATH(exp),
     [EXPR_EXP10] = MATH(exp10_of),
     [EXPR_FMOD] = {NULL, NULL, float_trunc_mod},

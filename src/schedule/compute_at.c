@@ -102,12 +102,6 @@ static bool refuse_move(Move *move, const char *why) {
                          path_end(&move->loop)->as.loop.var->as.var->name, why);
 }
 
-static int order_of(const StmtArray *blocks, const Block *block) {
-  for (int i = 0; i < blocks->count; i++)
-    if (blocks->items[i]->as.block == block) return i;
-  return -1;
-}
-
 static bool is_below(const Path *path, const Stmt *loop) {
   for (int i = 0; i < path->count; i++)
     if (path->items[i] == loop) return true;
@@ -262,7 +256,7 @@ static void producer_windows(Move *move, const Region *write, const Region *need
 static bool check_producer(Move *move, const StmtArray *blocks, int *first_consumer) {
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
-  int here = order_of(blocks, move->moved);
+  int here = block_number(blocks, move->moved);
   PtrArray inputs = {0};
   block_inputs(schedule->context, move->moved, &inputs);
   *first_consumer = -1;
@@ -411,7 +405,7 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
 static bool check_consumer(Move *move, const StmtArray *blocks, int *last_producer) {
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
-  int here = order_of(blocks, move->moved);
+  int here = block_number(blocks, move->moved);
   PtrArray inputs = {0};
   block_inputs(schedule->context, move->moved, &inputs);
   *last_producer = -1;

@@ -8,12 +8,6 @@
 
 // ---- Order of blocks -------------------------------------------------------------------------
 
-static int position(const StmtArray *blocks, const Block *block) {
-  for (int i = 0; i < blocks->count; i++)
-    if (blocks->items[i]->as.block == block) return i;
-  return -1;
-}
-
 static bool is_leaf(Arena *arena, Stmt *block) {
   StmtArray inner = {0};
   blocks_below(arena, block, &inner);
@@ -41,7 +35,7 @@ static int common_loop(const Path *a, const Path *b) {
 static bool input_is_settled(Schedule *schedule, const StmtArray *blocks, const Path *first,
                              const Buffer *input, const Buffer *carried, const char **why) {
   Arena *arena = &schedule->context->arena;
-  int limit = position(blocks, path_end(first)->as.block);
+  int limit = block_number(blocks, path_end(first)->as.block);
   for (int i = 0; i < blocks->count; i++) {
     const Block *writer = blocks->items[i]->as.block;
     if (!is_leaf(arena, blocks->items[i]) || !block_touches(writer, input, true)) continue;
@@ -309,7 +303,7 @@ static bool find_indices(Visitor *visitor, Expr *e) {
 static bool find_producer(Backward *b, const StmtArray *blocks, const char **why) {
   Schedule *schedule = b->schedule;
   *why = "it reads no buffer that is written for it alone";
-  for (int i = position(blocks, b->block) - 1; i >= 0; i--) {
+  for (int i = block_number(blocks, b->block) - 1; i >= 0; i--) {
     const Block *other = blocks->items[i]->as.block;
     if (!is_leaf(&schedule->context->arena, blocks->items[i]) || other->write_count != 1) continue;
     Buffer *buffer = other->writes[0].buffer;
@@ -384,7 +378,7 @@ static bool move_predicate(Backward *b, const char **why) {
 
 static bool backward_in_order(Backward *b, const StmtArray *blocks, const char **why) {
   Arena *arena = &b->schedule->context->arena;
-  int from = position(blocks, b->into), to = position(blocks, b->block);
+  int from = block_number(blocks, b->into), to = block_number(blocks, b->block);
   const Buffer *output = b->block->body->as.store.buffer;
   if (!only_writer(b->schedule, blocks, b->block, output, why)) return false;
   PtrArray inputs = {0};

@@ -172,6 +172,7 @@ void blocks_at(Arena *arena, Stmt *s, StmtArray *out); // the same, or just `s` 
 void blocks_all(Arena *arena, Stmt *s, StmtArray *out);
 // The same, but only the blocks without inner blocks.
 void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out);
+int block_number(const StmtArray *blocks, const Block *block); // its index; -1: it is none of them
 bool stmt_has_loose_stores(Stmt *s); // stores, calls etc. below `s` that are in no block
 Str schedule_unique_name(const Schedule *schedule, const char *name);
 Stmt *block_stmt(const Schedule *schedule, BlockRef block);

@@ -239,6 +239,12 @@ void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out) {
   }
 }
 
+int block_number(const StmtArray *blocks, const Block *block) {
+  for (int i = 0; i < blocks->count; i++)
+    if (blocks->items[i]->as.block == block) return i;
+  return -1;
+}
+
 bool stmt_has_loose_stores(Stmt *s) {
   if (!s || s->kind == STMT_BLOCK) return false;
   if (s->kind == STMT_EVALUATE) return s->as.evaluate->op != EXPR_PREFETCH;

@@ -31,6 +31,13 @@ static Operand cast_of(Parser *parser, const PyNode *type_node, const PyNode *va
   return raw(parser, EXPR_CAST, type, &value.e, 1);
 }
 
+// A call whose only operand is its value.
+static Operand operand_value(Parser *parser, const PyNode *call) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "value", args, NULL)) return nothing;
+  return parse_operand(parser, args[0]);
+}
+
 static Operand cast(Parser *parser, const PyNode *call) {
   PyNode *args[2];
   if (!py_arguments(parser->context, call, "value dtype", args, NULL)) return nothing;
@@ -115,12 +122,6 @@ static Operand immediate(Parser *parser, const PyNode *call) {
   if (!parse_dtype(parser, args[0], &type) || !value.e) return nothing;
   if (value.is_literal) return typed_literal(parser, args[1], value, type);
   return value;
-}
-
-static Operand string_immediate(Parser *parser, const PyNode *call) {
-  PyNode *args[1];
-  if (!py_arguments(parser->context, call, "value", args, NULL)) return nothing;
-  return parse_operand(parser, args[0]);
 }
 
 // ---- Limits of types
@@ -367,12 +368,6 @@ static Operand ceildiv(Parser *parser, const PyNode *call) {
   return parse_binary(parser, call, EXPR_FLOOR_DIV, top, b);
 }
 
-static Operand meta_value(Parser *parser, const PyNode *call) {
-  PyNode *args[1];
-  if (!py_arguments(parser->context, call, "value", args, NULL)) return nothing;
-  return parse_operand(parser, args[0]);
-}
-
 static Operand new_var(Parser *parser, const PyNode *call) {
   PyNode *args[2];
   DType type = DTYPE_INT32;
@@ -432,8 +427,8 @@ static const CallRule rules[] = {
     {"infinity", infinity},
     {"IntImm", immediate},
     {"FloatImm", immediate},
-    {"StringImm", string_immediate},
-    {"meta_var", meta_value},
+    {"StringImm", operand_value},
+    {"meta_var", operand_value},
     {"var", new_var},
     {"dyn", new_var},
     {"SizeVar", size_var},

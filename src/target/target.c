@@ -57,6 +57,13 @@ const TargetRow target_table[] = {
     {.name = NULL},
 };
 
+Expr *target_flat_index(Context *context, const Buffer *buffer, Expr *const *indices, int rank) {
+  Expr *index = indices[0];
+  for (int i = 1; i < rank; i++)
+    index = expr_add(context, expr_mul(context, index, buffer->shape[i]), indices[i]);
+  return index;
+}
+
 const char *target_level_flags(const TargetRow *target, const HostMachine *machine) {
   CpuLevel level = machine ? machine->level : CPU_BASELINE;
   return target->level_flags ? target->level_flags[level] : "";

@@ -180,6 +180,9 @@ typedef struct TargetFeatures {
 } TargetFeatures;
 TargetFeatures target_features(const HostMachine *machine);
 
+// The indices of a flat buffer as one; there are several where it has axis separators.
+Expr *target_flat_index(Context *context, const Buffer *buffer, Expr *const *indices, int rank);
+
 // `s` with only the following operations, on int, uint, bool, float32 and float64. A float16 is
 // only the operand or result of a CAST from or to float32, where there is half_conversion; other
 // small floats are only loaded, stored and REINTERPRETed. The operations are constants, VAR, CAST,

@@ -194,6 +194,8 @@ Value *import_add(Import *import, Node *node);
 // Begins and adds an operator without attributes. NULL also when an input is NULL because an
 // earlier step failed.
 Value *import_op(Import *import, const char *op, Value *a, Value *b);
+// The values one after the other along the axis; a single value is returned as it is.
+Value *import_concat(Import *import, Value *const *values, int count, int axis);
 // A constant scalar of the element type of `like`.
 Value *import_scalar(Import *import, const Value *like, double value);
 Value *import_cast(Import *import, Value *value, DType type);

@@ -251,7 +251,7 @@ Value *import_element(Import *import, Value *value, int axis, int64_t at) {
   return import_add(import, node);
 }
 
-static Value *concatenated(Import *import, Value *const *values, int count, int axis) {
+Value *import_concat(Import *import, Value *const *values, int count, int axis) {
   if (count == 1) return values[0];
   Node *node = import_begin(import, "concat", values, count);
   node_set_int(import->context, node, "axis", axis);
@@ -265,7 +265,7 @@ static Value *concatenated_in_groups(Import *import, Value **values, int count, 
   while (count > 1) {
     int groups = 0;
     for (int i = 0; i < count; i += GROUP) {
-      Value *group = concatenated(import, values + i, MIN_OF(GROUP, count - i), axis);
+      Value *group = import_concat(import, values + i, MIN_OF(GROUP, count - i), axis);
       if (!group) return NULL;
       values[groups++] = group;
     }

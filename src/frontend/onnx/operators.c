@@ -309,7 +309,7 @@ static void import_transpose(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-static void import_concat(Import *import) {
+static void import_concat_node(Import *import) {
   if (!import_has(import, "axis")) {
     import_refuse(import, "attribute 'axis' is missing");
     return;
@@ -417,7 +417,7 @@ static const OnnxRow rows[] = {
     {"Cast", 1, 1, "to:int saturate:int round_mode:string", import_cast_node},
     {"CastLike", 2, 2, "saturate:int round_mode:string", import_cast_like},
     {"Clip", 1, 3, "min:float max:float", import_clip},
-    {"Concat", 1, -1, "axis:int", import_concat},
+    {"Concat", 1, -1, "axis:int", import_concat_node},
     {"Constant", 0, 0,
      "value:tensor sparse_value:sparse value_float:float value_floats:floats value_int:int "
      "value_ints:ints "

@@ -431,13 +431,6 @@ static Value *run_direction(CellSteps *s, int direction, bool reverse, bool batc
 
 // ---- Results ----------------------------------------------------------------------------------
 
-static Value *beside(Import *import, Value **values, int count, int axis) {
-  if (count == 1) return values[0];
-  Node *node = import_begin(import, "concat", values, count);
-  node_set_int(import->context, node, "axis", axis);
-  return import_add(import, node);
-}
-
 typedef struct Results {
   Value *outputs[2], *states[2][MOST_STATES];
 } Results;
@@ -445,7 +438,7 @@ typedef struct Results {
 static void set_results(CellSteps *s, Results *results, int directions, bool batch_first) {
   Import *import = s->import;
   if (import_wants_output(import, 0)) {
-    Value *all = beside(import, results->outputs, directions, 1);
+    Value *all = import_concat(import, results->outputs, directions, 1);
     if (all && batch_first) all = transposed(import, all, (int64_t[]){2, 0, 1, 3});
     import_result(import, 0, all);
   }

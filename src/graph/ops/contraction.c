@@ -59,10 +59,6 @@ static bool define_matmul(OpCall *call) {
   return true;
 }
 
-static bool same_extent(const Expr *a, const Expr *b) {
-  return a == b || (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
-}
-
 static Expr *scaled(Context *context, Expr *e, double factor) {
   return expr_mul(context, e, expr_const(context, e->type, factor));
 }
@@ -76,7 +72,7 @@ static bool define_gemm(OpCall *call) {
     return op_error(call, "takes matrices, got ranks %d and %d", a->rank, b->rank);
   int ta = node_int(call->node, "transpose_a", 0) != 0;
   int tb = node_int(call->node, "transpose_b", 0) != 0;
-  if (!same_extent(a->shape[!ta], b->shape[tb]))
+  if (!op_same_extent(a->shape[!ta], b->shape[tb]))
     return op_error(call, "the inner extents differ: axis %d of '%s'%s and axis %d of '%s'%s", !ta,
                     a->name, ta ? " (transposed)" : "", tb, b->name, tb ? " (transposed)" : "");
   Expr *shape[] = {a->shape[ta], b->shape[!tb]};
@@ -95,7 +91,7 @@ static bool define_gemm(OpCall *call) {
       Expr *common[TE_MAX_RANK];
       int rank;
       if (!op_broadcast_shape(call, (Buffer *[]){product, c}, 2, common, &rank)) return false;
-      if (rank != 2 || !same_extent(common[0], shape[0]) || !same_extent(common[1], shape[1]))
+      if (rank != 2 || !op_same_extent(common[0], shape[0]) || !op_same_extent(common[1], shape[1]))
         return op_error(call, "the added tensor does not broadcast to the product");
       value = expr_add(context, value, scaled(context, op_broadcast_at(call, c, &at), beta));
     }

@@ -17,10 +17,6 @@ static bool is_empty(const TeUpdates *updates) {
   return false;
 }
 
-static bool same_extent(const Expr *a, const Expr *b) {
-  return a == b || (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
-}
-
 // ---- Scattering
 
 typedef struct Scatter {
@@ -101,13 +97,13 @@ static bool define_scatter_elements(OpCall *call) {
   Expr *at[TE_MAX_RANK];
   for (int i = 0; i < x->rank; i++) {
     int64_t wide, narrow;
-    if (!same_extent(by->shape[i], updates->shape[i]))
+    if (!op_same_extent(by->shape[i], updates->shape[i]))
       return op_error(call, "its indices and updates differ on axis %d", i);
     if (i != axis && expr_as_int(by->shape[i], &wide) && expr_as_int(x->shape[i], &narrow) &&
         wide > narrow)
       return op_error(call, "its indices have %lld elements on axis %d, its data %lld",
                       (long long)wide, i, (long long)narrow);
-    bool whole = i != axis && same_extent(by->shape[i], x->shape[i]);
+    bool whole = i != axis && op_same_extent(by->shape[i], x->shape[i]);
     at[i] = whole
                 ? s.axes.at[i]
                 : update_axis(call, &s.updates, str_format(call->context, "u%d", i), by->shape[i]);
@@ -133,7 +129,7 @@ static bool define_scatter_nd(OpCall *call) {
   Expr *at[TE_MAX_RANK], *from[TE_MAX_RANK];
   for (int i = 0; i < updates->rank; i++) {
     Expr *extent = i < lead ? by->shape[i] : x->shape[i - lead + depth];
-    if (!same_extent(updates->shape[i], extent))
+    if (!op_same_extent(updates->shape[i], extent))
       return op_error(call, "its updates do not fit its data and indices on axis %d", i);
     from[i] = i < lead ? update_axis(call, &s.updates, str_format(context, "u%d", i), extent)
                        : s.axes.at[i - lead + depth];
@@ -162,7 +158,7 @@ static bool define_cache_update(OpCall *call) {
   Scatter s = scatter_begin(call);
   Expr *from[TE_MAX_RANK];
   for (int i = 0; i < x->rank; i++) {
-    if (i != axis && !same_extent(updates->shape[i], x->shape[i]))
+    if (i != axis && !op_same_extent(updates->shape[i], x->shape[i]))
       return op_error(call, "its updates differ from its data on axis %d", i);
     from[i] = i == axis ? update_axis(call, &s.updates, "u", updates->shape[i]) : s.axes.at[i];
   }

@@ -11,10 +11,6 @@ typedef struct Grid {
   int64_t block; // elements of the axis with one scale; 0: no blocks
 } Grid;
 
-static bool same_extent(const Expr *a, const Expr *b) {
-  return a == b || (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
-}
-
 static bool is_single(const Buffer *b) {
   return b->rank == 0 || (b->rank == 1 && expr_is_int(b->shape[0], 1));
 }
@@ -24,14 +20,14 @@ static bool in_blocks(const Grid *grid) {
   int64_t extent, blocks;
   if (scale->rank != x->rank) return false;
   for (int i = 0; i < x->rank; i++)
-    if (i != grid->axis && !same_extent(x->shape[i], scale->shape[i])) return false;
+    if (i != grid->axis && !op_same_extent(x->shape[i], scale->shape[i])) return false;
   return expr_as_int(x->shape[grid->axis], &extent) &&
          expr_as_int(scale->shape[grid->axis], &blocks) && blocks == ceil_div(extent, grid->block);
 }
 
 static bool same_shape(const Buffer *a, const Buffer *b) {
   for (int i = 0; i < a->rank; i++)
-    if (i >= b->rank || !same_extent(a->shape[i], b->shape[i])) return false;
+    if (i >= b->rank || !op_same_extent(a->shape[i], b->shape[i])) return false;
   return a->rank == b->rank;
 }
 
@@ -51,7 +47,7 @@ static bool grid_of(OpCall *call, Grid *grid) {
                                        "its scale must have one number for each block of "
                                        "%lld on axis %d",
                                        (long long)grid->block, grid->axis);
-  return (grid->scale->rank == 1 && same_extent(grid->scale->shape[0], x->shape[grid->axis])) ||
+  return (grid->scale->rank == 1 && op_same_extent(grid->scale->shape[0], x->shape[grid->axis])) ||
          op_error(call, "its scale must be one number, or one for each index of axis %d",
                   grid->axis);
 }

@@ -140,10 +140,10 @@ static bool symbolic_width_holds(Context *context, const Layout *layout, const L
   shape[axis] = layout_binary(context, LAYOUT_DIV, past, by);
   shape[rank] = by;
   const LayoutExpr *within = layout_axis(context, rank);
-  const LayoutExpr *group = layout_binary(context, LAYOUT_MUL, layout_axis(context, axis), by);
+  const LayoutExpr *group = layout_times(context, layout_axis(context, axis), by);
   const LayoutExpr *first = layout_with_axis(context, e, axis, group);
   const LayoutExpr *have[2], *want[2] = {add(context, first, within), layout_const(context, 0)};
-  const LayoutExpr *physical[2] = {layout_binary(context, LAYOUT_MUL, by, size), by};
+  const LayoutExpr *physical[2] = {layout_times(context, by, size), by};
   have[0] = layout_with_axis(context, e, axis, add(context, group, within));
   have[1] = layout_binary(context, LAYOUT_MOD, first, by);
   const IndexMap *map = index_map_new(context, rank + 1, NULL, 2, have, NULL, NULL, 0);

@@ -50,10 +50,6 @@ static const LayoutExpr *boxed_offset(Count *c, const Layout *memory, int rank, 
                                 memory->rank);
 }
 
-static const Layout *memory_of(Context *context, const Layout *layout) {
-  return layout_on_resource(context, layout_of_copies(context, layout), NULL);
-}
-
 // The line of an element, counted from the first line of all. Where an element may be on several
 // lines, there is one more axis.
 static const LayoutExpr *line_of(Count *c, const LayoutExpr *offset, LayoutLineSize size,
@@ -74,7 +70,7 @@ bool lines_certificate(Certificate *certificate, const LayoutQuestion *q,
   Context *context = certificate->context;
   const LayoutRuns *runs = &q->runs;
   if (!q->a->is_static || !runs->shown) return false;
-  const Layout *memory = memory_of(context, q->a);
+  const Layout *memory = layout_memory_part(context, q->a);
   const LayoutRun *last = &runs->runs[runs->shown - 1];
   int64_t positions, first = runs->runs[0].first;
   Count c = {context, certificate, .limit = last->first + last->count - first};
@@ -98,7 +94,7 @@ bool padding_runs_certificate(Certificate *certificate, const LayoutQuestion *q,
                               const LayoutAnswer *answer) {
   Context *context = certificate->context;
   if (!q->a->is_static) return false;
-  const Layout *memory = memory_of(context, q->a);
+  const Layout *memory = layout_memory_part(context, q->a);
   Count c = {context, certificate};
   if (!layout_physical_size(memory, &c.limit) || layout_is_empty(memory)) return false;
   const LayoutExpr *offset = boxed_offset(&c, memory, 0, NULL, NULL);

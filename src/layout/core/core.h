@@ -105,6 +105,15 @@ static inline bool layout_is_empty(const Layout *layout) {
   return layout_logical_size(layout, &size) && size == 0;
 }
 
+// The part of the layout in memory, with replica axes as logical axes.
+static inline const Layout *layout_memory_part(Context *context, const Layout *layout) {
+  return layout_on_resource(context, layout_of_copies(context, layout), NULL);
+}
+// a·b
+static inline const LayoutExpr *layout_times(Context *context, const LayoutExpr *a,
+                                             const LayoutExpr *b) {
+  return layout_binary(context, LAYOUT_MUL, a, b);
+}
 // sum + a·b
 const LayoutExpr *layout_add_product(Context *context, const LayoutExpr *sum, const LayoutExpr *a,
                                      const LayoutExpr *b);

@@ -198,13 +198,13 @@ const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
 
 const LayoutExpr *layout_add_product(Context *context, const LayoutExpr *sum, const LayoutExpr *a,
                                      const LayoutExpr *b) {
-  return layout_binary(context, LAYOUT_ADD, sum, layout_binary(context, LAYOUT_MUL, a, b));
+  return layout_binary(context, LAYOUT_ADD, sum, layout_times(context, a, b));
 }
 
 const LayoutExpr *layout_product_expr(Context *context, const LayoutExpr *const *factors,
                                       int count) {
   const LayoutExpr *product = layout_const(context, 1);
-  for (int i = 0; i < count; i++) product = layout_binary(context, LAYOUT_MUL, product, factors[i]);
+  for (int i = 0; i < count; i++) product = layout_times(context, product, factors[i]);
   return product;
 }
 
@@ -212,7 +212,7 @@ const LayoutExpr *layout_number_expr(Context *context, const LayoutExpr *const *
                                      const LayoutExpr *const *extents, int count) {
   const LayoutExpr *number = layout_const(context, 0);
   for (int i = 0; i < count; i++) {
-    number = layout_binary(context, LAYOUT_MUL, number, extents[i]);
+    number = layout_times(context, number, extents[i]);
     number = layout_binary(context, LAYOUT_ADD, number, index[i]);
   }
   return number;

@@ -101,11 +101,6 @@ bool poly_positive(Poly x) {
 
 // ---- Arithmetic --------------------------------------------------------------------------------
 
-static bool combine(int64_t x, int64_t a, int64_t y, int64_t b, int64_t *out) {
-  int64_t p, q;
-  return mul_fits(x, a, &p) && mul_fits(y, b, &q) && add_fits(p, q, out);
-}
-
 static bool merge_terms(PolyTerms *out, const PolyTerms *x, int64_t a, const PolyTerms *y,
                         int64_t b) {
   for (int i = 0, j = 0; i < x->count || j < y->count;) {
@@ -115,7 +110,7 @@ static bool merge_terms(PolyTerms *out, const PolyTerms *x, int64_t a, const Pol
     const PolyTerm *left = order >= 0 ? &x->items[i++] : NULL;
     const PolyTerm *right = order <= 0 ? &y->items[j++] : NULL;
     int64_t sum;
-    if (!combine(left ? left->coefficient : 0, a, right ? right->coefficient : 0, b, &sum))
+    if (!linear_fits(left ? left->coefficient : 0, a, right ? right->coefficient : 0, b, &sum))
       return false;
     append(out, left ? left : right, sum);
   }
@@ -124,7 +119,7 @@ static bool merge_terms(PolyTerms *out, const PolyTerms *x, int64_t a, const Pol
 
 Poly poly_linear(Arena *arena, Poly x, int64_t a, Poly y, int64_t b) {
   int64_t constant;
-  if (!poly_fits(x) || !poly_fits(y) || !combine(x.constant, a, y.constant, b, &constant))
+  if (!poly_fits(x) || !poly_fits(y) || !linear_fits(x.constant, a, y.constant, b, &constant))
     return POLY_NONE;
   const PolyTerms *p = a ? x.terms : &poly_no_terms, *q = b ? y.terms : &poly_no_terms;
   if (!q->count && (a == 1 || !p->count)) return (Poly){constant, p};

@@ -35,10 +35,6 @@ static void group_range(const IndexMap *map, int g, int *begin, int *end) {
   *end = g < map->separator_count ? map->separators[g] : map->output_count;
 }
 
-static const LayoutExpr *times(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_binary(context, LAYOUT_MUL, a, b);
-}
-
 // The row-major index over the axes [begin, end), Σ output_i · Π extents after i. *size receives
 // the product of their extents.
 static const LayoutExpr *flat_index(Context *context, const Layout *layout, int begin, int end,
@@ -46,9 +42,9 @@ static const LayoutExpr *flat_index(Context *context, const Layout *layout, int 
   const LayoutExpr *sum = NULL;
   *size = layout_const(context, 1);
   for (int i = end - 1; i >= begin; i--) {
-    const LayoutExpr *part = times(context, layout->map->outputs[i], *size);
+    const LayoutExpr *part = layout_times(context, layout->map->outputs[i], *size);
     sum = sum ? layout_binary(context, LAYOUT_ADD, part, sum) : part;
-    *size = times(context, layout->physical[i], *size);
+    *size = layout_times(context, layout->physical[i], *size);
   }
   return sum ? sum : layout_const(context, 0);
 }

@@ -87,20 +87,14 @@ static int compare_xors(const FormXor *a, const FormXor *b) {
   return 0;
 }
 
-// a·x + b·y of one coefficient; false when it does not fit.
-static bool combine(int64_t x, int64_t a, int64_t y, int64_t b, int64_t *out) {
-  int64_t p, q;
-  return mul_fits(x, a, &p) && mul_fits(y, b, &q) && add_fits(p, q, out);
-}
-
 static bool merge_terms(DigitForm *out, const DigitForm *x, int64_t a, const DigitForm *y,
                         int64_t b) {
   FormTerm *terms = (FormTerm *)out->terms;
   for (int i = 0, j = 0; i < x->count || j < y->count;) {
     int order = i == x->count ? 1 : j == y->count ? -1 : compare_terms(&x->terms[i], &y->terms[j]);
     FormTerm term = order <= 0 ? x->terms[i] : y->terms[j];
-    if (!combine(order <= 0 ? x->terms[i].coefficient : 0, a,
-                 order >= 0 ? y->terms[j].coefficient : 0, b, &term.coefficient))
+    if (!linear_fits(order <= 0 ? x->terms[i].coefficient : 0, a,
+                     order >= 0 ? y->terms[j].coefficient : 0, b, &term.coefficient))
       return false;
     i += order <= 0;
     j += order >= 0;
@@ -117,8 +111,8 @@ static bool merge_xors(DigitForm *out, const DigitForm *x, int64_t a, const Digi
                 : j == y->xor_count ? -1
                                     : compare_xors(&x->xors[i], &y->xors[j]);
     FormXor item = order <= 0 ? x->xors[i] : y->xors[j];
-    if (!combine(order <= 0 ? x->xors[i].coefficient : 0, a,
-                 order >= 0 ? y->xors[j].coefficient : 0, b, &item.coefficient))
+    if (!linear_fits(order <= 0 ? x->xors[i].coefficient : 0, a,
+                     order >= 0 ? y->xors[j].coefficient : 0, b, &item.coefficient))
       return false;
     i += order <= 0;
     j += order >= 0;
@@ -137,7 +131,7 @@ const DigitForm *layout_form_linear(DigitSpace *d, const DigitForm *x, int64_t a
     return mul_fits(y->constant, b, &moved) ? layout_form_add_const(d, x, moved) : NULL;
   }
   int64_t constant;
-  if (!combine(x->constant, a, y->constant, b, &constant)) return NULL;
+  if (!linear_fits(x->constant, a, y->constant, b, &constant)) return NULL;
   if (b == 1 && layout_form_is_const(x)) return copy_form(d, constant, y);
   DigitForm *out = new_form(d, constant, x->count + y->count, x->xor_count + y->xor_count);
   return merge_terms(out, x, a, y, b) && merge_xors(out, x, a, y, b) ? out : NULL;

@@ -6,11 +6,6 @@
 
 #include <stdlib.h>
 
-// The part of the layout in memory, with replica axes as logical axes.
-static const Layout *memory_of(Context *context, const Layout *layout) {
-  return layout_on_resource(context, layout_of_copies(context, layout), NULL);
-}
-
 // A box of the logical axes (NULL: all of them) with the whole replica axes.
 typedef struct LineBox {
   int64_t low[MAX_RANK], extent[MAX_RANK];
@@ -119,7 +114,7 @@ static LayoutAnswer lines_of(Context *context, const Layout *layout, const int64
   *out = (LayoutRuns){0};
   const char *problem = lines_problem(layout, size, wanted);
   if (problem) return layout_undecided(problem);
-  const Layout *memory = memory_of(context, layout);
+  const Layout *memory = layout_memory_part(context, layout);
   LineBox box = box_of(memory, layout->rank, low, extent);
   problem = box_problem(memory, &box);
   if (problem) return layout_no(problem);
@@ -156,7 +151,7 @@ static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wan
                                  LayoutRuns *out) {
   *out = (LayoutRuns){0};
   if (!layout->is_static) return layout_undecided("the extents are symbolic");
-  const Layout *memory = memory_of(context, layout);
+  const Layout *memory = layout_memory_part(context, layout);
   LineBox box = box_of(memory, layout->rank, NULL, NULL);
   LayoutRuns used;
   LineSpan span;

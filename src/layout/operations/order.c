@@ -112,7 +112,7 @@ static LayoutAnswer position_loops(Context *context, const Layout *layout, const
     bool known = layout_axis_digit(memory->map->outputs[i], &digit) && digit.base < layout->rank;
     loops[i] =
         (LayoutLoop){memory->physical[i], stride, known ? digit.base : -1, known ? digit.cut : 0};
-    stride = layout_binary(context, LAYOUT_MUL, memory->physical[i], stride);
+    stride = layout_times(context, memory->physical[i], stride);
   }
   out->count = count;
   out->loops = loops;

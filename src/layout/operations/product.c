@@ -131,7 +131,7 @@ static bool product_axes(Context *context, const Layout *tile, const Layout *til
     j->second_axes[i] = raked ? high : low;
     j->first_axes[i] = raked ? low : high;
     j->names[i] = tile->map->inputs[i];
-    j->shape[i] = layout_binary(context, LAYOUT_MUL, tile->shape[i], tiles->shape[i]);
+    j->shape[i] = layout_times(context, tile->shape[i], tiles->shape[i]);
   }
   j->rank = tile->rank;
   return true;
@@ -201,7 +201,7 @@ static const LayoutExpr *at_number(Context *context, const Layout *complement,
     axes[i] = layout_binary(context, LAYOUT_DIV, n, below);
     if (i + 1 < complement->rank)
       axes[i] = layout_binary(context, LAYOUT_MOD, axes[i], complement->shape[i]);
-    below = layout_binary(context, LAYOUT_MUL, below, complement->shape[i]);
+    below = layout_times(context, below, complement->shape[i]);
   }
   return layout_expr_substitute(context, complement->map->outputs[0], axes, complement->rank);
 }

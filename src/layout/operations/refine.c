@@ -26,10 +26,6 @@ typedef struct Floors {
   int count;
 } Floors;
 
-static const LayoutExpr *times(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_binary(context, LAYOUT_MUL, a, b);
-}
-
 static bool add_floor(Floors *f, Floor floor) {
   if (f->count == MAX_CUTS) return false;
   f->items[f->count++] = floor;
@@ -75,12 +71,12 @@ static bool text_floors(Floors *f, const Layout *part, int which) {
     if (!is_const(part->map->outputs[i]) && !layout_axis_digit(part->map->outputs[i], &g))
       return false;
     if (!is_const(part->map->outputs[i])) {
-      const LayoutExpr *back = times(context, weight, layout_const(context, -g.radix));
+      const LayoutExpr *back = layout_times(context, weight, layout_const(context, -g.radix));
       if (!add_floor(f, (Floor){g.base, which, g.cut, weight})) return false;
       if (!g.open && !(digit_end(&g, &end) && add_floor(f, (Floor){g.base, which, end, back})))
         return false;
     }
-    weight = times(context, part->physical[i], weight);
+    weight = layout_times(context, part->physical[i], weight);
   }
   return true;
 }
@@ -124,7 +120,8 @@ static const char *axis_factors(const Floors *f, const Layout *box, int axis, in
     if (!next) break;
     const LayoutExpr **above = arena_array(&context->lasting, const LayoutExpr *, parts);
     for (int k = 0; k < parts; k++)
-      above[k] = polynomial(f, times(context, weights[k], layout_const(context, next / cut)));
+      above[k] =
+          polynomial(f, layout_times(context, weights[k], layout_const(context, next / cut)));
     weights = above;
     cut = next;
   }
@@ -165,7 +162,7 @@ static bool is_bitwise(Context *context, const Layout *part, const FactorChain *
     const LayoutFactor *f = &bits->factors[i];
     const LayoutExpr *axis = layout_axis(context, f->digit.axis),
                      *bit = layout_digit_expr(context, axis, f->digit.cut, 2);
-    sum = layout_binary(context, LAYOUT_XOR, sum, times(context, bit, f->weights[k]));
+    sum = layout_binary(context, LAYOUT_XOR, sum, layout_times(context, bit, f->weights[k]));
   }
   const Layout *at = layout_flat(context, part, part->shape, offset);
   return at && layout_outputs_equal(context, at, &sum).verdict == VERDICT_YES;

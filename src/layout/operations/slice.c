@@ -13,7 +13,7 @@ static const IndexMap *box_map(Context *context, const Layout *layout, const Lay
   const LayoutExpr *axes[MAX_RANK];
   for (int i = 0; i < layout->rank; i++) {
     const LayoutExpr *by = layout_const(context, step ? step[i] : 1);
-    axes[i] = layout_binary(context, LAYOUT_MUL, layout_axis(context, i), by);
+    axes[i] = layout_times(context, layout_axis(context, i), by);
     if (low) axes[i] = layout_binary(context, LAYOUT_ADD, axes[i], low[i]);
   }
   const IndexMap *map =
@@ -167,15 +167,15 @@ const Layout *layout_reshape(Context *context, const Layout *layout, const Layou
   int copies = layout->map->replica_count;
   if (rank + copies > MAX_RANK) return NULL;
   for (int i = rank - 1; i >= 0; i--) {
-    const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, i), size);
+    const LayoutExpr *part = layout_times(context, layout_axis(context, i), size);
     ordinal = layout_binary(context, LAYOUT_ADD, part, ordinal);
-    size = layout_binary(context, LAYOUT_MUL, shape[i], size);
+    size = layout_times(context, shape[i], size);
     box[i] = shape[i];
   }
   for (int i = layout->rank - 1; i >= 0; i--) {
     axes[i] = i ? layout_binary(context, LAYOUT_MOD, ordinal, layout->shape[i]) : ordinal;
     ordinal = layout_binary(context, LAYOUT_DIV, ordinal, layout->shape[i]);
-    own = layout_binary(context, LAYOUT_MUL, layout->shape[i], own);
+    own = layout_times(context, layout->shape[i], own);
   }
   for (int i = 0; i < copies; i++) {
     axes[layout->rank + i] = layout_axis(context, rank + i);

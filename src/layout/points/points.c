@@ -92,16 +92,9 @@ static void eval_lanes(const Batch *batch, const LayoutExpr *e, int64_t *out) {
 
 // ---- Walking a domain --------------------------------------------------------------------------
 
-static void index_of_ordinal(const int64_t *extents, int rank, int64_t ordinal, int64_t *index) {
-  for (int i = rank - 1; i >= 0; i--) {
-    index[i] = ordinal % extents[i];
-    ordinal /= extents[i];
-  }
-}
-
 static void fill_batch(Batch *batch, const PointDomain *domain, int64_t first) {
   int64_t index[MAX_RANK];
-  index_of_ordinal(domain->extents, domain->rank, first, index);
+  layout_index_at(domain->extents, domain->rank, first, index);
   batch->count = (int)MIN_OF((int64_t)LANES, domain->size - first);
   for (int lane = 0; lane < batch->count; lane++) {
     for (int i = 0; i < domain->rank; i++) batch->index[i * LANES + lane] = index[i];
@@ -124,7 +117,7 @@ bool layout_points_domain(const int64_t *extents, int rank, PointDomain *out) {
 const int64_t *layout_points_index(Context *context, const int64_t *extents, int rank,
                                    int64_t ordinal) {
   int64_t *index = arena_array(&context->lasting, int64_t, rank);
-  index_of_ordinal(extents, rank, ordinal, index);
+  layout_index_at(extents, rank, ordinal, index);
   return index;
 }
 

@@ -43,9 +43,9 @@ static bool merge_axes(Context *context, XlaAxes *axes, XlaTile *tile) {
     for (; tile->sizes[i] == MERGED; i++) {
       const LayoutExpr *inner = axes->extents[begin + i + 1];
       if (!inner || !extent) return false;
-      e = layout_binary(context, LAYOUT_ADD, layout_binary(context, LAYOUT_MUL, e, inner),
+      e = layout_binary(context, LAYOUT_ADD, layout_times(context, e, inner),
                         axes->exprs[begin + i + 1]);
-      extent = layout_binary(context, LAYOUT_MUL, extent, inner);
+      extent = layout_times(context, extent, inner);
     }
     axes->exprs[to] = e;
     axes->extents[to++] = extent;
@@ -301,7 +301,7 @@ static bool flatten(LayoutReader *r, const XlaTiling *tiling, const char *from, 
   const LayoutExpr *size = layout_product_expr(context, axes->extents, axes->count);
   axes->exprs[0] = layout_number_expr(context, axes->exprs, axes->extents, axes->count);
   axes->count = 1;
-  axes->extents[0] = layout_binary(context, LAYOUT_MUL, blocks(context, size, tail), tail);
+  axes->extents[0] = layout_times(context, blocks(context, size, tail), tail);
   return true;
 }
 

@@ -3,13 +3,6 @@
 // through a type without alignment; every other access goes lane by lane.
 #include "target/c/emit.h"
 
-static Expr *flat_index(CEmit *emit, const Buffer *buffer, Expr *const *indices, int rank) {
-  Expr *index = indices[0];
-  for (int i = 1; i < rank; i++)
-    index = expr_add(emit->context, expr_mul(emit->context, index, buffer->shape[i]), indices[i]);
-  return index;
-}
-
 // The buffer's data as a pointer to its elements.
 static const char *data_of(CEmit *emit, const Buffer *buffer) {
   const char *name = map_find(&emit->vars, buffer->data);
@@ -90,7 +83,7 @@ CValue c_load(CEmit *emit, Expr *e) {
   Buffer *buffer = e->as.buffer;
   const char *held = map_find(&emit->registers, buffer->data);
   if (held) return loaded(emit, e->type, held, C_NAME);
-  Expr *index = flat_index(emit, buffer, e->args, e->count);
+  Expr *index = target_flat_index(emit->context, buffer, e->args, e->count);
   if (index->type.lanes > 1 && !is_contiguous(index)) return gather(emit, e, index);
   bool vector = index->type.lanes > 1;
   return loaded(emit, e->type, place_of(emit, buffer, index, index->type.lanes),
@@ -98,7 +91,7 @@ CValue c_load(CEmit *emit, Expr *e) {
 }
 
 CValue c_address(CEmit *emit, Expr *load) {
-  Expr *index = flat_index(emit, load->as.buffer, load->args, load->count);
+  Expr *index = target_flat_index(emit->context, load->as.buffer, load->args, load->count);
   if (index->op == EXPR_RAMP) index = index->args[0];
   return c_format(emit, C_UNARY, "&%s",
                   element_at(emit, load->as.buffer, c_index(emit, index).text));
@@ -117,7 +110,7 @@ static void scatter(CEmit *emit, const Buffer *buffer, Expr *index, CValue value
 
 void c_store(CEmit *emit, const Stmt *s) {
   Buffer *buffer = s->as.store.buffer;
-  Expr *index = flat_index(emit, buffer, s->as.store.indices, s->as.store.rank);
+  Expr *index = target_flat_index(emit->context, buffer, s->as.store.indices, s->as.store.rank);
   int lanes = index->type.lanes;
   DType type = dtype_lanes(buffer->type, lanes * buffer->type.lanes);
   CValue value = c_expr(emit, s->as.store.value);

@@ -132,17 +132,9 @@ static const char *data_pointer(Emit *emit, const Buffer *buffer) {
   return pointer;
 }
 
-// The indices of a flat buffer as one; there are several where it has separators.
-static Expr *flat_index(Emit *emit, const Buffer *buffer, Expr *const *indices, int rank) {
-  Expr *index = indices[0];
-  for (int i = 1; i < rank; i++)
-    index = expr_add(emit->context, expr_mul(emit->context, index, buffer->shape[i]), indices[i]);
-  return index;
-}
-
 const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int rank) {
   Sum sum = {.count = 0};
-  if (rank) collect(emit, &sum, flat_index(emit, buffer, indices, rank), 1);
+  if (rank) collect(emit, &sum, target_flat_index(emit->context, buffer, indices, rank), 1);
   return sum_pointer(emit, data_pointer(emit, buffer), llvm_memory_type(emit, buffer->type), &sum);
 }
 
@@ -272,7 +264,7 @@ static const char *load_strided(Emit *emit, Expr *e, Expr *index, int64_t stride
 
 static const char *gather(Emit *emit, Expr *e) {
   Buffer *buffer = e->as.buffer;
-  Expr *index = flat_index(emit, buffer, e->args, e->count);
+  Expr *index = target_flat_index(emit->context, buffer, e->args, e->count);
   int64_t stride;
   if (is_regular(index, &stride) && stride > 1 && stride <= MOST_SHUFFLED_STRIDE &&
       e->type.lanes == index->type.lanes && e->type.bits >= 8 && !dtype_is_bool(e->type))
@@ -315,7 +307,8 @@ void emit_store(Emit *emit, const Stmt *s) {
   const char *value = emit_expr(emit, s->as.store.value);
   if (given.lanes < type.lanes) value = emit_spread(emit, value, type);
   if (lanes > 1 && !is_contiguous(s->as.store.indices, rank)) {
-    scatter(emit, buffer, flat_index(emit, buffer, s->as.store.indices, rank), value, type);
+    scatter(emit, buffer, target_flat_index(emit->context, buffer, s->as.store.indices, rank),
+            value, type);
     return;
   }
   const char *pointer = contiguous_pointer(emit, buffer, s->as.store.indices, rank);
