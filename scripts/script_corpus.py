@@ -3,10 +3,10 @@
 """Measures how many programs of a folder `pleat opt` reads, and how many come back equal.
 
 Every file `*.py` below the folder is one program. `read` counts the files that are read without an
-error. `equal` counts those whose printed text is read again and printed as the same text. With
---tvm, the text that `--newer-names` prints is read by TVM, which runs in that Python, and compared
-with the program of the file by structural equality; files that TVM itself does not read are left
-out of that count.
+error. `equal` counts those whose printed text is read again and printed as the same text. Graph
+functions (@R.function) are counted too, where the files have any. With --tvm, the text that
+`--newer-names` prints is read by TVM, which runs in that Python, and compared with the program of
+the file by structural equality; files that TVM itself does not read are left out of that count.
 
     scripts/script_corpus.py --pleat build/pleat FOLDER [--tvm PYTHON] [--causes 40] [--by-folder]
 """
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-SECONDS = 20
+SECONDS = 60
 
 COMPARE = r'''
 import sys, warnings
@@ -97,7 +97,7 @@ def cause_of(message):
     return re.sub(r"\d+", "N", message)[:100]
 
 
-def compare_with_tvm(python, pairs, folder):
+def compare_with_tvm(python, pairs):
     """The verdict of TVM for each pair of files; a crash is one verdict."""
     verdicts = {}
     rest = list(pairs)
@@ -123,11 +123,12 @@ def main():
     parser.add_argument("--pleat", default="build/pleat")
     parser.add_argument("--tvm", help="a Python that imports TVM")
     parser.add_argument("--causes", type=int, default=30, help="how many causes are listed")
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--by-folder", action="store_true")
     parser.add_argument("--list", type=pathlib.Path, help="write one line for each program")
     options = parser.parse_args()
     paths = sorted(options.folder.rglob("*.py"))
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         results = list(pool.map(lambda path: measure(options.pleat, path), paths))
     verdicts = {}
     if options.tvm:
@@ -138,7 +139,7 @@ def main():
                     printed = pathlib.Path(folder, f"{i}.py")
                     printed.write_text(newer, encoding="utf-8")
                     pairs.append((str(path), str(printed)))
-            verdicts = compare_with_tvm(options.tvm, pairs, folder)
+            verdicts = compare_with_tvm(options.tvm, pairs)
     report(options, paths, results, verdicts)
 
 
@@ -148,12 +149,16 @@ def report(options, paths, results, verdicts):
     rows = []
     for path, (kind, message, newer) in zip(paths, results):
         verdict = verdicts.get(str(path), ["", ""])
+        graphs = path.read_text(encoding="utf-8", errors="replace").count("@R.function")
         for name in {"all", path.parent.name if options.by_folder else "all"}:
             group = groups[name]
             group["programs"] += 1
             group["read"] += kind != "refused"
             group["equal"] += kind == "equal"
-            group["tvm " + verdict[0]] += bool(verdict[0])
+            group["graphs"] += graphs
+            group["equal graphs"] += graphs * (kind == "equal")
+            if verdict[0]:
+                group["tvm " + verdict[0]] += 1
         cause = None
         if kind != "equal":
             cause = f"{kind}: {cause_of(message)}"
@@ -165,10 +170,11 @@ def report(options, paths, results, verdicts):
         rows.append(f"{path}\t{kind}\t{message}\t{verdict[0]}\t{verdict[1]}")
     for name in sorted(groups):
         group = groups[name]
-        total = group["programs"]
+        total, graphs, equal = (group.pop(what) for what in ("programs", "graphs", "equal graphs"))
         text = ", ".join(f"{what} {group[what]} ({100 * group[what] / total:.1f} %)"
-                         for what in group if what != "programs")
-        print(f"{name}: {total} programs, {text}")
+                         for what in group)
+        print(f"{name}: {total} programs, {text}" +
+              (f"; {graphs} graph functions, equal {equal}" if graphs else ""))
     for cause, count in causes.most_common(options.causes):
         print(f"{count:5} {cause}  [{examples[cause].parent.name}/{examples[cause].name}]")
     if options.list:
