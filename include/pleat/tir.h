@@ -141,6 +141,24 @@ int pleat_module_make(const char *json, PleatModule **module, PleatMessages **me
 int pleat_module_save(const PleatModule *module, char **json, PleatMessages **messages);
 int pleat_module_load(const char *json, PleatModule **module, PleatMessages **messages);
 
+/* ---- Formatting ------------------------------------------------------------------------------
+ *
+ * A field that is zero selects the default. */
+typedef struct PleatFormatOptions {
+  size_t size; /* sizeof(PleatFormatOptions) in the caller's version of this header */
+  /* Not 0: rewrites the syntax of older versions of TVMScript, such as blocks of before RFC 41. The
+   * result is read as a check. */
+  int upgrade;
+  int newer_names;  /* with `upgrade`: TVM's names since 2026, T.sblock and tirx */
+  const char *file; /* for messages; NULL: "script" */
+} PleatFormatOptions;
+
+/* Formats the TVMScript in the text of a Python file. Comments stay, and so does other Python; only
+ * the space between the tokens of scripts changes, unless `upgrade` is set. `options` may be NULL.
+ * *formatted is owned, and NULL unless the status, which is returned, is PLEAT_OK. */
+int pleat_script_format(const char *text, const PleatFormatOptions *options, char **formatted,
+                        PleatMessages **messages);
+
 /* ---- Comparing -------------------------------------------------------------------------------
  *
  * Structural equality: up to the names of variables and buffers. Of two modules that each have one

@@ -64,7 +64,7 @@ typedef struct Command {
 } Command;
 
 // The subcommands in the order of the help.
-enum { COMMAND_COUNT = 10 };
+enum { COMMAND_COUNT = 11 };
 extern const Command *const command_table[COMMAND_COUNT];
 const Command *command_find(const char *name); // NULL: there is none
 

@@ -3,11 +3,12 @@
 #include "cli/cli.h"
 
 extern const Command command_bench, command_cache, command_check, command_compile, command_inspect,
-    command_layout, command_opt, command_plan, command_run, command_verify;
+    command_fmt, command_layout, command_opt, command_plan, command_run, command_verify;
 
 const Command *const command_table[COMMAND_COUNT] = {
-    &command_check, &command_inspect, &command_run,    &command_compile, &command_plan,
-    &command_opt,   &command_verify,  &command_layout, &command_bench,   &command_cache,
+    &command_check,  &command_inspect, &command_run,   &command_compile,
+    &command_plan,   &command_opt,     &command_fmt,   &command_verify,
+    &command_layout, &command_bench,   &command_cache,
 };
 
 const Command *command_find(const char *name) {

@@ -305,6 +305,11 @@ void parse_block(Parser *parser, Sequence *sequence, const PyNode *node, const P
   PyNode *args[3];
   Str name = "";
   bool ok = py_arguments(parser->context, call, "name? no_realize? exec_scope?", args, NULL);
+  if (ok && args[0] && args[0]->kind == PY_LIST) {
+    REPORT(parser, args[0],
+           "this is the syntax of blocks before RFC 41; `pleat fmt --upgrade` rewrites it");
+    return;
+  }
   if (ok && args[0]) name = parse_string(parser, args[0], "the block's name");
   BlockBuilder builder = {0}, *outer = parser->block;
   int mark = parser_mark(parser);

@@ -323,16 +323,16 @@ static PyNode *atom(PyParser *parser) {
   return py_expected(parser, "an expression");
 }
 
-static PyNode *attribute(PyParser *parser, PyNode *object) {
+static PyNode *attribute(PyParser *parser, PyNode *object, int32_t begin) {
   py_advance(parser);
   if (!py_at_kind(parser, TOKEN_NAME)) return py_expected(parser, "a name after '.'");
   Str text = py_token(parser)->text;
   py_advance(parser);
-  return node_text(parser, PY_ATTRIBUTE, object->pos.begin, text, &object, 1);
+  return node_text(parser, PY_ATTRIBUTE, begin, text, &object, 1);
 }
 
-static PyNode *trailer(PyParser *parser, PyNode *object, PyKind kind, const char *close,
-                       PyNode *(*item)(PyParser *)) {
+static PyNode *trailer(PyParser *parser, PyNode *object, int32_t begin, PyKind kind,
+                       const char *close, PyNode *(*item)(PyParser *)) {
   py_advance(parser);
   PtrArray items = {0};
   array_push(parser->arena, &items, object);
@@ -345,19 +345,20 @@ static PyNode *trailer(PyParser *parser, PyNode *object, PyKind kind, const char
     items.count = 1;
     for (int i = 0; i < only->count; i++) array_push(parser->arena, &items, only->items[i]);
   }
-  return py_node(parser, kind, object->pos.begin, (PyNode **)items.items, items.count);
+  return py_node(parser, kind, begin, (PyNode **)items.items, items.count);
 }
 
 // primary: atom ("." NAME | "(" arguments ")" | "[" indices "]")*
 static PyNode *primary(PyParser *parser) {
+  int32_t begin = py_token(parser)->begin;
   PyNode *node = atom(parser);
   while (node) {
     if (py_at(parser, "."))
-      node = attribute(parser, node);
+      node = attribute(parser, node, begin);
     else if (py_at(parser, "("))
-      node = trailer(parser, node, PY_CALL, ")", argument);
+      node = trailer(parser, node, begin, PY_CALL, ")", argument);
     else if (py_at(parser, "["))
-      node = trailer(parser, node, PY_SUBSCRIPT, "]", index_item);
+      node = trailer(parser, node, begin, PY_SUBSCRIPT, "]", index_item);
     else
       break;
   }
@@ -401,7 +402,7 @@ static bool enter(PyParser *parser) {
 }
 
 // The rest of a chain of comparisons: a < b < c means (a < b) and (b < c).
-static PyNode *comparisons(PyParser *parser, PyNode *first) {
+static PyNode *comparisons(PyParser *parser, PyNode *first, int32_t begin) {
   PyNode *chain = first, *last = first;
   while (chain && binary_precedence(parser) == PRECEDENCE_COMPARE) {
     const Token *token = py_token(parser);
@@ -411,23 +412,23 @@ static PyNode *comparisons(PyParser *parser, PyNode *first) {
     if (!pair[1]) return NULL;
     last = node_text(parser, PY_BINARY, middle->pos.begin, token->text, pair, 2);
     PyNode *both[2] = {chain, last};
-    chain = last ? node_text(parser, PY_BINARY, first->pos.begin,
-                             str_intern(parser->context, "and"), both, 2)
-                 : NULL;
+    Str word = str_intern(parser->context, "and");
+    chain = last ? node_text(parser, PY_BINARY, begin, word, both, 2) : NULL;
   }
   return chain;
 }
 
 static PyNode *binary(PyParser *parser, int least) {
   if (!enter(parser)) return NULL;
+  int32_t begin = py_token(parser)->begin;
   PyNode *left = unary(parser);
   int precedence;
   while (left && (precedence = binary_precedence(parser)) >= least && precedence) {
     const Token *token = py_token(parser);
     py_advance(parser);
     PyNode *pair[2] = {left, binary(parser, precedence + 1)};
-    left = pair[1] ? node_text(parser, PY_BINARY, left->pos.begin, token->text, pair, 2) : NULL;
-    if (left && precedence == PRECEDENCE_COMPARE) left = comparisons(parser, left);
+    left = pair[1] ? node_text(parser, PY_BINARY, begin, token->text, pair, 2) : NULL;
+    if (left && precedence == PRECEDENCE_COMPARE) left = comparisons(parser, left, begin);
   }
   parser->nesting--;
   return left;
@@ -436,13 +437,14 @@ static PyNode *binary(PyParser *parser, int least) {
 // choice: lambda | binary ("if" binary "else" expression)?
 static PyNode *choice(PyParser *parser) {
   if (py_at(parser, "lambda")) return lambda(parser);
+  int32_t begin = py_token(parser)->begin;
   PyNode *value = binary(parser, PRECEDENCE_OR);
   if (!value || !py_at(parser, "if")) return value;
   py_advance(parser);
   PyNode *condition = binary(parser, PRECEDENCE_OR);
   if (!condition || !py_expect(parser, "else")) return NULL;
   PyNode *parts[3] = {value, condition, expression(parser)};
-  return parts[2] ? py_node(parser, PY_CONDITIONAL, value->pos.begin, parts, 3) : NULL;
+  return parts[2] ? py_node(parser, PY_CONDITIONAL, begin, parts, 3) : NULL;
 }
 
 static PyNode *expression(PyParser *parser) {
@@ -458,6 +460,7 @@ PyNode *py_expression(PyParser *parser) {
 
 // expressions: starred ("," starred)* ","?   (a tuple when there is a comma)
 PyNode *py_expressions(PyParser *parser) {
+  int32_t begin = py_token(parser)->begin;
   PyNode *first = starred(parser);
   if (!first || !py_at(parser, ",")) return first;
   PtrArray items = {0};
@@ -468,7 +471,7 @@ PyNode *py_expressions(PyParser *parser) {
     if (!next) return NULL;
     array_push(parser->arena, &items, next);
   }
-  return py_node(parser, PY_TUPLE, first->pos.begin, (PyNode **)items.items, items.count);
+  return py_node(parser, PY_TUPLE, begin, (PyNode **)items.items, items.count);
 }
 
 // ---- Entry points and helpers

@@ -80,6 +80,15 @@ static bool is_decorated(Parser *parser, const PyNode *definition, Dialect diale
   return false;
 }
 
+static bool has_oldest_decorator(Parser *parser, const PyNode *definition) {
+  const PyNode *list = definition->items[0];
+  for (int i = 0; i < list->count; i++) {
+    Str dotted = py_dotted_name(parser->context, list->items[i]);
+    if (dotted && !strcmp(dotted, "tvm.script.tir")) return true;
+  }
+  return false;
+}
+
 static bool name_is_free(Parser *parser, const PyNode *def) {
   if (!module_find(parser->module, def->text)) return true;
   return REPORT(parser, def, "there are two functions '%s'", def->text);
@@ -95,6 +104,10 @@ static void take_function(Parser *parser, const PyNode *def) {
   } else if (is_decorated(parser, def, DIALECT_GRAPH, "function")) {
     GraphFunc *func = parse_graph_func(parser, def);
     if (func) module_add_graph(parser->module, func);
+  } else if (has_oldest_decorator(parser, def)) {
+    REPORT(parser, def,
+           "@tvm.script.tir is the decorator of TVM before 0.9; `pleat fmt --upgrade` "
+           "rewrites it");
   } else {
     REPORT(parser, def, "expected @T.prim_func or @R.function (import their aliases, or use T, R)");
   }

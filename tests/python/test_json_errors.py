@@ -38,6 +38,9 @@ CALLS = [
     (["layout", "n, c -> n, d"], "layout"),
     (["layout"], "option"),
     (["layout", "NCHW16c", "--show", "nosuch"], "option"),
+    (["fmt", "missing.py"], "file"),
+    (["fmt", "tests/cases/script/errors_upgrade.py", "--upgrade", "-o", "-"], "syntax"),
+    (["fmt", "missing.py", "--newer-names"], "option"),
 ]
 
 

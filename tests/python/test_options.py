@@ -44,6 +44,13 @@ class Net:
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vi, vj] * 2
 '''
+OLDER = '''from tvm.script import tir as T
+@T.prim_func
+def older(A: T.Buffer[(4, 3), "float32"]):
+    with T.block([4,3], "A") as [vi, vj]:
+        A[vi, vj] = 1.0
+'''
+
 KERNELS = '''from pleat.script import tir as T
 
 
@@ -102,6 +109,7 @@ def files(tmp_path_factory):
     save_model(folder / "open.onnx", [helper.make_node("Exp", ["x"], ["y"])],
                [value_info("x", ["n", 3])], [value_info("y", ["n", 3])])
     (folder / "graphs.py").write_text(GRAPHS)
+    (folder / "older.py").write_text(OLDER)
     (folder / "kernels.py").write_text(KERNELS)
     (folder / "kernel.py").write_text(KERNELS[:KERNELS.index("\n\n@T.prim_func\ndef first")])
     (folder / "gather.py").write_text(GATHER)
@@ -192,6 +200,10 @@ ROWS = [
     ("opt", "kernels.py --pass lower", {"func": "twice", "stop-after": "convert_blocks",
                                         "print-ir-after": "convert_blocks"}),
     ("opt", "--list", {"pass": "lower", "output": "x.py", "verify-each": None}),
+    ("fmt", "older.py", {"check": None, "output": "out.py", "json": None,
+                         "help": None}),
+    ("fmt", "older.py -o -", {"upgrade": None}),
+    ("fmt", "older.py --upgrade -o -", {"newer-names": None}),
     ("verify", "net.onnx", {**LAYOUTS, **LOWERED, "json": None, "help": None, "func": "main",
                             "seed": "7", "against": "definitions", "rtol": "0.5", "atol": "0.5",
                             "max-ulp": "0", "input": "x=x.npy", "test-data": "data",

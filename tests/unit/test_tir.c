@@ -95,6 +95,30 @@ static void test_parts(void **state) {
   pleat_module_free(NULL);
 }
 
+static void test_formatting(void **state) {
+  (void)state;
+  const char *text = "x = [ 1 ]\n@T.prim_func\ndef f( A:T.Buffer[(4,),'int8'] ):\n"
+                     "  with T.block( [4] , \"A\") as [v]:\n   A[v]=x # c\n";
+  PleatFormatOptions options = {.size = sizeof options, .file = "k.py"};
+  PleatMessages *messages;
+  char *formatted;
+  assert_int_equal(pleat_script_format(text, NULL, &formatted, &messages), PLEAT_OK);
+  assert_string_equal(formatted, "x = [ 1 ]\n@T.prim_func\ndef f(A: T.Buffer[(4,), \"int8\"]):\n"
+                                 "    with T.block([4], \"A\") as [v]:\n"
+                                 "        A[v] = x  # c\n");
+  pleat_free(formatted);
+  options.upgrade = 1;
+  assert_int_equal(pleat_script_format(text, &options, &formatted, &messages), PLEAT_REFUSED);
+  assert_null(formatted);
+  assert_non_null(strstr(pleat_messages_text(messages), "'x' is not defined"));
+  pleat_messages_free(messages);
+  options = (PleatFormatOptions){.size = sizeof options, .newer_names = 1};
+  assert_int_equal(pleat_script_format(text, &options, &formatted, &messages), PLEAT_REFUSED);
+  pleat_messages_free(messages);
+  assert_int_equal(pleat_script_format(NULL, NULL, &formatted, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_script_format(text, NULL, NULL, NULL), PLEAT_REFUSED);
+}
+
 static void test_errors_have_the_place_in_the_file(void **state) {
   (void)state;
   PleatScript script = {.size = sizeof script,
@@ -487,6 +511,7 @@ static void test_null_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_formatting),
       cmocka_unit_test(test_errors_have_the_place_in_the_file),
       cmocka_unit_test(test_captured_names),
       cmocka_unit_test(test_refused_captures),

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 
-from pleat._library import PleatError, _lib, ffi
+from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.script._values import MacroUse, Value, text_of
 
@@ -148,3 +148,20 @@ def from_source(text, extra_vars=None):
     IRModule."""
     made = importlib.import_module("pleat.ir._module")
     return made.unwrapped(parse(text, names=extra_vars))
+
+
+def format(text, *, upgrade=False, newer_names=False, file="script"):  # noqa: A001
+    """The text of a Python file with its TVMScript formatted. Other Python and comments stay.
+
+    upgrade: rewrites the syntax of older versions of TVMScript
+    newer_names: with `upgrade`, uses TVM's names since 2026, T.sblock and tirx
+    file: its name in messages
+
+    Raises PleatError, with the lines at fault, for a script that cannot be read."""
+    keep = ffi.new("char[]", file.encode())
+    options = ffi.new("PleatFormatOptions *", {
+        "size": ffi.sizeof("PleatFormatOptions"), "upgrade": upgrade, "newer_names": newer_names,
+        "file": keep})
+    formatted, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+    check_status(_lib.pleat_script_format(text.encode(), options, formatted, messages), messages)
+    return _owned_text(formatted[0])
