@@ -5,6 +5,8 @@
 
 #include "pleat/pleat.h"
 
+#include <pthread.h>
+
 static inline void check_ok(int status, PleatMessages *messages) {
   if (status != PLEAT_OK) fail_msg("status %d: %s", status, pleat_messages_text(messages));
   if (messages) fail_msg("unexpected: %s", pleat_messages_text(messages));
@@ -36,6 +38,16 @@ static inline void check_status(int status, int expected, PleatMessages *message
 static inline PleatTensor float_tensor(void *data, int64_t *shape, int rank) {
   return (PleatTensor){
       .data = data, .device_type = 1, .rank = rank, .type = {2, 32, 1}, .shape = shape};
+}
+
+// Runs the body for `a` in this thread and for `b` in another one. It returns NULL if all is well.
+static inline void run_in_two_threads(void *(*body)(void *), void *a, void *b) {
+  pthread_t thread;
+  void *wrong;
+  assert_int_equal(pthread_create(&thread, NULL, body, b), 0);
+  assert_null(body(a));
+  pthread_join(thread, &wrong);
+  assert_null(wrong);
 }
 
 #endif

@@ -4,27 +4,14 @@
 #ifndef PLEAT_LAYOUT_SUPPORT_H
 #define PLEAT_LAYOUT_SUPPORT_H
 
-#include "layout/layout.h"
-#include "context_support.h"
+#include "layout_texts.h"
+#include "random_support.h"
 
 #include <stdlib.h>
 
 enum { MAX_AXES = 12, MAX_POSITIONS = 1 << 16 };
 
 static uint64_t seed = 2024;
-
-static int random_below(int n) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (int)((seed >> 33) % (uint64_t)n);
-}
-
-static const LayoutExpr *binary(LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(context, op, a, b, NULL);
-}
-
-static const LayoutExpr *number(int64_t value) {
-  return layout_const(context, value);
-}
 
 // ---- Random maps -------------------------------------------------------------------------------
 
@@ -117,13 +104,6 @@ __attribute__((unused)) static const Layout *random_layout(int64_t *shape, int *
   for (int i = 0; i < p.count; i++) outputs[i] = p.items[i].e;
   const IndexMap *map = index_map_new(context, *rank, NULL, p.count, outputs, NULL, NULL, 0);
   return layout_static(context, map, shape, (SourcePos){0});
-}
-
-static inline void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *index) {
-  for (int i = rank - 1; i >= 0; i--) {
-    index[i] = ordinal % extents[i];
-    ordinal /= extents[i];
-  }
 }
 
 #endif

@@ -152,8 +152,15 @@ static inline Schedule *check_made(Context *context, const char *program, const 
   return schedule;
 }
 
+// The same in a context of its own.
+static inline void made(const char *program, const char *steps) {
+  Context *context = context_new();
+  check_made(context, program, steps);
+  context_free(context);
+}
+
 // Checks that the last step is refused with a message that contains `message`, and changes nothing.
-static inline void check_refused(const char *program, const char *steps, const char *message) {
+static inline void refused(const char *program, const char *steps, const char *message) {
   Context *context = context_new();
   PrimFunc *before = check_parse(context, program);
   Schedule *schedule = schedule_new(context, before);

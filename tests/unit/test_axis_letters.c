@@ -1,28 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the letters that are derived for the axes of tensors: from convolutions, windows and
 // products by constants, through stages that permute, broadcast and reduce, and none elsewhere.
-#include "graph/stages.h"
-#include "script/script.h"
-
-#include <setjmp.h>
-#include <cmocka.h>
-
-static StageGraph *stages_of(Context *context, const char *params, const char *body) {
-  const char *text =
-      arena_printf(&context->arena,
-                   "from pleat.script import relax as R\n@R.function\ndef main(%s):\n"
-                   "    with R.dataflow():\n%s",
-                   params, body);
-  SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
-  Module *module = script_parse(context, file);
-  bool ok = module && graph_infer(context, module->funcs.items[0].graph);
-  StageGraph *stages = ok ? stage_graph_new(context, module->funcs.items[0].graph) : NULL;
-  if (!stages) {
-    diag_print_all(context, stderr);
-    fail_msg("%s", text);
-  }
-  return stages;
-}
+#include "graph_support.h"
 
 // The letters of all named values, in order: "x NCHW, w OIHW, y NCHW"; "-" where there are none.
 static void expect(const char *params, const char *body, const char *letters) {
@@ -38,10 +17,6 @@ static void expect(const char *params, const char *body, const char *letters) {
   assert_string_equal(text_string(&found), letters);
   context_free(context);
 }
-
-#define F32(NAME, SHAPE) NAME ": R.Tensor((" SHAPE "), \"float32\")"
-#define LINE "        "
-#define END(Y) LINE "R.output(" Y ")\n    return " Y "\n"
 
 static void test_convolutions(void **state) {
   (void)state;

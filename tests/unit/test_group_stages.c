@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests which stages are grouped to run row by row, and which must not be.
-#include "graph/stages.h"
-#include "script/script.h"
-
-#include <setjmp.h>
-#include <cmocka.h>
+#include "graph_support.h"
 
 static StageGraph *grouped(Context *context, const char *params, const char *body) {
-  const char *text =
-      arena_printf(&context->arena,
-                   "from pleat.script import relax as R\n@R.function\ndef main(%s):\n"
-                   "    with R.dataflow():\n%s",
-                   params, body);
-  SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
-  Module *module = script_parse(context, file);
-  bool ok = module && graph_infer(context, module->funcs.items[0].graph);
-  StageGraph *stages = ok ? stage_graph_new(context, module->funcs.items[0].graph) : NULL;
-  if (!stages) {
-    diag_print_all(context, stderr);
-    fail_msg("%s", text);
-  }
+  StageGraph *stages = stages_of(context, params, body);
   stage_graph_prune(stages);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
@@ -39,8 +23,6 @@ static void expect(const char *params, const char *body, const char *sizes) {
 }
 
 #define X "x: R.Tensor((3, 5, 19), \"float32\")"
-#define LINE "        "
-#define END(Y) LINE "R.output(" Y ")\n    return " Y "\n"
 
 static void test_softmax_is_one(void **state) {
   (void)state;

@@ -3,12 +3,6 @@
 // left division, refinement; worked examples, those of CuTe's documentation among them.
 #include "layout_support.h"
 
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  assert_non_null(layout);
-  return layout;
-}
-
 static int64_t size_of(const Layout *layout) {
   int64_t size;
   assert_true(layout_logical_size(layout, &size));
@@ -60,8 +54,8 @@ static void test_direct_sums(void **state) {
     assert_int_equal(sum->rank, a->rank + b->rank);
     for (int tries = 0; tries < 50; tries++) {
       int64_t x[MAX_AXES];
-      unravel(random_below((int)size_of(a)), a->extents, a->rank, x);
-      unravel(random_below((int)size_of(b)), b->extents, b->rank, x + a->rank);
+      layout_index_at(a->extents, a->rank, random_below((int)size_of(a)), x);
+      layout_index_at(b->extents, b->rank, random_below((int)size_of(b)), x + a->rank);
       assert_int_equal(offset_of(sum, x),
                        offset_of(a, x) * positions_of(b) + offset_of(b, x + a->rank));
     }
@@ -90,8 +84,8 @@ static void test_products(void **state) {
     if (!product) continue; // bounds of an XOR of a fused axis may not be known
     int64_t x[MAX_AXES], y[MAX_AXES], z[MAX_AXES];
     for (int tries = 0; tries < 60; tries++) {
-      unravel(random_below((int)size_of(tile)), tile->extents, tile->rank, x);
-      unravel(random_below((int)size_of(tiles)), tiles->extents, tiles->rank, y);
+      layout_index_at(tile->extents, tile->rank, random_below((int)size_of(tile)), x);
+      layout_index_at(tiles->extents, tiles->rank, random_below((int)size_of(tiles)), y);
       product_index(tile, tiles, kind, x, y, z);
       assert_int_equal(offset_of(product, z),
                        offset_of(tiles, y) * positions_of(tile) + offset_of(tile, x));
@@ -122,7 +116,7 @@ static void check_complement(const Layout *layout, const Layout *complement, int
     assert_true(from > last); // ordered
     last = from;
     for (int64_t e = 0; e < size_of(layout); e++) {
-      unravel(e, layout->extents, layout->rank, x);
+      layout_index_at(layout->extents, layout->rank, e, x);
       int64_t at = from + offset_of(layout, x);
       assert_true(at < COUNT_OF(taken) && !taken[at]); // disjoint
       taken[at] = true;
@@ -194,8 +188,8 @@ static void test_filled_products(void **state) {
     layout_complement(context, tile, number(size_of(tile) * positions_of(tiles)), &gaps);
     int64_t x[MAX_AXES], y[MAX_AXES], z[MAX_AXES];
     for (int tries = 0; tries < 40; tries++) {
-      unravel(random_below((int)size_of(tile)), tile->extents, tile->rank, x);
-      unravel(random_below((int)size_of(tiles)), tiles->extents, tiles->rank, y);
+      layout_index_at(tile->extents, tile->rank, random_below((int)size_of(tile)), x);
+      layout_index_at(tiles->extents, tiles->rank, random_below((int)size_of(tiles)), y);
       product_index(tile, tiles, kind, x, y, z);
       assert_int_equal(offset_of(out, z),
                        offset_of(tile, x) + at_number(gaps, offset_of(tiles, y)));
@@ -234,7 +228,7 @@ static void test_cute_products(void **state) {
                                          LAYOUT_PRODUCT_LOGICAL, &out);
   assert_int_equal(a.verdict, VERDICT_YES);
   for (int64_t n = 0; n < 24; n++) {
-    unravel(n, (int64_t[]){2, 2, 6}, 3, index);
+    layout_index_at((int64_t[]){2, 2, 6}, 3, n, index);
     assert_int_equal(offset_of(out, index),
                      index[0] * 4 + index[1] + index[2] % 2 * 2 + index[2] / 2 * 8);
   }
@@ -263,7 +257,7 @@ static void test_tilings(void **state) {
     assert_int_equal(size_of(out), size_of(layout));
     for (int64_t e = 0; e < size_of(out); e++) {
       int64_t x[MAX_AXES], z[MAX_AXES];
-      unravel(e, out->extents, out->rank, z);
+      layout_index_at(out->extents, out->rank, e, z);
       memcpy(x, z, sizeof x);
       int extra = out->rank - layout->rank + 1; // axes that this one became
       int64_t at = z[axis] * s, rest = s > 1 && t > 1 ? z[axis + 1] : 0;
@@ -289,7 +283,7 @@ static void test_cute_divides(void **state) {
   assert_int_equal(out->rank, 3); // 4, 2, 3
   for (int64_t n = 0; n < 24; n++) {
     int64_t x[3];
-    unravel(n, out->extents, 3, x);
+    layout_index_at(out->extents, 3, n, x);
     assert_int_equal(offset_of(out, x), x[0] % 2 * 4 + x[0] / 2 + x[1] * 2 + x[2] * 8);
   }
   // (9,(4,8)):(59,(13,1)) by <3:3, (2,4):(1,8)> = ((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))
@@ -300,7 +294,7 @@ static void test_cute_divides(void **state) {
   assert_int_equal(out->rank, 5);
   for (int64_t n = 0; n < 288; n++) {
     int64_t x[5];
-    unravel(n, shape, 5, x);
+    layout_index_at(shape, 5, n, x);
     assert_int_equal(offset_of(out, x),
                      x[0] * 177 + x[1] * 59 + x[2] * 13 + x[3] * 2 + x[4] % 2 * 26 + x[4] / 2);
   }
@@ -335,7 +329,7 @@ static void test_left_division(void **state) {
     int64_t reached = 0;
     for (int64_t n = 0; n < size_of(b); n++) {
       int64_t x[MAX_AXES], y[MAX_AXES], padding = 0;
-      unravel(n, b->extents, b->rank, x);
+      layout_index_at(b->extents, b->rank, n, x);
       if (out.padding) assert_true(layout_expr_value(out.padding, x, NULL, 0, &padding));
       if (padding) continue;
       assert_true(index_map_apply(out.map, x, y));
@@ -381,7 +375,7 @@ static void test_refinements(void **state) {
     int64_t zeros[3] = {0};
     for (int64_t n = 0; n < size_of(a); n++) {
       int64_t x[3];
-      unravel(n, a->extents, a->rank, x);
+      layout_index_at(a->extents, a->rank, n, x);
       assert_int_equal(weighed(&out, 0, x, offset_of(a, zeros)), offset_of(a, x));
       assert_int_equal(weighed(&out, 1, x, offset_of(b, zeros)), offset_of(b, x));
     }

@@ -6,12 +6,6 @@
 
 static const LayoutBanks shared32 = {32, 4, 32};
 
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  assert_non_null(layout);
-  return layout;
-}
-
 static const IndexMap *map_of(const char *text) {
   LayoutSource source = layout_source(text, -1);
   const IndexMap *map = index_map_parse(context, &source);
@@ -32,7 +26,7 @@ static void serve_phase(const Layout *layout, const LayoutAccess *access, Layout
   memset(wanted, 0, sizeof wanted);
   for (int64_t ordinal = first; ordinal < last; ordinal++) {
     int64_t index[MAX_AXES], at[MAX_AXES], offset;
-    unravel(ordinal, access->extents, (int)rank, index);
+    layout_index_at(access->extents, (int)rank, ordinal, index);
     assert_true(index_map_apply(access->lanes, index, at));
     assert_true(layout_offset(layout, at, &offset));
     int64_t bit = offset * banks.element_bits;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts with replica axes and resources: known cases, and every question on random ones against
 // brute force.
-#include "layout/layout.h"
-#include "context_support.h"
+#include "layout_texts.h"
+#include "random_support.h"
 
 #include <stdlib.h>
 
@@ -10,21 +10,9 @@ enum { MAX_AXES = 12, MAX_POSITIONS = 1 << 14, MAX_COPIES = 64 };
 
 static uint64_t seed = 7;
 
-static int random_below(int n) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (int)((seed >> 33) % (uint64_t)n);
-}
-
 static const IndexMap *map_of(const char *text, int rank) {
   LayoutSource source = layout_source(text, rank);
   return index_map_parse(context, &source);
-}
-
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  diag_print_all(context, stderr);
-  assert_non_null(layout);
-  return layout;
 }
 
 static bool is(LayoutAnswer answer, Verdict verdict) {
@@ -177,17 +165,10 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *index) {
-  for (int i = rank - 1; i >= 0; i--) {
-    index[i] = ordinal % extents[i];
-    ordinal /= extents[i];
-  }
-}
-
 static int64_t position_of(const Layout *layout, int64_t element, int64_t copy) {
   int64_t index[MAX_AXES], replica[MAX_AXES], position[MAX_AXES], offset = 0;
-  unravel(element, layout->extents, layout->rank, index);
-  unravel(copy, layout->map->replicas, layout->map->replica_count, replica);
+  layout_index_at(layout->extents, layout->rank, element, index);
+  layout_index_at(layout->map->replicas, layout->map->replica_count, copy, replica);
   assert_true(index_map_apply_copy(layout->map, index, replica, position));
   for (int i = 0; i < layout->physical_rank; i++) {
     assert_true(position[i] >= 0 && position[i] < layout->physical_extents[i]);
@@ -228,14 +209,6 @@ static bool sets_within(const Truth *a, const Truth *b) {
   return true;
 }
 
-static const LayoutExpr *op(LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(context, op, a, b, NULL);
-}
-
-static const LayoutExpr *number(int64_t value) {
-  return layout_const(context, value);
-}
-
 // Axes split, fused, offset, reversed, mixed; some are replicas.
 static const Layout *random_layout(int rank, const int64_t *shape, const int64_t *physical) {
   const LayoutExpr *parts[MAX_AXES];
@@ -248,23 +221,28 @@ static const Layout *random_layout(int rank, const int64_t *shape, const int64_t
     int64_t k = 2 + random_below(3);
     switch (random_below(5)) {
     case 0:
-      parts[count++] = op(LAYOUT_MOD, parts[at], number(k));
-      parts[at] = op(LAYOUT_DIV, parts[at], number(k));
+      parts[count++] = binary(LAYOUT_MOD, parts[at], number(k));
+      parts[at] = binary(LAYOUT_DIV, parts[at], number(k));
       break;
-    case 1: parts[at] = op(LAYOUT_ADD, parts[at], op(LAYOUT_MUL, parts[other], number(k))); break;
-    case 2: parts[at] = op(LAYOUT_XOR, parts[at], op(LAYOUT_MOD, parts[other], number(4))); break;
-    case 3: parts[at] = op(LAYOUT_ADD, parts[at], number(random_below(3))); break;
-    default: parts[at] = op(LAYOUT_SUB, number(12), parts[at]); break;
+    case 1:
+      parts[at] = binary(LAYOUT_ADD, parts[at], binary(LAYOUT_MUL, parts[other], number(k)));
+      break;
+    case 2:
+      parts[at] = binary(LAYOUT_XOR, parts[at], binary(LAYOUT_MOD, parts[other], number(4)));
+      break;
+    case 3: parts[at] = binary(LAYOUT_ADD, parts[at], number(random_below(3))); break;
+    default: parts[at] = binary(LAYOUT_SUB, number(12), parts[at]); break;
     }
   }
   const LayoutExpr *outs[2] = {number(0), number(0)};
   for (int i = 0; i < count; i++) {
     int to = random_below(2);
-    outs[to] = op(LAYOUT_ADD, op(LAYOUT_MUL, outs[to], number(1 + random_below(5))), parts[i]);
+    outs[to] =
+        binary(LAYOUT_ADD, binary(LAYOUT_MUL, outs[to], number(1 + random_below(5))), parts[i]);
   }
   const LayoutExpr *extents[MAX_AXES], *sizes[2];
   for (int i = 0; i < rank; i++) extents[i] = number(shape[i]);
-  for (int i = 0; i < 2; i++) outs[i] = op(LAYOUT_MOD, outs[i], number(physical[i]));
+  for (int i = 0; i < 2; i++) outs[i] = binary(LAYOUT_MOD, outs[i], number(physical[i]));
   for (int i = 0; i < 2; i++) sizes[i] = number(physical[i]);
   const Str resources[2] = {random_below(2) ? str_intern(context, "lane") : NULL, NULL};
   const IndexMap *map = index_map_replicated(context, rank, copies, NULL, replicas, outputs, outs,
@@ -280,7 +258,7 @@ static void check_inverse(const Layout *layout, const Truth *t) {
   if (answer.verdict != VERDICT_YES) return;
   for (int64_t p = 0; p < t->positions; p++) {
     int64_t position[MAX_AXES], index[MAX_AXES], padding = 0, element = 0;
-    unravel(p, layout->physical_extents, layout->physical_rank, position);
+    layout_index_at(layout->physical_extents, layout->physical_rank, p, position);
     if (inverse.padding)
       assert_true(layout_expr_value(inverse.padding, position, NULL, 0, &padding));
     bool owned = false;

@@ -2,12 +2,6 @@
 // Copy plans against moving every element: fragments of warps, shards over devices, replicas.
 #include "layout_support.h"
 
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  assert_non_null(layout);
-  return layout;
-}
-
 static Str name(const char *text) {
   return str_intern(context, text);
 }
@@ -52,11 +46,11 @@ static void check_counts(const Layout *from, const Layout *to, const LayoutCopyP
   for (int64_t n = 0; n < size * targets; n++) {
     int64_t x[MAX_AXES], r[MAX_AXES], here[MAX_AXES], there[MAX_AXES];
     int nearest = -1;
-    unravel(n / targets, to->extents, to->rank, x);
-    unravel(n % targets, to->map->replicas, to->map->replica_count, r);
+    layout_index_at(to->extents, to->rank, n / targets, x);
+    layout_index_at(to->map->replicas, to->map->replica_count, n % targets, r);
     assert_true(index_map_apply_copy(to->map, x, r, there));
     for (int64_t s = 0; s < sources; s++) {
-      unravel(s, from->map->replicas, from->map->replica_count, r);
+      layout_index_at(from->map->replicas, from->map->replica_count, s, r);
       assert_true(index_map_apply_copy(from->map, x, r, here));
       int change = 0;
       for (; change < plan->level_count; change++) {

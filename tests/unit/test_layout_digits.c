@@ -2,24 +2,12 @@
 // The digits level against brute force: forms of random expressions have the expression's values
 // and bounds that hold, and are printed as expressions of the same value.
 #include "layout/digits/digits.h"
-#include "context_support.h"
+#include "layout_texts.h"
+#include "random_support.h"
 
 #include <stdlib.h>
 
 static uint64_t seed = 12345;
-
-static int random_below(int n) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (int)((seed >> 33) % (uint64_t)n);
-}
-
-static const LayoutExpr *binary(LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(context, op, a, b, NULL);
-}
-
-static const LayoutExpr *number(int64_t value) {
-  return layout_const(context, value);
-}
 
 static const LayoutExpr *random_expr(int axes, int depth) {
   static const int64_t cuts[] = {1, 2, 2, 3, 4, 4, 5, 6, 7, 8, 12, 16};

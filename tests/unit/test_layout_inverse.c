@@ -9,13 +9,6 @@ enum { SUMS = 200, LINEAR_MAPS = 40 };
 enum { SUMS = 3000, LINEAR_MAPS = 400 };
 #endif
 
-static const Layout *layout_of(const char *map, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, map, shape, rank);
-  diag_print_all(context, stderr);
-  assert_non_null(layout);
-  return layout;
-}
-
 // The inverse says of every place its element, or that it is padding.
 static void check_positions(const Layout *layout, const LayoutInverse *inverse) {
   int64_t positions, elements;
@@ -23,19 +16,19 @@ static void check_positions(const Layout *layout, const LayoutInverse *inverse) 
   int64_t *owner = calloc((size_t)positions, sizeof *owner);
   for (int64_t i = 0; i < elements; i++) {
     int64_t index[MAX_AXES], offset;
-    unravel(i, layout->extents, layout->rank, index);
+    layout_index_at(layout->extents, layout->rank, i, index);
     assert_true(layout_offset(layout, index, &offset));
     owner[offset] = i + 1;
   }
   for (int64_t offset = 0; offset < positions; offset++) {
     int64_t position[MAX_AXES], index[MAX_AXES], want[MAX_AXES], padding = 0;
-    unravel(offset, layout->physical_extents, layout->physical_rank, position);
+    layout_index_at(layout->physical_extents, layout->physical_rank, offset, position);
     if (inverse->padding)
       assert_true(layout_expr_value(inverse->padding, position, NULL, 0, &padding));
     assert_int_equal(padding, !owner[offset]);
     if (padding) continue;
     assert_true(index_map_apply(inverse->map, position, index));
-    unravel(owner[offset] - 1, layout->extents, layout->rank, want);
+    layout_index_at(layout->extents, layout->rank, owner[offset] - 1, want);
     assert_memory_equal(index, want, sizeof *index * (size_t)layout->rank);
   }
   free(owner);
@@ -127,7 +120,7 @@ static bool is_injective(const Layout *layout) {
   bool *seen = calloc((size_t)positions, sizeof *seen);
   for (int64_t i = 0; i < elements && injective; i++) {
     int64_t index[MAX_AXES], offset;
-    unravel(i, layout->extents, layout->rank, index);
+    layout_index_at(layout->extents, layout->rank, i, index);
     assert_true(layout_offset(layout, index, &offset));
     injective = !seen[offset];
     seen[offset] = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the spellings mean: random texts of each, every place against the definition that its own
 // system gives, written here anew over numbers; and each text printed and read back.
-#include "layout/layout.h"
-#include "context_support.h"
+#include "layout_texts.h"
+#include "random_support.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -18,28 +18,8 @@ static void refresh(int round) {
   renew_context();
 }
 
-static int random_below(int n) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (int)((seed >> 33) % (uint64_t)n);
-}
-
 static int64_t pick(const int64_t *items, int count) {
   return items[random_below(count)];
-}
-
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  diag_print_all(context, stderr);
-  if (!layout) print_error("%s\n", text);
-  assert_non_null(layout);
-  return layout;
-}
-
-static void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *index) {
-  for (int i = rank - 1; i >= 0; i--) {
-    index[i] = ordinal % extents[i];
-    ordinal /= extents[i];
-  }
 }
 
 static int64_t product(const int64_t *extents, int count) {
@@ -57,7 +37,7 @@ static void check_same_positions(const Layout *a, const Layout *b) {
   if (a->map->replica_count || b->map->replica_count) return; // sets: see test_layout_copies
   for (int64_t i = 0; i < product(a->extents, a->rank); i++) {
     int64_t index[MAX_AXES], x[MAX_AXES], y[MAX_AXES];
-    unravel(i, a->extents, a->rank, index);
+    layout_index_at(a->extents, a->rank, i, index);
     assert_true(index_map_apply(a->map, index, x) && index_map_apply(b->map, index, y));
     assert_memory_equal(x, y, sizeof *x * (size_t)a->physical_rank);
   }
@@ -138,7 +118,7 @@ static void test_names(void **state) {
     const Layout *layout = layout_of(text_string(&text), shape, rank);
     for (int64_t n = 0; n < product(shape, rank); n++) {
       int64_t index[5], left[5], position[MAX_AXES];
-      unravel(n, shape, rank, index);
+      layout_index_at(shape, rank, n, index);
       memcpy(left, index, sizeof left);
       assert_true(index_map_apply(layout->map, index, position));
       for (int i = l.count - 1; i >= 0; i--) {
@@ -230,7 +210,7 @@ static void test_cute(void **state) {
     const Layout *layout = layout_of(text_string(&text), shape, m.rank);
     for (int64_t n = 0; n < product(shape, m.rank); n++) {
       int64_t index[MAX_AXES], position;
-      unravel(n, shape, m.rank, index);
+      layout_index_at(shape, m.rank, n, index);
       assert_true(index_map_apply(layout->map, index, &position));
       assert_int_equal(position, swizzle(cute_offset(&m, index) + start, bits, base, shift));
     }
@@ -327,7 +307,7 @@ static void test_coordinates(void **state) {
     assert_int_equal(layout->physical_rank, axes);
     for (int64_t e = 0; e < product(shape, m.rank); e++) {
       int64_t index[MAX_AXES], position[MAX_AXES];
-      unravel(e, shape, m.rank, index);
+      layout_index_at(shape, m.rank, e, index);
       assert_true(index_map_apply(layout->map, index, position));
       for (int i = 0, at = 0; i < n.count; i++) {
         Modes own = m; // what feeds this number
@@ -390,7 +370,7 @@ static void test_xla(void **state) {
     for (int64_t n = 0; n < product(shape, rank); n++) {
       int64_t index[4], offset, expected = 0;
       Tiled t = {.count = rank};
-      unravel(n, shape, rank, index);
+      layout_index_at(shape, rank, n, index);
       for (int i = 0; i < rank; i++) { // major to minor
         t.index[i] = index[order[rank - 1 - i]];
         t.extents[i] = shape[order[rank - 1 - i]];
@@ -437,7 +417,7 @@ static void test_torch(void **state) {
     const Layout *layout = layout_of(text_string(&text), shape, rank);
     for (int64_t n = 0; n < product(shape, rank); n++) {
       int64_t index[5], position, expected = start;
-      unravel(n, shape, rank, index);
+      layout_index_at(shape, rank, n, index);
       for (int i = 0; i < rank; i++) expected += index[i] * stride[i];
       assert_true(index_map_apply(layout->map, index, &position));
       assert_int_equal(position, expected);
@@ -579,7 +559,7 @@ static void test_shards(void **state) {
     for (int i = 0; i < replica_count; i++) copies *= replicas[i].extent;
     for (int64_t n = 0; n < product(shape, rank) * copies; n++) {
       int64_t expected[3] = {offsets[0], offsets[1], offsets[2]}, flat = n / copies, r = n % copies;
-      unravel(flat, shape, rank, index);
+      layout_index_at(shape, rank, flat, index);
       for (int i = shard_count - 1; i >= 0; flat /= shards[i--].extent)
         expected[shards[i].axis] += flat % shards[i].extent * shards[i].stride;
       for (int i = replica_count - 1; i >= 0; r /= replicas[i--].extent) {
@@ -643,7 +623,7 @@ static void test_swizzled_shards(void **state) {
       int64_t memory = start, flat = n, position;
       for (int i = count - 1; i >= 0; flat /= shards[i--].extent)
         memory += flat % shards[i].extent * shards[i].stride;
-      unravel(n, shape, rank, index);
+      layout_index_at(shape, rank, n, index);
       assert_true(index_map_apply(layout->map, index, &position));
       assert_int_equal(position,
                        tvm_swizzle(bare ? n : memory, numbers[0], numbers[1], numbers[2], inner));
@@ -657,7 +637,7 @@ static void test_swizzled_shards(void **state) {
 
 // ---- Any layout in any spelling: it is said rightly, or refused ---------------------------------
 
-static const LayoutExpr *binary(LayoutOp op, const LayoutExpr *a, int64_t b) {
+static const LayoutExpr *by_number(LayoutOp op, const LayoutExpr *a, int64_t b) {
   return layout_expr(context, op, a, layout_const(context, b), NULL);
 }
 
@@ -678,8 +658,8 @@ static const Layout *random_layout(int rank, const int64_t *shape) {
     case 0:
     case 1:
       if (count == 8) break;
-      parts[count++] = binary(LAYOUT_MOD, t, k);
-      parts[at] = binary(LAYOUT_DIV, t, k);
+      parts[count++] = by_number(LAYOUT_MOD, t, k);
+      parts[at] = by_number(LAYOUT_DIV, t, k);
       break;
     case 2:
     case 3:
@@ -688,13 +668,14 @@ static const Layout *random_layout(int rank, const int64_t *shape) {
       break;
     case 4:
       if (at == other) break;
-      parts[at] = layout_expr(context, LAYOUT_ADD, binary(LAYOUT_MUL, t, 16), parts[other], NULL);
+      parts[at] =
+          layout_expr(context, LAYOUT_ADD, by_number(LAYOUT_MUL, t, 16), parts[other], NULL);
       parts[other] = parts[--count];
       break;
     case 5:
-      parts[at] = layout_expr(context, LAYOUT_XOR, t, binary(LAYOUT_MOD, parts[other], 4), NULL);
+      parts[at] = layout_expr(context, LAYOUT_XOR, t, by_number(LAYOUT_MOD, parts[other], 4), NULL);
       break;
-    default: parts[at] = binary(LAYOUT_ADD, t, random_below(3)); break;
+    default: parts[at] = by_number(LAYOUT_ADD, t, random_below(3)); break;
     }
   }
   Str resources[MAX_AXES] = {NULL};

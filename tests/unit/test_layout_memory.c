@@ -4,12 +4,6 @@
 #include "layout/check/check.h"
 #include "layout_support.h"
 
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  assert_non_null(layout);
-  return layout;
-}
-
 // ---- Lines against brute force -----------------------------------------------------------------
 
 enum { MAX_UNITS = 1 << 17 };
@@ -22,7 +16,7 @@ static void touch(const Layout *layout, const int64_t *low, const int64_t *exten
   for (int i = 0; i < layout->rank; i++) count *= extent[i];
   for (int64_t i = 0; i < count; i++) {
     int64_t index[MAX_AXES], offset;
-    unravel(i, extent, layout->rank, index);
+    layout_index_at(extent, layout->rank, i, index);
     for (int j = 0; j < layout->rank; j++) index[j] += low[j];
     assert_true(layout_offset(layout, index, &offset));
     int64_t bit = offset * size.element_bits + 8 * size.base_bytes;

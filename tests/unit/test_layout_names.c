@@ -2,13 +2,10 @@
 // Every layout that a plan prints for a tensor is read back as the same layout of that tensor by
 // the layout options, and so is every layout that a user writes, in any spelling.
 #include "driver/driver.h"
-#include "script/script.h"
+#include "graph_support.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 typedef struct Planned {
   Context *context;
@@ -16,26 +13,11 @@ typedef struct Planned {
   Plan *plan;
 } Planned;
 
-static void print_and_fail(Context *context, const char *text) {
-  diag_print_all(context, stderr);
-  fail_msg("%s", text);
-}
-
 static Planned planned(Context *context, const char *params, const char *body) {
-  const char *text =
-      arena_printf(&context->arena,
-                   "from pleat.script import relax as R\n@R.function\ndef main(%s):\n"
-                   "    with R.dataflow():\n%s",
-                   params, body);
-  static HostMachine machine;
-  machine = machine_probe();
-  SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
-  Module *module = script_parse(context, file);
-  GraphFunc *graph = module ? module->funcs.items[0].graph : NULL;
-  CompileOptions options = {.machine = machine};
-  Program *program =
-      graph && graph_infer(context, graph) ? program_plan(context, graph, &options) : NULL;
-  if (!program) print_and_fail(context, text);
+  GraphFunc *graph = graph_of(context, params, body);
+  CompileOptions options = {.machine = machine_probe()};
+  Program *program = program_plan(context, graph, &options);
+  if (!program) print_and_fail(context, body);
   return (Planned){context, graph, program->plan};
 }
 
@@ -77,10 +59,6 @@ static void check_plan(const char *params, const char *body, int least) {
   assert_true(checked >= least);
   context_free(context);
 }
-
-#define F32(NAME, SHAPE) NAME ": R.Tensor((" SHAPE "), \"float32\")"
-#define LINE "        "
-#define END(Y) LINE "R.output(" Y ")\n    return " Y "\n"
 
 static void test_plans(void **state) {
   (void)state;

@@ -27,7 +27,7 @@ static bool points_of(const Layout *layout, Points *p) {
   int64_t image = 0;
   for (int64_t i = 0; i < p->count; i++) {
     int64_t index[MAX_AXES];
-    unravel(i, layout->extents, layout->rank, index);
+    layout_index_at(layout->extents, layout->rank, i, index);
     assert_true(layout_offset(layout, index, &p->offsets[i]));
     int64_t *there = &p->ordinals[p->offsets[i]];
     p->injective &= *there < 0;
@@ -57,7 +57,7 @@ static void check_pair(const Layout *a, const Points *p, const Layout *b, const 
   assert_true(q->injective);
   for (int64_t i = 0; i < q->count; i++) {
     int64_t position[MAX_AXES], to[MAX_AXES], offset = 0, padding = 0;
-    unravel(q->offsets[i], b->physical_extents, b->physical_rank, position);
+    layout_index_at(b->physical_extents, b->physical_rank, q->offsets[i], position);
     assert_true(!division.padding ||
                 layout_expr_value(division.padding, position, NULL, 0, &padding));
     assert_true(!padding && index_map_apply(division.map, position, to));

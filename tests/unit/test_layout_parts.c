@@ -3,13 +3,6 @@
 // with small components, with all questions compared with an enumeration.
 #include "layout_support.h"
 
-static const Layout *layout_of(const char *map, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, map, shape, rank);
-  diag_print_all(context, stderr);
-  assert_non_null(layout);
-  return layout;
-}
-
 // ---- Too many points for the whole -------------------------------------------------------------
 
 static const struct {

@@ -21,7 +21,7 @@ static Truth brute_force(const Layout *layout) {
   memset(t.ordinals, -1, sizeof *t.ordinals * (size_t)t.positions);
   for (int64_t i = 0; i < t.size; i++) {
     int64_t index[MAX_AXES], position[MAX_AXES], offset = 0;
-    unravel(i, layout->extents, layout->rank, index);
+    layout_index_at(layout->extents, layout->rank, i, index);
     assert_true(index_map_apply(layout->map, index, position));
     for (int j = 0; j < layout->physical_rank; j++) {
       assert_in_range(position[j], 0, layout->physical_extents[j] - 1);
@@ -78,13 +78,13 @@ static void check_inverse(const Layout *layout, const Truth *t) {
   inverses++;
   for (int64_t offset = 0; offset < t->positions; offset++) {
     int64_t position[MAX_AXES], index[MAX_AXES], want[MAX_AXES], padding = 0;
-    unravel(offset, layout->physical_extents, layout->physical_rank, position);
+    layout_index_at(layout->physical_extents, layout->physical_rank, offset, position);
     if (inverse.padding)
       assert_true(layout_expr_value(inverse.padding, position, NULL, 0, &padding));
     assert_int_equal(padding, t->ordinals[offset] < 0);
     if (padding) continue;
     assert_true(index_map_apply(inverse.map, position, index));
-    unravel(t->ordinals[offset], layout->extents, layout->rank, want);
+    layout_index_at(layout->extents, layout->rank, t->ordinals[offset], want);
     assert_memory_equal(index, want, sizeof *index * (size_t)layout->rank);
   }
 }
@@ -123,7 +123,7 @@ static void check_equal(const Layout *layout, const Truth *t) {
   bool differ = false;
   for (int64_t i = 0; i < t->size; i++) {
     int64_t index[MAX_AXES], value;
-    unravel(i, layout->extents, layout->rank, index);
+    layout_index_at(layout->extents, layout->rank, i, index);
     assert_true(layout_expr_value(edge, index, NULL, 0, &value));
     differ |= value != 0;
   }

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every spelling read, printed and read back, and the messages for texts that are none.
-#include "layout/layout.h"
-#include "context_support.h"
-
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  diag_print_all(context, stderr);
-  if (!layout) print_error("%s\n", text);
-  assert_non_null(layout);
-  return layout;
-}
+#include "layout_texts.h"
 
 static LayoutSpelling kind_of(const char *text) {
   LayoutSource source = layout_source(text, -1);

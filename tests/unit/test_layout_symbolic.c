@@ -2,20 +2,12 @@
 // Layouts of symbolic extents: known cases, and random ones whose answers are held against
 // instances.
 #include "layout/answers/answers.h"
-#include "context_support.h"
+#include "layout_texts.h"
+#include "random_support.h"
 
 #include <stdlib.h>
 
 static uint64_t seed = 77;
-
-static int random_below(int n) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (int)((seed >> 33) % (uint64_t)n);
-}
-
-static const LayoutExpr *symbol(const char *name) {
-  return layout_symbol(context, str_intern(context, name));
-}
 
 static const LayoutExpr *parse_extent(const char *text) {
   bool number = text[0] >= '0' && text[0] <= '9';
@@ -310,10 +302,6 @@ typedef struct Parts {
   const LayoutExpr *e[8], *extent[8];
   int count;
 } Parts;
-
-static const LayoutExpr *binary(LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(context, op, a, b, NULL);
-}
 
 static void random_step(Parts *p) {
   static const int64_t factors[] = {2, 3, 4, 8};

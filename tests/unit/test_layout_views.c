@@ -3,20 +3,10 @@
 // strides and vectors, against listing every element; worked examples.
 #include "layout_support.h"
 
-static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
-  const Layout *layout = layout_parse_static(context, text, shape, rank);
-  assert_non_null(layout);
-  return layout;
-}
-
 static const LayoutExpr *const *numbers(const int64_t *values, int count) {
   const LayoutExpr **out = arena_array(&context->arena, const LayoutExpr *, count);
   for (int i = 0; i < count; i++) out[i] = number(values[i]);
   return out;
-}
-
-static const LayoutExpr *symbol(const char *name) {
-  return layout_symbol(context, str_intern(context, name));
 }
 
 static const Layout *symbolic(const char *text, const LayoutExpr *const *shape, int rank,
@@ -68,7 +58,7 @@ static void check_slice(const Layout *layout) {
   }
   for (int64_t n = 0; n < size; n++) {
     int64_t want = origin, got;
-    unravel(n, extent, rank, index);
+    layout_index_at(extent, rank, n, index);
     for (int i = 0; i < rank; i++) {
       at[i] = low[i] + step[i] * index[i];
       want += strides[i] * index[i];
@@ -156,7 +146,7 @@ static void check_order(const Layout *layout) {
   int64_t size = size_of(extents, out.count);
   for (int64_t n = 0; n < size; n++) {
     int64_t l[MAX_AXES], index[MAX_AXES], offset;
-    unravel(n, extents, out.count, l);
+    layout_index_at(extents, out.count, n, l);
     if (out.guard && !value_of(out.guard, l)) continue;
     assert_true(index_map_apply(out.index, l, index));
     assert_true(layout_offset(layout, index, &offset));
@@ -236,7 +226,7 @@ static void test_sums_of_digits(void **state) {
     if (found ? sum.count != cases[i].count : cases[i].count != -1) fail_msg("%s", cases[i].text);
     for (int64_t n = 0; found && n < size_of(box, 2); n++) {
       int64_t index[2], value;
-      unravel(n, box, 2, index);
+      layout_index_at(box, 2, n, index);
       assert_true(index_map_apply(map, index, &value));
       assert_int_equal(value, value_of_sum(&sum, index));
     }
@@ -263,7 +253,7 @@ static void check_blocking(const Layout *layout) {
     for (int i = 0; i < layout->rank; i++) valid = valid && orders[k][i] < layout->rank;
     for (int64_t n = 0; n < size && holds && valid; n++) {
       int64_t index[3], offset, want = 0;
-      unravel(n, layout->extents, layout->rank, index);
+      layout_index_at(layout->extents, layout->rank, n, index);
       for (int i = 0; i < layout->rank; i++)
         want = want * layout->extents[orders[k][i]] + index[orders[k][i]];
       layout_offset(layout, index, &offset);
@@ -277,7 +267,7 @@ static void check_blocking(const Layout *layout) {
   blockings++;
   for (int64_t n = 0; n < size; n++) {
     int64_t index[3], offset, want = 0;
-    unravel(n, layout->extents, layout->rank, index);
+    layout_index_at(layout->extents, layout->rank, n, index);
     for (int i = 0; i < out.count; i++)
       want = want * out.blocks[i].extent->value +
              index[out.blocks[i].axis] / out.blocks[i].cut % out.blocks[i].extent->value;
@@ -325,8 +315,8 @@ static void check_reshape(const Layout *layout) {
   assert_non_null(other);
   for (int64_t n = 0; n < size; n++) {
     int64_t index[3], from[2], a, b;
-    unravel(n, layout->extents, layout->rank, index);
-    unravel(n, shape, 2, from);
+    layout_index_at(layout->extents, layout->rank, n, index);
+    layout_index_at(shape, 2, n, from);
     assert_true(layout_offset(layout, index, &a) && layout_offset(other, from, &b));
     assert_int_equal(a, b);
   }

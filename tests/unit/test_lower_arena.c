@@ -2,17 +2,14 @@
 // Tests the planning of arenas: allocations with disjoint lifetimes share memory, allocations that
 // are alive together do not overlap, and the size is near the lower bound.
 #include "lower/lower.h"
+#include "random_support.h"
 
 #include <stdlib.h>
 
 #include <setjmp.h>
 #include <cmocka.h>
 
-static uint64_t random_state = 7;
-static int random_below(int n) {
-  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-  return (int)((random_state >> 33) % (uint64_t)n);
-}
+static uint64_t seed = 7;
 
 static void check_plan(const ArenaItem *items, int count, int64_t size) {
   for (int i = 0; i < count; i++) {

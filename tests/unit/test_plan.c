@@ -5,12 +5,15 @@
 #include "plan/plan.h"
 #include "runtime/runtime.h"
 #include "script/script.h"
+#include "random_support.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+static uint64_t seed = 5;
 
 static Plan *planned(Context *context, const char *text, const PlanOptions *options) {
   SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
@@ -132,12 +135,6 @@ static void test_layouts_left_out_are_counted(void **state) {
 }
 
 // ---- Tiles
-
-static uint64_t random_state = 5;
-static int random_below(int n) {
-  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-  return (int)((random_state >> 33) % (uint64_t)n);
-}
 
 static int check_tiles(const Plan *plan) {
   int tiles = 0;

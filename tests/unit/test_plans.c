@@ -5,7 +5,6 @@
 #include "onnx_writer.h"
 #include "api_support.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 // The second convolution reads a channels-last tensor, which the user requires to be written.
@@ -266,12 +265,7 @@ static void *plan_often(void *arg) {
 
 static void test_plans_in_two_threads(void **state) {
   Fixture *f = *state;
-  pthread_t thread;
-  void *wrong;
-  pthread_create(&thread, NULL, plan_often, &f->request);
-  assert_null(plan_often(&f->request));
-  pthread_join(thread, &wrong);
-  assert_null(wrong);
+  run_in_two_threads(plan_often, &f->request, &f->request);
 }
 
 #define PLAN_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

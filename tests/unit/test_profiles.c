@@ -5,7 +5,6 @@
 #include "onnx_writer.h"
 #include "api_support.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -246,10 +245,7 @@ static void test_a_session_in_two_threads_is_refused(void **state) {
   PleatSession *session;
   expect_ok(pleat_session_new(f->model, NULL, &session, &messages));
   Rival rivals[2] = {{session, f->model, &stop, 0, 0}, {session, f->model, &stop, 0, 0}};
-  pthread_t thread;
-  pthread_create(&thread, NULL, contend, &rivals[1]);
-  contend(&rivals[0]);
-  pthread_join(thread, NULL);
+  run_in_two_threads(contend, &rivals[0], &rivals[1]);
   assert_true(rivals[0].refused + rivals[1].refused > 0);
   assert_int_equal(rivals[0].wrong + rivals[1].wrong, 0);
   pleat_session_free(session);
@@ -268,10 +264,7 @@ static void *profile_model(void *arg) {
 static void test_profiles_of_a_model_wait_for_each_other(void **state) {
   Fixture *f = *state;
   Rival rivals[2] = {{.model = f->model}, {.model = f->model}};
-  pthread_t thread;
-  pthread_create(&thread, NULL, profile_model, &rivals[1]);
-  profile_model(&rivals[0]);
-  pthread_join(thread, NULL);
+  run_in_two_threads(profile_model, &rivals[0], &rivals[1]);
   assert_int_equal(rivals[0].wrong + rivals[1].wrong, 0);
 }
 

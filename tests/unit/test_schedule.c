@@ -68,16 +68,6 @@ static const char conv[] = HEAD
     "            vo, vx = T.axis.remap('SS', [o, x])\n"
     "            Y[vo, vx] = T.max(C[vo, vx] + b[vo], T.float32(0))\n";
 
-static void made(const char *program, const char *steps) {
-  Context *context = context_new();
-  check_made(context, program, steps);
-  context_free(context);
-}
-
-static void refused(const char *program, const char *steps, const char *message) {
-  check_refused(program, steps, message);
-}
-
 // ---- Loops -----------------------------------------------------------------------------------
 
 static void test_split(void **state) {

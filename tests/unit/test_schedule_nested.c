@@ -127,7 +127,7 @@ static const char inner_whole[] = OUTER("            for k in T.grid(3):\n"
 
 static const struct {
   const char *program, *steps;
-} made[] = {
+} programs[] = {
     {wide, "sch.cache_read('C', 0, 'local')\n"},
     {wide, "sch.cache_write('C', 0, 'local')\n"},
     {view_read, "sch.transform_layout('C', 'A', " MAP},
@@ -155,7 +155,7 @@ static const struct {
 
 static const struct {
   const char *program, *steps, *message;
-} refused[] = {
+} refusals[] = {
     {where_reads, "sch.reverse_compute_inline('C')\n", "its T.where reads its producer's buffer"},
     {where_alone, "sch.reverse_compute_inline('C')\n", "its T.where reads its producer's buffer"},
     {where_reads, LOOPS("B") "sch.reverse_compute_at('C', ls[0])\n", "its T.where reads 'B'"},
@@ -171,9 +171,9 @@ static const struct {
 
 static void test_steps_that_are_made(void **state) {
   (void)state;
-  for (int i = 0; i < COUNT_OF(made); i++) {
+  for (int i = 0; i < COUNT_OF(programs); i++) {
     Context *context = context_new();
-    Schedule *schedule = check_made(context, made[i].program, made[i].steps);
+    Schedule *schedule = check_made(context, programs[i].program, programs[i].steps);
     check_parse(context, check_text(context, schedule_func(schedule)));
     context_free(context);
   }
@@ -181,8 +181,8 @@ static void test_steps_that_are_made(void **state) {
 
 static void test_steps_that_are_refused(void **state) {
   (void)state;
-  for (int i = 0; i < COUNT_OF(refused); i++)
-    check_refused(refused[i].program, refused[i].steps, refused[i].message);
+  for (int i = 0; i < COUNT_OF(refusals); i++)
+    refused(refusals[i].program, refusals[i].steps, refusals[i].message);
 }
 
 int main(void) {

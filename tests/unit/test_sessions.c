@@ -269,10 +269,7 @@ static void test_a_session_in_two_threads_is_refused(void **state) {
   Fixture *other = calloc(1, sizeof *other);
   set_tensors(other);
   Rival rivals[2] = {{session, f, &stop, 0, 0}, {session, other, &stop, 0, 0}};
-  pthread_t thread;
-  pthread_create(&thread, NULL, contend, &rivals[1]);
-  contend(&rivals[0]);
-  pthread_join(thread, NULL);
+  run_in_two_threads(contend, &rivals[0], &rivals[1]);
   assert_true(rivals[0].refused + rivals[1].refused > 0);
   assert_int_equal(rivals[0].wrong + rivals[1].wrong, 0);
   memset(f->sum, 0, sizeof f->sum);

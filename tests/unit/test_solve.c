@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the solver of src/solve on small and random problems against enumeration.
 #include "solve/pbqp.h"
+#include "random_support.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,11 +11,7 @@
 
 #include <cmocka.h>
 
-static uint64_t random_state = 11;
-static int random_below(int n) {
-  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-  return (int)((random_state >> 33) % (uint64_t)n);
-}
+static uint64_t seed = 11;
 
 // ---- Random problems, kept as plain matrices ----------------------------------------------------
 

@@ -6,7 +6,6 @@
 #include "api_support.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { ROWS = 5, COLUMNS = 7, ELEMENTS = ROWS * COLUMNS };
@@ -520,12 +519,7 @@ static void *verify_often(void *arg) {
 
 static void test_verifications_in_two_threads(void **state) {
   Fixture *f = *state;
-  pthread_t thread;
-  void *wrong;
-  pthread_create(&thread, NULL, verify_often, &f->request);
-  assert_null(verify_often(&f->request));
-  pthread_join(thread, &wrong);
-  assert_null(wrong);
+  run_in_two_threads(verify_often, &f->request, &f->request);
 }
 
 #define VERIFY_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
