@@ -9,32 +9,12 @@ import pathlib
 import subprocess
 
 import pytest
+from command import PLEAT, ROOT, pleat, save_model, value_info
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
-
-
-def pleat(*arguments, status=0):
-    done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True, check=False,
-                          env=dict(os.environ, TERM="dumb"))
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout if status == 0 else done.stderr
-
-
-def value_info(name, shape, kind=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def save_model(path, nodes, inputs, outputs, weights=()):
-    graph = helper.make_graph(nodes, "case", inputs, outputs, list(weights))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, path)
-    return path
 
 
 def save_tensor(path, array):

@@ -2,27 +2,13 @@
 """What the commands tell of models: messages by operator and shape, what a plan fused and what it
 could not, the shares of a run. Needs no ONNX Runtime."""
 import json
-import os
-import pathlib
-import subprocess
 
 import pytest
+from command import pleat
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLEAT = str(pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve())
-SECONDS = 60
-
-
-def pleat(*arguments, status=0):
-    """Standard output; the errors where the status says that there are some."""
-    done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True,
-                          check=False, timeout=SECONDS)
-    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
-    return done.stderr if status else done.stdout
 
 
 def info(name, shape=None, kind=TensorProto.FLOAT):

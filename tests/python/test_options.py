@@ -3,19 +3,17 @@
 the same call without it, or is refused. The options are read from the help, which is made from
 the tables of options, so that a new option needs a row here."""
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
+from command import PLEAT, ROOT, save_model, value_info
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLEAT = str(pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve())
 
 GRAPHS = '''from pleat.script import ir as I, relax as R, tir as T
 
@@ -81,16 +79,6 @@ def gather(A: T.Buffer((10,), "float32"), idx: T.Buffer((2,), "int32"), C: T.Buf
     for i in range(2):
         C[i] = A[idx[i]]
 '''
-
-
-def value_info(name, shape):
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-
-
-def save_model(path, nodes, inputs, outputs, weights=()):
-    graph = helper.make_graph(nodes, "case", inputs, outputs, list(weights))
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-              path)
 
 
 @pytest.fixture(scope="module")

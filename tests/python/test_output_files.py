@@ -2,24 +2,14 @@
 """Files that the command writes: those of one call appear all or none, older ones stay as they are
 on failure, and the message says what was missing."""
 import fcntl
-import os
-import pathlib
 import resource
 import subprocess
 
 import pytest
+from command import PLEAT, ROOT, pleat
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLEAT = str(pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve())
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 MATMUL = ROOT / "examples" / "kernels" / "matmul.py"
-
-
-def pleat(*arguments, status=0, **options):
-    done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True, check=False,
-                          **options)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stderr if status else done.stdout
 
 
 def contents(folder):

@@ -1,21 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `pleat plan --schedules` prints replays: on the kernels of `--programs` it gives the programs
 that are compiled."""
-import os
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
-
-
-def pleat(*arguments):
-    return subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True,
-                          check=True).stdout
+from command import ROOT, pleat
 
 
 def by_kernel(text):

@@ -1,36 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sizes of free dimensions in `run`, `verify` and `bench`, taken from the arrays given."""
 import json
-import os
-import pathlib
-import subprocess
 
 import pytest
+from command import pleat, save_model, value_info
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
-
-
-def pleat(*arguments, status=0):
-    done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True, check=False,
-                          env=dict(os.environ, TERM="dumb"))
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout if status == 0 else done.stderr
-
-
-def value_info(name, shape, kind=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def save_model(path, nodes, inputs, outputs, weights=()):
-    graph = helper.make_graph(nodes, "case", inputs, outputs, list(weights))
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-              path)
-    return path
 
 
 def save_array(folder, name, array):

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command under test ($PLEAT, else build/pleat), and the models that tests write for it."""
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLEAT = str(pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve())
+SECONDS = 300
+
+
+def pleat(*arguments, status=0, **options):
+    """Standard output; the errors where the status says that there are some."""
+    done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True, check=False,
+                          timeout=SECONDS, env=dict(os.environ, TERM="dumb"), **options)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stderr if status else done.stdout
+
+
+def value_info(name, shape, kind=1):
+    """An input or output; kind 1 is float32."""
+    from onnx import helper
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def save_model(path, nodes, inputs, outputs, weights=()):
+    import onnx
+    from onnx import helper
+    graph = helper.make_graph(nodes, "case", inputs, outputs, list(weights))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path)
+    return path
