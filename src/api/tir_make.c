@@ -508,40 +508,6 @@ static Stmt *store_of(NodesMaking *m) {
   return m->failed ? NULL : stmt_store(m->context, buffer, indices, count, value);
 }
 
-static Stmt *let_of(NodesMaking *m) {
-  Expr *var = get_variable(m, "var"), *value = get(m, "value", MADE_EXPR);
-  Stmt *body = get(m, "body", MADE_STMT);
-  return m->failed ? NULL : stmt_let(m->context, var, value, body);
-}
-
-static Stmt *if_of(NodesMaking *m) {
-  Stmt *s = new_stmt(m, STMT_IF);
-  s->as.branch.condition = get(m, "condition", MADE_EXPR);
-  s->as.branch.then_body = get(m, "then_case", MADE_STMT);
-  s->as.branch.else_body = get_optional(m, "else_case", MADE_STMT);
-  return s;
-}
-
-static Stmt *while_of(NodesMaking *m) {
-  Stmt *s = new_stmt(m, STMT_WHILE);
-  s->as.repeat.condition = get(m, "condition", MADE_EXPR);
-  s->as.repeat.body = get(m, "body", MADE_STMT);
-  return s;
-}
-
-static Stmt *assert_of(NodesMaking *m) {
-  Stmt *s = new_stmt(m, STMT_ASSERT);
-  s->as.check.condition = get(m, "condition", MADE_EXPR);
-  s->as.check.message = get_attribute(m, "message", field_of(m, "message"));
-  s->as.check.body = get_optional(m, "body", MADE_STMT);
-  return s;
-}
-
-static Stmt *evaluate_of(NodesMaking *m) {
-  Expr *value = get(m, "value", MADE_EXPR);
-  return m->failed ? NULL : stmt_evaluate(m->context, value);
-}
-
 static Stmt *seq_of(NodesMaking *m) {
   int count;
   Stmt **items = (Stmt **)get_list(m, "seq", MADE_STMT, &count);
@@ -612,12 +578,6 @@ static Stmt *allocate_const_of(NodesMaking *m) {
   var->as.var->scope = "global";
   var->as.var->pointee = data->type;
   return s;
-}
-
-static Stmt *declare_of(NodesMaking *m) {
-  Buffer *buffer = get(m, "buffer", MADE_BUFFER);
-  Stmt *body = get(m, "body", MADE_STMT);
-  return m->failed ? NULL : stmt_declare(m->context, buffer, body);
 }
 
 static Stmt *attr_of(NodesMaking *m) {
@@ -703,18 +663,34 @@ static const Maker makers[] = {
     {"Block", MADE_BLOCK, .make = block_of},
     {"BlockRealize", MADE_STMT, .make_stmt = realize_of},
     {"BufferStore", MADE_STMT, .make_stmt = store_of},
-    {"LetStmt", MADE_STMT, .make_stmt = let_of},
-    {"IfThenElse", MADE_STMT, .make_stmt = if_of},
-    {"While", MADE_STMT, .make_stmt = while_of},
-    {"AssertStmt", MADE_STMT, .make_stmt = assert_of},
-    {"Evaluate", MADE_STMT, .make_stmt = evaluate_of},
     {"SeqStmt", MADE_STMT, .make_stmt = seq_of},
     {"Allocate", MADE_STMT, .make_stmt = allocate_of},
     {"AllocateConst", MADE_STMT, .make_stmt = allocate_const_of},
-    {"DeclBuffer", MADE_STMT, .make_stmt = declare_of},
     {"AttrStmt", MADE_STMT, .make_stmt = attr_of},
     {"PrimFunc", MADE_FUNC, .make = function_of},
 };
+
+static void *stmt_field_of(NodesMaking *m, const StmtField *field) {
+  switch (field->kind) {
+  case FIELD_VARIABLE: return get_variable(m, field->name);
+  case FIELD_EXPR: return get(m, field->name, MADE_EXPR);
+  case FIELD_ATTRIBUTE: return get_attribute(m, field->name, field_of(m, field->name));
+  case FIELD_BUFFER: return get(m, field->name, MADE_BUFFER);
+  case FIELD_BODY: return get(m, field->name, MADE_STMT);
+  case FIELD_OPTIONAL_BODY: return get_optional(m, field->name, MADE_STMT);
+  }
+  return NULL;
+}
+
+static Stmt *stmt_row_of(NodesMaking *m, StmtKind kind) {
+  Stmt *s = new_stmt(m, kind);
+  const StmtField *fields = stmt_rows[kind].fields;
+  for (int i = 0; i < 3 && fields[i].name; i++) {
+    void *object = stmt_field_of(m, &fields[i]);
+    memcpy((char *)s + fields[i].offset, &object, sizeof object);
+  }
+  return s;
+}
 
 static ExprOp row_named(const char *type) {
   for (int op = 0; op < EXPR_OP_COUNT; op++)
@@ -735,10 +711,11 @@ static Made make_node(NodesMaking *m, const json_t *nodes) {
   if (!m->type) m->type = "?";
   for (int i = 0; i < COUNT_OF(makers); i++)
     if (strcmp(makers[i].type, m->type) == 0) return make_by(m, &makers[i]);
-  if (strcmp(m->type, "For") == 0) {
-    Stmt *loop = for_of(m, nodes);
-    return (Made){MADE_STMT, m->failed ? NULL : loop};
-  }
+  Stmt *s = strcmp(m->type, "For") == 0 ? for_of(m, nodes) : NULL;
+  for (int kind = 0; kind <= STMT_ATTR && !s; kind++)
+    if (stmt_rows[kind].kind && strcmp(stmt_rows[kind].kind, m->type) == 0)
+      s = stmt_row_of(m, (StmtKind)kind);
+  if (s || m->failed) return (Made){MADE_STMT, m->failed ? NULL : s};
   ExprOp op = row_named(m->type);
   if (op == EXPR_OP_COUNT) wrong(m, "type", "is not the type of a node that can be made");
   Expr *e = m->failed ? NULL : row_of(m, op);

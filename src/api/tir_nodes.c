@@ -400,6 +400,44 @@ static int realize_node(Nodes *nodes, const Stmt *s) {
 
 // ---- Statements ---------------------------------------------------------------------------------
 
+#define FIELD(NAME, KIND, MEMBER) {NAME, FIELD_##KIND, offsetof(Stmt, as.MEMBER)}
+
+const StmtRow stmt_rows[] = {
+    [STMT_LET] = {"LetStmt",
+                  {FIELD("var", VARIABLE, let.var), FIELD("value", EXPR, let.value),
+                   FIELD("body", BODY, let.body)}},
+    [STMT_IF] = {"IfThenElse",
+                 {FIELD("condition", EXPR, branch.condition),
+                  FIELD("then_case", BODY, branch.then_body),
+                  FIELD("else_case", OPTIONAL_BODY, branch.else_body)}},
+    [STMT_WHILE] = {"While",
+                    {FIELD("condition", EXPR, repeat.condition), FIELD("body", BODY, repeat.body)}},
+    [STMT_ASSERT] = {"AssertStmt",
+                     {FIELD("condition", EXPR, check.condition),
+                      FIELD("message", ATTRIBUTE, check.message),
+                      FIELD("body", OPTIONAL_BODY, check.body)}},
+    [STMT_EVALUATE] = {"Evaluate", {FIELD("value", EXPR, evaluate)}},
+    [STMT_DECL_BUFFER] = {"DeclBuffer",
+                          {FIELD("buffer", BUFFER, declare.buffer),
+                           FIELD("body", BODY, declare.body)}},
+    [STMT_ATTR] = {NULL},
+};
+
+static int stmt_row_node(Nodes *nodes, const Stmt *s) {
+  NodeText node = node_begin(nodes, stmt_rows[s->kind].kind);
+  const StmtField *fields = stmt_rows[s->kind].fields;
+  for (int i = 0; i < 3 && fields[i].name; i++) {
+    const void *object;
+    memcpy(&object, (const char *)s + fields[i].offset, sizeof object);
+    bool is_stmt = fields[i].kind == FIELD_BODY || fields[i].kind == FIELD_OPTIONAL_BODY;
+    field_node(&node, fields[i].name,
+               is_stmt                          ? stmt_node(nodes, object)
+               : fields[i].kind == FIELD_BUFFER ? buffer_node(nodes, object)
+                                                : expr_node(nodes, object));
+  }
+  return node_end(&node);
+}
+
 static int for_node(Nodes *nodes, const Stmt *s) {
   NodeText node = node_begin(nodes, "For");
   const char *thread = s->as.loop.thread;
@@ -420,43 +458,6 @@ static int store_node(Nodes *nodes, const Stmt *s) {
   field_node(&node, "buffer", buffer_node(nodes, s->as.store.buffer));
   field_node(&node, "value", expr_node(nodes, s->as.store.value));
   field_exprs(&node, "indices", s->as.store.indices, s->as.store.rank);
-  return node_end(&node);
-}
-
-static int let_node(Nodes *nodes, const Stmt *s) {
-  NodeText node = node_begin(nodes, "LetStmt");
-  field_node(&node, "var", expr_node(nodes, s->as.let.var));
-  field_node(&node, "value", expr_node(nodes, s->as.let.value));
-  field_node(&node, "body", stmt_node(nodes, s->as.let.body));
-  return node_end(&node);
-}
-
-static int if_node(Nodes *nodes, const Stmt *s) {
-  NodeText node = node_begin(nodes, "IfThenElse");
-  field_node(&node, "condition", expr_node(nodes, s->as.branch.condition));
-  field_node(&node, "then_case", stmt_node(nodes, s->as.branch.then_body));
-  field_node(&node, "else_case", stmt_node(nodes, s->as.branch.else_body));
-  return node_end(&node);
-}
-
-static int while_node(Nodes *nodes, const Stmt *s) {
-  NodeText node = node_begin(nodes, "While");
-  field_node(&node, "condition", expr_node(nodes, s->as.repeat.condition));
-  field_node(&node, "body", stmt_node(nodes, s->as.repeat.body));
-  return node_end(&node);
-}
-
-static int assert_node(Nodes *nodes, const Stmt *s) {
-  NodeText node = node_begin(nodes, "AssertStmt");
-  field_node(&node, "condition", expr_node(nodes, s->as.check.condition));
-  field_node(&node, "message", expr_node(nodes, s->as.check.message));
-  field_node(&node, "body", stmt_node(nodes, s->as.check.body));
-  return node_end(&node);
-}
-
-static int evaluate_node(Nodes *nodes, const Stmt *s) {
-  NodeText node = node_begin(nodes, "Evaluate");
-  field_node(&node, "value", expr_node(nodes, s->as.evaluate));
   return node_end(&node);
 }
 
@@ -509,13 +510,6 @@ static int allocate_const_node(Nodes *nodes, const Stmt *s) {
   return node_end(&node);
 }
 
-static int declare_node(Nodes *nodes, const Stmt *s) {
-  NodeText node = node_begin(nodes, "DeclBuffer");
-  field_node(&node, "buffer", buffer_node(nodes, s->as.declare.buffer));
-  field_node(&node, "body", stmt_node(nodes, s->as.declare.body));
-  return node_end(&node);
-}
-
 static int attr_node(Nodes *nodes, const Stmt *s) {
   NodeText node = node_begin(nodes, "AttrStmt");
   field(&node, "node");
@@ -531,16 +525,16 @@ static int stmt_node(Nodes *nodes, const Stmt *s) {
   switch (s->kind) {
   case STMT_FOR: return for_node(nodes, s);
   case STMT_STORE: return store_node(nodes, s);
-  case STMT_LET: return let_node(nodes, s);
-  case STMT_IF: return if_node(nodes, s);
-  case STMT_WHILE: return while_node(nodes, s);
-  case STMT_ASSERT: return assert_node(nodes, s);
-  case STMT_EVALUATE: return evaluate_node(nodes, s);
+  case STMT_LET:
+  case STMT_IF:
+  case STMT_WHILE:
+  case STMT_ASSERT:
+  case STMT_EVALUATE:
+  case STMT_DECL_BUFFER: return stmt_row_node(nodes, s);
   case STMT_SEQ: return seq_node(nodes, s);
   case STMT_BLOCK: return realize_node(nodes, s);
   case STMT_ALLOCATE: return allocate_node(nodes, s);
   case STMT_ALLOCATE_CONST: return allocate_const_node(nodes, s);
-  case STMT_DECL_BUFFER: return declare_node(nodes, s);
   case STMT_ATTR: return attr_node(nodes, s);
   }
   return -1;

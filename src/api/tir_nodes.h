@@ -13,6 +13,26 @@ typedef struct ExprRow {
 } ExprRow;
 extern const ExprRow expr_rows[EXPR_OP_COUNT];
 
+// The statements all of whose fields are pointers; all others have a NULL kind.
+typedef enum StmtFieldKind {
+  FIELD_VARIABLE,
+  FIELD_EXPR,
+  FIELD_ATTRIBUTE, // an expression that may be a list
+  FIELD_BUFFER,
+  FIELD_BODY,
+  FIELD_OPTIONAL_BODY,
+} StmtFieldKind;
+typedef struct StmtField {
+  const char *name;
+  StmtFieldKind kind;
+  size_t offset; // in Stmt
+} StmtField;
+typedef struct StmtRow {
+  const char *kind;
+  StmtField fields[3];
+} StmtRow;
+extern const StmtRow stmt_rows[STMT_ATTR + 1];
+
 // The operations whose payload is the name of a function, and what TVM calls them. NULL: the name
 // itself is that of the operation.
 typedef struct NamedCall {
