@@ -28,6 +28,9 @@ Expr *analyzer_simplify_deep(Analyzer *analyzer,
                              Expr *e); // to a fixed point, proving guards
 bool analyzer_prove(Analyzer *analyzer,
                     Expr *condition); // true only when it holds for all allowed values
+// The part of begin <= value < end that is not proved; the constant true when all of it is.
+Expr *analyzer_unproved_within(Analyzer *analyzer, Expr *value, Expr *begin, Expr *end);
+bool analyzer_prove_within(Analyzer *analyzer, Expr *value, Expr *begin, Expr *end);
 bool analyzer_prove_equal(Analyzer *analyzer, Expr *a, Expr *b);
 // Inclusive constant bounds; false when there are none. They are exact for sums of digits of
 // independent variables, and an outer bound otherwise.

@@ -263,6 +263,20 @@ bool analyzer_prove(Analyzer *analyzer, Expr *condition) {
   return proved;
 }
 
+Expr *analyzer_unproved_within(Analyzer *analyzer, Expr *value, Expr *begin, Expr *end) {
+  Context *context = analyzer->context;
+  Expr *low = expr_binary(context, EXPR_LE, begin, value), *high = expr_lt(context, value, end);
+  bool above = analyzer_prove(analyzer, low), below = analyzer_prove(analyzer, high);
+  if (above && below) return expr_bool(context, true);
+  return above ? high : below ? low : expr_and(context, low, high);
+}
+
+bool analyzer_prove_within(Analyzer *analyzer, Expr *value, Expr *begin, Expr *end) {
+  Context *context = analyzer->context;
+  return analyzer_prove(analyzer, expr_binary(context, EXPR_LE, begin, value)) &&
+         analyzer_prove(analyzer, expr_lt(context, value, end));
+}
+
 bool analyzer_prove_equal(Analyzer *analyzer, Expr *a, Expr *b) {
   if (a == b) return true;
   if (!dtype_is_index(a->type) || !dtype_is_index(b->type))

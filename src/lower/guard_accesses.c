@@ -89,10 +89,6 @@ static void assume_in(Guarding *g, Expr *condition, Stmt *s) {
     analyzer_assume(g->analyzer, condition);
 }
 
-static bool is_proved(Guarding *g, Expr *condition) {
-  return expr_is_true(condition) || analyzer_prove(g->analyzer, condition);
-}
-
 // ---- One access
 
 static const char *access_text(Guarding *g, Buffer *buffer, Expr *const *indices, int rank) {
@@ -142,16 +138,14 @@ static void check_index(Guarding *g, Buffer *buffer, const char **access, Expr *
                         int axis, Expr *index) {
   Context *context = g->context;
   Expr *zero = expr_int(context, index->type, 0), *extent = buffer->shape[axis];
-  Expr *low = expr_binary(context, EXPR_LE, zero, index), *high = expr_lt(context, index, extent);
-  bool above = is_proved(g, low), below = is_proved(g, high);
-  if (above && below) return;
+  Expr *inside = analyzer_unproved_within(g->analyzer, index, zero, extent);
+  if (expr_is_true(inside)) return;
   if (!*access) *access = access_text(g, buffer, indices, buffer->rank);
   AccessWitness witness;
   if (access_find_witness(context, &g->scope, index, extent, &witness)) {
     report_outside(g, *access, axis, &witness);
     return;
   }
-  Expr *inside = above ? high : below ? low : expr_and(context, low, high);
   add_guard(g, buffer, *access, axis, index, inside);
 }
 

@@ -39,12 +39,6 @@ static bool keeps_out_of_padding(Dropping *d, const Region *write, Expr *conditi
   return proved;
 }
 
-static bool is_between(Dropping *d, Expr *value, Expr *low, Expr *end) {
-  Context *context = d->schedule->context;
-  return analyzer_prove(d->analyzer, expr_binary(context, EXPR_GE, value, low)) &&
-         analyzer_prove(d->analyzer, expr_lt(context, value, end));
-}
-
 // True when, without the condition, the block's variables stay in their domains and its writes in
 // the buffer.
 static bool domain_holds_without(Dropping *d, const ExprArray *all, int left_out) {
@@ -56,12 +50,13 @@ static bool domain_holds_without(Dropping *d, const ExprArray *all, int left_out
   for (int i = 0; i < d->block->var_count && inside; i++) {
     const BlockVar *v = &d->block->vars[i];
     Expr *end = expr_add(context, v->min, v->extent);
-    inside = is_between(d, v->binding, v->min, end);
+    inside = analyzer_prove_within(d->analyzer, v->binding, v->min, end);
   }
   const Region *write = &d->block->writes[0];
   for (int i = 0; i < write->buffer->rank && inside; i++)
-    inside = is_between(d, substitute_expr(context, write->min[i], &d->bindings),
-                        expr_index(context, 0), write->buffer->shape[i]);
+    inside =
+        analyzer_prove_within(d->analyzer, substitute_expr(context, write->min[i], &d->bindings),
+                              expr_index(context, 0), write->buffer->shape[i]);
   analyzer_reset(d->analyzer, mark);
   return inside;
 }
@@ -95,20 +90,14 @@ typedef struct BoundsCheck {
   const char *why; // NULL: all accesses are inside
 } BoundsCheck;
 
-static bool index_in_bounds(BoundsCheck *check, Expr *index, Expr *extent) {
-  Context *context = check->schedule->context;
-  index = substitute_expr(context, index, check->bindings);
-  return analyzer_prove(check->analyzer,
-                        expr_binary(context, EXPR_GE, index, expr_index(context, 0))) &&
-         analyzer_prove(check->analyzer, expr_lt(context, index, extent));
-}
-
 static void check_access(BoundsCheck *check, const Buffer *buffer, Expr *const *indices) {
-  for (int i = 0; i < buffer->rank && !check->why; i++)
-    if (!index_in_bounds(check, indices[i], buffer->shape[i]))
-      check->why =
-          arena_printf(&check->schedule->context->arena,
-                       "axis %d of '%s' is not proved to stay in its extent", i, buffer->name);
+  Context *context = check->schedule->context;
+  for (int i = 0; i < buffer->rank && !check->why; i++) {
+    Expr *index = substitute_expr(context, indices[i], check->bindings);
+    if (!analyzer_prove_within(check->analyzer, index, expr_index(context, 0), buffer->shape[i]))
+      check->why = arena_printf(
+          &context->arena, "axis %d of '%s' is not proved to stay in its extent", i, buffer->name);
+  }
 }
 
 static bool may_fault(const Expr *e) {

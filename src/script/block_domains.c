@@ -49,8 +49,7 @@ static void refuse_binding(DomainProof *proof, const Block *block, const BlockVa
 static bool stays_inside(DomainProof *proof, const BlockVar *v) {
   Context *context = proof->context;
   Expr *end = expr_add(context, v->min, v->extent);
-  return analyzer_prove(proof->analyzer, expr_binary(context, EXPR_LE, v->min, v->binding)) &&
-         analyzer_prove(proof->analyzer, expr_binary(context, EXPR_LT, v->binding, end));
+  return analyzer_prove_within(proof->analyzer, v->binding, v->min, end);
 }
 
 // The predicate holds when the bindings are evaluated. In the body, it may hold no longer where it
