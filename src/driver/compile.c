@@ -45,7 +45,7 @@ static CompiledAddress address_of(const Compiling *c, int number) {
   const ProgramSlot *slot = &c->program->slots.items[number];
   switch (slot->kind) {
   case SLOT_INPUT: return (CompiledAddress){ADDRESS_INPUT, slot->number};
-  case SLOT_OUTPUT: return (CompiledAddress){ADDRESS_OUTPUT, slot->number};
+  case SLOT_OUTPUT: return (CompiledAddress){ADDRESS_OUTPUT, slot->number, slot->offset};
   case SLOT_CONSTANT: return (CompiledAddress){ADDRESS_CONSTANT, c->constants[number]};
   case SLOT_ARENA: break;
   }

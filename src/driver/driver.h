@@ -54,9 +54,12 @@ typedef enum SlotKind { SLOT_INPUT, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_ARENA } Slo
 // The memory of a tensor while the program runs: one version of a tensor of the graph.
 typedef struct ProgramSlot {
   SlotKind kind;
-  int number;     // number of the graph's input or output
-  int64_t offset; // in the weights or the arena, in bytes
+  int number; // number of the graph's input or output
+  int64_t
+      offset; // in the weights, the arena, or the output that the tensor is a piece of, in bytes
   int64_t bytes;
+  int whole; // the earlier slot in whose memory it is, `within` bytes after its beginning; -1: none
+  int64_t within;
   const Layout *layout; // NULL: row-major
   StageTensor *tensor;
   int first, last; // steps between which its contents are needed

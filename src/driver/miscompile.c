@@ -22,6 +22,23 @@ static InterpTensor flat(Context *context, DType type, void *data, int64_t bytes
   return (InterpTensor){.type = type, .rank = 1, .shape = shape, .data = data};
 }
 
+// Copies what the step read from a parameter, to its layout or to row-major.
+static void copy_argument(const Miscompile *m, int param, bool physical, void *to) {
+  Context *context = m->program->context;
+  const StageTensor *tensor = m->step->params.items[param];
+  int bytes = dtype_bytes(tensor->buffer->type);
+  const Layout *layout = physical ? m->step->choice.layouts[param] : NULL,
+               *memory = plan_memory_layout(m->program->plan, m->step, param);
+  const void *given = executable_argument(m->executable, m->number, param);
+  if (memory == layout) {
+    memcpy(to, given, (size_t)plan_bytes(tensor, layout));
+    return;
+  }
+  void *logical = layout ? arena_alloc(&context->scratch, (size_t)plan_bytes(tensor, NULL)) : to;
+  layout_unpack(context, memory, bytes, given, logical);
+  if (layout) layout_pack(context, layout, bytes, logical, to);
+}
+
 // The arguments of the step, in the layouts of its parameters or row-major; the result's memory is
 // fresh.
 static InterpTensor *arguments(const Miscompile *m, bool physical) {
@@ -31,13 +48,9 @@ static InterpTensor *arguments(const Miscompile *m, bool physical) {
   for (int i = 0; i < count; i++) {
     DType type = m->step->params.items[i]->buffer->type;
     const Layout *layout = m->step->choice.layouts[i];
-    const void *given = executable_argument(m->executable, m->number, i);
     int64_t bytes = plan_bytes(m->step->params.items[i], physical ? layout : NULL);
     void *data = arena_alloc(&context->scratch, (size_t)bytes + 64);
-    if (i + 1 < count && layout && !physical)
-      layout_unpack(context, layout, dtype_bytes(type), given, data);
-    else if (i + 1 < count)
-      memcpy(data, given, (size_t)bytes);
+    if (i + 1 < count) copy_argument(m, i, physical, data);
     args[i] = flat(context, type, data, bytes);
   }
   return args;

@@ -25,17 +25,35 @@ static int output_number(const StageGraph *graph, const StageTensor *tensor) {
   return -1;
 }
 
+static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int step);
+
+// Puts the slot in the memory of the tensor that it is a piece of.
+static void place_in_whole(Program *p, const PlanPlacement *placement, ProgramSlot *slot) {
+  slot->whole = slot_for(p, placement->whole, placement->whole_layout, slot->first);
+  slot->within = placement->offset * dtype_bytes(slot->tensor->buffer->type);
+  const ProgramSlot *whole = &p->slots.items[slot->whole];
+  slot->kind = whole->kind;
+  slot->number = whole->number;
+}
+
 static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int step) {
   for (int i = 0; i < p->slots.count; i++)
     if (p->slots.items[i].tensor == tensor && same_layout(p->slots.items[i].layout, layout)) {
-      p->slots.items[i].last = step;
+      for (int k = i; k >= 0; k = p->slots.items[k].whole) p->slots.items[k].last = step;
       return i;
     }
-  ProgramSlot slot = {
-      .kind = SLOT_ARENA, .layout = layout, .tensor = tensor, .first = step, .last = step};
+  ProgramSlot slot = {.kind = SLOT_ARENA,
+                      .layout = layout,
+                      .tensor = tensor,
+                      .whole = -1,
+                      .first = step,
+                      .last = step};
   slot.bytes = plan_bytes(tensor, layout);
   int output = output_number(p->plan->stages, tensor);
-  if (tensor->data) {
+  const PlanPlacement *placement = plan_placement(p->plan, tensor, layout);
+  if (placement) {
+    place_in_whole(p, placement, &slot);
+  } else if (tensor->data) {
     slot.kind = SLOT_CONSTANT;
   } else if (output >= 0 && same_layout(layout, plan_output_layout(p->plan, output))) {
     slot.kind = SLOT_OUTPUT;
@@ -86,13 +104,18 @@ static bool place_arena(Program *p) {
                     arena_array(&context->arena, int64_t *, most), 0};
   for (int i = 0; i < p->slots.count; i++) {
     ProgramSlot *slot = &p->slots.items[i];
-    if (slot->kind == SLOT_ARENA) request(&r, slot->bytes, slot->first, slot->last, &slot->offset);
+    if (slot->kind == SLOT_ARENA && slot->whole < 0)
+      request(&r, slot->bytes, slot->first, slot->last, &slot->offset);
   }
   for (int i = 0; i < p->steps.count; i++) request_workspace(&r, p, i);
   p->arena_bytes = arena_plan(context, r.items, r.count, &p->live_bytes);
   if (p->arena_bytes < 0)
     return diag_error(context, p->graph->pos, "the intermediate tensors do not fit in memory");
   for (int i = 0; i < r.count; i++) *r.offsets[i] = r.items[i].offset;
+  for (int i = 0; i < p->slots.count; i++) {
+    ProgramSlot *slot = &p->slots.items[i];
+    if (slot->whole >= 0) slot->offset = p->slots.items[slot->whole].offset + slot->within;
+  }
   return true;
 }
 
@@ -118,10 +141,31 @@ int program_shape(const Value *value, const Layout *layout, int64_t *shape) {
 
 // ---- Kernels
 
+// The function with the strides of the parameters that are pieces of other tensors. Until then all
+// its steps are those of tensors with memory of their own.
+static PrimFunc *with_strides(Context *context, const PlanKernel *kernel, PrimFunc *func) {
+  Map strided = map_new(&context->scratch);
+  PrimFunc *result = prim_func_copy(context, func);
+  result->buffers =
+      arena_copy(&context->arena, func->buffers, sizeof *func->buffers * (size_t)func->param_count);
+  for (int i = 0; i < func->param_count; i++) {
+    const PlanPlacement *placement = kernel->placements[i];
+    if (!placement || placement->dense) continue;
+    Buffer *buffer = result->buffers[i] = buffer_copy(context, func->buffers[i]);
+    buffer->strides = arena_array(&context->arena, Expr *, buffer->rank);
+    for (int d = 0; d < buffer->rank; d++)
+      buffer->strides[d] =
+          expr_int(context, buffer->shape[d]->type, MAX_OF(placement->strides[d], 1));
+    map_put(&strided, func->buffers[i], buffer);
+  }
+  result->body = substitute_stmt(context, func->body, NULL, &strided);
+  return strided.count ? result : func;
+}
+
 static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
   LowerOptions options = p->options.lower;
   options.report = &p->lower_reports[p->kernels.count];
-  PrimFunc *func = schedule_func(kernel->choice.schedule);
+  PrimFunc *func = with_strides(p->context, kernel, schedule_func(kernel->choice.schedule));
   PrimFunc *lowered = lower_prim_func(p->context, func, &options);
   if (!lowered) return NULL;
   lowered = prim_func_copy(p->context, lowered);

@@ -314,6 +314,25 @@ bool expr_uses(const Expr *e, const Expr *var) {
   return search.found;
 }
 
+typedef struct LoadSearch {
+  const Buffer *buffer;
+  bool found;
+} LoadSearch;
+
+static bool see_load(Visitor *visitor, Expr *e) {
+  LoadSearch *find = visitor->env;
+  if (e->op == EXPR_LOAD && buffers_alias(e->as.buffer, find->buffer)) find->found = true;
+  if (e == find->buffer->data) find->found = true;
+  return true;
+}
+
+bool expr_reads(Expr *e, const Buffer *buffer) {
+  LoadSearch find = {buffer};
+  Visitor visitor = {.env = &find, .enter_expr = see_load};
+  visit_expr(&visitor, e);
+  return find.found;
+}
+
 int expr_tree_size(const Expr *e, const Buffer *buffer, int inside, int most) {
   int size = e->op == EXPR_LOAD && e->as.buffer == buffer ? inside : 1;
   for (int i = 0; i < e->count && size < most; i++)

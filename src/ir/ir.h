@@ -215,6 +215,8 @@ bool expr_is_call(const Expr *e); // of a function outside of the program, or of
 // in its place.
 int expr_tree_size(const Expr *e, const Buffer *buffer, int inside, int most);
 bool expr_uses(const Expr *e, const Expr *var);
+// Loads from the buffer or an alias, or has its data pointer.
+bool expr_reads(Expr *e, const Buffer *buffer);
 typedef Array(Expr *) ExprArray;
 // Splits a condition into its conjuncts and pushes those that `out` does not have yet; the constant
 // true has none.

@@ -8,8 +8,9 @@
 // description of a tensor argument, whose type, shape and strides the argument checker compares.
 // The body accesses a flat buffer with the same data variable instead, which a DECL_BUFFER at the
 // top declares. Symbolic sizes of the parameters (n of `A: T.Buffer((n, 4))`) are free in the body
-// and bound by the caller (`lower_kernel_new` lists them). Memory of different parameters and
-// allocations does not overlap (targets may say noalias/restrict).
+// and bound by the caller (`lower_kernel_new` lists them). The elements of different parameters and
+// allocations do not overlap (targets may say noalias/restrict); those of parameters with strides
+// may alternate in memory.
 //
 // The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, LET of values that read no memory,
 // and ALLOCATE of workspace, nested; then ATTR LOWER_REGIONS_ATTR around one region or a SEQ of

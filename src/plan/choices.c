@@ -308,6 +308,27 @@ static void add_elementwise(Planner *p, const Stage *stage, int output, int fuse
   choice->cost = elementwise_cost(p, stage, choice) + gathering;
 }
 
+// Adds the choice in which the pieces of the output are written in place, where every piece that
+// may be has a place in this layout.
+static void add_in_place(Planner *p, const Stage *stage, int output) {
+  const StagePieces *pieces = p->pieces[stage->index];
+  PlanPlacement placement;
+  if (!pieces || !has_room(p, stage)) return;
+  StageChoice *choice = add_choice(p, stage);
+  choice->output = output;
+  choice->in_place = true;
+  choice->cost = set_reads(p, stage, choice);
+  for (int i = 0; i < stage->reads.count && i < 64; i++)
+    if (planner_reads_piece(p, stage, stage->reads.items[i]))
+      choice->gathers &= ~((uint64_t)1 << i);
+  for (int i = 0; i < pieces->count; i++) {
+    choice->cost += planner_copy_cost(p, &pieces->items[i]);
+    if (planner_place(p, stage, i, choice, NULL, &placement)) continue;
+    p->choices[stage->index].count--;
+    return;
+  }
+}
+
 static bool elementwise_choices(Planner *p, const Stage *stage) {
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
   bool through = may_be_read_through(p, stage);
@@ -321,6 +342,7 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
       if (in_place) add_elementwise(p, stage, output, fused, false);
       if (!in_place || through) add_elementwise(p, stage, output, fused, true);
     }
+    if (!block) add_in_place(p, stage, output);
   }
   return true;
 }

@@ -75,7 +75,15 @@ static PlanBlocker by_body(const Plan *plan, const Stage *reader, const StageTen
                                   planner_stage_name(reader), operations, most)};
 }
 
+static PlanBlocker by_place(const Plan *plan, const PlanPlacement *placement) {
+  return (PlanBlocker){
+      "it is a part of a larger tensor",
+      str_format(plan->context, "it is a part of %s", plan_tensor_name(placement->whole))};
+}
+
 PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
+  const PlanPlacement *placement = map_find(&plan->placements, tensor);
+  if (placement) return by_place(plan, placement);
   const Stage *writer = tensor->producer;
   const Stage *reader = tensor->users.count ? tensor->users.items[0] : NULL; // NULL: an output
   Context *context = plan->context;

@@ -79,3 +79,8 @@ void planner_measure_body(Planner *p, const Stage *stage) {
     body->copies = copies;
   }
 }
+
+bool planner_hosts(const StageChoice *from, const StageChoice *user, int read) {
+  return from->output == user->reads[read] && !from->in_place &&
+         (!user->wants_tiles || from->tiles);
+}

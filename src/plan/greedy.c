@@ -36,12 +36,6 @@ typedef struct Greedy {
 
 static const double never = -1;
 
-// Does the producer with which a stage is fused run in tiles, where the stage wants that?
-static bool tiles_agree(const Greedy *g, const Stage *stage, const StageChoice *c) {
-  const StageTensor *tensor = stage->reads.items[c->fused];
-  return !c->wants_tiles || chosen(g->planner, g->choice, tensor->producer)->tiles;
-}
-
 // The cost of delivering what the producers that are already decided write to the stage, or `never`
 // when the stage is fused with a producer that writes another layout.
 static double reading_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
@@ -50,7 +44,8 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
     const StageTensor *tensor = stage->reads.items[i];
     if (tensor->data || (tensor->producer && !g->decided[tensor->producer->index])) continue;
     int from = planner_written(g->planner, g->choice, tensor);
-    if (c->fused == i && (from != c->reads[i] || !tiles_agree(g, stage, c))) return never;
+    if (c->fused == i && !planner_hosts(chosen(g->planner, g->choice, tensor->producer), c, i))
+      return never;
     if (from == c->reads[i]) continue;
     double gathering = planner_gathering(g->planner, stage, c, i);
     cost += c->reads[i] == READ_ANY
@@ -66,7 +61,9 @@ static int separated_choice(const Greedy *g, const Stage *user) {
   const StageChoices *choices = &g->planner->choices[user->index];
   const StageChoice *fused = chosen(g->planner, g->choice, user);
   for (int i = 0; i < choices->count; i++)
-    if (choices->items[i].fused < 0 && choices->items[i].output == fused->output) return i;
+    if (choices->items[i].fused < 0 && !choices->items[i].in_place &&
+        choices->items[i].output == fused->output)
+      return i;
   bug(g->planner->context, "'%s' cannot run by itself", user->te->name);
 }
 
@@ -78,8 +75,7 @@ static const Stage *separated_user(const Greedy *g, const StageTensor *tensor,
   if (!user || !g->decided[user->index]) return NULL;
   const StageChoice *theirs = chosen(g->planner, g->choice, user);
   int read = stage_read_of(user, tensor);
-  bool fits = theirs->reads[read] == c->output && (!theirs->wants_tiles || c->tiles);
-  return theirs->fused == read && !fits ? user : NULL;
+  return theirs->fused == read && !planner_hosts(c, theirs, read) ? user : NULL;
 }
 
 // The cost of delivering what the stage writes to the users that are already decided, plus the cost

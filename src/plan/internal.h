@@ -36,6 +36,7 @@ typedef struct StageChoice {
   int fused;        // entry of stage->reads whose producer the stage is fused with; -1: none
   bool tiles;       // its kernel's loops follow the layout of the output: it does not run by rows
   bool wants_tiles; // it can only be fused with a producer whose choice has `tiles`
+  bool in_place;    // the pieces of the output are written in place: the stage has no kernel
   double cost;      // cycles
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
 } StageChoice;
@@ -82,8 +83,9 @@ struct Planner {
   Map *nests;                         // by stage: the nests that planner_nest has read
   PlanRelation ***relations;          // by stage->index and entry of stage->reads; NULL: none
   Map *shared_relations;              // by a text that states a relation
-  bool row_major;                     // only row-major layouts are considered
-  int most_choices, most_layouts;     // limits per stage and per tensor
+  StagePieces **pieces; // by stage->index; NULL: no piece of the stage can be written in place
+  bool row_major;       // only row-major layouts are considered
+  int most_choices, most_layouts; // limits per stage and per tensor
   int64_t choices_left_out;
   int *given; // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
@@ -136,6 +138,17 @@ int64_t planner_cut_block(const Planner *planner, const Stage *stage, int read, 
 // The stage's loops, read once; NULL where they are not one store with static extents.
 const Nest *planner_nest(const Planner *planner, const Stage *stage);
 
+// pieces.c. To be called before choices are found.
+void planner_find_pieces(Planner *planner);
+// Where piece `number` is in the memory of the stage's output when the stage has this choice and
+// the output these strides (NULL: dense). False when the piece cannot be written there.
+bool planner_place(const Planner *planner, const Stage *stage, int number,
+                   const StageChoice *choice, const int64_t *strides, PlanPlacement *out);
+// The cycles of the piece's own kernel; 0 when the kernel of another stage writes it.
+double planner_copy_cost(const Planner *planner, const StagePiece *piece);
+// Is the tensor a piece of the stage that may be written in place?
+bool planner_reads_piece(const Planner *planner, const Stage *stage, const StageTensor *tensor);
+
 // constraints.c. To be called before candidates are proposed; false with diagnostics.
 bool planner_apply_constraints(Planner *planner);
 const StageConstraint *planner_constraint(const Planner *planner, const Stage *stage, int read);
@@ -165,6 +178,10 @@ FusionBlocker planner_fusion_blocker(const Planner *planner, const Stage *reader
 // The operations per point of both stages fused; *most receives the number that fits.
 double planner_fused_operations(const Planner *planner, const Stage *stage,
                                 const StageTensor *tensor, double *most);
+
+// Can a stage with choice `user` be fused with the producer, with choice `from`, of entry `read` of
+// its reads?
+bool planner_hosts(const StageChoice *from, const StageChoice *user, int read);
 
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);

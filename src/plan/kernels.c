@@ -9,6 +9,7 @@ typedef struct Grouping {
   Plan *plan;
   int *group;       // by stage->index: index of the first stage of its group
   PtrArray *stages; // by index of a group's first stage
+  bool *in_place;   // by stage->index: its pieces are written in place, and it has no kernel
 } Grouping;
 
 static const StageChoice *chosen(const Grouping *g, const Stage *stage) {
@@ -110,15 +111,20 @@ static Stage *anchor_of(Stage *const *stages, int count) {
   return stages[0];
 }
 
-static void add_kernel(Grouping *g, const PtrArray *stages) {
+static PlanKernel *kernel_of_stages(Grouping *g, Stage **stages, int count) {
   Context *context = g->plan->context;
   PlanKernel *kernel = arena_new(&context->arena, PlanKernel);
-  kernel->stages = (Stage **)stages->items;
-  kernel->stage_count = stages->count;
-  kernel->name = planner_stage_name(anchor_of(kernel->stages, kernel->stage_count));
-  kernel->func = stages_prim_func(g->planner->stages, kernel->stages, kernel->stage_count,
-                                  kernel->name, &kernel->params);
+  kernel->stages = stages;
+  kernel->stage_count = count;
+  kernel->name = planner_stage_name(anchor_of(stages, count));
+  kernel->func = stages_prim_func(g->planner->stages, stages, count, kernel->name, &kernel->params);
   kernel->layouts = arena_array(&context->arena, KernelParam, kernel->params.count);
+  return kernel;
+}
+
+static void add_kernel(Grouping *g, const PtrArray *stages) {
+  Context *context = g->plan->context;
+  PlanKernel *kernel = kernel_of_stages(g, (Stage **)stages->items, stages->count);
   for (int i = 0; i < kernel->params.count; i++) {
     StageTensor *tensor = kernel->params.items[i];
     const StageConstraint *constraint =
@@ -135,6 +141,73 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
   }
   array_push(&context->arena, &g->plan->kernels, kernel);
   add_rewrites_of(g, array_last(&kernel->params));
+}
+
+// ---- Pieces that are written in place
+
+// Adds the kernel that computes a piece which no other stage writes.
+static void add_copy(Grouping *g, const Stage *stage, const StagePiece *piece) {
+  Arena *arena = &g->plan->context->arena;
+  Stage **copy = arena_copy(arena, &piece->copy, sizeof piece->copy);
+  PlanKernel *kernel = kernel_of_stages(g, copy, 1);
+  const PlanPlacement *placement = map_find(&g->plan->placements, piece->copy->output);
+  for (int i = 0; i < kernel->params.count; i++) {
+    StageTensor *tensor = kernel->params.items[i];
+    bool is_output = tensor == piece->copy->output;
+    kernel->layouts[i].constant = tensor->data != NULL;
+    if (is_output)
+      kernel->layouts[i].layout = placement->layout;
+    else if (!tensor->data)
+      kernel->layouts[i].layout =
+          layout_number(g, tensor, planner_read_in(g->planner, g->choice, tensor, stage));
+  }
+  kernel->cost = planner_copy_cost(g->planner, piece);
+  array_push(arena, &g->plan->kernels, kernel);
+}
+
+static void add_copies(Grouping *g, const Stage *stage) {
+  const StagePieces *pieces = g->planner->pieces[stage->index];
+  for (int i = 0; i < pieces->count; i++)
+    if (pieces->items[i].copy) add_copy(g, stage, &pieces->items[i]);
+  add_rewrites_of(g, stage->output);
+}
+
+// Places all pieces of the stage, whose output may have a place itself. When one does not fit, the
+// stage gets a kernel instead: its choice reads the same layouts.
+static bool place_pieces(Grouping *g, const Stage *stage) {
+  Plan *plan = g->plan;
+  const StageChoice *choice = chosen(g, stage);
+  const StagePieces *pieces = g->planner->pieces[stage->index];
+  const PlanPlacement *own =
+      plan_placement(plan, stage->output, layout_number(g, stage->output, choice->output));
+  int count = pieces->count;
+  PlanPlacement *placements = arena_array(&plan->context->arena, PlanPlacement, count);
+  for (int i = 0; i < count; i++)
+    if (!planner_place(g->planner, stage, i, choice, own ? own->strides : NULL, &placements[i]))
+      return false;
+  for (int i = 0; i < count; i++) map_put(&plan->placements, placements[i].tensor, &placements[i]);
+  return true;
+}
+
+// The larger tensors are computed later, so that their places are known first.
+static void find_placements(Grouping *g) {
+  const StageGraph *graph = g->planner->stages;
+  g->in_place = arena_array(&g->plan->context->arena, bool, graph->stages.count);
+  for (int i = graph->stages.count - 1; i >= 0; i--) {
+    const Stage *stage = graph->stages.items[i];
+    g->in_place[i] = chosen(g, stage)->in_place && place_pieces(g, stage);
+  }
+}
+
+static void set_placements(Plan *plan) {
+  for (int i = 0; i < plan->kernels.count; i++) {
+    PlanKernel *kernel = plan->kernels.items[i];
+    int count = kernel->params.count;
+    kernel->placements = arena_array(&plan->context->arena, const PlanPlacement *, count);
+    for (int k = 0; k < count; k++)
+      kernel->placements[k] =
+          plan_placement(plan, kernel->params.items[k], kernel->layouts[k].layout);
+  }
 }
 
 static void find_groups(Grouping *g) {
@@ -155,9 +228,14 @@ void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
   Grouping grouping = {.planner = planner, .choice = choice, .plan = plan}, *g = &grouping;
   const StageGraph *graph = planner->stages;
   find_groups(g);
+  find_placements(g);
   for (int i = 0; i < graph->inputs.count; i++) add_rewrites_of(g, graph->inputs.items[i]);
   for (int i = 0; i < graph->stages.count; i++) {
     const PtrArray *stages = &g->stages[g->group[i]];
-    if (array_last(stages) == graph->stages.items[i]) add_kernel(g, stages);
+    if (g->in_place[i])
+      add_copies(g, graph->stages.items[i]);
+    else if (array_last(stages) == graph->stages.items[i])
+      add_kernel(g, stages);
   }
+  set_placements(plan);
 }

@@ -76,6 +76,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
     p->candidates[i] =
         (Candidates){.count = 1, .items = {planner_row_major(p, stages->tensors.items[i]->buffer)}};
   planner_find_relations(p);
+  planner_find_pieces(p);
   if (!planner_apply_constraints(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);
   p->row_major = row_major;
@@ -143,6 +144,7 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Plan *plan = arena_new(&context->arena, Plan);
   *plan = (Plan){.context = context, .stages = stages, .machine = options->machine};
   plan->constraints = constraints;
+  plan->placements = map_new(&context->arena);
   plan->by_structure = map_new(&context->lasting); // kernels can be scheduled in an arena scope
   Planner *none = prepare(stages, options, boundary, false, true);
   Planner *planner =
@@ -164,6 +166,32 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   note_costs(plan, options, seconds, &taken, &unplanned);
   planner_make_kernels(planner, taken.choice, plan);
   return plan;
+}
+
+const PlanPlacement *plan_placement(const Plan *plan, const StageTensor *tensor,
+                                    const Layout *layout) {
+  const PlanPlacement *placement = map_find(&plan->placements, tensor);
+  return placement && planner_same_layout(placement->layout, layout) ? placement : NULL;
+}
+
+const Layout *plan_memory_layout(const Plan *plan, const PlanKernel *kernel, int param) {
+  Context *context = plan->context;
+  const Layout *layout = kernel->choice.layouts[param];
+  const PlanPlacement *placement = kernel->placements[param];
+  if (!placement || placement->dense) return layout;
+  const Buffer *buffer = kernel->params.items[param]->buffer;
+  const LayoutExpr *sum = layout_const(context, 0);
+  int64_t shape[TE_MAX_RANK];
+  buffer_static_shape(buffer, shape);
+  int count = layout ? layout->map->output_count : buffer->rank;
+  for (int i = 0; i < count; i++) {
+    const LayoutExpr *index = layout ? layout->map->outputs[i] : layout_axis(context, i),
+                     *stride = layout_const(context, placement->strides[i]);
+    index = layout_expr(context, LAYOUT_MUL, index, stride, NULL);
+    sum = layout_expr(context, LAYOUT_ADD, sum, index, NULL);
+  }
+  const IndexMap *map = index_map_new(context, buffer->rank, NULL, 1, &sum, NULL, NULL, 0);
+  return layout_static(context, map, shape, buffer->pos);
 }
 
 const Layout *plan_input_layout(const Plan *plan, int number) {
@@ -206,8 +234,15 @@ static void note_folded(Plan *plan, PlanKernel *kernel, Map *noted) {
   }
 }
 
+// Do both parameters have the same strides?
+static bool same_strides(const PlanPlacement *a, const PlanPlacement *b) {
+  bool own_a = a && !a->dense, own_b = b && !b->dense;
+  return own_a == own_b && (!own_a || !memcmp(a->strides, b->strides, sizeof a->strides));
+}
+
 static bool same_layouts(const PlanKernel *a, const PlanKernel *b) {
   for (int i = 0; i < a->params.count; i++) {
+    if (!same_strides(a->placements[i], b->placements[i])) return false;
     const Layout *x = a->layouts[i].layout, *y = b->layouts[i].layout;
     if (a->layouts[i].constant != b->layouts[i].constant || !x != !y) return false;
     if (x && x->map != y->map) return false; // the caller compares shapes with the functions

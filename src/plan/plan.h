@@ -49,14 +49,28 @@ typedef struct PlanLimits {
   int64_t layouts_left_out; // layouts of tensors that were not considered
 } PlanLimits;
 
+enum { PLAN_MAX_PHYSICAL = 32 };
+// Says that a tensor in this layout has no memory of its own, but is written in place in the memory
+// of another: its element 0 is `offset` elements after that of `whole`.
+typedef struct PlanPlacement {
+  StageTensor *tensor;
+  const Layout *layout; // NULL: row-major
+  StageTensor *whole;
+  const Layout *whole_layout;
+  int64_t offset;
+  bool dense;                         // the strides are those that the layout has by itself
+  int64_t strides[PLAN_MAX_PHYSICAL]; // of each physical axis, in elements
+} PlanPlacement;
+
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.
 typedef struct PlanKernel {
   Str name;
   Stage **stages; // none for a rewrite
   int stage_count;
-  PrimFunc *func;       // its accesses have logical indices
-  StageTensors params;  // inputs, then the output
-  KernelParam *layouts; // per parameter
+  PrimFunc *func;                   // its accesses have logical indices
+  StageTensors params;              // inputs, then the output
+  KernelParam *layouts;             // per parameter
+  const PlanPlacement **placements; // per parameter; NULL: the tensor has memory of its own
   bool is_rewrite;
   double cost;                  // cycles, estimated by the planner
   const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
@@ -89,6 +103,7 @@ typedef struct Plan {
   const HostMachine *machine;
   Array(PlanKernel *) kernels; // in the order in which they run
   Array(PlanRewrite) rewrites;
+  Map placements; // StageTensor* -> PlanPlacement*: the tensors that are written in place
   double cost, cost_unplanned; // cycles
   double lower_bound;          // of the cost of any plan of the considered choices
   double cost_optimal, cost_forward, cost_backward; // under each policy; 0 with PLAN_NONE
@@ -105,6 +120,12 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options);
 // A text such as "12 choices of 76 and 1 layout were not looked at", or NULL when nothing was left
 // out.
 const char *plan_left_out(Arena *arena, const Plan *plan);
+// The layout in which a parameter of a scheduled kernel is in memory, from its own element 0 on.
+// NULL: row-major.
+const Layout *plan_memory_layout(const Plan *plan, const PlanKernel *kernel, int param);
+// Where the tensor, in this layout, is written in place; NULL: it has memory of its own.
+const PlanPlacement *plan_placement(const Plan *plan, const StageTensor *tensor,
+                                    const Layout *layout);
 // The layout in which the caller has input or output `number` of the graph; NULL: row-major.
 const Layout *plan_input_layout(const Plan *plan, int number);
 const Layout *plan_output_layout(const Plan *plan, int number);

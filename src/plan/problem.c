@@ -123,7 +123,7 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
       double cost = written == wanted ? 0
                     : fused           ? PLAN_NEVER
                                       : planner_gathering(s->planner, user, &to->items[j], read);
-      if (fused && to->items[j].wants_tiles && !from->items[i].tiles) cost = PLAN_NEVER;
+      if (fused && !planner_hosts(&from->items[i], &to->items[j], read)) cost = PLAN_NEVER;
       if (written != wanted && wanted >= 0 && !fused)
         cost = MIN_OF(cost, planner_rewrite_cost(s->planner, tensor, written, wanted));
       matrix[i * to->count + j] = cost_or_never(cost);

@@ -171,17 +171,23 @@ static bool is_same(const IndexReading *r) {
   return true;
 }
 
-// Is each element of both tensors met once? The indices tell the points of the domain apart, so it
-// is enough to count.
-static bool is_bijective(const IndexReading *r) {
+// Is each element of the tensor that is read met once? The indices tell the points of the domain
+// apart, so it is enough to count.
+static bool is_whole(const IndexReading *r) {
   const ReadRelation *relation = r->relation;
-  double read = 1, written = 1;
+  double read = 1, points = 1;
   for (int a = 0; a < relation->rank; a++) {
-    if (relation->box[a] != relation->write_shape[a] || !axis_is_told(r, a)) return false;
-    written *= (double)relation->write_shape[a];
+    if (!axis_is_told(r, a)) return false;
+    points *= (double)relation->box[a];
   }
   for (int d = 0; d < relation->read_rank; d++) read *= (double)relation->read_shape[d];
-  return !relation->loose && read == written;
+  return !relation->loose && read == points;
+}
+
+static bool writes_all(const ReadRelation *relation) {
+  for (int a = 0; a < relation->rank; a++)
+    if (relation->box[a] != relation->write_shape[a]) return false;
+  return true;
 }
 
 static bool set_shapes(ReadRelation *relation, const LoadFinder *s, const StageTensor *tensor) {
@@ -205,29 +211,127 @@ static const IndexMap *write_map(const LoadFinder *s, int rank) {
   return index_map_new(context, rank, NULL, rank, outputs, NULL, NULL, 0);
 }
 
-ReadRelation *relation_of(Context *context, const Stage *stage, const StageTensor *tensor) {
-  enum { MOST_NODES = 4096 };
-  const TeStage *te = stage->te;
-  LoadFinder s = {context, te, tensor->buffer, .work = MOST_NODES};
+// The relation of the loads that were found, in the box that they are in; NULL when there is none.
+static ReadRelation *relation_of_loads(LoadFinder *s, const StageTensor *tensor) {
+  Context *context = s->context;
+  const TeStage *te = s->te;
   ReadRelation *relation = arena_new(&context->arena, ReadRelation);
-  IndexReading r = {&s, relation, map_new(&context->scratch)};
-  if (stage_is_ordered(stage) || !set_shapes(relation, &s, tensor)) return NULL;
-  for (int i = 0; i < te->axis_count; i++) s.vars[i] = te->axes[i].var;
+  IndexReading r = {s, relation, map_new(&context->scratch)};
+  if (!s->indices || s->work < 0 || !set_shapes(relation, s, tensor)) return NULL;
   for (int i = 0; i < te->reduce_count; i++)
     map_put(&r.reduced, te->axes[te->axis_count + i].var,
             expr_int(context, te->axes[te->axis_count + i].var->type, 0));
-  LoadBox box = whole_box(&s);
-  find_loads(&s, te->value, &box);
-  if (!s.indices || s.work < 0) return NULL;
   for (int a = 0; a < relation->rank; a++) {
-    relation->box[a] = s.box.high[a] - s.box.low[a];
+    relation->box[a] = s->box.high[a] - s->box.low[a];
     if (relation->box[a] < 1) return NULL;
   }
   if (!read_indices(&r)) return NULL;
   relation->read =
       index_map_new(context, relation->rank, NULL, relation->read_rank, r.outputs, NULL, NULL, 0);
-  relation->write = write_map(&s, relation->rank);
-  relation->bijective = is_bijective(&r);
+  relation->write = write_map(s, relation->rank);
+  relation->whole = is_whole(&r);
+  relation->bijective = relation->whole && writes_all(relation);
   relation->same = is_same(&r) && relation->bijective;
   return relation;
+}
+
+static LoadFinder finder_of(Context *context, const Stage *stage) {
+  enum { MOST_NODES = 4096 };
+  LoadFinder s = {context, stage->te, .work = MOST_NODES};
+  for (int i = 0; i < stage->te->axis_count; i++) s.vars[i] = stage->te->axes[i].var;
+  return s;
+}
+
+ReadRelation *relation_of(Context *context, const Stage *stage, const StageTensor *tensor) {
+  if (stage_is_ordered(stage) || stage->te->axis_count > TE_MAX_RANK) return NULL;
+  LoadFinder s = finder_of(context, stage);
+  s.buffer = tensor->buffer;
+  LoadBox box = whole_box(&s);
+  find_loads(&s, stage->te->value, &box);
+  return relation_of_loads(&s, tensor);
+}
+
+// ---- Pieces
+
+static const StageTensor *tensor_read(const Stage *stage, const Expr *e) {
+  for (int i = 0; e->op == EXPR_LOAD && i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    if (tensor->buffer == e->as.buffer) return tensor;
+  }
+  return NULL;
+}
+
+// Adds the value of the stage within the box as a piece. False when there are too many.
+static bool add_piece(LoadFinder *s, const Stage *stage, Expr *value, const LoadBox *box,
+                      StagePieces *out) {
+  StagePiece *piece = &out->items[out->count];
+  if (out->count++ == MOST_PIECES) return false;
+  *piece = (StagePiece){.value = value, .tensor = tensor_read(stage, value)};
+  for (int a = 0; a < s->te->axis_count; a++) {
+    piece->low[a] = box->low[a];
+    piece->box[a] = box->high[a] - box->low[a];
+  }
+  if (!piece->tensor) return true;
+  s->indices = NULL;
+  memset(s->uses, 0, sizeof s->uses);
+  note_load(s, value, box);
+  piece->relation = relation_of_loads(s, piece->tensor);
+  return true;
+}
+
+static bool is_empty(const LoadBox *box, int rank) {
+  for (int a = 0; a < rank; a++)
+    if (box->high[a] <= box->low[a]) return true;
+  return false;
+}
+
+static bool cut_pieces(LoadFinder *s, const Stage *stage, Expr *e, const LoadBox *box,
+                       StagePieces *out) {
+  if (s->work-- < 0) return false;
+  if (is_empty(box, s->te->axis_count)) return true;
+  if (e->op != EXPR_IF_THEN_ELSE) return add_piece(s, stage, e, box, out);
+  for (int i = 1; i < 3; i++) {
+    LoadBox part = *box;
+    narrow(s, e->args[0], i == 1, &part);
+    if (!cut_pieces(s, stage, e->args[i], &part, out)) return false;
+  }
+  return true;
+}
+
+static bool pieces_meet(const StagePiece *a, const StagePiece *b, int rank) {
+  for (int i = 0; i < rank; i++)
+    if (a->low[i] + a->box[i] <= b->low[i] || b->low[i] + b->box[i] <= a->low[i]) return false;
+  return true;
+}
+
+// The boxes contain the points at which the conditions choose their pieces. Where no two boxes meet
+// and together they have as many points as the output, they are exactly these points.
+static bool pieces_are_exact(const LoadFinder *s, const StagePieces *pieces) {
+  int rank = s->te->axis_count;
+  LoadBox box = whole_box(s);
+  double points = 0, all = 1;
+  for (int a = 0; a < rank; a++) all *= (double)box.high[a];
+  for (int i = 0; i < pieces->count; i++) {
+    double own = 1;
+    for (int a = 0; a < rank; a++) own *= (double)pieces->items[i].box[a];
+    points += own;
+    for (int k = 0; k < i; k++)
+      if (pieces_meet(&pieces->items[i], &pieces->items[k], rank)) return false;
+  }
+  return pieces->count && points == all;
+}
+
+bool stage_pieces(Context *context, const Stage *stage, StagePieces *out) {
+  const TeStage *te = stage->te;
+  out->count = 0;
+  if (stage_is_reduction(stage) || stage->member_count || te->axis_count > TE_MAX_RANK ||
+      te->value->op != EXPR_IF_THEN_ELSE)
+    return false;
+  LoadFinder s = finder_of(context, stage);
+  int64_t extent;
+  for (int i = 0; i < te->axis_count; i++)
+    if (!expr_as_int(te->axes[i].extent, &extent) || te->indices[i] != te->axes[i].var)
+      return false;
+  LoadBox box = whole_box(&s);
+  return cut_pieces(&s, stage, te->value, &box, out) && pieces_are_exact(&s, out);
 }

@@ -19,12 +19,34 @@ typedef struct ReadRelation {
   uint32_t loose; // the set of axes that a dimension of the tensor follows, but not one to one (a
                   // window, an index that is rounded): no layout may cut them
   bool same;      // the tensor is read in place: both indices are equal
-  bool bijective; // each element of both tensors is met exactly once
+  bool whole;     // each element of the tensor that is read is met exactly once
+  bool bijective; // and so is each element of the tensor that is written
 } ReadRelation;
 
 // The relation of a stage to a tensor that it reads; NULL when there is none: extents are not
 // known, an index depends on data, or several axes move one dimension in no order.
 ReadRelation *relation_of(Context *context, const Stage *stage, const StageTensor *tensor);
+
+// A box of a stage's output in which the stage computes one expression without a condition, such as
+// an operand of a concatenation.
+typedef struct StagePiece {
+  Expr *value;               // over the axes of the stage
+  const StageTensor *tensor; // when the value is one load of this tensor; NULL: it is none
+  ReadRelation *relation;    // of the load; NULL: there is none
+  int64_t low[TE_MAX_RANK], box[TE_MAX_RANK]; // the first index of the box, and its extents
+  // Set by planner_find_pieces: whether the tensor may be written in place; if not, the stage that
+  // computes the piece by itself, and the relation is that of its output.
+  bool placeable;
+  Stage *copy;
+} StagePiece;
+enum { MOST_PIECES = 64 };
+typedef struct StagePieces {
+  int count;
+  StagePiece items[MOST_PIECES];
+} StagePieces;
+// Cuts the output of a stage at its outermost conditions. False when the conditions do not cut it
+// into boxes of which no two meet, or into more than MOST_PIECES.
+bool stage_pieces(Context *context, const Stage *stage, StagePieces *out);
 
 // The digits (axis // cut) % extent of a domain in the order in which memory has them, without
 // digits that are always 0. Digits that follow one another in memory as on their axis are one

@@ -89,12 +89,28 @@ static void set_operands(Gathering *g, const PlanKernel *kernel, PleatPlanKernel
   data->operand_count = count;
 }
 
+// The tensor in whose memory this one is written; NULL: it has memory of its own.
+static const StageTensor *whole_of(const Gathering *g, const StageTensor *tensor) {
+  const PlanPlacement *placement = map_find(&g->report->plan->placements, tensor);
+  return placement ? placement->whole : NULL;
+}
+
+// The kernels that read the tensor, or a larger one that it is a part of.
 static void set_readers(Gathering *g, const StageTensor *tensor, PleatPlanKernel *data) {
-  const IntArray *readers = &uses_of(g, tensor)->readers;
-  int *numbers = arena_array(g->arena, int, readers->count);
-  for (int i = 0; i < readers->count; i++) numbers[i] = (int)readers->items[i];
+  int *numbers = arena_array(g->arena, int, g->report->plan->kernels.count);
+  for (const StageTensor *t = tensor; t; t = whole_of(g, t)) {
+    const IntArray *readers = &uses_of(g, t)->readers;
+    for (int i = 0; i < readers->count; i++) {
+      int at = data->reader_count, reader = (int)readers->items[i];
+      while (at && numbers[at - 1] > reader) at--;
+      if (at && numbers[at - 1] == reader) continue;
+      memmove(numbers + at + 1, numbers + at,
+              sizeof *numbers * (size_t)(data->reader_count++ - at));
+      numbers[at] = reader;
+    }
+    data->is_output |= t->is_output;
+  }
   data->readers = numbers;
-  data->reader_count = readers->count;
 }
 
 static PleatPlanKernel *kernel_of(Gathering *g, const PlanKernel *kernel) {
@@ -105,7 +121,6 @@ static PleatPlanKernel *kernel_of(Gathering *g, const PlanKernel *kernel) {
   *data = (PleatPlanKernel){.name = arena_text(g->arena, kernel->name),
                             .is_rewrite = kernel->is_rewrite,
                             .by_rows = kernel_has_rows(kernel),
-                            .is_output = tensor->is_output,
                             .because_kind = arena_text(g->arena, blocker.kind),
                             .because = arena_text(g->arena, blocker.because),
                             .cycles = kernel->cost,

@@ -122,7 +122,7 @@ SourcePos verify_position(const VerifyTask *v) {
 static const void *contents_of(const VerifyTask *v, int step, int param) {
   const PlanKernel *kernel = v->program->steps.items[step].plan;
   const StageTensor *tensor = kernel->params.items[param];
-  const Layout *layout = kernel->choice.layouts[param];
+  const Layout *layout = plan_memory_layout(v->program->plan, kernel, param);
   const void *data = executable_argument(v->executable, step, param);
   if (!layout) return data;
   void *logical = arena_alloc(&v->context->scratch, (size_t)plan_bytes(tensor, NULL) + 64);

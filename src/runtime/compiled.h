@@ -11,14 +11,14 @@
 
 typedef enum AddressKind {
   ADDRESS_INPUT,    // input `number`
-  ADDRESS_OUTPUT,   // output `number`
+  ADDRESS_OUTPUT,   // `offset` bytes into output `number`
   ADDRESS_CONSTANT, // constant `number`
   ADDRESS_ARENA,    // `number` bytes into the arena
 } AddressKind;
 
 typedef struct CompiledAddress {
   AddressKind kind;
-  int64_t number;
+  int64_t number, offset;
 } CompiledAddress;
 
 typedef struct CompiledRegion {

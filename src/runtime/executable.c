@@ -122,7 +122,7 @@ static void bind_arguments(Executable *e) {
       CompiledAddress address = p->steps[i].args[k];
       if (address.kind == ADDRESS_INPUT) e->args[i][k] = (void *)e->data[address.number];
       if (address.kind == ADDRESS_OUTPUT)
-        e->args[i][k] = (void *)e->data[p->input_count + address.number];
+        e->args[i][k] = (char *)e->data[p->input_count + address.number] + address.offset;
     }
 }
 

@@ -9,7 +9,7 @@
 #include "runtime/compiled.h"
 
 // Changed whenever the meaning of a file changes.
-enum { SAVED_FORMAT = 4 };
+enum { SAVED_FORMAT = 5 };
 enum {
   SAVED_PAGE = 4096,
   SAVED_CHUNK = 1 << 20, // bytes of the weights that have a digest of their own
@@ -46,7 +46,7 @@ _Static_assert(sizeof(SavedHeader) == SAVED_PAGE, "the header is one page");
 //   count of steps; for each: name; why it may be slow, or no text; number of the kernel;
 //                             operations (a double); bytes of its tensors;
 //                             count of regions, for each: offset in the code, extent, chunks;
-//                             count of arguments, for each: kind, number
+//                             count of arguments, for each: kind, number, offset
 //
 // An argument is its name, the code and bits of its element type, its rank and its extents.
 

@@ -248,7 +248,10 @@ static CompiledAddress read_address(Loading *l) {
       [ADDRESS_ARENA] = p->arena_bytes,
   };
   AddressKind kind = (AddressKind)take_int(l, 0, ADDRESS_ARENA, "steps have unknown arguments");
-  return (CompiledAddress){kind, take_int(l, 0, most[kind], "steps refer to absent arguments")};
+  int64_t number = take_int(l, 0, most[kind], "steps refer to absent arguments");
+  bool in_output = kind == ADDRESS_OUTPUT && !l->why;
+  int64_t bytes = in_output ? argument_bytes(&p->outputs[number]) : 0;
+  return (CompiledAddress){kind, number, take_int(l, 0, bytes, "steps write outside an output")};
 }
 
 static void read_step(Loading *l, CompiledStep *step) {

@@ -113,6 +113,7 @@ static void describe_steps(Saving *s) {
     for (int k = 0; k < step->arg_count; k++) {
       put_int(s, step->args[k].kind);
       put_int(s, step->args[k].number);
+      put_int(s, step->args[k].offset);
     }
   }
 }

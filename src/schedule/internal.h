@@ -206,8 +206,6 @@ Map bindings_of(Context *context, const Block *block); // block variables to the
 // init omit the regions that it writes.
 Block *block_with_regions(Context *context, Block *b);
 Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block);
-// Loads from it or an alias, or has its data pointer.
-bool expr_reads(Expr *e, const Buffer *buffer);
 // True when the block may skip a read of the buffer, because the read is under a condition.
 bool block_reads_conditionally(const Block *block, const Buffer *buffer);
 // The consumers or producers of the path's block in its scope, in order.

@@ -136,25 +136,6 @@ Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block) {
   return copy;
 }
 
-typedef struct LoadSearch {
-  const Buffer *buffer;
-  bool found, opaque;
-} LoadSearch;
-
-static bool see_load(Visitor *visitor, Expr *e) {
-  LoadSearch *find = visitor->env;
-  if (e->op == EXPR_LOAD && buffers_alias(e->as.buffer, find->buffer)) find->found = true;
-  if (e == find->buffer->data) find->found = find->opaque = true;
-  return true;
-}
-
-bool expr_reads(Expr *e, const Buffer *buffer) {
-  LoadSearch find = {buffer};
-  Visitor visitor = {.env = &find, .enter_expr = see_load};
-  visit_expr(&visitor, e);
-  return find.found;
-}
-
 typedef struct InputSearch {
   Context *context;
   PtrArray *out;

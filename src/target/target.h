@@ -53,7 +53,7 @@ typedef struct TargetUnit {
 
 typedef enum TargetPlace {
   TARGET_INPUT,   // input `number`
-  TARGET_OUTPUT,  // output `number`
+  TARGET_OUTPUT,  // `offset` bytes into output `number`
   TARGET_WEIGHTS, // `offset` bytes into the weights
   TARGET_ARENA,   // `offset` bytes into the arena
 } TargetPlace;

@@ -215,6 +215,95 @@ static void test_scalar_code_has_no_vectors(void **state) {
   assert_int_equal(machine_lanes(&machine, DTYPE_FLOAT32), 1);
 }
 
+// ---- Concatenations
+
+// Two convolutions beside one another, whose results another convolution reads along `axis`.
+static const char *side_by_side(Context *context, int batch, int first, int second, int size,
+                                const char *parts, const char *outputs) {
+  return arena_printf(&context->arena,
+                      "from pleat.script import relax as R\n"
+                      "@R.function\n"
+                      "def main(x: R.Tensor((%d, 16, %d, 11), \"float32\"),\n"
+                      "         v: R.Tensor((%d, 16, 1, 1), \"float32\"),\n"
+                      "         w: R.Tensor((%d, 16, 3, 3), \"float32\")):\n"
+                      "    with R.dataflow():\n"
+                      "        a = R.nn.relu(R.nn.conv2d(x, v))\n"
+                      "        b = R.nn.relu(R.nn.conv2d(x, w, padding=[1, 1, 1, 1]))\n"
+                      "        c = R.concat((%s), axis=1)\n"
+                      "        d = R.nn.max_pool2d(c, pool_size=[1, 3])\n"
+                      "        R.output(%s)\n"
+                      "    return %s\n",
+                      batch, size, first, second, parts, outputs, outputs);
+}
+
+typedef struct InPlace {
+  int batch, first, second, size;
+  const char *parts, *outputs;
+  int placed, kernels; // that write in a larger tensor; all but rewrites
+} InPlace;
+
+// Are the elements of two parts of one tensor apart? Every address of both is looked at.
+static void mark_elements(const PlanPlacement *placement, uint8_t *taken, int64_t size) {
+  const Buffer *buffer = placement->tensor->buffer;
+  const Layout *layout = placement->layout;
+  int64_t extents[TE_MAX_RANK], at[PLAN_MAX_PHYSICAL] = {0}, count = 1;
+  int rank = layout ? layout->physical_rank : buffer->rank;
+  buffer_static_shape(buffer, extents);
+  const int64_t *shape = layout ? layout->physical_extents : extents;
+  for (int i = 0; i < rank; i++) count *= shape[i];
+  for (int64_t k = 0; k < count; k++) {
+    int64_t address = placement->offset, rest = k;
+    for (int i = rank - 1; i >= 0; i--) {
+      at[i] = rest % shape[i];
+      rest /= shape[i];
+      address += at[i] * placement->strides[i];
+    }
+    assert_in_range(address, 0, size - 1);
+    assert_int_equal(taken[address]++, 0);
+  }
+}
+
+static void check_parts(Context *context, const Plan *plan) {
+  uint8_t *taken = NULL;
+  const StageTensor *whole = NULL;
+  for (int i = 0; i < plan->placements.count; i++) {
+    const PlanPlacement *placement = plan->placements.entries[i].value;
+    int64_t size = plan_bytes(placement->whole, placement->whole_layout) / 4;
+    if (whole != placement->whole) taken = arena_array(&context->arena, uint8_t, size);
+    whole = placement->whole;
+    mark_elements(placement, taken, size);
+  }
+}
+
+static void test_concatenations_are_written_in_place(void **state) {
+  static const InPlace rows[] = {
+      {1, 16, 32, 7, "a, b", "d", 2, 3},
+      {3, 16, 32, 7, "a, b", "d", 2, 3}, // strides
+      {2, 29, 13, 5, "a, b", "d", 2, 3}, // only channels-last or row-major can be cut there
+      {1, 1, 1, 1, "a, b", "c", 2, 2},   // an output of the graph
+      {2, 16, 16, 5, "a, b", "c, d", 2, 3},
+      {2, 16, 16, 5, "a, b, a", "d", 3, 4}, // the second copy of a part is copied
+      {2, 16, 16, 5, "a, x, b", "d", 3, 4}, // an input is copied
+      {2, 16, 16, 5, "a, b", "a, d", 2, 4}, // and so is an output
+      {2, 16, 16, 5, "x, x", "c", 0, 1},    // nothing can be written in place
+  };
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    Context *context = context_new();
+    const InPlace *row = &rows[i];
+    const char *text = side_by_side(context, row->batch, row->first, row->second, row->size,
+                                    row->parts, row->outputs);
+    Plan *plan = planned(context, text, &options);
+    int kernels = 0;
+    for (int k = 0; k < plan->kernels.count; k++) kernels += !plan->kernels.items[k]->is_rewrite;
+    check_parts(context, plan);
+    if (plan->placements.count != row->placed || kernels != row->kernels)
+      fail_msg("row %d: %d tensors in place, %d kernels", i, plan->placements.count, kernels);
+    context_free(context);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_kernel_pays_for_its_start),
@@ -224,6 +313,7 @@ int main(void) {
       cmocka_unit_test(test_the_costed_tile_is_built),
       cmocka_unit_test(test_vectors_hold_elements_of_the_type),
       cmocka_unit_test(test_scalar_code_has_no_vectors),
+      cmocka_unit_test(test_concatenations_are_written_in_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -370,7 +370,7 @@ typedef struct Run {
 } Run;
 
 typedef struct Tally {
-  long graphs, requested, refused;
+  long graphs, requested, refused, placed; // placed: tensors written in place in larger ones
 } Tally;
 
 static Tensor *tensor_for(const Value *value, const Layout *layout) {
@@ -471,6 +471,7 @@ static void check_level(Run *run, Reference *reference, ThreadPool *pool, Tally 
   tally->requested += run->constraints != NULL;
   Program *program = build(run, &options, tally);
   if (!program) fail_run(run, "not planned");
+  tally->placed += program->plan->placements.count;
   if (program->arena_bytes > program->live_bytes + program->live_bytes / 10)
     fail_run(run, "the arena is more than 1.1 times what is alive at once");
   Executable *executable = executable_new(program, NULL);
@@ -532,8 +533,8 @@ static void test_random_graphs(void **state) {
     check_graph(seed, asked && !once ? ~0u : turn, once, pool, &tally);
   }
   thread_pool_free(pool);
-  printf("%ld graphs; %ld times layouts were asked for, %ld times refused\n", tally.graphs,
-         tally.requested, tally.refused);
+  printf("%ld graphs; %ld times layouts were asked for, %ld times refused; %ld tensors in place\n",
+         tally.graphs, tally.requested, tally.refused, tally.placed);
 }
 
 int main(void) {

@@ -40,7 +40,9 @@ static const char *place_of(Writing *w, const TargetArgument *argument) {
   long long offset = (long long)argument->offset;
   switch (argument->place) {
   case TARGET_INPUT: return arena_printf(w->arena, "inputs[%d]", argument->number);
-  case TARGET_OUTPUT: return arena_printf(w->arena, "outputs[%d]", argument->number);
+  case TARGET_OUTPUT:
+    if (!offset) return arena_printf(w->arena, "outputs[%d]", argument->number);
+    return arena_printf(w->arena, "((char *)outputs[%d] + %lld)", argument->number, offset);
   case TARGET_WEIGHTS: return arena_printf(w->arena, "(constants + %lld)", offset);
   case TARGET_ARENA: break;
   }

@@ -43,7 +43,10 @@ static const char *caller_pointer(Emit *emit, const char *array, int number) {
 static const char *place_pointer(Emit *emit, const TargetArgument *argument, const char *weights) {
   switch (argument->place) {
   case TARGET_INPUT: return caller_pointer(emit, "%inputs", argument->number);
-  case TARGET_OUTPUT: return caller_pointer(emit, "%outputs", argument->number);
+  case TARGET_OUTPUT: {
+    const char *output = caller_pointer(emit, "%outputs", argument->number);
+    return argument->offset ? offset_from(emit, output, argument->offset) : output;
+  }
   case TARGET_WEIGHTS: return offset_from(emit, weights, argument->offset);
   case TARGET_ARENA: break;
   }

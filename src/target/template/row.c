@@ -16,7 +16,8 @@ static const char *place_text(Arena *arena, const TargetArgument *argument) {
   long long offset = (long long)argument->offset;
   switch (argument->place) {
   case TARGET_INPUT: return arena_printf(arena, "input %d", argument->number);
-  case TARGET_OUTPUT: return arena_printf(arena, "output %d", argument->number);
+  case TARGET_OUTPUT:
+    return arena_printf(arena, offset ? "output %d + %lld" : "output %d", argument->number, offset);
   case TARGET_WEIGHTS: return arena_printf(arena, "weights + %lld", offset);
   case TARGET_ARENA: break;
   }
