@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 LAYERS = ("base solve cache layout runtime ir arith interp script te schedule autosched graph plan "
-          "lower target frontend explain query driver report cli api").split()
+          "passes lower target frontend explain query driver report cli api").split()
 # The layout algebra has layers of its own. Every layer may include its public header,
 # layout/layout.h.
 SUBLAYERS = {"layout": "core check points digits symbolic isl proofs answers spellings operations "

@@ -2,7 +2,7 @@
 // `pleat opt`: reads TVMScript, applies schedule steps and passes, and prints TVMScript.
 #include "cli/model.h"
 
-#include "graph/passes/passes.h"
+#include "passes/passes.h"
 #include "script/script.h"
 
 typedef struct OptOptions {
@@ -54,7 +54,9 @@ static int list_passes(Cli *cli) {
     list_facts(cli, &table, "may undo", pass->breaks);
   }
   for (const GraphPass *pass = graph_passes; pass->name; pass++) {
-    table_cell(&table, "%s", pass->name);
+    bool has_arguments = *pass->signature;
+    table_cell(&table, "%s%s%s%s", pass->name, has_arguments ? "(" : "", pass->signature,
+               has_arguments ? ")" : "");
     table_cell(&table, "%s (graph functions)", pass->summary);
   }
   table_print(&table, stdout);
@@ -62,34 +64,40 @@ static int list_passes(Cli *cli) {
   return STATUS_DONE;
 }
 
-// The pass names of `--pass`, with 'lower' expanded, up to the pass of `--stop-after`.
-static StringList pass_names(Cli *cli, const OptOptions *o) {
-  StringList names = {0};
-  Arena *arena = &cli->context->arena;
-  for (int i = 0; i < o->passes.count; i++)
-    for (const char *p = o->passes.items[i]; *p; p += strspn(p, ",")) {
-      Str name = str_intern_n(cli->context, p, strcspn(p, ","));
-      p += strlen(name);
-      for (int k = 0; strcmp(name, "lower") == 0 && lower_passes[k].name; k++)
-        array_push(arena, &names, lower_passes[k].name);
-      if (strcmp(name, "lower") != 0) array_push(arena, &names, name);
-    }
-  for (int i = 0; o->stop_after && i < names.count; i++)
-    if (strcmp(names.items[i], o->stop_after) == 0) names.count = i + 1;
-  return names;
+static void add_lowering(Cli *cli, PassCalls *calls, SourcePos pos) {
+  for (int k = 0; lower_passes[k].name; k++)
+    array_push(&cli->context->arena, calls, ((PassCall){lower_passes[k].name, NULL, pos}));
 }
 
-static bool is_among(const StringList *names, const char *name) {
-  for (int i = 0; i < names->count; i++)
-    if (strcmp(names->items[i], name) == 0) return true;
+// The passes of `--pass`, with 'lower' expanded, up to the pass of `--stop-after`. False with
+// diagnostics.
+static bool pass_calls(Cli *cli, const OptOptions *o, PassCalls *calls) {
+  PassCalls given = {0};
+  *calls = (PassCalls){0};
+  for (int i = 0; i < o->passes.count; i++)
+    if (!pass_calls_read(cli->context, o->passes.items[i], &given)) return false;
+  for (int i = 0; i < given.count; i++) {
+    const PassCall *call = &given.items[i];
+    if (strcmp(call->name, "lower") == 0)
+      add_lowering(cli, calls, call->pos);
+    else
+      array_push(&cli->context->arena, calls, *call);
+  }
+  for (int i = 0; o->stop_after && i < calls->count; i++)
+    if (strcmp(calls->items[i].name, o->stop_after) == 0) calls->count = i + 1;
+  return true;
+}
+
+static bool is_among(const PassCalls *calls, const char *name) {
+  for (int i = 0; i < calls->count; i++)
+    if (strcmp(calls->items[i].name, name) == 0) return true;
   return false;
 }
 
 // Refuses options that have no effect beside others.
-static bool check_options(Cli *cli, const OptOptions *o) {
-  StringList names = pass_names(cli, o);
-  bool prints = !o->print_after || is_among(&names, o->print_after) ||
-                (names.count && strcmp(o->print_after, "all") == 0);
+static bool check_options(Cli *cli, const OptOptions *o, const PassCalls *names) {
+  bool prints = !o->print_after || is_among(names, o->print_after) ||
+                (names->count && strcmp(o->print_after, "all") == 0);
   const GivenOption with_list[] = {{"--pass", o->passes.count > 0},
                                    {"--schedule", o->schedule != NULL},
                                    {"--func", o->function != NULL},
@@ -100,10 +108,10 @@ static bool check_options(Cli *cli, const OptOptions *o) {
                                    {"--output", cli->output != NULL},
                                    {"the file", cli->inputs.count > 0}};
   const GivenOption of_passes[] = {
-      {"--stop-after", o->stop_after && !is_among(&names, o->stop_after)},
+      {"--stop-after", o->stop_after && !is_among(names, o->stop_after)},
       {"--print-ir-after", !prints},
-      {"--verify-each", o->verify_each && !names.count}};
-  const GivenOption function = {"--func", o->function && !names.count && !o->schedule};
+      {"--verify-each", o->verify_each && !names->count}};
+  const GivenOption function = {"--func", o->function && !names->count && !o->schedule};
   if (o->list)
     return cli_refuse(cli, with_list, COUNT_OF(with_list), "--list prints the passes alone");
   return cli_refuse(cli, of_passes, COUNT_OF(of_passes), "no such pass is among those of --pass") &&
@@ -128,20 +136,26 @@ static bool is_chosen(const OptOptions *o, const ModuleFunc *func) {
   return func->prim && is_named(o, func);
 }
 
-// Runs the passes over graph functions, in their order, and leaves the others in `names`.
-static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, StringList *names) {
-  int kept = 0;
-  for (int i = 0; i < names->count; i++) {
-    const GraphPass *pass = graph_pass_find(names->items[i]);
-    if (!pass) names->items[kept++] = names->items[i];
-    for (int k = 0; pass && k < module->funcs.count; k++) {
-      GraphFunc *graph = module->funcs.items[k].graph;
-      if (graph && is_named(o, &module->funcs.items[k]) &&
-          !graph_pass_run(cli->context, pass, module, graph))
-        return false;
-    }
+static void print_after(Cli *cli, const char *pass, const Module *module) {
+  Text text = text_new(&cli->context->arena);
+  script_print_module(cli->context, module, &text, &(ScriptOptions){.no_imports = true});
+  fprintf(stderr, "# after %s\n%s\n", pass, text_string(&text));
+}
+
+// Runs the passes over graph functions, in their order, and puts the names of the others into
+// `names`.
+static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, const PassCalls *calls,
+                             StringList *names) {
+  const char *after = o->print_after;
+  for (int i = 0; i < calls->count; i++) {
+    const PassCall *call = &calls->items[i];
+    const GraphPass *pass = graph_pass_find(call->name);
+    if (!pass && !pass_call_is_plain(cli->context, call)) return false;
+    if (!pass) array_push(&cli->context->arena, names, call->name);
+    if (pass && !graph_pass_run(cli->context, pass, call, module, o->function)) return false;
+    if (pass && after && (strcmp(after, "all") == 0 || strcmp(after, call->name) == 0))
+      print_after(cli, call->name, module);
   }
-  names->count = kept;
   return true;
 }
 
@@ -172,13 +186,12 @@ static void warn_of_accesses(Context *context, PrimFunc *func) {
   context->error_count = errors;
 }
 
-static bool transform(Cli *cli, const OptOptions *o, Module *module) {
-  StringList names = pass_names(cli, o);
+static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Module *module) {
+  StringList names = {0};
   LowerOptions lower = {
       .print_after = o->print_after, .verify_each = o->verify_each, .guards = true};
-  bool had_passes = names.count > 0;
-  if (!run_graph_passes(cli, o, module, &names)) return false;
-  if (had_passes && !names.count && !o->schedule) return true;
+  if (!run_graph_passes(cli, o, module, calls, &names)) return false;
+  if (calls->count && !names.count && !o->schedule) return true;
   if (!check_functions(cli, o, module)) return false;
   for (int i = 0; i < module->funcs.count; i++) {
     if (!is_chosen(o, &module->funcs.items[i])) continue;
@@ -193,10 +206,16 @@ static bool transform(Cli *cli, const OptOptions *o, Module *module) {
   return true;
 }
 
+static bool check_pass(Cli *cli, const char *option, const char *name) {
+  return (name && graph_pass_find(name)) || cli_check_pass(cli, option, name);
+}
+
 static int run(Cli *cli, void *given) {
   const OptOptions *o = given;
-  if (!cli_check_pass(cli, "--stop-after", o->stop_after) ||
-      !cli_check_pass(cli, "--print-ir-after", o->print_after) || !check_options(cli, o))
+  PassCalls calls;
+  if (!check_pass(cli, "--stop-after", o->stop_after) ||
+      !check_pass(cli, "--print-ir-after", o->print_after) || !pass_calls(cli, o, &calls) ||
+      !check_options(cli, o, &calls))
     return STATUS_MISUSE;
   if (o->list) return list_passes(cli);
   if (cli->inputs.count == 0) {
@@ -205,7 +224,7 @@ static int run(Cli *cli, void *given) {
     return STATUS_MISUSE;
   }
   Module *module = script_load(cli, cli->inputs.items[0]);
-  if (!module || !transform(cli, o, module)) return STATUS_BAD;
+  if (!module || !transform(cli, o, &calls, module)) return STATUS_BAD;
   Text text = text_new(&cli->context->arena);
   script_print_module(cli->context, module, &text, &(ScriptOptions){.newer = o->newer});
   const char *path = cli->output ? cli->output : "-";

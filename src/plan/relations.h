@@ -74,6 +74,12 @@ bool relation_read_walk(Context *context, const ReadRelation *relation, const La
 bool relation_write_walk(Context *context, const ReadRelation *relation, const Layout *layout,
                          LayoutWalk *out);
 
+// The index of the tensor that is read (`forward`) in terms of the index of the one that is
+// written, or the reverse, into index[rank of the tensor that has the layout]; axes that the other
+// tensor does not have are 0. False unless the layout has a walk over the domain, so that it cuts
+// no axis that the other tensor follows loosely.
+bool relation_indices(Context *context, const ReadRelation *relation, bool forward,
+                      const Layout *layout, const LayoutExpr **index);
 // The walk over the tensor that is written (`forward`) for a layout of the tensor that is read, or
 // the reverse, with which both are walked alike. False when there is none.
 bool relation_transfer(Context *context, const ReadRelation *relation, bool forward,

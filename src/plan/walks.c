@@ -170,13 +170,11 @@ static bool domain_of_read(Context *context, const ReadRelation *relation,
   return true;
 }
 
-bool relation_transfer(Context *context, const ReadRelation *relation, bool forward,
-                       const Layout *layout, LayoutWalk *out) {
-  const LayoutExpr *axes[TE_MAX_RANK], *index[TE_MAX_RANK];
+bool relation_indices(Context *context, const ReadRelation *relation, bool forward,
+                      const Layout *layout, const LayoutExpr **index) {
+  const LayoutExpr *axes[TE_MAX_RANK];
   const IndexMap *from = forward ? relation->read : relation->write;
   LayoutWalk walk;
-  // The layout must have a walk over the domain: no axis is cut that the other tensor follows
-  // loosely.
   if (!(forward ? relation_read_walk : relation_write_walk)(context, relation, layout, &walk))
     return false;
   if (forward)
@@ -185,9 +183,17 @@ bool relation_transfer(Context *context, const ReadRelation *relation, bool forw
     return false;
   for (int i = 0; i < from->output_count; i++)
     index[i] = layout_expr_substitute(context, from->outputs[i], axes, relation->rank);
+  return true;
+}
+
+bool relation_transfer(Context *context, const ReadRelation *relation, bool forward,
+                       const Layout *layout, LayoutWalk *out) {
+  const LayoutExpr *index[TE_MAX_RANK];
+  int count = forward ? relation->read_rank : relation->rank;
+  if (!relation_indices(context, relation, forward, layout, index)) return false;
   Walking w = {context, forward ? relation->write_shape : relation->read_shape,
                forward ? relation->rank : relation->read_rank, 0, out};
-  return walk_composed(&w, layout, from->output_count, index);
+  return walk_composed(&w, layout, count, index);
 }
 
 // ---- Layouts of walks

@@ -7,9 +7,7 @@
 //   pad of crop                           => none, when the pad's value is the cropped one
 // Needs constant shapes. The layout algebra proves that a composed map is the identity; shapes that
 // happen to be equal prove nothing.
-#include "graph/passes/passes.h"
-
-#include "ir/index_map.h"
+#include "passes/rewrites.h"
 
 typedef struct Pair {
   Context *context;
@@ -147,7 +145,7 @@ static bool merge_transforms(const Pair *p, Node **made) {
     return false;
   *made = operator_new(p, "layout_transform");
   node_set_string(context, *made, "index_map",
-                  index_map_lambda(context, layout_simplified(context, both)->map));
+                  index_map_lambda(context, layout_short_map(context, both)));
   copy_attr(p, *made, first_pads ? p->first : p->second, "pad_value");
   copy_attr(p, *made, p->second, "axis_separators");
   return true;
@@ -190,8 +188,9 @@ static bool rewrite(Context *context, GraphFunc *graph, int at) {
   return false;
 }
 
-bool graph_optimize_rewrites(Context *context, Module *module, GraphFunc *graph) {
-  (void)module;
+bool graph_optimize_rewrites(PassRun *run) {
+  Context *context = run->context;
+  GraphFunc *graph = run->graph;
   for (int i = 0; i < graph->nodes.count; i++)
     while (rewrite(context, graph, i)) continue;
   graph_remove_unused(context, graph);

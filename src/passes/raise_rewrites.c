@@ -6,10 +6,7 @@
 //   out[n, c, k] = x[n, 4*c + k] for 4*c + k < 6, else v  => pad, then layout_transform
 // Needs constant shapes. A call is replaced where the analyzer and the layout algebra prove that
 // the operators compute the same; other calls stay.
-#include "graph/call_program.h"
-#include "graph/passes/passes.h"
-
-#include "ir/index_map.h"
+#include "passes/rewrites.h"
 
 // A program that moves elements: out[axes] = inside ? load : other.
 typedef struct ProgramMove {
@@ -191,7 +188,7 @@ static Value *raise_transform(const Raising *r, const ProgramMove *move) {
   if (!source) return NULL;
   Node *node = operator_new(r, "layout_transform", source);
   node_set_string(context, node, "index_map",
-                  index_map_lambda(context, layout_simplified(context, back)->map));
+                  index_map_lambda(context, layout_short_map(context, back)));
   return insert(r, node);
 }
 
@@ -205,8 +202,9 @@ static Value *raise(const Raising *r, const ProgramMove *move) {
   return value ? value : raise_transform(r, move);
 }
 
-bool graph_raise_rewrites(Context *context, Module *module, GraphFunc *graph) {
-  (void)module;
+bool graph_raise_rewrites(PassRun *run) {
+  Context *context = run->context;
+  GraphFunc *graph = run->graph;
   for (int i = 0; i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
     ProgramMove move;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives a node of a graph function other layouts of its tensors:
+//   y = f(a, b)    =>    y1 = f1(A(a), B(b));  y = Y⁻¹(y1)
+#include "passes/flow.h"
+
+static Value *input_of(const NodeFlow *flow, int param) {
+  for (int i = 0, seen = 0; i < flow->node->input_count; i++)
+    if (flow->node->inputs[i] && seen++ == param) return flow->node->inputs[i];
+  return NULL;
+}
+
+bool node_flow_begin(PassRun *run, Node *node, NodeFlow *flow) {
+  *flow = (NodeFlow){.run = run, .node = node, .why = "it is no operator and no call of a program"};
+  if (node->kind != NODE_OP && node->kind != NODE_CALL_TIR) return false;
+  for (int i = 0; i < node->input_count; i++) flow->input_count += node->inputs[i] != NULL;
+  flow->func = op_prim_func(run->context, node);
+  return flow->func != NULL;
+}
+
+bool node_flow_find(NodeFlow *flow, const Layout *const *given, LayoutPadding padding) {
+  Context *context = flow->run->context;
+  flow->padding = padding;
+  if (!flow_find(context, flow->func, flow->input_count, given, &flow->layouts, &flow->why))
+    return false;
+  flow->program =
+      flow_apply(context, flow->func, flow->input_count, &flow->layouts, &padding, &flow->why);
+  return flow->program != NULL;
+}
+
+// The source of the rewrite that computes a value, when the layout undoes it; else NULL.
+static Value *undone(Context *context, const Value *value, const Layout *layout) {
+  Rewrite rewrite;
+  if (!node_rewrite(context, value->producer, &rewrite) || rewrite.pads) return NULL;
+  Value *source = value->producer->inputs[0];
+  const IndexMap *both = index_map_compose(context, layout->map, rewrite.layout->map);
+  const Layout *whole = layout_on_shape(context, both, source->shape, source->rank);
+  return whole && layout_changes_nothing(context, whole) ? source : NULL;
+}
+
+static Value *laid_out(Insertion *insertion, Value *value, const Layout *layout) {
+  Context *context = insertion->context;
+  Value *source = layout ? undone(context, value, layout) : value;
+  if (source) return source;
+  return insert_rewrite(insertion, value,
+                        &(Rewrite){.layout = layout, .pads = layout_pads(context, layout)});
+}
+
+static bool same_shape(const Value *a, const Value *b) {
+  bool same = a->rank == b->rank;
+  for (int i = 0; same && i < a->rank; i++) same = a->shape[i] == b->shape[i];
+  return same;
+}
+
+static bool maps_equal(Context *context, const Layout *a, const Layout *b) {
+  return layout_maps_equal(context, a, b->map).verdict == VERDICT_YES;
+}
+
+// Lets the rewrites of a result read the result as it is now stored, where that is their layout.
+static void take_rewrites(const NodeFlow *flow, const Value *result, Value *stored,
+                          const Layout *layout) {
+  Context *context = flow->run->context;
+  GraphFunc *graph = flow->run->graph;
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    Rewrite rewrite;
+    bool reads = node->input_count == 1 && node->inputs[0] == result;
+    if (!reads || !node_rewrite(context, node, &rewrite)) continue;
+    bool same_value = !rewrite.pads || (flow->padding.kind == LAYOUT_PADDING_CONSTANT &&
+                                        flow->padding.value == rewrite.pad_value);
+    if (same_value && same_shape(node->outputs[0], stored) &&
+        maps_equal(context, rewrite.layout, layout))
+      graph_replace_value(graph, node->outputs[0], stored);
+  }
+}
+
+static bool is_read(const GraphFunc *graph, const Value *value) {
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    for (int k = 0; k < node->input_count; k++)
+      if (node->inputs[k] == value) return true;
+  }
+  for (int i = 0; i < graph->output_count; i++)
+    if (graph->outputs[i] == value) return true;
+  return false;
+}
+
+static bool replace_result(NodeFlow *flow, Insertion *insertion, int number, Value *stored) {
+  Value *result = flow->node->outputs[number], *restored = stored;
+  const Layout *layout = flow->layouts.params[flow->input_count + number];
+  GraphFunc *graph = flow->run->graph;
+  stored->name = result->name;
+  if (layout) take_rewrites(flow, result, stored, layout);
+  if (!is_read(graph, result)) return true;
+  if (layout) restored = insert_inverse(insertion, stored, layout);
+  if (restored) graph_replace_value(graph, result, restored);
+  if (restored) restored->name = result->name;
+  return restored != NULL;
+}
+
+static const char *base_name(const Node *node) {
+  const char *name = node->kind == NODE_CALL_TIR ? node->callee->name : node->op;
+  const char *dot = strrchr(name, '.');
+  return dot ? dot + 1 : name;
+}
+
+static void remove_node(GraphFunc *graph, int at) {
+  graph->nodes.count--;
+  for (int i = at; i < graph->nodes.count; i++) graph->nodes.items[i] = graph->nodes.items[i + 1];
+}
+
+int node_flow_make(NodeFlow *flow, int at) {
+  PassRun *run = flow->run;
+  Context *context = run->context;
+  GraphFunc *graph = run->graph;
+  Insertion insertion = {context, graph, at, flow->node};
+  Value **inputs = arena_array(&context->arena, Value *, flow->input_count);
+  for (int i = 0; i < flow->input_count; i++) {
+    inputs[i] = laid_out(&insertion, input_of(flow, i), flow->layouts.params[i]);
+    if (!inputs[i]) return -1;
+  }
+  PrimFunc *program = graph_add_program(run, flow->program, base_name(flow->node));
+  Node *node = graph_call_of(context, program, inputs, flow->input_count, flow->node->name);
+  if (!insert_node(&insertion, node)) return -1;
+  for (int i = 0; i < node->output_count; i++)
+    if (!replace_result(flow, &insertion, i, node->outputs[i])) return -1;
+  remove_node(graph, insertion.at); // new nodes stand before the old one
+  if (flow->node->callee) graph_drop_program(run, flow->node->callee);
+  return insertion.at;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes calls of tensor programs of all operators, whose loops are then in the module:
+//   a = R.nn.relu(x)    =>    a = R.call_tir(cls.relu, (x,), out_sinfo=R.Tensor(…))
+// Equal programs are one.
+#include "passes/passes.h"
+
+static PrimFunc *program_of(PassRun *run, const Node *node) {
+  PrimFunc *func = op_prim_func(run->context, node);
+  const char *dot = strrchr(node->op, '.');
+  return func ? graph_add_program(run, func, dot ? dot + 1 : node->op) : NULL;
+}
+
+static bool legalize(PassRun *run, Node *node) {
+  PrimFunc *func = program_of(run, node);
+  int count = 0;
+  if (!func) return false;
+  for (int i = 0; i < node->input_count; i++)
+    if (node->inputs[i]) node->inputs[count++] = node->inputs[i];
+  node->input_count = count;
+  node->kind = NODE_CALL_TIR;
+  node->callee = func;
+  node->op = NULL;
+  node->attrs = (Attrs){0};
+  return true;
+}
+
+bool graph_legalize_ops(PassRun *run) {
+  for (int i = 0; i < run->graph->nodes.count; i++) {
+    Node *node = run->graph->nodes.items[i];
+    if (node->kind == NODE_OP && !legalize(run, node)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of passes over graph functions, and what several of them share.
+#include "passes/passes.h"
+
+#include "arith/arith.h"
+
+const GraphPass graph_passes[] = {
+    {"LegalizeOps", "", "make calls of tensor programs of all operators", graph_legalize_ops},
+    {"RaiseLayoutRewrites", "", "make layout_transform, pad and crop of programs that only rewrite",
+     graph_raise_rewrites},
+    {"OptimizeLayoutTransform", "", "cancel and merge layout_transform, pad and crop",
+     graph_optimize_rewrites},
+    {"FlowLayoutRewrites", "direction? value?",
+     "move rewrites through the operators and programs before or after them", graph_flow_rewrites},
+    {0},
+};
+
+const GraphPass *graph_pass_find(const char *name) {
+  for (const GraphPass *pass = graph_passes; pass->name; pass++)
+    if (strcmp(pass->name, name) == 0) return pass;
+  return NULL;
+}
+
+static bool read_arguments(PassRun *run, const GraphPass *pass, const PassCall *call) {
+  if (call->call) return py_arguments(run->context, call->call, pass->signature, run->args, NULL);
+  bool needs = *pass->signature && !strchr(pass->signature, '?');
+  return !needs || diag_error(run->context, call->pos, "%s needs its arguments: %s", pass->name,
+                              pass->signature);
+}
+
+bool graph_pass_run(Context *context, const GraphPass *pass, const PassCall *call, Module *module,
+                    const char *function) {
+  PassRun run = {.context = context, .module = module};
+  if (!read_arguments(&run, pass, call)) return false;
+  for (int i = 0; i < module->funcs.count; i++) {
+    const ModuleFunc *func = &module->funcs.items[i];
+    if (!func->graph || (function && strcmp(function, func->name) != 0)) continue;
+    run.graph = func->graph;
+    if (!graph_infer(context, run.graph) || !pass->run(&run)) return false;
+  }
+  return true;
+}
+
+void graph_replace_value(GraphFunc *graph, Value *from, Value *to) {
+  for (int i = 0; i < graph->nodes.count; i++) {
+    Node *node = graph->nodes.items[i];
+    for (int k = 0; k < node->input_count; k++)
+      if (node->inputs[k] == from) node->inputs[k] = to;
+  }
+  for (int i = 0; i < graph->output_count; i++)
+    if (graph->outputs[i] == from) graph->outputs[i] = to;
+}
+
+static bool is_used(const GraphFunc *graph, const Node *node, const Map *used) {
+  for (int i = 0; i < node->output_count; i++) {
+    if (map_contains(used, node->outputs[i])) return true;
+    for (int k = 0; k < graph->output_count; k++)
+      if (graph->outputs[k] == node->outputs[i]) return true;
+  }
+  return node->alone;
+}
+
+void graph_remove_unused(Context *context, GraphFunc *graph) {
+  Map used = map_new(&context->arena);
+  int kept = graph->nodes.count;
+  for (int i = graph->nodes.count - 1; i >= 0; i--) {
+    Node *node = graph->nodes.items[i];
+    if (!is_used(graph, node, &used)) continue;
+    for (int k = 0; k < node->input_count; k++)
+      if (node->inputs[k]) map_put(&used, node->inputs[k], node);
+    graph->nodes.items[--kept] = node;
+  }
+  int count = graph->nodes.count - kept;
+  memmove(graph->nodes.items, graph->nodes.items + kept, sizeof(Node *) * (size_t)count);
+  graph->nodes.count = count;
+}
+
+static Str free_name(Context *context, Module *module, const char *base) {
+  Str name = str_intern(context, base);
+  for (int i = 1; module_find(module, name); i++) name = str_format(context, "%s%d", base, i);
+  return name;
+}
+
+PrimFunc *graph_add_program(PassRun *run, PrimFunc *func, const char *base) {
+  Context *context = run->context;
+  func = prim_func_with_body(context, func, blocks_find_regions(context, func->body));
+  for (int i = 0; i < run->module->funcs.count; i++) {
+    PrimFunc *other = run->module->funcs.items[i].prim;
+    if (other && prim_func_equal(context, other, func, NULL)) return other;
+  }
+  func = prim_func_copy(context, func);
+  func->name = free_name(context, run->module, base);
+  module_add_prim(run->module, func);
+  return func;
+}
+
+static bool is_called(const Module *module, const PrimFunc *func) {
+  for (int i = 0; i < module->funcs.count; i++) {
+    const GraphFunc *graph = module->funcs.items[i].graph;
+    for (int k = 0; graph && k < graph->nodes.count; k++)
+      if (((const Node *)graph->nodes.items[k])->callee == func) return true;
+  }
+  return false;
+}
+
+void graph_drop_program(PassRun *run, const PrimFunc *func) {
+  int kept = 0;
+  if (is_called(run->module, func)) return;
+  for (int i = 0; i < run->module->funcs.count; i++)
+    if (run->module->funcs.items[i].prim != func)
+      run->module->funcs.items[kept++] = run->module->funcs.items[i];
+  run->module->funcs.count = kept;
+}
+
+Node *graph_call_of(Context *context, PrimFunc *func, Value *const *inputs, int input_count,
+                    const char *name) {
+  int outputs = func->param_count - input_count;
+  Node *node = node_new(context, NODE_CALL_TIR, NULL, name, inputs, input_count, outputs);
+  node->callee = func;
+  for (int i = 0; i < outputs; i++) {
+    const Buffer *buffer = func->buffers[input_count + i];
+    Value *value = value_new(context, name, buffer->type, buffer->shape, buffer->rank);
+    value->producer = node;
+    value->output = i;
+    node->outputs[i] = value;
+  }
+  return node;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over graph functions, each of which can be run by itself and printed as TVMScript
+// (`pleat opt --pass`). Their names and arguments are TVM's where TVM has the pass.
+#ifndef PLEAT_PASSES_H
+#define PLEAT_PASSES_H
+
+#include "graph/graph.h"
+#include "script/python.h"
+
+// ---- Lists of passes ---------------------------------------------------------------------------
+
+// A pass as the user names it: `Name` or `Name(arguments)`.
+typedef struct PassCall {
+  Str name;
+  const PyNode *call; // NULL: no arguments are given
+  SourcePos pos;
+} PassCall;
+typedef Array(PassCall) PassCalls;
+// Appends the passes of a list such as `A,B(x=1)`. False with diagnostics.
+bool pass_calls_read(Context *context, const char *text, PassCalls *calls);
+// Refuses arguments for a pass that takes none.
+bool pass_call_is_plain(Context *context, const PassCall *call);
+
+// ---- The table ---------------------------------------------------------------------------------
+
+typedef struct PassRun {
+  Context *context;
+  Module *module;
+  GraphFunc *graph;                // its shapes are inferred
+  PyNode *args[PY_MOST_ARGUMENTS]; // in the order of the signature; NULL: absent
+} PassRun;
+
+// Changes run->graph, and adds functions to run->module. False with diagnostics.
+typedef bool (*GraphPassRun)(PassRun *run);
+
+typedef struct GraphPass {
+  const char *name, *signature; // the arguments, for py_arguments
+  const char *summary;
+  GraphPassRun run;
+} GraphPass;
+extern const GraphPass graph_passes[]; // ended by a NULL name
+
+const GraphPass *graph_pass_find(const char *name); // NULL when there is none
+// Runs the pass on the graph functions of the module, or on the one named `function` (NULL: all).
+bool graph_pass_run(Context *context, const GraphPass *pass, const PassCall *call, Module *module,
+                    const char *function);
+
+bool graph_legalize_ops(PassRun *run);
+bool graph_raise_rewrites(PassRun *run);
+bool graph_optimize_rewrites(PassRun *run);
+bool graph_flow_rewrites(PassRun *run);
+
+// ---- For passes --------------------------------------------------------------------------------
+
+// Uses `to` in place of `from` in all nodes and results.
+void graph_replace_value(GraphFunc *graph, Value *from, Value *to);
+// Removes the nodes whose results nothing uses.
+void graph_remove_unused(Context *context, GraphFunc *graph);
+
+// Adds a program to the module, whose name begins with `base`, or gives the equal one that it has.
+PrimFunc *graph_add_program(PassRun *run, PrimFunc *func, const char *base);
+// Removes a program from the module if no graph function calls it.
+void graph_drop_program(PassRun *run, const PrimFunc *func);
+// A call of a program, whose results have the shapes of its last parameters.
+Node *graph_call_of(Context *context, PrimFunc *func, Value *const *inputs, int input_count,
+                    const char *name);
+
+#endif

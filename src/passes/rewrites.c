@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads nodes as layout rewrites, and makes nodes of layouts.
+#include "passes/rewrites.h"
+
+// ---- Layouts on shapes that may have symbols ---------------------------------------------------
+
+const Layout *layout_on_shape(Context *context, const IndexMap *map, Expr *const *shape, int rank) {
+  const LayoutExpr *extents[TE_MAX_RANK];
+  if (!map || map->input_count != rank || map->replica_count || rank > TE_MAX_RANK) return NULL;
+  for (int i = 0; i < rank; i++)
+    if (!(extents[i] = layout_from_expr(context, shape[i], NULL, 0, true))) return NULL;
+  int diags = context->diags.count, errors = context->error_count;
+  const Layout *layout =
+      layout_new(context, map, extents, NULL, (LayoutFacts){0}, (LayoutPadding){0}, (SourcePos){0});
+  context->diags.count = diags;
+  context->error_count = errors;
+  return layout;
+}
+
+bool layout_physical_shape(Context *context, const Layout *layout, Expr *const *shape, int rank,
+                           Expr **physical) {
+  Map symbols = map_new(&context->arena);
+  for (int i = 0; i < rank; i++)
+    if (shape[i]->op == EXPR_VAR) map_put(&symbols, shape[i]->as.var->name, shape[i]);
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (!(physical[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols)))
+      return false;
+  return true;
+}
+
+// A shorter map may span less: c % 4 is c for 3 channels.
+const IndexMap *layout_short_map(Context *context, const Layout *layout) {
+  const IndexMap *map = layout_simplified(context, layout)->map;
+  const Layout *derived =
+      layout_new(context, map, layout->shape, NULL, layout->facts, layout->padding, (SourcePos){0});
+  bool same = derived && derived->physical_rank == layout->physical_rank;
+  for (int i = 0; same && i < layout->physical_rank; i++)
+    same = derived->physical[i] == layout->physical[i];
+  return same ? map : layout->map;
+}
+
+bool layout_pads(Context *context, const Layout *layout) {
+  return layout_is_onto(context, layout).verdict != VERDICT_YES;
+}
+
+bool layout_changes_nothing(Context *context, const Layout *layout) {
+  if (layout->rank != layout->physical_rank) return false;
+  for (int i = 0; i < layout->rank; i++)
+    if (layout->physical[i] != layout->shape[i]) return false;
+  return layout_is_identity(context, layout).verdict == VERDICT_YES;
+}
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+static bool read_transform(Context *context, const Node *node, Rewrite *rewrite) {
+  const Value *x = node->inputs[0];
+  LayoutSource source = layout_source(node_string(node, "index_map", ""), x->rank);
+  const Layout *layout =
+      layout_on_shape(context, index_map_parse(context, &source), x->shape, x->rank);
+  if (!layout) return false;
+  *rewrite = (Rewrite){layout, layout_pads(context, layout), node_float(node, "pad_value", 0)};
+  return true;
+}
+
+// The only stage of the node, which reads the tensor `*input`. NULL when there are several.
+static const TeStage *only_stage(Context *context, const Node *node, Buffer **input) {
+  const Value *x = node->inputs[0];
+  Te *te = te_new(context);
+  *input = te_input(te, x->name, x->type, x->shape, x->rank);
+  bool read = false;
+  if (node->kind == NODE_OP) read = op_define(context, te, node, input);
+  const PrimFunc *func = node->kind == NODE_CALL_TIR ? call_prim_func(context, node) : NULL;
+  if (func) read = program_read_stages(te, func, input, 1, NULL);
+  return read && te->stages.count == 1 ? te->stages.items[0] : NULL;
+}
+
+// The layout of the source whose inverse are the indices of the load.
+static const Layout *layout_of_load(Context *context, const TeStage *stage) {
+  Expr *vars[TE_MAX_RANK];
+  const Expr *load = stage->value;
+  LayoutInverse inverse;
+  for (int i = 0; i < stage->axis_count; i++) vars[i] = stage->axes[i].var;
+  const IndexMap *map =
+      index_map_from_exprs(context, vars, stage->axis_count, load->args, load->count, true);
+  const Layout *read = layout_on_shape(context, map, stage->output->shape, stage->axis_count);
+  if (!read || layout_inverse(context, read, &inverse).verdict != VERDICT_YES) return NULL;
+  const Layout *layout =
+      layout_on_shape(context, inverse.map, load->as.buffer->shape, load->as.buffer->rank);
+  if (!layout || layout_pads(context, layout)) return NULL;
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (layout->physical[i] != read->shape[i]) return NULL; // a reader sees another shape
+  return layout_simplified(context, layout);
+}
+
+bool node_rewrite(Context *context, const Node *node, Rewrite *rewrite) {
+  bool calls = node && (node->kind == NODE_OP || node->kind == NODE_CALL_TIR);
+  if (!calls || node->input_count != 1 || !node->inputs[0] || node->output_count != 1) return false;
+  if (node->kind == NODE_OP && strcmp(node->op, "layout_transform") == 0)
+    return read_transform(context, node, rewrite);
+  Buffer *input;
+  const TeStage *stage = only_stage(context, node, &input);
+  if (!stage || stage->init || stage->ordered || stage->value->op != EXPR_LOAD ||
+      stage->value->as.buffer != input)
+    return false;
+  *rewrite = (Rewrite){.layout = layout_of_load(context, stage)};
+  return rewrite->layout != NULL;
+}
+
+// ---- Making ------------------------------------------------------------------------------------
+
+Value *insert_node(Insertion *insertion, Node *node) {
+  GraphFunc *graph = insertion->graph;
+  Context *context = insertion->context;
+  node->pos = insertion->like->pos;
+  node->block = insertion->like->block;
+  if (node->kind == NODE_OP && !op_infer(context, node)) return NULL;
+  array_push(&context->arena, &graph->nodes, node);
+  for (int i = graph->nodes.count - 1; i > insertion->at; i--)
+    graph->nodes.items[i] = graph->nodes.items[i - 1];
+  graph->nodes.items[insertion->at++] = node;
+  return node->outputs[0];
+}
+
+// Are the outputs of the map its axes, in any order?
+static bool read_permutation(const IndexMap *map, int64_t *axes) {
+  uint64_t seen = 0;
+  if (map->input_count != map->output_count || map->separator_count) return false;
+  for (int i = 0; i < map->output_count; i++) {
+    const LayoutExpr *e = map->outputs[i];
+    if (e->op != LAYOUT_AXIS || seen >> e->value & 1) return false;
+    seen |= UINT64_C(1) << e->value;
+    axes[i] = e->value;
+  }
+  return true;
+}
+
+static Node *operator_new(const Insertion *insertion, const char *op, Value *input) {
+  return node_new(insertion->context, NODE_OP, op, input->name, &input, 1, 1);
+}
+
+Value *insert_rewrite(Insertion *insertion, Value *value, const Rewrite *rewrite) {
+  Context *context = insertion->context;
+  int64_t axes[TE_MAX_RANK];
+  if (layout_changes_nothing(context, rewrite->layout)) return value;
+  const IndexMap *map = layout_short_map(context, rewrite->layout);
+  if (read_permutation(map, axes)) {
+    Node *node = operator_new(insertion, "permute_dims", value);
+    node_set_ints(context, node, "axes", axes, map->output_count);
+    return insert_node(insertion, node);
+  }
+  Node *node = operator_new(insertion, "layout_transform", value);
+  node_set_string(context, node, "index_map", index_map_lambda(context, map));
+  if (rewrite->pads) node_set_float(context, node, "pad_value", rewrite->pad_value);
+  return insert_node(insertion, node);
+}
+
+static bool is_static(const Layout *layout) {
+  return layout->is_static && layout->rank <= TE_MAX_RANK;
+}
+
+Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout) {
+  Context *context = insertion->context;
+  LayoutInverse inverse;
+  if (layout_inverse(context, layout, &inverse).verdict != VERDICT_YES) return NULL;
+  const Layout *back = layout_on_shape(context, inverse.map, stored->shape, stored->rank);
+  if (!back || layout_is_bijective(context, back).verdict != VERDICT_YES) return NULL;
+  bool crops = false;
+  for (int i = 0; i < layout->rank; i++) crops |= back->physical[i] != layout->shape[i];
+  if (crops && !(is_static(back) && is_static(layout))) return NULL;
+  Value *whole = insert_rewrite(insertion, stored, &(Rewrite){.layout = back});
+  if (!crops || !whole) return whole;
+  Node *node = operator_new(insertion, "crop", whole);
+  node_set_ints(context, node, "start_indices", (int64_t[TE_MAX_RANK]){0}, layout->rank);
+  node_set_ints(context, node, "slice_sizes", layout->extents, layout->rank);
+  return insert_node(insertion, node);
+}
