@@ -39,7 +39,7 @@ CALLS = [
     (["layout"], "option"),
     (["layout", "NCHW16c", "--show", "nosuch"], "option"),
     (["fmt", "missing.py"], "file"),
-    (["fmt", "tests/cases/script/errors_upgrade.py", "--upgrade", "-o", "-"], "syntax"),
+    (["fmt", "tests/cases/cli/errors_upgrade.py", "--upgrade", "-o", "-"], "syntax"),
     (["fmt", "missing.py", "--newer-names"], "option"),
 ]
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of convert_blocks as passes of their own, which leave blocks as blocks. The names of
+// TVM's passes: LowerInitBlock, LowerMatchBuffer, PlanAndUpdateBufferAllocationLocation and
+// ConvertBlocksToOpaque.
+//
+//   init_blocks         with T.init(): B[vi] = 0          →  if vk == 0: B[vi] = 0
+//   match_buffers       V = T.match_buffer(A[0:4, j], 4)
+//                       V[i] = 1                          →  A[i, j] = 1
+//   place_allocations   the root's B moves into a block around the body of the innermost loop that
+//                       may hold it
+//   make_blocks_opaque  vi = T.axis.spatial(30, i)
+//                       B[vi] = 0                         →  B[i] = 0
+#include "lower/pass.h"
+
+static PrimFunc *with_blocks(LowerState *state, PrimFunc *func, void *env,
+                             Stmt *(*stmt)(Rewriter *rewriter, Stmt *s)) {
+  Context *context = state->context;
+  int errors = context->error_count;
+  Rewriter rewriter = {.context = context, .env = env, .stmt = stmt, .buffer = lower_keep_buffer};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  if (context->error_count > errors) return NULL;
+  return body == func->body ? func : prim_func_with_body(context, func, body);
+}
+
+static Stmt *changed_block(Context *context, const Stmt *s, Block *block) {
+  Stmt *next = stmt_copy(context, s);
+  next->as.block = block;
+  return next;
+}
+
+// ---- Inits and views
+
+static bool states_read(const Block *block, const Buffer *buffer) {
+  for (int i = 0; i < block->read_count; i++)
+    if (block->reads[i].buffer == buffer) return true;
+  return false;
+}
+
+// A block with an init does not state that it reads its result; without the init it must.
+static void add_reads(Context *context, Block *block) {
+  RegionArray reads = {0}, writes = {0}, all = {0};
+  block_regions(analyzer_new(context), block, &reads, &writes);
+  for (int i = 0; i < block->read_count; i++)
+    array_push(&context->arena, &all, block->reads[i]);
+  for (int i = 0; i < reads.count; i++)
+    if (!states_read(block, reads.items[i].buffer))
+      array_push(&context->arena, &all, reads.items[i]);
+  block->reads = all.items;
+  block->read_count = all.count;
+}
+
+static Stmt *init_block(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_BLOCK || !s->as.block->init) return s;
+  Block *block = block_copy(rewriter->context, s->as.block);
+  block->body = lower_body_with_init(rewriter->context, block);
+  block->init = NULL;
+  add_reads(rewriter->context, block);
+  return changed_block(rewriter->context, s, block);
+}
+
+PrimFunc *lower_init_blocks(LowerState *state, PrimFunc *func) {
+  return with_blocks(state, func, NULL, init_block);
+}
+
+static Stmt *resolve_views(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_BLOCK || !s->as.block->match_count) return s;
+  Context *context = rewriter->context;
+  Block *block = block_copy(context, s->as.block);
+  for (int i = block->match_count - 1; i >= 0; i--) {
+    if (block->init)
+      block->init = lower_resolve_view(context, &s->as.block->matches[i], block->init);
+    block->body = lower_resolve_view(context, &s->as.block->matches[i], block->body);
+  }
+  block->match_count = 0;
+  return changed_block(context, s, block);
+}
+
+PrimFunc *lower_match_buffers(LowerState *state, PrimFunc *func) {
+  return with_blocks(state, func, NULL, resolve_views);
+}
+
+// ---- Allocations
+
+typedef struct PlaceMove {
+  Map inside; // loop or block before the move → PtrArray* of buffers to allocate in it
+} PlaceMove;
+
+// A block without variables that allocates the buffers around a loop's body.
+static Stmt *allocating_block(Context *context, const PtrArray *buffers, Stmt *body) {
+  Block block = {.name = "",
+                 .predicate = expr_bool(context, true),
+                 .alloc_count = buffers->count,
+                 .allocs = (Buffer **)buffers->items,
+                 .body = body};
+  return blocks_find_regions(context, stmt_block(context, block_copy(context, &block)));
+}
+
+static Stmt *move_allocations(Rewriter *rewriter, Stmt *s) {
+  PlaceMove *move = rewriter->env;
+  if (s->kind != STMT_FOR && s->kind != STMT_BLOCK) return NULL;
+  const PtrArray *buffers = map_find(&move->inside, s);
+  Stmt *next = rewrite_stmt_children(rewriter, s);
+  if (s->kind == STMT_FOR && buffers) {
+    Stmt *body = allocating_block(rewriter->context, buffers, next->as.loop.body);
+    return lower_with_body(rewriter->context, next, body);
+  }
+  if (s->kind == STMT_FOR || (!buffers && !s->as.block->alloc_count)) return next;
+  Block *block = block_copy(rewriter->context, next->as.block);
+  block->alloc_count = buffers ? buffers->count : 0;
+  block->allocs = buffers ? (Buffer **)buffers->items : NULL;
+  return changed_block(rewriter->context, next, block);
+}
+
+PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func) {
+  Context *context = state->context;
+  PlaceMove move = {lower_allocation_places(context, func->body)};
+  Rewriter rewriter = {.context = context,
+                       .env = &move,
+                       .enter_stmt = move_allocations,
+                       .buffer = lower_keep_buffer};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  return prim_func_with_body(context, func, body);
+}
+
+// ---- Variables
+
+static Stmt *make_opaque(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_BLOCK || !s->as.block->var_count) return s;
+  Context *context = rewriter->context;
+  if (s->as.block->init) {
+    diag_error(context, s->pos,
+               "block '%s' has an init, which needs its variables; run init_blocks first",
+               s->as.block->name);
+    return s;
+  }
+  Block *block = block_copy(context, s->as.block);
+  block->var_count = 0;
+  return lower_bind_block_vars(context, s->as.block, changed_block(context, s, block));
+}
+
+PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func) {
+  return with_blocks(state, func, NULL, make_opaque);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes that leave out statements without effect, and one that renames variables. The names of
+// TVM's passes: RemoveNoOp, RemoveAssume, RemoveUndef and ConvertSSA.
+//
+//   remove_no_ops       for i in range(n): T.evaluate(0)   →  (nothing)
+//   remove_assumptions  T.evaluate(T.assume(n > 0))        →  (nothing)
+//   remove_undefined    A[i] = T.undef()                   →  (nothing)
+//   rename_repeated     two loops over the same variable   →  each over its own one
+#include "lower/pass.h"
+
+static PrimFunc *rewritten(LowerState *state, PrimFunc *func, Rewriter *rewriter) {
+  Context *context = rewriter->context = state->context;
+  int errors = context->error_count;
+  rewriter->buffer = lower_keep_buffer;
+  Stmt *body = rewrite_stmt(rewriter, func->body);
+  if (context->error_count > errors) return NULL;
+  return body == func->body ? func : prim_func_with_body(context, func, body);
+}
+
+// ---- Statements without effect
+
+static bool is_idle_branch(const Stmt *s) {
+  return expr_is_pure(s->as.branch.condition) && stmt_is_nothing(s->as.branch.then_body) &&
+         (!s->as.branch.else_body || stmt_is_nothing(s->as.branch.else_body));
+}
+
+static bool is_idle_loop(const Stmt *s) {
+  bool is_empty = expr_is_int(s->as.loop.extent, 0) || stmt_is_nothing(s->as.loop.body);
+  return is_empty && expr_is_pure(s->as.loop.min) && expr_is_pure(s->as.loop.extent);
+}
+
+static bool is_idle_block(const Block *block) {
+  return !block_is_root(block) && !block->init && stmt_is_nothing(block->body);
+}
+
+// A store of the value that is there.
+static bool is_idle_store(const Stmt *s) {
+  for (int i = 0; i < s->as.store.rank; i++)
+    if (!expr_is_pure(s->as.store.indices[i])) return false;
+  return lower_loads_stored(s->as.store.value, s);
+}
+
+static Stmt *idle_or_same(Rewriter *rewriter, Stmt *s, bool is_idle) {
+  return is_idle ? stmt_nothing(rewriter->context) : s;
+}
+
+static Stmt *without_no_op(Rewriter *rewriter, Stmt *s) {
+  switch (s->kind) {
+  case STMT_FOR: return idle_or_same(rewriter, s, is_idle_loop(s));
+  case STMT_IF: return idle_or_same(rewriter, s, is_idle_branch(s));
+  case STMT_EVALUATE: return idle_or_same(rewriter, s, expr_is_pure(s->as.evaluate));
+  case STMT_STORE: return idle_or_same(rewriter, s, is_idle_store(s));
+  case STMT_BLOCK: return idle_or_same(rewriter, s, is_idle_block(s->as.block));
+  case STMT_LET: {
+    bool is_used = stmt_uses(s->as.let.body, s->as.let.var);
+    return is_used || !expr_is_pure(s->as.let.value) ? s : s->as.let.body;
+  }
+  case STMT_ALLOCATE:
+    return stmt_uses(s->as.allocate.body, s->as.allocate.var) ? s : s->as.allocate.body;
+  case STMT_ALLOCATE_CONST:
+    return stmt_uses(s->as.allocate_const.body, s->as.allocate_const.var)
+               ? s
+               : s->as.allocate_const.body;
+  case STMT_DECL_BUFFER:
+    return stmt_uses(s->as.declare.body, s->as.declare.buffer->data) ? s : s->as.declare.body;
+  case STMT_ATTR: return idle_or_same(rewriter, s, stmt_is_nothing(lower_body(s)));
+  case STMT_SEQ: return stmt_seq(rewriter->context, s->as.seq.items, s->as.seq.count);
+  case STMT_WHILE:
+  case STMT_ASSERT: break;
+  }
+  return s;
+}
+
+static bool count_block(Visitor *visitor, Stmt *s) {
+  *(int *)visitor->env += s->kind == STMT_BLOCK;
+  return true;
+}
+
+// A function without other blocks needs no root block, unless it holds something.
+static PrimFunc *without_idle_root(Context *context, PrimFunc *func) {
+  const Block *root = func->body->kind == STMT_BLOCK ? func->body->as.block : NULL;
+  int blocks = 0;
+  visit_stmt(&(Visitor){.env = &blocks, .enter_stmt = count_block}, func->body);
+  bool is_idle = root && blocks == 1 && block_is_root(root) && !root->alloc_count &&
+                 !root->match_count && !root->annotations.count && expr_is_true(root->predicate);
+  return is_idle ? prim_func_with_body(context, func, root->body) : func;
+}
+
+PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func) {
+  func = rewritten(state, func, &(Rewriter){.stmt = without_no_op});
+  return func ? without_idle_root(state->context, func) : NULL;
+}
+
+// ---- Hints
+
+static bool is_intrinsic(const Expr *e, const char *name) {
+  return (e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE) && !strcmp(e->as.s, name);
+}
+
+static Stmt *without_assumption(Rewriter *rewriter, Stmt *s) {
+  bool is_hint = s->kind == STMT_EVALUATE && is_intrinsic(s->as.evaluate, "assume");
+  return idle_or_same(rewriter, s, is_hint);
+}
+
+PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func) {
+  func = rewritten(state, func, &(Rewriter){.stmt = without_assumption});
+  return func ? lower_remove_no_ops(state, func) : NULL;
+}
+
+static bool find_undefined(Visitor *visitor, Expr *e) {
+  bool *found = visitor->env;
+  *found |= is_intrinsic(e, "undef");
+  return true;
+}
+
+static bool is_undefined(Expr *e) {
+  bool found = false;
+  visit_expr(&(Visitor){.env = &found, .enter_expr = find_undefined}, e);
+  return found;
+}
+
+// A value that is computed from T.undef is undefined too. An index must be defined.
+static Stmt *without_undefined(Rewriter *rewriter, Stmt *s) {
+  if (s->kind == STMT_STORE) {
+    for (int i = 0; i < s->as.store.rank; i++)
+      if (is_undefined(s->as.store.indices[i]))
+        diag_error(rewriter->context, s->pos,
+                   "an index of this store is T.undef, which is no place");
+    return idle_or_same(rewriter, s, is_undefined(s->as.store.value));
+  }
+  bool found = false;
+  Visitor visitor = {.env = &found, .enter_expr = find_undefined};
+  visit_stmt_exprs(&visitor, s);
+  if (found)
+    diag_error(rewriter->context, s->pos,
+               "T.undef decides here what the program does; it may only "
+               "be stored");
+  return s;
+}
+
+PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func) {
+  func = rewritten(state, func, &(Rewriter){.stmt = without_undefined});
+  return func ? lower_remove_no_ops(state, func) : NULL;
+}
+
+// ---- Definitions
+
+static Expr **defined_var(Stmt *s) {
+  switch (s->kind) {
+  case STMT_FOR: return &s->as.loop.var;
+  case STMT_LET: return &s->as.let.var;
+  case STMT_ALLOCATE: return &s->as.allocate.var;
+  case STMT_ALLOCATE_CONST: return &s->as.allocate_const.var;
+  default: return NULL;
+  }
+}
+
+static Expr *var_like(Context *context, const Expr *var) {
+  const Var *v = var->as.var;
+  return v->scope ? expr_data_var(context, v->name, v->pointee, v->scope)
+                  : expr_var(context, v->name, var->type);
+}
+
+// A definition of a variable that is defined before becomes one of a new variable.
+static Stmt *rename_one(Rewriter *rewriter, Stmt *s) {
+  Map *seen = rewriter->env;
+  Expr **place = defined_var(s);
+  if (!place) return NULL;
+  Expr *var = *place;
+  if (!map_contains(seen, var)) {
+    map_put(seen, var, var);
+    return NULL;
+  }
+  Expr *fresh = var_like(rewriter->context, var);
+  Stmt *next = lower_with_body(rewriter->context, s,
+                               lower_substitute(rewriter->context, lower_body(s), var, fresh));
+  *defined_var(next) = fresh;
+  map_put(seen, fresh, fresh);
+  return rewrite_stmt_children(rewriter, next);
+}
+
+PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func) {
+  Map seen = map_new(&state->context->arena);
+  for (int i = 0; i < func->param_count; i++) map_put(&seen, func->params[i], func->params[i]);
+  return rewritten(state, func, &(Rewriter){.env = &seen, .enter_stmt = rename_one});
+}

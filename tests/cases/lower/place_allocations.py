@@ -1,0 +1,33 @@
+# An allocation moves into the innermost loop that may hold it: not into a reduction over its
+# element, nor into a loop from whose earlier iteration a value is read; unused ones are left out.
+# RUN: pleat opt %s --pass place_allocations --verify-each
+# RUN: pleat opt %s --pass place_allocations -o %t/once.py && pleat opt %t/once.py --pass place_allocations | diff %t/once.py -
+# RUN: pleat opt %s --pass place_allocations,convert_blocks -o %t/two.py && pleat opt %s --pass convert_blocks | diff %t/two.py -
+from tvm.script import tir as T
+
+
+@T.prim_func
+def f(A: T.Buffer((13, 7), "float32"), C: T.Buffer((13,), "float32")):
+    B = T.alloc_buffer((13,))
+    D = T.alloc_buffer((7,))
+    E = T.alloc_buffer((1,))
+    F = T.alloc_buffer((2,))
+    for i in range(13):
+        for k in range(7):
+            with T.block("copy"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                D[vk] = A[vi, vk] * T.float32(2)
+        for k in range(7):
+            with T.block("sum"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + D[vk]
+        with T.block("last"):
+            vi = T.axis.spatial(13, i)
+            C[vi] = B[vi]
+    for i in range(13):
+        with T.block("chain"):
+            vi = T.axis.opaque(13, i)
+            E[0] = T.if_then_else(vi == 0, T.float32(1), E[0] + C[vi])
+            C[vi] = E[0]

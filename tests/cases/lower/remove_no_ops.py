@@ -1,0 +1,39 @@
+# Statements that change nothing are left out: empty loops, branches and blocks, values that are not
+# used, stores of what is there. A call may have an effect, and so may a condition that has one.
+# RUN: pleat opt %s --func f --pass remove_no_ops --verify-each | sed -n "/def f/,/^$/p"
+# RUN: pleat opt %s --pass remove_no_ops | sed -n "/def g/,\$p"
+from tvm.script import tir as T
+
+
+@T.prim_func
+def f(A: T.Buffer((7,), "float32"), n: T.int32):
+    B = T.decl_buffer((7,), "float32")
+    for i in range(0):
+        A[i] = T.float32(1)
+    for i in range(n):
+        T.evaluate(i + 1)
+    for i in range(7):
+        if A[i] > T.float32(0):
+            x: T.float32 = A[i]
+            A[i] = A[i]
+        else:
+            T.evaluate(0)
+        with T.block("nothing"):
+            vi = T.axis.spatial(7, i)
+            T.evaluate(vi)
+    for i in range(7):
+        y: T.float32 = A[i]
+        A[6 - i] = y
+
+
+@T.prim_func
+def g(A: T.Buffer((7,), "float32")):
+    for i in range(7):
+        T.evaluate(A[i])
+
+
+@T.prim_func
+def h(A: T.Buffer((7,), "float32"), n: T.int32):
+    T.evaluate(T.call_extern("int32", "kept", n))
+    while A[0] > T.float32(0):
+        T.evaluate(0)
