@@ -289,6 +289,9 @@ typedef struct PleatRequest {
    * Otherwise a run in which one of them is out of bounds skips it and ends with
    * PLEAT_REFUSED and a message that shows the access, its index and the extent. */
   int unchecked;
+  /* Functions of the caller that compute operators: see PleatOperator, below. */
+  const struct PleatOperator *const *operators;
+  size_t operator_count;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */
@@ -580,6 +583,87 @@ const PleatArgument *pleat_model_output(const PleatModel *model, int i);
  * Runs of one model wait for each other; sessions run at the same time. */
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
                     PleatTensor *outputs, int output_count, PleatMessages **messages);
+
+/* ---- Operators of the caller ------------------------------------------------------------------
+ *
+ * A function of the caller can compute operators that Pleat does not know: nodes of an ONNX model,
+ * and R.call_dps_packed, R.call_pure_packed and R.call_packed of TVMScript. The function says in
+ * which layouts it takes and gives tensors, and what that costs. The planner chooses among these
+ * *ways* together with the layouts of all other operators, and runs call the function between the
+ * kernels. Such a model cannot be saved or written to a file of code, and is not kept in the cache.
+ * pleat_verify takes the results of the function as they are. */
+
+/* An attribute of a node. An argument of R.call_packed and its like that is no tensor is the
+ * attribute "argN" for argument number N. Borrowed. */
+typedef struct PleatAttribute {
+  const char *name;
+  const char *text; /* NULL: it is a number, or a list of numbers */
+  int is_list;
+  int count; /* of the numbers */
+  const double *numbers;
+  const int64_t *integers; /* the same numbers; NULL: not all of them are integers */
+} PleatAttribute;
+
+/* One call of a function, which is one node of a model. Borrowed until the call-back returns. */
+typedef struct PleatCall {
+  const char *function; /* PleatOperator.name */
+  const char *node;     /* the name of the node */
+  /* Logical types and shapes, whatever the layouts. An optional input that the node does not have
+   * has the rank -1; so have outputs during `infer` whose type the file does not declare. */
+  int input_count, output_count;
+  const PleatArgument *const *inputs;
+  const PleatArgument *const *outputs;
+  int attribute_count;
+  const PleatAttribute *const *attributes;
+} PleatCall;
+
+/* The type of an output. */
+typedef struct PleatTensorType {
+  PleatElement element;
+  int32_t rank;
+  int64_t shape[16];
+} PleatTensorType;
+
+/* One way in which a function can be called. */
+typedef struct PleatWay {
+  /* The layout of each input and output, in any spelling; NULL, or a NULL entry: row-major. Names
+   * such as NHWC have the usual order, NCHW; axes of other names are in the order of the letters of
+   * the text. The content of padding is undefined in inputs, and need not be written in outputs.
+   * Outputs after the first have the same layout in all ways. */
+  const char *const *inputs;
+  const char *const *outputs;
+  /* The price of a call in cycles of a core, with which the planner compares the ways: seconds
+   * times the frequency. 0: as much as moving the tensors costs. */
+  double cycles;
+} PleatWay;
+
+/* A function that computes operators. Call-backs may be called by several threads at once, and must
+ * return: neither longjmp nor a C++ exception may leave them. `message` has room for
+ * PLEAT_CALL_MESSAGE bytes, in which a call-back may say why it fails. The functions and `env` are
+ * used until the models that were made with them and all their sessions are freed; the struct is
+ * copied. */
+enum { PLEAT_CALL_MESSAGE = 1024 };
+typedef struct PleatOperator {
+  size_t size; /* sizeof(PleatOperator) in the caller's version of this header */
+  /* "com.example::Scale" for the nodes of a domain, "Scale" for those of all domains but the
+   * standard's, whose nodes are named "ai.onnx::Conv"; and the name in R.call_packed and its
+   * like. */
+  const char *name;
+  /* Sets the types of the outputs, call->output_count of them. Returns a status: PLEAT_OK,
+   * PLEAT_CANCELLED, or PLEAT_REFUSED. NULL: the file has to declare them. */
+  int (*infer)(void *env, const PleatCall *call, PleatTensorType *outputs, char *message);
+  /* Describes way number `number`, from 0. Returns 1 when it did, 0 when there is no such way, and
+   * -1 for a failure. `way` is all zeros before the call, and what it points to is copied. NULL:
+   * all tensors are row-major. */
+  int (*way)(void *env, const PleatCall *call, int number, PleatWay *way, char *message);
+  /* Computes the outputs. The tensors have the physical shapes of way number `way`, are compact and
+   * at least aligned to 64 bytes; an absent input has no data. Outputs do not overlap inputs. It is
+   * called during runs, in the thread of the run, and by several sessions at the same time. Returns
+   * a status, as `infer` does; one that is not PLEAT_OK ends the run with it. */
+  int (*run)(void *env, const PleatCall *call, int way, const PleatTensor *inputs,
+             PleatTensor *outputs, char *message);
+  void *env;
+} PleatOperator;
 
 /* ---- Sessions --------------------------------------------------------------------------------
  *

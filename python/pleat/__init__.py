@@ -9,13 +9,14 @@ from pleat._library import Message, PleatError, Undecided, version
 from pleat.layout import Layout
 from pleat.model import (Model, PleatCancelled, PleatFault, Session, compile, load, plan,
                          plan_tensor, verify, write)
+from pleat.operators import Operator, operator
 from pleat.report import (KernelProfile, LayoutPrice, Plan, PlanKernel, PlanOperand, PlanRewrite,
                           PlanTensor, Profile, TensorPlan, TensorUse, Verification, VerifiedTensor)
 
-__all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Plan", "PlanKernel",
+__all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Operator", "Plan", "PlanKernel",
            "PlanOperand", "PlanRewrite", "PlanTensor", "PleatCancelled", "PleatError", "PleatFault",
            "Profile", "Session", "TensorPlan", "TensorUse", "Undecided", "Verification",
-           "VerifiedTensor", "compile", "layout", "load", "plan", "plan_tensor", "te", "tir",
+           "VerifiedTensor", "compile", "layout", "load", "operator", "plan", "plan_tensor", "te", "tir",
            "verify", "version", "write"]
 
 

@@ -82,6 +82,28 @@ class Pool:
         return self._raised.__dict__.pop("error", None)
 
 
+class Callers:
+    """Several of what runs code of the caller, as one."""
+
+    def __init__(self, *callers):
+        self._callers = callers
+
+    def set_in(self, struct):
+        for caller in self._callers:
+            caller.set_in(struct)
+
+    @property
+    def error(self):
+        """The first exception that one of them has."""
+        return next(filter(None, [caller.error for caller in self._callers]), None)
+
+
+def together(*callers):
+    """One object for those of the callers that are not None; None when there is none."""
+    callers = [caller for caller in callers if caller]
+    return Callers(*callers) if len(callers) > 1 else next(iter(callers), None)
+
+
 def check_status(status, messages, *callers):
     """The list of messages; raises the exception that belongs to the status. `callers` are what ran
     code of the caller during the call: Hooks, a Pool or None."""

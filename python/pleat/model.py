@@ -17,7 +17,8 @@ import os
 import threading
 
 from pleat._library import Lazy, PleatError, _lib, ffi
-from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status
+from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status, together
+from pleat.operators import Operators
 from pleat.report import measured, planned, tensor_planned, verified
 
 np = Lazy("numpy")
@@ -204,7 +205,7 @@ def _request_of(model, options):
 def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=False,
                   input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                   policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
-                  parallel_for=None, unchecked=False):
+                  parallel_for=None, unchecked=False, operators=None):
     title = None
     if hasattr(model, "__script__"):  # a module or function of TVMScript
         title = f"script of {getattr(model, '__name__', 'the module')}"
@@ -217,9 +218,12 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                       desired_layout=_layouts_text(desired_layouts),
                       keep_layout=_kept(keep_layouts))
     request.add_known(known or {})
-    request.hooks = Hooks(log, progress)
+    request.operators = Operators(operators) if operators else None
+    if operators:
+        request.operators.fill(request.struct)
+    request.hooks = together(Hooks(log, progress), request.operators)
     request.hooks.set_in(request.struct)
-    request.pool = _pool(parallel_for)
+    request.pool = together(_pool(parallel_for), request.operators)
     if request.pool:
         request.pool.set_in(request.struct)
     return request
@@ -420,7 +424,7 @@ class Model(_Runner):
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
-                 parallel_for=None, unchecked=False):
+                 parallel_for=None, unchecked=False, operators=None):
         """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
         ends in .py, a graph or a kernel of TVMScript; or a pleat.IRModule or a function of one.
 
@@ -459,12 +463,17 @@ class Model(_Runner):
                 in it ends the run and is raised by it
         unchecked: do not check accesses of a kernel that are not proved to be in bounds; otherwise
                 a run in which one is out of bounds raises PleatError
+        operators: functions that compute operators which Pleat does not know, by their names:
+                {"com.example::Scale": function} for nodes of ONNX, {"name": function} for
+                R.call_dps_packed and its like. A pleat.Operator, made by @pleat.operator, also says
+                which layouts the function takes and gives, and what it costs. Such a model cannot
+                be saved
         Raises PleatError with every reason why the model cannot be compiled."""
         self._source = model, {name: value for name, value in locals().items()
                                if name not in ("self", "model")}
         request = _request_of(*self._source)
         request.struct.free_sizes = True
-        self._pool = request.pool
+        self._pool, self._operators = request.pool, request.operators
         compiled, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
         self.messages = check_status(status, messages, request.hooks)
@@ -551,7 +560,7 @@ class Session(_Runner):
     A session runs in one thread at a time: a second thread gets a PleatError."""
 
     def __init__(self, model, threads=0, parallel_for=None):
-        self._pool = _pool(parallel_for) or model._pool
+        self._pool = together(_pool(parallel_for), model._operators) if parallel_for else model._pool
         self._session = _new_session(model._model, threads, self._pool)
         self._model = model  # for the shapes to which the described tensors point
         self.inputs, self.outputs, self._tensors = model.inputs, model.outputs, model._tensors
@@ -589,7 +598,7 @@ def load(model, threads=0, *, log=None, progress=None, parallel_for=None):
         status = _lib.pleat_model_load(os.fsencode(model), options, result, messages)
     loaded = Model.__new__(Model)
     loaded._source = None
-    loaded._pool = pool
+    loaded._pool, loaded._operators = pool, None
     loaded.messages = check_status(status, messages, hooks)
     loaded._take(result[0])
     return loaded

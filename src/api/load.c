@@ -118,7 +118,8 @@ static GraphFunc *import(RequestCall *call, OnnxBinding *known) {
                          .open_sizes = may_be_open(call),
                          .why_closed = why_closed(call),
                          .bytes = request->bytes,
-                         .byte_count = request->byte_count};
+                         .byte_count = request->byte_count,
+                         .functions = call->functions};
   for (size_t i = 0; i < request->known_count; i++) {
     known[i] = (OnnxBinding){request->known[i].name, known_data(call, &request->known[i])};
     if (!known[i].data) return NULL;
@@ -237,6 +238,7 @@ static bool take_graph(RequestCall *call, GraphFunc *graph) {
   if (call->request.known_count)
     return field_error(call->context, "known", "is not for TVMScript: write the values there");
   call->graph = graph;
+  graph->functions = call->functions;
   call->known = arena_array(&call->context->arena, const void *, graph->param_count);
   return bind_sizes(call, graph) && graph_infer(call->context, graph);
 }
@@ -282,6 +284,25 @@ static bool load_script(RequestCall *call) {
   return graph ? take_graph(call, graph) : take_kernels(call, module);
 }
 
+// ---- Operators ----------------------------------------------------------------------------------
+
+static bool read_operators(RequestCall *call) {
+  const PleatRequest *r = &call->request;
+  Context *context = call->context;
+  PleatOperator *operators = arena_array(&context->arena, PleatOperator, r->operator_count);
+  for (size_t i = 0; i < r->operator_count; i++) {
+    PleatOperator *one = &operators[i];
+    if (!struct_read(context, "PleatOperator", r->operators[i], one, sizeof *one)) return false;
+    if (!one->name) return field_error(context, "operators", "entry %zu has no name", i);
+    if (!one->run) return field_error(context, "operators", "'%s' has no function run", one->name);
+    for (size_t k = 0; k < i; k++)
+      if (!strcmp(operators[k].name, one->name))
+        return field_error(context, "operators", "there are two functions '%s'", one->name);
+  }
+  call->functions = operators_functions(context, operators, (int)r->operator_count);
+  return true;
+}
+
 // ---- Requests -----------------------------------------------------------------------------------
 
 static bool set_caller(RequestCall *call) {
@@ -307,6 +328,7 @@ bool request_load(RequestCall *call) {
   request_progress(call, "reading", 0, 1);
   if (!call->request.no_cache) options->cache = cache_open(context);
   if (!find_machine(call, &options->machine)) return false;
+  if (!read_operators(call)) return false;
   bool script = is_script(&call->request);
   if (!script && request_find(call)) return true;
   if (!(script ? load_script : load_graph)(call)) return false;

@@ -7,6 +7,7 @@
 #include "api/request.h"
 #include "driver/driver.h"
 #include "driver/kept_model.h"
+#include "driver/operators.h"
 
 // The first member of what a call of the library that takes a request works on.
 typedef struct RequestCall {
@@ -28,6 +29,7 @@ typedef struct RequestCall {
   bool wants_program;     // the call only needs the compiled program, which the cache may have
   CompiledProgram *found; // in the cache; there is then neither a graph nor a kernel
   KeptModel kept;
+  const OpaqueFunctions *functions; // of the request's operators; NULL: none
 } RequestCall;
 
 // Reads the request, whose caller the messages then address. False with diagnostics.

@@ -51,6 +51,16 @@ static void keep_known(Arena *arena, PleatRequest *r) {
   r->known = known;
 }
 
+static void keep_operators(Arena *arena, PleatRequest *r) {
+  const PleatOperator **operators = arena_array(arena, const PleatOperator *, r->operator_count);
+  for (size_t i = 0; i < r->operator_count; i++) {
+    PleatOperator *copy = arena_copy(arena, r->operators[i], r->operators[i]->size);
+    copy->name = arena_text(arena, copy->name);
+    operators[i] = copy;
+  }
+  r->operators = operators;
+}
+
 typedef struct KeepCall {
   OpenModel *open;
   const PleatRequest *given;
@@ -74,6 +84,7 @@ static void keep_request(void *arg) {
   keep_texts(arena, &r->desired_layouts, r->desired_layout_count);
   keep_texts(arena, &r->keep_layouts, r->keep_layout_count);
   keep_known(arena, r);
+  keep_operators(arena, r);
   r->cpu = arena_text(arena, r->cpu);
   r->policy = arena_text(arena, r->policy);
   r->language = arena_text(arena, r->language);

@@ -117,6 +117,7 @@ bool request_read(Context *context, const PleatRequest *given, PleatRequest *out
       {"desired_layouts", out->desired_layouts, out->desired_layout_count},
       {"keep_layouts", out->keep_layouts, out->keep_layout_count},
   };
+  if (!check_count(context, "operators", out->operators, out->operator_count)) return false;
   bool ok = check_source(context, out) & check_known(context, out) & check_variants(context, out);
   for (int i = 0; i < COUNT_OF(fields); i++) ok &= check_texts(context, &fields[i]);
   if (!out->path) out->path = "model";

@@ -14,6 +14,7 @@ typedef enum CallerOption {
   CALLER_WEIGHTS,
   CALLER_OPENMP,
   CALLER_LOWERED,
+  CALLER_OPERATORS,
 } CallerOption;
 // The name of an option, such as "--keep-layout", "keep_layouts" or "keep_layouts=".
 const char *caller_option(const Context *context, CallerOption option);

@@ -34,6 +34,7 @@ static SlowPaths slow_paths_of(const Program *p) {
   }
   for (int i = 0; i < p->steps.count; i++) {
     const ProgramStep *step = &p->steps.items[i];
+    if (step->kernel < 0) continue;
     slow_paths_add_reports(&paths, step->plan->name, &p->lower_reports[step->kernel],
                            &p->target_reports[step->kernel]);
   }

@@ -6,9 +6,10 @@
 typedef struct Compiling {
   Program *program;
   CompiledProgram *out;
-  Arena *arena;      // of `out`
-  int *constants;    // by slot: the number of its constant
-  const char *error; // when the parts cannot be described
+  Arena *arena;        // of `out`
+  int *constants;      // by slot: the number of its constant
+  OpaqueCode **opaque; // by step: the code of a call; NULL for other steps, and once it is in `out`
+  const char *error;   // when the parts cannot be described
 } Compiling;
 
 // ---- Code
@@ -63,7 +64,35 @@ static void set_figures(Compiling *c, const ProgramStep *from, CompiledStep *ste
     step->bytes += c->program->slots.items[from->slots[i]].bytes;
 }
 
-static CompiledStep step_of(Compiling *c, const ProgramStep *from) {
+// The address of a tensor of a call. An output that nothing reads is in the workspace, at
+// *workspace, which is advanced; an absent input has no address that is used.
+static CompiledAddress call_address(const Compiling *c, const ProgramStep *from, int tensor,
+                                    const ArgumentSpec *specs, int64_t *workspace) {
+  int param = from->plan->call->tensors[tensor] ? call_param(from->plan, tensor) : -1;
+  if (param >= 0) return address_of(c, from->slots[param]);
+  CompiledAddress address = {ADDRESS_ARENA, *workspace};
+  if (specs[tensor].rank != OPAQUE_ABSENT)
+    *workspace += call_unneeded_bytes(from->plan, specs, tensor);
+  return address;
+}
+
+// The step of a call, whose code was bound before.
+static CompiledStep call_of(Compiling *c, const ProgramStep *from, int number) {
+  const OpaqueCall *call = from->plan->call;
+  const ArgumentSpec *specs = call_specs(c->program->context, from->plan);
+  CompiledStep step = {.arg_count = call->count, .opaque = c->opaque[number]};
+  int64_t workspace = from->workspace;
+  set_figures(c, from, &step);
+  step.operations = 0;
+  step.kernel = c->program->kernels.count + number;
+  step.args = arena_array(c->arena, CompiledAddress, call->count);
+  for (int i = 0; i < call->count; i++) step.args[i] = call_address(c, from, i, specs, &workspace);
+  c->opaque[number] = NULL;
+  return step;
+}
+
+static CompiledStep step_of(Compiling *c, const ProgramStep *from, int number) {
+  if (from->kernel < 0) return call_of(c, from, number);
   const LowerKernel *kernel = c->program->kernels.items[from->kernel];
   CompiledStep step = {.region_count = kernel->region_count, .arg_count = kernel->arg_count + 1};
   set_figures(c, from, &step);
@@ -132,8 +161,8 @@ static void describe(void *arg) {
   add_arguments(c);
   add_constants(c);
   out->steps = arena_array(c->arena, CompiledStep, p->steps.count);
-  out->step_count = p->steps.count;
-  for (int i = 0; i < p->steps.count; i++) out->steps[i] = step_of(c, &p->steps.items[i]);
+  for (int i = 0; i < p->steps.count; i++)
+    out->steps[out->step_count++] = step_of(c, &p->steps.items[i], i);
 }
 
 static bool fill_weights(const Program *p, CompiledProgram *out) {
@@ -148,12 +177,34 @@ static bool fill_weights(const Program *p, CompiledProgram *out) {
   return true;
 }
 
+static void release_calls(void *env) {
+  const Compiling *c = env;
+  for (int i = 0; i < c->program->steps.count; i++) opaque_code_release(c->opaque[i]);
+}
+
+// Makes the code of the calls of opaque operators, which is released with the context unless the
+// compiled program takes it.
+static bool bind_calls(Compiling *c) {
+  Context *context = c->program->context;
+  const Program *p = c->program;
+  c->opaque = arena_array(&context->lasting, OpaqueCode *, p->steps.count);
+  context_at_free(context, release_calls, arena_copy(&context->lasting, c, sizeof *c));
+  for (int i = 0; i < p->steps.count; i++) {
+    const PlanKernel *kernel = p->steps.items[i].plan;
+    if (!kernel->call) continue;
+    const ArgumentSpec *specs = call_specs(context, kernel);
+    c->opaque[i] = kernel->call->function->bind(context, kernel->call, kernel->way, specs);
+    if (!c->opaque[i]) return false;
+  }
+  return true;
+}
+
 // Makes the code first, because the memory that code generation takes is released before the
 // weights are allocated.
 static bool compile(Compiling *c, TargetReport *report) {
   Program *p = c->program;
   c->out->code = generate(p, report);
-  if (!c->out->code || !fill_weights(p, c->out)) return false;
+  if (!c->out->code || !bind_calls(c) || !fill_weights(p, c->out)) return false;
   if (!context_protect(c->out->context, describe, c))
     return diag_error(p->context, p->graph->pos, "not enough memory for the compiled program");
   return !c->error ||

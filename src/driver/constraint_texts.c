@@ -30,19 +30,6 @@ static void begin(ConstraintReading *r, const ConstraintTextList *list, const ch
 
 // ---- Layouts ----------------------------------------------------------------------------------
 
-static const char *flaw_of(Context *context, const Layout *layout) {
-  const IndexMap *map = layout->map;
-  for (int i = 0; i < map->output_count; i++)
-    if (map->resources && map->resources[i])
-      return str_format(context, "axis @%s is not memory", map->resources[i]);
-  if (map->replica_count) return "tensors are stored once: no replica axes";
-  if (map->separator_count) return "tensors between operators are flat: no axis separators";
-  LayoutAnswer answer = layout_is_injective(context, layout);
-  if (answer.verdict == VERDICT_YES) return NULL;
-  const char *why = layout_answer_text(context, &answer), *colon = strstr(why, ": ");
-  return str_format(context, "index map is not injective: %s", colon ? colon + 2 : why);
-}
-
 // Are the capitals of the text these letters, each once?
 static bool has_letters(const char *text, size_t size, const char *letters) {
   size_t capitals = 0, known = 0;
@@ -99,7 +86,7 @@ static bool parse_layout(const ConstraintReading *r, size_t from, size_t to, con
   if (!layout) return false;
   bool known = source.order && source.order == letters, name = is_name(source.text, source.size);
   *out = (LayoutReading){layout, name, name && !known && !has_own_letters(layout), letters};
-  const char *flaw = flaw_of(context, layout);
+  const char *flaw = layout_storage_flaw(context, layout);
   return !flaw || diag_error(context, pos, "%s\n'%s' is %s", flaw, value->name,
                              extents_text(context, value->shape, value->rank));
 }
@@ -192,11 +179,12 @@ static bool is_named(const char *name, const char *text, size_t length) {
 // node's name names that node, and *by_name is then true.
 static bool node_is(const Node *node, const char *text, size_t length, bool *by_name) {
   *by_name = is_named(node->name, text, length);
-  const char *op = node->kind == NODE_OP ? node->op : node->callee->name;
+  const char *op = node->kind == NODE_CALL_TIR ? node->callee->name : node->op;
   const char *dot = strrchr(op, '.');
   const OpRow *row = node->kind == NODE_OP ? op_find(op) : NULL;
   return *by_name || is_named(op, text, length) || (dot && is_named(dot + 1, text, length)) ||
-         (row && is_named(row->onnx, text, length));
+         (row && is_named(row->onnx, text, length)) ||
+         (node->kind == NODE_OPAQUE && is_named(node->user_op, text, length));
 }
 
 static bool names_nodes(const ConstraintReading *r, const char *text, size_t length) {

@@ -67,10 +67,21 @@ typedef struct ProgramSlot {
 
 typedef struct ProgramStep {
   PlanKernel *plan;
-  int kernel;        // in Program.kernels, which holds summaries of discarded kernels
-  int *slots;        // one per parameter of the kernel
-  int64_t workspace; // offset of the workspace in the arena
+  int kernel; // in Program.kernels, which holds summaries of discarded kernels; -1: a call of
+              // an opaque operator
+  int *slots; // one per parameter of the kernel
+  int64_t workspace; // offset of the workspace in the arena; for a call, of unneeded outputs
 } ProgramStep;
+
+// The tensors of a call in the way that the step takes, as they are in memory.
+const ArgumentSpec *call_specs(Context *context, const PlanKernel *kernel);
+// The bytes of an output of a call that no stage needs, with alignment; 0 for other tensors.
+int64_t call_unneeded_bytes(const PlanKernel *kernel, const ArgumentSpec *specs, int tensor);
+int64_t call_workspace_bytes(Context *context, const PlanKernel *kernel); // of all of them
+// The number of the step's argument, which is a tensor of the call, that is parameter `param`.
+int call_argument(const PlanKernel *kernel, int param);
+// The number of the kernel's parameter that is tensor `tensor` of its call; -1: none.
+int call_param(const PlanKernel *kernel, int tensor);
 
 typedef struct Program {
   Context *context;

@@ -104,10 +104,12 @@ static bool write_program_script(const Program *program, bool lowered, const cha
   for (int i = 0; i < program->steps.count; i++) {
     const ProgramStep *step = &program->steps.items[i];
     if (step->plan->same_as >= 0) continue;
-    PrimFunc *func = lowered ? program->kernels.items[step->kernel]->func
-                             : schedule_func(step->plan->choice.schedule);
+    PrimFunc *func = step->kernel < 0 ? step->plan->func
+                     : lowered        ? program->kernels.items[step->kernel]->func
+                                      : schedule_func(step->plan->choice.schedule);
     func = prim_func_copy(context, func);
-    func->name = str_format(context, "k%d", step->kernel);
+    func->name = step->kernel < 0 ? str_format(context, "call%d", i)
+                                  : str_format(context, "k%d", step->kernel);
     module_add_prim(module, func);
   }
   return write_module(context, module, path);
@@ -121,9 +123,20 @@ static bool write_kernel_script(Context *context, const Kernels *kernels, const 
 
 // ---- Code ---------------------------------------------------------------------------------------
 
+static bool refuse_call(const Program *program, int step) {
+  const OpaqueCall *call = program->steps.items[step].plan->call;
+  return diag_error_as(program->context, DIAG_UNSUPPORTED,
+                       call->node ? call->node->pos : (SourcePos){0},
+                       "'%s' is computed by the function '%s', which a file cannot hold; compile "
+                       "the model in the process that runs it",
+                       call->name, call->function->name);
+}
+
 bool emit_program(Program *program, const EmitOptions *options, const char *path) {
   if (!emit_check(program->context, EMIT_PROGRAM, options, path)) return false;
   if (is_script(path)) return write_program_script(program, options->lowered, path);
+  for (int i = 0; i < program->steps.count; i++)
+    if (program->steps.items[i].kernel < 0) return refuse_call(program, i);
   bool beside = options->weights ? !strcmp(options->weights, "beside")
                                  : program->weight_bytes > WEIGHTS_INSIDE;
   TargetProgramOptions write = {.target = {.machine = &program->options.machine},

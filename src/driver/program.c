@@ -93,7 +93,11 @@ static void request(ArenaRequest *r, int64_t bytes, int first, int last, int64_t
 
 static void request_workspace(ArenaRequest *r, const Program *p, int step) {
   int64_t bytes = 0;
-  expr_as_int(p->kernels.items[p->steps.items[step].kernel]->workspace_bytes, &bytes);
+  const ProgramStep *of = &p->steps.items[step];
+  if (of->kernel < 0)
+    bytes = call_workspace_bytes(p->context, of->plan);
+  else
+    expr_as_int(p->kernels.items[of->kernel]->workspace_bytes, &bytes);
   if (bytes) request(r, bytes, step, step, &p->steps.items[step].workspace);
 }
 
@@ -187,7 +191,7 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   *lowered = NULL;
   bool done = plan_schedule_kernel(p->plan, number);
   p->schedule_seconds += clock_seconds_since(start);
-  if (!done || kernel->same_as >= 0) return done;
+  if (!done || kernel->same_as >= 0 || kernel->call) return done;
   start = clock_now_ns();
   *lowered = lower_planned(p, kernel);
   p->lower_seconds += clock_seconds_since(start);
@@ -268,7 +272,7 @@ static bool make_and_summarize(Program *p, int number, LowerKernel **summary) {
   *summary = NULL;
   context_scope_begin(p->context);
   bool done = make_kernel(p, number, &lowered);
-  if (done && kernel->same_as < 0) {
+  if (done && kernel->same_as < 0 && !kernel->call) {
     choice_to_lasting(p->context, kernel);
     *summary = summarize_kernel(p, lowered, &sizes);
     done = *summary && target_load_add(p->loading, lowered);
@@ -287,7 +291,7 @@ static bool make_all(Program *p) {
     LowerKernel *made;
     report_progress(p, "lowering", i, plan->kernels.count);
     if (!(p->loading ? make_and_summarize : make_kernel)(p, i, &made)) return false;
-    number[i] = made ? p->kernels.count : number[kernel->same_as];
+    number[i] = made ? p->kernels.count : kernel->call ? -1 : number[kernel->same_as];
     if (made) array_push(&context->arena, &p->kernels, made);
     add_step(p, kernel, number[i]);
   }

@@ -14,6 +14,7 @@ typedef struct Reference {
   PrimFunc **funcs; // one per node
   Map data;         // from Value to its elements, row-major
   Map replaced;     // likewise, for those that reference_replace set
+  Map given;        // likewise, for the outputs of opaque operators
   int next;         // the first node that has not been computed
 } Reference;
 
@@ -32,6 +33,9 @@ bool reference_run(Reference *reference, int number, const void *const *inputs,
 // Uses a copy of these elements from now on for everything that is computed from the value. False
 // with diagnostics.
 bool reference_replace(Reference *reference, const Value *value, const void *contents);
+// States the result of an opaque operator, which has no definition: a copy of these elements. To be
+// called before the value, or one that follows from it, is asked for.
+void reference_give(Reference *reference, const Value *value, const void *contents);
 void reference_end(Reference *reference);
 
 // How close results must be: |expected - actual| <= atol + rtol * |expected|, or at most max_ulp

@@ -4,9 +4,10 @@
 //   R.shape, R.dtype, numbers as arguments => attributes, by the names in the operator's row
 //   calls of graph functions          => their operators, with the arguments in place of parameters
 //   if                                => both branches and R.where, or the branch that is known
-// The function may be flat already. Requires nothing; afterwards all nodes are NODE_OP and
-// NODE_CALL_TIR, and all their inputs are tensors.
-#include "graph/graph.h"
+// The function may be flat already. Requires nothing; afterwards all nodes are NODE_OP,
+// NODE_CALL_TIR and NODE_OPAQUE, and all their inputs are tensors.
+#include "base/caller.h"
+#include "graph/opaque.h"
 
 enum { MOST_DEPTH = 64, MOST_NODES = 1 << 20 };
 
@@ -21,6 +22,7 @@ typedef struct GraphFlattening {
 } GraphFlattening;
 
 static bool flatten_nodes(GraphFlattening *f, const GraphFunc *func);
+static void take_type(Context *context, Value *value, const GraphTerm *info);
 
 static bool refuse(GraphFlattening *f, const Node *node, const char *format, ...) PRINTF_LIKE(3, 4);
 static bool refuse(GraphFlattening *f, const Node *node, const char *format, ...) {
@@ -172,6 +174,7 @@ static Node *add_node(GraphFlattening *f, const Node *like, Value *const *inputs
       node_new(f->context, like->kind, like->op, like->name, inputs, count, like->output_count);
   made->user_op = like->user_op;
   made->callee = like->callee;
+  made->function = like->function;
   made->pos = like->pos;
   for (int i = 0; i < like->output_count; i++)
     made->outputs[i] = output_of(f, made, like->outputs[i], i);
@@ -214,16 +217,112 @@ static void give_tuple(GraphFlattening *f, const Node *old, Node *made, int coun
           term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, count));
 }
 
-static bool flatten_operator(GraphFlattening *f, const Node *node) {
-  static const char *const outside[] = {"call_packed", "call_pure_packed", "call_dps_packed",
-                                        "call_inplace_packed", "call_builtin_with_ctx"};
+// ---- Functions outside of the file -------------------------------------------------------------
+
+static bool is_one_of(const char *word, const char *const *words, int count) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(words[i], word)) return true;
+  return false;
+}
+
+static Str function_name(const GraphTerm *term) {
+  bool wrapped = is_call_of(term, "R.ExternFunc") || is_call_of(term, "R.str");
+  if (wrapped) return function_name(term->items[0]);
+  return term->kind == TERM_EXPR && term->e->op == EXPR_STRING ? term->e->as.s : NULL;
+}
+
+static const OpaqueFunction *function_outside(GraphFlattening *f, const Node *node) {
+  Str name = node->input_count ? function_name(resolved_value(f, node->inputs[0])) : NULL;
+  const OpaqueFunction *found = name ? opaque_find(f->graph->functions, name) : NULL;
+  if (!name)
+    refuse(f, node, "expected R.%s(\"name\", …), with the name of a function", node->op);
+  else if (!found)
+    refuse(f, node,
+           "%s calls '%s', a function outside of the file, which is not given\ngive it with %s, or "
+           "replace the call by operators or a tensor program",
+           node->op, name, caller_option(f->context, CALLER_OPERATORS));
+  return found;
+}
+
+// The types of the results as the call states them; NULL when it does not.
+static GraphTerm *stated_types(GraphFlattening *f, const Node *node) {
+  static const char *const names[] = {"out_sinfo", "out_ty", "sinfo_args", "ty_args"};
+  for (int i = 0; node->keywords && i < node->keywords->count; i++) {
+    if (!is_one_of(node->keywords->keys[i], names, COUNT_OF(names))) continue;
+    GraphTerm *term = resolved(f, node->keywords->items[i]);
+    bool list = strstr(node->keywords->keys[i], "_args") && is_list(term) && term->count == 1;
+    return list ? term->items[0] : term;
+  }
+  return NULL;
+}
+
+// Adds the arguments: tensors are inputs, and others are attributes by their number, such as
+// "arg2".
+static bool add_packed_arguments(GraphFlattening *f, const Node *node, const GraphTerm *term,
+                                 Arguments *to) {
+  Arena *arena = &f->context->arena;
+  if (term->kind == TERM_VALUE) {
+    array_push(arena, &to->tensors, term->value);
+    return true;
+  }
+  Expr *value = attribute_of(f, term);
+  if (value) {
+    Str name = str_format(f->context, "arg%d", to->tensors.count + to->positional++);
+    to->attrs = attrs_with(arena, to->attrs, name, value);
+    return true;
+  }
+  if (!is_list(term))
+    return refuse(f, node, "%s takes tensors, numbers, shapes and texts", node->op);
+  for (int i = 0; i < term->count; i++)
+    if (!add_packed_arguments(f, node, term->items[i], to)) return false;
+  return true;
+}
+
+static void state_types(GraphFlattening *f, Node *made, const GraphTerm *types, bool many) {
+  for (int i = 0; types && i < made->output_count; i++) {
+    Value *value = made->outputs[i];
+    take_type(f->context, value, many ? types->items[i] : types);
+    for (int d = 0; d < value->rank; d++)
+      value->shape[d] = substitute_expr(f->context, value->shape[d], &f->sizes);
+  }
+}
+
+// R.call_dps_packed("f", (x, y), out_sinfo=R.Tensor(…)), R.call_pure_packed("f", x, y,
+// sinfo_args=(R.Tensor(…),))
+static bool flatten_packed(GraphFlattening *f, const Node *node) {
   Arguments to = {.attrs = node->attrs};
-  for (int i = 0; i < COUNT_OF(outside); i++)
-    if (!strcmp(outside[i], node->op))
-      return refuse(f, node,
-                    "%s calls a function outside of the file, which is not given\nreplace the call "
-                    "by operators or a tensor program to run it",
-                    node->op);
+  const OpaqueFunction *function = function_outside(f, node);
+  if (!function) return false;
+  for (int i = 1; i < node->input_count; i++)
+    if (!add_packed_arguments(f, node, resolved_value(f, node->inputs[i]), &to)) return false;
+  const GraphTerm *types = stated_types(f, node);
+  bool tuple = types && types->kind == TERM_CALL && !strcmp(types->text, "R.Tuple");
+  bool many = types && (is_list(types) || tuple);
+  int count = many ? types->count : 1;
+  if (!count) return refuse(f, node, "'%s' gives no tensor", function->name);
+  Node *made = add_node(f, node, (Value **)to.tensors.items, to.tensors.count);
+  made->kind = NODE_OPAQUE;
+  made->function = function;
+  made->user_op = function->name;
+  made->attrs = to.attrs;
+  output_number(f, made, count - 1);
+  state_types(f, made, types, many);
+  if (many) give_tuple(f, node, made, count);
+  return true;
+}
+
+// ---- Operators of the table --------------------------------------------------------------------
+
+static bool flatten_operator(GraphFlattening *f, const Node *node) {
+  Arguments to = {.attrs = node->attrs};
+  if (is_one_of(node->op,
+                (const char *const[]){"call_packed", "call_pure_packed", "call_dps_packed"}, 3))
+    return flatten_packed(f, node);
+  if (is_one_of(node->op, (const char *const[]){"call_inplace_packed", "call_builtin_with_ctx"}, 2))
+    return refuse(f, node,
+                  "%s calls a function outside of the file that may change its arguments\nuse "
+                  "R.call_dps_packed, which has results of its own",
+                  node->op);
   if (keeps_value(node) && node->input_count) {
     map_put(&f->values, node->outputs[0], resolved_value(f, node->inputs[0]));
     return true;
@@ -367,7 +466,8 @@ static bool flatten_if(GraphFlattening *f, const Node *node) {
 static bool flatten_node(GraphFlattening *f, const Node *node) {
   switch (node->kind) {
   case NODE_OP: return flatten_operator(f, node);
-  case NODE_CALL_TIR: return flatten_call_tir(f, node);
+  case NODE_CALL_TIR:
+  case NODE_OPAQUE: return flatten_call_tir(f, node);
   case NODE_CALL: return flatten_call(f, node);
   case NODE_ITEM: return flatten_item(f, node);
   case NODE_IF: return flatten_if(f, node);
@@ -458,7 +558,7 @@ static bool is_flat(const GraphFunc *graph) {
   for (int i = 0; i < graph->param_count; i++) flat &= !graph->params[i]->info;
   for (int i = 0; flat && i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
-    flat = node->kind <= NODE_CALL_TIR && !node->keywords;
+    flat = node->kind <= NODE_OPAQUE && !node->keywords;
     if (node->kind == NODE_OP) flat &= !keeps_value(node);
     for (int k = 0; k < node->input_count; k++)
       flat &= !node->inputs[k] || (!node->inputs[k]->term && !node->inputs[k]->info);

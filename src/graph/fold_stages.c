@@ -13,6 +13,7 @@
 static const double MOST_OF_ONE = 4e6, MOST_OF_ALL = 12e6, FEW = 1e4;
 
 static bool all_constant(const Stage *stage) {
+  if (stage_is_opaque(stage)) return false;
   for (int i = 0; i < stage->reads.count; i++)
     if (!((StageTensor *)stage->reads.items[i])->data) return false;
   return true;
@@ -79,6 +80,7 @@ bool stage_graph_fold(StageGraph *s) {
 // False for a stage that spreads few elements over many: its readers compute it.
 static bool is_constant(const Stage *stage) {
   double read = 0, written = stage_tensor_elements(stage->output);
+  if (stage_is_opaque(stage)) return false;
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (!tensor->data && !tensor->constant) return false;

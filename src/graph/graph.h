@@ -86,7 +86,7 @@ bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *give
 int graph_free_sizes(Context *context, const GraphFunc *graph, Str **names);
 
 // A tensor program of one node, which may be a call of one. Its parameters are the inputs that are
-// given and then the outputs.
+// given and then the outputs. That of an opaque operator writes zeros.
 PrimFunc *op_prim_func(Context *context, const Node *node);
 
 // ---- For definitions

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Infers the shapes and types of a whole graph function, of which a script states only some. A
 // stated shape or type must agree with the definition.
-#include "graph/graph.h"
+#include "graph/opaque.h"
 
 static bool agree(const Value *a, const Value *b) {
   if (!dtype_equal(a->type, b->type) || a->rank != b->rank) return false;
@@ -24,10 +24,10 @@ static bool is_known(Context *context, const Value *value) {
 static bool infer_node(Context *context, Node *node) {
   for (int i = 0; i < node->input_count; i++)
     if (!is_known(context, node->inputs[i])) return false;
-  if (node->kind != NODE_OP) return true;
+  if (node->kind == NODE_CALL_TIR) return true;
   Value *stated = arena_array(&context->arena, Value, node->output_count);
   for (int i = 0; i < node->output_count; i++) stated[i] = *node->outputs[i];
-  if (!op_infer(context, node)) return false;
+  if (!(node->kind == NODE_OPAQUE ? opaque_infer : op_infer)(context, node)) return false;
   for (int i = 0; i < node->output_count; i++) {
     const Value *found = node->outputs[i];
     if (stated[i].rank >= 0 && !agree(&stated[i], found))

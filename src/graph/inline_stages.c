@@ -160,7 +160,7 @@ static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) 
 // The reader with the view inlined. NULL when its expression would grow too large, or a reduction
 // would still divide or load indices.
 static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *user) {
-  if (user->te->program) return NULL;
+  if (user->te->program || stage_is_opaque(user)) return NULL;
   Expr *value = value_with(s, view, user);
   if (grows_too_large(view, user, value)) return NULL;
   TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);

@@ -3,6 +3,7 @@
 // of operators share.
 #include "graph/graph.h"
 #include "graph/call_program.h"
+#include "graph/opaque.h"
 #include "graph/op_types.h"
 #include "graph/ops/ops.h"
 
@@ -163,6 +164,7 @@ bool op_infer(Context *context, Node *node) {
 
 PrimFunc *op_prim_func(Context *context, const Node *node) {
   if (node->kind == NODE_CALL_TIR) return call_prim_func(context, node);
+  if (node->kind == NODE_OPAQUE) return opaque_prim_func(context, node);
   Te *te = te_new(context);
   if (!op_define(context, te, node, input_tensors(context, te, node))) return NULL;
   return te_prim_func(te, node->name);

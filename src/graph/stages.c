@@ -4,6 +4,7 @@
 #include "graph/stages.h"
 
 #include "graph/call_program.h"
+#include "graph/opaque.h"
 
 static StageTensor *tensor_new(StageGraph *s, Buffer *buffer) {
   StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
@@ -66,8 +67,13 @@ static void find_reads(StageGraph *s, Stage *stage) {
   Visitor visitor = {.env = &reads, .enter_expr = note_read};
   const PrimFunc *program = stage->te->program;
   stage->reads = (PtrArray){0};
+  const OpaqueCall *call = stage->te->call;
   for (int i = 0; program && i + 1 < program->param_count; i++)
     add_read(&reads, map_find(&s->by_buffer, program->buffers[i]));
+  for (int i = 0; call && !stage->te->call_output && i < call->input_count; i++)
+    if (call->tensors[i]) add_read(&reads, map_find(&s->by_buffer, call->tensors[i]));
+  if (stage->te->call_output)
+    add_read(&reads, map_find(&s->by_buffer, call->tensors[call->input_count]));
   visit_values(&visitor, stage);
 }
 
@@ -138,9 +144,9 @@ static bool add_node(Building *b, const Node *node) {
   for (int i = 0; i < node->input_count; i++)
     if (node->inputs[i]) inputs[i] = value_tensor(b, node->inputs[i])->buffer;
   int first_stage = b->te->stages.count, first_output = b->te->outputs.count;
-  bool defined = node->kind == NODE_OP ? op_define(context, b->te, node, inputs)
-                                       : call_define(context, b->te, node, inputs);
-  if (!defined) return false;
+  static bool (*const define[])(Context *, Te *, const Node *, Buffer *const *) = {
+      [NODE_OP] = op_define, [NODE_CALL_TIR] = call_define, [NODE_OPAQUE] = opaque_define};
+  if (!define[node->kind](context, b->te, node, inputs)) return false;
   for (int i = first_stage; i < b->te->stages.count; i++)
     add_stage(b, b->te->stages.items[i], node);
   for (int i = 0; i < node->output_count; i++) {
@@ -196,6 +202,10 @@ bool stage_is_reduction(const Stage *stage) {
 
 bool stage_is_ordered(const Stage *stage) {
   return stage->te->ordered;
+}
+
+bool stage_is_opaque(const Stage *stage) {
+  return stage->te->call != NULL;
 }
 
 static bool same_shape(const Buffer *a, const Buffer *b) {
@@ -332,9 +342,28 @@ static PrimFunc *own_program(StageGraph *s, const Stage *stage, const char *name
   return func;
 }
 
+// The tensors of a call: those that it reads, then its outputs that are needed, the first one last.
+static PrimFunc *program_of_call(StageGraph *s, const Stage *stage, const char *name,
+                                 StageTensors *params) {
+  StageTensors own = {0};
+  Arena *arena = &s->context->arena;
+  for (int i = 0; i < stage->reads.count; i++)
+    array_push(arena, &own, (StageTensor *)stage->reads.items[i]);
+  for (int i = 0; i < stage->output->users.count; i++) {
+    const Stage *user = stage->output->users.items[i];
+    if (user->te->call == stage->te->call) array_push(arena, &own, user->output);
+  }
+  array_push(arena, &own, stage->output);
+  Buffer **buffers = arena_array(arena, Buffer *, own.count);
+  for (int i = 0; i < own.count; i++) buffers[i] = own.items[i]->buffer;
+  if (params) *params = own;
+  return opaque_call_func(s->context, stage->te->call, name, buffers, own.count);
+}
+
 PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const char *name,
                            StageTensors *params) {
   if (items[0]->te->program) return own_program(s, items[0], name, params);
+  if (items[0]->te->call) return program_of_call(s, items[0], name, params);
   Te *te = te_new(s->context);
   StageTensors own = {0};
   for (int i = 0; i < count; i++) {

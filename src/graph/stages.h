@@ -92,6 +92,7 @@ void stage_graph_prune(StageGraph *stages);
 
 bool stage_is_reduction(const Stage *stage); // ordered stages too; false for a group
 bool stage_is_ordered(const Stage *stage);
+bool stage_is_opaque(const Stage *stage); // computed by a function outside; then it is ordered too
 double stage_iterations(const Stage *stage); // of its block; -1 when an extent is unknown
 double stage_tensor_elements(const StageTensor *tensor); // -1 when an extent is symbolic
 // True when the stage reads `tensor` only at its own axes, and its output has the same shape.

@@ -108,7 +108,7 @@ const char *node_op_name(const Node *node) {
   if (node->user_op) return node->user_op;
   static const char *const names[] = {
       [NODE_CALL] = "call", [NODE_ITEM] = "item", [NODE_IF] = "if", [NODE_FUNC] = "function"};
-  if (node->kind == NODE_OP) return node->op;
+  if (node->kind == NODE_OP || node->kind == NODE_OPAQUE) return node->op;
   return node->kind == NODE_CALL_TIR ? node->callee->name : names[node->kind];
 }
 

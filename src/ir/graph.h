@@ -52,10 +52,17 @@ struct Value {
   uint32_t id;
 };
 
-// The kinds after NODE_CALL_TIR exist until graph_flatten (src/graph) has removed them.
+typedef struct OpaqueFunction OpaqueFunction; // graph/opaque.h
+typedef struct OpaqueFunctions {
+  const OpaqueFunction *const *items;
+  int count;
+} OpaqueFunctions;
+
+// The kinds after NODE_OPAQUE exist until graph_flatten (src/graph) has removed them.
 typedef enum NodeKind {
   NODE_OP,       // R.<op>(inputs…, attrs…)
   NODE_CALL_TIR, // R.call_tir(callee, inputs, outputs' shapes)
+  NODE_OPAQUE,   // function(inputs…), which is outside of the program
   NODE_CALL,     // inputs[0](inputs[1], …), which is a function of the module, or a local one
   NODE_ITEM,     // inputs[0][item]
   NODE_IF,       // bodies[0] if inputs[0], else bodies[1]
@@ -68,6 +75,7 @@ struct Node {
   Str user_op;      // the name in the user's model: "Conv"; NULL: the same as op
   Str name;         // the node's own name in the user's model
   PrimFunc *callee; // for NODE_CALL_TIR
+  const OpaqueFunction *function; // for NODE_OPAQUE
   int input_count, output_count;
   Value **inputs; // NULL entries: optional inputs that are absent
   Value **outputs;
@@ -92,6 +100,7 @@ struct GraphFunc {
   Value *result;   // what it returns, which may be a tuple of tuples; NULL: its outputs
   GraphTerm *info; // the type of the result; NULL: not stated
   Module *module;  // whose functions it calls; NULL: none
+  const OpaqueFunctions *functions; // that it may call by name; NULL: none
   SourcePos pos;
 };
 

@@ -313,6 +313,9 @@ LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b);
 // Whether the maps are equal on a's logical shape, whatever the physical extents.
 LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b);
 LayoutAnswer layout_is_identity(Context *context, const Layout *layout);
+// Why no tensor of a graph can be stored in the layout, such as "index map is not injective: …";
+// NULL: one can.
+const char *layout_storage_flaw(Context *context, const Layout *layout);
 // Whether no two elements share a physical index.
 LayoutAnswer layout_is_injective(Context *context, const Layout *layout);
 // Whether every physical index holds an element.

@@ -48,6 +48,9 @@ const char *plan_unwritten_because(const Plan *plan, const StageTensor *tensor,
   const char *name = planner_stage_name(stage);
   if (stage->member_count)
     return str_format(p->context, "%s works on whole rows, which it writes row-major", name);
+  if (stage_is_opaque(stage))
+    return str_format(p->context, "the function '%s' does not give it",
+                      stage->te->call->function->name);
   if (stage_is_ordered(stage))
     return str_format(p->context, "%s writes its elements in an order", name);
   const char *cut = cut_because(p, stage, number);

@@ -32,7 +32,7 @@ static bool has_room(const Planner *p, const Stage *stage) {
   return p->choices[stage->index].count < p->most_choices;
 }
 
-static StageChoice *add_choice(Planner *p, const Stage *stage) {
+StageChoice *planner_add_choice(Planner *p, const Stage *stage) {
   StageChoices *choices = &p->choices[stage->index];
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
   array_push(&p->context->arena, choices, ((StageChoice){.fused = -1, .reads = reads}));
@@ -149,7 +149,7 @@ static void combine_reads(Combination *c, int read) {
   int reads = c->stage->reads.count;
   if (!has_room(p, c->stage)) return;
   if (read == reads) {
-    StageChoice *choice = add_choice(p, c->stage);
+    StageChoice *choice = planner_add_choice(p, c->stage);
     choice->output = c->choice.output;
     memcpy(choice->reads, c->choice.reads, sizeof *choice->reads * (size_t)reads);
     choice->cost = combination_cost(c, choice);
@@ -181,7 +181,7 @@ static void combine_all(Combination *c) {
 
 // Adds the only choice of a stage whose loops cannot be analysed: every tensor row-major.
 static bool only_choice(Planner *p, const Stage *stage) {
-  StageChoice *choice = add_choice(p, stage);
+  StageChoice *choice = planner_add_choice(p, stage);
   const CostModel *costs = cost_model_of(p->machine);
   choice->cost = MAX_OF(stage_iterations(stage), 0) * costs->scalar_cycles + costs->call_cycles;
   for (int i = 0; i < stage->reads.count; i++)
@@ -299,7 +299,7 @@ static void add_elementwise(Planner *p, const Stage *stage, int output, int fuse
     p->choices_left_out++;
     return;
   }
-  StageChoice *choice = add_choice(p, stage);
+  StageChoice *choice = planner_add_choice(p, stage);
   choice->tiles = tiles;
   choice->wants_tiles = fused >= 0 && tiles;
   choice->output = output;
@@ -314,7 +314,7 @@ static void add_in_place(Planner *p, const Stage *stage, int output) {
   const StagePieces *pieces = p->pieces[stage->index];
   PlanPlacement placement;
   if (!pieces || !has_room(p, stage)) return;
-  StageChoice *choice = add_choice(p, stage);
+  StageChoice *choice = planner_add_choice(p, stage);
   choice->output = output;
   choice->in_place = true;
   choice->cost = set_reads(p, stage, choice);
@@ -351,5 +351,6 @@ bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
   planner_measure_body(p, stage);
   if (stage->member_count) return group_choices(p, stage);
+  if (stage_is_opaque(stage)) return planner_way_choices(p, stage);
   return stage_is_reduction(stage) ? reduction_choices(p, stage) : elementwise_choices(p, stage);
 }

@@ -24,6 +24,7 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
 
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice,
                          int read) {
+  if (choice->reads[read] == READ_NOTHING) return 0;
   bool may = choice->reads[read] == READ_ANY || (read < 64 && choice->gathers >> read & 1);
   return may ? planner_gather_cost(p, stage, read) : PLAN_NEVER;
 }
@@ -82,6 +83,6 @@ int planner_read_in(const Planner *p, const int *choice, const StageTensor *tens
                     const Stage *user) {
   int wanted = chosen(p, choice, user)->reads[stage_read_of(user, tensor)],
       written = planner_written(p, choice, tensor);
-  if (wanted == READ_PACKED || wanted == written) return wanted;
+  if (wanted == READ_PACKED || wanted == READ_NOTHING || wanted == written) return wanted;
   return is_rewritten(p, choice, NULL, tensor, written, wanted) ? wanted : written;
 }

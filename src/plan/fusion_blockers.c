@@ -97,6 +97,10 @@ PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
     return (PlanBlocker){"several operators read it",
                          str_format(context, "%d operators read it", tensor->users.count)};
   case BLOCKER_INPUT: return (PlanBlocker){"an input of the model", "it is an input"};
+  case BLOCKER_OPAQUE:
+    return (PlanBlocker){"a function outside of the model computes it, or reads it",
+                         str_format(context, "a function outside of the model %s",
+                                    stage_is_opaque(writer) ? "computes it" : "reads it")};
   case BLOCKER_ORDERED:
     return (PlanBlocker){"elements are written in an order",
                          str_format(context, "%s writes its elements in an order",

@@ -53,6 +53,7 @@ FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
   if (tensor->is_output) return BLOCKER_OUTPUT;
   if (tensor->users.count > 1) return BLOCKER_USERS;
   if (!tensor->producer) return BLOCKER_INPUT;
+  if (stage_is_opaque(tensor->producer) || stage_is_opaque(reader)) return BLOCKER_OPAQUE;
   if (stage_is_ordered(tensor->producer) || stage_is_ordered(reader)) return BLOCKER_ORDERED;
   if (reader->member_count) return BLOCKER_ROWS;
   if (stage_is_reduction(reader)) return BLOCKER_REDUCTION;

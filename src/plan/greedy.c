@@ -48,7 +48,7 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
       return never;
     if (from == c->reads[i]) continue;
     double gathering = planner_gathering(g->planner, stage, c, i);
-    cost += c->reads[i] == READ_ANY
+    cost += c->reads[i] < 0
                 ? gathering
                 : MIN_OF(gathering, planner_rewrite_cost(g->planner, tensor, from, c->reads[i]));
   }

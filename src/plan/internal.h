@@ -37,14 +37,16 @@ typedef struct StageChoice {
   bool tiles;       // its kernel's loops follow the layout of the output: it does not run by rows
   bool wants_tiles; // it can only be fused with a producer whose choice has `tiles`
   bool in_place;    // the pieces of the output are written in place: the stage has no kernel
+  int way;          // of a call, for an opaque operator
   double cost;      // cycles
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
 } StageChoice;
 
 enum {
   READ_PACKED = -1, // a constant, packed at compile time
-  READ_ANY = -2
-}; // no layout is walked as the output is: elements are gathered
+  READ_ANY = -2,    // no layout is walked as the output is: elements are gathered
+  READ_NOTHING = -3 // no element is read: a further output of a call depends on its first output
+};
 
 typedef Array(StageChoice) StageChoices;
 
@@ -165,6 +167,7 @@ typedef enum FusionBlocker {
   BLOCKER_OUTPUT,
   BLOCKER_USERS, // several stages read the tensor
   BLOCKER_INPUT,
+  BLOCKER_OPAQUE, // one of the two is computed by a function outside of the graph
   BLOCKER_ORDERED,
   BLOCKER_ROWS,      // the reader is a group of stages that runs row by row
   BLOCKER_REDUCTION, // the reader is a reduction
@@ -189,6 +192,16 @@ double planner_move_cost(const Planner *planner, double bytes);
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
 int64_t planner_integer_cost(double cycles);
 int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1: none
+
+// opaque.c. Adds the layouts of all ways of opaque operators to the candidates. To be called after
+// the constraints were applied, and before other candidates are found.
+void planner_propose_ways(Planner *planner);
+// Finds the choices of a stage that is opaque: one for each way that the constraints allow. False
+// with diagnostics when there is none.
+bool planner_way_choices(Planner *planner, const Stage *stage);
+StageChoice *planner_add_choice(Planner *planner, const Stage *stage);
+// The layout in which way `way` of a stage's call has a tensor, which it reads or writes.
+const Layout *planner_way_layout(const Stage *stage, int way, const StageTensor *tensor);
 
 // deliveries.c. All costs are whole numbers of cycles.
 static const double PLAN_NEVER = 1e18;

@@ -111,6 +111,22 @@ static Stage *anchor_of(Stage *const *stages, int count) {
   return stages[0];
 }
 
+// Makes the kernel the call of its only stage. The layouts of constants and of further outputs are
+// those of the way.
+static void set_call(Grouping *g, PlanKernel *kernel) {
+  const Stage *stage = kernel->stages[0];
+  kernel->call = stage->te->call;
+  kernel->way = chosen(g, stage)->way;
+  for (int i = 0; i + 1 < kernel->params.count; i++) {
+    const StageTensor *tensor = kernel->params.items[i];
+    bool written = tensor->producer && tensor->producer->te->call == kernel->call;
+    kernel->layouts[i].constant = false;
+    if (tensor->data) kernel->layouts[i].layout = planner_way_layout(stage, kernel->way, tensor);
+    if (written)
+      kernel->layouts[i].layout = layout_number(g, tensor, chosen(g, tensor->producer)->output);
+  }
+}
+
 static PlanKernel *kernel_of_stages(Grouping *g, Stage **stages, int count) {
   Context *context = g->plan->context;
   PlanKernel *kernel = arena_new(&context->arena, PlanKernel);
@@ -134,6 +150,7 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
                                     ? (constraint ? constraint->layout : NULL)
                                     : param_layout(g, kernel->stages, kernel->stage_count, tensor);
   }
+  if (stage_is_opaque(kernel->stages[0])) set_call(g, kernel);
   for (int i = 0; i < kernel->stage_count; i++) {
     const StageChoice *choice = chosen(g, kernel->stages[i]);
     kernel->cost += choice->cost;
@@ -232,9 +249,12 @@ void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
   for (int i = 0; i < graph->inputs.count; i++) add_rewrites_of(g, graph->inputs.items[i]);
   for (int i = 0; i < graph->stages.count; i++) {
     const PtrArray *stages = &g->stages[g->group[i]];
-    if (g->in_place[i])
-      add_copies(g, graph->stages.items[i]);
-    else if (array_last(stages) == graph->stages.items[i])
+    const Stage *stage = graph->stages.items[i];
+    if (stage->te->call_output)
+      add_rewrites_of(g, stage->output);
+    else if (g->in_place[i])
+      add_copies(g, stage);
+    else if (array_last(stages) == stage)
       add_kernel(g, stages);
   }
   set_placements(plan);

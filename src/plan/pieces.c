@@ -12,11 +12,19 @@
 
 // ---- Which pieces there are
 
+// Functions outside of the graph take and give compact tensors only.
+static bool is_of_call(const StageTensor *tensor) {
+  bool found = stage_is_opaque(tensor->producer);
+  for (int i = 0; i < tensor->users.count; i++) found |= stage_is_opaque(tensor->users.items[i]);
+  return found;
+}
+
 // Can the tensor's kernel write it in the memory of another tensor?
 static bool may_be_placed(const StagePiece *piece) {
   const StageTensor *tensor = piece->tensor;
   return tensor && piece->relation && piece->relation->whole && tensor->producer &&
-         !tensor->producer->te->program && !tensor->is_output && !tensor->data;
+         !tensor->producer->te->program && !is_of_call(tensor) && !tensor->is_output &&
+         !tensor->data;
 }
 
 // A tensor that several pieces are copies of is placed in the largest whole, once.

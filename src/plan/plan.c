@@ -78,6 +78,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   planner_find_relations(p);
   planner_find_pieces(p);
   if (!planner_apply_constraints(p)) return NULL;
+  planner_propose_ways(p);
   if (!row_major) planner_find_candidates(p, proposals);
   p->row_major = row_major;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
@@ -265,8 +266,19 @@ static int find_same(Plan *plan, int index) {
   return -1;
 }
 
+// A call has no schedule: its tensors have the layouts of its way.
+static bool take_layouts(Plan *plan, PlanKernel *kernel) {
+  Arena *arena = &plan->context->lasting;
+  kernel->same_as = -1;
+  kernel->choice.layouts = arena_array(arena, const Layout *, kernel->params.count);
+  for (int i = 0; i < kernel->params.count; i++)
+    kernel->choice.layouts[i] = kernel->layouts[i].layout;
+  return true;
+}
+
 bool plan_schedule_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
+  if (kernel->call) return take_layouts(plan, kernel);
   kernel->same_as = find_same(plan, number);
   if (kernel->same_as < 0 && kernel->stage_count && kernel->stages[0]->te->program) {
     autosched_program(plan->context, plan->machine, kernel->func, &kernel->choice);

@@ -6,6 +6,7 @@
 #ifndef PLEAT_PLAN_H
 #define PLEAT_PLAN_H
 
+#include "graph/opaque.h"
 #include "graph/stages.h"
 #include "autosched/autosched.h"
 
@@ -72,6 +73,8 @@ typedef struct PlanKernel {
   KernelParam *layouts;             // per parameter
   const PlanPlacement **placements; // per parameter; NULL: the tensor has memory of its own
   bool is_rewrite;
+  const OpaqueCall *call;       // of an opaque operator, which runs in place of code; NULL: none
+  int way;                      // of the call
   double cost;                  // cycles, estimated by the planner
   const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
   KernelChoice choice;          // set by plan_schedule

@@ -57,6 +57,7 @@ CompiledProgram *compiled_program_keep(CompiledProgram *program) {
 void compiled_program_release(CompiledProgram *program) {
   if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) > 1)
     return;
+  for (int i = 0; i < program->step_count; i++) opaque_code_release(program->steps[i].opaque);
   code_free(program->code);
   if (program->release) program->release(program->owner);
   context_free(program->context);

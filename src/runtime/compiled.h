@@ -5,6 +5,7 @@
 #define PLEAT_RUNTIME_COMPILED_H
 
 #include "runtime/code.h"
+#include "runtime/opaque.h"
 #include "runtime/runtime.h"
 
 // ---- Compiled programs -----------------------------------------------------------------------
@@ -35,8 +36,9 @@ typedef struct CompiledStep { // runs a kernel
   int64_t bytes;           // of all tensors of the step, with padding
   CompiledRegion *regions; // to be run one after the other
   int region_count;
-  CompiledAddress *args; // the last one is the workspace
+  CompiledAddress *args; // the last one is the workspace; for opaque code, those of its tensors
   int arg_count;
+  OpaqueCode *opaque; // runs in place of regions, of which there are none; NULL for a kernel
 } CompiledStep;
 
 typedef struct CompiledConstant {

@@ -159,8 +159,18 @@ static bool end_run(Executable *e, Tensor *const *outputs) {
   return check_guards(e);
 }
 
-static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
+// Runs opaque code in the thread of the caller, which is one chunk.
+static bool run_opaque(const Executable *e, int number, OnSpan on_span, void *env) {
+  ChunkSpan span = {.step = number, .end = 1, .start_ns = clock_now_ns()};
+  bool done = opaque_code_run(e->context, e->program->steps[number].opaque, e->args[number]);
+  span.end_ns = clock_now_ns();
+  if (on_span) on_span(env, &span);
+  return done;
+}
+
+static bool run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
   const CompiledStep *step = &e->program->steps[number];
+  if (step->opaque) return run_opaque(e, number, on_span, env);
   for (int i = 0; i < step->region_count; i++) {
     CodeRegion code = {e->program->code, step->regions[i].handle};
     RegionRun run = {.code = code,
@@ -173,12 +183,14 @@ static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan o
                      .env = env};
     region_run(&run, pool);
   }
+  return true;
 }
 
 bool executable_spans(Executable *e, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, OnSpan on_span, void *env) {
   if (!begin_run(e, inputs, outputs)) return false;
-  for (int i = 0; i < e->program->step_count; i++) run_step(e, i, pool, on_span, env);
+  for (int i = 0; i < e->program->step_count; i++)
+    if (!run_step(e, i, pool, on_span, env)) return false;
   return end_run(e, outputs);
 }
 
@@ -192,7 +204,7 @@ bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
   if (!begin_run(e, inputs, outputs)) return false;
   int64_t before = clock_now_ns();
   for (int i = 0; i < e->program->step_count; i++) {
-    run_step(e, i, pool, NULL, NULL);
+    if (!run_step(e, i, pool, NULL, NULL)) return false;
     int64_t now = clock_now_ns();
     ns[i] += now - before;
     before = now;
@@ -204,8 +216,7 @@ bool executable_trace(Executable *e, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, AfterStep after, void *env) {
   if (!begin_run(e, inputs, outputs)) return false;
   for (int i = 0; i < e->program->step_count; i++) {
-    run_step(e, i, pool, NULL, NULL);
-    if (!after(env, i)) return false;
+    if (!run_step(e, i, pool, NULL, NULL) || !after(env, i)) return false;
   }
   return end_run(e, outputs);
 }

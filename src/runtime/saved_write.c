@@ -192,6 +192,13 @@ static void fill_header(Saving *s) {
 }
 
 static bool prepare(Saving *s) {
+  for (int i = 0; i < s->program->step_count; i++)
+    if (s->program->steps[i].opaque)
+      return diag_error_as(s->context, DIAG_UNSUPPORTED,
+                           (SourcePos){.node = s->program->steps[i].opaque->node},
+                           "a saved model cannot hold the function '%s', which is outside of it; "
+                           "compile the model in the process that runs it",
+                           s->program->steps[i].opaque->function);
   if (!code_image_contents(s->program->code, &s->code))
     return diag_error_as(s->context, DIAG_UNSUPPORTED, (SourcePos){NULL},
                          "only code of the target 'llvm' can be saved; compile the model with it");

@@ -11,6 +11,7 @@ enum { TE_MAX_RANK = 12 };
 
 // One computation of one tensor, which becomes one block. Every tensor is a Buffer: an input, or
 // the output of a stage.
+typedef struct OpaqueCall OpaqueCall; // graph/opaque.h
 typedef struct TeStage {
   Str name;
   Buffer *output;
@@ -25,6 +26,11 @@ typedef struct TeStage {
   // A stage that runs a whole tensor program, whose parameters are the buffers that it reads and
   // then the output. It is ordered too; its init and value are 0. NULL for other stages.
   PrimFunc *program;
+  // A stage for output number `call_output` of a function outside of the graph. It is ordered too;
+  // its init and value are 0. That of output 0 reads the inputs of the call; that of another output
+  // reads output 0, and is set when that is. NULL for other stages.
+  const OpaqueCall *call;
+  int call_output;
   Expr *outside; // of a stage that takes a box of a tensor: the value of all elements of that
                  // tensor outside of the box, as the user states it; NULL: not stated
 } TeStage;

@@ -137,6 +137,9 @@ bool importer_size_ok(Importer *importer, const Value *value);
 IntArray importer_order(Importer *importer, const OnnxNodes *nodes);
 // cut.c: adds a note on the tensors with which the model could end, before the nodes that failed.
 void importer_tell_cut(Importer *importer);
+// opaque.c: the caller's function for a node; NULL: there is none.
+const OpaqueFunction *importer_outside(const Importer *importer, const OnnxNode *node);
+void import_outside(Import *import, const OpaqueFunction *function);
 // node.c: imports one node; its results get their names in the present scope.
 void importer_node(Importer *importer, const OnnxNode *node);
 // The names that a node reads, including those that its bodies read from outside of them.

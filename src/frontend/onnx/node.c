@@ -339,8 +339,12 @@ static const OnnxRow *row_of(Import *import) {
   const OnnxNode *node = import->node;
   bool standard = is_onnx_domain(node->domain);
   if (!standard && !onnx_domain_has_rows(node->domain)) {
-    import_refuse(import, "operators of domain '%s' are not supported: write it with standard ones",
-                  node->domain);
+    import_refuse(
+        import,
+        "operators of domain '%s' are not supported: write it with standard ones, or give "
+        "a function for '%s::%s' with %s",
+        node->domain, node->domain, node->op_type,
+        caller_option(import->context, CALLER_OPERATORS));
     return NULL;
   }
   if (standard && !import_opset(import)) {
@@ -441,8 +445,11 @@ void importer_node(Importer *importer, const OnnxNode *given) {
                      .pos = importer_pos(importer, name),
                      .name = name};
   map_put(&importer->result->operators, name, node->op_type);
-  import->row = function ? NULL : row_of(import);
-  if (function)
+  const OpaqueFunction *outside = importer_outside(importer, node);
+  import->row = function || outside ? NULL : row_of(import);
+  if (outside)
+    import_outside(import, outside);
+  else if (function)
     import_call(import, function);
   else if (import->row && check_node(import) && !import_fold(import))
     import->row->import ? import->row->import(import) : import_as_it_is(import);

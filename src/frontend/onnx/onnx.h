@@ -51,6 +51,7 @@ typedef struct OnnxOptions {
   // `path`.
   const void *bytes;
   size_t byte_count;
+  const OpaqueFunctions *functions; // that compute operators; NULL: none
 } OnnxOptions;
 
 // An input or output of a model whose sizes are not all known.

@@ -223,3 +223,16 @@ LayoutAnswer layout_ask(Context *context, LayoutQuestion *q) {
   if (q->ask == LAYOUT_ASK_PADDING) return layout_padding_expr(context, q->a, &q->value);
   return rows[q->ask](context, q->a);
 }
+
+const char *layout_storage_flaw(Context *context, const Layout *layout) {
+  const IndexMap *map = layout->map;
+  for (int i = 0; i < map->output_count; i++)
+    if (map->resources && map->resources[i])
+      return str_format(context, "axis @%s is not memory", map->resources[i]);
+  if (map->replica_count) return "tensors are stored once: no replica axes";
+  if (map->separator_count) return "tensors between operators are flat: no axis separators";
+  LayoutAnswer answer = layout_is_injective(context, layout);
+  if (answer.verdict == VERDICT_YES) return NULL;
+  const char *why = layout_answer_text(context, &answer), *colon = strstr(why, ": ");
+  return str_format(context, "index map is not injective: %s", colon ? colon + 2 : why);
+}
