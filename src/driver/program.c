@@ -333,6 +333,7 @@ static StageGraph *make_stages(Program *p) {
   stage_graph_inline_intermediates(stages);
   if (!stage_graph_fold(stages) || !program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);
+  stage_graph_inline_padding(stages);
   stage_graph_group_rows(stages);
   p->nodes_folded = stages->folded_stages;
   return stages;

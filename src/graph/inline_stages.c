@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inlines stages into the stages that read them.
 //   views          t[i, j] = x[j, i];  y[i, j] = max(t[i, j], 0)    =>   y[i, j] = max(x[j, i], 0)
+//   padding        t[i] = i < 7 ? x[i] : 0;  y[i] += t[i + k]       =>
+//                                                          y[i] += i + k < 7 ? x[i + k] : 0
 //   intermediates  t[i] = erf(x[i]);   y[i] = x[i] * (t[i] + 1)    =>  y[i] = x[i]*(erf(x[i]) + 1)
 #include "graph/stages.h"
 
@@ -20,13 +22,17 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
   return substitute_expr(inlining->context, te->value, &vars);
 }
 
+static void bind_axes(Analyzer *analyzer, const TeStage *te) {
+  for (int i = 0; i < te->axis_count + te->reduce_count; i++)
+    if (!expr_is_int(te->axes[i].extent, 1))
+      analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
+}
+
 // Simplifies over the stage's axes. Axes of extent 1 stay variables, because a reduction identifies
 // its output element by them.
 static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
   Analyzer *analyzer = analyzer_new(context);
-  for (int i = 0; i < te->axis_count + te->reduce_count; i++)
-    if (!expr_is_int(te->axes[i].extent, 1))
-      analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
+  bind_axes(analyzer, te);
   return analyzer_simplify_deep(analyzer, value);
 }
 
@@ -169,31 +175,135 @@ static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *u
   return stage_is_ordered(user) ? NULL : with_axis_cut(s->context, user->te, value);
 }
 
-// All readers with the view inlined; NULL when one of them cannot inline it.
-static TeStage **readers_through(StageGraph *s, const Stage *view) {
-  const PtrArray *users = &view->output->users;
+// ---- Padding -----------------------------------------------------------------------------------
+
+// The value of a stage that pads a tensor: one load inside of a box, and a literal outside of it.
+static bool is_padding(const Stage *stage) {
+  const Expr *e = stage->te->value;
+  return !stage_is_reduction(stage) && !stage->member_count && e->op == EXPR_IF_THEN_ELSE &&
+         stage->reads.count == 1 && e->args[1]->op == EXPR_LOAD &&
+         !expr_reads(e->args[0], e->args[1]->as.buffer) &&
+         (e->args[2]->op == EXPR_FLOAT || e->args[2]->op == EXPR_INT);
+}
+
+static bool uses_axis_of(const TeStage *te, const Expr *e, int first, int count) {
+  for (int i = first; i < first + count; i++)
+    if (expr_uses(e, te->axes[i].var)) return true;
+  return false;
+}
+
+typedef struct WindowReads {
+  const Stage *padding;
+  const TeStage *reader;
+  bool only; // every load of the padded tensor is in a window
+} WindowReads;
+
+// In a window, the index along each padded axis moves with an axis of the output and with one of
+// the reduction.
+static bool check_window(Visitor *visitor, Expr *e) {
+  WindowReads *reads = visitor->env;
+  const TeStage *te = reads->padding->te, *reader = reads->reader;
+  if (e->op != EXPR_LOAD || e->as.buffer != te->output) return true;
+  for (int d = 0; d < e->count; d++) {
+    bool divides = false;
+    Visitor search = {.env = &divides, .enter_expr = searches};
+    visit_expr(&search, e->args[d]);
+    bool window = uses_axis_of(reader, e->args[d], 0, reader->axis_count) &&
+                  uses_axis_of(reader, e->args[d], reader->axis_count, reader->reduce_count);
+    bool padded = expr_uses(te->value->args[0], te->axes[d].var);
+    reads->only &= !divides && (window || !padded);
+  }
+  return true;
+}
+
+static bool reads_by_windows(const Stage *reader, const Stage *padding) {
+  WindowReads reads = {padding, reader->te, true};
+  Visitor visitor = {.env = &reads, .enter_expr = check_window};
+  if (!stage_is_reduction(reader) || stage_is_ordered(reader)) return false;
+  visit_expr(&visitor, reader->te->value);
+  return reads.only;
+}
+
+// The conjuncts of `wanted` that do not follow from `known`, and those of `known`.
+static Expr *both_hold(Context *context, Analyzer *analyzer, Expr *wanted, Expr *known) {
+  ExprArray conjuncts = {0}, kept = {0};
+  expr_conjuncts(context, wanted, &conjuncts);
+  expr_conjuncts(context, known, &kept);
+  int mark = analyzer_mark(analyzer);
+  analyzer_assume(analyzer, known);
+  for (int i = 0; i < conjuncts.count; i++)
+    if (!analyzer_prove(analyzer, conjuncts.items[i]))
+      expr_conjuncts(context, conjuncts.items[i], &kept);
+  analyzer_reset(analyzer, mark);
+  return expr_conjunction(context, &kept);
+}
+
+//   inside ? (within ? x[i] : v) : v   =>   inside and within ? x[i] : v
+static Expr *merge_padding(Rewriter *rewriter, Expr *e) {
+  Analyzer *analyzer = rewriter->env; // of the reader's axes
+  if (e->op != EXPR_IF_THEN_ELSE || e->args[1]->op != EXPR_IF_THEN_ELSE) return e;
+  const Expr *inner = e->args[1];
+  if (inner->args[2] != e->args[2]) return e;
+  Expr *inside = both_hold(rewriter->context, analyzer, e->args[0], inner->args[0]);
+  return expr_if_then_else(rewriter->context, inside, inner->args[1], e->args[2]);
+}
+
+// Sums of products skip padding of value 0, and would have to compute any other.
+static bool skips(const Stage *reader, const Stage *padding) {
+  const Expr *outside = padding->te->value->args[2];
+  bool zero = outside->op == EXPR_FLOAT ? outside->as.f == 0 : outside->as.i == 0;
+  return zero || reader->te->value->op == EXPR_MAX || reader->te->value->op == EXPR_MIN;
+}
+
+// The reader with the padding in its windows.
+static TeStage *padded_inside(StageGraph *s, const Stage *padding, const Stage *reader) {
+  if (!reads_by_windows(reader, padding) || !skips(reader, padding)) return NULL;
+  Analyzer *analyzer = analyzer_new(s->context);
+  bind_axes(analyzer, reader->te);
+  Rewriter rewriter = {.context = s->context, .env = analyzer, .expr = merge_padding};
+  TeStage *te = arena_copy(&s->context->arena, reader->te, sizeof *te);
+  te->value = rewrite_expr(&rewriter, value_with(s, padding, reader));
+  return te;
+}
+
+// ---- Readers -----------------------------------------------------------------------------------
+
+// The reader with the stage inlined; NULL when it cannot be.
+typedef TeStage *InlineInReader(StageGraph *s, const Stage *stage, const Stage *reader);
+
+// All readers with the stage inlined; NULL when one of them cannot inline it.
+static TeStage **readers_with(StageGraph *s, const Stage *stage, InlineInReader *inlined) {
+  const PtrArray *users = &stage->output->users;
   TeStage **readers = arena_array(&s->context->arena, TeStage *, users->count);
   for (int i = 0; i < users->count; i++)
-    if (!(readers[i] = reading_through(s, view, users->items[i]))) return NULL;
+    if (!(readers[i] = inlined(s, stage, users->items[i]))) return NULL;
   return readers;
 }
 
-void stage_graph_inline_views(StageGraph *s) {
-  for (int i = 0; i < s->stages.count; i++) {
-    Stage *stage = s->stages.items[i];
-    if (!is_view(stage) || stage->output->is_output || stage->output->kept) continue;
-    TeStage **readers = readers_through(s, stage);
-    if (!readers) continue;
-    PtrArray users = stage->output->users;
-    users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
-    for (int k = 0; k < users.count; k++) {
-      Stage *user = users.items[k];
-      user->te = readers[k];
-      if (stage_is_ordered(user)) put_into_order(s, stage, user);
-      stage_graph_reread(s, user);
-    }
-    stage_graph_detach(s, stage);
+static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlined) {
+  if (stage->output->is_output || stage->output->kept) return;
+  TeStage **readers = readers_with(s, stage, inlined);
+  if (!readers) return;
+  PtrArray users = stage->output->users;
+  users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
+  for (int k = 0; k < users.count; k++) {
+    Stage *user = users.items[k];
+    user->te = readers[k];
+    if (stage_is_ordered(user)) put_into_order(s, stage, user);
+    stage_graph_reread(s, user);
   }
+  stage_graph_detach(s, stage);
+}
+
+void stage_graph_inline_views(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++)
+    if (is_view(s->stages.items[i])) inline_in_readers(s, s->stages.items[i], reading_through);
+  stage_graph_prune(s);
+}
+
+void stage_graph_inline_padding(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++)
+    if (is_padding(s->stages.items[i])) inline_in_readers(s, s->stages.items[i], padded_inside);
   stage_graph_prune(s);
 }
 

@@ -71,6 +71,10 @@ void stage_graph_compose_moves(StageGraph *stages);
 // readers. A reduction axis is split where this removes its divisions. A stage that writes an
 // output stays, as does one through which a reduction would still divide or load indices.
 void stage_graph_inline_views(StageGraph *stages);
+// Inlines stages that pad a tensor with a literal into their readers, when all of these are
+// reductions over windows, such as convolutions. A reader's own padding of the same value is merged
+// with it. Products with literals other than 0 would take long, so these stages stay.
+void stage_graph_inline_padding(StageGraph *stages);
 // Inlines elementwise stages into their only reader, when it is elementwise too and reads them in
 // place, so that the tensor between them is never stored. Stages that depend on constants only are
 // not inlined into stages that depend on inputs.

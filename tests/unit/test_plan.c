@@ -24,6 +24,7 @@ static Plan *planned(Context *context, const char *text, const PlanOptions *opti
     stage_graph_prune(stages);
     stage_graph_inline_views(stages);
     stage_graph_inline_intermediates(stages);
+    stage_graph_inline_padding(stages);
     stage_graph_group_rows(stages);
   }
   Plan *plan = stages ? plan_graph(stages, options) : NULL;
@@ -304,6 +305,52 @@ static void test_concatenations_are_written_in_place(void **state) {
   }
 }
 
+// ---- Padding
+
+typedef struct Padded {
+  const char *value, *reads, *outputs;
+  int kernels; // all but rewrites
+} Padded;
+
+static const char *padded(Context *context, const Padded *row) {
+  return arena_printf(&context->arena,
+                      "from pleat.script import relax as R\n"
+                      "@R.function\n"
+                      "def main(x: R.Tensor((2, 16, 9, 11), \"float32\"),\n"
+                      "         v: R.Tensor((16, 16, 1, 1), \"float32\"),\n"
+                      "         w: R.Tensor((24, 16, 3, 3), \"float32\")):\n"
+                      "    with R.dataflow():\n"
+                      "        a = R.nn.relu(R.nn.conv2d(x, v))\n"
+                      "        p = R.nn.pad(a, pad_width=[0, 0, 0, 0, 1, 0, 2, 1], pad_value=%s)\n"
+                      "        y = %s\n"
+                      "        R.output(%s)\n"
+                      "    return %s\n",
+                      row->value, row->reads, row->outputs, row->outputs);
+}
+
+static void test_padding_is_read_in_windows(void **state) {
+  static const Padded rows[] = {
+      {"0.0", "R.nn.conv2d(p, w)", "y", 2},
+      {"0.0", "R.nn.conv2d(p, w, strides=[2, 2])", "y", 2},
+      {"0.0", "R.nn.conv2d(p, w, padding=[1, 1, 1, 1])", "y", 2}, // both kinds of padding
+      {"0.5", "R.nn.conv2d(p, w)", "y", 3}, // products with 0.5 cannot be skipped
+      {"0.5", "R.nn.max_pool2d(p, pool_size=[3, 3])", "y", 2},
+      {"0.5", "R.nn.max_pool2d(p, pool_size=[3, 3], padding=[1, 1, 1, 1])", "y", 2},
+      {"0.0", "R.nn.conv2d(p, v)", "y", 3}, // no window moves over the padding
+      {"0.0", "R.nn.conv2d(p, w)", "y, p", 3},
+  };
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    Context *context = context_new();
+    Plan *plan = planned(context, padded(context, &rows[i]), &options);
+    int kernels = 0;
+    for (int k = 0; k < plan->kernels.count; k++) kernels += !plan->kernels.items[k]->is_rewrite;
+    if (kernels != rows[i].kernels) fail_msg("row %d: %d kernels", i, kernels);
+    context_free(context);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_kernel_pays_for_its_start),
@@ -314,6 +361,7 @@ int main(void) {
       cmocka_unit_test(test_vectors_hold_elements_of_the_type),
       cmocka_unit_test(test_scalar_code_has_no_vectors),
       cmocka_unit_test(test_concatenations_are_written_in_place),
+      cmocka_unit_test(test_padding_is_read_in_windows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
