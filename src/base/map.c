@@ -23,33 +23,45 @@ static int32_t *slot_of(const Map *map, uint64_t key) {
   return &map->slots[i];
 }
 
+// A map of few entries has no slots: the entries are searched.
+enum { FEW_ENTRIES = 8 };
+
+static MapEntry *entry_of(const Map *map, uint64_t key) {
+  if (map->slot_count) {
+    int32_t slot = *slot_of(map, key);
+    return slot ? &map->entries[slot - 1] : NULL;
+  }
+  for (int i = 0; i < map->count; i++)
+    if (map->entries[i].key == key) return &map->entries[i];
+  return NULL;
+}
+
 static void grow(Map *map) {
-  map->slot_count = map->slot_count ? map->slot_count * 2 : 16;
+  map->slot_count = map->slot_count ? map->slot_count * 2 : 4 * FEW_ENTRIES;
   map->slots = arena_array(map->arena, int32_t, map->slot_count);
   for (int i = 0; i < map->count; i++) *slot_of(map, map->entries[i].key) = i + 1;
 }
 
 void map_set(Map *map, uint64_t key, void *value) {
-  if (map->count * 2 >= map->slot_count) grow(map);
-  int32_t *slot = slot_of(map, key);
-  if (*slot) {
-    map->entries[*slot - 1].value = value;
+  MapEntry *known = entry_of(map, key);
+  if (known) {
+    known->value = value;
     return;
   }
+  if (map->count >= FEW_ENTRIES && map->count * 2 >= map->slot_count) grow(map);
   array_reserve(map->arena, (void **)&map->entries, &map->capacity, map->count + 1,
                 sizeof *map->entries);
   map->entries[map->count++] = (MapEntry){key, value};
-  *slot = map->count;
+  if (map->slot_count) *slot_of(map, key) = map->count;
 }
 
 void *map_get(const Map *map, uint64_t key) {
-  if (!map->slot_count) return NULL;
-  int32_t slot = *slot_of(map, key);
-  return slot ? map->entries[slot - 1].value : NULL;
+  const MapEntry *entry = entry_of(map, key);
+  return entry ? entry->value : NULL;
 }
 
 bool map_has(const Map *map, uint64_t key) {
-  return map->slot_count && *slot_of(map, key);
+  return entry_of(map, key) != NULL;
 }
 
 // ---- Interned strings

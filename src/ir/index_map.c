@@ -162,6 +162,7 @@ static const LayoutExpr *node_to_layout(ToLayout *to, Expr *e) {
 }
 
 static const LayoutExpr *to_layout(ToLayout *to, Expr *e) {
+  if (!e->count) return node_to_layout(to, e);
   const LayoutExpr *known = map_find(&to->done, e);
   if (known) return known;
   const LayoutExpr *r = node_to_layout(to, e);

@@ -23,11 +23,15 @@ static Expr *new_axis(Te *te, const char *name, Expr *extent) {
   return expr_var(te->context, name, index_type(extent));
 }
 
+static Str axis_name(Context *context, int number) {
+  const char name[3] = {'v', (char)('0' + number)};
+  return number < 10 ? str_intern(context, name) : str_format(context, "v%d", number);
+}
+
 TeAxes te_axes(Te *te, Expr *const *shape, int rank) {
   TeAxes axes = {.rank = rank};
   if (rank > TE_MAX_RANK) bug(te->context, "a tensor of rank %d", rank);
-  for (int i = 0; i < rank; i++)
-    axes.at[i] = new_axis(te, str_format(te->context, "v%d", i), shape[i]);
+  for (int i = 0; i < rank; i++) axes.at[i] = new_axis(te, axis_name(te->context, i), shape[i]);
   return axes;
 }
 
