@@ -9,7 +9,7 @@ typedef struct NestReading {
   Context *context;
   Nest *nest;
   Expr *vars[NEST_MAX_AXES];
-  NestRead reads[NEST_MAX_READS];
+  NestRead *reads; // room for NEST_MAX_READS
   bool ok;
 } NestReading;
 
@@ -63,7 +63,13 @@ static void add_read(NestReading *reading, Expr *load) {
     return;
   }
   NestRead *read = &reading->reads[nest->read_count++];
-  *read = (NestRead){.buffer = load->as.buffer, .indices = load->args};
+  size_t rank = load->count;
+  *read = (NestRead){
+      .buffer = load->as.buffer,
+      .indices = load->args,
+      .coefficient = arena_alloc(&reading->context->arena, rank * sizeof *read->coefficient),
+      .uses = arena_alloc(&reading->context->arena, rank * sizeof *read->uses),
+  };
   for (int d = 0; d < load->count; d++) {
     Expr *base;
     read->linear[d] = linear_form(reading->context, load->args[d], reading->vars, nest->axis_count,
@@ -102,8 +108,9 @@ static bool read_axes(const Block *block, NestReading *reading) {
 }
 
 bool nest_of_block(Context *context, const Block *block, Nest *nest) {
-  *nest = (Nest){0};
-  NestReading reading = {.context = context, .nest = nest, .ok = true};
+  *nest = (Nest){.digest = arena_new(&context->arena, NestDigest)};
+  NestRead reads[NEST_MAX_READS];
+  NestReading reading = {.context = context, .nest = nest, .reads = reads, .ok = true};
   if (block->body->kind != STMT_STORE || !read_axes(block, &reading)) return false;
   const Stmt *store = block->body;
   nest->output = store->as.store.buffer;

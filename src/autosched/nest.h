@@ -6,11 +6,18 @@
 #define PLEAT_NEST_H
 
 #include "base/cost_model.h"
+#include "base/digest.h"
 #include "ir/op_count.h"
 #include "layout/layout.h"
 #include "te/te.h"
 
 enum { NEST_MAX_AXES = 16, NEST_MAX_READS = 24 };
+
+// The digest of the numbers of a nest, and of the machine for which it is scheduled.
+typedef struct NestDigest {
+  Digest of;
+  bool known, complete; // complete: the numbers describe the nest
+} NestDigest;
 
 typedef struct NestAxis {
   Expr *var;
@@ -22,10 +29,10 @@ typedef struct NestRead {
   Buffer *buffer;
   Expr *const *indices;
   // When linear[d] is true, index d is base[d] + Σ coefficient[d][a] * axis a.
-  int64_t coefficient[TE_MAX_RANK][NEST_MAX_AXES];
-  int64_t base[TE_MAX_RANK]; // 1 when unknown
+  int64_t (*coefficient)[NEST_MAX_AXES]; // a row for each dimension of the buffer
+  int64_t base[TE_MAX_RANK];             // 1 when unknown
   bool linear[TE_MAX_RANK];
-  bool uses[TE_MAX_RANK][NEST_MAX_AXES]; // when linear[d] is false: whether index d uses the axis
+  bool (*uses)[NEST_MAX_AXES]; // when linear[d] is false: whether index d uses the axis
   // When group_size[d] > 0, index d has the additional term group_step[d] * (axis group_axis[d] //
   // group_size[d]): the input channel of a grouped convolution moves with groups of outputs.
   int group_axis[TE_MAX_RANK];
@@ -42,6 +49,7 @@ typedef struct Nest {
   bool conditional;             // some read is evaluated only under a condition
   OpCount count;                // operations at each point
   double points;                // product of all extents
+  NestDigest *digest;           // of all these numbers, found when strategies_of first needs it
 } Nest;
 
 // Reads the nest of a block. False when an extent is symbolic, or the block is not one store at its

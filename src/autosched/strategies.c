@@ -93,15 +93,27 @@ static void add_layouts(Question *q, const Nest *nest, const NestLayouts *layout
   }
 }
 
+static Digest digest_items(const Question *q) {
+  return digest_of(q->items.items, sizeof(int64_t) * (size_t)q->items.count);
+}
+
+static void digest_nest(Context *context, const HostMachine *machine, const Nest *nest) {
+  Question question = {.arena = &context->scratch, .complete = true};
+  add_contents(&question, machine, sizeof *machine);
+  add_nest(&question, nest);
+  *nest->digest = (NestDigest){digest_items(&question), true, question.complete};
+}
+
 // The digest of a question. False when the nest cannot be described by numbers alone.
 static bool digest_question(Context *context, const HostMachine *machine, const Nest *nest,
                             const NestLayouts *layouts, Digest *out) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Question question = {.arena = &context->scratch, .complete = true};
-  add_contents(&question, machine, sizeof *machine);
-  add_nest(&question, nest);
+  if (!nest->digest->known) digest_nest(context, machine, nest);
+  Question question = {.arena = &context->scratch, .complete = nest->digest->complete};
+  add(&question, (int64_t)nest->digest->of.words[0]);
+  add(&question, (int64_t)nest->digest->of.words[1]);
   add_layouts(&question, nest, layouts);
-  *out = digest_of(question.items.items, sizeof(int64_t) * (size_t)question.items.count);
+  *out = digest_items(&question);
   arena_reset(&context->scratch, mark);
   return question.complete;
 }

@@ -10,16 +10,18 @@ static int lanes_of(const Planner *p, const Buffer *buffer) {
 }
 
 static Nest *read_nest(const Planner *p, const Stage *stage) {
+  const TeStage *te = stage->te;
   Nest *nest = arena_new(&p->context->arena, Nest);
-  Stmt *s = te_stage_stmt(p->context, stage->te);
-  while (s->kind == STMT_FOR) s = s->as.loop.body;
-  return nest_of_block(p->context, s->as.block, nest) ? nest : NULL;
+  Block block = {.vars = te->axes, .var_count = te->axis_count + te->reduce_count};
+  block.body = stmt_store(p->context, te->output, te->indices, te->axis_count, te->value);
+  return nest_of_block(p->context, &block, nest) ? nest : NULL;
 }
 
 const Nest *planner_nest(const Planner *p, const Stage *stage) {
   if (stage_is_ordered(stage)) return NULL;
   Nest *nest = map_find(p->nests, stage);
-  if (!nest) nest = read_nest(p, stage);
+  if (nest) return nest;
+  nest = read_nest(p, stage);
   if (nest) map_put(p->nests, stage, nest);
   return nest;
 }
@@ -39,24 +41,33 @@ static bool is_dense(const Layout *layout, const LayoutWalk *walk) {
   return layout_physical_size(layout, &size) && size == digits;
 }
 
-static Candidate candidate_new(const Planner *p, const Buffer *buffer, const Layout *layout) {
-  Candidate candidate = {.layout = layout};
+static Candidate *candidate_make(const Planner *p, const Buffer *buffer, const Layout *layout) {
+  Candidate *candidate = arena_new(&p->context->arena, Candidate);
   int64_t shape[TE_MAX_RANK];
   LayoutWalk walk;
-  if (buffer->rank > TE_MAX_RANK || !buffer_static_shape(buffer, shape) ||
+  candidate->layout = layout;
+  if (!buffer_static_shape(buffer, shape) ||
       !layout_walk(p->context, layout, shape, buffer->rank, &walk))
     return candidate;
-  candidate.walk = arena_copy(&p->context->arena, &walk, sizeof walk);
-  candidate.dense = is_dense(layout, &walk);
+  candidate->walk = walk_keep(p->context, &walk);
+  candidate->dense = is_dense(layout, &walk);
   return candidate;
+}
+
+static Candidate candidate_new(const Planner *p, const Buffer *buffer, const Layout *layout) {
+  PlanShape *shape = planner_shape(p, buffer);
+  if (!shape) return (Candidate){.layout = layout};
+  uint64_t key = map_key(layout) + 1;
+  Candidate *known = map_get(&shape->own, key);
+  if (!known) map_set(&shape->own, key, known = candidate_make(p, buffer, layout));
+  return *known;
 }
 
 Candidate planner_row_major(const Planner *p, const Buffer *buffer) {
   return candidate_new(p, buffer, NULL);
 }
 
-// The layout [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
-static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int axis,
+static const Layout *make_inner_axis(const Planner *p, const Buffer *buffer, int axis,
                                      int64_t block) {
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
   int count = 0;
@@ -69,6 +80,18 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
   outputs[count++] =
       block ? axis_part(p->context, axis, LAYOUT_MOD, block) : layout_axis(p->context, axis);
   return planner_layout_of_outputs(p, buffer, count, outputs);
+}
+
+// The layout [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
+static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int axis,
+                                     int64_t block) {
+  PlanShape *shape = planner_shape(p, buffer);
+  if (!shape) return make_inner_axis(p, buffer, axis, block);
+  uint64_t key = (uint64_t)block * TE_MAX_RANK + (uint64_t)axis;
+  const Layout *known = map_get(&shape->inner, key);
+  if (!known)
+    map_set(&shape->inner, key, (void *)(known = make_inner_axis(p, buffer, axis, block)));
+  return known;
 }
 
 // The width of a panel, in vectors: as many as a tile of several rows has, or twice as many.
@@ -133,6 +156,7 @@ int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candid
     return -1;
   }
   c->items[c->count] = candidate;
+  c->items[c->count].bytes = planner_tensor_bytes(tensor, candidate.layout);
   return c->count++;
 }
 

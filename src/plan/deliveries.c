@@ -6,8 +6,9 @@
 
 double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
   const CostModel *costs = cost_model_of(p->machine);
-  double bytes = MIN_OF(planner_tensor_bytes(stage->reads.items[read], NULL),
-                        planner_tensor_bytes(stage->output, NULL));
+  const StageTensor *tensor = stage->reads.items[read];
+  double bytes = MIN_OF(p->candidates[tensor->index].items[0].bytes,
+                        p->candidates[stage->output->index].items[0].bytes);
   return (double)planner_integer_cost((costs->rewrite_passes - 1) *
                                       planner_move_cost(p, 2 * bytes));
 }
@@ -16,8 +17,7 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
   if (from == to) return 0;
   const CostModel *costs = cost_model_of(p->machine);
   const Candidate *items = p->candidates[tensor->index].items;
-  double bytes = planner_tensor_bytes(tensor, items[from].layout) +
-                 planner_tensor_bytes(tensor, items[to].layout);
+  double bytes = items[from].bytes + items[to].bytes;
   return (double)planner_integer_cost(costs->rewrite_passes * planner_move_cost(p, bytes) +
                                       costs->call_cycles);
 }

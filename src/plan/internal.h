@@ -3,6 +3,7 @@
 #ifndef PLEAT_PLAN_INTERNAL_H
 #define PLEAT_PLAN_INTERNAL_H
 
+#include "base/digest.h"
 #include "plan/plan.h"
 #include "plan/relations.h"
 
@@ -18,6 +19,7 @@ typedef struct Candidate {
   bool dense;             // memory is the row-major array of the digits of the walk
   bool panels;            // stored as panels that a reduction reads from end to end
   bool requested;         // the user named it
+  double bytes;           // of the tensor in this layout; set for the candidates of a tensor
 } Candidate;
 
 typedef struct Candidates {
@@ -72,7 +74,24 @@ typedef struct LoopBody {
 typedef struct PlanRelation {
   ReadRelation relation;
   Map read_walks, write_walks, forward, backward;
+  struct PlanRelation *next; // with the same hash
 } PlanRelation;
+
+// The candidate that a walk makes.
+typedef struct WalkCandidate {
+  const LayoutWalk *walk;
+  Candidate candidate;
+  bool made;                  // false: there is none
+  struct WalkCandidate *next; // with the same hash
+} WalkCandidate;
+
+// The results that were computed for all tensors of one shape.
+typedef struct PlanShape {
+  Digest of;
+  Map own;   // by layout: its Candidate *
+  Map walks; // by a hash of the walk: its WalkCandidate *
+  Map inner; // by axis and block: the layout of with_inner_axis
+} PlanShape;
 
 struct Planner {
   Context *context;
@@ -82,11 +101,13 @@ struct Planner {
   Candidates *candidates;             // by tensor->index
   StageChoices *choices;              // by stage->index
   LoopBody *bodies;                   // by stage->index
-  Map *nests;                         // by stage: the nests that planner_nest has read
-  PlanRelation ***relations;          // by stage->index and entry of stage->reads; NULL: none
-  Map *shared_relations;              // by a text that states a relation
-  StagePieces **pieces; // by stage->index; NULL: no piece of the stage can be written in place
-  bool row_major;       // only row-major layouts are considered
+  // The facts about stages and shapes, which all planners of a graph share.
+  Map *nests;                // by stage: the nests that planner_nest has read
+  PlanRelation ***relations; // by stage->index and entry of stage->reads; NULL: none
+  Map *shared_relations;     // by a hash
+  Map *shapes;               // by the first word of the digest of a shape: its PlanShape *
+  StagePieces **pieces;      // by stage->index; NULL: no piece of the stage can be written in place
+  bool row_major;            // only row-major layouts are considered
   int most_choices, most_layouts; // limits per stage and per tensor
   int64_t choices_left_out;
   int *given; // by tensor->index: the candidate in which the caller has it
@@ -115,6 +136,8 @@ bool planner_same_layout(const Layout *a, const Layout *b); // of one tensor
 
 // matching.c. To be called before candidates are found.
 void planner_find_relations(Planner *planner);
+// The facts known for the buffer's shape; NULL when it is symbolic.
+PlanShape *planner_shape(const Planner *planner, const Buffer *buffer);
 // The layout of the buffer with these outputs.
 const Layout *planner_layout_of_outputs(const Planner *planner, const Buffer *buffer, int count,
                                         const LayoutExpr *const *outputs);

@@ -5,24 +5,39 @@
 
 // ---- The relations of all stages
 
-static const char *relation_text(Context *context, const ReadRelation *r) {
-  Text text = text_new(&context->scratch);
-  text_printf(&text, "%u %u %u:", r->read->id, r->write->id, r->loose);
-  for (int i = 0; i < r->rank; i++)
-    text_printf(&text, " %lld/%lld", (long long)r->box[i], (long long)r->write_shape[i]);
-  for (int i = 0; i < r->read_rank; i++) text_printf(&text, " %lld", (long long)r->read_shape[i]);
-  return text_string(&text);
+static bool same_extents(const int64_t *a, const int64_t *b, int count) {
+  return memcmp(a, b, sizeof *a * (size_t)count) == 0;
+}
+
+static bool same_relation(const ReadRelation *a, const ReadRelation *b) {
+  return a->read == b->read && a->write == b->write && a->loose == b->loose && a->rank == b->rank &&
+         a->read_rank == b->read_rank && same_extents(a->box, b->box, a->rank) &&
+         same_extents(a->write_shape, b->write_shape, a->rank) &&
+         same_extents(a->read_shape, b->read_shape, a->read_rank);
+}
+
+static uint64_t hash_extents(uint64_t hash, const int64_t *extents, int count) {
+  for (int i = 0; i < count; i++) hash = hash_mix(hash, (uint64_t)extents[i]);
+  return hash;
+}
+
+static uint64_t relation_hash(const ReadRelation *r) {
+  uint64_t hash = hash_mix(hash_mix(r->read->id, r->write->id), r->loose);
+  hash = hash_extents(hash, r->box, r->rank);
+  hash = hash_extents(hash, r->write_shape, r->rank);
+  return hash_extents(hash, r->read_shape, r->read_rank);
 }
 
 static PlanRelation *shared_relation(Planner *p, const ReadRelation *relation) {
   Context *context = p->context;
-  Str key = str_intern(context, relation_text(context, relation));
-  PlanRelation *found = map_find(p->shared_relations, key);
+  uint64_t key = relation_hash(relation);
+  PlanRelation *first = map_get(p->shared_relations, key), *found = first;
+  while (found && !same_relation(&found->relation, relation)) found = found->next;
   if (found) return found;
   found = arena_new(&context->arena, PlanRelation);
   Map empty = map_new(&context->arena);
-  *found = (PlanRelation){*relation, empty, empty, empty, empty};
-  map_put(p->shared_relations, key, found);
+  *found = (PlanRelation){*relation, empty, empty, empty, empty, first};
+  map_set(p->shared_relations, key, found);
   return found;
 }
 
@@ -58,9 +73,7 @@ static const LayoutWalk *walk_once(const Planner *p, Map *known, WalkFunction *w
   const LayoutWalk *walk = map_get(known, key);
   if (!walk) {
     LayoutWalk found;
-    walk = walk_of(p->context, relation, layout, &found)
-               ? arena_copy(&p->context->arena, &found, sizeof found)
-               : &no_walk;
+    walk = walk_of(p->context, relation, layout, &found) ? walk_keep(p->context, &found) : &no_walk;
     map_set(known, key, (void *)walk);
   }
   return walk == &no_walk ? NULL : walk;
@@ -77,6 +90,19 @@ static bool transfer_backward(Context *context, const ReadRelation *relation, co
 }
 
 // ---- Candidates
+
+PlanShape *planner_shape(const Planner *p, const Buffer *buffer) {
+  int64_t shape[TE_MAX_RANK + 1] = {buffer->rank};
+  if (buffer->rank > TE_MAX_RANK || !buffer_static_shape(buffer, shape + 1)) return NULL;
+  Digest digest = digest_of(shape, sizeof *shape * (size_t)(buffer->rank + 1));
+  PlanShape *known = map_get(p->shapes, digest.words[0]);
+  if (known && digest_equal(known->of, digest)) return known;
+  Map empty = map_new(&p->context->arena);
+  known = arena_new(&p->context->arena, PlanShape);
+  *known = (PlanShape){digest, empty, empty, empty};
+  map_set(p->shapes, digest.words[0], known);
+  return known;
+}
 
 // Axes have the same names in all layouts, so that equal maps are the same map. Their letters are
 // added where a layout is printed (plan_layout_name).
@@ -99,17 +125,44 @@ static bool is_row_major(const LayoutWalk *walk, const int64_t *shape) {
   return true;
 }
 
-bool planner_candidate_of_walk(const Planner *p, const Buffer *buffer, const LayoutWalk *walk,
-                               Candidate *out) {
+static bool candidate_of_walk(const Planner *p, const Buffer *buffer, const LayoutWalk *walk,
+                              Candidate *out) {
   const LayoutExpr *outputs[WALK_MAX_DIGITS + TE_MAX_RANK];
   int64_t shape[TE_MAX_RANK];
-  if (buffer->rank > TE_MAX_RANK || !buffer_static_shape(buffer, shape)) return false;
+  if (!buffer_static_shape(buffer, shape)) return false;
   int count = walk_outputs(p->context, walk, shape, buffer->rank, outputs);
   if (!count && buffer->rank) return false;
-  *out = (Candidate){.walk = arena_copy(&p->context->arena, walk, sizeof *walk), .dense = true};
+  *out = (Candidate){.walk = walk, .dense = true};
   if (is_row_major(walk, shape)) return true;
   out->layout = planner_layout_of_outputs(p, buffer, count, outputs);
   return out->layout != NULL;
+}
+
+static uint64_t walk_hash(const LayoutWalk *walk) {
+  uint64_t hash = (uint64_t)walk->count;
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *digit = &walk->digits[i];
+    hash = hash_mix(hash_mix(hash, (uint64_t)digit->axis), (uint64_t)digit->cut);
+    hash = hash_mix(hash, (uint64_t)digit->extent);
+  }
+  return hash;
+}
+
+bool planner_candidate_of_walk(const Planner *p, const Buffer *buffer, const LayoutWalk *walk,
+                               Candidate *out) {
+  PlanShape *shape = planner_shape(p, buffer);
+  if (!shape) return false;
+  uint64_t key = walk_hash(walk);
+  WalkCandidate *first = map_get(&shape->walks, key), *known = first;
+  while (known && !walk_equal(known->walk, walk)) known = known->next;
+  if (!known) {
+    known = arena_new(&p->context->arena, WalkCandidate);
+    *known = (WalkCandidate){.walk = walk_keep(p->context, walk), .next = first};
+    known->made = candidate_of_walk(p, buffer, known->walk, &known->candidate);
+    map_set(&shape->walks, key, known);
+  }
+  *out = known->candidate;
+  return known->made;
 }
 
 bool planner_related(const Planner *p, const Stage *stage, int read, bool forward,

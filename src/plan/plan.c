@@ -57,11 +57,31 @@ static const PlanConstraints *boundary_only(Context *context, const PlanConstrai
   return boundary;
 }
 
+// The facts that depend on the stages alone.
+static void find_facts(Planner *p) {
+  Arena *arena = &p->context->arena;
+  p->nests = arena_new(arena, Map);
+  *p->nests = map_new(arena);
+  p->shapes = arena_new(arena, Map);
+  *p->shapes = map_new(arena);
+  planner_find_relations(p);
+  planner_find_pieces(p);
+}
+
+static void share_facts(Planner *p, const Planner *other) {
+  p->nests = other->nests;
+  p->shapes = other->shapes;
+  p->relations = other->relations;
+  p->shared_relations = other->shared_relations;
+  p->pieces = other->pieces;
+}
+
 // A planner with candidates and choices, or NULL with diagnostics when the constraints cannot be
-// met.
+// met. `other` is NULL, or a planner of the same stages.
 static Planner *prepare(StageGraph *stages, const PlanOptions *options,
-                        const PlanConstraints *constraints, bool proposals, bool row_major) {
+                        const PlanConstraints *constraints, bool proposals, const Planner *other) {
   Context *context = stages->context;
+  bool row_major = !other;
   Planner *p = arena_new(&context->arena, Planner);
   *p = (Planner){.context = context, .stages = stages, .machine = options->machine};
   p->constraints = constraints;
@@ -69,14 +89,11 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   p->most_layouts = options->most_layouts > 0 ? MIN_OF(options->most_layouts, PLAN_MAX_LAYOUTS)
                                               : PLAN_MAX_LAYOUTS;
   p->candidates = arena_array(&context->arena, Candidates, stages->tensors.count);
-  p->nests = arena_new(&context->arena, Map);
-  *p->nests = map_new(&context->arena);
+  other ? share_facts(p, other) : find_facts(p);
   p->given = arena_array(&context->arena, int, stages->tensors.count);
   for (int i = 0; i < stages->tensors.count; i++)
-    p->candidates[i] =
-        (Candidates){.count = 1, .items = {planner_row_major(p, stages->tensors.items[i]->buffer)}};
-  planner_find_relations(p);
-  planner_find_pieces(p);
+    candidates_add(p, stages->tensors.items[i],
+                   planner_row_major(p, ((StageTensor *)stages->tensors.items[i])->buffer));
   if (!planner_apply_constraints(p)) return NULL;
   planner_propose_ways(p);
   if (!row_major) planner_find_candidates(p, proposals);
@@ -147,9 +164,9 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   plan->constraints = constraints;
   plan->placements = map_new(&context->arena);
   plan->by_structure = map_new(&context->lasting); // kernels can be scheduled in an arena scope
-  Planner *none = prepare(stages, options, boundary, false, true);
+  Planner *none = prepare(stages, options, boundary, false, NULL);
   Planner *planner =
-      none ? prepare(stages, options, constraints, options->policy != PLAN_NONE, false) : NULL;
+      none ? prepare(stages, options, constraints, options->policy != PLAN_NONE, none) : NULL;
   if (!planner) return NULL;
   Assignment unplanned = planner_solve(none, seconds, NULL, 0);
   if (!unplanned.choice) bug(context, "the unplanned graph has no plan");

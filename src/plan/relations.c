@@ -211,28 +211,28 @@ static const IndexMap *write_map(const LoadFinder *s, int rank) {
   return index_map_new(context, rank, NULL, rank, outputs, NULL, NULL, 0);
 }
 
-// The relation of the loads that were found, in the box that they are in; NULL when there is none.
-static ReadRelation *relation_of_loads(LoadFinder *s, const StageTensor *tensor) {
+// Finds the relation of the loads that were found, in the box that they are in. False when there is
+// none.
+static bool relate_loads(LoadFinder *s, const StageTensor *tensor, ReadRelation *relation) {
   Context *context = s->context;
   const TeStage *te = s->te;
-  ReadRelation *relation = arena_new(&context->arena, ReadRelation);
   IndexReading r = {s, relation, map_new(&context->scratch)};
-  if (!s->indices || s->work < 0 || !set_shapes(relation, s, tensor)) return NULL;
+  if (!s->indices || s->work < 0 || !set_shapes(relation, s, tensor)) return false;
   for (int i = 0; i < te->reduce_count; i++)
     map_put(&r.reduced, te->axes[te->axis_count + i].var,
             expr_int(context, te->axes[te->axis_count + i].var->type, 0));
   for (int a = 0; a < relation->rank; a++) {
     relation->box[a] = s->box.high[a] - s->box.low[a];
-    if (relation->box[a] < 1) return NULL;
+    if (relation->box[a] < 1) return false;
   }
-  if (!read_indices(&r)) return NULL;
+  if (!read_indices(&r)) return false;
   relation->read =
       index_map_new(context, relation->rank, NULL, relation->read_rank, r.outputs, NULL, NULL, 0);
   relation->write = write_map(s, relation->rank);
   relation->whole = is_whole(&r);
   relation->bijective = relation->whole && writes_all(relation);
   relation->same = is_same(&r) && relation->bijective;
-  return relation;
+  return true;
 }
 
 static LoadFinder finder_of(Context *context, const Stage *stage) {
@@ -248,7 +248,8 @@ ReadRelation *relation_of(Context *context, const Stage *stage, const StageTenso
   s.buffer = tensor->buffer;
   LoadBox box = whole_box(&s);
   find_loads(&s, stage->te->value, &box);
-  return relation_of_loads(&s, tensor);
+  ReadRelation *relation = arena_new(&context->scratch, ReadRelation);
+  return relate_loads(&s, tensor, relation) ? relation : NULL;
 }
 
 // ---- Pieces
@@ -275,7 +276,9 @@ static bool add_piece(LoadFinder *s, const Stage *stage, Expr *value, const Load
   s->indices = NULL;
   memset(s->uses, 0, sizeof s->uses);
   note_load(s, value, box);
-  piece->relation = relation_of_loads(s, piece->tensor);
+  ReadRelation relation = {0};
+  if (relate_loads(s, piece->tensor, &relation))
+    piece->relation = arena_copy(&s->context->arena, &relation, sizeof relation);
   return true;
 }
 

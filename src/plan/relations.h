@@ -24,7 +24,8 @@ typedef struct ReadRelation {
 } ReadRelation;
 
 // The relation of a stage to a tensor that it reads; NULL when there is none: extents are not
-// known, an index depends on data, or several axes move one dimension in no order.
+// known, an index depends on data, or several axes move one dimension in no order. In the scratch
+// arena.
 ReadRelation *relation_of(Context *context, const Stage *stage, const StageTensor *tensor);
 
 // A box of a stage's output in which the stage computes one expression without a condition, such as
@@ -61,6 +62,8 @@ typedef struct LayoutWalk {
   WalkDigit digits[WALK_MAX_DIGITS];
 } LayoutWalk;
 bool walk_equal(const LayoutWalk *a, const LayoutWalk *b);
+// A copy that has only the digits that there are, and so cannot be assigned.
+const LayoutWalk *walk_keep(Context *context, const LayoutWalk *walk);
 
 // The walk of a layout (NULL: row-major) on its own shape. False when its memory is not the
 // row-major array of digits of its axes.

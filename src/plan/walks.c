@@ -4,6 +4,11 @@
 // composed map is read as a sum of digits by the layout library.
 #include "plan/relations.h"
 
+const LayoutWalk *walk_keep(Context *context, const LayoutWalk *walk) {
+  size_t bytes = offsetof(LayoutWalk, digits) + sizeof *walk->digits * (size_t)walk->count;
+  return arena_copy(&context->arena, walk, bytes);
+}
+
 bool walk_equal(const LayoutWalk *a, const LayoutWalk *b) {
   if (a->count != b->count) return false;
   for (int i = 0; i < a->count; i++)

@@ -27,12 +27,32 @@ typedef struct Gathering {
   Arena *arena; // of the data
   Map uses;     // from a StageTensor to its TensorUses *
   Map numbers;  // from a PlanKernel to its number, from 1
+  Map names;    // from the letters of axes to a map from an index map to the layout's name
 } Gathering;
 
 static TensorUses *uses_of(Gathering *g, const StageTensor *tensor) {
   TensorUses *uses = map_find(&g->uses, tensor);
   if (!uses) map_put(&g->uses, tensor, uses = arena_new(&g->report->context->arena, TensorUses));
   return uses;
+}
+
+// The name depends on the letters of the axes, of which row-major tensors have all, and on the
+// layout.
+static const char *shared_name(Gathering *g, const StageTensor *tensor, const Layout *layout) {
+  Str letters = plan_axis_letters(g->report->context, tensor);
+  Map *names = map_find(&g->names, letters);
+  if (!names) {
+    names = arena_new(&g->report->context->arena, Map);
+    *names = map_new(&g->report->context->arena);
+    map_put(&g->names, letters, names);
+  }
+  uint64_t key = map_key(layout) + 1;
+  const char *name = map_get(names, key);
+  if (!name) {
+    name = arena_text(g->arena, report_layout_name(g->report, tensor, layout));
+    map_set(names, key, (void *)name);
+  }
+  return name;
 }
 
 static const char *layout_name(Gathering *g, const StageTensor *tensor, const Layout *layout) {
@@ -42,7 +62,7 @@ static const char *layout_name(Gathering *g, const StageTensor *tensor, const La
     if (known == layout || (known && layout && known->map == layout->map))
       return uses->layouts.items[i].name;
   }
-  NamedLayout named = {layout, arena_text(g->arena, report_layout_name(g->report, tensor, layout))};
+  NamedLayout named = {layout, shared_name(g, tensor, layout)};
   array_push(&g->report->context->arena, &uses->layouts, named);
   return named.name;
 }
@@ -289,7 +309,7 @@ static void count_nodes(PlanReport *report) {
 PlanReport plan_report_new(const Program *program, Arena *results) {
   PlanReport report = {.context = program->context, .program = program, .plan = program->plan};
   Arena *arena = &program->context->arena;
-  Gathering g = {&report, results, map_new(arena), map_new(arena)};
+  Gathering g = {&report, results, map_new(arena), map_new(arena), map_new(arena)};
   report.data.machine = arena_text(results, program->options.machine.level_name);
   report.data.policy = policy_name(program->options.policy);
   gather_uses(&g);
