@@ -206,9 +206,9 @@ int pleat_module_specialize(const PleatModule *module, const char *function,
                             const char *const *values, size_t value_count, PleatModule **result,
                             PleatMessages **messages);
 
-/* The name of number `i` of the passes, such as "flatten_buffers", in the order in which lowering
- * runs them, and a sentence about it; NULL when `i` is out of range. Borrowed; valid until the
- * program ends. */
+/* The name of number `i` of the passes, such as "flatten_buffers", and a sentence about it; NULL
+ * when `i` is out of range. The passes of lowering come first, in the order in which lowering runs
+ * them, and then those that run only by name. Borrowed; valid until the program ends. */
 const char *pleat_pass_name(int i);
 const char *pleat_pass_summary(int i);
 /* Runs passes, whose names are separated by commas, in this order; "lower" stands for all passes.

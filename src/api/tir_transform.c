@@ -296,19 +296,13 @@ typedef struct PassesCall {
   const char *function, *passes;
 } PassesCall;
 
-static const LowerPass *pass_at(int i) {
-  int count = 0;
-  while (lower_passes[count].name) count++;
-  return i >= 0 && i < count ? &lower_passes[i] : NULL;
-}
-
 const char *pleat_pass_name(int i) {
-  const LowerPass *pass = pass_at(i);
+  const LowerPass *pass = lower_pass_at(i);
   return pass ? pass->name : NULL;
 }
 
 const char *pleat_pass_summary(int i) {
-  const LowerPass *pass = pass_at(i);
+  const LowerPass *pass = lower_pass_at(i);
   return pass ? pass->summary : NULL;
 }
 

@@ -14,7 +14,8 @@
 // ---- Values -----------------------------------------------------------------------------------
 
 static const char *pass_name(int i) {
-  return lower_passes[i].name;
+  const LowerPass *pass = lower_pass_at(i);
+  return pass ? pass->name : NULL;
 }
 
 // Names in the help that stand for words of a table.

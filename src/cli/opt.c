@@ -46,9 +46,11 @@ static void list_orders(Cli *cli) {
 
 static int list_passes(Cli *cli) {
   Table table = table_new(&cli->context->arena, "ll");
-  for (const LowerPass *pass = lower_passes; pass->name; pass++) {
+  const LowerPass *pass;
+  for (int i = 0; (pass = lower_pass_at(i)); i++) {
+    bool separate = lower_pass_index(pass->name) < 0;
     table_cell(&table, "%s", pass->name);
-    table_cell(&table, "%s", pass->summary);
+    table_cell(&table, "%s%s", pass->summary, separate ? " (not part of 'lower')" : "");
     list_facts(cli, &table, "needs", pass->needs);
     list_facts(cli, &table, "gives", pass->gives);
     list_facts(cli, &table, "may undo", pass->breaks);

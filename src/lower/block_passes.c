@@ -40,8 +40,7 @@ static bool states_read(const Block *block, const Buffer *buffer) {
 static void add_reads(Context *context, Block *block) {
   RegionArray reads = {0}, writes = {0}, all = {0};
   block_regions(analyzer_new(context), block, &reads, &writes);
-  for (int i = 0; i < block->read_count; i++)
-    array_push(&context->arena, &all, block->reads[i]);
+  for (int i = 0; i < block->read_count; i++) array_push(&context->arena, &all, block->reads[i]);
   for (int i = 0; i < reads.count; i++)
     if (!states_read(block, reads.items[i].buffer))
       array_push(&context->arena, &all, reads.items[i]);
@@ -127,17 +126,25 @@ PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func) {
 static Stmt *make_opaque(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_BLOCK || !s->as.block->var_count) return s;
   Context *context = rewriter->context;
-  if (s->as.block->init) {
-    diag_error(context, s->pos,
-               "block '%s' has an init, which needs its variables; run init_blocks first",
-               s->as.block->name);
-    return s;
-  }
   Block *block = block_copy(context, s->as.block);
   block->var_count = 0;
   return lower_bind_block_vars(context, s->as.block, changed_block(context, s, block));
 }
 
+static bool find_init(Visitor *visitor, Stmt *s) {
+  Stmt **found = visitor->env;
+  if (s->kind == STMT_BLOCK && s->as.block->init && !*found) *found = s;
+  return !*found;
+}
+
 PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func) {
+  Stmt *with_init = NULL;
+  visit_stmt(&(Visitor){.env = &with_init, .enter_stmt = find_init}, func->body);
+  if (with_init) {
+    diag_error(state->context, with_init->pos,
+               "block '%s' has an init, which needs its variables; run init_blocks first",
+               with_init->as.block->name);
+    return NULL;
+  }
   return with_blocks(state, func, NULL, make_opaque);
 }

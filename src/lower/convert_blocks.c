@@ -75,8 +75,42 @@ static Expr *view_load(Rewriter *rewriter, Expr *e) {
                    source->rank);
 }
 
+static Region region_of_source(Context *context, const BlockView *view, const Region *region) {
+  if (region->buffer != view->match->buffer) return *region;
+  const Region *source = &view->match->source;
+  int rank = source->buffer->rank;
+  Region result = {source->buffer, source_indices(context, view, region->min),
+                   arena_array(&context->arena, Expr *, rank)};
+  for (int i = 0; i < rank; i++) result.extent[i] = expr_int(context, source->min[i]->type, 1);
+  for (int i = 0; i < view->match->buffer->rank; i++)
+    result.extent[view->axes[i]] = region->extent[i];
+  return result;
+}
+
+static Region *regions_of_source(Context *context, const BlockView *view, const Region *regions,
+                                 int count) {
+  Region *result = arena_array(&context->arena, Region, count);
+  for (int i = 0; i < count; i++) result[i] = region_of_source(context, view, &regions[i]);
+  return result;
+}
+
+// A block in the body of the view's block states regions of the view, and has views of it.
+static Stmt *view_block(Context *context, const BlockView *view, Stmt *s) {
+  Block *block = block_copy(context, s->as.block);
+  block->reads = regions_of_source(context, view, block->reads, block->read_count);
+  block->writes = regions_of_source(context, view, block->writes, block->write_count);
+  block->matches = arena_copy(&context->arena, block->matches,
+                              sizeof *block->matches * (size_t)block->match_count);
+  for (int i = 0; i < block->match_count; i++)
+    block->matches[i].source = region_of_source(context, view, &block->matches[i].source);
+  Stmt *next = stmt_copy(context, s);
+  next->as.block = block;
+  return next;
+}
+
 static Stmt *view_store(Rewriter *rewriter, Stmt *s) {
   const BlockView *view = rewriter->env;
+  if (s->kind == STMT_BLOCK) return view_block(rewriter->context, view, s);
   if (s->kind != STMT_STORE || s->as.store.buffer != view->match->buffer) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.store.buffer = view->match->source.buffer;
@@ -85,7 +119,7 @@ static Stmt *view_store(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
-static Stmt *resolve_view(Context *context, const MatchBuffer *match, Stmt *body) {
+Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body) {
   int *axes = arena_array(&context->arena, int, match->buffer->rank + 1);
   if (!view_axes(context, match, axes)) return body;
   if (!dtype_equal(match->buffer->type, match->source.buffer->type)) {
@@ -122,7 +156,7 @@ static Expr *init_condition(Context *context, const Block *block) {
   return condition;
 }
 
-static Stmt *bind_vars(Context *context, const Block *block, Stmt *body) {
+Stmt *lower_bind_block_vars(Context *context, const Block *block, Stmt *body) {
   if (!block->var_count) return body;
   Map vars = map_new(&context->arena);
   for (int i = 0; i < block->var_count; i++)
@@ -131,17 +165,18 @@ static Stmt *bind_vars(Context *context, const Block *block, Stmt *body) {
   return substitute_stmt(context, body, &vars, NULL);
 }
 
+Stmt *lower_body_with_init(Context *context, const Block *block) {
+  if (!block->init) return block->body;
+  Stmt *init = stmt_if(context, init_condition(context, block), block->init, NULL);
+  return stmt_seq(context, (Stmt *[]){init, block->body}, 2);
+}
+
 // The statement for a block whose children hold no blocks any more.
 static Stmt *convert_block(Context *context, const Block *block) {
-  Stmt *body = block->body;
-  if (block->init) {
-    Stmt *init = stmt_if(context, init_condition(context, block), block->init, NULL);
-    body = stmt_seq(context, (Stmt *[]){init, body}, 2);
-  }
+  Stmt *body = lower_body_with_init(context, block);
   for (int i = block->match_count - 1; i >= 0; i--)
-    body = resolve_view(context, &block->matches[i], body);
-  body = bind_vars(context, block, body);
-  return body;
+    body = lower_resolve_view(context, &block->matches[i], body);
+  return lower_bind_block_vars(context, block, body);
 }
 
 static Stmt *allocate_inside(Conversion *conversion, const Stmt *original, Stmt *body) {

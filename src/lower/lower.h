@@ -154,7 +154,10 @@ typedef struct LowerPass {
   const char *summary;
 } LowerPass;
 extern const LowerPass lower_passes[];  // in the order of lower_prim_func; ends with a NULL name
-int lower_pass_index(const char *name); // -1 when there is none
+// Passes that lower_prim_func does not run: parts of its passes, and cleaning up.
+extern const LowerPass lower_separate_passes[]; // ends with a NULL name
+int lower_pass_index(const char *name); // in lower_passes; -1 when there is none
+const LowerPass *lower_pass_at(int i); // of both tables, one after the other; NULL past the end
 const LowerPass *lower_pass_find(const char *name);
 
 // An order of two passes on which the quality of the result depends.

@@ -121,7 +121,9 @@ static double now(void) {
 }
 
 static PrimFunc *run_timed(LowerState *state, const LowerPass *pass, PrimFunc *func) {
-  LowerPassTime *time = &state->report->passes[lower_pass_index(pass->name)];
+  int row = lower_pass_index(pass->name);
+  if (row < 0) return pass->run(state, func);
+  LowerPassTime *time = &state->report->passes[row];
   double begin = now();
   PrimFunc *next = pass->run(state, func);
   time->seconds += now() - begin;
@@ -252,9 +254,9 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
 static const LowerPass *named_pass(Context *context, const char *name) {
   const LowerPass *pass = lower_pass_find(name);
   if (pass) return pass;
-  const char *names[LOWER_MAX_PASSES];
+  const char *names[2 * LOWER_MAX_PASSES];
   int count = 0;
-  while (lower_passes[count].name) names[count] = lower_passes[count].name, count++;
+  for (; lower_pass_at(count); count++) names[count] = lower_pass_at(count)->name;
   const char *nearest = nearest_name(name, names, count);
   diag_error(context, (SourcePos){0},
              "unknown pass '%s'%s%s%s\n'pleat opt --list' prints the passes", name,

@@ -22,6 +22,15 @@ PrimFunc *lower_divisions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
+// The passes of lower_separate_passes.
+PrimFunc *lower_init_blocks(LowerState *state, PrimFunc *func);
+PrimFunc *lower_match_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func);
+PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func);
+PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func);
+PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func);
+PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func);
+PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func);
 
 // ---- The table -------------------------------------------------------------------------------
 
@@ -33,6 +42,16 @@ const LowerPass *lower_pass_giving(unsigned fact); // the first one in the table
 // The buffers that convert_blocks allocates directly inside of each loop and block, as a map from
 // Stmt* to PtrArray* of Buffer*.
 Map lower_allocation_places(Context *context, Stmt *body);
+
+// ---- Blocks ------------------------------------------------------------------------------------
+
+// The block's body, with its init as an if on the first iteration before it.
+Stmt *lower_body_with_init(Context *context, const Block *block);
+// The body with accesses of the view as accesses of its source. Reports a view that has another
+// element type, or more axes.
+Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body);
+// The statement with the block's variables replaced by their bindings.
+Stmt *lower_bind_block_vars(Context *context, const Block *block, Stmt *body);
 
 // ---- Bounds of accesses ------------------------------------------------------------------------
 

@@ -83,6 +83,34 @@ const LowerPass lower_passes[] = {
     {.name = NULL},
 };
 
+const LowerPass lower_separate_passes[] = {
+    {.name = "init_blocks",
+     .run = lower_init_blocks,
+     .summary = "the init of a block becomes an if in its body"},
+    {.name = "place_allocations",
+     .run = lower_place_allocations,
+     .summary = "allocations of blocks move to the innermost loop that may hold them"},
+    {.name = "make_blocks_opaque",
+     .run = lower_make_blocks_opaque,
+     .summary = "variables of blocks are replaced by their bindings"},
+    {.name = "match_buffers",
+     .run = lower_match_buffers,
+     .summary = "accesses of views become accesses of their source"},
+    {.name = "remove_no_ops",
+     .run = lower_remove_no_ops,
+     .summary = "statements without effect are left out"},
+    {.name = "remove_assumptions",
+     .run = lower_remove_assumptions,
+     .summary = "T.assume is left out"},
+    {.name = "remove_undefined",
+     .run = lower_remove_undefined,
+     .summary = "stores of T.undef are left out"},
+    {.name = "rename_repeated",
+     .run = lower_rename_repeated,
+     .summary = "each definition of a variable gets a variable of its own"},
+    {.name = NULL},
+};
+
 // These orders are for a good result. The orders that a correct result depends on follow from
 // `needs`.
 const LowerOrder lower_orders[] = {
@@ -129,9 +157,21 @@ int lower_pass_index(const char *name) {
   return -1;
 }
 
+const LowerPass *lower_pass_at(int i) {
+  if (i < 0) return NULL;
+  int count = 0;
+  for (; lower_passes[count].name; count++)
+    if (count == i) return &lower_passes[i];
+  for (const LowerPass *pass = lower_separate_passes; pass->name; pass++, count++)
+    if (count == i) return pass;
+  return NULL;
+}
+
 const LowerPass *lower_pass_find(const char *name) {
-  int i = lower_pass_index(name);
-  return i < 0 ? NULL : &lower_passes[i];
+  const LowerPass *pass;
+  for (int i = 0; (pass = lower_pass_at(i)); i++)
+    if (strcmp(pass->name, name) == 0) return pass;
+  return NULL;
 }
 
 const LowerOrder *lower_order_broken(void) {

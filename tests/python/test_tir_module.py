@@ -181,6 +181,11 @@ def test_passes_are_those_of_the_library():
 
 def test_passes_on_functions_and_modules():
     loops = transform.LowerOpaqueBlock()(matmul)
+    parts = transform.Sequential([
+        transform.LowerInitBlock(), transform.PlanAndUpdateBufferAllocationLocation(),
+        transform.ConvertBlocksToOpaque(), transform.LowerMatchBuffer()])(matmul)
+    assert not ir.structural_equal(parts, matmul)
+    assert ir.structural_equal(transform.LowerOpaqueBlock()(parts), loops)
     assert isinstance(loops, tir.PrimFunc) and "T.block" not in loops.script()
     module = transform.Sequential([transform.LowerOpaqueBlock(), transform.Simplify(),
                                    transform.FlattenBuffer()])(pleat.IRModule({"main": matmul}))

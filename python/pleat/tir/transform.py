@@ -10,10 +10,18 @@ __all__ = ["Pass", "PassContext", "Sequential", "module_pass", "passes", "prim_f
 # TVM's names, and those of the library.
 TVM_NAMES = {
     "CompactBufferAllocation": "compact_buffers",
+    "ConvertBlocksToOpaque": "make_blocks_opaque",
+    "ConvertSSA": "rename_repeated",
     "FlattenBuffer": "flatten_buffers",
     "HoistIfThenElse": "hoist_conditions",
     "LoopPartition": "partition_loops",
+    "LowerInitBlock": "init_blocks",
+    "LowerMatchBuffer": "match_buffers",
     "LowerOpaqueBlock": "convert_blocks",
+    "PlanAndUpdateBufferAllocationLocation": "place_allocations",
+    "RemoveAssume": "remove_assumptions",
+    "RemoveNoOp": "remove_no_ops",
+    "RemoveUndef": "remove_undefined",
     "Simplify": "simplify_loops",
     "UnrollLoop": "unroll_loops",
     "VectorizeLoop": "vectorize_loops",
