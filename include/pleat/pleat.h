@@ -292,6 +292,12 @@ typedef struct PleatRequest {
   /* Functions of the caller that compute operators: see PleatOperator, below. */
   const struct PleatOperator *const *operators;
   size_t operator_count;
+  /* How much the rounding of sums may grow by computing them with fewer products, as Winograd's
+   * algorithms do for convolutions. "default" (also for NULL): to 4 times the rounding of the
+   * direct sum; "exact": the operations and their order stay as they are; or a number such as
+   * "1e-6", the most error of a sum relative to all its results, in the root mean square over
+   * random operands. Both kinds of rounding are measured on sums as long as the model's. */
+  const char *accuracy;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */
@@ -306,6 +312,9 @@ typedef struct PleatRequest {
  *               and "cost_unplanned" are the prices of other policies, 0 where not planned
  *   "choices", "choices_left_out", "layouts_left_out"  how much was looked at
  *   "kernels"   the number of kernels
+ *   "bilinear"  a list of the sums that are computed with fewer products: "tensor", "outputs",
+ *               "taps", "cycles", "direct_cycles", "error", "direct_error" and "bound", as in
+ *               PleatPlanBilinear
  *   "joins"     a list of all kernels: "kernel" (its number), "name", "operators", "by_rows",
  *               "rewrite", "writes" (a tensor), "read_by" (numbers of kernels), and "because", the
  *               reason why it is not fused with those that read it
@@ -367,6 +376,17 @@ typedef struct PleatPlanTensor {
   const char *const *layouts; /* in which it is in memory */
 } PleatPlanTensor;
 
+/* A sum of products over windows, such as a convolution, that is computed with fewer products. */
+typedef struct PleatPlanBilinear {
+  const char *tensor;           /* that it computes */
+  int axis_count;               /* 1 or 2, along which windows are computed in tiles */
+  int outputs[2], taps[2];      /* of a tile, and of the window */
+  double cycles, direct_cycles; /* of all its kernels, and of the direct sum */
+  /* The rounding errors of both against float64, relative to all results, in the root mean square
+   * over random operands; and how much larger the bound of the errors is than the direct sum's. */
+  double error, direct_error, bound;
+} PleatPlanBilinear;
+
 typedef struct PleatPlan {
   const char *machine; /* the processor level that it was made for, such as "avx2" */
   const char *policy;  /* "optimal", "forward", "backward" or "none" */
@@ -389,6 +409,8 @@ typedef struct PleatPlan {
   int nodes_in_kernels, nodes_folded, nodes_in_place, nodes_unused;
   const char *json; /* as from pleat_plan */
   const char *text; /* as `pleat plan` prints it */
+  int bilinear_count;
+  const PleatPlanBilinear *const *bilinear;
 } PleatPlan;
 
 /* Plans a model, as pleat_plan does, and returns the plan as a struct. *plan is owned, and NULL

@@ -28,6 +28,7 @@ static const char *options_text(const RequestCall *call) {
   add_list(&text, "input-layout", r->input_layouts, r->input_layout_count);
   add_list(&text, "output-layout", r->output_layouts, r->output_layout_count);
   kept_option(&text, "policy", r->policy ? r->policy : "");
+  kept_option(&text, "accuracy", r->accuracy ? r->accuracy : "");
   kept_option(&text, "quick", r->quick ? "yes" : "no");
   for (size_t i = 0; i < r->known_count; i++) add_known(&text, &r->known[i]);
   for (int i = 0; i < call->array_count; i++) kept_array(&text, &call->arrays[i]);

@@ -183,6 +183,7 @@ static bool read_layouts(RequestCall *call, CompileOptions *options) {
       .inputs = {"input_layouts", r->input_layouts, (int)r->input_layout_count},
       .outputs = {"output_layouts", r->output_layouts, (int)r->output_layout_count},
       .policy = r->policy,
+      .accuracy = r->accuracy,
       .sizes = caller_shape(call->context, "name", "1x3x224x224")};
   const GraphFunc *graph = call->graph;
   if (!constraint_texts_read(call->context, graph, &texts, options)) return false;

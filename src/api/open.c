@@ -87,6 +87,7 @@ static void keep_request(void *arg) {
   keep_operators(arena, r);
   r->cpu = arena_text(arena, r->cpu);
   r->policy = arena_text(arena, r->policy);
+  r->accuracy = arena_text(arena, r->accuracy);
   r->language = arena_text(arena, r->language);
   r->log = NULL;
   r->progress = NULL;

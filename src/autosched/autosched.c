@@ -164,6 +164,11 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
     if (use_strategy(&s, &strategies.items[i], &refusal)) return true;
     TRY(begin(&s));
   }
+  const char *none = NULL;
+  if (!s.anchor && !s.updates && s.tail) {
+    if (try_quietly(&s, autosched_choice_axes, &none)) return true;
+    TRY(begin(&s));
+  }
   // The steps can fail when the kernel is too large for the proof that its updates are independent.
   if (!try_quietly(&s, autosched_elementwise, &refusal)) {
     TRY(begin(&s));

@@ -72,6 +72,8 @@ PanelPlace autosched_place_panels(const AutoSched *s);
 bool autosched_tiled(AutoSched *s);
 // row_strategy.c: all blocks of a function row by row, reductions in vectors across their own axes.
 bool autosched_rows(AutoSched *s);
+// choice_axes.c: a block whose value is chosen by residues of axes, without reductions.
+bool autosched_choice_axes(AutoSched *s);
 // elementwise_strategy.c: blocks in vectors along memory, where that is possible.
 bool autosched_elementwise(AutoSched *s);
 

@@ -58,8 +58,20 @@ static const Layout *layout_on(Context *context, const Buffer *buffer, int count
                 : NULL;
 }
 
-// The layout of a constant operand of the anchor in the order in which the loops read it: the
-// panel, then the reduction from outside to inside, then the values of one panel.
+// Is dimension `d` of the read moved by one spatial axis alone, which is outside of the tiles? Such
+// as the batch of a product.
+static bool is_outside_tiles(const AutoSched *s, const NestRead *read, int d) {
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
+  for (int a = 0; a < nest->spatial_count; a++)
+    if (nest_dimension_of(nest, read, a) == d)
+      return a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1];
+  return false;
+}
+
+// The layout of a constant operand of the anchor in the order in which the loops read it: the axes
+// outside of the tiles, the panel, then the reduction from outside to inside, then the values of
+// one panel.
 static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis, int64_t width) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
@@ -68,6 +80,10 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
   bool used[TE_MAX_RANK] = {false};
   int64_t block = 0;
   int blocked = -1;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    used[d] = d != panel && is_outside_tiles(s, read, d);
+    if (used[d]) outputs[count++] = autosched_digit(s->context, d, 0, 0);
+  }
   outputs[count++] = autosched_digit(s->context, panel, width, 0);
   used[panel] = true;
   for (int a = nest->spatial_count; a < nest->axis_count; a++) {

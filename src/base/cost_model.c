@@ -36,6 +36,9 @@ static const CostModel x86_64 = {
     .broadcast_factor = 1.1,
     .condition_factor = 1.3,
     .rest_factor = 1.02,
+    .tile_operation_cycles = 2,
+    .bilinear_share = 0.9,
+    .least_bilinear_cycles = 1e5,
     .combine_cycles = 14,
     .row_moves_a_cycle = 1,
 

@@ -101,6 +101,15 @@ typedef struct CostModel {
   // Slowdown of a long row axis that ends in a partial tile, and so is not cut in blocks between
   // panels [performance, 12 rows of 1500].
   double rest_factor;
+  // Cycles for an operation on a vector of a tile that is transformed, with its share of loads,
+  // stores and spills [performance, tiles of 6 x 6].
+  double tile_operation_cycles;
+  // A stage is computed by a bilinear algorithm when it takes less than this share of the direct
+  // sum's cycles [estimate].
+  double bilinear_share;
+  // Cycles of the direct sum from which on it is looked at: a bilinear algorithm takes two more
+  // kernels, and the time to compile them [estimate].
+  double least_bilinear_cycles;
   // Cycles for adding up the lanes of a row's partial results [estimate].
   double combine_cycles;
   // Vectors a cycle that an elementwise member of a group moves [estimate].

@@ -27,6 +27,7 @@ static const char *options_text(const Session *s) {
   add_list(&text, "input-layout", &o->input_layouts);
   add_list(&text, "output-layout", &o->output_layouts);
   kept_option(&text, "policy", o->policy ? o->policy : "");
+  kept_option(&text, "accuracy", o->accuracy ? o->accuracy : "");
   add_arrays(&text, &s->import);
   return text_string(&text);
 }

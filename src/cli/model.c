@@ -201,6 +201,7 @@ static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *optio
       {"--input-layout", options->input_layouts.count},
       {"--output-layout", options->output_layouts.count},
       {"--policy", options->policy != NULL},
+      {"--accuracy", options->accuracy != NULL},
   };
   const char *why = arena_printf(&cli->context->arena,
                                  "%s holds tensor programs, which state their own layouts; the "
@@ -278,6 +279,7 @@ bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *opt
                            .inputs = {"--input-layout", inputs->items, inputs->count},
                            .outputs = {"--output-layout", outputs->items, outputs->count},
                            .policy = options->policy,
+                           .accuracy = options->accuracy,
                            .sizes = "--input-shape name=1x3x224x224"};
   return constraint_texts_read(cli->context, graph, &texts, compile);
 }
@@ -295,6 +297,7 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
   if (!cli_machine(cli, &compile.machine)) return NULL;
   if (asked) {
     compile.policy = asked->policy;
+    compile.accuracy = asked->accuracy;
     compile.constraints = asked->constraints;
   } else if (!model_constraints(cli, graph, options, &compile)) {
     return NULL;

@@ -15,6 +15,7 @@ typedef struct ModelOptions {
   StringList input_layouts, output_layouts;
   const char *func;        // --func
   const char *policy;      // --policy
+  const char *accuracy;    // --accuracy
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
   bool unchecked;          // --unchecked
@@ -52,6 +53,9 @@ typedef struct ModelOptions {
    offsetof(ModelOptions, output_layouts)},                                                        \
   {"policy", 0, OPTION_TEXT, "optimal|forward|backward|none", "how layouts are planned",           \
    offsetof(ModelOptions, policy)},                                                                \
+  {"accuracy", 0, OPTION_TEXT, "ACCURACY",                                                         \
+   "rounding of sums: default, exact (as they are) or at most 1e-6",                               \
+   offsetof(ModelOptions, accuracy)},                                                              \
   {"func", 0, OPTION_TEXT, "NAME", "TVMScript: the function to take",                              \
    offsetof(ModelOptions, func)}
 // The options of a ModelOptions for subcommands that lower kernels.

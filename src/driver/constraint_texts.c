@@ -467,6 +467,25 @@ static bool read_policy(const ConstraintReading *r, PlanPolicy *policy) {
   return true;
 }
 
+// ---- The accuracy ------------------------------------------------------------------------------
+
+static bool read_accuracy(const ConstraintReading *r, PlanAccuracy *accuracy) {
+  const char *asked = r->texts->accuracy;
+  *accuracy = (PlanAccuracy){0};
+  if (!asked || !strcmp(asked, "default")) return true;
+  accuracy->exact = !strcmp(asked, "exact");
+  char *end;
+  double value = accuracy->exact ? 0 : strtod(asked, &end);
+  if (accuracy->exact || (end != asked && !*end && value > 0 && value < 1)) {
+    accuracy->relative = value;
+    return true;
+  }
+  return diag_error(r->context, (SourcePos){0},
+                    "no accuracy '%s': expected exact, default, or a relative error between 0 and "
+                    "1, such as 1e-6",
+                    asked);
+}
+
 // ---- All constraints ---------------------------------------------------------------------------
 
 // Finds the letters of the values' axes, which the texts may use. False with diagnostics.
@@ -496,7 +515,7 @@ bool constraint_texts_read(Context *context, const GraphFunc *graph, const Const
                          .letters = map_new(arena)};
   if (!find_letters(&r)) return false;
   DiagCode code = diag_code_set(context, DIAG_OPTION);
-  bool ok = read_policy(&r, &options->policy);
+  bool ok = read_policy(&r, &options->policy) && read_accuracy(&r, &options->accuracy);
   for (int i = 0; i < texts->desired.count; i++) ok &= read_desired(&r, texts->desired.items[i]);
   for (int i = 0; i < texts->keep.count; i++)
     if (*texts->keep.items[i]) ok &= read_keep(&r, texts->keep.items[i]);

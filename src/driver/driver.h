@@ -14,6 +14,7 @@
 typedef struct CompileOptions {
   HostMachine machine;
   PlanPolicy policy;
+  PlanAccuracy accuracy;
   const PlanConstraints *constraints; // NULL: no constraints
   LowerOptions lower;                 // with its hooks, which print, stop and verify
   const TargetRow *target;            // for code of this process; NULL: target_for_running()
@@ -40,10 +41,11 @@ typedef struct ConstraintTexts {
   ConstraintTextList keep;    // tensors or operators: "conv1"; "" means that no layout is changed
   ConstraintTextList inputs, outputs; // "x=NHWC"
   const char *policy;                 // "optimal", "forward", "backward" or "none"; NULL: "optimal"
+  const char *accuracy;               // "exact", "default" or a number; NULL: "default"
   const char *sizes;                  // for messages: "--input-shape name=1x3x224x224"
 } ConstraintTexts;
 
-// Reads the texts into the options' policy and constraints. False with diagnostics.
+// Reads the texts into the options' policy, accuracy and constraints. False with diagnostics.
 bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
                            CompileOptions *options);
 

@@ -322,7 +322,15 @@ static void keep_constrained(StageGraph *stages, const PlanConstraints *constrai
   }
 }
 
-static StageGraph *make_stages(Program *p) {
+static PlanOptions plan_options(const Program *p) {
+  return (PlanOptions){.machine = &p->options.machine,
+                       .policy = p->options.policy,
+                       .constraints = p->options.constraints,
+                       .accuracy = p->options.accuracy};
+}
+
+static StageGraph *make_stages(Program *p, PlanBilinears *bilinear) {
+  PlanOptions options = plan_options(p);
   StageGraph *stages = stage_graph_new(p->context, p->graph);
   if (!stages || !check_static(p->context, stages)) return NULL;
   stage_graph_prune(stages);
@@ -331,7 +339,9 @@ static StageGraph *make_stages(Program *p) {
   stage_graph_compose_moves(stages);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
-  if (!stage_graph_fold(stages) || !program_fold(p->context, stages, &p->options)) return NULL;
+  if (!stage_graph_fold(stages)) return NULL;
+  *bilinear = plan_use_bilinear(stages, &options);
+  if (!program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_inline_padding(stages);
   stage_graph_group_rows(stages);
@@ -343,13 +353,13 @@ static Program *plan_only(Context *context, const GraphFunc *graph, const Compil
   Program *p = arena_new(&context->arena, Program);
   *p = (Program){.context = context, .name = graph->name, .graph = graph, .options = *options};
   int64_t start = clock_now_ns();
-  StageGraph *stages = make_stages(p);
+  PlanBilinears bilinear = {0};
+  StageGraph *stages = make_stages(p, &bilinear);
   if (!stages) return NULL;
-  PlanOptions plan_options = {.machine = &p->options.machine,
-                              .policy = options->policy,
-                              .constraints = options->constraints};
+  PlanOptions how = plan_options(p);
   report_progress(p, "planning", 0, 1);
-  p->plan = plan_graph(stages, &plan_options);
+  p->plan = plan_graph(stages, &how);
+  if (p->plan) p->plan->bilinear = bilinear;
   p->plan_seconds = clock_seconds_since(start);
   return p->plan ? p : NULL;
 }

@@ -86,7 +86,8 @@ static bool is_constant(const Stage *stage) {
     if (!tensor->data && !tensor->constant) return false;
     read += stage_tensor_elements(tensor);
   }
-  return !stage->output->is_output && !stage->output->kept && written >= 0 && written <= 2 * read;
+  bool grows = written > 2 * read && !stage->output->folds;
+  return !stage->output->is_output && !stage->output->kept && written >= 0 && !grows;
 }
 
 void stage_graph_find_constants(StageGraph *s) {

@@ -194,6 +194,27 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   return s;
 }
 
+// ---- Replacing a stage by several
+
+static Stage *stage_of(StageGraph *s, TeStage *te, const Stage *from) {
+  Stage *stage = arena_new(&s->context->arena, Stage);
+  *stage = (Stage){.te = te, .node = from->node};
+  stage->output = stage_tensor_of(s, te->output);
+  if (!stage->output) stage->output = tensor_new(s, te->output);
+  stage->output->producer = stage;
+  array_push(&s->context->arena, &stage->parts, ((StagePart){from->node, te}));
+  return stage;
+}
+
+void stage_graph_replace(StageGraph *s, const Stage *stage, TeStage *const *by, int count) {
+  int at = stage->index, before = s->stages.count;
+  for (int i = 0; i + 1 < count; i++) array_push(&s->context->arena, &s->stages, NULL);
+  Stage **items = s->stages.items + at;
+  memmove(items + count, items + 1, sizeof *items * (size_t)(before - at - 1));
+  for (int i = 0; i < count; i++) items[i] = stage_of(s, by[i], stage);
+  stage_graph_connect(s);
+}
+
 // ---- Questions
 
 bool stage_is_reduction(const Stage *stage) {

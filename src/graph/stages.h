@@ -18,6 +18,7 @@ typedef struct StageTensor {
   bool is_output;  // of the graph
   bool kept;       // its writer is not inlined into its readers
   bool constant;   // see stage_graph_find_constants
+  bool folds;      // computed while compiling although it is larger than what it is computed from
   int input;       // index among the graph's inputs; -1: no input
   Str letters;     // of its axes, such as "NCHW"; NULL: none are derived (axis_letters.c)
   int index;       // in StageGraph.tensors
@@ -90,6 +91,9 @@ void stage_graph_connect(StageGraph *stages);
 // reads), and for one that no stage reads any more.
 void stage_graph_reread(StageGraph *stages, Stage *stage);
 void stage_graph_detach(StageGraph *stages, Stage *stage);
+// Puts stages in the place of one; the last of them writes its tensor. Sets the reads, users and
+// indices of all stages again.
+void stage_graph_replace(StageGraph *stages, const Stage *stage, TeStage *const *by, int count);
 // Removes the stages that no output needs, and sets the indices. The reads and users of the other
 // stages must be known.
 void stage_graph_prune(StageGraph *stages);

@@ -82,9 +82,7 @@ static const Layout *make_inner_axis(const Planner *p, const Buffer *buffer, int
   return planner_layout_of_outputs(p, buffer, count, outputs);
 }
 
-// The layout [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
-static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int axis,
-                                     int64_t block) {
+const Layout *planner_inner_axis(const Planner *p, const Buffer *buffer, int axis, int64_t block) {
   PlanShape *shape = planner_shape(p, buffer);
   if (!shape) return make_inner_axis(p, buffer, axis, block);
   uint64_t key = (uint64_t)block * TE_MAX_RANK + (uint64_t)axis;
@@ -178,7 +176,8 @@ static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t blo
   int64_t extent;
   if (axis < 0 || tensor->buffer->rank < 3) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
-  Candidate own = candidate_new(p, tensor->buffer, with_inner_axis(p, tensor->buffer, axis, block)),
+  Candidate own = candidate_new(p, tensor->buffer,
+                                planner_inner_axis(p, tensor->buffer, axis, block)),
             usual;
   if (own.dense && planner_candidate_of_walk(p, tensor->buffer, own.walk, &usual))
     candidates_add(p, tensor, usual);
@@ -259,7 +258,7 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   double best_cost = 0;
   for (int d = 0; d < nest->output->rank; d++) {
     int axis = nest->output_axis[d], lanes = lanes_of(p, nest->output);
-    const Layout *output = axis < 0 ? NULL : with_inner_axis(p, nest->output, d, lanes);
+    const Layout *output = axis < 0 ? NULL : planner_inner_axis(p, nest->output, d, lanes);
     if (!output) continue;
     NestLayouts layouts = {.output = output};
     for (int i = 0; i < nest->read_count; i++) {
@@ -268,7 +267,7 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
       const StageTensor *tensor = stage_tensor_of(p->stages, buffer);
       bool stays = row_major && tensor && !tensor->data;
       if (along >= 0 && !stays)
-        layouts.reads[i] = with_inner_axis(p, buffer, along, lanes_of(p, buffer));
+        layouts.reads[i] = planner_inner_axis(p, buffer, along, lanes_of(p, buffer));
     }
     Strategies strategies = strategies_of(p->context, p->machine, nest, &layouts);
     const Tile *tile = strategies_tile(&strategies);

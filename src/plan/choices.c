@@ -256,8 +256,36 @@ static double set_reads(const Planner *p, const Stage *stage, StageChoice *choic
   return cycles;
 }
 
+// ---- Transforms of tiles
+
+double planner_transform_cycles(const Planner *p, const TeStage *te) {
+  if (!te->transform) return 0;
+  const Buffer *output = te->output;
+  double elements = nest_buffer_bytes(output) / dtype_bytes(output->type);
+  return elements / machine_lanes(p->machine, output->type) * te->transform->operations *
+         cost_model_of(p->machine)->tile_operation_cycles;
+}
+
+// Does the output in this candidate have vectors along an axis that chooses no formula?
+static bool has_vectors(const Planner *p, const Stage *stage, int output) {
+  const LayoutWalk *walk = p->candidates[stage->output->index].items[output].walk;
+  const WalkDigit *last = walk && walk->count ? &walk->digits[walk->count - 1] : NULL;
+  return last && last->cut == 1 && !(stage->te->transform->axes >> last->axis & 1) &&
+         last->extent >= machine_lanes(p->machine, stage->output->buffer->type);
+}
+
+// The arithmetic of a transform of tiles, which takes as many times longer as vectors have elements
+// where there are none, or where its operands are gathered.
+static double transform_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  bool vectors = stage->te->transform && has_vectors(p, stage, choice->output);
+  for (int i = 0; i < stage->reads.count; i++) vectors &= choice->reads[i] != READ_ANY;
+  double cycles = planner_transform_cycles(p, stage->te);
+  return vectors ? cycles : cycles * machine_lanes(p->machine, stage->output->buffer->type);
+}
+
 static double elementwise_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
   double cycles = planner_move_cost(p, stage_bytes(p, stage, choice));
+  if (stage->te->transform) cycles = MAX_OF(cycles, transform_cost(p, stage, choice));
   return choice->fused < 0 ? cycles + cost_model_of(p->machine)->call_cycles : cycles;
 }
 

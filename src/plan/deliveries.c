@@ -9,6 +9,9 @@ double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
   const StageTensor *tensor = stage->reads.items[read];
   double bytes = MIN_OF(p->candidates[tensor->index].items[0].bytes,
                         p->candidates[stage->output->index].items[0].bytes);
+  if (stage->te->transform)
+    return (double)planner_integer_cost(planner_transform_cycles(p, stage->te) *
+                                        machine_lanes(p->machine, stage->output->buffer->type));
   return (double)planner_integer_cost((costs->rewrite_passes - 1) *
                                       planner_move_cost(p, 2 * bytes));
 }

@@ -90,7 +90,7 @@ typedef struct PlanShape {
   Digest of;
   Map own;   // by layout: its Candidate *
   Map walks; // by a hash of the walk: its WalkCandidate *
-  Map inner; // by axis and block: the layout of with_inner_axis
+  Map inner; // by axis and block: the layout of planner_inner_axis
 } PlanShape;
 
 struct Planner {
@@ -132,6 +132,9 @@ Candidate planner_candidate_of(const Planner *planner, const Buffer *buffer, con
 // The number of the tensor's candidate with this layout; -1: none.
 int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
                              const Layout *layout);
+// The layout [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
+const Layout *planner_inner_axis(const Planner *planner, const Buffer *buffer, int axis,
+                                 int64_t block);
 bool planner_same_layout(const Layout *a, const Layout *b); // of one tensor
 
 // matching.c. To be called before candidates are found.
@@ -213,6 +216,8 @@ bool planner_hosts(const StageChoice *from, const StageChoice *user, int read);
 bool planner_find_choices(Planner *planner, int stage);
 double planner_move_cost(const Planner *planner, double bytes);
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
+// The cycles of the arithmetic of a transform of tiles in vectors; 0 for other stages.
+double planner_transform_cycles(const Planner *planner, const TeStage *te);
 int64_t planner_integer_cost(double cycles);
 int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1: none
 

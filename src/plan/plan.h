@@ -33,11 +33,32 @@ typedef struct PlanConstraints {
   PlanConstraint *inputs, *outputs; // by number; the caller's layouts
 } PlanConstraints;
 
+// How much may be lost by computing sums in another order or by other operations. By default a sum
+// of products has at most 4 times the rounding errors of the direct sum.
+typedef struct PlanAccuracy {
+  bool exact;      // the order and the number of operations stay as they are
+  double relative; // the most rounding error of a sum relative to all its results, both in the root
+                   // mean square over random operands; 0: the default
+} PlanAccuracy;
+
+// A stage that is computed by bilinear algorithms (graph/window_products.h).
+typedef struct PlanBilinear {
+  const Node *node;
+  const StageTensor *tensor; // that it writes
+  int count;                 // of transformed windows
+  int64_t outputs[2], taps[2];
+  double cycles, direct_cycles; // predicted: of all its stages, and of the direct sum
+  double error, direct_error;   // of both, in the root mean square as above
+  double bound;                 // bilinear_bound, for all windows
+} PlanBilinear;
+typedef Array(PlanBilinear) PlanBilinears;
+
 typedef struct PlanOptions {
   const HostMachine *machine;
   PlanPolicy policy;
   double seconds;                     // for the solver; 0: 2
   const PlanConstraints *constraints; // NULL: no constraints
+  PlanAccuracy accuracy;
   int most_choices, most_layouts;     // looked at for an operator and for a tensor; 0: 1024 and 10,
                                       // which is the most for layouts
 } PlanOptions;
@@ -112,6 +133,7 @@ typedef struct Plan {
   double cost_optimal, cost_forward, cost_backward; // under each policy; 0 with PLAN_NONE
   bool optimal; // proved: the cost equals lower_bound, and nothing was left out
   PlanLimits limits;
+  PlanBilinears bilinear;             // set by the caller of plan_use_bilinear
   const PlanConstraints *constraints; // as the caller passed them
   Planner *planner;                   // the candidates and choices, for plan_candidate_costs
   const int *choice;
@@ -174,5 +196,12 @@ const char *plan_layout_name(Context *context, const StageTensor *tensor, const 
 int64_t plan_bytes(const StageTensor *tensor, const Layout *layout);
 // A readable name of the tensor.
 const char *plan_tensor_name(const StageTensor *tensor);
+
+// ---- Bilinear algorithms (bilinear_choice.c)
+
+// Computes the window products of the stages by bilinear algorithms where that is predicted to save
+// cycles and the rounding errors stay within the options' accuracy. To be called before constants
+// are folded.
+PlanBilinears plan_use_bilinear(StageGraph *stages, const PlanOptions *options);
 
 #endif

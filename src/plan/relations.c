@@ -236,7 +236,7 @@ static bool relate_loads(LoadFinder *s, const StageTensor *tensor, ReadRelation 
 }
 
 static LoadFinder finder_of(Context *context, const Stage *stage) {
-  enum { MOST_NODES = 4096 };
+  enum { MOST_NODES = 1 << 14 };
   LoadFinder s = {context, stage->te, .work = MOST_NODES};
   for (int i = 0; i < stage->te->axis_count; i++) s.vars[i] = stage->te->axes[i].var;
   return s;

@@ -175,6 +175,23 @@ static bool domain_of_read(Context *context, const ReadRelation *relation,
   return true;
 }
 
+// Puts the leading axes that have no digit before all digits, where windows are read: the axes of
+// the products of a bilinear algorithm, which do not move the tensor on the other side.
+static bool add_leading_axes(const Walking *w) {
+  LayoutWalk with = {0}, all = *w->walk;
+  for (int a = 0; a < w->rank; a++) {
+    for (int i = 0; i < all.count; i++)
+      if (all.digits[i].axis == a) a = w->rank;
+    if (a < w->rank && w->box[a] > 1) with.digits[with.count++] = (WalkDigit){a, 1, w->box[a]};
+  }
+  if (!with.count || with.count == w->rank) return true;
+  if (with.count + all.count > WALK_MAX_DIGITS) return false;
+  memcpy(with.digits + with.count, all.digits, sizeof *all.digits * (size_t)all.count);
+  with.count += all.count;
+  *w->walk = with;
+  return true;
+}
+
 bool relation_indices(Context *context, const ReadRelation *relation, bool forward,
                       const Layout *layout, const LayoutExpr **index) {
   const LayoutExpr *axes[TE_MAX_RANK];
@@ -198,7 +215,7 @@ bool relation_transfer(Context *context, const ReadRelation *relation, bool forw
   if (!relation_indices(context, relation, forward, layout, index)) return false;
   Walking w = {context, forward ? relation->write_shape : relation->read_shape,
                forward ? relation->rank : relation->read_rank, 0, out};
-  return walk_composed(&w, layout, count, index);
+  return walk_composed(&w, layout, count, index) && (!relation->loose || add_leading_axes(&w));
 }
 
 // ---- Layouts of walks

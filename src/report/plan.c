@@ -306,6 +306,29 @@ static void count_nodes(PlanReport *report) {
     ++*counts[((const NodeKernels *)places.entries[i].value)->fate];
 }
 
+static void add_bilinear(Gathering *g) {
+  const PlanBilinears *uses = &g->report->plan->bilinear;
+  const PleatPlanBilinear **rows = arena_array(g->arena, const PleatPlanBilinear *, uses->count);
+  for (int i = 0; i < uses->count; i++) {
+    const PlanBilinear *use = &uses->items[i];
+    PleatPlanBilinear *row = arena_new(g->arena, PleatPlanBilinear);
+    *row = (PleatPlanBilinear){.tensor = arena_text(g->arena, plan_tensor_name(use->tensor)),
+                               .axis_count = use->count,
+                               .cycles = use->cycles,
+                               .direct_cycles = use->direct_cycles,
+                               .error = use->error,
+                               .direct_error = use->direct_error,
+                               .bound = use->bound};
+    for (int k = 0; k < use->count; k++) {
+      row->outputs[k] = (int)use->outputs[k];
+      row->taps[k] = (int)use->taps[k];
+    }
+    rows[i] = row;
+  }
+  g->report->data.bilinear = rows;
+  g->report->data.bilinear_count = uses->count;
+}
+
 PlanReport plan_report_new(const Program *program, Arena *results) {
   PlanReport report = {.context = program->context, .program = program, .plan = program->plan};
   Arena *arena = &program->context->arena;
@@ -316,6 +339,7 @@ PlanReport plan_report_new(const Program *program, Arena *results) {
   add_kernels(&g);
   add_rewrites(&g);
   add_tensors(&g);
+  add_bilinear(&g);
   set_costs(&report.data, report.plan);
   count_nodes(&report);
   return report;
@@ -355,18 +379,31 @@ static json_t *kernel_json(const PleatPlanKernel *kernel, int number) {
                    "because", kernel->because);
 }
 
+static json_t *bilinear_json(const PleatPlanBilinear *b) {
+  json_t *outputs = json_array(), *taps = json_array();
+  for (int i = 0; i < b->axis_count; i++) {
+    json_array_append_new(outputs, json_integer(b->outputs[i]));
+    json_array_append_new(taps, json_integer(b->taps[i]));
+  }
+  return json_pack("{s:s, s:o, s:o, s:f, s:f, s:f, s:f, s:f}", "tensor", b->tensor, "outputs",
+                   outputs, "taps", taps, "cycles", b->cycles, "direct_cycles", b->direct_cycles,
+                   "error", b->error, "direct_error", b->direct_error, "bound", b->bound);
+}
+
 json_t *plan_report_json(const PleatPlan *plan) {
-  json_t *rewrites = json_array(), *kernels = json_array();
+  json_t *rewrites = json_array(), *kernels = json_array(), *bilinear = json_array();
+  for (int i = 0; i < plan->bilinear_count; i++)
+    json_array_append_new(bilinear, bilinear_json(plan->bilinear[i]));
   for (int i = 0; i < plan->rewrite_count; i++)
     json_array_append_new(rewrites, rewrite_json(plan->rewrites[i]));
   for (int i = 0; i < plan->kernel_count; i++)
     json_array_append_new(kernels, kernel_json(plan->kernels[i], i));
-  return json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:i, s:o}", "rewrites",
-                   rewrites, "cost", plan->cycles, "cost_unplanned", plan->cycles_row_major,
-                   "cost_optimal", plan->cycles_optimal, "cost_forward", plan->cycles_forward,
-                   "cost_backward", plan->cycles_backward, "lower_bound", plan->lower_bound,
-                   "optimal", plan->optimal, "choices", (json_int_t)plan->choices,
-                   "choices_left_out", (json_int_t)plan->choices_left_out, "layouts_left_out",
-                   (json_int_t)plan->layouts_left_out, "kernels", plan->kernel_count, "joins",
-                   kernels);
+  return json_pack(
+      "{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:i, s:o, s:o}", "rewrites",
+      rewrites, "cost", plan->cycles, "cost_unplanned", plan->cycles_row_major, "cost_optimal",
+      plan->cycles_optimal, "cost_forward", plan->cycles_forward, "cost_backward",
+      plan->cycles_backward, "lower_bound", plan->lower_bound, "optimal", plan->optimal, "choices",
+      (json_int_t)plan->choices, "choices_left_out", (json_int_t)plan->choices_left_out,
+      "layouts_left_out", (json_int_t)plan->layouts_left_out, "kernels", plan->kernel_count,
+      "joins", kernels, "bilinear", bilinear);
 }

@@ -81,6 +81,34 @@ static void put_policies(const PleatPlan *data, Arena *arena, Text *out) {
   text_puts(out, "\n");
 }
 
+static const char *tile_text(Arena *arena, const int *extents, int count) {
+  return count == 1 ? arena_printf(arena, "%d", extents[0])
+                    : arena_printf(arena, "%dx%d", extents[0], extents[1]);
+}
+
+// The sums that are computed with fewer products, one a line.
+static void put_bilinear(const PleatPlan *data, Arena *arena, Text *out) {
+  double cycles = 0, direct = 0;
+  for (int i = 0; i < data->bilinear_count; i++) {
+    cycles += data->bilinear[i]->cycles;
+    direct += data->bilinear[i]->direct_cycles;
+  }
+  if (!data->bilinear_count) return;
+  text_printf(out, "fewer products: %d sum%s over windows in %s cycles instead of %s\n",
+              data->bilinear_count, data->bilinear_count == 1 ? "" : "s",
+              cycles_text(arena, cycles), cycles_text(arena, direct));
+  for (int i = 0; i < data->bilinear_count; i++) {
+    const PleatPlanBilinear *b = data->bilinear[i];
+    text_printf(out,
+                "  %s: tiles of %s for windows of %s, %s cycles instead of %s; rounding %.2g, "
+                "%.2g times the direct sum's (bound: %.3g times)\n",
+                b->tensor, tile_text(arena, b->outputs, b->axis_count),
+                tile_text(arena, b->taps, b->axis_count), cycles_text(arena, b->cycles),
+                cycles_text(arena, b->direct_cycles), b->error, b->error / b->direct_error,
+                b->bound);
+  }
+}
+
 static void put_totals(const PlanReport *r, Arena *arena, Text *out) {
   const PleatPlan *data = &r->data;
   int at_run = 0;
@@ -96,6 +124,7 @@ static void put_totals(const PlanReport *r, Arena *arena, Text *out) {
               cycles_text(arena, data->cycles_row_major),
               data->cycles_row_major / fmax(data->cycles, 1));
   put_policies(data, arena, out);
+  put_bilinear(data, arena, out);
 }
 
 // ---- Fusion -------------------------------------------------------------------------------------

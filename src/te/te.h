@@ -9,6 +9,12 @@
 
 enum { TE_MAX_RANK = 12 };
 
+// The work of a transform of tiles when the axes that choose its formulas are unrolled.
+typedef struct TeTransform {
+  double operations; // for each element that it writes
+  uint32_t axes;     // the set of axes whose residues choose between formulas
+} TeTransform;
+
 // One computation of one tensor, which becomes one block. Every tensor is a Buffer: an input, or
 // the output of a stage.
 typedef struct OpaqueCall OpaqueCall; // graph/opaque.h
@@ -33,6 +39,7 @@ typedef struct TeStage {
   int call_output;
   Expr *outside; // of a stage that takes a box of a tensor: the value of all elements of that
                  // tensor outside of the box, as the user states it; NULL: not stated
+  const TeTransform *transform; // NULL: the stage is no transform of tiles
 } TeStage;
 
 typedef struct Te {

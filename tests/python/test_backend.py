@@ -383,6 +383,7 @@ def test_constraints_in_python(options, tmp_path):
     ({"desired_layouts": {"Conf": "NHWC"}}, "did you mean 'Conv'"),
     ({"keep_layouts": ["nothing"]}, "no tensor or operator 'nothing'"),
     ({"policy": "best"}, "policy 'best'"),
+    ({"accuracy": "best"}, "accuracy 'best'"), ({"accuracy": -1e-6}, "accuracy '-1e-06'"),
     ({"known": {"x": np.ones((2, 3, 7, 5), np.float32)}, "input_layouts": {"x": "NHWC"}}, "known")])
 def test_constraints_that_are_refused_in_python(options, why, tmp_path):
     path, _, _, _ = results(tmp_path)

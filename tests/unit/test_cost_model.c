@@ -23,7 +23,9 @@ static void test_every_field_is_positive(void **state) {
                             model->rewrite_passes,     model->tile_start_cycles,
                             model->tile_store_cycles,  model->chain_cycles,
                             model->broadcast_factor,   model->condition_factor,
-                            model->rest_factor,        model->combine_cycles,
+                            model->rest_factor,        model->tile_operation_cycles,
+                            model->bilinear_share,     model->least_bilinear_cycles,
+                            model->combine_cycles,
                             model->row_moves_a_cycle,  model->tie_tile,
                             model->tie_panels,         model->tie_axis};
   const int64_t limits[] = {model->near_bytes,
@@ -63,7 +65,7 @@ static void test_shares_and_ties_are_below_one(void **state) {
   const CostModel *model = cost_model_of(&machine);
   const double shares[] = {model->exposed_share,    model->panel_l1_share, model->panel_l2_share,
                            model->panel_rows_share, model->tie_tile,       model->tie_panels,
-                           model->tie_axis};
+                           model->tie_axis,         model->bilinear_share};
   for (int i = 0; i < COUNT_OF(shares); i++) assert_true(shares[i] < 1);
   assert_true(model->broadcast_factor >= 1 && model->condition_factor >= 1 &&
               model->rest_factor >= 1);

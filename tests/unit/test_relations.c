@@ -257,12 +257,35 @@ static void test_windows(void **state) {
   assert_string_equal(layout_text(context, found), "i0, i1, i2 -> i0, i1//4, i2, i1%4");
 }
 
+// Tiles of an image for a product of each `a`: the axis comes before the image's in every layout.
+static void test_windows_below_another_axis(void **state) {
+  (void)state;
+  Te *te = te_new(context);
+  Expr *from[2] = {expr_index(context, 8), expr_index(context, 9)},
+       *to[3] = {expr_index(context, 5), from[0], expr_index(context, 4)};
+  Buffer *t = te_input(te, "t", DTYPE_FLOAT32, from, 2);
+  TeAxes axes = te_axes(te, to, 3);
+  Expr *first = expr_mul(context, axes.at[2], expr_index(context, 2)),
+       *second = expr_add(context, first, expr_index(context, 1));
+  te_compute(te, "o", DTYPE_FLOAT32, to, &axes,
+             expr_add(context, te_at(te, t, (Expr *[]){axes.at[1], first}),
+                      te_at(te, t, (Expr *[]){axes.at[1], second})));
+  Stage stage = {.te = array_last(&te->stages)};
+  StageTensor tensor = {.buffer = t};
+  const ReadRelation *relation = relation_of(context, &stage, &tensor);
+  LayoutWalk walk;
+  int64_t shape[3] = {5, 8, 4}, read_shape[2] = {8, 9};
+  const Layout *layout = layout_on("c,w -> c//4,w,c%4", read_shape, 2);
+  assert_true(relation && relation_transfer(context, relation, true, layout, &walk));
+  const Layout *found = layout_of_walk(&walk, shape, 3);
+  assert_non_null(found);
+  assert_string_equal(layout_text(context, found), "i0, i1, i2 -> i0, i1//4, i2, i1%4");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_known_reads),
-      TEST(test_the_domain_of_conditions),
-      TEST(test_reading_in_place),
-      TEST(test_windows),
+      TEST(test_known_reads), TEST(test_the_domain_of_conditions),   TEST(test_reading_in_place),
+      TEST(test_windows),     TEST(test_windows_below_another_axis),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

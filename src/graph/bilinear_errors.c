@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the rounding errors of bilinear algorithms: computes tiles of random operands as the
+// compiled code does (weights transformed in float64 and rounded once, all else in float32, the
+// products fused with their additions), and compares with sums in float64.
+#include "graph/bilinear_errors.h"
+
+#include <math.h>
+
+enum { LEAST_RESULTS = 64, LEAST_TERMS = 1 << 15, TILE = BILINEAR_MOST * BILINEAR_MOST };
+
+typedef struct ErrorTrial {
+  const BilinearAlgorithm *by[2]; // along the outer and the inner axis
+  int64_t channels;
+  float *image, *weights; // by channel: a tile, and the taps
+  uint64_t state;
+  double errors[2], results; // sums of squares: direct, bilinear
+} ErrorTrial;
+
+static float random_normal(ErrorTrial *t) {
+  double sum = 0;
+  for (int i = 0; i < 6; i++) {
+    t->state = t->state * 6364136223846793005u + 1442695040888963407u;
+    sum += (double)(t->state >> 33) * 0x1p-31 - 0.5;
+  }
+  return (float)(sum * sqrt(2));
+}
+
+static float fused(double a, double b, float sum) {
+  return (float)(a * b + sum);
+}
+
+// Multiplies along one axis: to[i, s] = Σ_k matrix[i, k] * from[k, s], where element (k, s) is at
+// k * step + s * stride.
+static void multiply(const Fraction (*matrix)[BILINEAR_MOST], int rows, int columns,
+                     const float *from, float *to, int step, int stride, int count) {
+  for (int s = 0; s < count; s++)
+    for (int i = 0; i < rows; i++) {
+      float sum = 0;
+      for (int k = 0; k < columns; k++) {
+        double factor = fraction_value(matrix[i][k]);
+        if (factor != 0) sum = fused(factor, from[k * step + s * stride], sum);
+      }
+      to[i * step + s * stride] = sum;
+    }
+}
+
+static double weight_at(const ErrorTrial *t, const float *taps, int a, int b) {
+  double sum = 0;
+  for (int i = 0; i < t->by[0]->taps; i++)
+    for (int k = 0; k < t->by[1]->taps; k++)
+      sum += fraction_value(t->by[0]->tap[a][i]) * fraction_value(t->by[1]->tap[b][k]) *
+             taps[i * BILINEAR_MOST + k];
+  return sum;
+}
+
+static void bilinear_tile(const ErrorTrial *t, float *out) {
+  const BilinearAlgorithm *y = t->by[0], *x = t->by[1];
+  float sums[TILE] = {0}, rows[TILE], tile[TILE];
+  for (int64_t c = 0; c < t->channels; c++) {
+    multiply(y->data, y->products, y->products, t->image + c * TILE, rows, BILINEAR_MOST, 1,
+             x->products);
+    multiply(x->data, x->products, x->products, rows, tile, 1, BILINEAR_MOST, y->products);
+    for (int a = 0; a < y->products; a++)
+      for (int b = 0; b < x->products; b++) {
+        float weight = (float)weight_at(t, t->weights + c * TILE, a, b);
+        float *sum = &sums[a * BILINEAR_MOST + b];
+        *sum = fused(weight, tile[a * BILINEAR_MOST + b], *sum);
+      }
+  }
+  multiply(y->output, y->outputs, y->products, sums, rows, BILINEAR_MOST, 1, x->products);
+  multiply(x->output, x->outputs, x->products, rows, out, 1, BILINEAR_MOST, y->outputs);
+}
+
+// Adds the errors of one output of the tile.
+static void compare(ErrorTrial *t, int i, int k, float bilinear) {
+  double exact = 0;
+  float direct = 0;
+  for (int64_t c = 0; c < t->channels; c++)
+    for (int a = 0; a < t->by[0]->taps; a++)
+      for (int b = 0; b < t->by[1]->taps; b++) {
+        double w = t->weights[c * TILE + a * BILINEAR_MOST + b];
+        double x = t->image[c * TILE + (i + a) * BILINEAR_MOST + k + b];
+        exact += w * x;
+        direct = fused(w, x, direct);
+      }
+  t->errors[0] += (direct - exact) * (direct - exact);
+  t->errors[1] += (bilinear - exact) * (bilinear - exact);
+  t->results += exact * exact;
+}
+
+static void run_tile(ErrorTrial *t) {
+  float out[TILE];
+  for (int64_t i = 0; i < t->channels * TILE; i++) {
+    t->image[i] = random_normal(t);
+    t->weights[i] = random_normal(t);
+  }
+  bilinear_tile(t, out);
+  for (int i = 0; i < t->by[0]->outputs; i++)
+    for (int k = 0; k < t->by[1]->outputs; k++) compare(t, i, k, out[i * BILINEAR_MOST + k]);
+}
+
+BilinearErrors bilinear_errors(Arena *scratch, int64_t channels, const BilinearAlgorithm *outer,
+                               const BilinearAlgorithm *inner) {
+  // The algorithm of one output and one tap.
+  static const BilinearAlgorithm one = {
+      1, 1, 1, .output = {{{1, 1}}}, .tap = {{{1, 1}}}, .data = {{{1, 1}}}};
+  ArenaMark mark = arena_mark(scratch);
+  ErrorTrial t = {.by = {outer, inner ? inner : &one}, .channels = channels, .state = 1};
+  t.image = arena_array(scratch, float, channels *TILE);
+  t.weights = arena_array(scratch, float, channels *TILE);
+  int64_t results = 0;
+  for (; results < LEAST_RESULTS || results * channels < LEAST_TERMS;
+       results += t.by[0]->outputs * t.by[1]->outputs)
+    run_tile(&t);
+  arena_reset(scratch, mark);
+  double scale = sqrt(t.results);
+  return (BilinearErrors){sqrt(t.errors[0]) / scale, sqrt(t.errors[1]) / scale};
+}

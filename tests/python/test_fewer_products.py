@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions computed with fewer products by bilinear algorithms: results stay those of ONNX
+Runtime, `exact` leaves them as they are, `plan` says where and at what cost."""
+import json
+import subprocess
+
+import pytest
+
+np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+from built import skip_sanitized  # noqa: E402
+from test_models import LEVELS, PLEAT, Builder, check, level_here  # noqa: E402
+
+
+def one(n, c, k, h, w, size=(3, 3), pads=(1, 1, 1, 1), op="Relu", **attributes):
+    """A convolution with a bias and an operation behind it."""
+    def build():
+        b = Builder(x=[n, c, h, w])
+        y = b("Conv", "x", b.weight(k, c, *size), b.weight(k), pads=list(pads), **attributes)
+        return b.model(b(op, y))
+    return build
+
+
+def residual():
+    b = Builder(x=[1, 48, 30, 29])
+    a = b("Relu", b.conv("x", 48, 48))
+    return b.model(b("Relu", b("Add", b.conv(b("Relu", b.conv(a, 48, 48)), 48, 48), a)))
+
+
+def gated():
+    """The result of a convolution is read twice."""
+    b = Builder(x=[1, 64, 24, 24])
+    y = b.conv("x", 64, 64)
+    return b.model(b("Mul", y, b("Sigmoid", y)))
+
+
+def line():
+    b = Builder(x=[2, 64, 401])
+    y = b("Conv", "x", b.weight(64, 64, 5), b.weight(64), pads=[2, 2])
+    return b.model(b("Tanh", y))
+
+
+def volume():
+    b = Builder(x=[1, 32, 7, 14, 15])
+    y = b("Conv", "x", b.weight(32, 32, 3, 3, 3), b.weight(32), pads=[1] * 6)
+    return b.model(b("Relu", y))
+
+
+CASES = {"plain": one(1, 64, 64, 28, 28), "batch": one(3, 32, 48, 19, 23),
+         "odd": one(1, 67, 53, 29, 31, pads=(0, 1, 2, 0)),
+         "five": one(1, 40, 64, 26, 22, (5, 5), (2,) * 4),
+         "row": one(1, 64, 64, 20, 44, (1, 7), (0, 3, 0, 3)),
+         "wide": one(1, 64, 64, 28, 28, (3, 5)),
+         "strides": one(1, 64, 64, 57, 28, strides=[2, 1]),
+         "dilated": one(1, 64, 64, 30, 28, pads=(2, 1, 2, 1), dilations=[2, 1]),
+         "residual": residual, "gated": gated, "line": line, "volume": volume}
+
+
+def plan(path, *options):
+    done = subprocess.run([PLEAT, "plan", str(path), "--json", *options], check=True,
+                          capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", CASES)
+def test_results(name, level, tmp_path):
+    if not level_here(level):
+        pytest.skip(f"no {level} here")
+    check(CASES[name](), tmp_path, "--cpu", level, "--threads", "2", tolerance=2e-5)
+    if level == "avx2":
+        assert plan(tmp_path / "case.onnx", "--cpu", level)["bilinear"]
+
+
+@pytest.mark.parametrize("name", ["plain", "odd", "gated"])
+def test_verify(name, tmp_path):
+    onnx.save(CASES[name](), tmp_path / "case.onnx")
+    done = subprocess.run([PLEAT, "verify", str(tmp_path / "case.onnx"), "--cpu", "baseline"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "agrees with the interpreter" in done.stdout, done.stdout
+
+
+def test_exact_is_the_direct_sum(tmp_path):
+    build = one(1, 64, 64, 28, 28)
+    fast = check(build(), tmp_path)
+    exact = check(build(), tmp_path, "--accuracy", "exact", tolerance=1e-6)
+    path = tmp_path / "case.onnx"
+    assert not plan(path, "--accuracy", "exact")["bilinear"]
+    assert not plan(path, "--policy", "none")["bilinear"]
+    assert not plan(path, "--desired-layout", "Conv=NHWC")["bilinear"]
+    assert not plan(path, "--accuracy", "1e-9")["bilinear"]
+    assert any((fast[name] != exact[name]).any() for name in fast)
+
+
+def test_plan_says_what_it_costs(tmp_path):
+    onnx.save(one(1, 64, 64, 28, 28)(), tmp_path / "case.onnx")
+    (sum_,) = plan(tmp_path / "case.onnx")["bilinear"]
+    assert sum_["taps"] == [3, 3] and sum_["outputs"][0] in (2, 3, 4)
+    assert sum_["cycles"] < 0.9 * sum_["direct_cycles"]
+    assert 0 < sum_["direct_error"] < sum_["bound"] * sum_["direct_error"]
+    assert sum_["error"] <= 4 * sum_["direct_error"]
+    text = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx")], check=True,
+                          capture_output=True, text=True).stdout
+    assert "fewer products: 1 sum over windows in" in text and "for windows of 3x3" in text
+
+
+def test_weights_of_the_caller_stay_direct(tmp_path):
+    """Weights that are inputs are not transformed at each run."""
+    b = Builder(x=[1, 64, 28, 28], w=[64, 64, 3, 3])
+    check(b.model(b("Conv", "x", "w", pads=[1] * 4)), tmp_path)
+    assert not plan(tmp_path / "case.onnx")["bilinear"]
+
+
+@pytest.mark.parametrize("text", ["best", "0", "-1e-6", "1", "1e-6x", ""])
+def test_unknown_accuracy(text, tmp_path):
+    onnx.save(one(1, 3, 4, 5, 5)(), tmp_path / "case.onnx")
+    done = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx"), "--accuracy", text],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode and f"no accuracy '{text}'" in done.stderr
+
+
+def test_from_python(tmp_path):
+    pytest.importorskip("cffi")
+    skip_sanitized()
+    import pleat
+    onnx.save(one(1, 64, 64, 28, 28)(), tmp_path / "case.onnx")
+    path = str(tmp_path / "case.onnx")
+    assert pleat.plan(path)["bilinear"] and not pleat.plan(path, accuracy="exact")["bilinear"]
+    x = np.random.default_rng(1).standard_normal((1, 64, 28, 28)).astype(np.float32)
+    want = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    for accuracy in (None, "exact", 1e-6):
+        model = pleat.compile(path, accuracy=accuracy, cache=False)
+        np.testing.assert_allclose(model(x), want, rtol=2e-5, atol=2e-5 * np.abs(want).max())
