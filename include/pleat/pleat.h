@@ -333,6 +333,7 @@ int pleat_plan_tensor(const PleatRequest *request, const char *tensor, char **js
 typedef struct PleatPlanOperand {
   const char *tensor, *layout;
   int is_written;
+  int tensor_number; /* of the tensor among those of the plan; two tensors may have one name */
 } PleatPlanOperand;
 
 /* A kernel of a plan. Kernels are numbered from 0, in the order in which they run. */
@@ -362,7 +363,8 @@ typedef struct PleatPlanRewrite {
   int64_t bytes; /* of the larger of the two layouts */
   double cycles; /* of each run */
   const char *because;
-  int kernel; /* the number of the kernel that does it; -1 when folded */
+  int kernel;        /* the number of the kernel that does it; -1 when folded */
+  int tensor_number; /* as of an operand */
 } PleatPlanRewrite;
 
 /* A tensor of a plan. */

@@ -9,10 +9,13 @@ from pleat._request import check_status
 
 @dataclasses.dataclass(frozen=True)
 class PlanOperand:
-    """A tensor that a kernel reads or writes, and its layout there."""
+    """A tensor that a kernel reads or writes, and its layout there.
+
+    tensor_number: of the tensor in Plan.tensors; two tensors may have one name"""
     tensor: str
     layout: str
     is_written: bool
+    tensor_number: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +57,8 @@ class PlanRewrite:
 
     folded: it is constant, and is rewritten while compiling
     bytes: of the larger of the two layouts; cycles: of each run
-    kernel: the number of the kernel that does it, or None when folded"""
+    kernel: the number of the kernel that does it, or None when folded
+    tensor_number: as of a PlanOperand"""
     tensor: str
     source: str
     target: str
@@ -62,6 +66,7 @@ class PlanRewrite:
     bytes: int
     cycles: float
     because: str
+    tensor_number: int
     kernel: int = None
 
 

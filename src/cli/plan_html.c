@@ -50,8 +50,7 @@ static int colour_of(Page *p, const char *name) {
   return (int)(intptr_t)map_find(&p->colours, key);
 }
 
-static void chip(Page *p, const StageTensor *tensor, const Layout *layout) {
-  const char *name = report_layout_name(&p->view->report, tensor, layout);
+static void chip(Page *p, const char *name) {
   text_printf(p->out, "<span class=\"chip c%d\">", colour_of(p, name));
   put(p, name);
   text_puts(p->out, "</span>");
@@ -61,25 +60,22 @@ static void chip(Page *p, const StageTensor *tensor, const Layout *layout) {
 
 typedef struct EdgeArc {
   int from, to; // numbers of kernels; -1: an input of the graph
-  const StageTensor *tensor;
-  const Layout *layout;
+  const PleatPlanOperand *operand;
   int lane;
 } EdgeArc;
 typedef Array(EdgeArc) Arcs;
 
-static bool same_layout(const Layout *a, const Layout *b) {
-  return a == b || (a && b && a->map == b->map);
+static const PleatPlanTensor *tensor_of(const Page *p, const PleatPlanOperand *operand) {
+  return p->view->report.data.tensors[operand->tensor_number];
 }
 
-static int writer_of(const Plan *plan, const StageTensor *tensor, const Layout *layout,
-                     int before) {
-  for (int i = before - 1; i >= 0; i--) {
-    const PlanKernel *kernel = plan->kernels.items[i];
-    int last = kernel->params.count - 1;
-    if (kernel->params.items[last] == tensor && same_layout(kernel->choice.layouts[last], layout))
-      return i;
-  }
-  return -1;
+static bool is_constant(const Page *p, const PleatPlanOperand *operand) {
+  return strcmp(tensor_of(p, operand)->kind, "constant") == 0;
+}
+
+// Equal for operands that are the same tensor in the same layout.
+static Str storage_of(const Page *p, const PleatPlanOperand *operand) {
+  return str_format(p->view->cli->context, "%d %s", operand->tensor_number, operand->layout);
 }
 
 // The lane nearest to the table in which no earlier arc overlaps this one.
@@ -95,17 +91,22 @@ static int free_lane(const Arcs *arcs, const EdgeArc *arc) {
 }
 
 static Arcs find_arcs(Page *p) {
-  const Plan *plan = p->view->report.plan;
+  const PleatPlan *plan = &p->view->report.data;
+  Arena *arena = &p->view->cli->context->arena;
+  Map writers = map_new(arena); // from storage to the number of the kernel that wrote it last, + 1
   Arcs arcs = {0};
-  for (int i = 0; i < plan->kernels.count; i++) {
-    const PlanKernel *kernel = plan->kernels.items[i];
-    for (int j = 0; j + 1 < kernel->params.count; j++) {
-      const StageTensor *tensor = kernel->params.items[j];
-      if (tensor->data) continue;
-      EdgeArc arc = {.to = i, .tensor = tensor, .layout = kernel->choice.layouts[j]};
-      arc.from = writer_of(plan, tensor, arc.layout, i);
-      arc.lane = arc.from == i - 1 ? 0 : free_lane(&arcs, &arc);
-      array_push(&p->view->cli->context->arena, &arcs, arc);
+  for (int i = 0; i < plan->kernel_count; i++) {
+    const PleatPlanKernel *kernel = plan->kernels[i];
+    for (int j = 0; j < kernel->operand_count; j++) {
+      const PleatPlanOperand *operand = kernel->operands[j];
+      Str storage = storage_of(p, operand);
+      EdgeArc arc = {(int)(intptr_t)map_find(&writers, storage) - 1, i, operand, 0};
+      if (operand->is_written)
+        map_put(&writers, storage, (void *)(intptr_t)(i + 1));
+      else if (!is_constant(p, operand)) {
+        arc.lane = arc.from == i - 1 ? 0 : free_lane(&arcs, &arc);
+        array_push(arena, &arcs, arc);
+      }
     }
   }
   return arcs;
@@ -115,12 +116,12 @@ static void draw_arc(Page *p, const EdgeArc *arc, int width) {
   int y0 = HEAD + arc->from * ROW + ROW / 2, y1 = HEAD + arc->to * ROW + ROW / 2;
   int x = width - 8 - (arc->lane + 1) * LANE;
   if (arc->from < 0) y0 = y1 - ROW / 2 + 2;
-  const char *name = report_layout_name(&p->view->report, arc->tensor, arc->layout);
+  const char *name = arc->operand->layout;
   text_printf(p->out,
               "<path class=\"c%d\" d=\"M%d %dC%d %d %d %d %d %dV%dC%d %d %d %d %d %d\"><title>",
               colour_of(p, name), width - 6, y0, x, y0, x, y0, x, y0 + 8, y1 - 8, x, y1, x, y1,
               width - 6, y1);
-  put(p, plan_tensor_name(arc->tensor));
+  put(p, arc->operand->tensor);
   text_puts(p->out, " as ");
   put(p, name);
   text_puts(p->out, "</title></path>\n");
@@ -128,17 +129,16 @@ static void draw_arc(Page *p, const EdgeArc *arc, int width) {
 
 static void draw_arcs(Page *p) {
   Arcs arcs = find_arcs(p);
-  const Plan *plan = p->view->report.plan;
-  int lanes = 0, height = HEAD + plan->kernels.count * ROW;
+  const PleatPlan *plan = &p->view->report.data;
+  int lanes = 0, height = HEAD + plan->kernel_count * ROW;
   for (int i = 0; i < arcs.count; i++) lanes = MAX_OF(lanes, arcs.items[i].lane + 1);
   int width = 20 + lanes * LANE;
   text_printf(p->out, "<svg class=\"arcs\" width=\"%d\" height=\"%d\" aria-hidden=\"true\">\n",
               width, height);
   for (int i = 0; i < arcs.count; i++) draw_arc(p, &arcs.items[i], width);
-  for (int i = 0; i < plan->kernels.count; i++)
+  for (int i = 0; i < plan->kernel_count; i++)
     text_printf(p->out, "<circle cx=\"%d\" cy=\"%d\" r=\"4\"%s/>\n", width - 6,
-                HEAD + i * ROW + ROW / 2,
-                plan->kernels.items[i]->is_rewrite ? " class=\"moved\"" : "");
+                HEAD + i * ROW + ROW / 2, plan->kernels[i]->is_rewrite ? " class=\"moved\"" : "");
   text_puts(p->out, "</svg>\n");
 }
 
@@ -150,34 +150,39 @@ static void put_operators(Page *p, const PleatPlanKernel *kernel) {
   text_puts(p->out, "</td>");
 }
 
-static void put_reads(Page *p, const PlanKernel *kernel) {
+static void put_reads(Page *p, const PleatPlanKernel *kernel) {
   text_puts(p->out, "<td>");
-  for (int i = 0; i + 1 < kernel->params.count; i++) {
-    const StageTensor *tensor = kernel->params.items[i];
-    if (tensor->data && tensor->buffer->rank < 2) continue;
-    chip(p, tensor, kernel->choice.layouts[i]);
+  for (int i = 0; i + 1 < kernel->operand_count; i++) {
+    const PleatPlanOperand *operand = kernel->operands[i];
+    if (!is_constant(p, operand) || tensor_of(p, operand)->rank >= 2) chip(p, operand->layout);
   }
+  text_puts(p->out, "</td>");
+}
+
+static void put_shape(Page *p, const PleatPlanTensor *tensor) {
+  text_puts(p->out, "<td class=\"dim\">");
+  for (int i = 0; i < tensor->rank; i++)
+    text_printf(p->out, "%s%lld", i ? ", " : "", (long long)tensor->shape[i]);
   text_puts(p->out, "</td>");
 }
 
 static void put_kernel(Page *p, int number, double most) {
   const View *v = p->view;
-  const PlanKernel *kernel = v->report.plan->kernels.items[number];
-  int last = kernel->params.count - 1;
-  const StageTensor *output = kernel->params.items[last];
+  const PleatPlanKernel *kernel = v->report.data.kernels[number];
+  const PleatPlanOperand *output = kernel->operands[kernel->operand_count - 1];
   text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
   cell(p, "name", kernel->name);
-  put_operators(p, v->report.data.kernels[number]);
+  put_operators(p, kernel);
   put_reads(p, kernel);
   text_puts(p->out, "<td>");
-  chip(p, output, kernel->choice.layouts[last]);
+  chip(p, output->layout);
   text_puts(p->out, "</td>");
-  cell(p, "dim", view_shape(v, output->buffer));
+  put_shape(p, tensor_of(p, output));
   text_printf(p->out,
               "<td class=\"n\">%s</td><td><span class=\"bar\" style=\"width:%.1fpx\"></span></td>",
-              view_cycles(v, kernel->cost), fmax(1, 120 * kernel->cost / fmax(most, 1)));
-  cell(p, "slow", kernel->choice.slow ? kernel->choice.slow : "");
-  cell(p, "dim", v->report.data.kernels[number]->because);
+              view_cycles(v, kernel->cycles), fmax(1, 120 * kernel->cycles / fmax(most, 1)));
+  cell(p, "slow", kernel->slow ? kernel->slow : "");
+  cell(p, "dim", kernel->because);
   text_puts(p->out, "</tr>\n");
 }
 
@@ -185,15 +190,15 @@ static void put_kernels(Page *p) {
   static const char *const names[] = {
       "#",     "kernel", "operators", "reads", "writes",
       "shape", "cycles", "",          "",      "not fused with its reader, because"};
-  const Plan *plan = p->view->report.plan;
+  const PleatPlan *plan = &p->view->report.data;
   double most = 0;
-  for (int i = 0; i < plan->kernels.count; i++) most = fmax(most, plan->kernels.items[i]->cost);
+  for (int i = 0; i < plan->kernel_count; i++) most = fmax(most, plan->kernels[i]->cycles);
   text_puts(p->out, "<h2>Kernels, in the order in which they run</h2>\n<div class=\"scroll\">"
                     "<div class=\"graph\">\n");
   draw_arcs(p);
   text_puts(p->out, "<table class=\"kernels\">\n");
   heads(p, names, COUNT_OF(names));
-  for (int i = 0; i < plan->kernels.count; i++) put_kernel(p, i, most);
+  for (int i = 0; i < plan->kernel_count; i++) put_kernel(p, i, most);
   text_puts(p->out, "</table></div></div>\n");
 }
 
@@ -202,17 +207,17 @@ static void put_kernels(Page *p) {
 static void put_rewrite(Page *p, int number) {
   const View *v = p->view;
   const PlanRow *row = &v->report.rows.items[number];
-  const PlanRewrite *r = v->report.rewrites.items[row->first];
+  const PleatPlanRewrite *r = plan_row_member(&v->report, row, 0);
   text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
   cell(p, "name", plan_row_name(&v->report, row));
   text_puts(p->out, "<td>");
-  chip(p, r->tensor, r->from);
+  chip(p, r->from);
   text_puts(p->out, "</td><td>");
-  chip(p, r->tensor, r->to);
+  chip(p, r->to);
   text_printf(p->out, "</td><td%s>%s</td>", r->folded ? " class=\"dim\"" : " class=\"moved\"",
               r->folded ? "folded" : "at each run");
   cell(p, "n", show_bytes(&v->cli->context->arena, row->bytes));
-  cell(p, "n", r->folded ? "–" : view_cycles(v, r->cost));
+  cell(p, "n", r->folded ? "–" : view_cycles(v, r->cycles));
   cell(p, NULL, plan_row_because(&v->report, row));
   text_puts(p->out, "</tr>\n");
 }
@@ -243,22 +248,23 @@ static void tile(Page *p, const char *value, const char *what) {
 
 static void put_tiles(Page *p) {
   const View *v = p->view;
-  const Plan *plan = v->report.plan;
+  const PleatPlan *plan = &v->report.data;
   Arena *arena = &v->cli->context->arena;
   int at_run = 0;
-  for (int i = 0; i < plan->rewrites.count; i++) at_run += !plan->rewrites.items[i].folded;
+  for (int i = 0; i < plan->rewrite_count; i++) at_run += !plan->rewrites[i]->folded;
+  bool is_limited = plan->choices_left_out || plan->layouts_left_out;
   text_puts(p->out, "<div class=\"tiles\">\n");
-  tile(p, view_cycles(v, plan->cost), "estimated cycles");
-  tile(p, view_gap(v), plan_left_out(arena, plan) ? "of all plans" : "against every other plan");
+  tile(p, view_cycles(v, plan->cycles), "estimated cycles");
+  tile(p, view_gap(v), is_limited ? "of all plans" : "against every other plan");
   tile(p, arena_printf(arena, "%d", at_run), "rewrites at each run");
-  tile(p, arena_printf(arena, "%d", plan->rewrites.count - at_run), "folded into constants");
-  tile(p, arena_printf(arena, "× %.2f", plan->cost_unplanned / fmax(plan->cost, 1)),
+  tile(p, arena_printf(arena, "%d", plan->rewrite_count - at_run), "folded into constants");
+  tile(p, arena_printf(arena, "× %.2f", plan->cycles_row_major / fmax(plan->cycles, 1)),
        "cycles with every tensor row-major");
-  if (plan->cost_optimal > 0)
+  if (plan->cycles_optimal > 0)
     tile(p,
          arena_printf(arena, "%+.1f %% · %+.1f %%",
-                      100 * (plan->cost_forward / plan->cost_optimal - 1),
-                      100 * (plan->cost_backward / plan->cost_optimal - 1)),
+                      100 * (plan->cycles_forward / plan->cycles_optimal - 1),
+                      100 * (plan->cycles_backward / plan->cycles_optimal - 1)),
          "greedy forward · backward, over the optimum");
   text_puts(p->out, "</div>\n");
 }
@@ -301,7 +307,7 @@ static void put_page(Page *p) {
   text_printf(p->out, " – layout plan</title>\n<style>\n%s</style>\n<h1>", style);
   put(p, name);
   text_printf(p->out, "</h1><p class=\"sub\">layout plan for %s, %d kernels</p>\n",
-              v->program->options.machine.level_name, v->report.plan->kernels.count);
+              v->report.data.machine, v->report.data.kernel_count);
   put_tiles(p);
   put_rewrites(p);
   put_kernels(p);

@@ -33,38 +33,30 @@ static void add_printed(Noting *n, OnnxNoteList *list, const char *key, const ch
 
 // ---- Kernels ----------------------------------------------------------------------------------
 
-static const char *layout_of(const Noting *n, const PlanKernel *kernel, int param) {
-  return report_layout_name(&n->view->report, kernel->params.items[param],
-                            kernel->choice.layouts[param]);
+static void put_operand(Text *out, const PleatPlanOperand *operand) {
+  text_printf(out, "%s %s", operand->tensor, operand->layout);
 }
 
-static void put_param(Noting *n, Text *out, const PlanKernel *kernel, int param) {
-  text_printf(out, "%s %s", plan_tensor_name(kernel->params.items[param]),
-              layout_of(n, kernel, param));
+// Does the rewrite produce the operand that a kernel reads, or read the one that it writes?
+static bool is_beside(const PleatPlanRewrite *r, const PleatPlanOperand *operand) {
+  const char *layout = operand->is_written ? r->from : r->to;
+  return operand->tensor_number == r->tensor_number && !strcmp(operand->layout, layout);
 }
 
-// Does the rewrite produce what the kernel reads as `param`, or read what it writes?
-static bool is_beside(const Noting *n, const PlanRewrite *r, const PlanKernel *kernel, int param) {
-  bool writes = param == kernel->params.count - 1;
-  const Layout *layout = writes ? r->from : r->to;
-  return kernel->params.items[param] == r->tensor &&
-         !strcmp(report_layout_name(&n->view->report, r->tensor, layout),
-                 layout_of(n, kernel, param));
+static void put_rewrite(Text *out, const PleatPlanRewrite *r, bool is_after) {
+  const char *when = r->folded  ? "while compiling"
+                     : is_after ? "at each run, after"
+                                : "at each run";
+  text_printf(out, "%s%s %s -> %s, %s: %s", out->size ? "\n" : "", r->tensor, r->from, r->to, when,
+              r->because);
 }
 
-static void put_rewrite(Noting *n, Text *out, const PlanRewrite *r, bool writes) {
-  const char *when = r->folded ? "while compiling" : writes ? "at each run, after" : "at each run";
-  text_printf(out, "%s%s %s -> %s, %s: %s", out->size ? "\n" : "", plan_tensor_name(r->tensor),
-              report_layout_name(&n->view->report, r->tensor, r->from),
-              report_layout_name(&n->view->report, r->tensor, r->to), when, r->because);
-}
-
-static void put_rewrites(Noting *n, Text *out, const PlanKernel *kernel) {
-  const Plan *plan = n->view->report.plan;
-  for (int i = 0; i < plan->rewrites.count; i++)
-    for (int j = 0; j < kernel->params.count; j++)
-      if (is_beside(n, &plan->rewrites.items[i], kernel, j))
-        put_rewrite(n, out, &plan->rewrites.items[i], j == kernel->params.count - 1);
+static void put_rewrites(Noting *n, Text *out, const PleatPlanKernel *kernel) {
+  const PleatPlan *plan = &n->view->report.data;
+  for (int j = 0; j < kernel->operand_count; j++)
+    for (int i = 0; i < plan->rewrite_count; i++)
+      if (is_beside(plan->rewrites[i], kernel->operands[j]))
+        put_rewrite(out, plan->rewrites[i], kernel->operands[j]->is_written);
 }
 
 typedef struct NodeTexts {
@@ -72,18 +64,18 @@ typedef struct NodeTexts {
 } NodeTexts;
 
 static void put_kernel(Noting *n, NodeTexts *t, int number) {
-  const PlanKernel *kernel = n->view->report.plan->kernels.items[number];
+  const PleatPlanKernel *kernel = n->view->report.data.kernels[number];
   const char *line = t->number.size ? "\n" : "";
-  int last = kernel->params.count - 1;
+  int last = kernel->operand_count - 1;
   text_printf(&t->number, "%s%d", line, number + 1);
-  text_printf(&t->cycles, "%s%.0f", line, kernel->cost);
+  text_printf(&t->cycles, "%s%.0f", line, kernel->cycles);
   text_puts(&t->reads, line);
   text_puts(&t->writes, line);
   for (int i = 0; i < last; i++) {
     text_puts(&t->reads, i ? ", " : "");
-    put_param(n, &t->reads, kernel, i);
+    put_operand(&t->reads, kernel->operands[i]);
   }
-  put_param(n, &t->writes, kernel, last);
+  put_operand(&t->writes, kernel->operands[last]);
   put_rewrites(n, &t->rewrites, kernel);
 }
 
@@ -140,26 +132,25 @@ static OnnxNoteList *other_notes(Noting *n) {
 // ---- The whole --------------------------------------------------------------------------------
 
 static OnnxNoteList *model_notes(Noting *n) {
-  const Plan *plan = n->view->report.plan;
+  const PleatPlan *plan = &n->view->report.data;
   OnnxNoteList *list = arena_new(n->arena, OnnxNoteList);
   int at_run = 0;
   double cost = 0;
   int64_t bytes = 0;
-  for (int i = 0; i < plan->rewrites.count; i++) {
-    const PlanRewrite *r = &plan->rewrites.items[i];
+  for (int i = 0; i < plan->rewrite_count; i++) {
+    const PleatPlanRewrite *r = plan->rewrites[i];
     at_run += !r->folded;
     bytes += r->folded ? 0 : r->bytes;
-    cost += r->cost;
+    cost += r->cycles;
   }
-  add_printed(n, list, ONNX_NOTE_PREFIX "machine", "%s",
-              n->view->program->options.machine.level_name);
-  add_printed(n, list, ONNX_NOTE_PREFIX "kernels", "%d", plan->kernels.count);
+  add_printed(n, list, ONNX_NOTE_PREFIX "machine", "%s", plan->machine);
+  add_printed(n, list, ONNX_NOTE_PREFIX "kernels", "%d", plan->kernel_count);
   add_printed(n, list, ONNX_NOTE_PREFIX "rewrites",
               "%d at each run, %lld bytes; %d while compiling", at_run, (long long)bytes,
-              plan->rewrites.count - at_run);
-  add_printed(n, list, ONNX_NOTE_PREFIX "cycles", "%.0f", plan->cost);
+              plan->rewrite_count - at_run);
+  add_printed(n, list, ONNX_NOTE_PREFIX "cycles", "%.0f", plan->cycles);
   add_printed(n, list, ONNX_NOTE_PREFIX "cycles.rewrites", "%.0f", cost);
-  add_printed(n, list, ONNX_NOTE_PREFIX "cycles.row_major", "%.0f", plan->cost_unplanned);
+  add_printed(n, list, ONNX_NOTE_PREFIX "cycles.row_major", "%.0f", plan->cycles_row_major);
   add_printed(n, list, ONNX_NOTE_PREFIX "plan", "%s", view_gap(n->view));
   return list;
 }

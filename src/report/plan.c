@@ -26,7 +26,7 @@ typedef struct Gathering {
   PlanReport *report;
   Arena *arena; // of the data
   Map uses;     // from a StageTensor to its TensorUses *
-  Map numbers;  // from a PlanKernel to its number, from 1
+  Map numbers;  // from a PlanKernel or a StageTensor to its number, from 1
   Map names;    // from the letters of axes to a map from an index map to the layout's name
 } Gathering;
 
@@ -83,6 +83,23 @@ static void gather_uses(Gathering *g) {
   }
 }
 
+// Numbers the tensors that kernels read and write, and those that are computed only inside a kernel.
+static void number_tensors(Gathering *g) {
+  const StageGraph *stages = g->report->plan->stages;
+  int count = 0;
+  for (int i = 0; i < stages->tensors.count; i++) {
+    const StageTensor *tensor = stages->tensors.items[i];
+    if (map_contains(&g->uses, tensor) || (tensor->producer && !tensor->data))
+      map_put(&g->numbers, tensor, (void *)(intptr_t)++count);
+  }
+  g->report->data.tensor_count = count;
+}
+
+// From 0; -1 for NULL.
+static int number_of(const Gathering *g, const void *object) {
+  return object ? (int)(intptr_t)map_find(&g->numbers, object) - 1 : -1;
+}
+
 // ---- Kernels ------------------------------------------------------------------------------------
 
 static void set_operators(Gathering *g, const PlanKernel *kernel, PleatPlanKernel *data) {
@@ -102,7 +119,8 @@ static void set_operands(Gathering *g, const PlanKernel *kernel, PleatPlanKernel
     PleatPlanOperand *operand = arena_new(g->arena, PleatPlanOperand);
     *operand = (PleatPlanOperand){.tensor = arena_text(g->arena, plan_tensor_name(tensor)),
                                   .layout = layout_name(g, tensor, kernel->choice.layouts[i]),
-                                  .is_written = i == count - 1};
+                                  .is_written = i == count - 1,
+                                  .tensor_number = number_of(g, tensor)};
     operands[i] = operand;
   }
   data->operands = operands;
@@ -165,15 +183,15 @@ static void add_kernels(Gathering *g) {
 
 static PleatPlanRewrite *rewrite_of(Gathering *g, const PlanRewrite *r) {
   PleatPlanRewrite *data = arena_new(g->arena, PleatPlanRewrite);
-  *data = (PleatPlanRewrite){
-      .tensor = arena_text(g->arena, plan_tensor_name(r->tensor)),
-      .from = layout_name(g, r->tensor, r->from),
-      .to = layout_name(g, r->tensor, r->to),
-      .folded = r->folded,
-      .bytes = r->bytes,
-      .cycles = r->cost,
-      .because = arena_text(g->arena, r->because),
-      .kernel = r->kernel ? (int)(intptr_t)map_find(&g->numbers, r->kernel) - 1 : -1};
+  *data = (PleatPlanRewrite){.tensor = arena_text(g->arena, plan_tensor_name(r->tensor)),
+                             .from = layout_name(g, r->tensor, r->from),
+                             .to = layout_name(g, r->tensor, r->to),
+                             .folded = r->folded,
+                             .bytes = r->bytes,
+                             .cycles = r->cost,
+                             .because = arena_text(g->arena, r->because),
+                             .kernel = number_of(g, r->kernel),
+                             .tensor_number = number_of(g, r->tensor)};
   return data;
 }
 
@@ -266,19 +284,17 @@ static PleatPlanTensor *tensor_of(Gathering *g, const StageTensor *tensor, const
   return data;
 }
 
-// The tensors that kernels read and write, and those that are computed only inside a kernel.
 static void add_tensors(Gathering *g) {
   const StageGraph *stages = g->report->plan->stages;
+  PleatPlan *data = &g->report->data;
   const PleatPlanTensor **tensors =
-      arena_array(g->arena, const PleatPlanTensor *, stages->tensors.count);
-  int count = 0;
+      arena_array(g->arena, const PleatPlanTensor *, data->tensor_count);
   for (int i = 0; i < stages->tensors.count; i++) {
     const StageTensor *tensor = stages->tensors.items[i];
-    const TensorUses *uses = map_find(&g->uses, tensor);
-    if (uses || (tensor->producer && !tensor->data)) tensors[count++] = tensor_of(g, tensor, uses);
+    int number = number_of(g, tensor);
+    if (number >= 0) tensors[number] = tensor_of(g, tensor, map_find(&g->uses, tensor));
   }
-  g->report->data.tensors = tensors;
-  g->report->data.tensor_count = count;
+  data->tensors = tensors;
 }
 
 static void set_costs(PleatPlan *data, const Plan *plan) {
@@ -336,6 +352,7 @@ PlanReport plan_report_new(const Program *program, Arena *results) {
   report.data.machine = arena_text(results, program->options.machine.level_name);
   report.data.policy = policy_name(program->options.policy);
   gather_uses(&g);
+  number_tensors(&g);
   add_kernels(&g);
   add_rewrites(&g);
   add_tensors(&g);

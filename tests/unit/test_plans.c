@@ -55,6 +55,7 @@ static void check_operands(const PleatPlan *plan, const PleatPlanKernel *kernel)
     const PleatPlanTensor *tensor = tensor_named(plan, operand->tensor);
     bool found = false;
     assert_non_null(tensor);
+    assert_ptr_equal(plan->tensors[operand->tensor_number], tensor);
     for (int k = 0; k < tensor->layout_count; k++)
       found |= !strcmp(tensor->layouts[k], operand->layout);
     assert_true(found && !tensor->is_fused);
