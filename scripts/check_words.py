@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the words of sources and documents: no name that docs/glossary.md replaced by another, and
-no comment that begins as a fragment of a sentence. Checks that the glossary is short and sorted.
+no comment or docstring that begins as a fragment of a sentence. Checks that the glossary is short
+and sorted.
 
     scripts/check_words.py             the folders that are checked in `make test`
     scripts/check_words.py src/plan    these files and folders only
@@ -84,12 +85,23 @@ def check_fragments(path, lines):
         before = text
 
 
+def check_docstrings(path, text):
+    """Docstrings of Python that begin with such a word. `None` is a value there."""
+    for match in re.finditer(r'"""' + FRAGMENT.pattern, text):
+        if match[1] != "None":
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: a docstring that begins with '{match[1]}'"
+
+
 def check_file(path):
-    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    text = (ROOT / path).read_text(encoding="utf-8")
+    lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         yield from check_line(f"{path}:{number}", line)
     if path.suffix in {".c", ".h", ".def", ".py", ".build"}:
         yield from check_fragments(path, lines)
+    if path.suffix == ".py":
+        yield from check_docstrings(path, text)
 
 
 def files_of(place):

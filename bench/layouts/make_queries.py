@@ -284,7 +284,7 @@ def inverse_samples(b, a=None):
 
 
 def ask_inverse(family, b, a=None, op="inverse"):
-    """Of b, or a divided by b."""
+    """Asks for the inverse of b, or for a divided by b."""
     pair = [b] + ([a] if a else [])
     made, verdict = [], "yes"
     static = not any(l.symbols for l in pair)

@@ -23,7 +23,7 @@ def row(name, results):
 
 
 def peer_row(name, asked, results):
-    """Of a sample of `asked` queries."""
+    """The row of a peer that was asked a sample of `asked` queries."""
     said = [r for r in results if r["outcome"] not in ("cannot say", "not installed")]
     if not said:
         outcome = results[0]["outcome"] if results else "not run"

@@ -472,7 +472,7 @@ typedef struct PleatVerifyOptions {
   int definitions; /* not 0: expect what the operators' definitions give as code without a schedule,
                     * which takes much less time than the interpreter */
   /* Contents of outputs by name that others computed, as pleat_model_run gives them. They are
-   * compared, too, if everything else agrees. Not for tensor programs. */
+   * compared, too, if everything else agrees. Tensor programs do not take them. */
   const PleatNamedTensor *expected;
   size_t expected_count;
 } PleatVerifyOptions;

@@ -131,8 +131,8 @@ int pleat_module_print(const PleatModule *module, const PleatPrintOptions *optio
  * *json is owned. */
 int pleat_module_nodes(const PleatModule *module, char **json, PleatMessages **messages);
 
-/* The module of a JSON object in that form. Each node stands behind those that it refers to. The
- * module is checked as a script is. */
+/* The module of a JSON object in that form. A node follows the nodes that it refers to. The module
+ * is checked as a script is. */
 int pleat_module_make(const char *json, PleatModule **module, PleatMessages **messages);
 
 /* The module as a JSON object that pleat_module_load reads: "format" is "pleat.module", "version"
@@ -161,8 +161,8 @@ int pleat_script_format(const char *text, const PleatFormatOptions *options, cha
 
 /* ---- Comparing -------------------------------------------------------------------------------
  *
- * Structural equality: up to the names of variables and buffers. Of two modules that each have one
- * function and no class, the functions are compared, whatever their names. */
+ * Structural equality: up to the names of variables and buffers. If both modules have one function
+ * and no class, the functions are compared, whatever their names. */
 
 /* The first difference of two modules. Line and column are those in the text that
  * pleat_module_print makes of the module without options, or 0 where it has no position there. */

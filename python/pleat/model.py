@@ -231,7 +231,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
 
 
 class _Runner:
-    """What runs on arrays: a model, or a session of one."""
+    """An object that runs on arrays: a model, or a session of one."""
 
     def __repr__(self):
         def row(arguments):

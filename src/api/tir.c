@@ -56,7 +56,7 @@ void pleat_module_free(PleatModule *module) {
 
 // ---- Calls --------------------------------------------------------------------------------------
 
-// The store is locked.
+// Requires that the caller holds the lock of the store.
 static int run_in(ModuleStore *store, ModuleCall *call, PleatModule **result,
                   PleatMessages **messages) {
   Context *context = call->context = store->context;

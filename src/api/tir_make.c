@@ -472,7 +472,7 @@ static Expr *get_variable(NodesMaking *m, const char *field) {
   return var;
 }
 
-// The thread axis of a loop, which stands in the field of another node.
+// The thread axis of a loop, which the node of an IterVar names.
 static const char *thread_of(NodesMaking *m, const json_t *nodes) {
   const json_t *reference = field_of(m, "thread_binding");
   if (!object_of(m, "thread_binding", reference, MADE_ITER, true)) return NULL;
@@ -597,7 +597,7 @@ static bool find_block(Visitor *visitor, Stmt *s) {
   return !*found;
 }
 
-// The body in a root block, if it has blocks and is none.
+// The body. If it has blocks and is not a root block, it is put into one.
 static Stmt *with_root(NodesMaking *m, Stmt *body) {
   bool found = false;
   visit_stmt(&(Visitor){.env = &found, .enter_stmt = find_block}, body);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements pleat_module_nodes of pleat/tir.h: writes a module as a list of nodes with TVM's kinds
-// and fields. A node stands behind the nodes that it refers to.
+// and fields. A node follows the nodes that it refers to.
 #include "api/tir_nodes.h"
 
 #include "api/tir.h"

@@ -27,7 +27,7 @@ static bool check_graph(Checked *c, GraphFunc *graph) {
          graph_infer(c->cli->context, graph);
 }
 
-// Tensor programs are checked for every size.
+// Refuses sizes where they have no effect, because tensor programs are checked for every size.
 static bool check_sizes(const Checked *c, const Module *module) {
   const GivenOption rows[] = {{"--input-shape", c->options->input_shapes.count > 0},
                               {"--dim", c->options->dims.count > 0},

@@ -42,7 +42,7 @@ static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lo
   slow_paths_print(&paths);
 }
 
-// Kernels are written for all sizes and contents of their parameters.
+// Refuses options about the sizes and contents of a kernel's parameters, which stay free.
 static bool kernels_are_open(Cli *cli, const CompileCommand *o) {
   const GivenOption rows[] = {{"--input-shape", o->model.input_shapes.count > 0},
                               {"--dim", o->model.dims.count > 0},
@@ -51,7 +51,7 @@ static bool kernels_are_open(Cli *cli, const CompileCommand *o) {
                     "kernels are written for all sizes and contents of their parameters");
 }
 
-// Kernels are written as TVMScript before they are lowered, unless --lowered is given.
+// Refuses options about passes where kernels are written as TVMScript before they are lowered.
 static bool lowers_kernels(Cli *cli, const CompileCommand *o) {
   const GivenOption rows[] = {{"--print-ir-after", o->model.print_after != NULL},
                               {"--verify-each", o->model.verify_each}};

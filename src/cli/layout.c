@@ -296,7 +296,7 @@ static bool options_are_used(LayoutView *view, int asking) {
   return true;
 }
 
-// Refuses options that the output has no place for.
+// Refuses options that have no effect on the output.
 static bool output_is_used(const LayoutView *view, int asking) {
   const Cli *cli = view->cli;
   const GivenOption output = {"--output", cli->output != NULL};

@@ -47,7 +47,7 @@ static const char *order_of(const char *letters, const char *text, size_t size) 
   return NULL;
 }
 
-// A layout as its text says it.
+// A layout that was read from a text.
 typedef struct LayoutReading {
   const Layout *layout;
   bool by_letters;     // a name such as NHWC16c, with or without physical extents

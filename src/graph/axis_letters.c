@@ -135,23 +135,24 @@ static void read_accesses(AxisLetters *l, StageAxes *s) {
 // The axes of a stage that reads `image` through windows, by their parts in the computation.
 typedef struct Convolution {
   const TensorAccess *image, *weights;
-  AxisSet image_only; // spatial, not used by the weights: the batch and the places in the image
+  AxisSet image_only; // spatial, not used by the weights: the batch and the position in the image
   AxisSet outputs;    // spatial, used by the weights alone: the output channels
   AxisSet both;       // spatial, used by both: groups
   AxisSet channels;   // reduction axes of both, without the taps
   AxisSet taps;
-  int place[MAX_STAGE_AXES]; // by tap: the axis of the output that shares its index
+  int position[MAX_STAGE_AXES]; // by tap: the axis of the output that shares its index
 } Convolution;
 
-// Finds the taps: reduction axes that share an index of the image with a place.
+// Finds the taps: reduction axes that share an index of the image with a position.
 static bool find_taps(const StageAxes *s, Convolution *c) {
   AxisSet spatial = spatial_axes(s);
   for (int d = 0; d < c->image->tensor->buffer->rank; d++) {
-    AxisSet places = c->image->uses[d] & c->image_only, taps = c->image->uses[d] & ~spatial;
-    if (!places || !taps) continue;
-    if (!is_single(places) || !is_single(taps) || c->image->uses[d] & UNKNOWN_INDEX) return false;
+    AxisSet positions = c->image->uses[d] & c->image_only, taps = c->image->uses[d] & ~spatial;
+    if (!positions || !taps) continue;
+    if (!is_single(positions) || !is_single(taps) || c->image->uses[d] & UNKNOWN_INDEX)
+      return false;
     c->taps |= taps;
-    c->place[first_axis(taps)] = first_axis(places);
+    c->position[first_axis(taps)] = first_axis(positions);
   }
   return true;
 }
@@ -171,14 +172,14 @@ static Convolution convolution_of(const StageAxes *s, const TensorAccess *image,
 // window has one element.
 typedef struct WindowAxes {
   int count, units;
-  int axis[MAX_WINDOWS], place[MAX_WINDOWS]; // place -1: not known
+  int axis[MAX_WINDOWS], position[MAX_WINDOWS]; // position -1: not known
 } WindowAxes;
 
-static bool add_window(WindowAxes *w, int axis, int place) {
+static bool add_window(WindowAxes *w, int axis, int position) {
   if (w->count == MAX_WINDOWS) return false;
   w->axis[w->count] = axis;
-  w->place[w->count++] = place;
-  w->units += place < 0;
+  w->position[w->count++] = position;
+  w->units += position < 0;
   return true;
 }
 
@@ -206,7 +207,7 @@ static bool read_weights(const Convolution *c, char *letters, WindowAxes *window
     if (letters[d]) last_channel = d;
     if (letters[d] || (!taps && uses & c->outputs)) continue; // the latter: phases of a transpose
     if (uses & UNKNOWN_INDEX || (!unit && !is_single(taps))) return false;
-    if (!add_window(windows, d, unit ? -1 : c->place[first_axis(taps)])) return false;
+    if (!add_window(windows, d, unit ? -1 : c->position[first_axis(taps)])) return false;
     if (unit) first_unit = MIN_OF(first_unit, d);
   }
   // Without a tap, the axes of windows follow those of the channels.
@@ -214,15 +215,15 @@ static bool read_weights(const Convolution *c, char *letters, WindowAxes *window
   return c->taps || (c->channels && (c->outputs || c->both) && behind);
 }
 
-// The axes of the output that are places in the image, in order: as many as the weights have axes
-// of windows. At most one other axis of the image is left, the batch. Where a window of one element
-// does not tell its place, the batch has to be the first axis of the output.
-static bool find_places(const StageAxes *s, const Convolution *c, const WindowAxes *w,
-                        int *places) {
+// The axes of the output that are positions in the image, in order: as many as the weights have
+// axes of windows. At most one other axis of the image is left, the batch. Where a window of one
+// element does not tell its position, the batch has to be the first axis of the output.
+static bool find_positions(const StageAxes *s, const Convolution *c, const WindowAxes *w,
+                           int *positions) {
   int all[MAX_STAGE_AXES], count = 0, taken = 0;
   AxisSet paired = 0;
   for (int i = 0; i < w->count; i++)
-    if (w->place[i] >= 0) paired |= bit(w->place[i]);
+    if (w->position[i] >= 0) paired |= bit(w->position[i]);
   for (int a = 0; a < s->stage->te->axis_count; a++)
     if (c->image_only & bit(a)) all[count++] = a;
   int batch = count - w->count;
@@ -230,13 +231,13 @@ static bool find_places(const StageAxes *s, const Convolution *c, const WindowAx
   for (int i = 0; i < count; i++) {
     if (w->units ? i < batch : !(paired & bit(all[i]))) continue;
     if (taken == w->count) return false;
-    if (w->units && w->place[taken] >= 0 && w->place[taken] != all[i]) return false;
-    places[taken++] = all[i];
+    if (w->units && w->position[taken] >= 0 && w->position[taken] != all[i]) return false;
+    positions[taken++] = all[i];
   }
   return taken == w->count;
 }
 
-static char place_letter(int count, int i) {
+static char position_letter(int count, int i) {
   return "DHW"[MAX_WINDOWS - count + i];
 }
 
@@ -245,12 +246,13 @@ static void set_roles(StageAxes *s, AxisSet axes, char letter) {
     if (axes & bit(a)) s->roles[a] = letter;
 }
 
-static void set_image_roles(StageAxes *s, const Convolution *c, const int *places, int count) {
+static void set_image_roles(StageAxes *s, const Convolution *c, const int *positions, int count) {
   set_roles(s, c->image_only, 'N');
   for (int i = 0; i < count; i++) {
-    s->roles[places[i]] = place_letter(count, i);
+    s->roles[positions[i]] = position_letter(count, i);
     for (int a = 0; a < axis_count(s); a++)
-      if (c->taps & bit(a) && c->place[a] == places[i]) s->roles[a] = place_letter(count, i);
+      if (c->taps & bit(a) && c->position[a] == positions[i])
+        s->roles[a] = position_letter(count, i);
   }
 }
 
@@ -259,19 +261,19 @@ static bool make_convolution(AxisLetters *l, StageAxes *s, const TensorAccess *i
   Convolution c = convolution_of(s, image, weights);
   char *letters = arena_array(l->arena, char, weights->tensor->buffer->rank);
   WindowAxes windows = {0};
-  int places[MAX_WINDOWS];
+  int positions[MAX_WINDOWS];
   if (!find_taps(s, &c)) return false;
   c.channels &= ~c.taps;
   if ((c.taps & ~weights->all) || !read_weights(&c, letters, &windows) ||
-      !find_places(s, &c, &windows, places))
+      !find_positions(s, &c, &windows, positions))
     return false;
-  set_image_roles(s, &c, places, windows.count);
+  set_image_roles(s, &c, positions, windows.count);
   set_roles(s, c.channels | c.both, 'C');
   if (c.outputs) s->roles[first_axis(c.outputs)] = 'C';
   for (int i = 0; i < windows.count; i++)
     for (int k = 0; k < windows.count; k++)
-      if (windows.place[i] == places[k] || (windows.place[i] < 0 && i == k))
-        letters[windows.axis[i]] = place_letter(windows.count, k);
+      if (windows.position[i] == positions[k] || (windows.position[i] < 0 && i == k))
+        letters[windows.axis[i]] = position_letter(windows.count, k);
   s->weights = weights;
   s->weight_letters = letters;
   if (!c.channels && !c.both) s->image = image;
@@ -291,15 +293,15 @@ static bool is_used_elsewhere(const StageAxes *s, const TensorAccess *but, AxisS
 // the second C.
 static bool make_windows(StageAxes *s, const TensorAccess *image) {
   Convolution c = convolution_of(s, image, NULL);
-  int places[MAX_WINDOWS], count = 0;
+  int positions[MAX_WINDOWS], count = 0;
   AxisSet paired = 0;
   if (!find_taps(s, &c) || !c.taps || is_used_elsewhere(s, image, c.taps)) return false;
   for (int a = 0; a < axis_count(s); a++)
-    if (c.taps & bit(a)) paired |= bit(c.place[a]);
+    if (c.taps & bit(a)) paired |= bit(c.position[a]);
   if (count_of(paired) > MAX_WINDOWS || count_of(c.image_only & ~paired) != 2) return false;
   for (int a = 0; a < s->stage->te->axis_count; a++)
-    if (paired & bit(a)) places[count++] = a;
-  set_image_roles(s, &c, places, count);
+    if (paired & bit(a)) positions[count++] = a;
+  set_image_roles(s, &c, positions, count);
   AxisSet others = c.image_only & ~paired;
   set_roles(s, others & (others - 1), 'C');
   return true;

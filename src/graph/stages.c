@@ -270,7 +270,7 @@ static void mark_producers(StageGraph *s, const PtrArray *tensors, bool *needed,
   }
 }
 
-// Which stages the outputs of the graph need, by the indices of the stages.
+// Marks the stages that the outputs of the graph need, by the indices of the stages.
 static bool *stages_needed(StageGraph *s) {
   bool *needed = arena_array(&s->context->arena, bool, s->stages.count);
   PtrArray open = {0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses, before lowering, what is read and printed and has no code: intrinsics that belong to
-// other machines, calls of other functions of the module, and values that only attributes have.
+// Refuses, before lowering, constructs that can be read and printed but have no code on any target:
+// intrinsics that belong to other machines, calls of other functions of the module, and values that
+// only attributes have.
 #include "lower/lower.h"
 
 typedef struct Runnable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a tensor that is written in one layout reaches the stages that read it in others. A rewrite
-// makes a copy that serves all readers of its layout. A stage that runs by itself may instead
-// gather the elements from the layout in which the tensor is written.
+// Decides how a tensor that is written in one layout reaches the stages that read it in others. A
+// rewrite makes a copy that serves all readers of its layout. A stage that runs by itself may
+// instead gather the elements from the layout in which the tensor is written.
 #include "plan/internal.h"
 
 double planner_gather_cost(const Planner *p, const Stage *stage, int read) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts as walks, which are the digits of the axes in the order of memory, and their transfer
-// from one tensor to another through a relation. Composition is substitution, and each index of the
-// composed map is read as a sum of digits by the layout library.
+// Makes walks of layouts, which are the digits of the axes in the order of memory, and transfers
+// them from one tensor to another through a relation. Composition is substitution, and each index
+// of the composed map is read as a sum of digits by the layout library.
 #include "plan/relations.h"
 
 const LayoutWalk *walk_keep(Context *context, const LayoutWalk *walk) {

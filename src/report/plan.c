@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes plans data: the public structs of a plan, from which the command prints its tables and both
-// doors of the library are made; and for one tensor what other layouts would cost.
+// Makes the public structs of a plan, from which the command prints its tables and the library
+// returns structs and JSON.
 #include "report/report.h"
 
 const char *report_layout_name(const PlanReport *r, const StageTensor *tensor,
@@ -83,7 +83,8 @@ static void gather_uses(Gathering *g) {
   }
 }
 
-// Numbers the tensors that kernels read and write, and those that are computed only inside a kernel.
+// Numbers the tensors that kernels read and write, and those that are computed only inside a
+// kernel.
 static void number_tensors(Gathering *g) {
   const StageGraph *stages = g->report->plan->stages;
   int count = 0;

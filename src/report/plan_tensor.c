@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the plan of one tensor data: its uses, and what a run would cost with its other layouts.
+// Makes the public struct of one tensor of a plan: its uses, and what a run would cost with its
+// other layouts.
 #include "report/report.h"
 
 typedef struct Describing {

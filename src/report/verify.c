@@ -212,7 +212,7 @@ static bool check_value(VerifyTask *v, const Value *value, int step) {
   return agrees;
 }
 
-// After the first difference, the values of kernels follow from it.
+// Returns false at the first difference, because values of later kernels would follow from it.
 static bool check_step(void *env, int step) {
   VerifyTask *v = env;
   const Value *value = array_last(&v->program->steps.items[step].plan->params)->value;

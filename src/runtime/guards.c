@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory in which the guards of a kernel note accesses out of bounds (ir/ir.h, AccessGuards).
+// Reads the memory in which the guards of a kernel note accesses out of bounds (ir/ir.h,
+// AccessGuards).
 #include "runtime/compiled.h"
 
 void guards_clear(void *notes, int count) {

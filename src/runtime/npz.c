@@ -23,7 +23,7 @@ static bool bad_member(NpzReader *r, const char *what) {
   return diag_error(r->context, r->pos, "member '%s' %s", r->member, what);
 }
 
-// The member's bytes, unpacked, in scratch. What the archive claims about sizes is not believed.
+// The member's bytes, unpacked, in scratch. Sizes that the archive claims are not trusted.
 static bool read_member(NpzReader *r, Text *data) {
   if (unzGetCurrentFileInfo64(r->archive, NULL, r->member, LONGEST_MEMBER_NAME, NULL, 0, NULL, 0) !=
       UNZ_OK)

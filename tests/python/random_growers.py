@@ -157,7 +157,7 @@ def grow_made(g):
 
 
 def grow_left_over(g):
-    """What exporters leave behind: constants that are nodes, Dropout, sizes."""
+    """Grows what exporters leave behind: constants that are nodes, Dropout, sizes."""
     x = floats(g, least=1)
     weight = g.take("Constant", [], shape=[x.shape[-1]], dtype=np.float32, exact=True,
                     value=helper.make_tensor("c", TensorProto.FLOAT, [x.shape[-1]],

@@ -29,7 +29,7 @@ FLOATS, INTS = (np.float32, np.float64), (np.int32, np.int64)
 
 
 class Unfit(Exception):
-    """What is there is not fit for what was to grow."""
+    """The graph so far has no value that suits the operator that was to be added."""
 
 
 class Graph:
@@ -518,7 +518,7 @@ def feeds_of(model, seed):
 
 
 def difference(want, got):
-    """What differs, or None. Floats may be 1e-4 of the largest apart."""
+    """A text that says how the arrays differ, or None. Floats may be 1e-4 of the largest apart."""
     if want.shape != got.shape or want.dtype != got.dtype:
         return f"{got.dtype} {list(got.shape)}, expected {want.dtype} {list(want.shape)}"
     if want.dtype.kind != "f":

@@ -320,7 +320,7 @@ def test_sequences_of_sequences():
 
 
 def optional_model(kind):
-    """What is optional as it is; and whether it is there."""
+    """A model that returns its optional input as it is, and whether it is there."""
     return typed_model([helper.make_node("Identity", ["x"], ["y"]),
                         helper.make_node("OptionalHasElement", ["x"], ["there"])],
                        [("x", kind)], [("y", kind), ("there", "flag")])

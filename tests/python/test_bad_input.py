@@ -25,7 +25,7 @@ def limit_memory():
 
 
 def refused(folder, *arguments):
-    """What the command says as it refuses; the folder holds the same files afterwards."""
+    """The message of a refusal, after which the folder holds the same files."""
     before = sorted(path.name for path in folder.rglob("*"))
     done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True,
                           check=False, timeout=SECONDS, preexec_fn=limit_memory, cwd=folder)

@@ -89,7 +89,7 @@ def test_damaged_entries_are_made_again(tmp_path, expected, how):
 
 
 def run_json(cache, model, *arguments, **more):
-    """What `run --json` prints, and the results in its output file."""
+    """The object that `run --json` prints, and the results in its output file."""
     out = cache.parent / "result.npz"
     text, _ = pleat(cache, "run", model, "-o", out, "--json", *arguments, **more)
     return json.loads(text), dict(np.load(out))
@@ -229,7 +229,7 @@ def test_values_that_were_used(tmp_path):
 
 
 def test_bad_arguments_of_a_kept_model(tmp_path):
-    """What is refused without the cache is refused with it, by the same message."""
+    """An argument that is refused without the cache is refused with it, by the same message."""
     cache = tmp_path / "cache"
     result(cache, tmp_path / "out.npy")
     np.save(tmp_path / "x.npy", np.ones((1, 1, 8, 9), "float32"))

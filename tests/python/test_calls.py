@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python can ask of the library besides running a model: plans, files, kernels of TVMScript,
+"""Calls of the library from Python besides running a model: plans, files, kernels of TVMScript,
 call-backs; and how long the import takes."""
 import json
 import os

@@ -235,7 +235,7 @@ def dense(a: T.handle, W: T.Buffer((19, 37), "float32"), bias: T.Buffer((37,), "
 
 @pytest.fixture(name="dense_arguments")
 def make_dense_arguments(tmp_path):
-    """What `dense` takes, as options, and what it gives."""
+    """The inputs of `dense` as options, and its result."""
     random = np.random.default_rng(11)
     arrays = {name: np.float32(random.standard_normal(shape))
               for name, shape in (("A", (23, 19)), ("W", (19, 37)), ("bias", (37,)))}
@@ -406,7 +406,7 @@ def test_no_element_is_no_slow_path(tmp_path, shape):
 
 
 def test_check_looks_behind_free_sizes(tmp_path):
-    """What depends on a size that is not given is looked at with sizes that fit."""
+    """A part that depends on a size that is not given is checked with sizes that fit."""
     weights = [numpy_helper.from_array(np.zeros((2, 3, 100, 1), np.float32), "w")]
     nodes = [helper.make_node("Conv", ["x", "w"], ["c"]),  # needs 100 rows
              helper.make_node("Flatten", ["c"], ["y"])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cffi knows of the headers: the module that the build makes from them is used while it belongs
+"""The declarations of the headers for cffi: the module that the build makes from them is used while it belongs
 to them, and only then."""
 import os
 import shutil

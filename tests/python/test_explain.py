@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands tell of models: messages by operator and shape, what a plan fused and what it
+"""Explanations that the commands print about models: messages by operator and shape, what a plan fused and what it
 could not, the shares of a run. Needs no ONNX Runtime."""
 import json
 

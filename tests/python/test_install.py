@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ninja install` puts into a folder. Every test uses a copy of the installed files elsewhere,
+"""The files that `ninja install` installs. Every test uses a copy of the installed files elsewhere,
 so that no path of the build or of the prefix is needed."""
 import json
 import os
@@ -323,7 +323,7 @@ def test_manual_pages_have_no_faults(installed):
 
 
 def completed_by_bash(installed, words):
-    """What the completion offers for the last word. Bash splits words at =, as here."""
+    """The words that the completion offers for the last word. Bash splits words at =, as here."""
     script = ('source "$1"; compopt() { :; }; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
               '_pleat; printf "%s\\n" "${COMPREPLY[@]}"')
     file = installed / "share" / "bash-completion" / "completions" / "pleat"
@@ -370,7 +370,7 @@ class Zsh:
         self.read_until("ready ")
 
     def read_until(self, text):
-        """What the shell writes up to `text`, within a time that a busy machine needs."""
+        """The output of the shell up to `text`, within a time that a busy machine needs."""
         seen, end = "", time.monotonic() + 60
         while text not in seen and time.monotonic() < end:
             if select.select([self.terminal], [], [], 0.2)[0]:

@@ -41,7 +41,7 @@ def test_weights_stay_in_the_file(tmp_path, command):
 
 
 def run(arguments):
-    """What a command prints, and the most memory that it had, in bytes."""
+    """The output of a command, and the most memory that it had, in bytes."""
     script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
     done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], check=True,

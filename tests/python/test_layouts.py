@@ -71,7 +71,7 @@ def test_borders(tmp_path):
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
 def test_padded_borders(poison, tmp_path):
-    """What the caller leaves in the padding of an input is nowhere in the answer."""
+    """The content of the padding of an input is nowhere in the answer."""
     path, x, want, name = results(tmp_path)
     blocked = np.full((2, 1, 7, 5, 8), poison, np.float32)
     blocked[:, 0, :, :, :3] = x.transpose(0, 2, 3, 1)
@@ -149,7 +149,7 @@ def test_policies_against_the_optimum(build, tmp_path):
 
 
 def test_rewrites_are_shared(tmp_path):
-    """Of three users, two want one other layout and one a third: two rewrites, not three."""
+    """Two of three users want one other layout, and one a third: two rewrites, not three."""
     b = Builder(x=[1, 8, 6, 7])
     y = b("Relu", b.conv("x", 8, 24))
     users = [b.conv(y, 24, 5 + i) for i in range(3)]

@@ -392,7 +392,7 @@ def test_blocks_that_do_not_divide(channels, block, tmp_path):
 
 
 def test_infinities_stay_where_they_are(tmp_path):
-    """What an odd number of channels is padded with must not meet an infinity: 0 * inf is NaN."""
+    """The padding of an odd number of channels must not meet an infinity: 0 * inf is NaN."""
     path, b = tmp_path / "case.onnx", Builder(x=[1, 3, 5, 5])
     onnx.save(b.model(b("ReduceMax", b("Relu", b.conv("x", 3, 13, 1)), axes=[1], keepdims=0)), path)
     x = np.random.default_rng(1).standard_normal((1, 3, 5, 5)).astype(np.float32)

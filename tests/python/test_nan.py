@@ -19,7 +19,7 @@ def numbers(*without, shape=SHAPE):
 
 
 def results(node, tmp_path, attributes=None, **arrays):
-    """What the operator makes of the arrays, at each level of this processor."""
+    """The results of the operator for the arrays, at each level of this processor."""
     b = Builder(**{name: list(array.shape) for name, array in arrays.items()})
     name = b(node, *arrays, **(attributes or {}))
     onnx.save(b.model(name), tmp_path / "case.onnx")

@@ -258,7 +258,7 @@ def without_times(text):
 
 
 def outcome(files, folder, command, words):
-    """What a call prints and writes, without what differs from run to run."""
+    """The output and the files of a call, without the parts that differ from run to run."""
     shutil.copytree(files, folder)
     done = call(folder, [command, *words], {"PLEAT_CACHE": "cache"} if command == "cache" else None)
     written = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pleat plan --schedules` prints replays: on the kernels of `--programs` it gives the programs
-that are compiled."""
+"""The schedules that `pleat plan --schedules` prints can be replayed: on the kernels of `--programs`
+they give the programs that are compiled."""
 import re
 import subprocess
 import sys

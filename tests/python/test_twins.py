@@ -54,7 +54,7 @@ def test_views_cost_nothing(name, tmp_path):
 @pytest.mark.parametrize("name, rewrites", [("concat_odd", 2), ("dense", 2), ("residual", 0),
                                             ("mobile", 0), ("branches", 0), ("padded", 0)])
 def test_rewrites_that_are_left(name, rewrites, tmp_path):
-    """Those of the input and the output, where these are NCHW."""
+    """The rewrites that are left are those of the input and the output, where these are NCHW."""
     assert twins.at_run_time(planned(PAIRS[name][0], tmp_path)) <= rewrites
 
 

@@ -251,7 +251,7 @@ static void put_start(Text *text, const Nest *n, const int64_t *start) {
   text_puts(text, ") o ");
 }
 
-// Which axes there are where no start says them: a pair that nothing feeds is one number.
+// Finds the axes where no start names them: a pair that nothing feeds is one number.
 static bool is_axis(const Nest *n, const bool *fed, int item) {
   bool later = false, in_pair = false;
   for (int i = item; i < n->count; i++) later |= fed[i];

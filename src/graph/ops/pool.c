@@ -188,8 +188,8 @@ static DType place_type(const Buffer *x) {
   return space > INT32_MAX ? DTYPE_INT64 : DTYPE_INT32;
 }
 
-// The first index, counted in row-major order within [n, c], of a window's maximum. Of a window
-// whose maximum is NaN, the window's first index.
+// The first index, counted in row-major order within [n, c], of a window's maximum. It is the
+// window's first index where the maximum is NaN.
 static Buffer *first_places(OpCall *call, Pool *pool, Buffer *largest) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
