@@ -17,6 +17,10 @@ enum { INSTRUCTION_CACHE_BYTES = 32 << 10 };
 // stride loads one element at a time.
 enum { MOST_SHUFFLED_STRIDE = 4 };
 
+// Bytes to which the memory of programs is aligned: tensors, constants, workspace and local arrays.
+// It is the widest vector, and a cache line of the processors that have targets.
+enum { TENSOR_ALIGNMENT = 64 };
+
 // The most threads that a program may be asked to run on.
 enum { MOST_THREADS = 1024 };
 

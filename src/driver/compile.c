@@ -167,7 +167,7 @@ static void describe(void *arg) {
 
 static bool fill_weights(const Program *p, CompiledProgram *out) {
   out->weight_bytes = p->weight_bytes;
-  out->weights = memory_alloc((size_t)p->weight_bytes + CONSTANT_ALIGNMENT);
+  out->weights = memory_alloc((size_t)p->weight_bytes + TENSOR_ALIGNMENT);
   if (!out->weights)
     return diag_error_as(p->context, DIAG_MEMORY, p->graph->pos,
                          "not enough memory for the weights");

@@ -3,10 +3,8 @@
 #include "base/caller.h"
 #include "driver/driver.h"
 
-enum { SLOT_ALIGNMENT = 64 };
-
 static int64_t aligned(int64_t bytes) {
-  return (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+  return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
 }
 
 static void report_progress(const Program *p, const char *what, int done, int all) {
@@ -88,7 +86,7 @@ typedef struct ArenaRequest {
 
 static void request(ArenaRequest *r, int64_t bytes, int first, int last, int64_t *offset) {
   r->offsets[r->count] = offset;
-  r->items[r->count++] = (ArenaItem){aligned(bytes), SLOT_ALIGNMENT, first, last, 0};
+  r->items[r->count++] = (ArenaItem){aligned(bytes), TENSOR_ALIGNMENT, first, last, 0};
 }
 
 static void request_workspace(ArenaRequest *r, const Program *p, int step) {

@@ -5,6 +5,7 @@
 //   A_1 = decl_buffer(...); T = allocate(...)     NAME(args, begin, end):
 //   for i in T.parallel(30): body            →      A_1 = decl_buffer(...)
 //                                                   for i in range(begin, end): body
+#include "base/machine.h"
 #include "lower/pass.h"
 
 typedef struct Cutting {
@@ -129,8 +130,9 @@ static bool holds_faults(const Cutting *cutting, const Stmt *slot) {
 }
 
 static ArenaItem slot_item(const Cutting *cutting, const Stmt *slot, int64_t bytes) {
-  ArenaItem item = {bytes, 64, -1, 0, 0};
-  if (holds_faults(cutting, slot)) return (ArenaItem){bytes, 64, 0, cutting->regions.count, 0};
+  ArenaItem item = {bytes, TENSOR_ALIGNMENT, -1, 0, 0};
+  if (holds_faults(cutting, slot))
+    return (ArenaItem){bytes, TENSOR_ALIGNMENT, 0, cutting->regions.count, 0};
   for (int k = 0; k < cutting->regions.count; k++) {
     if (!stmt_uses(cutting->regions.items[k], slot->as.allocate.var)) continue;
     if (item.first < 0) item.first = k;
@@ -158,8 +160,10 @@ static void plan_workspace(Cutting *cutting) {
   }
   int64_t total = arena_plan(context, items, known, NULL);
   if (total < 0) bug(context, "workspace of %s does not fit", kernel->func->name);
-  Expr *end = expr_int(context, DTYPE_INT64, ceil_div(total, 64) * 64);
-  Expr *line = expr_int(context, DTYPE_INT64, 64), *pad = expr_int(context, DTYPE_INT64, 63);
+  const int64_t unit = TENSOR_ALIGNMENT;
+  Expr *end = expr_int(context, DTYPE_INT64, ceil_div(total, unit) * unit);
+  Expr *line = expr_int(context, DTYPE_INT64, unit),
+       *pad = expr_int(context, DTYPE_INT64, unit - 1);
   for (int i = 0; i < count; i++) {
     LowerSlot *slot = &kernel->slots[i];
     slot->offset = item_of[i] < 0 ? end : expr_int(context, DTYPE_INT64, items[item_of[i]].offset);

@@ -52,8 +52,6 @@ typedef struct CompiledGuard {
   int axis;
 } CompiledGuard;
 
-enum { CONSTANT_ALIGNMENT = 64 }; // of constants, and of tensors in the arena
-
 // It does not change once it is made, so threads use it at the same time. All memory but the
 // code and the weights is in `context`.
 typedef struct CompiledProgram {

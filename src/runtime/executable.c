@@ -56,7 +56,7 @@ Executable *executable_of(Context *context, CompiledProgram *program) {
   Executable *e = calloc(1, sizeof *e);
   if (e) {
     *e = (Executable){.context = context, .program = compiled_program_keep(program)};
-    e->arena = memory_alloc((size_t)program->arena_bytes + CONSTANT_ALIGNMENT);
+    e->arena = memory_alloc((size_t)program->arena_bytes + TENSOR_ALIGNMENT);
     if (e->arena && make_args(e) && make_copies(e)) return e;
   }
   executable_free(e);

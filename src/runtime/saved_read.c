@@ -173,7 +173,7 @@ static void read_code(Loading *l) {
 static void read_constant(Loading *l, CompiledConstant *constant) {
   CompiledProgram *p = l->out;
   int64_t offset = take_int(l, 0, p->weight_bytes, "constants are outside the weights");
-  if (offset % CONSTANT_ALIGNMENT) wrong(l, "constants are not aligned");
+  if (offset % TENSOR_ALIGNMENT) wrong(l, "constants are not aligned");
   constant->bytes = take_int(l, 0, p->weight_bytes - offset, "constants are outside the weights");
   constant->data = l->weights + offset;
 }
@@ -360,7 +360,7 @@ CompiledProgram *saved_adopt(Context *context, const char *name, const void *dat
                              void (*release)(void *owner), void *owner) {
   Loading l = {.context = context, .data = data, .size = size};
   l.pos.file = source_file_new(context, name, NULL, 0);
-  if ((uintptr_t)data % CONSTANT_ALIGNMENT) bug(context, "a saved program is not aligned");
+  if ((uintptr_t)data % TENSOR_ALIGNMENT) bug(context, "a saved program is not aligned");
   if (read_program(&l)) {
     l.out->release = release;
     l.out->owner = owner;

@@ -149,7 +149,7 @@ static bool gather_weights(Saving *s) {
   for (int i = 0; i < p->constant_count; i++) {
     s->offsets[i] =
         p->weights ? (const char *)p->constants[i].data - (const char *)p->weights : bytes;
-    bytes += ceil_div(p->constants[i].bytes, CONSTANT_ALIGNMENT) * CONSTANT_ALIGNMENT;
+    bytes += ceil_div(p->constants[i].bytes, TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT;
   }
   s->weight_bytes = (uint64_t)(p->weights ? p->weight_bytes : bytes);
   s->weights = p->weights;

@@ -39,7 +39,7 @@ typedef struct Sharing {
 } Sharing;
 
 static int64_t padded(int64_t bytes) {
-  return (bytes + CONSTANT_ALIGNMENT - 1) / CONSTANT_ALIGNMENT * CONSTANT_ALIGNMENT;
+  return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
 }
 
 // Finds the constants of other programs; returns the bytes of the remaining ones.
@@ -57,7 +57,7 @@ static int64_t find_constants(Sharing *s) {
 static SharedWeights *hold_others(const Sharing *s, int64_t own_bytes) {
   SharedWeights *shared = calloc(1, sizeof *shared);
   if (!shared) return NULL;
-  shared->own = memory_alloc((size_t)own_bytes + CONSTANT_ALIGNMENT);
+  shared->own = memory_alloc((size_t)own_bytes + TENSOR_ALIGNMENT);
   shared->others = calloc((size_t)s->count + 1, sizeof *shared->others);
   if (!shared->own || !shared->others) {
     release_shared(shared);

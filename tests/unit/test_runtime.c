@@ -316,7 +316,7 @@ static void release_counted(void *owner) {
 
 // A program with a constant of 100 bytes for each letter of `text`, which fills it.
 static CompiledProgram *program_of(const char *text) {
-  enum { BYTES = 100, STEP = 2 * CONSTANT_ALIGNMENT };
+  enum { BYTES = 100, STEP = 2 * TENSOR_ALIGNMENT };
   CompiledProgram *p = compiled_program_new();
   int count = (int)strlen(text);
   char *weights = memory_alloc((size_t)(count + 1) * STEP);
@@ -336,7 +336,7 @@ static void check_constants(const CompiledProgram *p, const char *text) {
   assert_int_equal(p->constant_count, strlen(text));
   for (int i = 0; i < p->constant_count; i++) {
     const char *data = p->constants[i].data;
-    assert_int_equal((uintptr_t)data % CONSTANT_ALIGNMENT, 0);
+    assert_int_equal((uintptr_t)data % TENSOR_ALIGNMENT, 0);
     for (int k = 0; k < p->constants[i].bytes; k++) assert_int_equal(data[k], text[i]);
   }
 }

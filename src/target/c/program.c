@@ -112,8 +112,9 @@ static void check_each(CEmit *emit, const char *array, int count) {
 static void check_pointers(Writing *w, CEmit *emit) {
   const TargetProgram *p = w->program;
   if (w->options->weights_beside && p->weight_bytes)
-    c_line(emit, "if (!weights || (uintptr_t)weights %% 64) return 1;");
-  c_line(emit, "if (%s(uintptr_t)arena %% 64) return 1;", p->arena_bytes ? "!arena || " : "");
+    c_line(emit, "if (!weights || (uintptr_t)weights %% %d) return 1;", TENSOR_ALIGNMENT);
+  c_line(emit, "if (%s(uintptr_t)arena %% %d) return 1;", p->arena_bytes ? "!arena || " : "",
+         TENSOR_ALIGNMENT);
   check_each(emit, "inputs", p->input_count);
   check_each(emit, "outputs", p->output_count);
 }
@@ -159,8 +160,8 @@ static void write_words(Writing *w, Text *out) {
   int64_t size = w->program->weight_bytes, count = (size + 3) / 4;
   text_printf(out,
               "\ntypedef uint32_t word __attribute__((may_alias));\n"
-              "static const word weight_words[%lld] __attribute__((aligned(64))) = {",
-              (long long)count);
+              "static const word weight_words[%lld] __attribute__((aligned(%d))) = {",
+              (long long)count, TENSOR_ALIGNMENT);
   for (int64_t i = 0; i < count; i++) {
     uint32_t word = 0;
     memcpy(&word, bytes + 4 * i, (size_t)MIN_OF(size - 4 * i, 4));

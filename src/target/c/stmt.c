@@ -230,8 +230,8 @@ static void emit_allocate(CEmit *emit, const Stmt *s) {
     c_line(emit, "%s %s;", c_memory_type(emit->module, type), name);
     map_put(&emit->registers, var, name);
   } else {
-    c_line(emit, "_Alignas(64) %s %s[%lld];", c_memory_type(emit->module, type), name,
-           (long long)count);
+    c_line(emit, "_Alignas(%d) %s %s[%lld];", TENSOR_ALIGNMENT, c_memory_type(emit->module, type),
+           name, (long long)count);
     map_put(&emit->vars, var, name);
     map_put(&emit->pointees, var, c_memory_type(emit->module, type));
   }
@@ -246,9 +246,10 @@ static void emit_allocate_const(CEmit *emit, const Stmt *s) {
   Text *text = &module->constants;
   text_printf(text,
               "static const union {\n  uint8_t bytes[%zu];\n  %s values[%zu];\n} %s "
-              "__attribute__((aligned(64))) = {{",
+              "__attribute__((aligned(%d))) = {{",
               data->bytes, element,
-              data->bytes / (size_t)(dtype_bytes(data->type) * data->type.lanes), name);
+              data->bytes / (size_t)(dtype_bytes(data->type) * data->type.lanes), name,
+              TENSOR_ALIGNMENT);
   const uint8_t *bytes = data->data;
   for (size_t i = 0; i < data->bytes; i++)
     text_printf(text, "%s%u,", i % 24 ? "" : "\n  ", bytes[i]);

@@ -143,7 +143,7 @@ const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int r
 static int alignment_of(const Buffer *buffer, int lanes) {
   int bytes = dtype_bytes(dtype_lanes(buffer->type, 1));
   if (strcmp(buffer->scope, "local") || lanes != buffer->type.lanes) return bytes;
-  return MIN_OF(bytes * lanes, 64); // an alloca is aligned to 64
+  return MIN_OF(bytes * lanes, TENSOR_ALIGNMENT);
 }
 
 static const char *load_value(Emit *emit, DType type, const char *pointer, int alignment) {

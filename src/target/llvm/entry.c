@@ -14,7 +14,7 @@ static void add_bytes(Text *out, const char *name, const void *data, size_t size
     else
       text_printf(out, "\\%02X", bytes[i]);
   }
-  text_puts(out, "\", align 64\n");
+  text_printf(out, "\", align %d\n", TENSOR_ALIGNMENT);
 }
 
 static void add_weights(LlvmModule *module, const LlvmProgram *whole) {
@@ -25,10 +25,10 @@ static void add_weights(LlvmModule *module, const LlvmProgram *whole) {
     return;
   }
   text_printf(&module->globals,
-              "module asm \".section .rodata,\\22a\\22,@progbits\"\nmodule asm \".balign 64\"\n"
+              "module asm \".section .rodata,\\22a\\22,@progbits\"\nmodule asm \".balign %d\"\n"
               "module asm \"own_weights:\"\nmodule asm \".incbin \\22%s\\22\"\n"
               "module asm \".text\"\n@own_weights = external hidden constant i8\n",
-              whole->weights_file);
+              TENSOR_ALIGNMENT, whole->weights_file);
 }
 
 static const char *offset_from(Emit *emit, const char *base, int64_t offset) {

@@ -183,7 +183,7 @@ static void emit_allocate(Emit *emit, const Stmt *s) {
   const char *element = llvm_memory_type(emit, s->as.allocate.type);
   const char *type =
       count == 1 ? element : arena_printf(emit->arena, "[%lld x %s]", (long long)count, element);
-  map_put(&emit->data, s->as.allocate.var, emit_alloca(emit, type, 64));
+  map_put(&emit->data, s->as.allocate.var, emit_alloca(emit, type, TENSOR_ALIGNMENT));
   emit_stmt(emit, s->as.allocate.body);
 }
 
@@ -194,7 +194,7 @@ static void emit_allocate_const(Emit *emit, const Stmt *s) {
   text_printf(text, "%s = private unnamed_addr constant [%zu x i8] c\"", name, data->bytes);
   const uint8_t *bytes = data->data;
   for (size_t i = 0; i < data->bytes; i++) text_printf(text, "\\%02X", bytes[i]);
-  text_puts(text, "\", align 64\n");
+  text_printf(text, "\", align %d\n", TENSOR_ALIGNMENT);
   map_put(&emit->data, s->as.allocate_const.var, name);
   emit_stmt(emit, s->as.allocate_const.body);
 }
