@@ -34,8 +34,10 @@ static bool has_room(const Planner *p, const Stage *stage) {
 
 StageChoice *planner_add_choice(Planner *p, const Stage *stage) {
   StageChoices *choices = &p->choices[stage->index];
-  int *reads = arena_array(&p->context->arena, int, stage->reads.count);
-  array_push(&p->context->arena, choices, ((StageChoice){.fused = -1, .reads = reads}));
+  Arena *arena = &p->context->arena;
+  int *reads = arena_array(arena, int, stage->reads.count);
+  BitSet gathers = bit_set_new(arena, stage->reads.count);
+  array_push(arena, choices, ((StageChoice){.fused = -1, .reads = reads, .gathers = gathers}));
   return &array_last(choices);
 }
 
@@ -243,7 +245,6 @@ static double stage_bytes(const Planner *p, const Stage *stage, const StageChoic
 // gathering the elements of those that the constraints demand in another layout than the output's
 // walk needs.
 static double set_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
-  enum { MOST_GATHERED = 64 };
   double cycles = 0;
   for (int i = 0; i < stage->reads.count; i++) {
     int only = only_candidate(p, stage, i), match = matching_read(p, stage, i, choice->output);
@@ -251,7 +252,7 @@ static double set_reads(const Planner *p, const Stage *stage, StageChoice *choic
     choice->reads[i] = other ? only : match;
     if (other) cycles += planner_gather_cost(p, stage, i);
     bool may_gather = match == READ_ANY || (match >= 0 && choice->fused < 0);
-    if (i < MOST_GATHERED && only < 0 && may_gather) choice->gathers |= (uint64_t)1 << i;
+    if (only < 0 && may_gather) bit_set_add(&choice->gathers, i);
   }
   return cycles;
 }
@@ -346,9 +347,8 @@ static void add_in_place(Planner *p, const Stage *stage, int output) {
   choice->output = output;
   choice->in_place = true;
   choice->cost = set_reads(p, stage, choice);
-  for (int i = 0; i < stage->reads.count && i < 64; i++)
-    if (planner_reads_piece(p, stage, stage->reads.items[i]))
-      choice->gathers &= ~((uint64_t)1 << i);
+  for (int i = 0; i < stage->reads.count; i++)
+    if (planner_reads_piece(p, stage, stage->reads.items[i])) bit_set_remove(&choice->gathers, i);
   for (int i = 0; i < pieces->count; i++) {
     choice->cost += planner_copy_cost(p, &pieces->items[i]);
     if (planner_place(p, stage, i, choice, NULL, &placement)) continue;

@@ -28,7 +28,7 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice,
                          int read) {
   if (choice->reads[read] == READ_NOTHING) return 0;
-  bool may = choice->reads[read] == READ_ANY || (read < 64 && choice->gathers >> read & 1);
+  bool may = choice->reads[read] == READ_ANY || bit_set_has(&choice->gathers, read);
   return may ? planner_gather_cost(p, stage, read) : PLAN_NEVER;
 }
 

@@ -33,7 +33,7 @@ typedef struct Candidates {
 typedef struct StageChoice {
   int output;       // candidate of the output tensor
   int *reads;       // candidate of each entry of stage->reads, or one of the constants below
-  uint64_t gathers; // the set of reads whose elements may be gathered from another layout than
+  BitSet gathers;   // the reads whose elements may be gathered from another layout than
                     // `reads` says, at planner_gather_cost
   int fused;        // entry of stage->reads whose producer the stage is fused with; -1: none
   bool tiles;       // its kernel's loops follow the layout of the output: it does not run by rows
