@@ -225,6 +225,21 @@ int pleat_module_schedule(const PleatModule *module, const char *function, const
  * and so does a symbolic extent. */
 int pleat_module_operations(const PleatModule *module, const char *function, double *operations,
                             PleatMessages **messages);
+/* Which buffers of a tensor program share memory, as a JSON list with an object for the memory of
+ * each parameter and allocation:
+ *
+ *   "buffers"  its buffers, each with "name", "role" ("parameter", "allocation", "declaration" or
+ *              "view"), "view_of" (a region of the source, or null), "dtype", "shape", "strides"
+ *              (null: dense), "elem_offset" and "scope"
+ *   "pairs"    of each two buffers "a" and "b" the "relation" of their bytes ("same", "contains",
+ *              "within", "overlap", "disjoint" or "undecided"), the number of "bytes" in both, or
+ *              null, and where an "elements" text shows it, the place of an element in the other
+ *              buffer, such as "B[i] is A[i // 6, i % 6]", or null
+ *   "layout_obstacle"  why transform_layout cannot change all of them together, or null
+ *
+ * *json is owned. */
+int pleat_module_aliases(const PleatModule *module, const char *function, char **json,
+                         PleatMessages **messages);
 /* Checks that a module is well formed: PLEAT_OK, or PLEAT_REFUSED with a message for each fault. */
 int pleat_module_verify(const PleatModule *module, PleatMessages **messages);
 

@@ -7,6 +7,7 @@
 
 #include "driver/driver.h"
 #include "lower/lower.h"
+#include "report/report.h"
 #include "script/script.h"
 
 // ---- Functions of a module ----------------------------------------------------------------------
@@ -377,6 +378,34 @@ int pleat_module_operations(const PleatModule *module, const char *function, dou
   OperationsCall call = {.call = {.on = module, .body = count_operations}, .function = function};
   int status = module_call_run(&call, NULL, messages);
   *operations = call.operations;
+  return status;
+}
+
+// ---- Aliases ------------------------------------------------------------------------------------
+
+typedef struct AliasesCall {
+  ModuleCall call;
+  const char *function;
+  char *json;
+} AliasesCall;
+
+static void find_aliases(void *arg) {
+  AliasesCall *call = arg;
+  Context *context = call->call.context;
+  const PrimFunc *func = module_prim(context, call->call.on->module, call->function);
+  if (!func) return;
+  call->json = report_text(report_aliases(context, func));
+  call->call.done = call->json != NULL;
+}
+
+int pleat_module_aliases(const PleatModule *module, const char *function, char **json,
+                         PleatMessages **messages) {
+  if (!json) return messages_refuse("json", "is NULL, expected where to store it", messages);
+  *json = NULL;
+  if (!module) return module_refuse_null(messages);
+  AliasesCall call = {.call = {.on = module, .body = find_aliases}, .function = function};
+  int status = module_call_run(&call, NULL, messages);
+  *json = call.json;
   return status;
 }
 

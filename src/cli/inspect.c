@@ -12,7 +12,15 @@
 
 #include "script/script.h"
 
-static const Option options[] = {MODEL_OPTIONS, KNOWN_INPUT_OPTION};
+typedef struct InspectOptions {
+  ModelOptions model; // must be first, see MODEL_OPTIONS
+  bool aliases;
+} InspectOptions;
+
+static const Option options[] = {
+    MODEL_OPTIONS, KNOWN_INPUT_OPTION,
+    {"aliases", 0, OPTION_FLAG, NULL, "TVMScript: print which buffers share memory",
+     offsetof(InspectOptions, aliases)}};
 
 // The kernel and tensors of one operator in the plan.
 typedef struct Placed {
@@ -280,8 +288,10 @@ static bool asks_for_plan(const Cli *cli, const ModelOptions *o) {
 }
 
 static int run(Cli *cli, void *given) {
-  const ModelOptions *model = given;
+  const InspectOptions *o = given;
+  const ModelOptions *model = &o->model;
   const char *path = cli->inputs.items[0];
+  if (o->aliases) return inspect_aliases(cli, path, model);
   if (saved_named(path)) return saved_inspect(cli, path, model);
   LoadedModel open = {0};
   if (!model_is_script(path) && !asks_for_plan(cli, model) &&
@@ -311,7 +321,7 @@ const Command command_inspect = {
     .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),
-    .options_size = sizeof(ModelOptions),
+    .options_size = sizeof(InspectOptions),
     .least_inputs = 1,
     .most_inputs = 1,
     .run = run,

@@ -15,6 +15,12 @@ char *report_text(json_t *object);
 // The diagnostics of a context and how it failed, each with its notes, as a list.
 json_t *report_messages(const Context *context);
 
+// The alias analysis of a tensor program (schedule/aliases.h): as text for users, and as a list of
+// the memory of each parameter and allocation, with its "buffers", the "pairs" of them, and
+// "layout_obstacle", why the layout cannot change, or null.
+void report_aliases_text(Context *context, const PrimFunc *func, Text *out);
+json_t *report_aliases(Context *context, const PrimFunc *func);
+
 // ---- Plans -------------------------------------------------------------------------------------
 
 // A rewrite at run time, or constants that are rewritten alike at compile time: `count` rewrites of

@@ -5,6 +5,7 @@
 // iterated over the logical ones.
 //   for c, h: B[c, h] = A[c, h]    by  c, h -> c // 4, h, c % 4   =>
 //   for c_0, h, c_1: B[c_0, h, c_1] = A[c_0*4 + c_1, h]   where c_0*4 + c_1 < C
+#include "schedule/aliases.h"
 #include "schedule/internal.h"
 
 // ---- Buffers of blocks -----------------------------------------------------------------------
@@ -47,93 +48,11 @@ Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *
 
 // ---- Aliases ---------------------------------------------------------------------------------
 
-static bool same_exprs(Expr *const *a, Expr *const *b, int count) {
-  for (int i = 0; i < count; i++)
-    if (a[i] != b[i]) return false;
-  return true;
-}
-
-static bool same_description(const Buffer *a, const Buffer *b) {
-  return a->rank == b->rank && dtype_equal(a->type, b->type) && a->layout == b->layout &&
-         same_exprs(a->shape, b->shape, a->rank) && !a->strides == !b->strides &&
-         a->offset == b->offset && a->separator_count == b->separator_count;
-}
-
-// All buffers over one data variable, and whether it has other uses.
-typedef struct Aliases {
-  Arena *arena;
-  const Buffer *buffer;
-  Array(Buffer *) found;
-  const char *opaque; // the use of the storage that is not an access; NULL: none
-} Aliases;
-
-static void add_alias(Aliases *aliases, Buffer *b) {
-  if (!b || !buffers_alias(b, aliases->buffer)) return;
-  for (int i = 0; i < aliases->found.count; i++)
-    if (aliases->found.items[i] == b) return;
-  array_push(aliases->arena, &aliases->found, b);
-}
-
-static bool alias_expr(Visitor *visitor, Expr *e) {
-  Aliases *aliases = visitor->env;
-  if (e->op == EXPR_LOAD) add_alias(aliases, e->as.buffer);
-  if (e == aliases->buffer->data) aliases->opaque = "its data pointer is passed on";
-  if (e->op == EXPR_ADDRESS_OF && buffers_alias(e->args[0]->as.buffer, aliases->buffer))
-    aliases->opaque = "the address of an element is taken";
-  return true;
-}
-
-static bool alias_stmt(Visitor *visitor, Stmt *s) {
-  Aliases *aliases = visitor->env;
-  if (s->kind == STMT_STORE) add_alias(aliases, s->as.store.buffer);
-  if (s->kind == STMT_DECL_BUFFER) add_alias(aliases, s->as.declare.buffer);
-  if (s->kind != STMT_BLOCK) return true;
-  const Block *block = s->as.block;
-  for (int i = 0; i < block->alloc_count; i++) add_alias(aliases, block->allocs[i]);
-  for (int i = 0; i < block->match_count; i++)
-    if (buffers_alias(block->matches[i].source.buffer, aliases->buffer))
-      aliases->opaque = arena_printf(aliases->arena, "'%s' is a view of a part of it",
-                                     block->matches[i].buffer->name);
-  return true;
-}
-
-static Aliases aliases_of(Schedule *schedule, const Buffer *buffer) {
-  Aliases aliases = {.arena = &schedule->context->arena, .buffer = buffer};
-  for (int i = 0; i < schedule->func->param_count; i++)
-    add_alias(&aliases, schedule->func->buffers[i]);
-  Visitor visitor = {.env = &aliases, .enter_expr = alias_expr, .enter_stmt = alias_stmt};
-  visit_stmt(&visitor, schedule->func->body);
-  return aliases;
-}
-
-bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why) {
-  Aliases aliases = aliases_of(schedule, buffer);
-  *why = aliases.opaque;
-  if (!*why && aliases.found.count > 1)
-    *why = arena_printf(aliases.arena, "'%s' and '%s' share their memory",
-                        aliases.found.items[0]->name, aliases.found.items[1]->name);
-  return *why != NULL;
-}
-
 // Refuses unless all aliases can be changed together.
 static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *aliases) {
-  const Buffer *buffer = aliases->buffer;
-  if (aliases->opaque)
-    return schedule_refuse(schedule, at->pos, "the layout of '%s' cannot change: %s", buffer->name,
-                           aliases->opaque);
-  for (int i = 0; i < aliases->found.count; i++)
-    if (!same_description(aliases->found.items[i], buffer))
-      return schedule_refuse(
-          schedule, at->pos,
-          "the layout of '%s' cannot change: '%s' shares its memory and has another shape, "
-          "type or offset, and aliases change together",
-          buffer->name, aliases->found.items[i]->name);
-  if (buffer->strides || !expr_is_int(buffer->offset, 0))
-    return schedule_refuse(
-        schedule, at->pos,
-        "the layout of '%s' cannot change: its strides or offset are given from outside",
-        buffer->name);
-  return true;
+  const char *why = aliases_layout_obstacle(aliases);
+  return !why || schedule_refuse(schedule, at->pos, "the layout of '%s' cannot change: %s",
+                                 aliases->buffer->name, why);
 }
 
 // ---- Layouts ---------------------------------------------------------------------------------
@@ -486,7 +405,7 @@ bool step_transform_layout(Schedule *schedule, StepCall *call) {
   Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
   LayoutPadding padding;
   if (!buffer || !padding_of(schedule, at, &call->args[3], &padding)) return false;
-  Aliases aliases = aliases_of(schedule, buffer);
+  Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
   if (!check_aliases(schedule, at, &aliases)) return false;
   const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, call->args[2].as.map);
   if (!on_buffer) return false;
@@ -525,7 +444,7 @@ static void replace_buffers(Schedule *schedule, const Map *buffers, const Map *v
 
 void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
                               void (*change)(void *env, Buffer *b), void *env, const Map *vars) {
-  Aliases aliases = aliases_of(schedule, buffer);
+  Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
   Map buffers = map_new(&schedule->context->arena);
   for (int i = 0; i < aliases.found.count; i++) {
     Buffer *copy = buffer_copy(schedule->context, aliases.found.items[i]);
@@ -553,7 +472,7 @@ bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
   Stmt *at = path_end(&path);
   Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
   if (!buffer) return false;
-  Aliases aliases = aliases_of(schedule, buffer);
+  Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
   if (!check_aliases(schedule, at, &aliases)) return false;
   int count = call->args[2].as.list.count;
   Separators separators = {arena_array(&context->arena, int, count), count};

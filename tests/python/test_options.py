@@ -131,6 +131,7 @@ ROWS = [
     ("inspect", "net.onnx", {**LAYOUTS, "json": None, "help": None, "func": "main"}),
     ("inspect", "open.onnx", {"dim": "n=4", "input-shape": "x=4x3", "input": "x=n.npy"}),
     ("inspect", "graphs.py", {"func": "main"}),
+    ("inspect", "kernels.py", {"aliases": None}),
     ("inspect", "net.pleat", {**LAYOUTS, "json": None, "func": "main", "dim": "n=2",
                               "input-shape": "x=2", "input": "x=x.npy"}),
     ("run", "net.onnx --fill random -o y.npz",

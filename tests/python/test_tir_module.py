@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules and functions as Python objects: parts, comparison, attributes, passes, nodes, JSON."""
 import pickle
+import re
 
+import numpy as np
 import pytest
 from built import skip_sanitized
 
@@ -177,6 +179,31 @@ def test_passes_are_those_of_the_library():
     with pytest.raises(AttributeError, match="no pass 'NoSuchPass'"):
         transform.NoSuchPass
     assert not hasattr(transform, "_private")
+
+
+@T.prim_func
+def aliased(A: T.Buffer((4, 6), "float32")):
+    flat = T.decl_buffer((24,), "float32", data=A.data)
+    tail = T.decl_buffer((2, 6), "float32", data=A.data, elem_offset=12)
+    flat[0] = tail[0, 0]
+
+
+def test_aliases_agree_with_the_bytes():
+    """The bytes that buffers have in common, and the place of each element in another buffer,
+    against NumPy's view of the same memory."""
+    memory = np.arange(24 * 4, dtype="uint8")
+    views = {"A": memory.view("float32").reshape(4, 6), "flat": memory.view("float32"),
+             "tail": memory.view("float32")[12:].reshape(2, 6)}
+    found = {(pair["a"], pair["b"]): pair for pair in analysis.aliases(aliased)[0]["pairs"]}
+    for (a, b), pair in found.items():
+        assert np.shares_memory(views[a], views[b]) == (pair["relation"] != "disjoint")
+        assert pair["bytes"] == min(views[a].nbytes, views[b].nbytes)
+        inner, outer = re.fullmatch(r"(\w+)\[.*\] is (\w+)\[.*\]", pair["elements"]).groups()
+        names = dict(zip("ijk", np.indices(views[inner].shape)))
+        there = eval(re.sub(r".* is \w+", "view", pair["elements"]),
+                     {**names, "view": views[outer]})
+        assert (there.view("uint32") == views[inner].view("uint32")).all()
+    assert len(found) == 3
 
 
 def test_passes_on_functions_and_modules():

@@ -95,6 +95,27 @@ static void test_parts(void **state) {
   pleat_module_free(NULL);
 }
 
+static void test_aliases(void **state) {
+  (void)state;
+  PleatScript script = {.size = sizeof script,
+                        .text = "@T.prim_func\ndef f(A: T.Buffer((2, 3), \"int32\")):\n"
+                                "    B = T.decl_buffer((6,), \"int32\", data=A.data)\n"
+                                "    B[1] = A[0, 0]\n"};
+  PleatModule *module;
+  PleatMessages *messages;
+  char *json;
+  assert_int_equal(pleat_module_parse(&script, &module, &messages), PLEAT_OK);
+  assert_int_equal(pleat_module_aliases(module, NULL, &json, &messages), PLEAT_OK);
+  assert_non_null(strstr(json, "A[i, j] is B[i * 3 + j]"));
+  pleat_free(json);
+  assert_int_equal(pleat_module_aliases(module, "g", &json, &messages), PLEAT_REFUSED);
+  assert_null(json);
+  pleat_messages_free(messages);
+  assert_int_equal(pleat_module_aliases(NULL, NULL, &json, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_module_aliases(module, NULL, NULL, NULL), PLEAT_REFUSED);
+  pleat_module_free(module);
+}
+
 static void test_formatting(void **state) {
   (void)state;
   const char *text = "x = [ 1 ]\n@T.prim_func\ndef f( A:T.Buffer[(4,),'int8'] ):\n"
@@ -511,6 +532,7 @@ static void test_null_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_aliases),
       cmocka_unit_test(test_formatting),
       cmocka_unit_test(test_errors_have_the_place_in_the_file),
       cmocka_unit_test(test_captured_names),

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions about tensor programs, with TVM's names."""
-from pleat._library import PleatError, _lib, ffi
+import json
+
+from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.ir._module import PrimFunc
 from pleat.tir.nodes import (BlockRealize, Buffer, For, IterVar, Let, LetStmt, Var,
                              nodes_equal)
 from pleat.tir.stmt_functor import post_order_visit
 
-__all__ = ["estimate_tir_flops", "expr_deep_equal", "undefined_vars", "verify_well_formed"]
+__all__ = ["aliases", "estimate_tir_flops", "expr_deep_equal", "undefined_vars",
+           "verify_well_formed"]
 
 
 def verify_well_formed(thing, assert_mode=True):
@@ -36,6 +39,18 @@ def estimate_tir_flops(stmt_or_mod):
         check_status(status, messages)
         total += count[0]
     return total
+
+
+def aliases(function):
+    """Which buffers of a PrimFunc share memory: a list with a dictionary for the memory of each
+    parameter and allocation, as pleat_module_aliases of pleat/tir.h describes it.
+
+        >>> aliases(reshaped)[0]["pairs"][0]["elements"]
+        'flat[i] is A[i // 6, i % 6]'
+    """
+    text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+    check_status(_lib.pleat_module_aliases(function._handle, ffi.NULL, text, messages), messages)
+    return json.loads(_owned_text(text[0]))
 
 
 def expr_deep_equal(lhs, rhs):

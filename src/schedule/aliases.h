@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Alias analysis of tensor programs: which buffers share memory, which bytes two of them have in
+// common, where an element of one is in the other, and whether the layout of the memory can change.
+#ifndef PLEAT_SCHEDULE_ALIASES_H
+#define PLEAT_SCHEDULE_ALIASES_H
+
+#include "ir/ir.h"
+
+// All buffers over one data variable that a function has or accesses, and other uses of the memory.
+typedef struct Aliases {
+  Arena *arena;
+  const Buffer *buffer; // one of them
+  Array(Buffer *) found;
+  const char *opaque; // the use of the storage that is not an access; NULL: none
+} Aliases;
+
+Aliases aliases_find(Context *context, const PrimFunc *func, const Buffer *buffer);
+// Why transform_layout cannot change all of them together; NULL: it can.
+const char *aliases_layout_obstacle(const Aliases *aliases);
+
+// ---- All memory of a function ------------------------------------------------------------------
+
+typedef enum AliasRole {
+  ALIAS_PARAMETER,
+  ALIAS_ALLOCATION,
+  ALIAS_DECLARATION,
+  ALIAS_VIEW, // T.match_buffer of a region
+  ALIAS_ROLE_COUNT,
+} AliasRole;
+
+typedef struct AliasBuffer {
+  const Buffer *buffer;
+  AliasRole role;
+  const Region *region; // of ALIAS_VIEW: what it is a view of
+} AliasBuffer;
+
+typedef enum AliasRelation {
+  ALIAS_SAME,      // the same bytes
+  ALIAS_CONTAINS,  // the first has all bytes of the second
+  ALIAS_WITHIN,    // the other way round
+  ALIAS_OVERLAP,   // some bytes of each
+  ALIAS_DISJOINT,  // no byte
+  ALIAS_UNDECIDED, // it depends on sizes or on the iteration, or was not decided
+  ALIAS_RELATION_COUNT,
+} AliasRelation;
+
+// Two buffers, as numbers in AliasStorage.buffers.
+typedef struct AliasPair {
+  int a, b;
+  AliasRelation relation;
+  int64_t bytes; // in both; -1: not constant, or not known
+  // Where element vars[0], vars[1], … of buffer `inner` is in buffer `outer`: from `index` on, over
+  // `elements` elements, or in part `part` of `parts` equal parts of that element. `index` is NULL
+  // where this is not known.
+  int inner, outer;
+  Expr **vars, **index, *part;
+  int elements, parts;
+} AliasPair;
+
+typedef struct AliasStorage {
+  Array(AliasBuffer) buffers; // in the order of the program
+  Array(AliasPair) pairs;     // of each two buffers
+  const char *obstacle;       // to changes of the layout, as above
+} AliasStorage;
+typedef Array(AliasStorage) AliasStorages;
+
+// The memory of all parameters and allocations, in the order of the program.
+AliasStorages aliases_analyze(Context *context, const PrimFunc *func);
+
+#endif
