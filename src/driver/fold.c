@@ -13,11 +13,25 @@ typedef struct Folding {
   int *number;            // by stage: the number of its function
   StageTensors *params;   // by stage
   PrimFunc **unscheduled; // by function: before scheduling
+  int *alike;             // by function: 1 + the number of another with the same hash; 0: none
+  Map by_hash;            // 1 + the number of the last function with the hash
 } Folding;
 
+// The number of a function equal to this one, or -1. If there is none, the function gets the next
+// number.
+static int find_equal(Folding *f, PrimFunc *func) {
+  uint64_t hash = prim_func_hash(f->context, func);
+  int first = (int)(intptr_t)map_get(&f->by_hash, hash);
+  for (int i = first; i; i = f->alike[i - 1])
+    if (prim_func_equal(f->context, f->unscheduled[i - 1], func, NULL)) return i - 1;
+  f->alike[f->func_count] = first;
+  map_set(&f->by_hash, hash, (void *)(intptr_t)(f->func_count + 1));
+  return -1;
+}
+
 static int number_of(Folding *f, PrimFunc *func) {
-  for (int i = 0; i < f->func_count; i++)
-    if (prim_func_equal(f->context, f->unscheduled[i], func, NULL)) return i;
+  int equal = find_equal(f, func);
+  if (equal >= 0) return equal;
   KernelChoice choice;
   const char *why_not;
   bool chosen = autosched_unscheduled(f->context, &f->options.machine, func, &choice, &why_not);
@@ -31,6 +45,8 @@ static void make_functions(Folding *f) {
   int count = f->stages.count;
   f->funcs = arena_array(arena, PrimFunc *, count);
   f->unscheduled = arena_array(arena, PrimFunc *, count);
+  f->alike = arena_array(arena, int, count);
+  f->by_hash = map_new(arena);
   f->number = arena_array(arena, int, count);
   f->params = arena_array(arena, StageTensors, count);
   for (int i = 0; i < count; i++) {
