@@ -18,7 +18,8 @@ typedef struct Forming {
   LowerState *state;
   Context *context;
   PtrArray wrappers; // Stmt *: DECL_BUFFER, ALLOCATE, …, from the outside in
-  PtrArray regions;  // Stmt *
+  PtrArray regions;  // Stmt *: parallel loops and serial statements
+  int region_count;  // consecutive serial statements are one region
   int64_t stack;     // bytes of the allocations that stayed in the current region
   Map moved;         // Buffer* → Moved*, for allocations out of a parallel loop
   Expr *iteration;   // loop variable of the current region; NULL in a serial one
@@ -202,20 +203,21 @@ static void add_parallel_region(Forming *forming, Stmt *loop) {
   body = without_large(forming, body);
   array_push(&forming->context->arena, &forming->regions,
              lower_with_body(forming->context, loop, body));
+  forming->region_count++;
   forming->iteration = NULL;
 }
 
-// Consecutive serial statements form one region.
-static void add_serial_region(Forming *forming, Stmt *s) {
-  Context *context = forming->context;
+static bool ends_serially(const Forming *forming) {
+  const Stmt *last = forming->regions.count ? array_last(&forming->regions) : NULL;
+  return last && !(last->kind == STMT_FOR && last->as.loop.kind == LOOP_PARALLEL);
+}
+
+static void add_serial_statement(Forming *forming, Stmt *s) {
   if (stmt_is_nothing(s)) return;
   forming->stack = 0;
   s = without_large(forming, serialized(forming, s));
-  Stmt *last = forming->regions.count ? array_last(&forming->regions) : NULL;
-  if (last && !(last->kind == STMT_FOR && last->as.loop.kind == LOOP_PARALLEL))
-    array_last(&forming->regions) = stmt_seq(context, (Stmt *[]){last, s}, 2);
-  else
-    array_push(&context->arena, &forming->regions, s);
+  forming->region_count += !ends_serially(forming);
+  array_push(&forming->context->arena, &forming->regions, s);
 }
 
 static bool is_wrapper(const Stmt *s) {
@@ -242,7 +244,7 @@ static void split(Forming *forming, Stmt *s, bool outermost) {
     array_push(&forming->context->arena, &forming->wrappers, s);
     split(forming, lower_body(s), outermost);
   } else {
-    add_serial_region(forming, s);
+    add_serial_statement(forming, s);
   }
 }
 
@@ -252,7 +254,7 @@ PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func) {
   Forming forming = {.state = state, .context = context, .guards = func->guards};
   split(&forming, func->body, true);
   Stmt *body = stmt_seq(context, (Stmt *const *)forming.regions.items, forming.regions.count);
-  Expr *count = expr_index(context, forming.regions.count);
+  Expr *count = expr_index(context, forming.region_count);
   body = stmt_attr(context, LOWER_REGIONS_ATTR, NULL, count, body);
   for (int i = forming.wrappers.count - 1; i >= 0; i--)
     body = lower_with_body(context, forming.wrappers.items[i], body);
