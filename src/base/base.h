@@ -280,6 +280,7 @@ struct Context {
   FailureKind failure;
   const char *failure_message;
   const char *current_pass; // printed by `bug`
+  int64_t verify_ns;        // the time that the verifier took, for `bench`
   int64_t fail_after;       // allocation fault injection for tests: fails when it reaches 0
   size_t memory_limit;      // the most bytes of all arenas together; 0: no limit
   struct Release *releases; // from context_at_free, latest first

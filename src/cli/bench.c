@@ -131,6 +131,19 @@ static void show_peer(const Session *s, const Figures *f) {
          s->latency.median / f->peer_latency.median, f->apart);
 }
 
+// The time of the verifier, which runs after every step and pass. Code from the cache has none.
+static double verifier_seconds(const Session *s) {
+  return (double)s->cli->context->verify_ns * 1e-9;
+}
+
+static void show_verifier(const Session *s) {
+  double seconds = verifier_seconds(s);
+  if (seconds > 0)
+    printf("verifier        %s, %.1f %% of the %s until the code was ready\n",
+           show_seconds(&s->cli->context->arena, seconds), 100 * seconds / s->code_seconds,
+           show_seconds(&s->cli->context->arena, s->code_seconds));
+}
+
 static void show_text(const Session *s, const Figures *f, const char *what) {
   Arena *arena = &s->cli->context->arena;
   int threads = session_threads(s);
@@ -147,6 +160,7 @@ static void show_text(const Session *s, const Figures *f, const char *what) {
          f->gbytes);
   printf("first result    %s   memory at most %s\n", show_seconds(arena, s->first_seconds),
          show_bytes(arena, process_peak_bytes()));
+  show_verifier(s);
   if (s->summary)
     printf("memory          weights %s   arena %s\n",
            show_bytes(arena, s->summary->original_weight_bytes), summary_arena(arena, s->summary));
@@ -156,12 +170,12 @@ static void show_text(const Session *s, const Figures *f, const char *what) {
 
 static int show_json(const Session *s, const Figures *f) {
   json_t *object = json_pack(
-      "{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:i, s:s, s:f, s:I, s:f, s:f, s:f}", "latency_ms",
+      "{s:{s:f, s:f, s:f}, s:f, s:f, s:I, s:i, s:i, s:s, s:f, s:I, s:f, s:f, s:f}", "latency_ms",
       "median", s->latency.median * 1e3, "p10", s->latency.p10 * 1e3, "p90", s->latency.p90 * 1e3,
-      "first_result_s", s->first_seconds, "peak_memory_bytes", (json_int_t)process_peak_bytes(),
-      "threads", session_threads(s), "runs", s->runs, "cpu", s->machine.level_name, "operations",
-      f->operations, "bytes", (json_int_t)f->bytes, "gflops", f->gflops, "gbytes_s", f->gbytes,
-      "peak_gflops", f->peak);
+      "first_result_s", s->first_seconds, "verifier_s", verifier_seconds(s), "peak_memory_bytes",
+      (json_int_t)process_peak_bytes(), "threads", session_threads(s), "runs", s->runs, "cpu",
+      s->machine.level_name, "operations", f->operations, "bytes", (json_int_t)f->bytes, "gflops",
+      f->gflops, "gbytes_s", f->gbytes, "peak_gflops", f->peak);
   if (object && f->peak > 0)
     json_object_set_new(object, "peak_share", json_real(f->gflops / f->peak));
   if (object && f->peer)

@@ -3,6 +3,7 @@
 // checks. One walk keeps the set of variables and buffers in scope; a variable may be bound again
 // after its scope has ended, but not inside it.
 #include "ir/intrinsic.h"
+#include "runtime/runtime.h"
 
 enum {
   MOST_ERRORS = 20,
@@ -590,7 +591,7 @@ static void define_params(Verifier *verifier) {
     if (func->buffers[i]) define_sizes(verifier, func->buffers[i]);
 }
 
-bool verify_prim_func(Context *context, const PrimFunc *func, IrLevel level) {
+static bool verify(Context *context, const PrimFunc *func, IrLevel level) {
   ArenaMark mark = arena_mark(&context->scratch);
   Verifier verifier = {.context = context,
                        .func = func,
@@ -605,4 +606,11 @@ bool verify_prim_func(Context *context, const PrimFunc *func, IrLevel level) {
   check_body(&verifier, func->body, "the function");
   arena_reset(&context->scratch, mark);
   return verifier.errors == 0;
+}
+
+bool verify_prim_func(Context *context, const PrimFunc *func, IrLevel level) {
+  int64_t start = clock_now_ns();
+  bool done = verify(context, func, level);
+  context->verify_ns += clock_now_ns() - start;
+  return done;
 }
