@@ -40,15 +40,36 @@ static bool find_blocks(AutoSched *s, BlockRefs *blocks) {
   return true;
 }
 
+static double points_of(const AutoSched *s, BlockRef ref) {
+  const Block *block = schedule_block(s->sch, ref);
+  double points = 1;
+  int64_t extent;
+  for (int i = 0; i < block->var_count; i++)
+    if (expr_as_int(block->vars[i].extent, &extent)) points *= (double)extent;
+  return points;
+}
+
+// Is a value of the block as cheap to compute as to load?
+static bool is_cheap(const AutoSched *s, BlockRef ref) {
+  const Stmt *body = schedule_block(s->sch, ref)->body;
+  if (body->kind != STMT_STORE) return false;
+  OpCount count = expr_op_count(body->as.store.value);
+  return !count.functions && count.arithmetic <= 1;
+}
+
 // With several reductions, inlines an elementwise block into its only reader when that reader is
-// elementwise too.
+// elementwise too, or into all its readers when its values are cheap; but not where a value would
+// be computed several times for each point of the block.
 static bool inline_chains(AutoSched *s, const BlockRefs *blocks) {
   for (int i = 0; i + 1 < blocks->count; i++) {
     BlockRefs consumers = {0};
     if (autosched_reduces(s, blocks->items[i])) continue;
     TRY(schedule_get_consumers(s->sch, blocks->items[i], &consumers));
-    if (consumers.count == 1 && !autosched_reduces(s, consumers.items[0]))
-      TRY(schedule_compute_inline(s->sch, blocks->items[i]));
+    double points = points_of(s, blocks->items[i]);
+    bool one = consumers.count == 1 && !autosched_reduces(s, consumers.items[0]);
+    bool inlines = one || is_cheap(s, blocks->items[i]);
+    for (int k = 0; k < consumers.count; k++) inlines &= points_of(s, consumers.items[k]) <= points;
+    if (inlines) TRY(schedule_compute_inline(s->sch, blocks->items[i]));
   }
   return true;
 }
@@ -129,10 +150,21 @@ static void check_planned(AutoSched *s) {
   }
 }
 
+// Do the elements of the last block share results of the only reduction?
+static bool spreads(const AutoSched *s) {
+  const Stmt *store = schedule_block(s->sch, s->anchor)->body;
+  double results = 1;
+  int64_t extent;
+  for (int d = 0; store->kind == STMT_STORE && d < store->as.store.rank; d++)
+    if (expr_as_int(store->as.store.buffer->shape[d], &extent)) results *= (double)extent;
+  return s->tail != s->anchor && points_of(s, s->tail) > results;
+}
+
 // Finds the strategies that a function with reductions may take.
 static Strategies find_strategies(AutoSched *s) {
-  Strategies rows = {.count = s->reductions > 1, .items = {{.kind = STRATEGY_ROWS}}};
-  if (s->reductions != 1) return rows;
+  bool several = s->reductions > 1 || (s->reductions && spreads(s));
+  Strategies rows = {.count = several, .items = {{.kind = STRATEGY_ROWS}}};
+  if (s->reductions != 1 || (several && !s->planned)) return rows;
   if (!nest_of_block(s->context, schedule_block(s->sch, s->anchor), &s->nest)) return rows;
   autosched_find_layouts(s);
   if (!s->planned) return strategies_of(s->context, s->machine, &s->nest, &s->layouts);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule of kernels whose blocks share their outer axes, row by row: all blocks of a row run
-// one after the other, so that the tensors between them stay in the first cache or in registers.
-// Reductions run along their own contiguous axis, in vectors of partial results that are combined
-// at the end of the row: floats are summed in another order than they were written.
+// The schedule of kernels whose blocks share their rows, row by row: all blocks of a row run one
+// after the other, so that the tensors between them stay in the first cache or in registers. The
+// rows are made of any axes of the output (row_axes.h), in any layout. Where the output is
+// contiguous within a row, vectors hold elements of one row: reductions run along their own
+// contiguous axis, in vectors of partial results that are combined at the end of the row, and
+// floats are therefore summed in another order than they were written.
 //
 //   for i, k: M[i] = max(M[i], X[i, k])         for i in parallel:
 //   for i, k: S[i] += exp(X[i, k] - M[i])   =>    for k0: for l in vector: P[l] = max(P[l], X[..])
@@ -10,26 +12,39 @@
 //                                                 … S likewise …
 //                                                 for k0: for l in vector: Y[i, k0*16 + l] = …
 //
+// Where the output is contiguous across rows, vectors hold elements of several rows:
+//
+//   for k, i: M[i] = max(M[i], X[k, i])      for i0 in parallel:
+//   for k, i: Y[k, i] = … X[k, i] - M[i]  =>   for k: for l in vector: M[l] = max(M[l], X[k, ..])
+//                                              for k: for l in vector: Y[k, i0*16 + l] = …
+//
 // The blocks have to be at their own loops. The rows of a kernel of one reduction are taken a few
 // at a time, so that operands that do not move with them are loaded once.
 #include "autosched/internal.h"
+#include "autosched/row_axes.h"
 
 typedef enum RowRole {
   ROW_ELEMENTS, // no reduction
   ROW_PARTIAL,  // a reduction of each lane by itself
   ROW_COMBINED, // a reduction along lanes
+  ROW_ACROSS,   // a reduction of several rows, one in each lane
+  ROW_SCALAR,   // a reduction that no vectors suit
 } RowRole;
 
 typedef struct RowBlock {
   BlockRef block;
   RowRole role;
+  const Layout *layout; // of its result; NULL: row-major
 } RowBlock;
 
 typedef struct Rows {
   AutoSched *s;
   Array(RowBlock) blocks; // in order; the last writes the output
-  int count;              // number of leading loops of the last block that all blocks share
-  int64_t together;       // number of iterations of the last shared loop that run at a time
+  RowAxes axes;
+  bool across;      // vectors hold elements of several rows
+  bool wide;        // the output has several elements in a row
+  int count;        // number of leading loops of the last block that all blocks share
+  int64_t together; // number of iterations of the last shared loop that run at a time
 } Rows;
 
 static const char *const no_rows = "its blocks have no rows in common";
@@ -38,64 +53,6 @@ static const char *const no_vector = "no axis of the reduction can be a vector";
 static bool refuse_rows(Rows *r, const char *why) {
   r->s->refusal = why;
   return false;
-}
-
-// ---- What the blocks share
-
-static const Stmt *store_of(const Rows *r, BlockRef block) {
-  const Stmt *body = schedule_block(r->s->sch, block)->body;
-  return body->kind == STMT_STORE ? body : NULL;
-}
-
-typedef struct RowCheck {
-  const Rows *rows;
-  const Stmt *store;
-  const Buffer *outputs[NEST_MAX_READS];
-  int output_count;
-  bool same;
-} RowCheck;
-
-static bool check_load(Visitor *visitor, Expr *e) {
-  RowCheck *check = visitor->env;
-  if (e->op != EXPR_LOAD || e->as.buffer == check->store->as.store.buffer) return true;
-  for (int i = 0; i < check->output_count; i++) {
-    if (check->outputs[i] != e->as.buffer) continue;
-    for (int d = 0; d < check->rows->count; d++)
-      check->same &=
-          e->args[d] == check->store->as.store.indices[d] || expr_is_int(e->as.buffer->shape[d], 1);
-  }
-  return true;
-}
-
-// Does each block read only what the others computed in its own row?
-static bool rows_agree(Rows *r, const BlockRefs *blocks) {
-  RowCheck check = {.rows = r, .same = true};
-  for (int i = 0; i < blocks->count && i < NEST_MAX_READS; i++) {
-    check.store = store_of(r, blocks->items[i]);
-    Visitor visitor = {.env = &check, .enter_expr = check_load};
-    visit_expr(&visitor, check.store->as.store.value);
-    check.outputs[check.output_count++] = check.store->as.store.buffer;
-  }
-  return check.same && blocks->count <= NEST_MAX_READS;
-}
-
-static int common_rows(const Buffer *a, const Buffer *b) {
-  int count = 0;
-  while (count < a->rank && count < b->rank && a->shape[count] == b->shape[count]) count++;
-  return count;
-}
-
-static bool find_rows(Rows *r, const BlockRefs *blocks) {
-  const Stmt *last = store_of(r, array_last(blocks));
-  if (!last) return refuse_rows(r, no_rows);
-  r->count = last->as.store.rank;
-  for (int i = 0; i + 1 < blocks->count; i++) {
-    const Stmt *store = store_of(r, blocks->items[i]);
-    if (!store) return refuse_rows(r, no_rows);
-    if (autosched_reduces(r->s, blocks->items[i]))
-      r->count = MIN_OF(r->count, common_rows(last->as.store.buffer, store->as.store.buffer));
-  }
-  return rows_agree(r, blocks) || refuse_rows(r, no_rows);
 }
 
 // ---- Partial results
@@ -107,14 +64,27 @@ static LoopRef loop_of(const Rows *r, BlockRef block, const Expr *var) {
   return NULL;
 }
 
+// The tensor that the kernel writes, as its function has it before layouts are applied.
+static const Buffer *output_of(const Rows *r) {
+  return r->s->func->buffers[r->s->func->param_count - 1];
+}
+
+static bool reduces_several(const Nest *nest) {
+  int count = 0;
+  for (int a = nest->spatial_count; a < nest->axis_count; a++) count += nest->axes[a].extent > 1;
+  return count > 1;
+}
+
 static void layouts_of(const Rows *r, const Nest *nest, NestLayouts *layouts) {
   const AutoSched *s = r->s;
   const PrimFunc *func = schedule_func(s->sch);
   *layouts = (NestLayouts){0};
-  for (int i = 0; i < nest->read_count; i++)
+  for (int i = 0; i < nest->read_count; i++) {
+    layouts->reads[i] = row_axes_layout(s->context, &r->axes, nest->reads[i].buffer);
     for (int k = 0; k < func->param_count; k++)
       if (func->buffers[k] && func->buffers[k]->data == nest->reads[i].buffer->data)
         layouts->reads[i] = s->params[k].layout;
+  }
 }
 
 // The variable of the block that becomes lanes, *width at a time, and the block's nest; NULL where
@@ -128,8 +98,8 @@ static const NestAxis *lanes_axis(const Rows *r, BlockRef block, Nest *nest, int
   return axis < 0 ? NULL : &nest->axes[axis];
 }
 
-static void add_block(Rows *r, BlockRef block, RowRole role) {
-  array_push(&r->s->context->arena, &r->blocks, ((RowBlock){block, role}));
+static void add_block(Rows *r, BlockRef block, RowRole role, const Layout *layout) {
+  array_push(&r->s->context->arena, &r->blocks, ((RowBlock){block, role, layout}));
 }
 
 static bool factor(Rows *r, BlockRef block) {
@@ -138,15 +108,19 @@ static bool factor(Rows *r, BlockRef block) {
   int width;
   const NestAxis *axis = lanes_axis(r, block, &nest, &width);
   LoopRef loop = axis ? loop_of(r, block, axis->var) : NULL, outer, inner;
-  if (!loop) return refuse_rows(r, no_vector);
-  if (axis->extent > width) {
+  if (!loop && !r->wide) return refuse_rows(r, no_vector);
+  if (!loop) {
+    add_block(r, block, ROW_SCALAR, NULL);
+    return true;
+  }
+  if (axis->extent > width || reduces_several(&nest)) {
     BlockRef partial;
     TRY(autosched_split(s, loop, width, &outer, &inner));
     TRY(schedule_rfactor(s->sch, inner, nest.output->rank, &partial));
     TRY(schedule_set_scope(s->sch, partial, 0, "local"));
-    add_block(r, partial, ROW_PARTIAL);
+    add_block(r, partial, ROW_PARTIAL, NULL);
   }
-  add_block(r, block, ROW_COMBINED);
+  add_block(r, block, ROW_COMBINED, NULL);
   return true;
 }
 
@@ -154,16 +128,41 @@ static bool factor_all(Rows *r, const BlockRefs *blocks) {
   AutoSched *s = r->s;
   for (int i = 0; i < blocks->count; i++) {
     BlockRef block = blocks->items[i];
+    const Stmt *store = schedule_block(s->sch, block)->body;
+    const Layout *layout = row_axes_layout(s->context, &r->axes, store->as.store.buffer);
     if (!autosched_reduces(s, block)) {
-      add_block(r, block, ROW_ELEMENTS);
+      add_block(r, block, ROW_ELEMENTS, layout);
       continue;
     }
-    if (i == blocks->count - 1)
+    if (i == blocks->count - 1) {
       TRY(schedule_cache_write(s->sch, block, 0, "local", &s->tail));
-    else
+    } else {
       TRY(schedule_set_scope(s->sch, block, 0, "local"));
-    TRY(factor(r, block));
-    if (s->tail != block && i == blocks->count - 1) add_block(r, s->tail, ROW_ELEMENTS);
+    }
+    if (r->across)
+      add_block(r, block, ROW_ACROSS, layout);
+    else
+      TRY(factor(r, block));
+    if (s->tail != block && i == blocks->count - 1) add_block(r, s->tail, ROW_ELEMENTS, NULL);
+  }
+  return true;
+}
+
+// ---- Layouts
+
+static bool lay_out(Rows *r) {
+  AutoSched *s = r->s;
+  for (int i = 0; i + 1 < r->blocks.count; i++) {
+    const Layout *layout = r->blocks.items[i].layout;
+    if (layout)
+      TRY(schedule_transform_layout(s->sch, r->blocks.items[i].block, (BufferSlot){true, 0},
+                                    layout->map, &layout->padding));
+  }
+  TRY(autosched_lay_out_params(s));
+  for (int i = r->blocks.count - 1; i >= 0; i--) {
+    RowRole role = r->blocks.items[i].role;
+    if (role == ROW_ELEMENTS || role == ROW_ACROSS)
+      schedule_drop_padding_predicate(s->sch, r->blocks.items[i].block);
   }
   return true;
 }
@@ -176,6 +175,7 @@ static bool vector_loop(Rows *r, LoopRef loop) {
 }
 
 // Splits the last loop into whole vectors; a loop of its own handles the remaining elements.
+// Vectors of several rows are unrolled.
 static bool vectorise_elements(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
   if (loops->count == shared) return true;
@@ -184,9 +184,45 @@ static bool vectorise_elements(Rows *r, BlockRef block, const LoopRefs *loops, i
   int64_t extent = autosched_loop_extent(s, last);
   if (extent > lanes) {
     TRY(autosched_split(s, last, lanes, &outer, &last));
-    if (extent % lanes) TRY(schedule_loop_partition(s->sch, outer));
+    if (r->across)
+      TRY(schedule_unroll(s->sch, outer));
+    else if (extent % lanes)
+      TRY(schedule_loop_partition(s->sch, outer));
   }
   return vector_loop(r, last);
+}
+
+static int spatial_count(const Block *block) {
+  int count = 0;
+  for (int i = 0; i < block->var_count; i++) count += block->vars[i].kind != ITER_REDUCTION;
+  return count;
+}
+
+static bool vector_loops(Rows *r, LoopRef vectors, LoopRef lanes) {
+  return (!vectors || schedule_unroll(r->s->sch, vectors)) && vector_loop(r, lanes);
+}
+
+// Order of the loops: shared ones | other axes, the reduction, vectors of rows, lanes.
+static bool vectorise_across(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
+  AutoSched *s = r->s;
+  LoopRef order[2 * NEST_MAX_AXES], vectors = NULL;
+  BlockRef init;
+  int spatial = spatial_count(schedule_block(s->sch, block)), n = 0,
+      lanes = autosched_lanes(s, block);
+  LoopRef *first = loops->items + shared, last = first[spatial - 1];
+  int count = loops->count - shared;
+  if (autosched_loop_extent(s, last) > lanes) TRY(autosched_split(s, last, lanes, &vectors, &last));
+  for (int i = 0; i < count; i++)
+    if (i != spatial - 1) order[n++] = first[i];
+  if (vectors) order[n++] = vectors;
+  order[n++] = last;
+  TRY(schedule_reorder(s->sch, order, n));
+  if (count == spatial) return vector_loops(r, vectors, last);
+  TRY(schedule_decompose_reduction(s->sch, block, first[spatial], &init));
+  LoopRefs of_init = {0};
+  TRY(schedule_get_loops(s->sch, init, &of_init));
+  TRY(vector_loops(r, vectors, last));
+  return vector_loops(r, vectors ? of_init.items[of_init.count - 2] : NULL, array_last(&of_init));
 }
 
 // Order of the loops: shared ones | other axes, the reduction, rows, lanes.
@@ -195,8 +231,7 @@ static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, in
   const Block *b = schedule_block(s->sch, block);
   LoopRef order[2 * NEST_MAX_AXES];
   BlockRef init;
-  int spatial = 0, n = 0;
-  for (int i = 0; i < b->var_count; i++) spatial += b->vars[i].kind != ITER_REDUCTION;
+  int spatial = spatial_count(b), n = 0;
   LoopRef *first = loops->items + shared, lanes = first[spatial - 1];
   int rows_at = r->together > 1 ? r->count - 1 : -1, reductions = loops->count - shared - spatial;
   for (int i = 0; i + 1 < spatial; i++)
@@ -222,9 +257,8 @@ static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, i
   AutoSched *s = r->s;
   const Block *b = schedule_block(s->sch, block);
   LoopRef order[2 * NEST_MAX_AXES];
-  int spatial = 0, n = 0;
+  int spatial = spatial_count(b), n = 0;
   BlockRef init;
-  for (int i = 0; i < b->var_count; i++) spatial += b->vars[i].kind != ITER_REDUCTION;
   LoopRef *first = loops->items + shared;
   for (int i = 0; i < loops->count - shared; i++)
     if (i != lanes_at) order[n++] = first[i];
@@ -253,6 +287,8 @@ static bool vectorise(Rows *r, const RowBlock *item, int shared, int lanes_at) {
   case ROW_ELEMENTS: return vectorise_elements(r, item->block, &loops, shared);
   case ROW_PARTIAL: return vectorise_partial(r, item->block, &loops, shared);
   case ROW_COMBINED: return vectorise_combined(r, item->block, &loops, shared, lanes_at);
+  case ROW_ACROSS: return vectorise_across(r, item->block, &loops, shared);
+  case ROW_SCALAR: return true;
   }
   return false;
 }
@@ -265,19 +301,85 @@ static bool move_to_rows(Rows *r, LoopRef row) {
   return true;
 }
 
-static bool run_parallel(Rows *r, LoopRef *rows, int count) {
-  LoopRef all = rows[0];
-  if (count > 1) TRY(schedule_fuse(r->s->sch, rows, count, &all));
-  return schedule_parallel(r->s->sch, all);
+// The loops of the last block.
+typedef struct RowLoops {
+  LoopRef rows[2 * NEST_MAX_AXES], within[2 * NEST_MAX_AXES];
+  int row_count, within_count;
+  LoopRef lanes; // the rows that are computed together; NULL: none
+  bool partial;  // the last of `rows` has an iteration of fewer rows
+} RowLoops;
+
+// Divides each loop of the last block into one over rows and one within a row.
+static bool divide_loops(Rows *r, RowLoops *out) {
+  AutoSched *s = r->s;
+  const Stmt *store = schedule_block(s->sch, s->tail)->body;
+  const Layout *layout = s->choice->layouts[s->func->param_count - 1];
+  for (int p = 0; p < store->as.store.rank; p++) {
+    LoopRef parts[2], loop = loop_of(r, s->tail, store->as.store.indices[p]);
+    int64_t rows, within;
+    if (!loop && store->as.store.indices[p]->op == EXPR_INT) continue;
+    if (!loop ||
+        !row_axes_of_physical(s->context, output_of(r), layout, &r->axes, p, &rows, &within))
+      return refuse_rows(r, no_rows);
+    bool both = rows > 1 && within > 1;
+    if (both) TRY(autosched_split(s, loop, within, &parts[0], &parts[1]));
+    bool row = rows > 1 || !r->wide || (within == 1 && !out->within_count);
+    if (row) out->rows[out->row_count++] = both ? parts[0] : loop;
+    if (both || !row) out->within[out->within_count++] = both ? parts[1] : loop;
+  }
+  return true;
+}
+
+// The number of rows that are computed together: vectors that fill a cache line, and more of them
+// where many rows remain for threads and their elements stay in the first cache.
+static int64_t rows_across(const Rows *r, int64_t extent) {
+  AutoSched *s = r->s;
+  enum { MOST_VECTORS = 4, FEWEST_PIECES = 16 };
+  int64_t lanes = autosched_lanes(s, s->tail), best = MIN_OF(lanes, extent);
+  for (int64_t vectors = 2; vectors <= MOST_VECTORS && lanes * vectors <= extent; vectors *= 2) {
+    bool line = lanes * vectors * dtype_bytes(output_of(r)->type) <= s->machine->line_bytes;
+    bool divides = extent % (lanes * vectors) == 0 || extent % best;
+    if (line || (divides && extent >= FEWEST_PIECES * lanes * vectors)) best = lanes * vectors;
+  }
+  return best;
+}
+
+// Takes the lanes from the last loop over rows.
+static bool take_lanes(Rows *r, RowLoops *loops) {
+  LoopRef *last = &loops->rows[loops->row_count - 1];
+  int64_t extent = autosched_loop_extent(r->s, *last), rows = rows_across(r, extent);
+  loops->partial = extent % rows != 0;
+  return autosched_split(r->s, *last, rows, last, &loops->lanes);
+}
+
+static bool arrange_tail(Rows *r, RowLoops *loops) {
+  LoopRef order[4 * NEST_MAX_AXES];
+  int n = 0;
+  if (r->across) TRY(take_lanes(r, loops));
+  for (int i = 0; i < loops->row_count; i++) order[n++] = loops->rows[i];
+  for (int i = 0; i < loops->within_count; i++) order[n++] = loops->within[i];
+  if (loops->lanes) order[n++] = loops->lanes;
+  r->count = loops->row_count;
+  return n < 2 || schedule_reorder(r->s->sch, order, n);
+}
+
+// Runs the loops over rows in parallel; the last one is partitioned when it ends in fewer rows.
+static bool run_parallel(Rows *r, const RowLoops *loops) {
+  AutoSched *s = r->s;
+  int count = loops->row_count;
+  if (!count) return true;
+  if (loops->partial) TRY(schedule_loop_partition(s->sch, loops->rows[count - 1]));
+  if (loops->partial && count > 1) count--;
+  LoopRef all = loops->rows[0];
+  if (count > 1) TRY(schedule_fuse(s->sch, loops->rows, count, &all));
+  return schedule_parallel(s->sch, all);
 }
 
 static bool schedule_blocks(Rows *r) {
   AutoSched *s = r->s;
-  LoopRefs loops = {0};
-  LoopRef rows[NEST_MAX_AXES];
-  TRY(schedule_get_loops(s->sch, s->tail, &loops));
-  if (loops.count < r->count || r->count > NEST_MAX_AXES) return refuse_rows(r, no_rows);
-  for (int i = 0; i < r->count; i++) rows[i] = loops.items[i];
+  RowLoops loops = {0};
+  TRY(divide_loops(r, &loops));
+  TRY(arrange_tail(r, &loops));
   int lanes_at[NEST_MAX_READS], last = r->count - 1;
   if (r->blocks.count > NEST_MAX_READS) return refuse_rows(r, no_rows);
   for (int i = 0; i < r->blocks.count; i++)
@@ -285,14 +387,14 @@ static bool schedule_blocks(Rows *r) {
         r->blocks.items[i].role == ROW_COMBINED ? lanes_loop(r, r->blocks.items[i].block) : 0;
   if (r->together > 1) {
     LoopRef inner;
-    TRY(autosched_split(s, rows[last], r->together, &rows[last], &inner));
+    TRY(autosched_split(s, loops.rows[last], r->together, &loops.rows[last], &inner));
     TRY(schedule_unroll(s->sch, inner));
   }
-  TRY(move_to_rows(r, last < 0 ? NULL : rows[last]));
+  TRY(move_to_rows(r, last < 0 ? NULL : loops.rows[last]));
   for (int i = 0; i + 1 < r->blocks.count; i++)
     TRY(vectorise(r, &r->blocks.items[i], r->count, lanes_at[i]));
   if (r->together == 1) TRY(vectorise(r, &array_last(&r->blocks), r->count, 0));
-  return last < 0 || run_parallel(r, rows, r->count);
+  return run_parallel(r, &loops);
 }
 
 static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
@@ -303,11 +405,32 @@ static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
     if (reduction) return 1;
     reduction = blocks->items[i];
   }
-  const Stmt *last = store_of(r, array_last(blocks));
-  bool all_rows = reduction && r->count && r->count == last->as.store.rank;
-  return all_rows && nest_of_block(r->s->context, schedule_block(r->s->sch, reduction), &nest)
+  return reduction && !r->wide && output_of(r)->rank && !r->across &&
+                 nest_of_block(r->s->context, schedule_block(r->s->sch, reduction), &nest)
              ? rows_together(r->s->machine, &nest)
              : 1;
+}
+
+// Finds the rows, and whether vectors hold elements of one row or of several.
+static bool find_rows(Rows *r, const BlockRefs *blocks) {
+  AutoSched *s = r->s;
+  const Block *items[NEST_MAX_READS];
+  Nest nests[NEST_MAX_READS];
+  NestLayouts layouts[NEST_MAX_READS];
+  const Layout *output = s->params[s->func->param_count - 1].layout;
+  if (blocks->count > NEST_MAX_READS) return refuse_rows(r, no_rows);
+  for (int i = 0; i < blocks->count; i++) items[i] = schedule_block(s->sch, blocks->items[i]);
+  if (!row_axes_find(s->context, items, blocks->count, output, &r->axes))
+    return refuse_rows(r, no_rows);
+  for (int i = 0; i < blocks->count; i++) {
+    if (!nest_of_block(s->context, items[i], &nests[i])) nests[i] = (Nest){0};
+    layouts_of(r, &nests[i], &layouts[i]);
+  }
+  for (int d = 0; d < output_of(r)->rank; d++)
+    r->wide |= r->axes.cuts[d] != 1 && !expr_is_int(output_of(r)->shape[d], 1);
+  r->across = r->wide &&
+              row_axes_cost(s->context, s->machine, nests, layouts, blocks->count, &r->axes).across;
+  return true;
 }
 
 bool autosched_rows(AutoSched *s) {
@@ -317,7 +440,6 @@ bool autosched_rows(AutoSched *s) {
   TRY(find_rows(&r, &blocks));
   r.together = find_together(&r, &blocks);
   TRY(factor_all(&r, &blocks));
-  TRY(autosched_lay_out_params(s));
-  schedule_drop_padding_predicate(s->sch, s->tail);
+  TRY(lay_out(&r));
   return schedule_blocks(&r);
 }

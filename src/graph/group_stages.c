@@ -3,100 +3,290 @@
 // and stores at most a row of each result between its members.
 //   m[i] = max over k of x[i, k];  e[i, k] = exp(x[i, k] - m[i]);
 //   s[i] = sum over k of e[i, k];  y[i, k] = e[i, k] / s[i]           =>  {m, e, s, y} by rows i
-// The first member is a reduction over all axes after the rows, of a tensor that it reads in rows
-// or that a later member reads too. (A product whose results scale rows of another tensor is
-// excluded, since a group would bind the layouts of both.) The other members read members' results
-// at their own row only. Only the last member, which is as wide as the rows, is read outside of the
-// group.
+// The first member is a reduction, and its output's axes of more than one element are the axes of
+// the rows, wherever they stand. Each other member computes an element from members' results of one
+// row, whose index follows from its reads: e[i, k] reads m[i], so its row is i; y[n, c] reads
+// m[n, c // 8], so its row is (n, c // 8). The first member reads its tensor in rows, or a later
+// member reads the same tensor in the same rows. (A product whose results scale rows of another
+// tensor is excluded, since a group would bind the layouts of both.) Only the last member, which is
+// as wide as the rows, is read outside of the group.
 #include "graph/stages.h"
 
 enum { MOST_MEMBERS = 16, MOST_ROW_BYTES = 256 * 1024 };
 
+// The row that an element of a stage belongs to, by the axes of the first reduction's output; NULL
+// for its axes of one element.
+typedef struct RowIndex {
+  Expr *at[TE_MAX_RANK];
+} RowIndex;
+
+typedef struct Member {
+  Stage *stage;
+  RowIndex row; // in terms of the stage's own axes
+} Member;
+
 typedef struct StageGrouping {
   StageGraph *graph;
-  Stage *group[MOST_MEMBERS];
-  int count, rows; // number of leading axes that are shared
-  Buffer *like;    // the first reduction's output
-  bool *behind;    // by index: depends on a member without being one
-  bool *taken;     // by index: is in a group
+  Member members[MOST_MEMBERS];
+  int count;
+  Buffer *like; // the first reduction's output
+  bool *behind; // by index: depends on a member without being one
+  bool *taken;  // by index: is in a group
 } StageGrouping;
 
-static bool is_member(const StageGrouping *g, const Stage *stage) {
+static const Member *member_of(const StageGrouping *g, const Stage *stage) {
   for (int i = 0; i < g->count; i++)
-    if (g->group[i] == stage) return true;
-  return false;
+    if (g->members[i].stage == stage) return &g->members[i];
+  return NULL;
 }
 
-// The number of axes before the trailing axes of extent 1.
-static int leading_axes(const Buffer *buffer) {
-  int count = buffer->rank;
-  while (count > 0 && expr_is_int(buffer->shape[count - 1], 1)) count--;
-  return count;
+static bool is_member(const StageGrouping *g, const Stage *stage) {
+  return member_of(g, stage) != NULL;
 }
 
+static bool is_row_axis(const StageGrouping *g, int d) {
+  return !expr_is_int(g->like->shape[d], 1);
+}
+
+// ---- Rows
+
+// The row of each element whose index is its row's in the axes of the rows.
+static RowIndex own_row(const StageGrouping *g, const Stage *stage) {
+  RowIndex row = {{NULL}};
+  for (int d = 0; d < g->like->rank; d++)
+    if (is_row_axis(g, d)) row.at[d] = stage->te->indices[d];
+  return row;
+}
+
+static bool same_row(const RowIndex *a, const RowIndex *b) {
+  return !memcmp(a->at, b->at, sizeof a->at);
+}
+
+// Has the buffer the extents of the first reduction's output in the axes of the rows?
 static bool shares_rows(const StageGrouping *g, const Buffer *buffer) {
   if (buffer->rank != g->like->rank) return false;
-  for (int d = 0; d < g->rows; d++)
-    if (buffer->shape[d] != g->like->shape[d]) return false;
+  for (int d = 0; d < g->like->rank; d++)
+    if (is_row_axis(g, d) && buffer->shape[d] != g->like->shape[d]) return false;
   return true;
 }
 
-static bool is_wide(const StageGrouping *g, const Buffer *buffer) {
-  return leading_axes(buffer) > g->rows;
+// The row of the element that `load` reads of a stage with the given rows.
+static RowIndex row_of_load(const StageGrouping *g, const Stage *reader, const Expr *load,
+                            const Stage *stage, const RowIndex *rows) {
+  Context *context = g->graph->context;
+  Map vars = map_new(&context->scratch);
+  RowIndex row = {{NULL}};
+  for (int i = 0; i < load->count; i++) map_put(&vars, stage->te->indices[i], load->args[i]);
+  for (int d = 0; d < g->like->rank; d++)
+    if (rows->at[d])
+      row.at[d] = stage_simplify(context, reader->te, substitute_expr(context, rows->at[d], &vars));
+  return row;
 }
 
-static bool row_is_small(const StageGrouping *g, const Buffer *buffer) {
-  int64_t bytes = dtype_bytes(buffer->type), extent;
-  for (int d = g->rows; d < buffer->rank; d++) {
-    if (!expr_as_int(buffer->shape[d], &extent)) return false;
-    bytes *= extent;
-    if (bytes > MOST_ROW_BYTES) return false;
+// The axis of the stage whose values, divided by *by, are this index of a row; -1: there is none.
+static int axis_of_row(const Stage *stage, const Expr *at, int64_t *by) {
+  const Expr *var = at;
+  *by = 1;
+  if (at->op == EXPR_FLOOR_DIV && expr_as_int(at->args[1], by)) var = at->args[0];
+  for (int a = 0; a < stage->te->axis_count; a++)
+    if (stage->te->axes[a].var == var) return a;
+  return -1;
+}
+
+// How many consecutive values of each axis of the stage belong to one row; 0: all values do. False
+// when the rows are not made of axes, or do not have the extents of the first reduction's output.
+static bool cut_axes(const StageGrouping *g, const Stage *stage, const RowIndex *row,
+                     int64_t *cuts) {
+  memset(cuts, 0, sizeof *cuts * TE_MAX_RANK);
+  for (int d = 0; d < g->like->rank; d++) {
+    if (!row->at[d]) continue;
+    int64_t by, rows, extent;
+    int axis = axis_of_row(stage, row->at[d], &by);
+    if (axis < 0 || cuts[axis]) return false;
+    cuts[axis] = by;
+    const Expr *size = stage->te->axes[axis].extent;
+    if (by == 1 && size == g->like->shape[d]) continue;
+    if (!expr_as_int(size, &extent) || !expr_as_int(g->like->shape[d], &rows)) return false;
+    if (extent != rows * by) return false;
   }
   return true;
 }
 
+// The number of elements in a row of the stage's output; -1 when it is not known.
+static int64_t row_elements(const StageGrouping *g, const Stage *stage, const RowIndex *row) {
+  int64_t cuts[TE_MAX_RANK], elements = 1;
+  if (!cut_axes(g, stage, row, cuts)) return -1;
+  for (int a = 0; a < stage->te->axis_count; a++) {
+    int64_t extent = cuts[a];
+    if (!extent && !expr_as_int(stage->te->axes[a].extent, &extent)) return -1;
+    if (!mul_fits(elements, extent, &elements)) return -1;
+  }
+  return elements;
+}
+
+static bool is_wide(const StageGrouping *g, const Member *member) {
+  return row_elements(g, member->stage, &member->row) > 1;
+}
+
+static bool row_is_small(const StageGrouping *g, const Member *member) {
+  int64_t elements = row_elements(g, member->stage, &member->row);
+  return elements >= 0 &&
+         elements <= MOST_ROW_BYTES / dtype_bytes(member->stage->output->buffer->type);
+}
+
+// ---- Reads
+
 typedef struct RowReads {
   const StageGrouping *grouping;
   const Stage *stage;
-  bool at_row, wide; // reads members' results at its own row; reads a wide one there
+  RowIndex row;
+  int reads;  // of members' results
+  bool agree; // all of them are of one row
 } RowReads;
-
-static bool at_own_row(const RowReads *reads, const Expr *load) {
-  const StageGrouping *g = reads->grouping;
-  for (int d = 0; d < g->rows; d++)
-    if (load->args[d] != reads->stage->te->indices[d] && !expr_is_int(g->like->shape[d], 1))
-      return false;
-  return true;
-}
 
 static bool check_read(Visitor *visitor, Expr *e) {
   RowReads *reads = visitor->env;
   const StageGrouping *g = reads->grouping;
   if (e->op != EXPR_LOAD || e->as.buffer == reads->stage->te->output) return true;
-  const Buffer *buffer = e->as.buffer;
-  if (shares_rows(g, buffer) && is_wide(g, buffer)) reads->wide |= at_own_row(reads, e);
-  const StageTensor *tensor = stage_tensor_of(g->graph, buffer);
-  if (!tensor || !tensor->producer || !is_member(g, tensor->producer)) return true;
-  reads->at_row &= at_own_row(reads, e);
+  const StageTensor *tensor = stage_tensor_of(g->graph, e->as.buffer);
+  const Member *member = tensor && tensor->producer ? member_of(g, tensor->producer) : NULL;
+  if (!member) return true;
+  RowIndex row = row_of_load(g, reads->stage, e, member->stage, &member->row);
+  reads->agree &= !reads->reads || same_row(&row, &reads->row);
+  reads->row = row;
+  reads->reads++;
   return true;
 }
 
-static RowReads read_rows(const StageGrouping *g, const Stage *stage) {
-  RowReads reads = {g, stage, .at_row = true};
+// The row whose results the stage reads. False when it reads those of several rows, or none.
+static bool row_read(const StageGrouping *g, const Stage *stage, RowIndex *row) {
+  RowReads reads = {g, stage, .agree = true};
   Visitor visitor = {.env = &reads, .enter_expr = check_read};
   visit_expr(&visitor, stage->te->value);
-  return reads;
+  *row = reads.row;
+  return reads.reads && reads.agree;
 }
 
-static bool reads_at_row(const StageGrouping *g, const Stage *stage) {
-  return read_rows(g, stage).at_row;
+static bool uses_reduction(const Stage *stage, const Expr *e) {
+  for (int i = 0; i < stage->te->reduce_count; i++)
+    if (expr_uses(e, stage->te->axes[stage->te->axis_count + i].var)) return true;
+  return false;
+}
+
+// Are the elements that the first member reads for one row apart from those of other rows? An index
+// that moves with the row and with the reduction is a digit of the row and one of the reduction,
+// and no window.
+static bool rows_are_apart(const StageGrouping *g, const Expr *load) {
+  const TeStage *te = g->members[0].stage->te;
+  Expr *vars[2 * TE_MAX_RANK], *base;
+  int64_t coefficients[2 * TE_MAX_RANK], extent;
+  int count = te->axis_count + te->reduce_count;
+  if (count > 2 * TE_MAX_RANK) return false;
+  for (int i = 0; i < count; i++) vars[i] = te->axes[i].var;
+  for (int d = 0; d < load->count; d++) {
+    int64_t reach = 1, step = INT64_MAX;
+    if (!linear_form(g->graph->context, load->args[d], vars, count, coefficients, &base))
+      return false;
+    for (int i = 0; i < count; i++) {
+      if (!coefficients[i] || expr_is_int(te->axes[i].extent, 1)) continue;
+      if (i < te->axis_count)
+        step = MIN_OF(step, coefficients[i]);
+      else if (!expr_as_int(te->axes[i].extent, &extent) || coefficients[i] < 0 ||
+               !mul_fits(coefficients[i], extent - 1, &extent) || !add_fits(reach, extent, &reach))
+        return false;
+    }
+    if (step < reach) return false;
+  }
+  return true;
+}
+
+// Looks for reads of a tensor that the first member reads at `load`.
+typedef struct SameRows {
+  const StageGrouping *grouping;
+  const Member *member;
+  const Expr *load;
+  bool same, other; // reads it in the same rows; in other ones
+} SameRows;
+
+static bool check_same_rows(Visitor *visitor, Expr *e) {
+  SameRows *same = visitor->env;
+  const StageGrouping *g = same->grouping;
+  const Member *first = &g->members[0];
+  if (e->op != EXPR_LOAD || e->as.buffer != same->load->as.buffer) return true;
+  Map vars = map_new(&g->graph->context->scratch);
+  for (int d = 0; d < g->like->rank; d++)
+    if (same->member->row.at[d])
+      map_put(&vars, first->stage->te->indices[d], same->member->row.at[d]);
+  bool agree = rows_are_apart(g, same->load);
+  for (int i = 0; i < e->count; i++)
+    agree &= uses_reduction(first->stage, same->load->args[i]) ||
+             expr_is_int(e->as.buffer->shape[i], 1) ||
+             substitute_expr(g->graph->context, same->load->args[i], &vars) == e->args[i];
+  same->same |= agree;
+  same->other |= !agree;
+  return true;
+}
+
+typedef struct FirstReads {
+  const StageGrouping *grouping;
+  const Buffer *reduced; // the tensor whose elements it combines
+  bool product;          // it combines elements of several tensors
+  bool wide;             // reads a tensor at its own row
+  bool again;            // reads a tensor that a later member reads in the same rows
+  bool other;            // reads a tensor that a later member reads in other rows
+} FirstReads;
+
+static bool check_first(Visitor *visitor, Expr *e) {
+  FirstReads *reads = visitor->env;
+  const StageGrouping *g = reads->grouping;
+  const Stage *first = g->members[0].stage;
+  if (e->op != EXPR_LOAD || e->as.buffer == first->te->output) return true;
+  bool own = shares_rows(g, e->as.buffer), reduces = false;
+  for (int d = 0; d < e->count; d++) {
+    if (own && is_row_axis(g, d)) own = e->args[d] == first->te->indices[d];
+    reduces |= uses_reduction(first, e->args[d]);
+  }
+  if (!reduces) return true;
+  reads->product |= reads->reduced && reads->reduced != e->as.buffer;
+  reads->reduced = e->as.buffer;
+  reads->wide |= own;
+  for (int i = 1; i < g->count; i++) {
+    SameRows same = {g, &g->members[i], e};
+    Visitor inner = {.env = &same, .enter_expr = check_same_rows};
+    visit_expr(&inner, g->members[i].stage->te->value);
+    reads->again |= same.same;
+    reads->other |= same.other;
+  }
+  return true;
+}
+
+static double reduced_elements(const Stage *stage) {
+  double elements = 1;
+  for (int i = 0; i < stage->te->reduce_count; i++) {
+    int64_t extent;
+    if (expr_as_int(stage->te->axes[stage->te->axis_count + i].extent, &extent))
+      elements *= (double)extent;
+  }
+  return elements;
+}
+
+// Does the first member reduce rows of a tensor that the group reads again, or that are as wide as
+// those that it writes?
+static bool first_reads_rows(const StageGrouping *g) {
+  FirstReads reads = {g};
+  const Member *last = &g->members[g->count - 1];
+  Visitor visitor = {.env = &reads, .enter_expr = check_first};
+  visit_expr(&visitor, g->members[0].stage->te->value);
+  bool as_wide =
+      (double)row_elements(g, last->stage, &last->row) >= reduced_elements(g->members[0].stage);
+  return reads.again || (reads.wide && !reads.product && !reads.other && as_wide);
 }
 
 static bool is_free(const StageGrouping *g, const Stage *stage) {
   if (g->taken[stage->index] || stage->output->kept || stage_is_ordered(stage)) return false;
   for (int i = 0; i < stage->reads.count; i++)
     if (((const StageTensor *)stage->reads.items[i])->kept) return false;
-  return row_is_small(g, stage->output->buffer);
+  return true;
 }
 
 // Sets *reads when the stage reads a member's result. False when it reads another stage that
@@ -112,11 +302,11 @@ static bool only_members(const StageGrouping *g, const Stage *stage, bool *reads
   return true;
 }
 
-static bool can_follow(const StageGrouping *g, const Stage *stage) {
-  const Buffer *output = stage->output->buffer;
-  if (g->count == MOST_MEMBERS || !is_free(g, stage) || !shares_rows(g, output)) return false;
-  if (stage_is_reduction(stage) && is_wide(g, output)) return false;
-  return reads_at_row(g, stage);
+static bool can_follow(const StageGrouping *g, const Stage *stage, Member *member) {
+  *member = (Member){.stage = (Stage *)stage};
+  if (g->count == MOST_MEMBERS || !is_free(g, stage) || !row_read(g, stage, &member->row))
+    return false;
+  return row_is_small(g, member) && !(stage_is_reduction(stage) && is_wide(g, member));
 }
 
 // The index of the last stage that reads the stage's result.
@@ -130,14 +320,15 @@ static int last_user(const Stage *stage) {
 // Looks at the stages up to the last one that reads a member.
 static void grow(StageGrouping *g, int from) {
   const StageGraph *graph = g->graph;
-  int last = last_user(g->group[0]);
+  int last = last_user(g->members[0].stage);
   for (int i = from; i <= last; i++) {
     Stage *stage = graph->stages.items[i];
+    Member member;
     bool reads, only = only_members(g, stage, &reads);
-    bool follows = only && reads && can_follow(g, stage);
+    bool follows = only && reads && can_follow(g, stage, &member);
     g->behind[i] = !follows && (!only || reads);
     if (!follows) continue;
-    g->group[g->count++] = stage;
+    g->members[g->count++] = member;
     last = MAX_OF(last, last_user(stage));
   }
   for (int i = from; i <= last; i++) g->behind[i] = false;
@@ -153,15 +344,58 @@ static bool used_within(const StageGrouping *g, const Stage *stage) {
 // Removes members from the end until only the last one is read outside of the group.
 static bool cut_end(StageGrouping *g) {
   for (; g->count > 1; g->count--) {
-    bool closed = is_wide(g, g->group[g->count - 1]->output->buffer);
-    for (int i = 0; i + 1 < g->count; i++) closed &= used_within(g, g->group[i]);
+    bool closed = is_wide(g, &g->members[g->count - 1]);
+    for (int i = 0; i + 1 < g->count; i++) closed &= used_within(g, g->members[i].stage);
     if (closed) return true;
   }
   return false;
 }
 
+// Do all members read the stage's elements of their own row?
+static bool is_read_at_rows(const StageGrouping *g, const Member *member) {
+  StageGrouping with = *g;
+  if (!row_is_small(g, member)) return false;
+  with.members[with.count++] = *member;
+  for (int i = 0; i < g->count; i++) {
+    RowIndex row;
+    bool reads = false;
+    for (int k = 0; k < g->members[i].stage->reads.count; k++)
+      reads |= g->members[i].stage->reads.items[k] == member->stage->output;
+    if (!reads) continue;
+    if (!row_read(&with, g->members[i].stage, &row) || !same_row(&row, &g->members[i].row))
+      return false;
+  }
+  return true;
+}
+
+// The rows of `member`, which has the same extents, as those of the stage.
+static RowIndex row_like(const StageGrouping *g, const Member *member, const Stage *stage) {
+  Context *context = g->graph->context;
+  Map vars = map_new(&context->scratch);
+  RowIndex row = {{NULL}};
+  for (int i = 0; i < stage->te->axis_count; i++)
+    map_put(&vars, member->stage->te->indices[i], stage->te->indices[i]);
+  for (int d = 0; d < g->like->rank; d++)
+    if (member->row.at[d]) row.at[d] = substitute_expr(context, member->row.at[d], &vars);
+  return row;
+}
+
+// Finds the rows with which a stage that members read is a member too.
+static bool find_rows_before(const StageGrouping *g, Member *member) {
+  const Buffer *output = member->stage->output->buffer;
+  member->row = own_row(g, member->stage);
+  if (shares_rows(g, output) && is_read_at_rows(g, member)) return true;
+  for (int i = 0; i < g->count; i++) {
+    if (!buffer_same_shape(g->members[i].stage->output->buffer, output)) continue;
+    member->row = row_like(g, &g->members[i], member->stage);
+    if (is_read_at_rows(g, member)) return true;
+  }
+  return false;
+}
+
 // True for an elementwise stage that only members read, and that reads no reduction in place.
-static bool can_precede(const StageGrouping *g, const Stage *stage) {
+static bool can_precede(const StageGrouping *g, const Stage *stage, Member *member) {
+  *member = (Member){.stage = (Stage *)stage};
   if (g->count == MOST_MEMBERS || stage_is_reduction(stage) || !is_free(g, stage)) return false;
   if (is_member(g, stage) || !stage->output->users.count || !used_within(g, stage)) return false;
   for (int i = 0; i < stage->reads.count; i++) {
@@ -169,20 +403,15 @@ static bool can_precede(const StageGrouping *g, const Stage *stage) {
     if (producer && stage_is_reduction(producer) && stage_reads_in_place(stage, producer->output))
       return false;
   }
-  if (!shares_rows(g, stage->output->buffer)) return false;
-  StageGrouping with = *g; // the members that read it must read it at their row
-  with.group[with.count++] = (Stage *)stage;
-  for (int i = 0; i < g->count; i++)
-    if (!reads_at_row(&with, g->group[i])) return false;
-  return true;
+  return find_rows_before(g, member);
 }
 
 // The last stage before `before` whose result a member reads; NULL when there is none.
 static Stage *producer_before(const StageGrouping *g, int before) {
   Stage *last = NULL;
   for (int i = 0; i < g->count; i++)
-    for (int k = 0; k < g->group[i]->reads.count; k++) {
-      Stage *producer = ((const StageTensor *)g->group[i]->reads.items[k])->producer;
+    for (int k = 0; k < g->members[i].stage->reads.count; k++) {
+      Stage *producer = ((const StageTensor *)g->members[i].stage->reads.items[k])->producer;
       if (producer && producer->index < before && (!last || producer->index > last->index))
         last = producer;
     }
@@ -191,49 +420,49 @@ static Stage *producer_before(const StageGrouping *g, int before) {
 
 static void add_before(StageGrouping *g, int from) {
   for (Stage *stage = NULL; (stage = producer_before(g, from)); from = stage->index) {
-    if (!can_precede(g, stage)) continue;
-    memmove(g->group + 1, g->group, sizeof *g->group * (size_t)g->count);
-    g->group[0] = stage;
+    Member member;
+    if (!can_precede(g, stage, &member)) continue;
+    memmove(g->members + 1, g->members, sizeof *g->members * (size_t)g->count);
+    g->members[0] = member;
     g->count++;
   }
 }
 
 static Stage *make_group(StageGrouping *g) {
   Arena *arena = &g->graph->context->arena;
-  const Stage *last = g->group[g->count - 1];
+  const Stage *last = g->members[g->count - 1].stage;
   Stage *stage = arena_copy(arena, last, sizeof *last);
-  stage->members = arena_copy(arena, g->group, sizeof *g->group * (size_t)g->count);
+  stage->members = arena_array(arena, Stage *, g->count);
   stage->member_count = g->count;
   stage->parts = (StageParts){0};
-  for (int i = 0; i < g->count; i++)
-    for (int k = 0; k < g->group[i]->parts.count; k++)
-      array_push(arena, &stage->parts, g->group[i]->parts.items[k]);
+  for (int i = 0; i < g->count; i++) {
+    Stage *member = stage->members[i] = g->members[i].stage;
+    g->taken[member->index] = true;
+    for (int k = 0; k < member->parts.count; k++)
+      array_push(arena, &stage->parts, member->parts.items[k]);
+  }
   stage->output->producer = stage;
-  for (int i = 0; i < g->count; i++) g->taken[g->group[i]->index] = true;
   return stage;
 }
 
-// True when another member reads a tensor that the first member reduces, whatever the order of its
-// elements.
-static bool reads_again(const StageGrouping *g) {
-  const Stage *first = g->group[0];
-  for (int i = 1; i < g->count; i++)
-    for (int a = 0; a < first->reads.count; a++)
-      for (int b = 0; b < g->group[i]->reads.count; b++)
-        if (first->reads.items[a] == g->group[i]->reads.items[b]) return true;
+static bool has_unit_axis(const Buffer *buffer) {
+  for (int d = 0; d < buffer->rank; d++)
+    if (expr_is_int(buffer->shape[d], 1)) return true;
   return false;
 }
 
 // The group that begins with this reduction; NULL when the reduction is not grouped.
 static Stage *group_from(StageGrouping *g, int index) {
   Stage *first = g->graph->stages.items[index];
+  Member member = {.stage = first};
   g->like = first->output->buffer;
-  g->rows = leading_axes(g->like);
   g->count = 0;
-  if (!stage_is_reduction(first) || g->rows == g->like->rank || !is_free(g, first)) return NULL;
-  g->group[g->count++] = first;
+  if (!stage_is_reduction(first) || !has_unit_axis(g->like) || !is_free(g, first)) return NULL;
+  member.row = own_row(g, first);
+  if (!row_is_small(g, &member)) return NULL;
+  g->members[g->count++] = member;
   grow(g, index + 1);
-  if (!cut_end(g) || !(read_rows(g, first).wide || reads_again(g))) return NULL;
+  if (!cut_end(g) || !first_reads_rows(g)) return NULL;
   add_before(g, index);
   return make_group(g);
 }
@@ -247,7 +476,7 @@ void stage_graph_group_rows(StageGraph *s) {
   bool any = false;
   for (int i = 0; i < count; i++) {
     Stage *group = group_from(&grouping, i);
-    if (group) group_at[grouping.group[grouping.count - 1]->index] = group;
+    if (group) group_at[grouping.members[grouping.count - 1].stage->index] = group;
     any |= group != NULL;
   }
   if (!any) return;

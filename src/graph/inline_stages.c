@@ -22,24 +22,10 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
   return substitute_expr(inlining->context, te->value, &vars);
 }
 
-static void bind_axes(Analyzer *analyzer, const TeStage *te) {
-  for (int i = 0; i < te->axis_count + te->reduce_count; i++)
-    if (!expr_is_int(te->axes[i].extent, 1))
-      analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
-}
-
-// Simplifies over the stage's axes. Axes of extent 1 stay variables, because a reduction identifies
-// its output element by them.
-static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
-  Analyzer *analyzer = analyzer_new(context);
-  bind_axes(analyzer, te);
-  return analyzer_simplify_deep(analyzer, value);
-}
-
 static Expr *expr_with(StageGraph *s, const Stage *stage, const Stage *user, Expr *e) {
   Inlining inlining = {s->context, stage};
   Rewriter rewriter = {.context = s->context, .env = &inlining, .expr = inline_load};
-  return simplify_over(s->context, user->te, rewrite_expr(&rewriter, e));
+  return stage_simplify(s->context, user->te, rewrite_expr(&rewriter, e));
 }
 
 static Expr *value_with(StageGraph *s, const Stage *stage, const Stage *user) {
@@ -77,7 +63,7 @@ static bool searches(Visitor *visitor, Expr *e) {
 static bool view_searches(StageGraph *s, const Stage *view) {
   bool found = false;
   Visitor visitor = {.env = &found, .enter_expr = searches};
-  Expr *load = simplify_over(s->context, view->te, view->te->value);
+  Expr *load = stage_simplify(s->context, view->te, view->te->value);
   for (int i = 0; i < load->count; i++) visit_expr(&visitor, load->args[i]);
   return found;
 }
@@ -107,12 +93,11 @@ static bool grows_too_large(const Stage *view, const Stage *user, const Expr *va
   return expr_tree_size(value, NULL, 0, most) >= most;
 }
 
-// The reduction axis that the value divides, and the divisor.
+// The reduction axis that the value divides, and the largest divisor that divides its extent.
 typedef struct AxisCut {
   const TeStage *te;
   int axis; // -1: no axis
   int64_t by;
-  bool others; // there are other divisions
 } AxisCut;
 
 static bool find_cut(Visitor *visitor, Expr *e) {
@@ -121,46 +106,52 @@ static bool find_cut(Visitor *visitor, Expr *e) {
   int64_t by, extent;
   for (int i = cut->te->axis_count; i < cut->te->axis_count + cut->te->reduce_count; i++) {
     const BlockVar *v = &cut->te->axes[i];
-    bool divides = v->var == e->args[0] && expr_as_int(e->args[1], &by) &&
+    bool divides = v->var == e->args[0] && expr_as_int(e->args[1], &by) && by > cut->by &&
                    expr_as_int(v->extent, &extent) && expr_is_int(v->min, 0) && extent % by == 0;
-    if (!divides || (cut->axis >= 0 && (cut->axis != i || cut->by != by))) continue;
+    if (!divides || extent == by || (cut->axis >= 0 && cut->axis != i)) continue;
     cut->axis = i;
     cut->by = by;
-    return true;
   }
-  cut->others = true;
   return true;
 }
 
 // Splits the axis: Σ over k of x[k // 64, k % 64] * w[k]  =>  Σ over h, d of x[h, d] * w[h*64 + d].
-// NULL when divisions remain.
-static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) {
-  AxisCut cut = {.te = te, .axis = -1};
-  Visitor visitor = {.env = &cut, .enter_expr = find_cut};
-  visit_expr(&visitor, value);
-  if (cut.axis < 0 || cut.others) return NULL;
+static TeStage *with_axis_cut(Context *context, const TeStage *te, const AxisCut *cut) {
   int count = te->axis_count + te->reduce_count;
-  const BlockVar *v = &te->axes[cut.axis];
+  const BlockVar *v = &te->axes[cut->axis];
   int64_t extent;
   expr_as_int(v->extent, &extent);
   const char *name = v->var->as.var->name;
   BlockVar inner = *v, outer = *v;
   inner.var = expr_var(context, str_format(context, "%s_in", name), v->var->type);
   outer.var = expr_var(context, str_format(context, "%s_out", name), v->var->type);
-  inner.extent = expr_int(context, v->var->type, cut.by);
-  outer.extent = expr_int(context, v->var->type, extent / cut.by);
+  inner.extent = expr_int(context, v->var->type, cut->by);
+  outer.extent = expr_int(context, v->var->type, extent / cut->by);
   TeStage *next = arena_copy(&context->arena, te, sizeof *te);
   next->axes = arena_array(&context->arena, BlockVar, count + 1);
   for (int i = 0, n = 0; i < count; i++) {
-    next->axes[n++] = i == cut.axis ? outer : te->axes[i];
-    if (i == cut.axis) next->axes[n++] = inner;
+    next->axes[n++] = i == cut->axis ? outer : te->axes[i];
+    if (i == cut->axis) next->axes[n++] = inner;
   }
   next->reduce_count++;
   Map vars = map_new(&context->scratch);
   Expr *whole = expr_add(context, expr_mul(context, outer.var, inner.extent), inner.var);
   map_put(&vars, v->var, whole);
-  next->value = simplify_over(context, next, substitute_expr(context, value, &vars));
-  return indices_search(next->value) ? NULL : next;
+  next->value = stage_simplify(context, next, substitute_expr(context, te->value, &vars));
+  return next;
+}
+
+// The stage with its reduction axes split until no index divides; NULL when one still does.
+static TeStage *with_axes_cut(Context *context, TeStage *te) {
+  enum { MOST_AXES = TE_MAX_RANK };
+  while (indices_search(te->value)) {
+    AxisCut cut = {.te = te, .axis = -1, .by = 1};
+    Visitor visitor = {.env = &cut, .enter_expr = find_cut};
+    visit_expr(&visitor, te->value);
+    if (cut.axis < 0 || te->axis_count + te->reduce_count == MOST_AXES) return NULL;
+    te = with_axis_cut(context, te, &cut);
+  }
+  return te;
 }
 
 // The reader with the view inlined. NULL when its expression would grow too large, or a reduction
@@ -172,7 +163,7 @@ static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *u
   TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
   te->value = value;
   if (!stage_is_reduction(user) || !view_searches(s, view)) return te;
-  return stage_is_ordered(user) ? NULL : with_axis_cut(s->context, user->te, value);
+  return stage_is_ordered(user) ? NULL : with_axes_cut(s->context, te);
 }
 
 // ---- Padding -----------------------------------------------------------------------------------
@@ -258,8 +249,7 @@ static bool skips(const Stage *reader, const Stage *padding) {
 // The reader with the padding in its windows.
 static TeStage *padded_inside(StageGraph *s, const Stage *padding, const Stage *reader) {
   if (!reads_by_windows(reader, padding) || !skips(reader, padding)) return NULL;
-  Analyzer *analyzer = analyzer_new(s->context);
-  bind_axes(analyzer, reader->te);
+  Analyzer *analyzer = stage_analyzer(s->context, reader->te);
   Rewriter rewriter = {.context = s->context, .env = analyzer, .expr = merge_padding};
   TeStage *te = arena_copy(&s->context->arena, reader->te, sizeof *te);
   te->value = rewrite_expr(&rewriter, value_with(s, padding, reader));
@@ -387,4 +377,19 @@ void stage_graph_inline_intermediates(StageGraph *s) {
     stage_graph_detach(s, stage);
   }
   stage_graph_prune(s);
+}
+
+// ---- Groups ------------------------------------------------------------------------------------
+
+Stage *stage_of_group_value(StageGraph *s, const Stage *group) {
+  Stage *stage = arena_copy(&s->context->arena, group, sizeof *group);
+  stage->member_count = 0;
+  for (int i = group->member_count - 2; i >= 0; i--) {
+    const Stage *member = group->members[i];
+    if (stage_is_reduction(member)) continue;
+    Expr *value = value_with(s, member, stage);
+    if (expr_tree_size(value, NULL, 0, MOST_VIEW_NODES) < MOST_VIEW_NODES)
+      set_value(s, stage, value);
+  }
+  return stage;
 }

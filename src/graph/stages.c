@@ -217,6 +217,18 @@ void stage_graph_replace(StageGraph *s, const Stage *stage, TeStage *const *by, 
 
 // ---- Questions
 
+Analyzer *stage_analyzer(Context *context, const TeStage *te) {
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < te->axis_count + te->reduce_count; i++)
+    if (!expr_is_int(te->axes[i].extent, 1))
+      analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
+  return analyzer;
+}
+
+Expr *stage_simplify(Context *context, const TeStage *te, Expr *value) {
+  return analyzer_simplify_deep(stage_analyzer(context, te), value);
+}
+
 bool stage_is_reduction(const Stage *stage) {
   return stage->te->init != NULL && !stage->member_count;
 }
@@ -227,12 +239,6 @@ bool stage_is_ordered(const Stage *stage) {
 
 bool stage_is_opaque(const Stage *stage) {
   return stage->te->call != NULL;
-}
-
-static bool same_shape(const Buffer *a, const Buffer *b) {
-  for (int i = 0; i < a->rank; i++)
-    if (i >= b->rank || a->shape[i] != b->shape[i]) return false;
-  return a->rank == b->rank;
 }
 
 typedef struct InPlace {
@@ -253,7 +259,8 @@ static bool check_in_place(Visitor *visitor, Expr *e) {
 
 bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor) {
   InPlace check = {stage, tensor->buffer, true};
-  if (stage_is_ordered(stage) || !same_shape(stage->te->output, tensor->buffer)) return false;
+  if (stage_is_ordered(stage) || !buffer_same_shape(stage->te->output, tensor->buffer))
+    return false;
   Visitor visitor = {.env = &check, .enter_expr = check_in_place};
   visit_expr(&visitor, stage->te->value);
   return check.in_place;

@@ -85,6 +85,9 @@ void stage_graph_inline_scalars(StageGraph *stages);
 // Groups a reduction and the later stages that need its results at one row only, when only the last
 // of them is read elsewhere: softmax, normalisations. See group_stages.c.
 void stage_graph_group_rows(StageGraph *stages);
+// The stage that computes the elements of a group's output from the results of its reductions and
+// from the tensors that the group reads: the members between are inlined. It is not in the graph.
+Stage *stage_of_group_value(StageGraph *stages, const Stage *group);
 // Finds reads and users again after stages have changed, and sets all indices.
 void stage_graph_connect(StageGraph *stages);
 // The same for one stage whose value has changed (it becomes the last user of the tensors that it
@@ -98,6 +101,11 @@ void stage_graph_replace(StageGraph *stages, const Stage *stage, TeStage *const 
 // stages must be known.
 void stage_graph_prune(StageGraph *stages);
 
+// Knows the axes of the stage. Axes of extent 1 stay variables, because a reduction identifies its
+// output element by them.
+Analyzer *stage_analyzer(Context *context, const TeStage *te);
+// The value, simplified over the axes.
+Expr *stage_simplify(Context *context, const TeStage *te, Expr *value);
 bool stage_is_reduction(const Stage *stage); // ordered stages too; false for a group
 bool stage_is_ordered(const Stage *stage);
 bool stage_is_opaque(const Stage *stage); // computed by a function outside; then it is ordered too

@@ -42,6 +42,12 @@ bool buffer_static_shape(const Buffer *buffer, int64_t *shape) {
   return true;
 }
 
+bool buffer_same_shape(const Buffer *a, const Buffer *b) {
+  for (int i = 0; i < a->rank; i++)
+    if (i >= b->rank || a->shape[i] != b->shape[i]) return false;
+  return a->rank == b->rank;
+}
+
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides) {
   Expr *stride = expr_index(context, 1);
   for (int i = buffer->rank - 1; i >= 0; i--) {

@@ -275,6 +275,7 @@ Buffer *buffer_copy(Context *context,
                     const Buffer *buffer); // a new buffer, same data variable
 bool buffers_alias(const Buffer *a, const Buffer *b);
 bool buffer_static_shape(const Buffer *buffer, int64_t *shape); // false with a symbolic extent
+bool buffer_same_shape(const Buffer *a, const Buffer *b);
 // The distance in elements between neighbours along each axis: the strides, or row-major products.
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides);
 

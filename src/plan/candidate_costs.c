@@ -47,7 +47,7 @@ const char *plan_unwritten_because(const Plan *plan, const StageTensor *tensor,
     if (choices->items[i].output == number) return NULL;
   const char *name = planner_stage_name(stage);
   if (stage->member_count)
-    return str_format(p->context, "%s works on whole rows, which it writes row-major", name);
+    return str_format(p->context, "%s works on whole rows, which it would cut", name);
   if (stage_is_opaque(stage))
     return str_format(p->context, "the function '%s' does not give it",
                       stage->te->call->function->name);

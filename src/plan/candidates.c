@@ -10,11 +10,8 @@ static int lanes_of(const Planner *p, const Buffer *buffer) {
 }
 
 static Nest *read_nest(const Planner *p, const Stage *stage) {
-  const TeStage *te = stage->te;
   Nest *nest = arena_new(&p->context->arena, Nest);
-  Block block = {.vars = te->axes, .var_count = te->axis_count + te->reduce_count};
-  block.body = stmt_store(p->context, te->output, te->indices, te->axis_count, te->value);
-  return nest_of_block(p->context, &block, nest) ? nest : NULL;
+  return nest_of_block(p->context, te_stage_block(p->context, stage->te), nest) ? nest : NULL;
 }
 
 const Nest *planner_nest(const Planner *p, const Stage *stage) {
@@ -331,7 +328,6 @@ typedef struct Passed {
 static bool pass_all(Planner *p, const Stage *stage, bool forward, Passed *passed,
                      bool only_requested) {
   bool found = false;
-  if (stage->member_count) return false; // groups are written row-major
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (tensor->data) continue;

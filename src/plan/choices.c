@@ -3,6 +3,7 @@
 // machine. A choice says which layouts the stage reads and writes, and whether it is fused with a
 // producer, where fusion_conditions.c allows that. The solver takes one choice for each stage
 // (problem.c).
+#include "autosched/row_axes.h"
 #include "plan/internal.h"
 
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
@@ -53,10 +54,19 @@ static int only_candidate(const Planner *p, const Stage *stage, int read) {
 
 // ---- Reductions
 
+// The members of a group as the auto-scheduler sees them.
+typedef struct GroupRows {
+  const Block **blocks; // by member
+  Nest *nests;          // without axes where it is not known
+  NestLayouts *layouts;
+  RowAxes axes;
+} GroupRows;
+
 typedef struct Combination {
   Planner *planner;
   const Stage *stage;
   const Nest *nest;
+  GroupRows *rows; // of a group
   StageChoice choice;
 } Combination;
 
@@ -93,44 +103,71 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
 
 // ---- Groups that run row by row
 
-// The cycles of one member of a group. A group is written row-major and read in any layout; rows
-// that are not contiguous in the layout of a read are gathered element by element.
-static double member_cycles(const Combination *c, const Stage *member) {
-  const Planner *p = c->planner;
-  const CostModel *costs = cost_model_of(p->machine);
-  NestLayouts layouts = {0};
-  const Nest *nest = planner_nest(p, member);
-  if (!nest) return 0;
-  for (int i = 0; i < nest->read_count; i++)
-    for (int j = 0; j < c->stage->reads.count; j++) {
-      bool packed;
-      const StageTensor *tensor = c->stage->reads.items[j];
-      if (tensor->buffer == nest->reads[i].buffer) layouts.reads[i] = layout_read(c, j, &packed);
-    }
-  int lanes = machine_lanes(p->machine, nest->output->type), last = nest->axis_count - 1;
-  if (stage_is_reduction(member)) {
-    double cycles = rows_cycles(p->context, p->machine, nest, &layouts);
-    return cycles < 0 ? nest->points * costs->scalar_cycles : cycles;
+static GroupRows *group_rows(Planner *p, const Stage *stage) {
+  Arena *arena = &p->context->arena;
+  GroupRows *rows = arena_new(arena, GroupRows);
+  rows->blocks = arena_array(arena, const Block *, stage->member_count);
+  rows->nests = arena_array(arena, Nest, stage->member_count);
+  rows->layouts = arena_array(arena, NestLayouts, stage->member_count);
+  for (int i = 0; i < stage->member_count; i++) {
+    const Nest *nest = planner_nest(p, stage->members[i]);
+    rows->blocks[i] = te_stage_block(p->context, stage->members[i]->te);
+    if (nest) rows->nests[i] = *nest;
   }
-  bool strided = last < 0;
-  for (int i = 0; i < nest->read_count && !strided; i++)
-    strided =
-        nest_step(p->context, nest, &nest->reads[i], layouts.reads[i], last, lanes) == NEST_STRIDED;
-  return strided ? nest->points * costs->scalar_cycles
-                 : nest->points / lanes *
-                       (1 / costs->row_moves_a_cycle +
-                        nest_operations(p->machine, nest) / costs->operations_a_cycle);
+  return rows;
 }
 
+static void set_member_layouts(const Combination *c) {
+  for (int m = 0; m < c->stage->member_count; m++)
+    for (int i = 0; i < c->rows->nests[m].read_count; i++) {
+      const Layout **layout = &c->rows->layouts[m].reads[i];
+      *layout =
+          row_axes_layout(c->planner->context, &c->rows->axes, c->rows->nests[m].reads[i].buffer);
+      for (int j = 0; j < c->stage->reads.count; j++) {
+        bool packed;
+        const StageTensor *tensor = c->stage->reads.items[j];
+        if (tensor->buffer == c->rows->nests[m].reads[i].buffer)
+          *layout = layout_read(c, j, &packed);
+      }
+    }
+}
+
+static int readers_of(const Stage *group, const StageTensor *tensor) {
+  int count = 0;
+  for (int i = 0; i < group->member_count; i++)
+    count += stage_read_of(group->members[i], tensor) >= 0;
+  return count;
+}
+
+// The bytes that one row, or the rows in one vector, have of the output.
+static double bytes_at_once(const Combination *c, bool across) {
+  const Buffer *output = c->stage->output->buffer;
+  double bytes = across ? c->planner->machine->vector_bytes : dtype_bytes(output->type);
+  int64_t extent;
+  for (int d = 0; d < output->rank; d++)
+    if (c->rows->axes.cuts[d] != 1 && expr_as_int(output->shape[d], &extent))
+      bytes *= (double)(c->rows->axes.cuts[d] ? c->rows->axes.cuts[d] : extent);
+  return bytes;
+}
+
+// A group reads a tensor once for each member that does, but from memory only once where its rows
+// stay in the second cache.
 static double group_cost(const Combination *c) {
   const Planner *p = c->planner;
-  double bytes = planner_tensor_bytes(c->stage->output, NULL), cycles = 0;
-  for (int i = 0; i < c->stage->reads.count; i++) {
+  const Stage *stage = c->stage;
+  const Layout *output = p->candidates[stage->output->index].items[c->choice.output].layout;
+  set_member_layouts(c);
+  RowCost cost = row_axes_cost(p->context, p->machine, c->rows->nests, c->rows->layouts,
+                               stage->member_count, &c->rows->axes);
+  double bytes = planner_tensor_bytes(stage->output, output);
+  bool again = bytes_at_once(c, cost.across) > (double)p->machine->l2_bytes;
+  for (int i = 0; i < stage->reads.count; i++) {
     bool packed;
-    bytes += planner_tensor_bytes(c->stage->reads.items[i], layout_read(c, i, &packed));
+    const StageTensor *tensor = stage->reads.items[i];
+    bytes += planner_tensor_bytes(tensor, layout_read(c, i, &packed)) *
+             (again ? readers_of(stage, tensor) : 1);
   }
-  for (int i = 0; i < c->stage->member_count; i++) cycles += member_cycles(c, c->stage->members[i]);
-  return MAX_OF(cycles, planner_move_cost(p, bytes)) + cost_model_of(p->machine)->call_cycles;
+  return MAX_OF(cost.cycles, planner_move_cost(p, bytes)) + cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Stages that read in any combination of layouts
@@ -139,10 +176,20 @@ static double combination_cost(const Combination *c, StageChoice *choice) {
   return c->stage->member_count ? group_cost(c) : reduction_cost(c, choice);
 }
 
+static int matching_read(const Planner *p, const Stage *stage, int read, int output);
+
+// The only candidate in which the stage may read its entry `read`: the one that the constraints
+// ask for, or which a group walks as its output; -1: it may be any.
+static int only_read(const Combination *c, int read) {
+  int only = only_candidate(c->planner, c->stage, read);
+  if (only >= 0 || !c->rows) return only;
+  return MAX_OF(matching_read(c->planner, c->stage, read, c->choice.output), -1);
+}
+
 // How many layouts of a read are combined with those of the others.
 static int layouts_combined(const Combination *c, int read) {
   const StageTensor *tensor = c->stage->reads.items[read];
-  bool one = tensor->data || only_candidate(c->planner, c->stage, read) >= 0;
+  bool one = tensor->data || only_read(c, read) >= 0;
   return one ? 1 : c->planner->candidates[tensor->index].count;
 }
 
@@ -155,11 +202,12 @@ static void combine_reads(Combination *c, int read) {
     choice->output = c->choice.output;
     memcpy(choice->reads, c->choice.reads, sizeof *choice->reads * (size_t)reads);
     choice->cost = combination_cost(c, choice);
+    if (c->rows) choice->gathers = c->choice.gathers;
     choice->tiles = runs_in_tiles(choice->strategies);
     return;
   }
   const StageTensor *tensor = c->stage->reads.items[read];
-  int only = only_candidate(p, c->stage, read);
+  int only = tensor->data ? -1 : only_read(c, read);
   int count = tensor->data ? 1 : p->candidates[tensor->index].count;
   for (int i = 0; i < count; i++) {
     if (only >= 0 && i != only) continue;
@@ -200,19 +248,38 @@ static bool reduction_choices(Planner *p, const Stage *stage) {
   const Nest *nest = planner_nest(p, stage);
   if (!nest) return only_choice(p, stage);
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
-  Combination c = {p, stage, nest, {.fused = -1, .reads = reads}};
+  Combination c = {p, stage, nest, .choice = {.fused = -1, .reads = reads}};
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
   for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++)
     if (only < 0 || c.choice.output == only) combine_all(&c);
   return true;
 }
 
+// The reads that a group may gather from another layout than that in which it walks its output.
+static BitSet group_gathers(const Combination *c) {
+  const PtrArray *reads = &c->stage->reads;
+  BitSet gathers = bit_set_new(&c->planner->context->arena, reads->count);
+  for (int i = 0; i < reads->count; i++)
+    if (only_candidate(c->planner, c->stage, i) < 0 &&
+        matching_read(c->planner, c->stage, i, c->choice.output) >= 0)
+      bit_set_add(&gathers, i);
+  return gathers;
+}
+
 static bool group_choices(Planner *p, const Stage *stage) {
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
-  Combination c = {p, stage, NULL, {.fused = -1, .reads = reads}};
-  combine_all(&c);
-  return only_candidate(p, stage, -1) <= 0 ||
-         planner_refuses(p, stage, "its rows are written as they are");
+  Combination c = {p, stage, .rows = group_rows(p, stage), .choice = {.fused = -1, .reads = reads}};
+  int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
+  for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++) {
+    const Layout *layout = p->candidates[stage->output->index].items[c.choice.output].layout;
+    bool rows =
+        row_axes_find(p->context, c.rows->blocks, stage->member_count, layout, &c.rows->axes) &&
+        row_axes_divide(p->context, stage->output->buffer, layout, &c.rows->axes);
+    if ((c.choice.output && !rows) || (only >= 0 && c.choice.output != only)) continue;
+    c.choice.gathers = group_gathers(&c);
+    combine_all(&c);
+  }
+  return p->choices[stage->index].count || planner_refuses(p, stage, "it would cut its rows");
 }
 
 // ---- Stages without a reduction

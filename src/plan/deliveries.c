@@ -12,6 +12,9 @@ double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
   if (stage->te->transform)
     return (double)planner_integer_cost(planner_transform_cycles(p, stage->te) *
                                         machine_lanes(p->machine, stage->output->buffer->type));
+  for (int i = 0, again = 0; i < stage->member_count; i++)
+    if (stage_read_of(stage->members[i], tensor) >= 0 && again++)
+      bytes += p->candidates[tensor->index].items[0].bytes;
   return (double)planner_integer_cost((costs->rewrite_passes - 1) *
                                       planner_move_cost(p, 2 * bytes));
 }

@@ -49,8 +49,9 @@ void planner_find_relations(Planner *p) {
   p->relations = arena_array(&context->arena, PlanRelation **, count);
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
+    if (stage->member_count) stage = stage_of_group_value(p->stages, stage);
     p->relations[i] = arena_array(&context->arena, PlanRelation *, stage->reads.count);
-    for (int k = 0; k < stage->reads.count && !stage->member_count; k++) {
+    for (int k = 0; k < stage->reads.count; k++) {
       const StageTensor *tensor = stage->reads.items[k];
       ArenaMark mark = arena_mark(&context->scratch);
       ReadRelation *relation = tensor->data ? NULL : relation_of(context, stage, tensor);

@@ -193,6 +193,15 @@ Stmt *te_stage_stmt(Context *context, const TeStage *stage) {
   return nest_of(context, stage->axes, stage->axis_count + stage->reduce_count, &block);
 }
 
+Block *te_stage_block(Context *context, const TeStage *stage) {
+  Block *block = arena_new(&context->arena, Block);
+  block->vars = stage->axes;
+  block->var_count = stage->axis_count + stage->reduce_count;
+  block->body =
+      stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->value);
+  return block;
+}
+
 static bool is_output(const Te *te, const Buffer *buffer) {
   for (int i = 0; i < te->outputs.count; i++)
     if (te->outputs.items[i] == buffer) return true;

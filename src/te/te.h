@@ -96,6 +96,8 @@ TeStage *te_stage(Te *te, const char *name, DType type, Expr *const *shape, cons
 
 // The loops and the block of a stage; for an ordered stage two nests, the init and the updates.
 Stmt *te_stage_stmt(Context *context, const TeStage *stage);
+// The block of a stage that is not ordered, without its regions and its init.
+Block *te_stage_block(Context *context, const TeStage *stage);
 // The tensor program with one block for each stage. Its parameters are the inputs and then the
 // outputs; the root block allocates the other stages' buffers.
 PrimFunc *te_prim_func(Te *te, const char *name);

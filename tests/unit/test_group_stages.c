@@ -43,6 +43,29 @@ static void test_norm_is_one(void **state) {
          "5");
 }
 
+// Rows of outer axes, of several axes, and of a part of an axis.
+static void test_any_axes(void **state) {
+  (void)state;
+  expect(X, LINE "y = R.nn.softmax(x, axis=1)\n" END("y"), "5");
+  expect(X, LINE "y = R.nn.softmax(x, axis=0)\n" END("y"), "5");
+  const char *norm =
+      LINE "m = R.mean(x, axis=[0, 2], keepdims=True)\n" LINE "d = R.subtract(x, m)\n" LINE
+           "s = R.multiply(d, d)\n" LINE "v = R.mean(s, axis=[0, 2], keepdims=True)\n" LINE
+           "y = R.divide(d, v)\n" END("y");
+  expect(X, norm, "7");
+  expect("x: R.Tensor((2, 6, 5, 7), \"float32\"), s: R.Tensor((3,), \"float32\"), "
+         "b: R.Tensor((3,), \"float32\"), c: R.Tensor((6, 1, 1), \"float32\")",
+         LINE "g = R.reshape(x, R.shape([2, 3, 70]))\n" LINE
+              "i = R.nn.instance_norm(g, s, b)\n" LINE
+              "t = R.reshape(i, R.shape([2, 6, 5, 7]))\n" LINE "y = R.multiply(t, c)\n" END("y"),
+         "6");
+  // A member of other rows: the columns of x are no rows of the maximum.
+  expect("x: R.Tensor((5, 5), \"float32\")",
+         LINE "m = R.max(x, axis=[0], keepdims=True)\n" LINE
+              "t = R.permute_dims(m, axes=[1, 0])\n" LINE "y = R.subtract(x, t)\n" END("y"),
+         "1 1");
+}
+
 // A maximum that is an output too, rows that are not the last axes, a product of matrices.
 static void test_others_stay(void **state) {
   (void)state;
@@ -58,6 +81,13 @@ static void test_others_stay(void **state) {
          LINE "m = R.max(x, axis=[-1], keepdims=True)\n" LINE
               "t = R.permute_dims(m, axes=[1, 0])\n" LINE "y = R.subtract(x, t)\n" END("y"),
          "1 1");
+  // A convolution to one channel is a product, and so is one whose windows overlap.
+  expect("x: R.Tensor((1, 6, 5, 7), \"float32\"), w: R.Tensor((1, 6, 1, 1), \"float32\")",
+         LINE "s = R.nn.conv2d(x, w)\n" LINE "y = R.concat((s, s), axis=1)\n" END("y"), "1 1");
+  expect("x: R.Tensor((1, 6, 5, 7), \"float32\"), w: R.Tensor((1, 6, 3, 3), \"float32\")",
+         LINE "s = R.nn.conv2d(x, w, padding=[1, 1, 1, 1])\n" LINE
+              "y = R.multiply(x, s)\n" END("y"),
+         "1 1");
   // The product does not reduce over the rows that it scales.
   expect("x: R.Tensor((1, 6, 5, 7), \"float32\"), a: R.Tensor((1, 4, 1, 1), \"float32\"), "
          "w: R.Tensor((6, 4, 1, 1), \"float32\")",
@@ -68,6 +98,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_softmax_is_one),
       cmocka_unit_test(test_norm_is_one),
+      cmocka_unit_test(test_any_axes),
       cmocka_unit_test(test_others_stay),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

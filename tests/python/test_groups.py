@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax and normalisations along any axes: one kernel each, in the layout of the convolutions
+around them, with the results of ONNX Runtime at every level of the processor."""
+import json
+import subprocess
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+import onnx  # noqa: E402
+from test_models import LEVELS, PLEAT, Builder, check, level_here, random_feeds, run_pleat  # noqa: E402
+
+
+def axes(b, *of):
+    return b.constant(np.array(of, np.int64))
+
+
+def number(b, value):
+    return b.constant(np.float32(value))
+
+
+def softmax(axis):
+    return lambda b, x, shape: b("Softmax", x, axis=axis)
+
+
+def written_norm(*reduced):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, operator by operator."""
+
+    def grow(b, x, shape):
+        d = b("Sub", x, b("ReduceMean", x, axes=list(reduced), keepdims=1))
+        v = b("ReduceMean", b("Pow", d, number(b, 2)), axes=list(reduced), keepdims=1)
+        y = b("Div", d, b("Sqrt", b("Add", v, number(b, 1e-3))))
+        per = [shape[i] if i == 1 else 1 for i in range(len(shape))]
+        return b("Add", b("Mul", y, b.weight(*per)), b.weight(*per))
+
+    return grow
+
+
+def instance_norm(b, x, shape):
+    return b("InstanceNormalization", x, b.weight(shape[1]), b.weight(shape[1]))
+
+
+def group_norm(groups):
+    """As PyTorch exports it."""
+
+    def grow(b, x, shape):
+        y = b("Reshape", x, axes(b, shape[0], groups, -1))
+        y = b("InstanceNormalization", y, b.constant(np.ones(groups, np.float32)),
+              b.constant(np.zeros(groups, np.float32)))
+        y = b("Reshape", y, axes(b, *shape))
+        return b("Add", b("Mul", y, b.weight(shape[1], 1, 1)), b.weight(shape[1], 1, 1))
+
+    return grow
+
+
+def transposed_norm(b, x, shape):
+    y = b("LayerNormalization", b("Transpose", x, perm=[0, 2, 3, 1]), b.weight(shape[1]),
+          b.weight(shape[1]), axis=-1)
+    return b("Transpose", y, perm=[0, 3, 1, 2])
+
+
+def with_residual(group):
+    return lambda b, x, shape: b("Relu", b("Add", group(b, x, shape), x))
+
+
+GROUPS = {"softmax": softmax(1), "layer": written_norm(1), "image": written_norm(2, 3),
+          "all": written_norm(1, 2, 3), "row": written_norm(2), "instance": instance_norm,
+          "transposed": transposed_norm, "residual": with_residual(written_norm(1))}
+
+
+def between_convolutions(group, channels, size):
+    b = Builder(x=[1, channels, *size])
+    y = group(b, b.conv("x", channels, channels), [1, channels, *size])
+    return b.model(b.conv(y, channels, channels))
+
+
+def plan_of(path, *options):
+    done = subprocess.run([PLEAT, "plan", str(path), "--json", *options], capture_output=True,
+                          text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def rewritten(plan):
+    return [rewrite["tensor"] for rewrite in plan["rewrites"] if rewrite["when"] == "run"]
+
+
+@pytest.mark.parametrize("group", [*GROUPS, "groups"])
+@pytest.mark.parametrize("cpu", ["avx512", "avx2"])
+def test_no_rewrites_around(group, cpu, tmp_path):
+    """The convolutions' layout goes through the group: only the graph's ends are rewritten."""
+    grow = GROUPS.get(group) or group_norm(8)
+    model = between_convolutions(grow, 64, (28, 28))
+    onnx.save(model, tmp_path / "case.onnx")
+    plan = plan_of(tmp_path / "case.onnx", "--cpu", cpu)
+    assert set(rewritten(plan)) <= {"x", model.graph.output[0].name}
+    assert plan["kernels"] - len(rewritten(plan)) == 3
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("channels, size", [(6, (5, 7)), (17, (9, 4)), (1, (3, 1)), (32, (1, 19))])
+def test_results(channels, size, level, tmp_path):
+    if not level_here(level):
+        pytest.skip(f"the processor has no {level}")
+    groups = dict(GROUPS, groups=group_norm(2 if channels % 2 == 0 else channels))
+    for group in groups.values():
+        check(between_convolutions(group, channels, size), tmp_path, "--cpu", level)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(3, 5, 19), (16, 33, 64), (1, 40, 7), (13, 1, 97)])
+def test_any_axis(axis, shape, tmp_path):
+    """Without layouts to choose, vectors run along memory, within rows or across them."""
+    for level in filter(level_here, LEVELS):
+        b = Builder(x=list(shape))
+        check(b.model(b("Softmax", "x", axis=axis)), tmp_path, "--cpu", level)
+
+
+@pytest.mark.parametrize("asked", ["NHWC", "NCHW8c", "NCHW16c", "HWNC", "WHCN4n",
+                                   "lambda n, c, h, w: [n, h // 4, c, w, h % 4]"])
+@pytest.mark.parametrize("group", [*GROUPS, "groups"])
+def test_asked_layouts(group, asked, tmp_path):
+    """Rows of any axes are written in any layout that is asked for, padding included."""
+    shape = [2, 10, 7, 6]
+    grow = GROUPS.get(group) or group_norm(5)
+    b = Builder(x=shape)
+    y = grow(b, b("Relu", "x"), shape)
+    model = b.model(b("Transpose", y, perm=[0, 2, 3, 1]))
+    node = next(n.name for n in model.graph.node if y in n.output)
+    check(model, tmp_path, "--desired-layout", f"{node}:output={asked}")
+
+
+@pytest.mark.parametrize("block", [8, 16])
+@pytest.mark.parametrize("group", GROUPS)
+def test_poisoned_padding(group, block, tmp_path):
+    """The content of the padding of the input never reaches a result."""
+    shape = [1, 17, 5, 7]
+    b = Builder(x=shape)
+    model = b.model(GROUPS[group](b, "x", shape))
+    path = tmp_path / "case.onnx"
+    onnx.save(model, path)
+    feeds = random_feeds(model)
+    blocks = -(-17 // block)
+    physical = np.full((1, blocks * block, 5, 7), np.nan, np.float32)
+    physical[:, :17] = feeds["x"]
+    physical = physical.reshape(1, blocks, block, 5, 7).transpose(0, 1, 3, 4, 2)
+    layout = f"NCHW{block}c"
+    name = model.graph.output[0].name
+    for level in filter(level_here, LEVELS):
+        want = run_pleat(path, feeds, tmp_path, "--cpu", level)[name]
+        for options in ([], ["--output-layout", f"{name}={layout}"]):
+            got = run_pleat(path, {"x": physical}, tmp_path, "--cpu", level, "--input-layout",
+                            f"x={layout}", *options)[name]
+            if options:
+                got = got.transpose(0, 1, 4, 2, 3).reshape(1, blocks * block, 5, 7)[:, :17]
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
