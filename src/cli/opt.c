@@ -56,10 +56,11 @@ static int list_passes(Cli *cli) {
     list_facts(cli, &table, "may undo", pass->breaks);
   }
   for (const GraphPass *pass = graph_passes; pass->name; pass++) {
-    bool has_arguments = *pass->signature;
-    table_cell(&table, "%s%s%s%s", pass->name, has_arguments ? "(" : "", pass->signature,
-               has_arguments ? ")" : "");
+    table_cell(&table, "%s", pass->name);
     table_cell(&table, "%s (graph functions)", pass->summary);
+    if (!*pass->signature) continue;
+    table_cell(&table, "%s", "");
+    table_cell(&table, "  arguments: %s", pass->signature);
   }
   table_print(&table, stdout);
   list_orders(cli);

@@ -27,6 +27,13 @@ typedef bool (*OpDefine)(OpCall *call);
 // The body of an elementwise operator on operands that are broadcast already.
 typedef Expr *(*OpBody)(Context *context, const Node *node, Expr *x, Expr *y, Expr *z);
 
+// The usual orders of an operator over windows, by its number of axes after n and c, and the
+// attribute that names another order of the first input: see ops/letters.c.
+typedef struct OpLetters {
+  const char *data_key;
+  const char *data[3], *weights[3];
+} OpLetters;
+
 struct OpRow {
   const char *name;           // its name in TVMScript after `R.`
   const char *onnx;           // the ONNX operator with this meaning; NULL: none
@@ -39,6 +46,7 @@ struct OpRow {
   bool mixed_types;  // its inputs may have several element types
   // The names of attributes that TVMScript may pass by position after the tensors.
   const char *positional;
+  const OpLetters *letters; // of an operator whose attributes name orders; NULL: of none
 };
 
 const OpRow *op_find(const char *name);      // NULL when there is none

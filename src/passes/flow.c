@@ -10,7 +10,7 @@
 #include "plan/relations.h"
 #include "schedule/schedule.h"
 
-// ---- The tensors of a program ------------------------------------------------------------------
+// ---- The tensors of a program -------------------------------------------------------------------
 
 typedef struct FlowTensor {
   Buffer *buffer; // of the stages
@@ -43,12 +43,16 @@ static bool add_tensors(ProgramFlow *f) {
   return known;
 }
 
-static bool read_stages(ProgramFlow *f, const PrimFunc *func, const char **why) {
+static bool define_stages(ProgramFlow *f, const PrimFunc *func, const char **why) {
   for (int i = 0; i < f->input_count; i++) {
     const Buffer *like = func->buffers[i];
     te_input(f->te, like->name, like->type, like->shape, like->rank);
   }
-  if (!program_read_stages(f->te, func, f->te->inputs.items, f->input_count, why)) return false;
+  return program_read_stages(f->te, func, f->te->inputs.items, f->input_count, why);
+}
+
+static bool read_stages(ProgramFlow *f, const PrimFunc *func, const char **why) {
+  if (!define_stages(f, func, why)) return false;
   if (add_tensors(f)) return true;
   *why = "its shapes are not constant";
   return false;
@@ -81,7 +85,7 @@ static PtrArray reads_of(const ProgramFlow *f, const TeStage *stage) {
   return reads.tensors;
 }
 
-// ---- From one tensor to another ----------------------------------------------------------------
+// ---- From one tensor to another -----------------------------------------------------------------
 
 // The outputs of a map, while axes that it lacks are added.
 typedef struct MapOutputs {
@@ -126,6 +130,31 @@ static void add_axis(Context *context, MapOutputs *out, int axis, int rank) {
   out->added[at] = true;
 }
 
+static const LayoutExpr *digit_expr(Context *context, const LayoutWeightedDigit *digit,
+                                    int64_t extent) {
+  const LayoutExpr *e = layout_axis(context, digit->axis);
+  if (digit->cut > 1)
+    e = layout_expr(context, LAYOUT_DIV, e, layout_const(context, digit->cut), NULL);
+  if (digit->cut * digit->extent >= extent) return e;
+  return layout_expr(context, LAYOUT_MOD, e, layout_const(context, digit->extent), NULL);
+}
+
+// The digits of a sum, counted from 0 on and without gaps: a window's stride makes gaps, and a
+// slice or a part of a concatenation begins elsewhere.
+static const LayoutExpr *without_gaps(Context *context, const LayoutDigitSum *sum,
+                                      const FlowTensor *to) {
+  const LayoutExpr *e = layout_const(context, 0);
+  int64_t weight = 1;
+  for (int i = sum->count - 1; i >= 0; i--) {
+    const LayoutWeightedDigit *digit = &sum->digits[i];
+    const LayoutExpr *part = digit_expr(context, digit, to->shape[digit->axis]);
+    part = layout_expr(context, LAYOUT_MUL, part, layout_const(context, weight), NULL);
+    e = i == sum->count - 1 ? part : layout_expr(context, LAYOUT_ADD, part, e, NULL);
+    weight *= digit->extent;
+  }
+  return e;
+}
+
 // The output `e` of a layout's map by the index, from 0 on. Where the index has whole axes, the
 // output keeps its form, and so its padding.
 static const LayoutExpr *output_by_index(Context *context, const LayoutExpr *e, int layout_rank,
@@ -135,31 +164,53 @@ static const LayoutExpr *output_by_index(Context *context, const LayoutExpr *e, 
     if (uses_axis(e, i)) whole &= index[i]->op == LAYOUT_AXIS || index[i]->op == LAYOUT_CONST;
   e = layout_expr_substitute(context, e, index, layout_rank);
   if (whole) return e;
-  int64_t first = 0;
-  layout_expr_value(e, (int64_t[TE_MAX_RANK]){0}, NULL, 0, &first);
-  e = layout_expr(context, LAYOUT_SUB, e, layout_const(context, first), NULL);
-  return layout_expr_simplify(context, e, to->shape, to->buffer->rank);
+  LayoutDigitSum sum;
+  if (!layout_expr_digits(context, e, to->shape, to->buffer->rank, &sum)) return e;
+  return without_gaps(context, &sum, to);
+}
+
+// Puts axes that no output uses in the places of the outputs that became constant, when there is
+// one of both, or there are as many and all these axes have one element. Otherwise leaves these
+// outputs out.
+static void close_places(Context *context, MapOutputs *out, const FlowTensor *to) {
+  int constant = 0, unused = 0, kept = 0, axis = -1, rank = to->buffer->rank;
+  bool single = true;
+  for (int i = 0; i < out->count; i++) constant += out->items[i]->op == LAYOUT_CONST;
+  for (int i = 0; i < rank; i++) {
+    if (first_use(out, i) >= 0) continue;
+    unused++;
+    single &= to->shape[i] == 1;
+  }
+  bool closes = constant == unused && (single || unused == 1);
+  for (int i = 0; i < out->count; i++) {
+    const LayoutExpr *e = out->items[i];
+    if (e->op == LAYOUT_CONST && !closes) continue;
+    if (e->op == LAYOUT_CONST) {
+      for (axis++; first_use(out, axis) >= 0; axis++) continue;
+      e = layout_axis(context, axis);
+    }
+    out->items[kept++] = e;
+  }
+  out->count = kept;
 }
 
 // The map of a layout whose index is known in terms of the axes of `to`. Outputs that become
-// constant are left out, and axes without an output stay whole, in the order of the axes. Clears
+// constant leave their places to axes without an output; others stand in the order of the axes.
+// Clears
 // *complete when there is one of these with more than one element. NULL: it has too many outputs.
 static const IndexMap *map_of_indices(Context *context, const Layout *layout,
                                       const LayoutExpr *const *index, const FlowTensor *to,
                                       bool *complete) {
-  MapOutputs out = {.count = 0};
+  MapOutputs out = {.count = layout->map->output_count};
   int rank = to->buffer->rank;
-  if (layout->map->separator_count || layout->map->output_count > TE_MAX_RANK) return NULL;
-  for (int i = 0; i < layout->map->output_count; i++) {
-    const LayoutExpr *e =
-        output_by_index(context, layout->map->outputs[i], layout->rank, index, to);
-    if (e->op != LAYOUT_CONST) out.items[out.count++] = e;
-  }
-  for (int axis = 0; axis < rank; axis++) {
-    if (first_use(&out, axis) >= 0) continue;
-    add_axis(context, &out, axis, rank);
-    *complete &= to->shape[axis] == 1;
-  }
+  if (layout->map->separator_count || out.count > TE_MAX_RANK) return NULL;
+  for (int i = 0; i < out.count; i++)
+    out.items[i] = output_by_index(context, layout->map->outputs[i], layout->rank, index, to);
+  for (int axis = 0; axis < rank; axis++)
+    *complete &= to->shape[axis] == 1 || first_use(&out, axis) >= 0;
+  close_places(context, &out, to);
+  for (int axis = 0; axis < rank; axis++)
+    if (first_use(&out, axis) < 0) add_axis(context, &out, axis, rank);
   if (out.count > TE_MAX_RANK) return NULL;
   return index_map_new(context, rank, NULL, out.count, out.items, NULL, NULL, 0);
 }
@@ -222,7 +273,7 @@ static bool flow_once(const ProgramFlow *f, bool complete) {
   return false;
 }
 
-// ---- The layouts of a program ------------------------------------------------------------------
+// ---- The layouts of a program -------------------------------------------------------------------
 
 static FlowTensor *tensor_of_param(const ProgramFlow *f, int param) {
   if (param < f->input_count) return &f->tensors[param];
@@ -252,34 +303,76 @@ static const char *left_behind(const ProgramFlow *f) {
   return NULL;
 }
 
-static const Layout *changing(Context *context, const Layout *layout) {
+// ---- Programs with symbolic sizes ---------------------------------------------------------------
+
+typedef struct SampleSizes {
+  Context *context;
+  Map values;
+} SampleSizes;
+
+// Different primes, which no block divides. A layout that they suggest is proved on the shape with
+// symbols when it is used.
+static bool sample_size(Visitor *visitor, Expr *e) {
+  static const int64_t primes[] = {1009, 1013, 1019, 1021, 1031, 1033};
+  SampleSizes *sizes = visitor->env;
+  if (e->op == EXPR_VAR && !map_contains(&sizes->values, e))
+    map_put(&sizes->values, e,
+            expr_int(sizes->context, e->type, primes[sizes->values.count % COUNT_OF(primes)]));
+  return true;
+}
+
+static const PrimFunc *with_sample_sizes(Context *context, const PrimFunc *func) {
+  SampleSizes sizes = {context, map_new(&context->arena)};
+  Visitor visitor = {.env = &sizes, .enter_expr = sample_size};
+  for (int i = 0; i < func->param_count; i++)
+    for (int d = 0; d < func->buffers[i]->rank; d++)
+      visit_expr(&visitor, func->buffers[i]->shape[d]);
+  return sizes.values.count ? prim_func_specialize(context, func, &sizes.values) : func;
+}
+
+// ---- The layouts of a program -------------------------------------------------------------------
+
+// The layout that was found, on the tensor of the program itself; NULL where it changes nothing.
+static const Layout *on_tensor(Context *context, const FlowTensor *found, const Buffer *own) {
+  if (!found->layout) return NULL;
+  const Layout *layout = layout_on_shape(context, found->layout->map, own->shape, own->rank);
   return layout && !layout_changes_nothing(context, layout) ? layout : NULL;
 }
 
-static void take_layouts(const ProgramFlow *f, int param_count, FlowLayouts *out) {
-  Arena *arena = &f->context->arena;
-  *out = (FlowLayouts){param_count, f->te->stages.count};
-  out->params = arena_array(arena, const Layout *, param_count);
-  out->stages = arena_array(arena, const Layout *, f->te->stages.count);
+// `own` has the stages of the program itself.
+static void take_layouts(const ProgramFlow *f, const PrimFunc *func, const Te *own,
+                         FlowLayouts *out) {
+  Context *context = f->context;
+  *out = (FlowLayouts){func->param_count, f->te->stages.count};
+  out->params = arena_array(&context->arena, const Layout *, func->param_count);
+  out->stages = arena_array(&context->arena, const Layout *, f->te->stages.count);
   out->why = left_behind(f);
-  for (int i = 0; i < param_count; i++)
-    out->params[i] = changing(f->context, tensor_of_param(f, i)->layout);
+  for (int i = 0; i < func->param_count; i++)
+    out->params[i] = on_tensor(context, tensor_of_param(f, i), func->buffers[i]);
   for (int i = 0; i < f->te->stages.count; i++)
-    out->stages[i] = changing(f->context, output_of(f, f->te->stages.items[i])->layout);
+    out->stages[i] =
+        on_tensor(context, output_of(f, f->te->stages.items[i]), own->stages.items[i]->output);
 }
 
 bool flow_find(Context *context, const PrimFunc *func, int input_count, const Layout *const *params,
                FlowLayouts *out, const char **why) {
   ProgramFlow f = {context, te_new(context), input_count, .by_buffer = map_new(&context->arena)};
-  if (!read_stages(&f, func, why)) return false;
-  for (int i = 0; i < func->param_count; i++)
-    if (params[i]) tensor_of_param(&f, i)->layout = params[i];
+  ProgramFlow own = f;
+  own.te = te_new(context);
+  if (!read_stages(&f, with_sample_sizes(context, func), why) || !define_stages(&own, func, why))
+    return false;
+  for (int i = 0; i < func->param_count; i++) {
+    FlowTensor *tensor = tensor_of_param(&f, i);
+    if (params[i])
+      tensor->layout =
+          layout_on_shape(context, params[i]->map, tensor->buffer->shape, tensor->buffer->rank);
+  }
   while (flow_once(&f, true) || flow_once(&f, false)) continue;
-  take_layouts(&f, func->param_count, out);
+  take_layouts(&f, func, own.te, out);
   return true;
 }
 
-// ---- Programs in other layouts -----------------------------------------------------------------
+// ---- Programs in other layouts ------------------------------------------------------------------
 
 typedef struct BlockList {
   Context *context;

@@ -37,6 +37,9 @@ typedef struct NodeFlow {
   FlowLayouts layouts;
   PrimFunc *program; // on tensors in these layouts
   LayoutPadding padding;
+  Attrs attrs;     // of the operator in these layouts, where they are known
+  bool with_attrs; // they are
+  Node *made;      // by node_flow_make
   const char *why; // the node has no program in other layouts; NULL: it has one
 } NodeFlow;
 // Begins with a node. False, and flow->why says why, where its program cannot be read.
@@ -44,6 +47,12 @@ bool node_flow_begin(PassRun *run, Node *node, NodeFlow *flow);
 // Finds the layouts of all its tensors from those that are `given` (NULL: none is, for a tensor),
 // and the program. False, and flow->why says why, where there is none.
 bool node_flow_find(NodeFlow *flow, const Layout *const *given, LayoutPadding padding);
+// Input number `param` of the node, of those that are given.
+Value *node_flow_input(const NodeFlow *flow, int param);
+// The source of the rewrite that computes a value, when the layout undoes it; else NULL.
+Value *node_flow_undone(Context *context, const Value *value, const Layout *layout);
+// The operator that computes the program from these inputs; NULL where none is proved to.
+Node *node_flow_operator(const NodeFlow *flow, Value **inputs);
 // Puts the node with these layouts in place of number `at` of the graph's nodes, with rewrites of
 // its inputs before it and of its results after it. Rewrites that undo one another are left out.
 // Returns the number of the next node; -1 after a diagnostic.

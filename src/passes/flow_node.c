@@ -3,7 +3,7 @@
 //   y = f(a, b)    =>    y1 = f1(A(a), B(b));  y = Y⁻¹(y1)
 #include "passes/flow.h"
 
-static Value *input_of(const NodeFlow *flow, int param) {
+Value *node_flow_input(const NodeFlow *flow, int param) {
   for (int i = 0, seen = 0; i < flow->node->input_count; i++)
     if (flow->node->inputs[i] && seen++ == param) return flow->node->inputs[i];
   return NULL;
@@ -27,8 +27,7 @@ bool node_flow_find(NodeFlow *flow, const Layout *const *given, LayoutPadding pa
   return flow->program != NULL;
 }
 
-// The source of the rewrite that computes a value, when the layout undoes it; else NULL.
-static Value *undone(Context *context, const Value *value, const Layout *layout) {
+Value *node_flow_undone(Context *context, const Value *value, const Layout *layout) {
   Rewrite rewrite;
   if (!node_rewrite(context, value->producer, &rewrite) || rewrite.pads) return NULL;
   Value *source = value->producer->inputs[0];
@@ -39,7 +38,7 @@ static Value *undone(Context *context, const Value *value, const Layout *layout)
 
 static Value *laid_out(Insertion *insertion, Value *value, const Layout *layout) {
   Context *context = insertion->context;
-  Value *source = layout ? undone(context, value, layout) : value;
+  Value *source = layout ? node_flow_undone(context, value, layout) : value;
   if (source) return source;
   return insert_rewrite(insertion, value,
                         &(Rewrite){.layout = layout, .pads = layout_pads(context, layout)});
@@ -55,7 +54,12 @@ static bool maps_equal(Context *context, const Layout *a, const Layout *b) {
   return layout_maps_equal(context, a, b->map).verdict == VERDICT_YES;
 }
 
-// Lets the rewrites of a result read the result as it is now stored, where that is their layout.
+static void remove_node(GraphFunc *graph, int at) {
+  graph->nodes.count--;
+  for (int i = at; i < graph->nodes.count; i++) graph->nodes.items[i] = graph->nodes.items[i + 1];
+}
+
+// Puts the result as it is now stored in place of the rewrites that give it this layout.
 static void take_rewrites(const NodeFlow *flow, const Value *result, Value *stored,
                           const Layout *layout) {
   Context *context = flow->run->context;
@@ -68,8 +72,10 @@ static void take_rewrites(const NodeFlow *flow, const Value *result, Value *stor
     bool same_value = !rewrite.pads || (flow->padding.kind == LAYOUT_PADDING_CONSTANT &&
                                         flow->padding.value == rewrite.pad_value);
     if (same_value && same_shape(node->outputs[0], stored) &&
-        maps_equal(context, rewrite.layout, layout))
+        maps_equal(context, rewrite.layout, layout)) {
       graph_replace_value(graph, node->outputs[0], stored);
+      remove_node(graph, i--);
+    }
   }
 }
 
@@ -92,20 +98,20 @@ static bool replace_result(NodeFlow *flow, Insertion *insertion, int number, Val
   if (layout) take_rewrites(flow, result, stored, layout);
   if (!is_read(graph, result)) return true;
   if (layout) restored = insert_inverse(insertion, stored, layout);
-  if (restored) graph_replace_value(graph, result, restored);
-  if (restored) restored->name = result->name;
-  return restored != NULL;
+  if (!restored)
+    return diag_error_as(insertion->context, DIAG_OPERATOR, flow->node->pos,
+                         "no operators give back '%s' from the layout %s", result->name,
+                         layout_text(insertion->context, layout));
+  graph_replace_value(graph, result, restored);
+  if (restored != stored) stored->name = str_format(insertion->context, "%s_stored", result->name);
+  restored->name = result->name;
+  return true;
 }
 
 static const char *base_name(const Node *node) {
   const char *name = node->kind == NODE_CALL_TIR ? node->callee->name : node->op;
   const char *dot = strrchr(name, '.');
   return dot ? dot + 1 : name;
-}
-
-static void remove_node(GraphFunc *graph, int at) {
-  graph->nodes.count--;
-  for (int i = at; i < graph->nodes.count; i++) graph->nodes.items[i] = graph->nodes.items[i + 1];
 }
 
 int node_flow_make(NodeFlow *flow, int at) {
@@ -115,11 +121,15 @@ int node_flow_make(NodeFlow *flow, int at) {
   Insertion insertion = {context, graph, at, flow->node};
   Value **inputs = arena_array(&context->arena, Value *, flow->input_count);
   for (int i = 0; i < flow->input_count; i++) {
-    inputs[i] = laid_out(&insertion, input_of(flow, i), flow->layouts.params[i]);
+    inputs[i] = laid_out(&insertion, node_flow_input(flow, i), flow->layouts.params[i]);
     if (!inputs[i]) return -1;
   }
-  PrimFunc *program = graph_add_program(run, flow->program, base_name(flow->node));
-  Node *node = graph_call_of(context, program, inputs, flow->input_count, flow->node->name);
+  Node *node = node_flow_operator(flow, inputs);
+  if (!node) {
+    PrimFunc *program = graph_add_program(run, flow->program, base_name(flow->node));
+    node = graph_call_of(context, program, inputs, flow->input_count, flow->node->name);
+  }
+  flow->made = node;
   if (!insert_node(&insertion, node)) return -1;
   for (int i = 0; i < node->output_count; i++)
     if (!replace_result(flow, &insertion, i, node->outputs[i])) return -1;

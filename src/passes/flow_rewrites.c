@@ -23,16 +23,6 @@ static bool is_chosen(const FlowRewrites *f, const Value *value) {
   return !f->value || strcmp(f->value, value->name) == 0;
 }
 
-static int user_count(const GraphFunc *graph, const Value *value) {
-  int count = 0;
-  for (int i = 0; i < graph->output_count; i++) count += graph->outputs[i] == value;
-  for (int i = 0; i < graph->nodes.count; i++) {
-    const Node *node = graph->nodes.items[i];
-    for (int k = 0; k < node->input_count; k++) count += node->inputs[k] == value;
-  }
-  return count;
-}
-
 static int number_of(const GraphFunc *graph, const Node *node) {
   int at = 0;
   while (graph->nodes.items[at] != node) at++;
@@ -65,24 +55,17 @@ static bool flow_backward(FlowRewrites *f, const Node *node, int *at) {
   if (!value->producer) return refuse(f, node, "no operator computes what it rewrites");
   if (node_rewrite(context, value->producer, &other))
     return refuse(f, node, "what it rewrites is a rewrite; OptimizeLayoutTransform merges them");
-  if (user_count(f->run->graph, value) > 1) return refuse(f, node, "others read what it rewrites");
+  if (graph_user_count(f->run->graph, value) > 1)
+    return refuse(f, node, "others read what it rewrites");
   if (!node_flow_begin(f->run, value->producer, &flow)) return refuse(f, node, flow.why);
   const Layout **given = no_layouts(&flow);
   given[flow.input_count + value->output] = rewrite.layout;
-  LayoutPadding padding = {LAYOUT_PADDING_ANY, 0};
-  if (rewrite.pads) padding = (LayoutPadding){LAYOUT_PADDING_CONSTANT, rewrite.pad_value};
+  LayoutPadding padding = {LAYOUT_PADDING_CONSTANT, 0};
+  if (rewrite.pads) padding.value = rewrite.pad_value;
   return change(f, &flow, given, padding, at);
 }
 
 // ---- Forward -----------------------------------------------------------------------------------
-
-// The inverse of a rewrite without padding, on the shape of its result; NULL: there is none.
-static const Layout *inverse_of(Context *context, const Rewrite *rewrite, const Value *result) {
-  LayoutInverse inverse;
-  if (rewrite->pads) return NULL;
-  if (layout_inverse(context, rewrite->layout, &inverse).verdict != VERDICT_YES) return NULL;
-  return layout_on_shape(context, inverse.map, result->shape, result->rank);
-}
 
 static bool flow_forward(FlowRewrites *f, Node *node, int *at) {
   Context *context = f->run->context;
@@ -94,12 +77,12 @@ static bool flow_forward(FlowRewrites *f, Node *node, int *at) {
     int number = param++;
     if (!is_chosen(f, value) || !node_rewrite(context, value->producer, &rewrite)) continue;
     if (node_rewrite(context, node, &own)) return refuse(f, node, "its reader is a rewrite");
-    const Layout *back = inverse_of(context, &rewrite, value);
+    const Layout *back = rewrite_inverse(context, value->producer);
     if (!back) return refuse(f, node, "it pads, and what padding becomes is not known");
     if (!node_flow_begin(f->run, node, &flow)) return refuse(f, node, flow.why);
     const Layout **given = no_layouts(&flow);
     given[number] = back;
-    if (change(f, &flow, given, (LayoutPadding){LAYOUT_PADDING_ANY, 0}, at)) return true;
+    if (change(f, &flow, given, (LayoutPadding){LAYOUT_PADDING_CONSTANT, 0}, at)) return true;
     if (context->error_count) return false;
   }
   return false;

@@ -113,58 +113,53 @@ static bool pad_of_crop(const Pair *p, Node **made) {
 
 // ---- Transforms
 
-static const Layout *layout_of(Context *context, const Node *node) {
-  int64_t shape[TE_MAX_RANK];
-  const char *text = node_string(node, "index_map", "");
-  LayoutSource source = layout_source(text, node->inputs[0]->rank);
-  const IndexMap *map = index_map_parse(context, &source);
-  return map && value_static_shape(node->inputs[0], shape)
-             ? layout_static(context, map, shape, node->pos)
-             : NULL;
+static bool is_transform(const Node *node) {
+  return node->kind == NODE_OP && strcmp(node->op, "layout_transform") == 0;
 }
 
-static bool has_padding(Context *context, const Layout *layout) {
-  return layout_is_onto(context, layout).verdict != VERDICT_YES;
+static bool result_has_shape(const Pair *p, const Layout *layout) {
+  const Value *result = p->second->outputs[0];
+  Expr *shape[TE_MAX_RANK];
+  bool same = layout->physical_rank == result->rank &&
+              layout_physical_shape(p->context, layout, p->source->shape, p->source->rank, shape);
+  for (int i = 0; same && i < result->rank; i++) same = shape[i] == result->shape[i];
+  return same;
 }
 
-// Where both transforms pad, they must pad with the same value.
+// Where both transforms pad, they must pad with the same value. Two views that do not cancel, such
+// as a transpose of a reshape, stay as they are.
 static bool merge_transforms(const Pair *p, Node **made) {
   Context *context = p->context;
-  const Layout *a = layout_of(context, p->first), *b = layout_of(context, p->second);
-  if (!a || !b) return false;
+  Rewrite a, b;
+  if (!node_rewrite(context, p->first, &a) || !node_rewrite(context, p->second, &b)) return false;
   const Layout *both =
-      layout_static(context, index_map_compose(context, b->map, a->map), p->shape, p->second->pos);
-  if (!both) return false;
-  bool same = has_shape(p->second->outputs[0], p->shape, p->rank);
+      layout_on_shape(context, index_map_compose(context, b.layout->map, a.layout->map),
+                      p->source->shape, p->source->rank);
   *made = NULL;
-  if (same && layout_is_identity(context, both).verdict == VERDICT_YES) return true;
-  bool first_pads = has_padding(context, a), second_pads = has_padding(context, b);
-  bool one_value = node_float(p->first, "pad_value", 0) == node_float(p->second, "pad_value", 0);
-  if ((first_pads && second_pads && !one_value) ||
-      !has_shape(p->second->outputs[0], both->physical_extents, both->physical_rank))
-    return false;
-  *made = operator_new(p, "layout_transform");
-  node_set_string(context, *made, "index_map",
-                  index_map_lambda(context, layout_short_map(context, both)));
-  copy_attr(p, *made, first_pads ? p->first : p->second, "pad_value");
-  copy_attr(p, *made, p->second, "axis_separators");
+  if (!both || !result_has_shape(p, both)) return false;
+  if (layout_changes_nothing(context, both)) return true;
+  if (!is_transform(p->first) && !is_transform(p->second)) return false;
+  if (a.pads && b.pads && a.pad_value != b.pad_value) return false;
+  Rewrite merged = {both, a.pads || b.pads, a.pads ? a.pad_value : b.pad_value};
+  *made = rewrite_node_new(context, p->source, &merged);
+  (*made)->pos = p->second->pos;
+  (*made)->block = p->second->block;
+  if (is_transform(*made)) copy_attr(p, *made, p->second, "axis_separators");
   return true;
 }
 
 // ---- The pass
 
 static const struct {
-  const char *first, *second;
+  const char *first, *second;                   // NULL: any rewrite
   bool (*merge)(const Pair *pair, Node **made); // *made NULL: the source itself
 } rules[] = {
-    {"layout_transform", "layout_transform", merge_transforms},
-    {"pad", "pad", merge_pads},
-    {"crop", "crop", merge_crops},
-    {"pad", "crop", crop_of_pad},
-    {"crop", "pad", pad_of_crop},
+    {NULL, NULL, merge_transforms}, {"pad", "pad", merge_pads},   {"crop", "crop", merge_crops},
+    {"pad", "crop", crop_of_pad},   {"crop", "pad", pad_of_crop},
 };
 
 static bool is_op(const Node *node, const char *name) {
+  if (!name) return node != NULL;
   return node && node->kind == NODE_OP && strcmp(node->op, name) == 0 && node->input_count == 1 &&
          !attrs_get(&node->attrs, "pad_mode");
 }
@@ -177,7 +172,8 @@ static bool rewrite(Context *context, GraphFunc *graph, int at) {
   for (int i = 0; i < COUNT_OF(rules); i++) {
     if (!is_op(first, rules[i].first) || !is_op(node, rules[i].second)) continue;
     Pair pair = {context, graph, first, node, first->inputs[0], first->inputs[0]->rank};
-    if (!value_static_shape(pair.source, pair.shape) || !rules[i].merge(&pair, &made)) return false;
+    bool is_static = value_static_shape(pair.source, pair.shape);
+    if ((rules[i].first && !is_static) || !rules[i].merge(&pair, &made)) continue;
     if (made && !op_infer(context, made)) return false;
     Value *value = made ? made->outputs[0] : pair.source;
     if (made) value->name = node->outputs[0]->name;

@@ -12,6 +12,16 @@ const GraphPass graph_passes[] = {
      graph_optimize_rewrites},
     {"FlowLayoutRewrites", "direction? value?",
      "move rewrites through the operators and programs before or after them", graph_flow_rewrites},
+    {"HoistLayoutRewrites", "", "move blocks that only rewrite out of programs, to their callers",
+     graph_hoist_rewrites},
+    {"SplitLayoutRewritePreproc", "",
+     "the same for blocks with the annotation meta_schedule.layout_rewrite_preproc",
+     graph_split_preproc},
+    {"AlterOpImpl",
+     "op_impl_map op_buffer_transforms op_buffer_axis_separators? op_buffer_input_axis_separators?",
+     "replace the programs of operators by others, in other layouts", graph_alter_op_impl},
+    {"ConvertLayout", "desired_layouts layout_cb?",
+     "give operators desired layouts, and let the rewrites around them flow", graph_convert_layout},
     {0},
 };
 
@@ -23,7 +33,7 @@ const GraphPass *graph_pass_find(const char *name) {
 
 static bool read_arguments(PassRun *run, const GraphPass *pass, const PassCall *call) {
   if (call->call) return py_arguments(run->context, call->call, pass->signature, run->args, NULL);
-  bool needs = *pass->signature && !strchr(pass->signature, '?');
+  bool needs = *pass->signature && pass->signature[strcspn(pass->signature, " ") - 1] != '?';
   return !needs || diag_error(run->context, call->pos, "%s needs its arguments: %s", pass->name,
                               pass->signature);
 }
@@ -49,6 +59,16 @@ void graph_replace_value(GraphFunc *graph, Value *from, Value *to) {
   }
   for (int i = 0; i < graph->output_count; i++)
     if (graph->outputs[i] == from) graph->outputs[i] = to;
+}
+
+int graph_user_count(const GraphFunc *graph, const Value *value) {
+  int count = 0;
+  for (int i = 0; i < graph->output_count; i++) count += graph->outputs[i] == value;
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    for (int k = 0; k < node->input_count; k++) count += node->inputs[k] == value;
+  }
+  return count;
 }
 
 static bool is_used(const GraphFunc *graph, const Node *node, const Map *used) {

@@ -49,14 +49,22 @@ bool graph_legalize_ops(PassRun *run);
 bool graph_raise_rewrites(PassRun *run);
 bool graph_optimize_rewrites(PassRun *run);
 bool graph_flow_rewrites(PassRun *run);
+bool graph_hoist_rewrites(PassRun *run);
+bool graph_split_preproc(PassRun *run);
+bool graph_alter_op_impl(PassRun *run);
+bool graph_convert_layout(PassRun *run);
 
 // ---- For passes --------------------------------------------------------------------------------
 
 // Uses `to` in place of `from` in all nodes and results.
 void graph_replace_value(GraphFunc *graph, Value *from, Value *to);
+// How often nodes and results use a value.
+int graph_user_count(const GraphFunc *graph, const Value *value);
 // Removes the nodes whose results nothing uses.
 void graph_remove_unused(Context *context, GraphFunc *graph);
 
+// Does RaiseLayoutRewrites make operators of the call?
+bool graph_raises(Context *context, const Node *call);
 // Adds a program to the module, whose name begins with `base`, or gives the equal one that it has.
 PrimFunc *graph_add_program(PassRun *run, PrimFunc *func, const char *base);
 // Removes a program from the module if no graph function calls it.

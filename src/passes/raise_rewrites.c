@@ -202,6 +202,14 @@ static Value *raise(const Raising *r, const ProgramMove *move) {
   return value ? value : raise_transform(r, move);
 }
 
+bool graph_raises(Context *context, const Node *call) {
+  GraphFunc *graph = graph_func_new(context, "rewrite");
+  ProgramMove move;
+  int at = 0;
+  Raising r = {context, graph, &at, call};
+  return read_move(context, call, &move) && raise(&r, &move);
+}
+
 bool graph_raise_rewrites(PassRun *run) {
   Context *context = run->context;
   GraphFunc *graph = run->graph;

@@ -106,6 +106,14 @@ bool node_rewrite(Context *context, const Node *node, Rewrite *rewrite) {
   return rewrite->layout != NULL;
 }
 
+const Layout *rewrite_inverse(Context *context, const Node *node) {
+  Rewrite rewrite;
+  LayoutInverse inverse;
+  if (!node_rewrite(context, node, &rewrite) || rewrite.pads) return NULL;
+  if (layout_inverse(context, rewrite.layout, &inverse).verdict != VERDICT_YES) return NULL;
+  return layout_on_shape(context, inverse.map, node->outputs[0]->shape, node->outputs[0]->rank);
+}
+
 // ---- Making ------------------------------------------------------------------------------------
 
 Value *insert_node(Insertion *insertion, Node *node) {
@@ -121,8 +129,7 @@ Value *insert_node(Insertion *insertion, Node *node) {
   return node->outputs[0];
 }
 
-// Are the outputs of the map its axes, in any order?
-static bool read_permutation(const IndexMap *map, int64_t *axes) {
+bool map_is_permutation(const IndexMap *map, int64_t *axes) {
   uint64_t seen = 0;
   if (map->input_count != map->output_count || map->separator_count) return false;
   for (int i = 0; i < map->output_count; i++) {
@@ -134,24 +141,29 @@ static bool read_permutation(const IndexMap *map, int64_t *axes) {
   return true;
 }
 
-static Node *operator_new(const Insertion *insertion, const char *op, Value *input) {
-  return node_new(insertion->context, NODE_OP, op, input->name, &input, 1, 1);
+static Node *operator_new(Context *context, const char *op, Value *input) {
+  return node_new(context, NODE_OP, op, input->name, &input, 1, 1);
+}
+
+Node *rewrite_node_new(Context *context, Value *value, const Rewrite *rewrite) {
+  int64_t axes[TE_MAX_RANK];
+  const IndexMap *map = rewrite->layout->map;
+  if (!map_is_permutation(map, axes)) map = layout_short_map(context, rewrite->layout);
+  if (map_is_permutation(map, axes)) {
+    Node *node = operator_new(context, "permute_dims", value);
+    node_set_ints(context, node, "axes", axes, map->output_count);
+    return node;
+  }
+  Node *node = operator_new(context, "layout_transform", value);
+  node_set_string(context, node, "index_map", index_map_lambda(context, map));
+  if (rewrite->pads) node_set_float(context, node, "pad_value", rewrite->pad_value);
+  return node;
 }
 
 Value *insert_rewrite(Insertion *insertion, Value *value, const Rewrite *rewrite) {
   Context *context = insertion->context;
-  int64_t axes[TE_MAX_RANK];
   if (layout_changes_nothing(context, rewrite->layout)) return value;
-  const IndexMap *map = layout_short_map(context, rewrite->layout);
-  if (read_permutation(map, axes)) {
-    Node *node = operator_new(insertion, "permute_dims", value);
-    node_set_ints(context, node, "axes", axes, map->output_count);
-    return insert_node(insertion, node);
-  }
-  Node *node = operator_new(insertion, "layout_transform", value);
-  node_set_string(context, node, "index_map", index_map_lambda(context, map));
-  if (rewrite->pads) node_set_float(context, node, "pad_value", rewrite->pad_value);
-  return insert_node(insertion, node);
+  return insert_node(insertion, rewrite_node_new(context, value, rewrite));
 }
 
 static bool is_static(const Layout *layout) {
@@ -169,7 +181,7 @@ Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout)
   if (crops && !(is_static(back) && is_static(layout))) return NULL;
   Value *whole = insert_rewrite(insertion, stored, &(Rewrite){.layout = back});
   if (!crops || !whole) return whole;
-  Node *node = operator_new(insertion, "crop", whole);
+  Node *node = operator_new(context, "crop", whole);
   node_set_ints(context, node, "start_indices", (int64_t[TE_MAX_RANK]){0}, layout->rank);
   node_set_ints(context, node, "slice_sizes", layout->extents, layout->rank);
   return insert_node(insertion, node);

@@ -29,6 +29,15 @@ typedef struct Rewrite {
 // index. False for other nodes.
 bool node_rewrite(Context *context, const Node *node, Rewrite *rewrite);
 
+// The layout that undoes the rewrite of a node, on the shape of its result. NULL: the node is no
+// rewrite, or it pads.
+const Layout *rewrite_inverse(Context *context, const Node *node);
+// Are the outputs of the map its axes, in any order? Sets axes[0 .. rank) then.
+bool map_is_permutation(const IndexMap *map, int64_t *axes);
+
+// The operator that stores a value in a layout: permute_dims or layout_transform.
+Node *rewrite_node_new(Context *context, Value *value, const Rewrite *rewrite);
+
 // Where a pass inserts nodes.
 typedef struct Insertion {
   Context *context;
@@ -38,8 +47,7 @@ typedef struct Insertion {
 } Insertion;
 // Inserts a node and infers its results. NULL with a diagnostic; else the first result.
 Value *insert_node(Insertion *insertion, Node *node);
-// Inserts the operator that stores a value in a layout: permute_dims or layout_transform. Gives the
-// value itself for the identity.
+// Inserts that operator. Gives the value itself for the identity.
 Value *insert_rewrite(Insertion *insertion, Value *value, const Rewrite *rewrite);
 // Inserts the operators that give back a value, of the shape of the layout, which `stored` has in
 // that layout. NULL, without a diagnostic and with nothing inserted, where there are none.

@@ -92,15 +92,18 @@ static void rebind_names(Rebinding *rebinding, const IndexMap *map) {
                         ? var_names[k]
                         : rebinding->loops[rebinding->loop_at[k]]->as.loop.var->as.var->name;
   }
-  rebinding->new_count = map->output_count;
   rebinding->new_vars = arena_array(&context->arena, Expr *, map->output_count);
   rebinding->new_loops = arena_array(&context->arena, Expr *, map->output_count);
   for (int i = 0; i < map->output_count; i++) {
     rebinding->new_vars[i] =
-        expr_var(context, name_of_output(context, map, i, var_names), DTYPE_INT32);
+        expr_var(context, name_of_output(context, map, i, var_names), rebinding->extents[i]->type);
     rebinding->new_loops[i] =
-        expr_var(context, name_of_output(context, map, i, loop_names), DTYPE_INT32);
+        expr_var(context, name_of_output(context, map, i, loop_names), rebinding->extents[i]->type);
   }
+}
+
+static Expr *new_min(const Rebinding *rebinding, int k) {
+  return expr_int(rebinding->schedule->context, rebinding->extents[k]->type, 0);
 }
 
 // ---- The new loops ---------------------------------------------------------------------------
@@ -149,7 +152,7 @@ static void rebind_vars(const Rebinding *rebinding, Block *copy) {
     placed = true;
     for (int k = 0; k < rebinding->new_count; k++)
       copy->vars[copy->var_count++] = (BlockVar){
-          rebinding->new_vars[k], expr_index(context, 0), rebinding->extents[k],
+          rebinding->new_vars[k], new_min(rebinding, k), rebinding->extents[k],
           rebinding->kinds ? rebinding->kinds[k] : ITER_SPATIAL, rebinding->new_loops[k]};
   }
 }
@@ -181,7 +184,7 @@ static Stmt *rebind_loops(const Rebinding *rebinding, Stmt *s) {
       s = stmt_with_child(context, rebinding->loops[i], 0, s);
     if (i != outermost) continue;
     for (int k = rebinding->new_count - 1; k >= 0; k--) {
-      s = stmt_for(context, rebinding->new_loops[k], expr_index(context, 0), rebinding->extents[k],
+      s = stmt_for(context, rebinding->new_loops[k], new_min(rebinding, k), rebinding->extents[k],
                    LOOP_SERIAL, s);
       s->pos = path_end(rebinding->path)->pos;
     }
@@ -257,6 +260,10 @@ bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why)
   Context *context = rebinding->schedule->context;
   LayoutAnswer answer;
   Map symbols = schedule_size_symbols(rebinding->schedule);
+  rebinding->new_count = layout->physical_rank;
+  rebinding->extents = arena_array(&context->arena, Expr *, rebinding->new_count);
+  for (int i = 0; i < rebinding->new_count; i++)
+    rebinding->extents[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
   rebind_names(rebinding, layout->map);
   rebinding->logical = arena_array(&context->arena, Expr *, rebinding->count);
   if (!layout_inverse_exprs(context, layout, rebinding->new_vars, &symbols, rebinding->logical,
@@ -265,14 +272,14 @@ bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why)
                         layout_answer_text(context, &answer));
     return false;
   }
-  rebinding->extents = arena_array(&context->arena, Expr *, rebinding->new_count);
-  for (int i = 0; i < rebinding->new_count; i++)
-    rebinding->extents[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
   Analyzer *analyzer = analyzer_new(context);
   for (int i = 0; i < rebinding->new_count; i++)
-    analyzer_bind(analyzer, rebinding->new_vars[i], expr_index(context, 0), rebinding->extents[i]);
-  for (int k = 0; k < rebinding->count; k++)
-    rebinding->logical[k] = analyzer_simplify(analyzer, rebinding->logical[k]);
+    analyzer_bind(analyzer, rebinding->new_vars[i], new_min(rebinding, i), rebinding->extents[i]);
+  for (int k = 0; k < rebinding->count; k++) {
+    DType type = rebinding->block->vars[rebinding->chosen[k]].var->type;
+    rebinding->logical[k] =
+        expr_cast(context, type, analyzer_simplify(analyzer, rebinding->logical[k]));
+  }
   rebinding->valid = analyzer_simplify(analyzer, rebinding->valid);
   return true;
 }

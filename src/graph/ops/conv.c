@@ -390,28 +390,29 @@ static const char conv_attrs[] = "strides padding dilation groups auto_pad" LAYO
 static const char transposed_attrs[] =
     "strides padding output_padding dilation groups" LAYOUT_ATTRS;
 
+static const OpLetters conv_letters = {
+    "data_layout", {"NCW", "NCHW", "NCDHW"}, {"OIW", "OIHW", "OIDHW"}};
+static const OpLetters transposed_letters = {
+    "data_layout", {"NCW", "NCHW", "NCDHW"}, {"IOW", "IOHW", "IODHW"}};
+
 static bool conv_in_letters(OpCall *call) {
-  static const OpLetters letters = {
-      "data_layout", {"NCW", "NCHW", "NCDHW"}, {"OIW", "OIHW", "OIDHW"}};
-  return op_in_letters(call, &letters, define_conv);
+  return op_in_letters(call, define_conv);
 }
 
 static bool conv_transpose_in_letters(OpCall *call) {
-  static const OpLetters letters = {
-      "data_layout", {"NCW", "NCHW", "NCDHW"}, {"IOW", "IOHW", "IODHW"}};
-  return op_in_letters(call, &letters, define_conv_transpose);
+  return op_in_letters(call, define_conv_transpose);
 }
 
 const OpRow conv_ops[] = {
-    {"nn.conv1d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 1},
-    {"nn.conv2d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 2},
-    {"nn.conv3d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 3},
+    {"nn.conv1d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 1, .letters = &conv_letters},
+    {"nn.conv2d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 2, .letters = &conv_letters},
+    {"nn.conv3d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 3, .letters = &conv_letters},
     {"nn.conv1d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
-     .space = 1},
+     .space = 1, .letters = &transposed_letters},
     {"nn.conv2d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
-     .space = 2},
+     .space = 2, .letters = &transposed_letters},
     {"nn.conv3d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
-     .space = 3},
+     .space = 3, .letters = &transposed_letters},
     {"nn.col2im", "Col2Im", 1, 1, define_col2im, "image_shape pool_size strides padding dilation"},
 };
 const int conv_op_count = COUNT_OF(conv_ops);

@@ -140,7 +140,8 @@ static bool is_usual(const OpCall *call, const OpLetters *letters) {
   return true;
 }
 
-bool op_in_letters(OpCall *call, const OpLetters *letters, OpDefine define) {
+bool op_in_letters(OpCall *call, OpDefine define) {
+  const OpLetters *letters = call->row->letters;
   if (is_usual(call, letters)) return define(call);
   OpCall inner = *call;
   int first = call->te->outputs.count;

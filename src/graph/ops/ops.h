@@ -49,13 +49,9 @@ Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *
 
 // The usual orders of an operator over windows by its number of spatial axes, and the attribute
 // that gives another order of the data. `weights` is NULL without weights.
-typedef struct OpLetters {
-  const char *data_key;
-  const char *data[3], *weights[3];
-} OpLetters;
 // Defines the operator on tensors in the usual orders, and lets it take and return them in those of
 // its attributes (letters.c).
-bool op_in_letters(OpCall *call, const OpLetters *letters, OpDefine define);
+bool op_in_letters(OpCall *call, OpDefine define);
 
 // An element of an index tensor as an index of an axis: a negative one counts from the end, and one
 // outside of the axis becomes the nearest inside.

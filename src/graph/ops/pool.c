@@ -433,20 +433,26 @@ static const char avg_attrs[] = WINDOW_ATTRS " count_include_pad layout out_layo
 static const OpLetters pool_letters = {"layout", {"NCW", "NCHW", "NCDHW"}, {NULL}};
 
 static bool max_pool_in_letters(OpCall *call) {
-  return op_in_letters(call, &pool_letters, define_max_pool);
+  return op_in_letters(call, define_max_pool);
 }
 
 static bool avg_pool_in_letters(OpCall *call) {
-  return op_in_letters(call, &pool_letters, define_avg_pool);
+  return op_in_letters(call, define_avg_pool);
 }
 
 const OpRow pool_ops[] = {
-    {"nn.max_pool1d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 1},
-    {"nn.max_pool2d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 2},
-    {"nn.max_pool3d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 3},
-    {"nn.avg_pool1d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 1},
-    {"nn.avg_pool2d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 2},
-    {"nn.avg_pool3d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 3},
+    {"nn.max_pool1d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 1,
+     .letters = &pool_letters},
+    {"nn.max_pool2d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 2,
+     .letters = &pool_letters},
+    {"nn.max_pool3d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 3,
+     .letters = &pool_letters},
+    {"nn.avg_pool1d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 1,
+     .letters = &pool_letters},
+    {"nn.avg_pool2d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 2,
+     .letters = &pool_letters},
+    {"nn.avg_pool3d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 3,
+     .letters = &pool_letters},
     {"nn.lp_pool", "LpPool", 1, 1, define_lp_pool, WINDOW_ATTRS " p"},
     {"nn.global_avg_pool2d", "GlobalAveragePool", 1, 1, define_global_avg_pool, NULL},
     {"nn.global_max_pool2d", "GlobalMaxPool", 1, 1, define_global_max_pool, NULL},

@@ -84,7 +84,11 @@ class Module:
         m = R.crop(y, start_indices=[1, 2], slice_sizes=[3, 4], cropped_value=0)
         n = R.pad(m, pad_width=[1, 1, 2, 0], pad_value=1)
         out4 = R.exp(n)
-        return (out1, out2, out3, out4)
+        p = R.layout_transform(R.permute_dims(y), index_map=lambda i, j: [j, i])
+        q = R.reshape(R.permute_dims(x), (4, 2, 8))
+        r = R.layout_transform(R.permute_dims(x), index_map=lambda i, j: [j, i // 3, i % 3], pad_value=2)
+        out5 = R.exp(p)
+        return (out1, out2, out3, out4, out5, q, r)
 
     @R.function
     def legal(x: R.Tensor((3, 5), "float32"), y: R.Tensor((5, 3), "float32")):

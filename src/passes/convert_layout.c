@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives operators the layouts that the user desires, and lets the rewrites around them flow:
+//   ConvertLayout({"relax.nn.conv2d": ["NHWC", "OHWI"]})
+// The chosen operators are frozen. Each other node whose operand is a rewrite then takes the
+// operand as it is before that rewrite, when all its tensors follow and no more bytes are rewritten
+// than before.
+#include "passes/arguments.h"
+#include "passes/flow.h"
+
+#include "plan/relations.h"
+
+// The padding of results holds zeros.
+static const LayoutPadding zeros = {LAYOUT_PADDING_CONSTANT, 0};
+
+typedef struct LayoutConversion {
+  PassRun *run;
+  Map frozen; // Node*
+} LayoutConversion;
+
+// ---- The chosen operators ----------------------------------------------------------------------
+
+// The layouts of one operator as the user writes them.
+typedef struct Desired {
+  const OpLetters *letters;
+  int space;
+  const PyNode *data, *weights, *output; // NULL: not given
+} Desired;
+
+static const char *tag_of(const PyNode *node) {
+  return node && strcmp(node->text, "default") != 0 ? node->text : NULL;
+}
+
+static bool read_desired(Context *context, const Node *node, const PyNode *list, Desired *out) {
+  const OpRow *row = op_find(node->op);
+  *out = (Desired){.letters = row->letters, .space = MAX_OF(row->space, 1) - 1};
+  if (!row->letters)
+    return diag_error(context, list->pos, "'%s' has no attributes that name layouts", node->op);
+  bool is_list = (list->kind == PY_LIST || list->kind == PY_TUPLE) && list->count <= 3;
+  for (int i = 0; is_list && i < list->count; i++) is_list = list->items[i]->kind == PY_STRING;
+  if (!is_list || !list->count)
+    return diag_error(context, list->pos,
+                      "expected a list of layouts, such as [\"NHWC\", "
+                      "\"OHWI\"]: of the data, the weights and the result");
+  bool weighs = row->letters->weights[out->space] != NULL;
+  out->data = list->items[0];
+  if (weighs && list->count > 1) out->weights = list->items[1];
+  if (list->count > 1 + weighs) out->output = list->items[list->count - 1];
+  return true;
+}
+
+// The layout that a tensor in the order `present` has in the desired one (NULL: the same). False
+// with a diagnostic.
+static bool layout_for(Context *context, const PyNode *at, const char *desired, const char *present,
+                       const Value *value, const Layout **out) {
+  if (!desired || strcmp(desired, present) == 0) {
+    *out = layout_on_shape(context, index_map_identity(context, value->rank), value->shape,
+                           value->rank);
+    return true;
+  }
+  LayoutSource source = layout_source(desired, value->rank);
+  source.order = present;
+  const IndexMap *map =
+      strlen(present) == (size_t)value->rank ? index_map_parse(context, &source) : NULL;
+  *out = layout_on_shape(context, map, value->shape, value->rank);
+  if (*out) return true;
+  return context->error_count == 0 &&
+         diag_error(context, at->pos, "a tensor in the layout %s cannot be stored as %s", present,
+                    desired);
+}
+
+static void set_tag(Context *context, Attrs *attrs, const char *key, const char *tag) {
+  *attrs = attrs_with(&context->arena, *attrs, str_intern(context, key), expr_string(context, tag));
+}
+
+// Finds the layouts of the operator's tensors and its attributes in these.
+static bool desired_layouts(NodeFlow *flow, const Desired *d, const Layout **given) {
+  Context *context = flow->run->context;
+  const Node *node = flow->node;
+  const char *usual = d->letters->data[d->space], *usual_weights = d->letters->weights[d->space];
+  const char *data = node_string(node, d->letters->data_key, usual);
+  const char *weights = usual_weights ? node_string(node, "kernel_layout", usual_weights) : "";
+  const char *output = node_string(node, "out_layout", data);
+  if (!*output) output = data;
+  const char *to = tag_of(d->data) ? tag_of(d->data) : data;
+  const char *to_weights = tag_of(d->weights), *to_output = tag_of(d->output);
+  if (!to_output) to_output = to;
+  if (!layout_for(context, d->data, to, data, node->inputs[0], &given[0]) ||
+      !layout_for(context, d->output ? d->output : d->data, to_output, output, node->outputs[0],
+                  &given[flow->input_count]) ||
+      (usual_weights &&
+       !layout_for(context, d->data, to_weights, weights, node->inputs[1], &given[1])))
+    return false;
+  flow->attrs = node->attrs;
+  flow->with_attrs = true;
+  set_tag(context, &flow->attrs, d->letters->data_key, to);
+  if (to_weights) set_tag(context, &flow->attrs, "kernel_layout", to_weights);
+  set_tag(context, &flow->attrs, "out_layout", to_output);
+  return true;
+}
+
+static bool changes(const NodeFlow *flow, const Layout *const *given) {
+  for (int i = 0; i <= flow->input_count; i++)
+    if (given[i] && !layout_changes_nothing(flow->run->context, given[i])) return true;
+  return false;
+}
+
+// Makes the node with its layouts. The nodes after it that give back its results stay as they are.
+static int make(LayoutConversion *c, NodeFlow *flow, int at) {
+  int next = node_flow_make(flow, at);
+  const GraphFunc *graph = c->run->graph;
+  for (int i = next - 1; i > 0 && graph->nodes.items[i] != flow->made; i--)
+    map_put(&c->frozen, graph->nodes.items[i], graph->nodes.items[i]);
+  return next;
+}
+
+// Returns the number of the node after it; -1 with a diagnostic.
+static int freeze(LayoutConversion *c, Node *node, const PyNode *list, int at) {
+  Context *context = c->run->context;
+  Desired desired;
+  NodeFlow flow;
+  if (!read_desired(context, node, list, &desired) || !node_flow_begin(c->run, node, &flow))
+    return -1;
+  const Layout **given = arena_array(&context->arena, const Layout *, flow.func->param_count);
+  if (!desired_layouts(&flow, &desired, given)) return -1;
+  map_put(&c->frozen, node, node);
+  if (!changes(&flow, given)) return at + 1;
+  if (!node_flow_find(&flow, given, zeros))
+    return diag_error(context, node->pos, "'%s' cannot have these layouts: %s", node->op, flow.why),
+           -1;
+  at = make(c, &flow, at);
+  map_put(&c->frozen, flow.made, flow.made);
+  return at;
+}
+
+static const PyNode *desired_for(const PyNode *dict, const Node *node) {
+  for (int i = 0; node->kind == NODE_OP && i < dict->count; i += 2)
+    if (pass_names_op(dict->items[i]->text, node->op)) return dict->items[i + 1];
+  return NULL;
+}
+
+static bool freeze_all(LayoutConversion *c, const PyNode *dict) {
+  GraphFunc *graph = c->run->graph;
+  for (int i = 0; i < graph->nodes.count;) {
+    Node *node = graph->nodes.items[i];
+    const PyNode *list = map_contains(&c->frozen, node) ? NULL : desired_for(dict, node);
+    i = list ? freeze(c, node, list, i) : i + 1;
+    if (i < 0) return false;
+  }
+  return true;
+}
+
+// ---- The other nodes ---------------------------------------------------------------------------
+
+static double bytes_of(const Value *value) {
+  int64_t bytes = value->data ? 0 : value_static_bytes(value);
+  return bytes < 0 ? 1e18 : (double)bytes;
+}
+
+// Does the layout keep the order of the elements in memory? It then is no more than a reshape.
+static bool keeps_memory(Context *context, const Value *value, const Layout *layout) {
+  LayoutWalk walk, row_major;
+  return layout->is_static && layout_walk(context, layout, layout->extents, layout->rank, &walk) &&
+         layout_walk(context, NULL, layout->extents, value->rank, &row_major) &&
+         walk_equal(&walk, &row_major);
+}
+
+static double layout_bytes(Context *context, const Value *value, const Layout *layout) {
+  return layout && !keeps_memory(context, value, layout) ? bytes_of(value) : 0;
+}
+
+static int use_count(const Node *node, const Value *value) {
+  int count = 0;
+  for (int i = 0; i < node->input_count; i++) count += node->inputs[i] == value;
+  return count;
+}
+
+// The bytes that rewrites of the node's operands write before the change, and those of its operands
+// and results after it.
+static void rewritten_bytes(const NodeFlow *flow, double *before, double *after) {
+  Context *context = flow->run->context;
+  Rewrite rewrite;
+  *before = *after = 0;
+  for (int i = 0; i < flow->input_count; i++) {
+    Value *value = node_flow_input(flow, i);
+    const Layout *layout = flow->layouts.params[i];
+    bool own = graph_user_count(flow->run->graph, value) == use_count(flow->node, value);
+    if (own && node_rewrite(context, value->producer, &rewrite)) *before += bytes_of(value);
+    if (layout && !node_flow_undone(context, value, layout))
+      *after += layout_bytes(context, value, layout);
+  }
+  for (int i = 0; i < flow->node->output_count; i++)
+    *after +=
+        layout_bytes(context, flow->node->outputs[i], flow->layouts.params[flow->input_count + i]);
+}
+
+static bool follow_operand(LayoutConversion *c, NodeFlow *flow, int param, int *at) {
+  Context *context = c->run->context;
+  double before, after;
+  const Layout **given = arena_array(&context->arena, const Layout *, flow->func->param_count);
+  given[param] = rewrite_inverse(context, node_flow_input(flow, param)->producer);
+  if (!given[param]) return false;
+  if (!node_flow_find(flow, given, zeros) || flow->layouts.why) return false;
+  rewritten_bytes(flow, &before, &after);
+  if (after > before) return false;
+  *at = make(c, flow, *at);
+  return *at >= 0;
+}
+
+static bool follow(LayoutConversion *c, int *at) {
+  Node *node = c->run->graph->nodes.items[*at];
+  Rewrite rewrite;
+  NodeFlow flow;
+  bool stays = map_contains(&c->frozen, node) || node_rewrite(c->run->context, node, &rewrite);
+  for (int i = 0, param = 0; !stays && i < node->input_count; i++) {
+    if (!node->inputs[i]) continue;
+    bool is_rewrite = node_rewrite(c->run->context, node->inputs[i]->producer, &rewrite);
+    if (is_rewrite && node_flow_begin(c->run, node, &flow) && follow_operand(c, &flow, param, at))
+      return true;
+    if (c->run->context->error_count) return false;
+    param++;
+  }
+  return false;
+}
+
+bool graph_convert_layout(PassRun *run) {
+  LayoutConversion c = {run, map_new(&run->context->arena)};
+  if (!pass_is_dict(run->context, run->args[0])) return false;
+  if (run->args[1])
+    return diag_error(run->context, run->args[1]->pos, "a call-back is not supported here");
+  if (!freeze_all(&c, run->args[0])) return false;
+  for (int i = 0; i < run->graph->nodes.count && !run->context->error_count;)
+    if (!follow(&c, &i)) i++;
+  graph_remove_unused(run->context, run->graph);
+  return run->context->error_count == 0 && graph_optimize_rewrites(run);
+}
