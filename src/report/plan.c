@@ -136,7 +136,9 @@ static const StageTensor *whole_of(const Gathering *g, const StageTensor *tensor
 
 // The kernels that read the tensor, or a larger one that it is a part of.
 static void set_readers(Gathering *g, const StageTensor *tensor, PleatPlanKernel *data) {
-  int *numbers = arena_array(g->arena, int, g->report->plan->kernels.count);
+  int most = 0;
+  for (const StageTensor *t = tensor; t; t = whole_of(g, t)) most += uses_of(g, t)->readers.count;
+  int *numbers = arena_array(g->arena, int, most);
   for (const StageTensor *t = tensor; t; t = whole_of(g, t)) {
     const IntArray *readers = &uses_of(g, t)->readers;
     for (int i = 0; i < readers->count; i++) {
