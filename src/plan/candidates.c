@@ -138,6 +138,13 @@ static bool same_candidate(const Candidate *known, const Candidate *candidate) {
          walk_equal(known->walk, candidate->walk);
 }
 
+// A tensor with many readers has a state for each set of copies that they may read.
+static int most_layouts(const Planner *p, const StageTensor *tensor) {
+  enum { FEW_READERS = 3, MOST_SHARED = 16 };
+  bool shared = tensor->users.count + tensor->is_output > FEW_READERS;
+  return shared ? MIN_OF(p->most_layouts, MOST_SHARED) : p->most_layouts;
+}
+
 int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candidate) {
   Candidates *c = &p->candidates[tensor->index];
   for (int i = 0; i < c->count; i++) {
@@ -146,7 +153,7 @@ int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candid
     return i;
   }
   if (c->frozen) return -1;
-  if (c->count == p->most_layouts) {
+  if (c->count == most_layouts(p, tensor)) {
     c->left_out++;
     return -1;
   }
@@ -169,15 +176,24 @@ Candidate planner_candidate_of(const Planner *p, const Buffer *buffer, const Lay
   return own; // a walk does not depend on names
 }
 
-static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
-  int64_t extent;
-  if (axis < 0 || tensor->buffer->rank < 3) return;
-  if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
+static void propose_block(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
   Candidate own = candidate_new(p, tensor->buffer,
                                 planner_inner_axis(p, tensor->buffer, axis, block)),
             usual;
   if (own.dense && planner_candidate_of_walk(p, tensor->buffer, own.walk, &usual))
     candidates_add(p, tensor, usual);
+}
+
+// Proposes the axis in blocks (0: moved to the end), and in half as large ones where these have
+// less padding.
+static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
+  enum { LEAST_BLOCK = 4 };
+  int64_t extent, half = block / 2;
+  if (axis < 0 || tensor->buffer->rank < 3) return;
+  if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
+  propose_block(p, tensor, axis, block);
+  if (half >= LEAST_BLOCK && extent > half && (extent - 1) % block < half)
+    propose_block(p, tensor, axis, half);
 }
 
 static bool reads_constant(const Stage *stage) {
@@ -246,37 +262,59 @@ static void propose_reads(Planner *p, const Stage *stage) {
   }
 }
 
-// The dimension of the output along which the auto-scheduler would vectorise when the operands that
-// are computed at run time have the layouts best for it, or are row-major.
-static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
+// The cycles of the stage when it writes dimension `d` of its output in blocks of vectors and the
+// operands that are computed at run time have the layouts best for that, or are row-major.
+// Negative when its tiles are not vectorised along this dimension.
+static double cycles_along(const Planner *p, const Stage *stage, const Nest *nest, int d,
+                           bool row_major) {
+  int axis = nest->output_axis[d];
+  NestLayouts layouts = {0};
+  if (axis >= 0) layouts.output = planner_inner_axis(p, nest->output, d, lanes_of(p, nest->output));
+  if (!layouts.output) return -1;
+  for (int i = 0; i < nest->read_count; i++) {
+    const Buffer *buffer = nest->reads[i].buffer;
+    int along = nest_dimension_of(nest, &nest->reads[i], axis);
+    const StageTensor *tensor = stage_tensor_of(p->stages, buffer);
+    bool stays = row_major && tensor && !tensor->data;
+    if (along >= 0 && !stays)
+      layouts.reads[i] = planner_inner_axis(p, buffer, along, lanes_of(p, buffer));
+  }
+  Strategies strategies = strategies_of(p->context, p->machine, nest, &layouts);
+  const Tile *tile = strategies_tile(&strategies);
+  return tile && tile->vector_axis == axis ? tile_cost(p->machine, tile) : -1;
+}
+
+// The dimension of the output along which the auto-scheduler would vectorise; -1: none.
+static int preferred_dimension(const Planner *p, const Stage *stage, bool row_major) {
   const Nest *nest = planner_nest(p, stage);
-  if (!nest) return -1;
   int best = -1;
-  double best_cost = 0;
-  for (int d = 0; d < nest->output->rank; d++) {
-    int axis = nest->output_axis[d], lanes = lanes_of(p, nest->output);
-    const Layout *output = axis < 0 ? NULL : planner_inner_axis(p, nest->output, d, lanes);
-    if (!output) continue;
-    NestLayouts layouts = {.output = output};
-    for (int i = 0; i < nest->read_count; i++) {
-      const Buffer *buffer = nest->reads[i].buffer;
-      int along = nest_dimension_of(nest, &nest->reads[i], axis);
-      const StageTensor *tensor = stage_tensor_of(p->stages, buffer);
-      bool stays = row_major && tensor && !tensor->data;
-      if (along >= 0 && !stays)
-        layouts.reads[i] = planner_inner_axis(p, buffer, along, lanes_of(p, buffer));
-    }
-    Strategies strategies = strategies_of(p->context, p->machine, nest, &layouts);
-    const Tile *tile = strategies_tile(&strategies);
-    if (!tile) continue;
-    double cost = tile_cost(p->machine, tile);
-    if (tile->vector_axis == axis &&
-        (best < 0 || cost < best_cost * cost_model_of(p->machine)->tie_axis)) {
-      best = d;
-      best_cost = cost;
-    }
+  double best_cycles = 0;
+  for (int d = 0; nest && d < nest->output->rank; d++) {
+    double cycles = cycles_along(p, stage, nest, d, row_major);
+    if (cycles < 0 || (best >= 0 && cycles >= best_cycles * cost_model_of(p->machine)->tie_axis))
+      continue;
+    best = d;
+    best_cycles = cycles;
   }
   return best;
+}
+
+// Proposes every dimension along which the tiles of a reduction can be vectorised, for its output
+// and for the operands that are computed at run time and move along it: neighbours may prefer them.
+static void propose_others(Planner *p, const Stage *stage) {
+  const Nest *nest = stage->output->buffer->rank > 2 ? planner_nest(p, stage) : NULL;
+  for (int d = 0; nest && d < nest->output->rank; d++) {
+    if (cycles_along(p, stage, nest, d, false) < 0) continue;
+    propose(p, stage->output, d, lanes_of(p, nest->output));
+    propose(p, stage->output, d, 0);
+    for (int i = 0; i < nest->read_count; i++) {
+      const StageTensor *tensor = stage_tensor_of(p->stages, nest->reads[i].buffer);
+      int along = nest_dimension_of(nest, &nest->reads[i], nest->output_axis[d]);
+      if (!tensor || tensor->data || along < 0) continue;
+      propose(p, tensor, along, lanes_of(p, tensor->buffer));
+      propose(p, tensor, along, 0);
+    }
+  }
 }
 
 // ---- Relations
@@ -401,4 +439,8 @@ void planner_find_candidates(Planner *p, bool proposals) {
     pass_all(p, stage, true, &passed[i], !proposals);
   }
   close_candidates(p, passed, !proposals);
+  for (int i = 0; proposals && i < count; i++)
+    if (stage_is_reduction(p->stages->stages.items[i]))
+      propose_others(p, p->stages->stages.items[i]);
+  if (proposals) close_candidates(p, passed, false);
 }

@@ -216,6 +216,52 @@ static void combine_reads(Combination *c, int read) {
   }
 }
 
+// The most that a copy of the tensor in candidate `to` can cost.
+static double highest_rewrite_cost(const Planner *p, const StageTensor *tensor, int to) {
+  double highest = 0;
+  for (int from = 0; from < p->candidates[tensor->index].count; from++)
+    highest = MAX_OF(highest, planner_rewrite_cost(p, tensor, from, to));
+  return highest;
+}
+
+// Does `better` write the same layout, and cost no more even if all that it reads differently has
+// to be rewritten for it? Then no plan needs `choice`.
+static bool is_dominated(const Combination *c, const StageChoice *choice, const StageChoice *better,
+                         double *const *rewrites) {
+  double cost = better->cost + 1; // costs are rounded
+  if (choice == better || choice->output != better->output || choice->tiles != better->tiles)
+    return false;
+  for (int i = 0; i < c->stage->reads.count && cost <= choice->cost; i++)
+    if (choice->reads[i] != better->reads[i]) cost += rewrites[i][better->reads[i]];
+  return cost <= choice->cost;
+}
+
+// Removes the dominated choices among those from number `first` on.
+static void drop_dominated(const Combination *c, int first) {
+  Planner *p = c->planner;
+  StageChoices *choices = &p->choices[c->stage->index];
+  Arena *scratch = &p->context->scratch;
+  ArenaMark mark = arena_mark(scratch);
+  double **rewrites = arena_array(scratch, double *, c->stage->reads.count);
+  for (int i = 0; i < c->stage->reads.count; i++) {
+    const StageTensor *tensor = c->stage->reads.items[i];
+    int count = tensor->data ? 0 : p->candidates[tensor->index].count;
+    rewrites[i] = arena_array(scratch, double, count);
+    for (int k = 0; k < count; k++) rewrites[i][k] = highest_rewrite_cost(p, tensor, k);
+  }
+  int kept = first;
+  for (int i = first; i < choices->count; i++) {
+    bool dominated = false; // dominance is transitive: those that were dropped need not be asked
+    for (int k = first; k < choices->count && !dominated; k++)
+      if (k < kept || k > i)
+        dominated = is_dominated(c, &choices->items[i], &choices->items[k], rewrites);
+    if (!dominated) choices->items[kept++] = choices->items[i];
+  }
+  p->choices_dominated += choices->count - kept;
+  choices->count = kept;
+  arena_reset(scratch, mark);
+}
+
 // Adds all combinations of the reads' layouts, as far as the limit on choices allows, and counts
 // the combinations that were left out.
 static void combine_all(Combination *c) {
@@ -227,6 +273,7 @@ static void combine_all(Combination *c) {
   combine_reads(c, 0);
   int64_t left_out = (int64_t)all - (p->choices[c->stage->index].count - before);
   p->choices_left_out = MIN_OF(p->choices_left_out + left_out, (int64_t)most);
+  drop_dominated(c, before);
 }
 
 // Adds the only choice of a stage whose loops cannot be analysed: every tensor row-major.

@@ -8,8 +8,8 @@
 #include "plan/relations.h"
 
 // PLAN_MAX_LAYOUTS limits the layouts of a tensor, PLAN_MAX_CHOICES the choices of a stage.
-// Networks have up to 6 layouts of a tensor and 36 choices of a stage. A tensor of n layouts with
-// several users has n * 2^(n-1) states, so the limit on layouts cannot be much larger.
+// A tensor of n layouts with k users has up to n * C(n-1, k) states (problem.c), so the limit on
+// layouts cannot be much larger.
 enum { PLAN_MAX_CHOICES = 1024 };
 
 // A layout that a tensor may have.
@@ -109,7 +109,7 @@ struct Planner {
   StagePieces **pieces;      // by stage->index; NULL: no piece of the stage can be written in place
   bool row_major;            // only row-major layouts are considered
   int most_choices, most_layouts; // limits per stage and per tensor
-  int64_t choices_left_out;
+  int64_t choices_left_out, choices_dominated;
   int *given; // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
 };

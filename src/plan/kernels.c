@@ -111,6 +111,17 @@ static Stage *anchor_of(Stage *const *stages, int count) {
   return stages[0];
 }
 
+// The cycles that the stage takes longer because it gathers elements of what it reads.
+static double gathering_of(const Grouping *g, const Stage *stage, const StageChoice *choice) {
+  double cycles = 0;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    int read = tensor->data ? READ_PACKED : planner_read_in(g->planner, g->choice, tensor, stage);
+    if (read != choice->reads[i]) cycles += planner_gathering(g->planner, stage, choice, i);
+  }
+  return cycles;
+}
+
 // Makes the kernel the call of its only stage. The layouts of constants and of further outputs are
 // those of the way.
 static void set_call(Grouping *g, PlanKernel *kernel) {
@@ -153,7 +164,7 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
   if (stage_is_opaque(kernel->stages[0])) set_call(g, kernel);
   for (int i = 0; i < kernel->stage_count; i++) {
     const StageChoice *choice = chosen(g, kernel->stages[i]);
-    kernel->cost += choice->cost;
+    kernel->cost += choice->cost + gathering_of(g, kernel->stages[i], choice);
     if (choice->strategies) kernel->strategies = choice->strategies;
   }
   array_push(&context->arena, &g->plan->kernels, kernel);

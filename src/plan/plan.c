@@ -116,7 +116,7 @@ static Assignment assign(const Planner *planner, const PlanOptions *options, dou
 }
 
 static PlanLimits limits_of(const Planner *p) {
-  PlanLimits limits = {.choices_left_out = p->choices_left_out};
+  PlanLimits limits = {.choices = p->choices_dominated, .choices_left_out = p->choices_left_out};
   for (int i = 0; i < p->stages->stages.count; i++) limits.choices += p->choices[i].count;
   for (int i = 0; i < p->stages->tensors.count; i++)
     limits.layouts_left_out += p->candidates[i].left_out;

@@ -59,7 +59,7 @@ typedef struct PlanOptions {
   double seconds;                     // for the solver; 0: 2
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
-  int most_choices, most_layouts;     // looked at for an operator and for a tensor; 0: 1024 and 10,
+  int most_choices, most_layouts;     // looked at for an operator and for a tensor; 0: 1024 and 20,
                                       // which is the most for layouts
 } PlanOptions;
 
@@ -163,7 +163,7 @@ typedef struct PlanCandidate {
   double cost;   // cycles of the whole plan
   bool chosen;   // the plan writes the tensor in this layout
 } PlanCandidate;
-enum { PLAN_MAX_LAYOUTS = 10 };
+enum { PLAN_MAX_LAYOUTS = 20 };
 // Fills items[0..PLAN_MAX_LAYOUTS) with the tensor's candidates and returns their number, which is
 // 0 for constants.
 int plan_candidate_costs(const Plan *plan, const StageTensor *tensor, PlanCandidate *items);

@@ -11,11 +11,17 @@ typedef struct TensorState { // a value of a tensor's variable
   unsigned exists; // set of candidates, including `written`
 } TensorState;
 
+typedef struct TensorStates {
+  TensorState *items;
+  int count; // 0: the tensor has no variable
+} TensorStates;
+
 typedef struct Solving {
   const Planner *planner;
   PbqpProblem *problem;
   int *stage_variable;       // by stage->index
   int *tensor_variable;      // by tensor->index; -1: none, an edge connects producer and user
+  TensorStates *states;      // by tensor->index, for those with a variable
   const StageTensor *forced; // NULL, or a tensor that is written in candidate `number`
   int number;
 } Solving;
@@ -32,26 +38,59 @@ static void add_stage_variable(Solving *s, const Stage *stage) {
   s->stage_variable[stage->index] = pbqp_variable(s->problem, choices->count, costs);
 }
 
-static int state_count(const Candidates *c) {
-  return c->count * (1 << (c->count - 1));
+static int given_number(const Solving *s, const StageTensor *tensor) {
+  return tensor == s->forced && tensor->input >= 0 ? s->number : s->planner->given[tensor->index];
 }
 
-// State number `i` of a tensor: the candidate in which it is written, and the other candidates that
-// exist besides.
-static TensorState state_at(const Candidates *c, int i) {
-  int written = i >> (c->count - 1), others = i & ((1 << (c->count - 1)) - 1);
-  unsigned low = (unsigned)others & ((1u << written) - 1);
-  unsigned high = ((unsigned)others >> written) << (written + 1);
-  return (TensorState){written, low | high | 1u << written};
+// The candidates in which the tensor can be written.
+static unsigned written_set(const Solving *s, const StageTensor *tensor) {
+  if (tensor->input >= 0) return 1u << given_number(s, tensor);
+  const StageChoices *choices = &s->planner->choices[tensor->producer->index];
+  unsigned set = 0;
+  for (int i = 0; i < choices->count; i++) set |= 1u << choices->items[i].output;
+  return set;
+}
+
+// The candidates that some reader wants, or the caller.
+static unsigned wanted_set(const Solving *s, const StageTensor *tensor) {
+  unsigned set = tensor->is_output ? 1u << given_number(s, tensor) : 0;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    const StageChoices *choices = &s->planner->choices[user->index];
+    int read = stage_read_of(user, tensor);
+    for (int k = 0; k < choices->count; k++)
+      if (choices->items[k].reads[read] >= 0) set |= 1u << choices->items[k].reads[read];
+  }
+  return set;
+}
+
+// Adds the states with each written candidate and the copies that are wanted: no more copies than
+// there are readers, since each reads one.
+static TensorStates states_of(const Solving *s, const StageTensor *tensor) {
+  unsigned written = written_set(s, tensor), wanted = wanted_set(s, tensor);
+  int most = tensor->users.count + tensor->is_output;
+  TensorStates states = {0};
+  for (int pass = 0; pass < 2; pass++) {
+    if (pass) states.items = arena_array(&s->planner->context->scratch, TensorState, states.count);
+    states.count = 0;
+    for (int w = 0; written >> w; w++) {
+      unsigned others = wanted & ~(1u << w), set = 0;
+      do {
+        if (written >> w & 1 && __builtin_popcount(set) <= most) {
+          if (pass) states.items[states.count] = (TensorState){w, set | 1u << w};
+          states.count++;
+        }
+        set = (set - others) & others;
+      } while (set);
+    }
+  }
+  return states;
 }
 
 static int64_t state_cost(const Solving *s, const StageTensor *tensor, TensorState state) {
   const Candidates *c = &s->planner->candidates[tensor->index];
   double cost = 0;
-  int given =
-      tensor == s->forced && tensor->input >= 0 ? s->number : s->planner->given[tensor->index];
-  if (tensor->input >= 0 && state.written != given) return PBQP_INFINITY;
-  if (tensor->is_output && !(state.exists >> given & 1)) return PBQP_INFINITY;
+  if (tensor->is_output && !(state.exists >> given_number(s, tensor) & 1)) return PBQP_INFINITY;
   for (int i = 0; i < c->count; i++)
     if (state.exists >> i & 1) cost += planner_rewrite_cost(s->planner, tensor, state.written, i);
   return planner_integer_cost(cost);
@@ -64,11 +103,11 @@ static bool needs_variable(const StageTensor *tensor) {
 static void add_tensor_variable(Solving *s, const StageTensor *tensor) {
   s->tensor_variable[tensor->index] = -1;
   if (!needs_variable(tensor)) return;
-  const Candidates *c = &s->planner->candidates[tensor->index];
-  int count = state_count(c);
-  int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, count);
-  for (int i = 0; i < count; i++) costs[i] = state_cost(s, tensor, state_at(c, i));
-  s->tensor_variable[tensor->index] = pbqp_variable(s->problem, count, costs);
+  TensorStates states = states_of(s, tensor);
+  int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, states.count);
+  for (int i = 0; i < states.count; i++) costs[i] = state_cost(s, tensor, states.items[i]);
+  s->states[tensor->index] = states;
+  s->tensor_variable[tensor->index] = pbqp_variable(s->problem, states.count, costs);
 }
 
 // ---- Edges
@@ -78,13 +117,13 @@ static int64_t *matrix_new(Solving *s, int rows, int columns) {
 }
 
 static void edge_written(Solving *s, const StageTensor *tensor) {
-  const Candidates *c = &s->planner->candidates[tensor->index];
+  const TensorStates *states = &s->states[tensor->index];
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
-  int count = state_count(c);
+  int count = states->count;
   int64_t *matrix = matrix_new(s, from->count, count);
   for (int i = 0; i < from->count; i++)
     for (int j = 0; j < count; j++)
-      matrix[i * count + j] = from->items[i].output == state_at(c, j).written ? 0 : PBQP_INFINITY;
+      matrix[i * count + j] = from->items[i].output == states->items[j].written ? 0 : PBQP_INFINITY;
   pbqp_edge(s->problem, s->stage_variable[tensor->producer->index],
             s->tensor_variable[tensor->index], matrix);
 }
@@ -94,14 +133,14 @@ static int64_t cost_or_never(double cycles) {
 }
 
 static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) {
-  const Candidates *c = &s->planner->candidates[tensor->index];
+  const TensorStates *states = &s->states[tensor->index];
   const StageChoices *to = &s->planner->choices[user->index];
-  int count = state_count(c), read = stage_read_of(user, tensor);
+  int count = states->count, read = stage_read_of(user, tensor);
   int64_t *matrix = matrix_new(s, count, to->count);
   for (int i = 0; i < count; i++)
     for (int j = 0; j < to->count; j++) {
       int wanted = to->items[j].reads[read];
-      bool exists = wanted >= 0 && state_at(c, i).exists >> wanted & 1;
+      bool exists = wanted >= 0 && states->items[i].exists >> wanted & 1;
       matrix[i * to->count + j] =
           exists ? 0 : cost_or_never(planner_gathering(s->planner, user, &to->items[j], read));
     }
@@ -134,6 +173,7 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
 
 static void add_edges(Solving *s, const StageTensor *tensor) {
   if (tensor->data) return;
+  ArenaMark mark = arena_mark(&s->planner->context->scratch); // the problem copies what it gets
   bool shared = s->tensor_variable[tensor->index] >= 0;
   if (shared && tensor->producer) edge_written(s, tensor);
   for (int i = 0; i < tensor->users.count; i++) {
@@ -142,6 +182,7 @@ static void add_edges(Solving *s, const StageTensor *tensor) {
     else
       edge_direct(s, tensor, tensor->users.items[i]);
   }
+  arena_reset(&s->planner->context->scratch, mark);
 }
 
 static void pose(Solving *s) {
@@ -158,6 +199,7 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   Solving s = {planner, pbqp_new(context), .forced = forced, .number = number};
   s.stage_variable = arena_array(&context->arena, int, g->stages.count);
   s.tensor_variable = arena_array(&context->arena, int, g->tensors.count);
+  s.states = arena_array(&context->arena, TensorStates, g->tensors.count);
   pose(&s);
   PbqpSolution solution = pbqp_solve(s.problem, seconds);
   Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};

@@ -9,7 +9,7 @@
 
 // The second convolution reads a channels-last tensor, which the user requires to be written.
 static const char model_text[] =
-    "in x float 1x5x9x9; zeros w float 17x5x3x3; zeros v float 3x17x1x1; out y; out z;"
+    "in x float 1x5x9x9; zeros w float 17x5x3x3; zeros v float 19x17x1x1; out y; out z;"
     "node Conv first x,w a; node Relu second a b; node Conv third b,v y; node Softmax last y z "
     "axis=1";
 

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No layout that a user can ask for costs less than the plan. hill_climb.py looks at more networks
+and at more requests."""
+import sys
+
+import pytest
+
+pytest.importorskip("onnx")
+from built import ROOT, skip_sanitized  # noqa: E402
+
+skip_sanitized()
+import hill_climb  # noqa: E402
+import twins  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "examples" / "models"))
+import build  # noqa: E402
+
+TWINS = {f"{name} {i}": model for name, *models in twins.pairs() for i, model in enumerate(models)
+         if model}
+
+
+@pytest.mark.parametrize("name", ["mobile 0", "branches 1", "concat_odd 0", "squeezed 0"])
+def test_twins(name):
+    climb = hill_climb.Climb(TWINS[name], seed=3, most=40, combinations=20)
+    assert len(climb.feasible) > 10
+    assert not climb.found, str(climb)
+
+
+@pytest.mark.parametrize("name", ["whisper_tiny", "bert_base", "mobilenetv3"])
+def test_networks(name):
+    climb = hill_climb.Climb(build.build(name, small=True), seed=3, most=40, combinations=10)
+    assert len(climb.feasible) > 10
+    assert not climb.found, str(climb)
+
+
+# Requests that once cost less than the plan, by up to 1.6 %.
+@pytest.mark.parametrize("name, request_text", [
+    ("efficientnet_b0", "mul6:output0=abcD16d"), ("squeezenet", "fire5.squeeze:input0=aBcd8b")])
+def test_requests(name, request_text):
+    model = hill_climb.named(build.build(name, small=True)).SerializeToString()
+    asked = hill_climb.cost_of(model, [("desired_layouts", request_text)])
+    assert asked >= hill_climb.cost_of(model) * (1 - hill_climb.ROUNDING)
+
+
+def test_a_cheaper_request_is_found():
+    """Against a plan by another policy, there is one."""
+    climb = hill_climb.Climb(TWINS["concat_odd 0"], seed=3, most=1, combinations=0)
+    climb.cheapest = 2 * climb.cost
+    climb.try_requests([("policy", "forward")])
+    assert climb.found == [("policy", "forward")]
