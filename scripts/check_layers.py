@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-LAYERS = ("base solve cache layout runtime ir arith interp script te schedule autosched graph plan "
+LAYERS = ("base solve cache layout runtime ir arith interp script te schedule autosched graph offload plan "
           "passes lower target frontend explain query driver report cli api").split()
 # The layout algebra has layers of its own. Every layer may include its public header,
 # layout/layout.h.

@@ -298,6 +298,10 @@ typedef struct PleatRequest {
    * "1e-6", the most error of a sum relative to all its results, in the root mean square over
    * random operands. Both kinds of rounding are measured on sums as long as the model's. */
   const char *accuracy;
+  /* "dnnl", or "dnnl=Conv,MatMul": convolutions and products of matrices, with bias, addition and
+   * Relu that follow, are computed by oneDNN 2, which is loaded when the model is compiled; with
+   * names, those of these operators or nodes. NULL: nothing is. Such a model cannot be saved. */
+  const char *offload;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */
@@ -317,7 +321,8 @@ typedef struct PleatRequest {
  *               PleatPlanBilinear
  *   "joins"     a list of all kernels: "kernel" (its number), "name", "operators", "by_rows",
  *               "rewrite", "writes" (a tensor), "read_by" (numbers of kernels), and "because", the
- *               reason why it is not fused with those that read it
+ *               reason why it is not fused with those that read it; for a call of a function
+ *               outside of the model also "function", its name
  */
 int pleat_plan(const PleatRequest *request, char **json, PleatMessages **messages);
 
@@ -354,6 +359,9 @@ typedef struct PleatPlanKernel {
   double cycles;
   int same_as;      /* an earlier kernel whose code it runs; -1: none */
   const char *slow; /* why it is not vectorised; NULL: it is */
+  /* The function outside of the model that computes it: PleatOperator.name, or a library's kernel,
+   * such as "oneDNN 2.6 convolution"; NULL: it is code. */
+  const char *function;
 } PleatPlanKernel;
 
 /* A tensor that changes its layout. */

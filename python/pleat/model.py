@@ -205,7 +205,8 @@ def _request_of(model, options):
 def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=False,
                   input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                   policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
-                  parallel_for=None, unchecked=False, operators=None, accuracy=None):
+                  parallel_for=None, unchecked=False, operators=None, accuracy=None,
+                  offload=None):
     title = None
     if hasattr(model, "__script__"):  # a module or function of TVMScript
         title = f"script of {getattr(model, '__name__', 'the module')}"
@@ -213,7 +214,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
     request = _Request(model, threads=threads, quick=quick, no_cache=not cache,
                        most_variants=most_variants, unchecked=unchecked)
     request.set_texts(path=title, cpu=cpu, policy=policy, func=func, language="python",
-                      accuracy=None if accuracy is None else str(accuracy))
+                      accuracy=None if accuracy is None else str(accuracy), offload=offload)
     request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
                       output_layout=_layouts_text(output_layouts),
                       desired_layout=_layouts_text(desired_layouts),
@@ -425,7 +426,8 @@ class Model(_Runner):
     def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
-                 parallel_for=None, unchecked=False, operators=None, accuracy=None):
+                 parallel_for=None, unchecked=False, operators=None, accuracy=None,
+                 offload=None):
         """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
         ends in .py, a graph or a kernel of TVMScript; or a pleat.IRModule or a function of one.
 
@@ -472,6 +474,8 @@ class Model(_Runner):
         accuracy: how much the rounding of sums may grow by computing them with fewer products, as
                 Winograd's algorithms do: "default" (also for None), to 4 times that of the direct
                 sum; "exact", not at all; or the most error relative to all results, such as 1e-6
+        offload: "dnnl", or "dnnl=Conv,MatMul": what oneDNN computes, if it is installed: convolutions
+                and products of matrices with what follows them, of these operators or nodes
         Raises PleatError with every reason why the model cannot be compiled."""
         self._source = model, {name: value for name, value in locals().items()
                                if name not in ("self", "model")}

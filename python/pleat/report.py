@@ -30,7 +30,8 @@ class PlanKernel:
     readers: the numbers of the kernels that read it
     because_kind, because: why these are not fused with it, in general and with names
     same_as: the number of an earlier kernel whose code it runs, or None
-    slow: why it is not vectorised, or None"""
+    slow: why it is not vectorised, or None
+    function: the name of the function outside of the model that computes it, or None"""
     number: int
     name: str
     is_rewrite: bool
@@ -44,6 +45,7 @@ class PlanKernel:
     cycles: float
     same_as: int = None
     slow: str = None
+    function: str = None
 
     @property
     def writes(self):

@@ -48,7 +48,9 @@ static bool knows_compact_tensors(const PleatRequest *request) {
 bool request_find(RequestCall *call) {
   PleatRequest *request = &call->request;
   Text more;
-  if (!call->wants_program || call->functions || !knows_compact_tensors(request)) return false;
+  if (!call->wants_program || call->functions || request->offload ||
+      !knows_compact_tensors(request))
+    return false;
   call->kept = kept_model_begin(call->context, call->options.cache, request->path, request->bytes,
                                 request->byte_count, &call->options.machine, options_text(call));
   if (!call->kept.cache) return false;

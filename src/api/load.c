@@ -326,6 +326,7 @@ bool request_load(RequestCall *call) {
   options->progress = report_progress;
   options->progress_env = call;
   options->quick = call->request.quick != 0;
+  options->offload = call->request.offload;
   request_progress(call, "reading", 0, 1);
   if (!call->request.no_cache) options->cache = cache_open(context);
   if (!find_machine(call, &options->machine)) return false;

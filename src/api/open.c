@@ -86,6 +86,7 @@ static void keep_request(void *arg) {
   keep_known(arena, r);
   keep_operators(arena, r);
   r->cpu = arena_text(arena, r->cpu);
+  r->offload = arena_text(arena, r->offload);
   r->policy = arena_text(arena, r->policy);
   r->accuracy = arena_text(arena, r->accuracy);
   r->language = arena_text(arena, r->language);

@@ -12,6 +12,7 @@ const char *caller_option(const Context *context, CallerOption option) {
       [CALLER_OPENMP] = {"--openmp", "openmp", "openmp="},
       [CALLER_LOWERED] = {"--lowered", "lowered", "lowered="},
       [CALLER_OPERATORS] = {"operators in C, or operators= in Python", "operators", "operators="},
+      [CALLER_OFFLOAD] = {"--offload", "offload", "offload="},
   };
   return names[option][context->caller];
 }

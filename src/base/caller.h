@@ -15,6 +15,7 @@ typedef enum CallerOption {
   CALLER_OPENMP,
   CALLER_LOWERED,
   CALLER_OPERATORS,
+  CALLER_OFFLOAD,
 } CallerOption;
 // The name of an option, such as "--keep-layout", "keep_layouts" or "keep_layouts=".
 const char *caller_option(const Context *context, CallerOption option);

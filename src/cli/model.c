@@ -202,6 +202,7 @@ static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *optio
       {"--output-layout", options->output_layouts.count},
       {"--policy", options->policy != NULL},
       {"--accuracy", options->accuracy != NULL},
+      {"--offload", options->offload != NULL},
   };
   const char *why = arena_printf(&cli->context->arena,
                                  "%s holds tensor programs, which state their own layouts; the "
@@ -290,6 +291,7 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
                       const CompileOptions *asked, Build make, bool run_only) {
   Shown shown = {progress_begin("compiling", 1)};
   CompileOptions compile = {.progress = show_progress,
+                            .offload = options->offload,
                             .progress_env = &shown,
                             .run_only = run_only,
                             .cache = cli_cache(cli)};

@@ -16,6 +16,7 @@ typedef struct ModelOptions {
   const char *func;        // --func
   const char *policy;      // --policy
   const char *accuracy;    // --accuracy
+  const char *offload;     // --offload
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
   bool unchecked;          // --unchecked
@@ -56,6 +57,9 @@ typedef struct ModelOptions {
   {"accuracy", 0, OPTION_TEXT, "ACCURACY",                                                         \
    "rounding of sums: default, exact (as they are) or at most 1e-6",                               \
    offsetof(ModelOptions, accuracy)},                                                              \
+  {"offload", 0, OPTION_TEXT, "LIBRARY=OPERATORS",                                                 \
+   "what a library computes: dnnl=Conv,MatMul, or dnnl for all that oneDNN can",                   \
+   offsetof(ModelOptions, offload)},                                                               \
   {"func", 0, OPTION_TEXT, "NAME", "TVMScript: the function to take",                              \
    offsetof(ModelOptions, func)}
 // The options of a ModelOptions for subcommands that lower kernels.

@@ -1,102 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls oneDNN through its C interface for `bench --against dnnl`. The library is loaded at run
-// time, so building Pleat does not need it. oneDNN's second and third generations describe
-// operations differently: in the second, the caller allocates a description, which is an opaque
-// block of sufficient size here.
+// Calls oneDNN for `bench --against dnnl`.
 #include "cli/peer.h"
 #include "graph/graph.h"
-
-#include <dlfcn.h>
-#include <stdlib.h>
-
-// Values of oneDNN's enumerations, which both generations share.
-enum {
-  DNNL_CPU = 1,
-  DNNL_F32 = 3,
-  DNNL_TAG_ANY = 1,
-  DNNL_FORWARD_INFERENCE = 96,
-  DNNL_CONVOLUTION_AUTO = 3,
-  DNNL_QUERY_SRC = 129,
-  DNNL_QUERY_WEIGHTS = 131,
-  DNNL_QUERY_DST = 133,
-  DNNL_ARG_SRC = 1,
-  DNNL_ARG_DST = 17,
-  DNNL_ARG_WEIGHTS = 33,
-  DNNL_STREAM_DEFAULT = 1,
-  DNNL_DIMS = 12,
-  DESCRIPTION_BYTES = 16384, // enough for any description of the second generation
-};
-#define DNNL_ALLOCATE ((void *)(size_t)-1)
-
-typedef int64_t Dims[DNNL_DIMS];
-typedef struct Arg {
-  int number;
-  void *memory;
-} Arg;
-
-// The library's functions that are used; those with `generation` 0 exist in every generation.
-typedef struct Library {
-  const int *(*version)(void);
-  int (*engine_create)(void **engine, int kind, size_t index);
-  int (*stream_create)(void **stream, void *engine, unsigned flags);
-  int (*stream_wait)(void *stream);
-  int (*memory_create)(void **memory, const void *desc, void *engine, void *handle);
-  int (*desc_equal)(const void *a, const void *b);
-  const void *(*query_desc)(const void *primitive_desc, int what, int index);
-  int (*reorder)(void **primitive_desc, const void *from, void *from_engine, const void *to,
-                 void *to_engine, const void *attributes);
-  int (*primitive_create)(void **primitive, const void *primitive_desc);
-  int (*execute)(const void *primitive, void *stream, int count, const Arg *args);
-  int (*init_strides)(void *desc, int rank, const int64_t *dims, int type, const int64_t *strides);
-  int (*init_tag)(void *desc, int rank, const int64_t *dims, int type, int tag);
-  int (*init_matmul)(void *op, const void *src, const void *weights, const void *bias,
-                     const void *dst);
-  int (*init_conv)(void *op, int kind, int algorithm, const void *src, const void *weights,
-                   const void *bias, const void *dst, const int64_t *strides,
-                   const int64_t *dilates, const int64_t *before, const int64_t *after);
-  int (*create_desc)(void **primitive_desc, const void *op, const void *attributes, void *engine,
-                     const void *hint);
-  int (*new_strides)(void **desc, int rank, const int64_t *dims, int type, const int64_t *strides);
-  int (*new_tag)(void **desc, int rank, const int64_t *dims, int type, int tag);
-  int (*new_matmul)(void **primitive_desc, void *engine, const void *src, const void *weights,
-                    const void *bias, const void *dst, const void *attributes);
-  int (*new_conv)(void **primitive_desc, void *engine, int kind, int algorithm, const void *src,
-                  const void *weights, const void *bias, const void *dst, const int64_t *strides,
-                  const int64_t *dilates, const int64_t *before, const int64_t *after,
-                  const void *attributes);
-} Library;
-
-static const struct {
-  const char *name;
-  int generation;
-  size_t offset;
-} functions[] = {
-    {"dnnl_version", 0, offsetof(Library, version)},
-    {"dnnl_engine_create", 0, offsetof(Library, engine_create)},
-    {"dnnl_stream_create", 0, offsetof(Library, stream_create)},
-    {"dnnl_stream_wait", 0, offsetof(Library, stream_wait)},
-    {"dnnl_memory_create", 0, offsetof(Library, memory_create)},
-    {"dnnl_memory_desc_equal", 0, offsetof(Library, desc_equal)},
-    {"dnnl_primitive_desc_query_md", 0, offsetof(Library, query_desc)},
-    {"dnnl_reorder_primitive_desc_create", 0, offsetof(Library, reorder)},
-    {"dnnl_primitive_create", 0, offsetof(Library, primitive_create)},
-    {"dnnl_primitive_execute", 0, offsetof(Library, execute)},
-    {"dnnl_memory_desc_init_by_strides", 2, offsetof(Library, init_strides)},
-    {"dnnl_memory_desc_init_by_tag", 2, offsetof(Library, init_tag)},
-    {"dnnl_matmul_desc_init", 2, offsetof(Library, init_matmul)},
-    {"dnnl_dilated_convolution_forward_desc_init", 2, offsetof(Library, init_conv)},
-    {"dnnl_primitive_desc_create", 2, offsetof(Library, create_desc)},
-    {"dnnl_memory_desc_create_with_strides", 3, offsetof(Library, new_strides)},
-    {"dnnl_memory_desc_create_with_tag", 3, offsetof(Library, new_tag)},
-    {"dnnl_matmul_primitive_desc_create", 3, offsetof(Library, new_matmul)},
-    {"dnnl_convolution_forward_primitive_desc_create", 3, offsetof(Library, new_conv)},
-};
+#include "offload/dnnl_library.h"
 
 // An operand: its sizes, the descriptor of its given layout, and the descriptor that the primitive
 // uses.
 typedef struct DnnlOperand {
   int rank, arg, query;
-  Dims dims;
+  DnnlDims dims;
   const void *given;
   void *memory; // contents in the given layout
   bool constant;
@@ -106,65 +18,20 @@ enum { MOST_STEPS = 4 };
 typedef struct Way { // the primitives that one run executes
   const char *name;
   void *steps[MOST_STEPS];
-  Arg args[MOST_STEPS][3];
+  DnnlArg args[MOST_STEPS][3];
   int arg_counts[MOST_STEPS], count;
 } Way;
 
 struct Peer {
   Context *context;
-  void *handle;
-  Library lib;
-  int generation;
-  const char *name;
+  DnnlLibrary lib;
   void *engine, *stream;
   DnnlOperand operands[3]; // source, weights, destination
   Way ways[2], *way;
   Tensor output;
-  Dims strides, dilates, before, after;
+  DnnlDims strides, dilates, before, after;
   bool conv, failed;
 };
-
-// ---- The library --------------------------------------------------------------------------------
-
-static bool find_functions(Peer *p) {
-  for (int i = 0; i < COUNT_OF(functions); i++) {
-    if (functions[i].generation && functions[i].generation != p->generation) continue;
-    void *found = dlsym(p->handle, functions[i].name);
-    if (!found)
-      return diag_error_as(p->context, DIAG_OPTION, (SourcePos){0},
-                           "--against dnnl: the library has no %s", functions[i].name);
-    memcpy((char *)&p->lib + functions[i].offset, &found, sizeof found);
-  }
-  return true;
-}
-
-// Sets variables that OpenMP reads when the library loads it. OpenMP's threads are to sleep between
-// loops, because they share cores with the threads of the compared program.
-static void set_environment(const Session *s) {
-  char threads[16];
-  snprintf(threads, sizeof threads, "%d", session_threads(s));
-  setenv("OMP_NUM_THREADS", threads, 1);
-  setenv("OMP_WAIT_POLICY", "passive", 0);
-  if (s->machine.level < CPU_AVX512)
-    setenv("ONEDNN_MAX_CPU_ISA", s->machine.level == CPU_AVX2 ? "AVX2" : "SSE41", 1);
-}
-
-static bool load(Peer *p, const Session *s) {
-  static const char *const files[] = {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"};
-  set_environment(s);
-  for (int i = 0; !p->handle && i < COUNT_OF(files); i++)
-    p->handle = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
-  if (!p->handle)
-    return diag_error_as(
-        p->context, DIAG_OPTION, (SourcePos){0},
-        "--against dnnl: oneDNN is not installed (no libdnnl.so.3 or .2 is found)\n"
-        "on Debian: apt-get install libdnnl-dev");
-  p->generation = dlsym(p->handle, "dnnl_matmul_primitive_desc_create") ? 3 : 2;
-  if (!find_functions(p)) return false;
-  const int *version = p->lib.version();
-  p->name = arena_printf(&p->context->arena, "oneDNN %d.%d", version[0], version[1]);
-  return true;
-}
 
 static bool went_well(Peer *p, int status) {
   p->failed |= status != 0;
@@ -174,13 +41,13 @@ static bool went_well(Peer *p, int status) {
 // ---- Descriptions -------------------------------------------------------------------------------
 
 static const void *desc_of(Peer *p, const DnnlOperand *o, bool any) {
-  Dims strides = {0};
+  DnnlDims strides = {0};
   int64_t stride = 1;
   for (int i = o->rank - 1; i >= 0; stride *= o->dims[i--]) strides[i] = stride;
   void *desc = NULL;
   int status;
-  if (p->generation == 2) desc = arena_alloc(&p->context->arena, DESCRIPTION_BYTES);
-  if (p->generation == 3)
+  if (p->lib.generation == 2) desc = arena_alloc(&p->context->arena, DESCRIPTION_BYTES);
+  if (p->lib.generation == 3)
     status = any ? p->lib.new_tag(&desc, o->rank, o->dims, DNNL_F32, DNNL_TAG_ANY)
                  : p->lib.new_strides(&desc, o->rank, o->dims, DNNL_F32, strides);
   else
@@ -190,20 +57,20 @@ static const void *desc_of(Peer *p, const DnnlOperand *o, bool any) {
 }
 
 static void *operation_of(Peer *p, const void *src, const void *weights, const void *dst) {
-  const Library *lib = &p->lib;
+  const DnnlLibrary *lib = &p->lib;
   void *result = NULL, *op = arena_alloc(&p->context->arena, DESCRIPTION_BYTES);
   int status;
-  if (p->generation == 3 && p->conv)
+  if (p->lib.generation == 3 && p->conv)
     status = lib->new_conv(&result, p->engine, DNNL_FORWARD_INFERENCE, DNNL_CONVOLUTION_AUTO, src,
                            weights, NULL, dst, p->strides, p->dilates, p->before, p->after, NULL);
-  else if (p->generation == 3)
+  else if (p->lib.generation == 3)
     status = lib->new_matmul(&result, p->engine, src, weights, NULL, dst, NULL);
   else if (p->conv)
     status = lib->init_conv(op, DNNL_FORWARD_INFERENCE, DNNL_CONVOLUTION_AUTO, src, weights, NULL,
                             dst, p->strides, p->dilates, p->before, p->after);
   else
     status = lib->init_matmul(op, src, weights, NULL, dst);
-  if (status == 0 && p->generation == 2)
+  if (status == 0 && p->lib.generation == 2)
     status = lib->create_desc(&result, op, NULL, p->engine, NULL);
   return went_well(p, status) ? result : NULL;
 }
@@ -220,7 +87,7 @@ static void *memory_of(Peer *p, const void *desc, void *data) {
 
 // ---- Ways to run --------------------------------------------------------------------------------
 
-static void add_step(Way *way, void *primitive, const Arg *args, int count) {
+static void add_step(Way *way, void *primitive, const DnnlArg *args, int count) {
   way->steps[way->count] = primitive;
   memcpy(way->args[way->count], args, sizeof *args * (size_t)count);
   way->arg_counts[way->count++] = count;
@@ -237,7 +104,7 @@ static void *rewrite_of(Peer *p, const void *from, const void *to) {
 static void *input_memory(Peer *p, Way *way, const DnnlOperand *o, const void *wanted) {
   if (p->lib.desc_equal(o->given, wanted)) return o->memory;
   void *memory = memory_of(p, wanted, DNNL_ALLOCATE), *rewrite = rewrite_of(p, o->given, wanted);
-  Arg args[] = {{DNNL_ARG_SRC, o->memory}, {DNNL_ARG_DST, memory}};
+  DnnlArg args[] = {{DNNL_ARG_SRC, o->memory}, {DNNL_ARG_DST, memory}};
   if (p->failed) return NULL;
   if (o->constant) {
     p->lib.execute(rewrite, p->stream, 2, args);
@@ -262,10 +129,10 @@ static bool make_way(Peer *p, Way *way, bool own_layouts) {
   bool direct = p->lib.desc_equal(o[2].given, descs[2]);
   void *dst = direct ? o[2].memory : memory_of(p, descs[2], DNNL_ALLOCATE);
   add_step(way, primitive,
-           (Arg[]){{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}}, 3);
+           (DnnlArg[]){{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}}, 3);
   if (!direct)
     add_step(way, rewrite_of(p, descs[2], o[2].given),
-             (Arg[]){{DNNL_ARG_SRC, dst}, {DNNL_ARG_DST, o[2].memory}}, 2);
+             (DnnlArg[]){{DNNL_ARG_SRC, dst}, {DNNL_ARG_DST, o[2].memory}}, 2);
   return !p->failed;
 }
 
@@ -360,7 +227,7 @@ static bool begin(Peer *p) {
   }
   if (!p->failed) choose_way(p);
   return p->way || diag_error_as(p->context, DIAG_OPTION, (SourcePos){0},
-                                 "--against dnnl: %s refused it", p->name);
+                                 "--against dnnl: %s refused it", p->lib.name);
 }
 
 Peer *peer_dnnl(const Session *s) {
@@ -371,11 +238,16 @@ Peer *peer_dnnl(const Session *s) {
                                                           s->outputs[0]->rank));
     if (own) p->output = *own;
   }
-  return read_operator(p, s) && load(p, s) && begin(p) ? p : NULL;
+  return read_operator(p, s) &&
+                 dnnl_load(p->context, "--against dnnl", &s->machine, session_threads(s),
+                           &p->lib) &&
+                 begin(p)
+             ? p
+             : NULL;
 }
 
 const char *peer_name(const Peer *p) {
-  return p->name;
+  return p->lib.name;
 }
 
 const char *peer_way(const Peer *p) {

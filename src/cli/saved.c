@@ -45,6 +45,7 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
       {"--output-layout", options->output_layouts.count},
       {"--policy", options->policy != NULL},
       {"--accuracy", options->accuracy != NULL},
+      {"--offload", options->offload != NULL},
       {"--print-ir-after", options->print_after != NULL},
       {"--verify-each", options->verify_each},
       {"--unchecked", options->unchecked},

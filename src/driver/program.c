@@ -2,6 +2,7 @@
 // Builds a program: stages, plan, schedules, lowered kernels, and the memory of every tensor.
 #include "base/caller.h"
 #include "driver/driver.h"
+#include "offload/offload.h"
 
 static int64_t aligned(int64_t bytes) {
   return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
@@ -338,6 +339,10 @@ static StageGraph *make_stages(Program *p, PlanBilinears *bilinear) {
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
   if (!stage_graph_fold(stages)) return NULL;
+  if (p->options.offload &&
+      !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),
+                      p->options.offload))
+    return NULL;
   *bilinear = plan_use_bilinear(stages, &options);
   if (!program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);

@@ -130,7 +130,7 @@ static void set_call(Grouping *g, PlanKernel *kernel) {
   kernel->way = chosen(g, stage)->way;
   for (int i = 0; i + 1 < kernel->params.count; i++) {
     const StageTensor *tensor = kernel->params.items[i];
-    bool written = tensor->producer && tensor->producer->te->call == kernel->call;
+    bool written = plan_kernel_writes(kernel, i);
     kernel->layouts[i].constant = false;
     if (tensor->data) kernel->layouts[i].layout = planner_way_layout(stage, kernel->way, tensor);
     if (written)

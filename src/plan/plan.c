@@ -192,6 +192,12 @@ const PlanPlacement *plan_placement(const Plan *plan, const StageTensor *tensor,
   return placement && planner_same_layout(placement->layout, layout) ? placement : NULL;
 }
 
+bool plan_kernel_writes(const PlanKernel *kernel, int param) {
+  const Stage *producer = kernel->params.items[param]->producer;
+  bool follows = kernel->call && producer && producer->te->call == kernel->call;
+  return follows || param == kernel->params.count - 1;
+}
+
 const Layout *plan_memory_layout(const Plan *plan, const PlanKernel *kernel, int param) {
   Context *context = plan->context;
   const Layout *layout = kernel->choice.layouts[param];

@@ -145,6 +145,8 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options);
 // A text such as "12 choices of 76 and 1 layout were not looked at", or NULL when nothing was left
 // out.
 const char *plan_left_out(Arena *arena, const Plan *plan);
+// Does the kernel write this parameter? The last one, and further outputs of a call.
+bool plan_kernel_writes(const PlanKernel *kernel, int param);
 // The layout in which a parameter of a scheduled kernel is in memory, from its own element 0 on.
 // NULL: row-major.
 const Layout *plan_memory_layout(const Plan *plan, const PlanKernel *kernel, int param);

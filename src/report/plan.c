@@ -75,7 +75,7 @@ static void gather_uses(Gathering *g) {
     for (int k = 0; k < kernel->params.count; k++) {
       const StageTensor *tensor = kernel->params.items[k];
       IntArray *readers = &uses_of(g, tensor)->readers;
-      bool reads = k + 1 < kernel->params.count && !kernel->is_rewrite;
+      bool reads = !plan_kernel_writes(kernel, k) && !kernel->is_rewrite;
       if (reads && (!readers->count || array_last(readers) != i))
         array_push(&g->report->context->arena, readers, i);
       layout_name(g, tensor, kernel->choice.layouts[k]);
@@ -120,7 +120,7 @@ static void set_operands(Gathering *g, const PlanKernel *kernel, PleatPlanKernel
     PleatPlanOperand *operand = arena_new(g->arena, PleatPlanOperand);
     *operand = (PleatPlanOperand){.tensor = arena_text(g->arena, plan_tensor_name(tensor)),
                                   .layout = layout_name(g, tensor, kernel->choice.layouts[i]),
-                                  .is_written = i == count - 1,
+                                  .is_written = plan_kernel_writes(kernel, i),
                                   .tensor_number = number_of(g, tensor)};
     operands[i] = operand;
   }
@@ -167,6 +167,7 @@ static PleatPlanKernel *kernel_of(Gathering *g, const PlanKernel *kernel) {
                             .cycles = kernel->cost,
                             .same_as = kernel->same_as,
                             .slow = arena_text(g->arena, kernel->choice.slow)};
+  if (kernel->call) data->function = arena_text(g->arena, kernel->call->function->name);
   set_operators(g, kernel, data);
   set_operands(g, kernel, data);
   set_readers(g, tensor, data);
@@ -392,11 +393,13 @@ static json_t *kernel_json(const PleatPlanKernel *kernel, int number) {
     json_array_append_new(names, json_string(kernel->operators[i]));
   for (int i = 0; i < kernel->reader_count; i++)
     json_array_append_new(readers, json_integer(kernel->readers[i] + 1));
-  return json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s}", "kernel", number + 1, "name",
-                   kernel->name, "operators", names, "by_rows", kernel->by_rows, "rewrite",
-                   kernel->is_rewrite, "writes",
-                   kernel->operands[kernel->operand_count - 1]->tensor, "read_by", readers,
-                   "because", kernel->because);
+  json_t *object =
+      json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s}", "kernel", number + 1, "name",
+                kernel->name, "operators", names, "by_rows", kernel->by_rows, "rewrite",
+                kernel->is_rewrite, "writes", kernel->operands[kernel->operand_count - 1]->tensor,
+                "read_by", readers, "because", kernel->because);
+  if (kernel->function) json_object_set_new(object, "function", json_string(kernel->function));
+  return object;
 }
 
 static json_t *bilinear_json(const PleatPlanBilinear *b) {

@@ -145,6 +145,27 @@ static void put_counts(const PleatPlan *data, Text *out) {
   text_puts(out, "\n");
 }
 
+static int count_calls(const PleatPlan *data, const char *function, int from) {
+  int count = 0;
+  for (int i = from; i < data->kernel_count; i++)
+    count += data->kernels[i]->function && !strcmp(data->kernels[i]->function, function);
+  return count;
+}
+
+// "called: 3 times 'oneDNN 2.6 convolution'"
+static void put_calls(const PleatPlan *data, Text *out) {
+  bool any = false;
+  for (int i = 0; i < data->kernel_count; i++) {
+    const char *function = data->kernels[i]->function;
+    int all = function ? count_calls(data, function, 0) : 0;
+    if (!function || count_calls(data, function, i) < all) continue;
+    text_printf(out, "%s%d time%s '%s'", any ? ", " : "called: ", all, all == 1 ? "" : "s",
+                function);
+    any = true;
+  }
+  if (any) text_puts(out, "\n");
+}
+
 typedef struct Reason {
   const char *kind;
   PtrArray kernels; // const PleatPlanKernel *: those that write the tensors
@@ -179,6 +200,7 @@ static void put_fusion(const PleatPlan *data, Arena *arena, Text *out) {
   Reasons reasons = find_reasons(data, arena);
   int count = 0;
   put_counts(data, out);
+  put_calls(data, out);
   for (int i = 0; i < reasons.count; i++) count += reasons.items[i].kernels.count;
   if (!count) return;
   text_printf(out, "not fused: %d tensor%s between kernels, because\n", count,

@@ -164,7 +164,20 @@ static const char *kernel_text(const VerifyTask *v, int step) {
   return text_string(&text);
 }
 
+// A library computed the step.
+static void locate_call(VerifyTask *v, int step) {
+  const OpaqueCall *call = v->program->steps.items[step].plan->call;
+  v->data.kernel = kernel_text(v, step);
+  v->data.part = "code";
+  v->data.part_name = arena_text(v->results, call->function->name);
+  v->data.cause = arena_printf(v->results, "the library's kernel, %s", call->function->name);
+}
+
 static void locate(VerifyTask *v, int step, const Expected *expected) {
+  if (v->program->steps.items[step].plan->call) {
+    locate_call(v, step);
+    return;
+  }
   Cause cause = miscompile_locate(v->program, v->executable, step, expected, &v->tolerance);
   v->data.kernel = kernel_text(v, step);
   v->data.part = cause.part;
@@ -178,7 +191,7 @@ static bool take_call(VerifyTask *v, int step) {
   const PlanKernel *kernel = v->program->steps.items[step].plan;
   for (int i = 0; i < kernel->params.count; i++) {
     const StageTensor *tensor = kernel->params.items[i];
-    bool written = tensor->producer && tensor->producer->te->call == kernel->call;
+    bool written = plan_kernel_writes(kernel, i);
     if (written && tensor->value)
       reference_give(&v->reference, tensor->value, contents_of(v, step, i));
     if (written && tensor->value) map_put(&v->settled, tensor->value, NULL);
@@ -190,7 +203,8 @@ static bool take_call(VerifyTask *v, int step) {
 // the bounds of driver/rounding.c; if it then agrees, the reference goes on from it.
 static bool check_value(VerifyTask *v, const Value *value, int step) {
   int last = v->program->steps.items[step].plan->params.count - 1;
-  if (v->program->steps.items[step].kernel < 0) return take_call(v, step);
+  const OpaqueCall *call = v->program->steps.items[step].plan->call;
+  if (call && call->node) return take_call(v, step);
   Expected expected = {.value = reference_value(&v->reference, value)};
   if (!expected.value) return false;
   const void *actual = contents_of(v, step, last);

@@ -311,7 +311,8 @@ def test_verify_and_reports():
     assert verification.agrees and {t.name for t in verification.tensors} >= {"y"}
     plan = model.plan()
     kernel = next(k for k in plan.kernels if "own" in k.operators)
-    assert kernel.cycles == 1234
+    assert kernel.cycles == 1234 and kernel.function == f"{DOMAIN}::Scale"
+    assert f"called: 1 time '{DOMAIN}::Scale'" in str(plan)
     assert "a function outside of the model" in next(
         k for k in plan.kernels if "first" in k.operators).because
     why = pleat.plan_tensor(between(), "u", operators={f"{DOMAIN}::Scale": op})
