@@ -321,11 +321,14 @@ static void keep_constrained(StageGraph *stages, const PlanConstraints *constrai
   }
 }
 
+// Bilinear algorithms are left out where code is to be made quickly: they take more kernels.
 static PlanOptions plan_options(const Program *p) {
-  return (PlanOptions){.machine = &p->options.machine,
-                       .policy = p->options.policy,
-                       .constraints = p->options.constraints,
-                       .accuracy = p->options.accuracy};
+  PlanOptions options = {.machine = &p->options.machine,
+                         .policy = p->options.policy,
+                         .constraints = p->options.constraints,
+                         .accuracy = p->options.accuracy};
+  options.accuracy.exact |= p->options.quick;
+  return options;
 }
 
 static StageGraph *make_stages(Program *p, PlanBilinears *bilinear) {

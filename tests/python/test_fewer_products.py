@@ -127,6 +127,7 @@ def test_from_python(tmp_path):
     onnx.save(one(1, 64, 64, 28, 28)(), tmp_path / "case.onnx")
     path = str(tmp_path / "case.onnx")
     assert pleat.plan(path)["bilinear"] and not pleat.plan(path, accuracy="exact")["bilinear"]
+    assert not pleat.plan(path, quick=True)["bilinear"]
     x = np.random.default_rng(1).standard_normal((1, 64, 28, 28)).astype(np.float32)
     want = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
     for accuracy in (None, "exact", 1e-6):
