@@ -211,10 +211,25 @@ int pleat_module_specialize(const PleatModule *module, const char *function,
  * them, and then those that run only by name. Borrowed; valid until the program ends. */
 const char *pleat_pass_name(int i);
 const char *pleat_pass_summary(int i);
-/* Runs passes, whose names are separated by commas, in this order; "lower" stands for all passes.
- * Each result is verified. */
+/* The same for the passes over graph functions, such as "ConvertLayout"; the names of its
+ * arguments, separated by spaces: an optional one ends with "?". */
+const char *pleat_graph_pass_name(int i);
+const char *pleat_graph_pass_summary(int i);
+const char *pleat_graph_pass_arguments(int i);
+/* Runs passes in this order: a list such as "LegalizeOps,FlowLayoutRewrites(\"forward\")", whose
+ * arguments are Python expressions of constants, lambdas and names of the module's functions.
+ * "lower" stands for all passes of lowering. Each result is verified. `function` may also name a
+ * graph function, on which then the passes over graph functions run. */
 int pleat_module_run_passes(const PleatModule *module, const char *function, const char *passes,
                             PleatModule **result, PleatMessages **messages);
+/* The layouts that the other tensors of a tensor program have when its last `count` parameters have
+ * the layouts `maps` (texts, in any spelling), by the access relations of its blocks. *json is an
+ * owned JSON object: "buffers" has the index map, as text, of each tensor that is not row-major,
+ * "blocks" for each block the map of its variables, and "because" why a tensor keeps its layout
+ * although it is read or written beside one of the others, or null. */
+int pleat_module_suggest_layouts(const PleatModule *module, const char *function,
+                                 const char *const *maps, size_t count, char **json,
+                                 PleatMessages **messages);
 /* Applies schedule steps, in the form of `pleat opt --schedule`: "b = sch.get_block('C')\n…".
  * `file` names the text in messages. Each step is proved legal, or refused. *trace, if `trace` is
  * not NULL, is owned text: the steps with all arguments written out. */

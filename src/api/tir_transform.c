@@ -290,69 +290,6 @@ int pleat_module_specialize(const PleatModule *module, const char *function,
   return module_call_transform(&call, result, messages);
 }
 
-// ---- Passes -------------------------------------------------------------------------------------
-
-typedef struct PassesCall {
-  ModuleCall call;
-  const char *function, *passes;
-} PassesCall;
-
-const char *pleat_pass_name(int i) {
-  const LowerPass *pass = lower_pass_at(i);
-  return pass ? pass->name : NULL;
-}
-
-const char *pleat_pass_summary(int i) {
-  const LowerPass *pass = lower_pass_at(i);
-  return pass ? pass->summary : NULL;
-}
-
-typedef Array(const char *) Names;
-
-static Names pass_names(Context *context, const char *passes) {
-  Names names = {0};
-  Arena *arena = &context->arena;
-  for (const char *p = passes; *p; p += strspn(p, ", ")) {
-    Str name = str_intern_n(context, p, strcspn(p, ", "));
-    p += strlen(name);
-    bool is_all = strcmp(name, "lower") == 0;
-    for (int k = 0; is_all && lower_passes[k].name; k++)
-      array_push(arena, &names, lower_passes[k].name);
-    if (!is_all && *name) array_push(arena, &names, name);
-  }
-  return names;
-}
-
-static void run_passes(void *arg) {
-  PassesCall *call = arg;
-  Context *context = call->call.context;
-  const Module *module = call->call.on->module;
-  if (!call->passes) {
-    field_error(context, "passes", "is NULL, expected the names of passes");
-    return;
-  }
-  if (call->function && !module_prim(context, module, call->function)) return;
-  Names names = pass_names(context, call->passes);
-  Module *result = module_copy(context, module, false);
-  for (int i = 0; i < module->funcs.count; i++) {
-    ModuleFunc func = module->funcs.items[i];
-    bool is_chosen = func.prim && (!call->function || strcmp(call->function, func.name) == 0);
-    if (is_chosen)
-      func.prim = lower_run_passes(context, func.prim, names.items, names.count,
-                                   &(LowerOptions){.verify = true});
-    if (is_chosen && !func.prim) return;
-    module_put(result, &func);
-  }
-  finish(&call->call, result);
-}
-
-int pleat_module_run_passes(const PleatModule *module, const char *function, const char *passes,
-                            PleatModule **result, PleatMessages **messages) {
-  PassesCall call = {
-      .call = {.on = module, .body = run_passes}, .function = function, .passes = passes};
-  return module_call_transform(&call, result, messages);
-}
-
 // ---- Operations ---------------------------------------------------------------------------------
 
 typedef struct OperationsCall {

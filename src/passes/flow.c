@@ -386,7 +386,7 @@ static bool see_block(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-static PtrArray blocks_of(Context *context, const PrimFunc *func) {
+PtrArray flow_blocks(Context *context, const PrimFunc *func) {
   BlockList list = {context, {0}};
   Visitor visitor = {.env = &list, .enter_stmt = see_block};
   visit_stmt(&visitor, func->body);
@@ -401,7 +401,7 @@ static bool transform(Schedule *schedule, const Block *block, BufferSlot slot, c
 
 static bool transform_input(Schedule *schedule, int param, const Layout *layout) {
   const PrimFunc *func = schedule_func(schedule);
-  PtrArray blocks = blocks_of(schedule_context(schedule), func);
+  PtrArray blocks = flow_blocks(schedule_context(schedule), func);
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i];
     for (int r = 0; r < block->read_count; r++)
@@ -420,7 +420,7 @@ static bool is_result(const PrimFunc *func, int input_count, const Buffer *buffe
 static bool transform_stage(Schedule *schedule, int number, int input_count, const Layout *layout,
                             const LayoutPadding *padding) {
   PrimFunc *func = schedule_func(schedule);
-  const Block *block = blocks_of(schedule_context(schedule), func).items[number];
+  const Block *block = flow_blocks(schedule_context(schedule), func).items[number];
   bool keeps = is_result(func, input_count, block->writes[0].buffer);
   return transform(schedule, block, (BufferSlot){true, 0}, layout, keeps ? padding : NULL);
 }

@@ -20,6 +20,8 @@ typedef struct FlowLayouts {
 // *why then says which part. The program's shapes are constants.
 bool flow_find(Context *context, const PrimFunc *func, int input_count, const Layout *const *params,
                FlowLayouts *out, const char **why);
+// The blocks of a program in order, without the root: PtrArray of Block*.
+PtrArray flow_blocks(Context *context, const PrimFunc *func);
 // The program on tensors in these layouts, by transform_layout; `padding` (NULL: any content) says
 // what the padding of the results holds. NULL where a step is refused; *why then says which.
 PrimFunc *flow_apply(Context *context, const PrimFunc *func, int input_count,

@@ -2,7 +2,7 @@
 // Makes calls of tensor programs of all operators, whose loops are then in the module:
 //   a = R.nn.relu(x)    =>    a = R.call_tir(cls.relu, (x,), out_sinfo=R.Tensor(…))
 // Equal programs are one.
-#include "passes/passes.h"
+#include "passes/arguments.h"
 
 static PrimFunc *program_of(PassRun *run, const Node *node) {
   PrimFunc *func = op_prim_func(run->context, node);
@@ -24,10 +24,27 @@ static bool legalize(PassRun *run, Node *node) {
   return true;
 }
 
+static bool is_skipped(const PassRun *run, const Node *node) {
+  const PyNode *skipped = run->args[0];
+  for (int i = 0; skipped && i < skipped->count; i++)
+    if (pass_names_op(skipped->items[i]->text, node->op)) return true;
+  return false;
+}
+
+// A list of names of operators, or nothing.
+static bool check_skipped(const PassRun *run) {
+  const PyNode *skipped = run->args[0];
+  bool is_list = !skipped || skipped->kind == PY_LIST || skipped->kind == PY_TUPLE;
+  for (int i = 0; skipped && is_list && i < skipped->count; i++)
+    is_list = skipped->items[i]->kind == PY_STRING;
+  return is_list || diag_error(run->context, skipped->pos, "expected a list of names of operators");
+}
+
 bool graph_legalize_ops(PassRun *run) {
+  if (!check_skipped(run)) return false;
   for (int i = 0; i < run->graph->nodes.count; i++) {
     Node *node = run->graph->nodes.items[i];
-    if (node->kind == NODE_OP && !legalize(run, node)) return false;
+    if (node->kind == NODE_OP && !is_skipped(run, node) && !legalize(run, node)) return false;
   }
   return true;
 }

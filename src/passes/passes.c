@@ -5,7 +5,8 @@
 #include "arith/arith.h"
 
 const GraphPass graph_passes[] = {
-    {"LegalizeOps", "", "make calls of tensor programs of all operators", graph_legalize_ops},
+    {"LegalizeOps", "skip_ops?", "make calls of tensor programs of all operators",
+     graph_legalize_ops},
     {"RaiseLayoutRewrites", "", "make layout_transform, pad and crop of programs that only rewrite",
      graph_raise_rewrites},
     {"OptimizeLayoutTransform", "", "cancel and merge layout_transform, pad and crop",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The passes of lowering. Each has the name that the library gives it in capital letters
 (FlattenBuffers for flatten_buffers), and that of TVM's pass with the same effect, if there is one."""
-from pleat._library import _lib, ffi
+from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import IRModule, transformed
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, prim_func_pass
 
@@ -38,6 +38,26 @@ def passes():
     return found
 
 
+# Arguments of TVM's passes, with the values that say what the library's pass does.
+TVM_ARGUMENTS = {
+    "CompactBufferAllocation": {"is_strict": True},
+    "HoistIfThenElse": {"variant": None},
+    "VectorizeLoop": {"enable_vectorize": True},
+}
+
+
+def _check_arguments(shown, positional, keywords):
+    known = TVM_ARGUMENTS.get(shown, {})
+    if len(positional) > len(known):
+        raise TypeError(f"{shown} takes at most {len(known)} arguments")
+    given = {**dict(zip(known, positional)), **keywords}
+    for key, value in given.items():
+        if key not in known:
+            raise TypeError(f"{shown} has no argument '{key}'")
+        if value != known[key]:
+            raise PleatError(f"{shown}: '{key}' is {known[key]!r} here, it cannot be {value!r}")
+
+
 def _pass(shown, name):
     def transform(module, _):
         handle = transformed(_lib.pleat_module_run_passes, module._handle, None, name)
@@ -58,7 +78,8 @@ def __getattr__(shown):
     if name is None:
         raise AttributeError(f"module 'pleat.tir.transform' has no pass {shown!r}")
 
-    def make(*_, **__):
+    def make(*positional, **keywords):
+        _check_arguments(shown, positional, keywords)
         return _pass(shown, name)
     make.__name__, make.__doc__ = shown, passes().get(name, "all passes, in order")
     return make

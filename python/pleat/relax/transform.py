@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes over graph functions, with TVM's names and arguments where TVM has the pass. `passes()`
+lists them."""
+from pleat._library import PleatError, _lib, ffi
+from pleat.ir._module import IRModule, PrimFunc, transformed
+from pleat.ir.transform import Pass, PassContext, Sequential, module_pass
+from pleat.script._values import text_of
+from pleat.tir.index_map import IndexMap
+
+__all__ = ["AlterOpImpl", "ConvertLayout", "FlowLayoutRewrites", "HoistLayoutRewrites",
+           "LegalizeOps", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
+           "SplitLayoutRewritePreproc", "module_pass", "passes"]
+
+
+def passes():
+    """The names of the passes, and of each the names of its arguments and a sentence about it."""
+    found, i = {}, 0
+    while _lib.pleat_graph_pass_name(i) != ffi.NULL:
+        texts = (_lib.pleat_graph_pass_arguments(i), _lib.pleat_graph_pass_summary(i))
+        found[ffi.string(_lib.pleat_graph_pass_name(i)).decode()] = \
+            tuple(ffi.string(text).decode() for text in texts)
+        i += 1
+    return found
+
+
+def _value_text(value):
+    """The text of an argument of a pass."""
+    if isinstance(value, IndexMap):
+        return repr(str(value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {_value_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value_text, value))}]"
+    return text_of(value)
+
+
+def _pass(name, **arguments):
+    given = ", ".join(f"{key}={_value_text(value)}" for key, value in arguments.items()
+                      if value is not None)
+    text = f"{name}({given})"
+
+    def run(module, _):
+        handle = transformed(_lib.pleat_module_run_passes, module._handle, None, text)
+        return IRModule(handle=handle)
+    return Pass(name, run)
+
+
+def _refuse(name, **arguments):
+    for key, value in arguments.items():
+        if value:
+            raise PleatError(f"{name}: there is no argument '{key}' here")
+
+
+def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False):
+    """Makes calls of tensor programs of all operators but those of the list skip_ops."""
+    _refuse("LegalizeOps", customize_legalize_map=customize_legalize_map)
+    return _pass("LegalizeOps", skip_ops=skip_ops)
+
+
+def RaiseLayoutRewrites():
+    """Makes layout_transform, pad and crop of programs that only rewrite their tensor."""
+    return _pass("RaiseLayoutRewrites")
+
+
+def OptimizeLayoutTransform():
+    """Cancels and merges rewrites that follow one another."""
+    return _pass("OptimizeLayoutTransform")
+
+
+def FlowLayoutRewrites(direction="backward", value=None):
+    """Moves rewrites through the operators and programs before ("backward") or after ("forward")
+    them. value: the name of the result of the only rewrite that moves."""
+    return _pass("FlowLayoutRewrites", direction=direction, value=value)
+
+
+def HoistLayoutRewrites():
+    """Moves blocks that only rewrite out of tensor programs, to their callers."""
+    return _pass("HoistLayoutRewrites")
+
+
+def SplitLayoutRewritePreproc():
+    """The same for blocks with the annotation meta_schedule.layout_rewrite_preproc."""
+    return _pass("SplitLayoutRewritePreproc")
+
+
+def ConvertLayout(desired_layouts, layout_cb=None):
+    """Gives operators layouts, such as {"relax.nn.conv2d": ["NHWC", "OHWI"]}: of the data, the
+    weights and the result. The other operators follow."""
+    _refuse("ConvertLayout", layout_cb=layout_cb)
+    return _pass("ConvertLayout", desired_layouts=desired_layouts)
+
+
+def AlterOpImpl(op_impl_map, op_buffer_transforms, op_buffer_axis_separators=None,
+                op_buffer_input_axis_separators=None):
+    """Replaces programs that have the attribute "operator_name".
+
+    op_impl_map: by this name the new program, or the name of one of the module
+    op_buffer_transforms: by this name the layouts of its parameters: functions or IndexMaps"""
+    _refuse("AlterOpImpl", op_buffer_axis_separators=op_buffer_axis_separators,
+            op_buffer_input_axis_separators=op_buffer_input_axis_separators)
+
+    def run(module, context):
+        module, names = module.clone(), {}
+        for key, program in op_impl_map.items():
+            names[key] = program if isinstance(program, str) else _added(module, program)
+        return _pass("AlterOpImpl", op_impl_map=names,
+                     op_buffer_transforms=op_buffer_transforms)(module)
+    return Pass("AlterOpImpl", run)
+
+
+def _added(module, program):
+    """Adds a program to a module under a name that is free; returns the name."""
+    if not isinstance(program, PrimFunc):
+        raise TypeError(f"expected a PrimFunc, not {type(program).__name__}")
+    name, number = program.__name__, 0
+    while name in module:
+        number += 1
+        name = f"{program.__name__}_{number}"
+    module[name] = program
+    return name

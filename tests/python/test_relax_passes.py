@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes over graph functions and their arguments, from Python, and beside TVM's."""
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import relax, tir  # noqa: E402
+from pleat.script import from_source, tir as T  # noqa: E402
+
+CONV = """
+from pleat.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 3, 9, 7), "float32"), w: R.Tensor((4, 3, 3, 3), "float32"),
+             w2: R.Tensor((5, 4, 3, 3), "float32"), b: R.Tensor((1, 4, 1, 1), "float32")):
+        with R.dataflow():
+            a = R.nn.conv2d(x, w, padding=[1, 1, 1, 1])
+            c = R.nn.relu(R.add(a, b))
+            d = R.nn.max_pool2d(c, pool_size=[2, 2], strides=[2, 2])
+            e = R.nn.conv2d(d, w2, padding=[1, 1, 1, 1])
+            f = R.nn.softmax(e, axis=1)
+            out = R.mean(f, axis=[2])
+            R.output(out)
+        return out
+"""
+
+
+@T.prim_func
+def add(A: T.Buffer((3, 8), "float32"), b: T.Buffer((8,), "float32"),
+        C: T.Buffer((3, 8), "float32")):
+    scaled = T.alloc_buffer((3, 8))
+    for i, j in T.grid(3, 8):
+        with T.block("scaled"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            scaled[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(3, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = scaled[vi, vj] + b[vj]
+
+
+@T.prim_func
+def total(A: T.Buffer((3, 8, 5), "float32"), C: T.Buffer((3, 8), "float32")):
+    for i, j, k in T.grid(3, 8, 5):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vj, vk]
+
+
+def rewrites(module):
+    text = module.script()
+    return text.count("R.permute_dims") + text.count("R.layout_transform")
+
+
+def outputs(index_map):
+    return str(index_map).partition("->")[2].replace(" ", "")
+
+
+def test_the_table_and_the_functions_agree():
+    for name, (arguments, summary) in relax.transform.passes().items():
+        assert callable(getattr(relax.transform, name)) and summary
+        assert name in relax.transform.__all__
+
+
+def test_a_pass_gives_a_new_module():
+    module = from_source(CONV)
+    before = module.script()
+    converted = relax.transform.ConvertLayout({"relax.nn.conv2d": ["NHWC", "OHWI"]})(module)
+    assert module.script() == before
+    text = converted.script()
+    assert text.count('data_layout="NHWC"') == 2 and 'layout="NHWC"' in text
+    assert "R.nn.softmax" in text and "axis=3" in text and "axis=[1]" in text
+    assert rewrites(converted) == 5  # x, both weights, the bias, and the result
+    assert relax.transform.OptimizeLayoutTransform()(converted).script() == text
+
+
+def test_passes_in_a_sequence():
+    module = from_source(CONV)
+    steps = pleat.transform.Sequential([
+        relax.transform.LegalizeOps(skip_ops=["relax.nn.softmax"]),
+        relax.transform.HoistLayoutRewrites(), relax.transform.RaiseLayoutRewrites()])
+    text = steps(module).script()
+    assert "R.nn.softmax" in text and "R.nn.conv2d" not in text
+
+
+def test_alter_op_impl():
+    def blocks(n, c):
+        return n, c // 4, c % 4
+
+    @T.prim_func
+    def add_in_blocks(A: T.Buffer((3, 2, 4), "float32"), b: T.Buffer((2, 4), "float32"),
+                      C: T.Buffer((3, 2, 4), "float32")):
+        for i, j, k in T.grid(3, 2, 4):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                C[vi, vj, vk] = A[vi, vj, vk] * T.float32(2) + b[vj, vk]
+
+    module = from_source("""
+from pleat.script import ir as I, relax as R
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((3, 8), "float32"), b: R.Tensor((8,), "float32")):
+        return R.add(x, b)
+""")
+    unchanged = relax.transform.AlterOpImpl({"relax.add": add_in_blocks}, {
+        "relax.add": [blocks, lambda c: (c // 4, c % 4), blocks]})(module)
+    assert "call_tir" not in unchanged.script()
+    module["add"] = add.with_attr("operator_name", "relax.add")
+    del module["main"]
+    text = module.script() + """
+    @R.function
+    def main(x: R.Tensor((3, 8), "float32"), b: R.Tensor((8,), "float32")):
+        a = R.call_tir(Module.add, (x, b), out_sinfo=R.Tensor((3, 8), "float32"))
+        return a
+"""
+    module = from_source("from pleat.script import relax as R\n" + text)
+    altered = relax.transform.AlterOpImpl(
+        {"relax.add": add_in_blocks},
+        {"relax.add": [blocks, tir.IndexMap.from_func(lambda c: (c // 4, c % 4)), blocks]})(module)
+    assert "cls.add_in_blocks" in altered.script() and rewrites(altered) == 3
+
+
+def test_suggested_layouts():
+    found = relax.analysis.suggest_layout_transforms(add, [lambda i, j: (i, j // 4, j % 4)])
+    assert {block: sorted(maps) for block, (_, maps) in found.items()} == {
+        "scaled": ["A", "scaled"], "C": ["C", "b", "scaled"]}
+    assert outputs(found["C"][1]["b"]) == "i0//4,i0%4"
+    assert outputs(found["C"][0]) == "vi,vj//4,vj%4"
+    block, maps = relax.analysis.suggest_layout_transforms(total, [lambda i, j: (j, i)])["C"]
+    assert (outputs(block), outputs(maps["A"]), outputs(maps["C"])) == (
+        "vj,vi,vk", "i1,i2,i0", "j,i")
+
+
+def test_what_is_refused():
+    module = from_source(CONV)
+    with pytest.raises(pleat.PleatError, match="NHWQ"):
+        relax.transform.ConvertLayout({"relax.nn.conv2d": ["NHWQ", "OHWI"]})(module)
+    with pytest.raises(pleat.PleatError, match="layout_cb"):
+        relax.transform.ConvertLayout({}, layout_cb=lambda call: {})
+    with pytest.raises(pleat.PleatError, match="sideways|direction"):
+        relax.transform.FlowLayoutRewrites("sideways")(module)
+    with pytest.raises(pleat.PleatError, match="layouts"):
+        relax.analysis.suggest_layout_transforms(add, [lambda i: i] * 5)
+    with pytest.raises(pleat.PleatError, match="enable_vectorize"):
+        tir.transform.VectorizeLoop(enable_vectorize=False)
+    with pytest.raises(TypeError):
+        tir.transform.Simplify(3)
+    assert tir.transform.VectorizeLoop(True) is not None
+
+
+def test_beside_tvm():
+    """TVM's ConvertLayout of the same network needs no fewer rewrites."""
+    tvm = pytest.importorskip("tvm")
+    from tvm.script import from_source as tvm_from_source
+    text = CONV.replace("from pleat.script import ir as I, relax as R, tir as T",
+                        "from tvm.script import ir as I, relax as R")
+    before = tvm_from_source(text)
+    layouts = {"relax.nn.conv2d": ["NHWC", "OHWI"]}
+    theirs = tvm.relax.transform.ConvertLayout(layouts)(before).script()
+    ours = relax.transform.ConvertLayout(layouts)(from_source(CONV))
+    assert rewrites(ours) <= theirs.count("R.permute_dims") + theirs.count("R.layout_transform")
