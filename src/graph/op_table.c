@@ -122,10 +122,19 @@ static bool check_call(const OpCall *call) {
   return check_types(call);
 }
 
+static bool refuse_unknown(OpCall *call) {
+  int count = op_count();
+  const char **names = arena_array(&call->context->arena, const char *, count);
+  for (int i = 0; i < count; i++) names[i] = op_at(i)->name;
+  const char *nearest = nearest_name(call->node->op, names, count);
+  return op_error(call, "no such operator%s%s%s", nearest ? "; did you mean '" : "",
+                  nearest ? nearest : "", nearest ? "'?" : "");
+}
+
 bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs) {
   OpCall call = {context, te, node, op_find(node->op), node->input_count, (Buffer **)inputs};
   int first = te->stages.count;
-  if (!call.row) return op_error(&call, "no such operator");
+  if (!call.row) return refuse_unknown(&call);
   if (!check_call(&call) || !call.row->define(&call)) return false;
   const char *problem = op_problem(context, te, first);
   return !problem || op_error(&call, "%s", problem);

@@ -22,6 +22,9 @@ static BlockBuilder *block_heading(Parser *parser, const PyNode *node) {
 static bool domain(Parser *parser, const PyNode *node, DType type, Expr **min, Expr **extent) {
   if (node->kind != PY_TUPLE) {
     *extent = parse_value_as(parser, node, type);
+    if (*extent && !dtype_is_int((*extent)->type))
+      return REPORT(parser, node, "the domain of a block variable must be an integer, saw %s",
+                    dtype_name(parser->context, (*extent)->type));
     *min = *extent ? expr_int(parser->context, (*extent)->type, 0) : NULL;
     return *extent;
   }
