@@ -3,6 +3,7 @@
 # Installs the missing packages.
 #   scripts/install.sh              the Debian packages of the list below
 #   scripts/install.sh --python DIR also the Python packages of tests and benches, into DIR
+#   scripts/install.sh --offload    also the libraries of kernels that --offload loads
 set -eu
 
 packages="
@@ -12,6 +13,7 @@ packages="
   llvm-19-dev clang-19 libclang-rt-19-dev
   libcmocka-dev coinor-cbc libonnx-testdata python3 python3-venv mandoc zsh
 "
+[ "${1-}" != --offload ] || packages="$packages libdnnl-dev"
 
 missing=
 for package in $packages; do
