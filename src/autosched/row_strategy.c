@@ -331,15 +331,16 @@ static bool divide_loops(Rows *r, RowLoops *out) {
 }
 
 // The number of rows that are computed together: vectors that fill a cache line, and more of them
-// where many rows remain for threads and their elements stay in the first cache.
+// where pieces remain for all threads. Wide pieces are read in longer runs of memory.
 static int64_t rows_across(const Rows *r, int64_t extent) {
   AutoSched *s = r->s;
-  enum { MOST_VECTORS = 4, FEWEST_PIECES = 16 };
-  int64_t lanes = autosched_lanes(s, s->tail), best = MIN_OF(lanes, extent);
+  enum { MOST_VECTORS = 4, FEWEST_PIECES = 4 };
+  int64_t lanes = autosched_lanes(s, s->tail), best = MIN_OF(lanes, extent),
+          pieces = MAX_OF(FEWEST_PIECES, s->machine->threads);
   for (int64_t vectors = 2; vectors <= MOST_VECTORS && lanes * vectors <= extent; vectors *= 2) {
     bool line = lanes * vectors * dtype_bytes(output_of(r)->type) <= s->machine->line_bytes;
     bool divides = extent % (lanes * vectors) == 0 || extent % best;
-    if (line || (divides && extent >= FEWEST_PIECES * lanes * vectors)) best = lanes * vectors;
+    if (line || (divides && extent >= pieces * lanes * vectors)) best = lanes * vectors;
   }
   return best;
 }
