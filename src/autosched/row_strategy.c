@@ -174,14 +174,26 @@ static bool vector_loop(Rows *r, LoopRef loop) {
   return extent < 2 || schedule_vectorize(r->s->sch, loop);
 }
 
+// The position of the last of `count` loops that has more than one iteration; of the last loop when
+// none has.
+static int last_long(const Rows *r, const LoopRef *loops, int count) {
+  for (int i = count - 1; i >= 0; i--)
+    if (autosched_loop_extent(r->s, loops[i]) > 1) return i;
+  return count - 1;
+}
+
 // Splits the last loop into whole vectors; a loop of its own handles the remaining elements.
 // Vectors of several rows are unrolled.
 static bool vectorise_elements(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
   if (loops->count == shared) return true;
-  LoopRef last = array_last(loops), outer;
-  int lanes = autosched_lanes(s, block);
+  int at = shared + last_long(r, loops->items + shared, loops->count - shared);
+  LoopRef last = loops->items[at], outer, order[2 * NEST_MAX_AXES];
+  int lanes = autosched_lanes(s, block), n = 0;
   int64_t extent = autosched_loop_extent(s, last);
+  for (int i = at + 1; i < loops->count; i++) order[n++] = loops->items[i];
+  order[n++] = last;
+  if (n > 1) TRY(schedule_reorder(s->sch, order, n));
   if (extent > lanes) {
     TRY(autosched_split(s, last, lanes, &outer, &last));
     if (r->across)
@@ -209,11 +221,12 @@ static bool vectorise_across(Rows *r, BlockRef block, const LoopRefs *loops, int
   BlockRef init;
   int spatial = spatial_count(schedule_block(s->sch, block)), n = 0,
       lanes = autosched_lanes(s, block);
-  LoopRef *first = loops->items + shared, last = first[spatial - 1];
-  int count = loops->count - shared;
+  LoopRef *first = loops->items + shared;
+  int count = loops->count - shared, lane = last_long(r, first, spatial);
+  LoopRef last = first[lane];
   if (autosched_loop_extent(s, last) > lanes) TRY(autosched_split(s, last, lanes, &vectors, &last));
   for (int i = 0; i < count; i++)
-    if (i != spatial - 1) order[n++] = first[i];
+    if (i != lane) order[n++] = first[i];
   if (vectors) order[n++] = vectors;
   order[n++] = last;
   TRY(schedule_reorder(s->sch, order, n));

@@ -70,10 +70,10 @@ GROUPS = {"softmax": softmax(1), "layer": written_norm(1), "image": written_norm
           "transposed": transposed_norm, "residual": with_residual(written_norm(1))}
 
 
-def between_convolutions(group, channels, size):
+def between_convolutions(group, channels, size, window=3):
     b = Builder(x=[1, channels, *size])
-    y = group(b, b.conv("x", channels, channels), [1, channels, *size])
-    return b.model(b.conv(y, channels, channels))
+    y = group(b, b.conv("x", channels, channels, window), [1, channels, *size])
+    return b.model(b.conv(y, channels, channels, window))
 
 
 def plan_of(path, *options):
@@ -91,11 +91,31 @@ def rewritten(plan):
 def test_no_rewrites_around(group, cpu, tmp_path):
     """The convolutions' layout goes through the group: only the graph's ends are rewritten."""
     grow = GROUPS.get(group) or group_norm(8)
-    model = between_convolutions(grow, 64, (28, 28))
+    model = between_convolutions(grow, 64, (28, 28), 1)
     onnx.save(model, tmp_path / "case.onnx")
     plan = plan_of(tmp_path / "case.onnx", "--cpu", cpu)
     assert set(rewritten(plan)) <= {"x", model.graph.output[0].name}
     assert plan["kernels"] - len(rewritten(plan)) == 3
+
+
+def test_vectors_of_rows(tmp_path):
+    """An instance norm in channels last has vectors of rows in its reductions and their inits."""
+    model = between_convolutions(instance_norm, 64, (28, 28), 1)
+    onnx.save(model, tmp_path / "case.onnx")
+    kernels = plan_of(tmp_path / "case.onnx")["joins"]
+    kernel = next(k["kernel"] for k in kernels if k["by_rows"])
+    done = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx"), "--schedules", "--kernel",
+                           str(kernel)], capture_output=True, text=True, check=True)
+    assert done.stdout.count("sch.vectorize") >= 5
+
+
+def test_transforms_stay_outside(tmp_path):
+    """A convolution that is computed by transforms of tiles has these in kernels of their own."""
+    model = between_convolutions(instance_norm, 64, (56, 56))
+    onnx.save(model, tmp_path / "case.onnx")
+    last = model.graph.node[-1].name
+    kernels = plan_of(tmp_path / "case.onnx")["joins"]
+    assert not [k for k in kernels if k["by_rows"] and last in k["operators"]]
 
 
 @pytest.mark.parametrize("level", LEVELS)
