@@ -23,6 +23,7 @@ const GraphPass graph_passes[] = {
      "replace the programs of operators by others, in other layouts", graph_alter_op_impl},
     {"ConvertLayout", "desired_layouts layout_cb?",
      "give operators desired layouts, and let the rewrites around them flow", graph_convert_layout},
+    {"FoldConstant", "", "compute operators and programs of constants", graph_fold_constants},
     {0},
 };
 

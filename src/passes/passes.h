@@ -53,6 +53,7 @@ bool graph_hoist_rewrites(PassRun *run);
 bool graph_split_preproc(PassRun *run);
 bool graph_alter_op_impl(PassRun *run);
 bool graph_convert_layout(PassRun *run);
+bool graph_fold_constants(PassRun *run);
 
 // ---- For passes --------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ from pleat.ir.transform import Pass, PassContext, Sequential, module_pass
 from pleat.script._values import text_of
 from pleat.tir.index_map import IndexMap
 
-__all__ = ["AlterOpImpl", "ConvertLayout", "FlowLayoutRewrites", "HoistLayoutRewrites",
+__all__ = ["AlterOpImpl", "ConvertLayout", "FlowLayoutRewrites", "FoldConstant",
+           "HoistLayoutRewrites",
            "LegalizeOps", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
            "SplitLayoutRewritePreproc", "module_pass", "passes"]
 
@@ -71,6 +72,11 @@ def FlowLayoutRewrites(direction="backward", value=None):
     """Moves rewrites through the operators and programs before ("backward") or after ("forward")
     them. value: the name of the result of the only rewrite that moves."""
     return _pass("FlowLayoutRewrites", direction=direction, value=value)
+
+
+def FoldConstant():
+    """Computes operators and programs whose operands are all constants."""
+    return _pass("FoldConstant")
 
 
 def HoistLayoutRewrites():

@@ -4,6 +4,7 @@
 # RUN: pleat opt %s --pass LegalizeOps --func legal | sed -n "/def permute_dims/,\$p"
 # RUN: for p in RaiseLayoutRewrites OptimizeLayoutTransform LegalizeOps LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform; do for f in main chains legal; do pleat opt %s --pass $p --func $f -o %t/after.py && pleat verify %t/after.py --func $f | grep -c "agrees with the interpreter"; done; done
 # RUN: for f in main chains legal; do pleat run %s --func $f --fill random --seed 3 | grep -o "\[.*values\]" > %t/before; pleat opt %s --pass LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform --func $f -o %t/after.py && pleat run %t/after.py --func $f --fill random --seed 3 | grep -o "\[.*values\]" | cmp - %t/before && grep -c values %t/before; done
+# RUN: pleat opt %s --pass FoldConstant --func folded | sed -n "/def folded/,/return/p"; pleat run %s --func folded --fill random --seed 3 | grep values > %t/before; pleat opt %s --pass FoldConstant --func folded -o %t/after.py && pleat run %t/after.py --func folded --fill random --seed 3 | grep values | cmp - %t/before
 # RUN 1: pleat opt %s --pass NoSuchPass
 # The passes of the proposal on layout planning in Relax, each by itself ("PrimFunc Representation",
 # "Compact Layout Representation", "Folding/Fusing Layout Rewrites").
@@ -95,4 +96,11 @@ class Module:
         a = R.permute_dims(x)
         b = R.layout_transform(R.add(a, y), index_map=lambda i, j: [j, i])
         out = R.permute_dims(b)
+        return out
+
+    # "Folding layout rewrite into a constant"
+    @R.function
+    def folded(x: R.Tensor((2, 2, 2), "float32")):
+        bias = R.layout_transform(R.const([1, 2, 3, 4], "float32"), index_map=lambda c: (c // 2, c % 2))
+        out = R.add(x, R.multiply(bias, R.const(2, "float32")))
         return out
