@@ -331,8 +331,7 @@ static PlanOptions plan_options(const Program *p) {
   return options;
 }
 
-static StageGraph *make_stages(Program *p, PlanBilinears *bilinear) {
-  PlanOptions options = plan_options(p);
+static StageGraph *make_stages(Program *p, const PlanOptions *options, PlanBilinears *bilinear) {
   StageGraph *stages = stage_graph_new(p->context, p->graph);
   if (!stages || !check_static(p->context, stages)) return NULL;
   stage_graph_prune(stages);
@@ -346,7 +345,7 @@ static StageGraph *make_stages(Program *p, PlanBilinears *bilinear) {
       !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),
                       p->options.offload))
     return NULL;
-  *bilinear = plan_use_bilinear(stages, &options);
+  *bilinear = plan_use_bilinear(stages, options);
   if (!program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_inline_padding(stages);
@@ -355,17 +354,35 @@ static StageGraph *make_stages(Program *p, PlanBilinears *bilinear) {
   return stages;
 }
 
+static Plan *plan_stages(Program *p, const PlanOptions *options) {
+  PlanBilinears bilinear = {0};
+  StageGraph *stages = make_stages(p, options, &bilinear);
+  Plan *plan = stages ? plan_graph(stages, options) : NULL;
+  if (plan) plan->bilinear = bilinear;
+  return plan;
+}
+
+// The cheaper of the plans with and without bilinear algorithms. An algorithm is taken for what the
+// stage alone saves, but its neighbours can cost more than that beside it.
+static Plan *cheaper_plan(Program *p) {
+  PlanOptions options = plan_options(p);
+  Plan *plan = plan_stages(p, &options);
+  bool other = plan && plan->bilinear.count && options.policy == PLAN_OPTIMAL;
+  if (!other || p->options.offload) return plan;
+  int folded = p->nodes_folded;
+  options.accuracy.exact = true;
+  Plan *direct = plan_stages(p, &options);
+  if (direct && direct->cost < plan->cost) return direct;
+  p->nodes_folded = folded;
+  return plan;
+}
+
 static Program *plan_only(Context *context, const GraphFunc *graph, const CompileOptions *options) {
   Program *p = arena_new(&context->arena, Program);
   *p = (Program){.context = context, .name = graph->name, .graph = graph, .options = *options};
   int64_t start = clock_now_ns();
-  PlanBilinears bilinear = {0};
-  StageGraph *stages = make_stages(p, &bilinear);
-  if (!stages) return NULL;
-  PlanOptions how = plan_options(p);
   report_progress(p, "planning", 0, 1);
-  p->plan = plan_graph(stages, &how);
-  if (p->plan) p->plan->bilinear = bilinear;
+  p->plan = cheaper_plan(p);
   p->plan_seconds = clock_seconds_since(start);
   return p->plan ? p : NULL;
 }

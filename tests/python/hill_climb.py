@@ -10,7 +10,8 @@
 First every request is made alone (at most --most of them, drawn by chance), then combinations are
 climbed: a request is added to those before it, or replaces one, and stays when the plan does not
 cost more than before. A request is a layout of one operand of an operator, a tensor that keeps its
-layout, or a policy. Prints each model for which something is cheaper, with the cheapest requests.
+layout, a policy, or exact sums. Prints each model for which something is cheaper, with the cheapest
+requests.
 """
 import argparse
 import itertools
@@ -65,6 +66,7 @@ def requests_of(model, random):
     constants = {c.name for c in model.graph.initializer}
     for policy in ("forward", "backward"):
         yield "policy", policy
+    yield "accuracy", "exact"
     for name in ranks:
         yield "keep_layouts", name
     for node in model.graph.node:
@@ -80,7 +82,7 @@ def cost_of(model, requests=()):
     """The predicted cycles, or None where the requests cannot be met."""
     options = {"keep_layouts": [], "desired_layouts": {}}
     for option, text in requests:
-        if option == "policy":
+        if option in ("policy", "accuracy"):
             options[option] = text
         elif option == "keep_layouts":
             options[option].append(text)

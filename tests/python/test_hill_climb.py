@@ -42,6 +42,13 @@ def test_requests(name, request_text):
     assert asked >= hill_climb.cost_of(model) * (1 - hill_climb.ROUNDING)
 
 
+def test_algorithms_that_neighbours_make_dear():
+    """The reshape between its convolutions costs more than fewer products save, four times."""
+    model = hill_climb.named(TWINS["conv_views 0"]).SerializeToString()
+    exact = hill_climb.cost_of(model, [("accuracy", "exact")])
+    assert exact >= hill_climb.cost_of(model) * (1 - hill_climb.ROUNDING)
+
+
 def test_a_cheaper_request_is_found():
     """Against a plan by another policy, there is one."""
     climb = hill_climb.Climb(TWINS["concat_odd 0"], seed=3, most=1, combinations=0)
