@@ -318,10 +318,14 @@ static int last_user(const Stage *stage) {
   return last;
 }
 
-// Looks at the stages up to the last one that reads a member.
+// Looks at the stages up to the last one that reads a member, but not further than FARTHEST from
+// the first member: a result that is read again at the other end of a network would otherwise take
+// a walk over the whole network for each such result.
 static void grow(StageGrouping *g, int from) {
+  enum { FARTHEST = 256 };
   const StageGraph *graph = g->graph;
-  int last = last_user(g->members[0].stage);
+  int most = MIN_OF(from + FARTHEST, graph->stages.count) - 1;
+  int last = MIN_OF(last_user(g->members[0].stage), most);
   for (int i = from; i <= last; i++) {
     Stage *stage = graph->stages.items[i];
     Member member;
@@ -330,7 +334,7 @@ static void grow(StageGrouping *g, int from) {
     g->behind[i] = !follows && (!only || reads);
     if (!follows) continue;
     g->members[g->count++] = member;
-    last = MAX_OF(last, last_user(stage));
+    last = MIN_OF(MAX_OF(last, last_user(stage)), most);
   }
   for (int i = from; i <= last; i++) g->behind[i] = false;
 }
