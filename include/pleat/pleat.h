@@ -688,10 +688,11 @@ typedef struct PleatOperator {
    * -1 for a failure. `way` is all zeros before the call, and what it points to is copied. NULL:
    * all tensors are row-major. */
   int (*way)(void *env, const PleatCall *call, int number, PleatWay *way, char *message);
-  /* Computes the outputs. The tensors have the physical shapes of way number `way`, are compact and
-   * at least aligned to 64 bytes; an absent input has no data. Outputs do not overlap inputs. It is
-   * called during runs, in the thread of the run, and by several sessions at the same time. Returns
-   * a status, as `infer` does; one that is not PLEAT_OK ends the run with it. */
+  /* Computes the outputs. The tensors have the physical shapes of way number `way` and are compact.
+   * Those that are no inputs or outputs of the model are aligned to 64 bytes. An absent input has
+   * no data. Outputs do not overlap inputs. It is called during runs, in the thread of the run, and
+   * by several sessions at the same time. Returns a status, as `infer` does; one that is not
+   * PLEAT_OK ends the run with it. */
   int (*run)(void *env, const PleatCall *call, int way, const PleatTensor *inputs,
              PleatTensor *outputs, char *message);
   void *env;
