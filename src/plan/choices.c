@@ -461,14 +461,16 @@ static void add_in_place(Planner *p, const Stage *stage, int output) {
   choice->output = output;
   choice->in_place = true;
   choice->cost = set_reads(p, stage, choice);
-  for (int i = 0; i < stage->reads.count; i++)
-    if (planner_reads_piece(p, stage, stage->reads.items[i])) bit_set_remove(&choice->gathers, i);
+  int placed = 0, fitting = 0;
   for (int i = 0; i < pieces->count; i++) {
-    choice->cost += planner_copy_cost(p, &pieces->items[i]);
-    if (planner_place(p, stage, i, choice, NULL, &placement)) continue;
-    p->choices[stage->index].count--;
-    return;
+    const StagePiece *piece = &pieces->items[i];
+    bool is_placed = planner_is_placed(p, stage, piece, choice);
+    if (is_placed) bit_set_remove(&choice->gathers, stage_read_of(stage, piece->tensor));
+    if (!is_placed) choice->cost += planner_copy_cost(p, piece);
+    placed += is_placed;
+    fitting += planner_place(p, stage, i, choice, NULL, &placement);
   }
+  if (!placed || fitting < pieces->count) p->choices[stage->index].count--;
 }
 
 static bool elementwise_choices(Planner *p, const Stage *stage) {

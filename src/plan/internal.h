@@ -172,10 +172,12 @@ void planner_find_pieces(Planner *planner);
 // the output these strides (NULL: dense). False when the piece cannot be written there.
 bool planner_place(const Planner *planner, const Stage *stage, int number,
                    const StageChoice *choice, const int64_t *strides, PlanPlacement *out);
-// The cycles of the piece's own kernel; 0 when the kernel of another stage writes it.
+// Does another kernel write the piece in place when the stage has this choice? If not, the piece has
+// a kernel of its own, as does a tensor that is in memory of the caller.
+bool planner_is_placed(const Planner *planner, const Stage *stage, const StagePiece *piece,
+                       const StageChoice *choice);
+// The cycles of the piece's own kernel.
 double planner_copy_cost(const Planner *planner, const StagePiece *piece);
-// Is the tensor a piece of the stage that may be written in place?
-bool planner_reads_piece(const Planner *planner, const Stage *stage, const StageTensor *tensor);
 
 // constraints.c. To be called before candidates are proposed; false with diagnostics.
 bool planner_apply_constraints(Planner *planner);

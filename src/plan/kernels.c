@@ -196,7 +196,8 @@ static void add_copy(Grouping *g, const Stage *stage, const StagePiece *piece) {
 static void add_copies(Grouping *g, const Stage *stage) {
   const StagePieces *pieces = g->planner->pieces[stage->index];
   for (int i = 0; i < pieces->count; i++)
-    if (pieces->items[i].copy) add_copy(g, stage, &pieces->items[i]);
+    if (!planner_is_placed(g->planner, stage, &pieces->items[i], chosen(g, stage)))
+      add_copy(g, stage, &pieces->items[i]);
   add_rewrites_of(g, stage->output);
 }
 

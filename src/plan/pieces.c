@@ -14,17 +14,28 @@
 
 // Functions outside of the graph take and give compact tensors only.
 static bool is_of_call(const StageTensor *tensor) {
-  bool found = stage_is_opaque(tensor->producer);
+  bool found = tensor->producer && stage_is_opaque(tensor->producer);
   for (int i = 0; i < tensor->users.count; i++) found |= stage_is_opaque(tensor->users.items[i]);
   return found;
 }
 
-// Can the tensor's kernel write it in the memory of another tensor?
+// Can a kernel write the tensor in the memory of another tensor?
 static bool may_be_placed(const StagePiece *piece) {
   const StageTensor *tensor = piece->tensor;
-  return tensor && piece->relation && piece->relation->whole && tensor->producer &&
-         !tensor->producer->te->program && !is_of_call(tensor) && !tensor->is_output &&
-         !tensor->data;
+  return tensor && piece->relation && piece->relation->whole && !tensor->data &&
+         !(tensor->producer && tensor->producer->te->program) && !is_of_call(tensor);
+}
+
+// Is the tensor in memory of the caller when it is in this candidate?
+static bool is_given(const Planner *p, const StageTensor *tensor, int number) {
+  return (tensor->input >= 0 || tensor->is_output) && number == p->given[tensor->index];
+}
+
+bool planner_is_placed(const Planner *p, const Stage *stage, const StagePiece *piece,
+                       const StageChoice *choice) {
+  if (!piece->placeable) return false;
+  int read = choice->reads[stage_read_of(stage, piece->tensor)];
+  return read >= 0 && !is_given(p, piece->tensor, read);
 }
 
 // A tensor that several pieces are copies of is placed in the largest whole, once.
@@ -102,10 +113,11 @@ static Stage *copy_of(Context *context, const Stage *stage, const StagePiece *pi
 static void add_copies(Planner *p, const Stage *stage, StagePieces *pieces) {
   for (int i = 0; i < pieces->count; i++) {
     StagePiece *piece = &pieces->items[i];
-    if (piece->placeable) continue;
+    const StageTensor *tensor = piece->placeable ? piece->tensor : NULL;
+    if (tensor && tensor->input < 0 && !tensor->is_output) continue;
     ArenaMark mark = arena_mark(&p->context->scratch);
     piece->copy = copy_of(p->context, stage, piece);
-    piece->relation = relation_of_copy(p->context, stage, piece);
+    piece->copy_relation = relation_of_copy(p->context, stage, piece);
     arena_reset(&p->context->scratch, mark);
   }
 }
@@ -286,21 +298,10 @@ static bool layout_of_copy(const Planner *p, const StagePiece *piece, const Layo
                            const Layout **layout) {
   LayoutWalk walk;
   Candidate found;
-  if (!relation_transfer(p->context, piece->relation, false, whole, &walk) ||
+  if (!relation_transfer(p->context, piece->copy_relation, false, whole, &walk) ||
       !planner_candidate_of_walk(p, piece->copy->output->buffer, &walk, &found))
     return false;
   *layout = found.layout;
-  return true;
-}
-
-// The layout of the piece's own tensor where the stage has this choice.
-static bool layout_of_piece(const Planner *p, const Stage *stage, const StagePiece *piece,
-                            const StageChoice *choice, const Layout **layout) {
-  const Layout *whole = p->candidates[stage->output->index].items[choice->output].layout;
-  if (piece->copy) return layout_of_copy(p, piece, whole, layout);
-  int read = choice->reads[stage_read_of(stage, piece->tensor)];
-  if (read < 0) return false;
-  *layout = p->candidates[piece->tensor->index].items[read].layout;
   return true;
 }
 
@@ -308,10 +309,16 @@ bool planner_place(const Planner *p, const Stage *stage, int number, const Stage
                    const int64_t *strides, PlanPlacement *out) {
   const StagePiece *piece = &p->pieces[stage->index]->items[number];
   const Layout *whole = p->candidates[stage->output->index].items[choice->output].layout, *layout;
-  if (!layout_of_piece(p, stage, piece, choice, &layout) ||
-      !place(p->context, piece->relation, layout, whole, strides, out))
+  bool placed = planner_is_placed(p, stage, piece, choice);
+  if (placed) {
+    int read = choice->reads[stage_read_of(stage, piece->tensor)];
+    layout = p->candidates[piece->tensor->index].items[read].layout;
+  } else if (!piece->copy || !layout_of_copy(p, piece, whole, &layout)) {
     return false;
-  out->tensor = piece->copy ? piece->copy->output : (StageTensor *)piece->tensor;
+  }
+  const ReadRelation *relation = placed ? piece->relation : piece->copy_relation;
+  if (!place(p->context, relation, layout, whole, strides, out)) return false;
+  out->tensor = placed ? (StageTensor *)piece->tensor : piece->copy->output;
   out->layout = layout;
   out->whole = stage->output;
   out->whole_layout = whole;
@@ -322,11 +329,4 @@ double planner_copy_cost(const Planner *p, const StagePiece *piece) {
   if (!piece->copy) return 0;
   double bytes = planner_tensor_bytes(piece->copy->output, NULL);
   return cost_model_of(p->machine)->call_cycles + planner_move_cost(p, 2 * bytes);
-}
-
-bool planner_reads_piece(const Planner *p, const Stage *stage, const StageTensor *tensor) {
-  const StagePieces *pieces = p->pieces[stage->index];
-  for (int i = 0; pieces && i < pieces->count; i++)
-    if (pieces->items[i].placeable && pieces->items[i].tensor == tensor) return true;
-  return false;
 }

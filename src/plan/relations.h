@@ -35,10 +35,11 @@ typedef struct StagePiece {
   const StageTensor *tensor; // when the value is one load of this tensor; NULL: it is none
   ReadRelation *relation;    // of the load; NULL: there is none
   int64_t low[TE_MAX_RANK], box[TE_MAX_RANK]; // the first index of the box, and its extents
-  // Set by planner_find_pieces: whether the tensor may be written in place; if not, the stage that
-  // computes the piece by itself, and the relation is that of its output.
+  // Set by planner_find_pieces: whether the tensor may be written in place; the stage that computes
+  // the piece by itself, and the relation of its output.
   bool placeable;
   Stage *copy;
+  ReadRelation *copy_relation;
 } StagePiece;
 enum { MOST_PIECES = 64 };
 typedef struct StagePieces {

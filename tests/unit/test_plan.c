@@ -284,8 +284,8 @@ static void test_concatenations_are_written_in_place(void **state) {
       {1, 1, 1, 1, "a, b", "c", 2, 2},   // an output of the graph
       {2, 16, 16, 5, "a, b", "c, d", 2, 3},
       {2, 16, 16, 5, "a, b, a", "d", 3, 4}, // the second copy of a part is copied
-      {2, 16, 16, 5, "a, x, b", "d", 3, 4}, // an input is copied
-      {2, 16, 16, 5, "a, b", "a, d", 2, 4}, // and so is an output
+      {2, 16, 16, 5, "a, x, b", "d", 3, 3}, // an input is rewritten in place
+      {2, 16, 16, 5, "a, b", "a, d", 2, 3}, // and so is an output, which is rewritten
       {2, 16, 16, 5, "x, x", "c", 0, 1},    // nothing can be written in place
   };
   HostMachine machine = machine_probe();
