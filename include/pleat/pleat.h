@@ -364,7 +364,8 @@ typedef struct PleatPlanKernel {
   const char *function;
 } PleatPlanKernel;
 
-/* A tensor that changes its layout. */
+/* A tensor that changes its layout, or whose elements a kernel only moves to another tensor, of
+ * which `to` is the layout. */
 typedef struct PleatPlanRewrite {
   const char *tensor, *from, *to;
   int folded;    /* not 0: the tensor is constant, and is rewritten while compiling */

@@ -51,11 +51,17 @@ static void put_rewrite(Text *out, const PleatPlanRewrite *r, bool is_after) {
               r->because);
 }
 
+// Is it a kernel that computes nodes, which have notes of their own?
+static bool is_kernel_of_nodes(const PleatPlan *plan, const PleatPlanRewrite *r) {
+  return r->kernel >= 0 && !plan->kernels[r->kernel]->is_rewrite;
+}
+
 static void put_rewrites(Noting *n, Text *out, const PleatPlanKernel *kernel) {
   const PleatPlan *plan = &n->view->report.data;
   for (int j = 0; j < kernel->operand_count; j++)
     for (int i = 0; i < plan->rewrite_count; i++)
-      if (is_beside(plan->rewrites[i], kernel->operands[j]))
+      if (!is_kernel_of_nodes(plan, plan->rewrites[i]) &&
+          is_beside(plan->rewrites[i], kernel->operands[j]))
         put_rewrite(out, plan->rewrites[i], kernel->operands[j]->is_written);
 }
 

@@ -172,8 +172,8 @@ void planner_find_pieces(Planner *planner);
 // the output these strides (NULL: dense). False when the piece cannot be written there.
 bool planner_place(const Planner *planner, const Stage *stage, int number,
                    const StageChoice *choice, const int64_t *strides, PlanPlacement *out);
-// Does another kernel write the piece in place when the stage has this choice? If not, the piece has
-// a kernel of its own, as does a tensor that is in memory of the caller.
+// Does another kernel write the piece in place when the stage has this choice? If not, the piece
+// has a kernel of its own, as does a tensor that is in memory of the caller.
 bool planner_is_placed(const Planner *planner, const Stage *stage, const StagePiece *piece,
                        const StageChoice *choice);
 // The cycles of the piece's own kernel.
@@ -265,5 +265,7 @@ int planner_written(const Planner *planner, const int *choice, const StageTensor
 const char *planner_stage_name(const Stage *stage);
 // kernels.c
 void planner_make_kernels(Planner *planner, const int *choice, Plan *plan);
+// moves.c. Adds the kernels that only move elements to the plan's rewrites.
+void planner_note_moves(Plan *plan);
 
 #endif

@@ -270,4 +270,5 @@ void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
       add_kernel(g, stages);
   }
   set_placements(plan);
+  planner_note_moves(plan);
 }

@@ -110,6 +110,8 @@ typedef struct PlanVersion {
   const Layout *layout; // NULL: row-major
 } PlanVersion;
 
+// A copy of a tensor in another layout, or a kernel that only moves elements of `tensor`, and
+// perhaps of others, to `written`.
 typedef struct PlanRewrite {
   StageTensor *tensor;
   const Layout *from, *to;
@@ -117,7 +119,8 @@ typedef struct PlanRewrite {
   int64_t bytes; // of the larger of the two layouts
   double cost;   // cycles per run
   const char *because;
-  PlanKernel *kernel; // NULL when folded
+  PlanKernel *kernel;   // NULL when folded
+  StageTensor *written; // of which `to` is the layout; NULL: the tensor itself
 } PlanRewrite;
 
 typedef struct Planner Planner;

@@ -189,7 +189,7 @@ static PleatPlanRewrite *rewrite_of(Gathering *g, const PlanRewrite *r) {
   PleatPlanRewrite *data = arena_new(g->arena, PleatPlanRewrite);
   *data = (PleatPlanRewrite){.tensor = arena_text(g->arena, plan_tensor_name(r->tensor)),
                              .from = layout_name(g, r->tensor, r->from),
-                             .to = layout_name(g, r->tensor, r->to),
+                             .to = layout_name(g, r->written ? r->written : r->tensor, r->to),
                              .folded = r->folded,
                              .bytes = r->bytes,
                              .cycles = r->cost,

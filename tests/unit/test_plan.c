@@ -347,6 +347,9 @@ static void test_padding_is_read_in_windows(void **state) {
     int kernels = 0;
     for (int k = 0; k < plan->kernels.count; k++) kernels += !plan->kernels.items[k]->is_rewrite;
     if (kernels != rows[i].kernels) fail_msg("row %d: %d kernels", i, kernels);
+    int moves = 0; // rewrites that are not from one layout to another
+    for (int k = 0; k < plan->rewrites.count; k++) moves += plan->rewrites.items[k].written != NULL;
+    assert_int_equal(moves, kernels - 2);
     context_free(context);
   }
 }
