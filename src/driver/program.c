@@ -345,10 +345,11 @@ static StageGraph *make_stages(Program *p, const PlanOptions *options, PlanBilin
       !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),
                       p->options.offload))
     return NULL;
+  stage_graph_inline_scalars(stages);
+  stage_graph_inline_padding(stages);
   *bilinear = plan_use_bilinear(stages, options);
   if (!program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);
-  stage_graph_inline_padding(stages);
   stage_graph_group_rows(stages);
   p->nodes_folded = stages->folded_stages;
   return stages;
