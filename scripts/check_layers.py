@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks every source file: a folder includes only folders before it in the order of layers, a file
-has at most 1,500 lines and at most 100 columns, and each names its licence, and no two types share a name."""
+has at most 1,500 lines and at most 100 columns, each names its licence, and no two types share a
+name. The tour of the code in README.md names the folders in the order of layers."""
 import argparse
 import pathlib
 import re
@@ -143,6 +144,15 @@ def sources(root):
             if path.is_file() and path.suffix in SOURCES and not any(map(path.is_relative_to, left_out)):
                 yield path.relative_to(root)
 
+
+def tour_problems(root):
+    """README's table of the folders must have each layer, in order."""
+    rows = re.findall(r"^\| `(\w+)/` \|", (root / "README.md").read_text(encoding="utf-8"), re.M)
+    if rows != list(LAYERS):
+        yield "README.md: the tour of the code does not name the layers in order: " + \
+            " ".join(LAYERS)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, help="also check this build's object files")
@@ -160,6 +170,7 @@ def main():
                 problems += check_includes(path, path.parts[1], text)
                 problems += check_lifetime(path, path.parts[1], text)
     problems += check_type_names(root, sources(root))
+    problems += tour_problems(root)
     for layer in SUBLAYERS if build else ():
         problems += check_symbols(build, layer)
     print(*problems, sep="\n", end="\n" if problems else "")
