@@ -10,12 +10,6 @@
 
 // ---- Making layouts ---------------------------------------------------------------------------
 
-static json_t *integers(const int64_t *values, int count) {
-  json_t *list = json_array();
-  for (int i = 0; i < count; i++) json_array_append_new(list, json_integer(values[i]));
-  return list;
-}
-
 static void set_text(json_t *fields, const char *key, const char *text) {
   if (text) json_object_set_new(fields, key, json_string(text));
 }
@@ -34,7 +28,7 @@ static json_t *source_fields(const PleatLayoutSource *source) {
   set_text(fields, "physical", source->physical);
   set_text(fields, "order", source->order);
   if (!source->shape && source->extents)
-    json_object_set_new(fields, "shape", integers(source->extents, source->rank));
+    json_object_set_new(fields, "shape", json_integers(source->extents, source->rank));
   json_t *where = source->where_count ? json_array() : NULL;
   for (size_t i = 0; i < source->where_count; i++)
     json_array_append_new(where, json_string(source->where[i] ? source->where[i] : ""));
@@ -212,7 +206,7 @@ int pleat_layout_tile(const PleatLayout *layout, const PleatLayout *const *tiler
 
 int pleat_layout_reshape(const PleatLayout *layout, const int64_t *shape, int rank, int *verdict,
                          PleatLayout **made, PleatProof **proof, PleatMessages **messages) {
-  json_t *fields = json_pack("{s:o}", "to", integers(shape, shape ? rank : 0));
+  json_t *fields = json_pack("{s:o}", "to", json_integers(shape, shape ? rank : 0));
   return make("reshape", layout, NULL, fields, verdict, made, NULL, proof, messages);
 }
 
@@ -299,7 +293,7 @@ int pleat_layout_offset(const PleatLayout *layout, const int64_t *index, int64_t
   OffsetRoom room = {offset, physical};
   if (!offset) return messages_refuse("offset", no_place, messages);
   if (!index && pleat_layout_rank(layout)) return messages_refuse("index", "is NULL", messages);
-  json_t *fields = json_pack("{s:o}", "at", integers(index, pleat_layout_rank(layout)));
+  json_t *fields = json_pack("{s:o}", "at", json_integers(index, pleat_layout_rank(layout)));
   return layout_call(&(LayoutCall){.question = "offset",
                                    .a = layout,
                                    .fields = fields,
@@ -433,7 +427,7 @@ static json_t *access_json(const PleatLayout *layout, const PleatAccess *access)
   if (ranges) json_object_set_new(object, "ranges", ranges);
   set_text(object, "map", access->map);
   if (access->extents)
-    json_object_set_new(object, "extents", integers(access->extents, access->extent_count));
+    json_object_set_new(object, "extents", json_integers(access->extents, access->extent_count));
   json_object_set_new(object, "vector", json_integer(access->vector));
   json_object_set_new(object, "weight", json_integer(access->weight));
   return object;

@@ -64,11 +64,9 @@ int pleat_module_remove(const PleatModule *module, const char *function, PleatMo
 }
 
 static bool is_name(const char *s) {
-  if (!*s || strchr("0123456789", *s)) return false;
-  for (; *s; s++) {
-    bool is_letter = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z');
-    if (!is_letter && *s != '_' && !(*s >= '0' && *s <= '9')) return false;
-  }
+  if (!*s || char_is_digit(*s)) return false;
+  for (; *s; s++)
+    if (!char_is_letter(*s) && *s != '_' && !char_is_digit(*s)) return false;
   return true;
 }
 

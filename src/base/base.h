@@ -353,6 +353,14 @@ static inline bool floor_div_fits(int64_t a, int64_t b, int64_t *out) {
   return true;
 }
 
+// Tests of ASCII, in every locale.
+static inline bool char_is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+static inline bool char_is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // The nearest of `names` to `word` by edit distance, or NULL when none is close.
 const char *nearest_name(const char *word, const char *const *names, int count);
 

@@ -20,6 +20,9 @@ enum { MOST_SHUFFLED_STRIDE = 4 };
 // Bytes to which the memory of programs is aligned: tensors, constants, workspace and local arrays.
 // It is the widest vector, and a cache line of the processors that have targets.
 enum { TENSOR_ALIGNMENT = 64 };
+static inline int64_t tensor_aligned(int64_t bytes) { // the next multiple of it
+  return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
+}
 
 // The most threads that a program may be asked to run on.
 enum { MOST_THREADS = 1024 };

@@ -4,10 +4,6 @@
 #include "driver/driver.h"
 #include "offload/offload.h"
 
-static int64_t aligned(int64_t bytes) {
-  return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
-}
-
 static void report_progress(const Program *p, const char *what, int done, int all) {
   if (p->options.progress) p->options.progress(p->options.progress_env, what, done, all);
 }
@@ -71,7 +67,7 @@ static void place_weights(Program *p) {
     ProgramSlot *slot = &p->slots.items[i];
     if (slot->kind != SLOT_CONSTANT) continue;
     slot->offset = p->weight_bytes;
-    p->weight_bytes += aligned(slot->bytes);
+    p->weight_bytes += tensor_aligned(slot->bytes);
     if (!map_contains(&seen, slot->tensor))
       p->original_weight_bytes += (int64_t)slot->tensor->data->bytes;
     map_put(&seen, slot->tensor, slot);
@@ -87,7 +83,7 @@ typedef struct ArenaRequest {
 
 static void request(ArenaRequest *r, int64_t bytes, int first, int last, int64_t *offset) {
   r->offsets[r->count] = offset;
-  r->items[r->count++] = (ArenaItem){aligned(bytes), TENSOR_ALIGNMENT, first, last, 0};
+  r->items[r->count++] = (ArenaItem){tensor_aligned(bytes), TENSOR_ALIGNMENT, first, last, 0};
 }
 
 static void request_workspace(ArenaRequest *r, const Program *p, int step) {
@@ -129,7 +125,7 @@ void program_fill_weights(const Program *p, void *weights) {
     const ConstData *data = slot->tensor->data;
     char *to = (char *)weights + slot->offset;
     constant_pack(p->context, data, slot->layout, to);
-    memset(to + slot->bytes, 0, (size_t)(aligned(slot->bytes) - slot->bytes));
+    memset(to + slot->bytes, 0, (size_t)(tensor_aligned(slot->bytes) - slot->bytes));
   }
 }
 

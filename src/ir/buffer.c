@@ -3,6 +3,10 @@
 // questions about them.
 #include "ir/ir.h"
 
+bool buffer_is_local(const Buffer *buffer) {
+  return strcmp(buffer->scope, "local") == 0;
+}
+
 Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,
                    const char *scope) {
   Buffer *buffer = arena_new(&context->arena, Buffer);

@@ -91,14 +91,10 @@ static bool fold_float(ExprOp op, double a, double b, double *out) {
   }
 }
 
-static DType result_type(ExprOp op, DType operand) {
-  return op_table[op].result == OP_BOOL ? dtype_lanes(DTYPE_BOOL, operand.lanes) : operand;
-}
-
 static Expr *fold_constants(Context *context, ExprOp op, Expr *a, Expr *b) {
   int64_t i;
   double f;
-  DType type = result_type(op, a->type);
+  DType type = expr_result_type(op, a->type);
   if (is_int_const(a) && is_int_const(b) && fold_int(op, a->type, scalar_int(a), scalar_int(b), &i))
     return expr_int(context, type, i);
   bool floats = a->type.code == TYPE_FLOAT && a->type.bits >= 32 && is_const(a) && is_const(b);
@@ -194,7 +190,7 @@ Expr *expr_binary(Context *context, ExprOp op, Expr *a, Expr *b) {
   if (!folded && !dtype_is_float(a->type)) folded = fold_chain(context, op, a, b);
   if (!folded) folded = fold_vectors(context, op, a, b);
   if (folded) return folded;
-  return expr_raw(context, op, result_type(op, a->type), NULL, (Expr *[]){a, b}, 2);
+  return expr_raw(context, op, expr_result_type(op, a->type), NULL, (Expr *[]){a, b}, 2);
 }
 
 static ExprOp opposite(ExprOp op) {
@@ -225,7 +221,8 @@ Expr *expr_unary(Context *context, ExprOp op, Expr *a) {
   if (op == EXPR_ABS && is_int_const(a) && scalar_int(a) != INT64_MIN)
     folded = expr_int(context, a->type, scalar_int(a) < 0 ? -scalar_int(a) : scalar_int(a));
   if (folded) return folded;
-  DType type = op_table[op].result == OP_GIVEN ? dtype_lanes(a->type, 1) : result_type(op, a->type);
+  DType type =
+      op_table[op].result == OP_GIVEN ? dtype_lanes(a->type, 1) : expr_result_type(op, a->type);
   return expr_raw(context, op, type, NULL, &a, 1);
 }
 

@@ -115,6 +115,10 @@ typedef struct OpInfo {
   int precedence, flags;
 } OpInfo;
 extern const OpInfo op_table[EXPR_OP_COUNT];
+// The type of an operation's result where its operands have one type.
+static inline DType expr_result_type(ExprOp op, DType operand) {
+  return op_table[op].result == OP_BOOL ? dtype_lanes(DTYPE_BOOL, operand.lanes) : operand;
+}
 
 // The facts about a variable beside its type. For a data variable (a handle to a buffer's memory),
 // `pointee` and `scope` describe the memory; otherwise they are void and NULL.
@@ -266,6 +270,7 @@ struct Buffer {
   const Layout *layout;
 };
 
+bool buffer_is_local(const Buffer *buffer); // in registers or on the stack
 // A buffer over a data variable of its own. scope NULL is "global".
 Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,
                    const char *scope);

@@ -44,7 +44,7 @@ static bool enter_allocate(Visitor *visitor, Stmt *s) {
   if (s->kind != STMT_ALLOCATE || s->as.allocate.body->kind != STMT_DECL_BUFFER) return true;
   Buffer *buffer = s->as.allocate.body->as.declare.buffer;
   int64_t size;
-  if (buffer->data != s->as.allocate.var || strcmp(buffer->scope, "local")) return true;
+  if (buffer->data != s->as.allocate.var || !buffer_is_local(buffer)) return true;
   if (buffer->rank != 1 || buffer->type.lanes != 1) return true;
   if (!expr_as_int(buffer->shape[0], &size) || size > MOST_ELEMENTS || size < 1) return true;
   RegisterCandidate *candidate = arena_new(arena, RegisterCandidate);

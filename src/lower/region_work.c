@@ -75,10 +75,6 @@ static double vectors_of(const RegionWork *work, DType type) {
   return MAX_OF(1, bytes / work->machine->vector_bytes);
 }
 
-static bool is_register(const Buffer *buffer) {
-  return strcmp(buffer->scope, "local") == 0;
-}
-
 static void add_traffic(RegionWork *work, const Buffer *buffer, DType type) {
   Arena *arena = &work->context->scratch;
   if (map_contains(&work->allocated, buffer->data)) return;
@@ -101,7 +97,7 @@ static double access_cycles(const RegionWork *work, DType type, const Expr *inde
 }
 
 static void add_access(RegionWork *work, const Buffer *buffer, DType type, const Expr *index) {
-  if (is_register(buffer)) return;
+  if (buffer_is_local(buffer)) return;
   add_traffic(work, buffer, type);
   sum_add(&work->context->scratch, &work->accesses, times(work, access_cycles(work, type, index)));
 }

@@ -239,14 +239,11 @@ static Stmt *vector_store(Vector *vector, Stmt *s) {
   return stmt_store(context, s->as.store.buffer, indices, rank, spread(vector, value));
 }
 
-static bool is_local(const Buffer *buffer) {
-  return strcmp(buffer->scope, "local") == 0;
-}
-
 // A store under a condition that differs between lanes, to memory that only this thread accesses:
 // the other lanes are loaded and stored back.
 static Stmt *masked_store(Vector *vector, Expr *condition, Stmt *s) {
-  if (s->kind != STMT_STORE || s->as.store.rank != 1 || !is_local(s->as.store.buffer)) return NULL;
+  if (s->kind != STMT_STORE || s->as.store.rank != 1 || !buffer_is_local(s->as.store.buffer))
+    return NULL;
   Context *context = vector->context;
   Expr *old = expr_load(context, s->as.store.buffer, s->as.store.indices, 1);
   if (!is_safe(vector, old) || !is_safe(vector, s->as.store.value)) return NULL;

@@ -35,10 +35,6 @@ double planner_gathering(const Planner *p, const Stage *stage, const StageChoice
   return may ? planner_gather_cost(p, stage, read) : PLAN_NEVER;
 }
 
-static const StageChoice *chosen(const Planner *p, const int *choice, const Stage *stage) {
-  return &p->choices[stage->index].items[choice[stage->index]];
-}
-
 static bool is_decided(const bool *decided, const Stage *stage) {
   return !decided || decided[stage->index];
 }
@@ -53,7 +49,7 @@ static double gathers_cost(const Planner *p, const int *choice, const bool *deci
     const Stage *user = tensor->users.items[i];
     if (!is_decided(decided, user)) continue;
     int read = stage_read_of(user, tensor);
-    const StageChoice *c = chosen(p, choice, user);
+    const StageChoice *c = planner_chosen(p, choice, user);
     if (c->reads[read] != to) continue;
     *wanted = true;
     cycles += planner_gathering(p, user, c, read);
@@ -87,7 +83,7 @@ double planner_delivery_cost(const Planner *p, const int *choice, const bool *de
 
 int planner_read_in(const Planner *p, const int *choice, const StageTensor *tensor,
                     const Stage *user) {
-  int wanted = chosen(p, choice, user)->reads[stage_read_of(user, tensor)],
+  int wanted = planner_chosen(p, choice, user)->reads[stage_read_of(user, tensor)],
       written = planner_written(p, choice, tensor);
   if (wanted == READ_PACKED || wanted == READ_NOTHING || wanted == written) return wanted;
   return is_rewritten(p, choice, NULL, tensor, written, wanted) ? wanted : written;

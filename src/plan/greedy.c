@@ -5,18 +5,15 @@
 // choices cost together, independently of the solver.
 #include "plan/internal.h"
 
-static const StageChoice *chosen(const Planner *p, const int *choice, const Stage *stage) {
-  return &p->choices[stage->index].items[choice[stage->index]];
-}
-
 int planner_written(const Planner *p, const int *choice, const StageTensor *tensor) {
-  return tensor->producer ? chosen(p, choice, tensor->producer)->output : p->given[tensor->index];
+  return tensor->producer ? planner_chosen(p, choice, tensor->producer)->output
+                          : p->given[tensor->index];
 }
 
 int64_t planner_cost_of(const Planner *p, const int *choice) {
   int64_t cost = 0;
   for (int i = 0; i < p->stages->stages.count; i++)
-    cost += planner_integer_cost(chosen(p, choice, p->stages->stages.items[i])->cost);
+    cost += planner_integer_cost(planner_chosen(p, choice, p->stages->stages.items[i])->cost);
   for (int i = 0; i < p->stages->tensors.count; i++) {
     const StageTensor *tensor = p->stages->tensors.items[i];
     if (tensor->data) continue;
@@ -44,7 +41,8 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
     const StageTensor *tensor = stage->reads.items[i];
     if (tensor->data || (tensor->producer && !g->decided[tensor->producer->index])) continue;
     int from = planner_written(g->planner, g->choice, tensor);
-    if (c->fused == i && !planner_hosts(chosen(g->planner, g->choice, tensor->producer), c, i))
+    if (c->fused == i &&
+        !planner_hosts(planner_chosen(g->planner, g->choice, tensor->producer), c, i))
       return never;
     if (from == c->reads[i]) continue;
     double gathering = planner_gathering(g->planner, stage, c, i);
@@ -59,7 +57,7 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
 // itself.
 static int separated_choice(const Greedy *g, const Stage *user) {
   const StageChoices *choices = &g->planner->choices[user->index];
-  const StageChoice *fused = chosen(g->planner, g->choice, user);
+  const StageChoice *fused = planner_chosen(g->planner, g->choice, user);
   for (int i = 0; i < choices->count; i++)
     if (choices->items[i].fused < 0 && !choices->items[i].in_place &&
         choices->items[i].output == fused->output)
@@ -73,7 +71,7 @@ static const Stage *separated_user(const Greedy *g, const StageTensor *tensor,
                                    const StageChoice *c) {
   const Stage *user = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
   if (!user || !g->decided[user->index]) return NULL;
-  const StageChoice *theirs = chosen(g->planner, g->choice, user);
+  const StageChoice *theirs = planner_chosen(g->planner, g->choice, user);
   int read = stage_read_of(user, tensor);
   return theirs->fused == read && !planner_hosts(c, theirs, read) ? user : NULL;
 }
@@ -85,7 +83,7 @@ static double writing_cost(const Greedy *g, const Stage *stage, const StageChoic
   const StageTensor *tensor = stage->output;
   const Stage *user = separated_user(g, tensor, c);
   double separation = user ? p->choices[user->index].items[separated_choice(g, user)].cost -
-                                 chosen(p, g->choice, user)->cost
+                                 planner_chosen(p, g->choice, user)->cost
                            : 0;
   return separation + planner_delivery_cost(p, g->choice, g->decided, tensor, c->output);
 }
@@ -105,7 +103,8 @@ static void decide(Greedy *g, const Stage *stage) {
   }
   if (!found) bug(g->planner->context, "'%s' has no choice", stage->te->name);
   g->decided[stage->index] = true;
-  const Stage *user = separated_user(g, stage->output, chosen(g->planner, g->choice, stage));
+  const Stage *user =
+      separated_user(g, stage->output, planner_chosen(g->planner, g->choice, stage));
   if (user) g->choice[user->index] = separated_choice(g, user);
 }
 

@@ -114,6 +114,12 @@ struct Planner {
   Array(StageConstraint) stage_constraints;
 };
 
+// The choice of a stage among `choice`, which has the number of one for each stage.
+static inline const StageChoice *planner_chosen(const Planner *p, const int *choice,
+                                                const Stage *stage) {
+  return &p->choices[stage->index].items[choice[stage->index]];
+}
+
 // A choice for each stage, and its cost.
 typedef struct Assignment {
   int *choice; // by stage->index; NULL: none was found

@@ -38,10 +38,6 @@ typedef struct Sharing {
   bool *used;         // by other program
 } Sharing;
 
-static int64_t padded(int64_t bytes) {
-  return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
-}
-
 // Finds the constants of other programs; returns the bytes of the remaining ones.
 static int64_t find_constants(Sharing *s) {
   int64_t own = 0;
@@ -49,7 +45,7 @@ static int64_t find_constants(Sharing *s) {
     const CompiledConstant *constant = &s->program->constants[i];
     for (int k = 0; !s->found[i] && k < s->count && constant->bytes; k++)
       s->used[k] |= (s->found[i] = find_in(s->others[k], constant)) != NULL;
-    if (!s->found[i]) own += padded(constant->bytes);
+    if (!s->found[i]) own += tensor_aligned(constant->bytes);
   }
   return own;
 }
@@ -78,7 +74,7 @@ static void move_constants(const Sharing *s, SharedWeights *shared) {
     constant->data = s->found[i] ? s->found[i] : at;
     if (s->found[i]) continue;
     memcpy(at, own, (size_t)constant->bytes);
-    at += padded(constant->bytes);
+    at += tensor_aligned(constant->bytes);
   }
   if (p->release) p->release(p->owner);
   p->weights = NULL;

@@ -174,10 +174,6 @@ static bool operands_allowed(Parser *parser, const PyNode *node, ExprOp op, DTyp
   return true;
 }
 
-static DType result_type(ExprOp op, DType operand) {
-  return op_table[op].result == OP_BOOL ? dtype_lanes(DTYPE_BOOL, operand.lanes) : operand;
-}
-
 Operand parse_binary(Parser *parser, const PyNode *node, ExprOp op, Operand a, Operand b) {
   if (!a.e || !b.e) return nothing;
   bool arithmetic = op_table[op].class == OP_ARITH;
@@ -190,14 +186,14 @@ Operand parse_binary(Parser *parser, const PyNode *node, ExprOp op, Operand a, O
     REPORT(parser, node, "division by zero");
     return nothing;
   }
-  DType type = result_type(op, a.e->type);
+  DType type = expr_result_type(op, a.e->type);
   return typed(expr_raw(parser->context, op, type, NULL, (Expr *[]){a.e, b.e}, 2));
 }
 
 Operand parse_unary(Parser *parser, const PyNode *node, ExprOp op, Operand a) {
   a.e = settled(parser, a);
   if (!a.e || !operands_allowed(parser, node, op, a.e->type)) return nothing;
-  return typed(expr_raw(parser->context, op, result_type(op, a.e->type), NULL, &a.e, 1));
+  return typed(expr_raw(parser->context, op, expr_result_type(op, a.e->type), NULL, &a.e, 1));
 }
 
 static Operand negated(Parser *parser, const PyNode *node, Operand a) {

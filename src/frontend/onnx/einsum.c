@@ -10,10 +10,6 @@ typedef struct EinsumTerms {
   int count;
 } EinsumTerms;
 
-static bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 // The text without spaces.
 static Str squeezed(Context *context, const char *from, size_t size) {
   Text text = text_new(&context->arena);
@@ -34,7 +30,7 @@ static Str implicit_result(Context *context, const EinsumTerms *terms) {
   for (int i = 0; i < terms->count; i++)
     if (strstr(terms->operands[i], "...") && !text.size) text_puts(&text, "...");
   for (char c = 'A'; c <= 'z'; c++)
-    if (is_letter(c) && times(terms, c) == 1) text_append(&text, &c, 1);
+    if (char_is_letter(c) && times(terms, c) == 1) text_append(&text, &c, 1);
   return str_intern(context, text_string(&text));
 }
 
@@ -66,7 +62,7 @@ static Str kept(Context *context, const EinsumTerms *terms, Str a, Str b, int ne
   if (strstr(a, "...") || strstr(b, "...")) text_puts(&text, "...");
   for (int i = 0; i < 2; i++)
     for (const char *p = i ? b : a; *p; p++)
-      if (is_letter(*p) && needed_later(terms, next, *p) && !strchr(text_string(&text), *p))
+      if (char_is_letter(*p) && needed_later(terms, next, *p) && !strchr(text_string(&text), *p))
         text_append(&text, p, 1);
   return str_intern(context, text_string(&text));
 }

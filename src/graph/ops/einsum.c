@@ -33,13 +33,9 @@ static bool push_dots(Einsum *e, EinsumTerm *term, int count) {
   return true;
 }
 
-static bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static int letters_in(const char *from, const char *to) {
   int count = 0;
-  while (from < to) count += is_letter(*from++);
+  while (from < to) count += char_is_letter(*from++);
   return count;
 }
 
@@ -56,7 +52,7 @@ static bool read_term(Einsum *e, const char *from, const char *to, int dots, Ein
       seen = true;
       p += 2;
       if (!push_dots(e, term, dots)) return false;
-    } else if (!is_letter(*p)) {
+    } else if (!char_is_letter(*p)) {
       return refuse_character(e, *p);
     } else if (!push_key(e, term, *p)) {
       return false;
@@ -83,7 +79,7 @@ static bool read_operand(Einsum *e, int i, const char *from, const char *to) {
   int spread = x->rank - letters_in(from, to);
   bool has_dots = dots && dots < to;
   for (const char *p = from; p < to; p++)
-    if (!is_letter(*p) && *p != ' ' && *p != '.') return refuse_character(e, *p);
+    if (!char_is_letter(*p) && *p != ' ' && *p != '.') return refuse_character(e, *p);
   if (spread < 0 || (spread && !has_dots) || spread > TE_MAX_RANK)
     return op_error(e->call, "operand %d of its equation names %d axes, the tensor has %d", i,
                     letters_in(from, to), x->rank);

@@ -5,22 +5,14 @@
 
 // ---- Names -------------------------------------------------------------------------------------
 
-static bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Names that no other word of a certificate can be: not p0, q0 or x0, no word of the language.
 static bool is_plain_name(Str name) {
   static const char *const words[] = {"new", "by", "of", "over", "at", "also", "other", "rank"};
   for (int i = 0; i < COUNT_OF(words); i++)
     if (!strcmp(words[i], name)) return false;
   for (const char *p = name; *p; p++)
-    if (!is_letter(*p) && !is_digit(*p) && *p != '_') return false;
-  return is_letter(*name) && !(strchr("pqx", *name) && is_digit(name[1]));
+    if (!char_is_letter(*p) && !char_is_digit(*p) && *p != '_') return false;
+  return char_is_letter(*name) && !(strchr("pqx", *name) && char_is_digit(name[1]));
 }
 
 static bool is_symbol(const Layout *a, Str name) {
