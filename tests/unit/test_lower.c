@@ -4,10 +4,12 @@
 #include "interp/interp.h"
 #include "lower/lower.h"
 #include "script/script.h"
+#include "passes/passes.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <glob.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
@@ -126,6 +128,37 @@ static void test_passes_have_cases(void **state) {
     snprintf(path, sizeof path, "%.*s/../cases/lower/%s.py", folder, __FILE__, pass->name);
     if (access(path, R_OK) != 0) fail_msg("no text case for the pass %s: %s", pass->name, path);
   }
+}
+
+static bool case_runs(Context *context, const char *path, const char *pass) {
+  size_t size;
+  const char *text = file_read(context, &context->arena, path, &size);
+  for (const char *at = text; at && (at = strstr(at, "# RUN"));) {
+    const char *end = strchr(at, '\n'), *found = strstr(at, pass);
+    if (found && end && found < end) return true;
+    at = end;
+  }
+  return false;
+}
+
+// A text case of the command, tests/cases/cli/graph_*.py, runs each pass over graph functions.
+static void test_graph_passes_have_cases(void **state) {
+  (void)state;
+  Context *context = context_new();
+  int folder = (int)(strrchr(__FILE__, '/') - __FILE__);
+  glob_t files;
+  assert_int_equal(
+      glob(arena_printf(&context->arena, "%.*s/../cases/cli/graph_*.py", folder, __FILE__), 0, NULL,
+           &files),
+      0);
+  for (const GraphPass *pass = graph_passes; pass->name; pass++) {
+    bool runs = false;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+      runs |= case_runs(context, files.gl_pathv[i], pass->name);
+    if (!runs) fail_msg("no text case for the pass %s", pass->name);
+  }
+  globfree(&files);
+  context_free(context);
 }
 
 // Each reason names two passes of the table, in that order.
@@ -638,6 +671,7 @@ int main(void) {
       cmocka_unit_test(test_table_is_in_order),
       cmocka_unit_test(test_orders_are_kept),
       cmocka_unit_test(test_passes_have_cases),
+      cmocka_unit_test(test_graph_passes_have_cases),
       cmocka_unit_test(test_needs_are_reported),
       cmocka_unit_test(test_elementwise_with_a_tail),
       cmocka_unit_test(test_symbolic_size),
