@@ -30,6 +30,19 @@ static const char *const llvm_flags[] = {
                    "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
 };
 
+static const char *const c_tuning[] = {
+    [CPU_BASELINE] = "",
+    [CPU_AVX2] = "",
+    [CPU_AVX512] = " -mprefer-vector-width=512",
+};
+
+// The processors for which LLVM orders instructions.
+static const char *const llvm_tuning[] = {
+    [CPU_BASELINE] = "x86-64",
+    [CPU_AVX2] = "haswell",
+    [CPU_AVX512] = "skylake-avx512",
+};
+
 // ---- The table
 
 const TargetRow target_table[] = {
@@ -37,6 +50,7 @@ const TargetRow target_table[] = {
      .summary = "native code by LLVM: run now, .o, .s, .ll, .so",
      .endings = llvm_endings,
      .level_flags = llvm_flags,
+     .level_tuning = llvm_tuning,
      .emit = llvm_emit,
      .load_begin = llvm_load_begin,
      .load_add = llvm_load_add,
@@ -47,6 +61,7 @@ const TargetRow target_table[] = {
      .summary = "C11 for GCC and Clang: run now through a compiler, .c",
      .endings = c_endings,
      .level_flags = c_flags,
+     .level_tuning = c_tuning,
      .emit = c_target_emit,
      .load_begin = c_load_begin,
      .load_add = c_load_add,
@@ -64,9 +79,16 @@ Expr *target_flat_index(Context *context, const Buffer *buffer, Expr *const *ind
   return index;
 }
 
+static const char *of_level(const char *const *texts, const HostMachine *machine) {
+  return texts ? texts[machine ? machine->level : CPU_BASELINE] : "";
+}
+
 const char *target_level_flags(const TargetRow *target, const HostMachine *machine) {
-  CpuLevel level = machine ? machine->level : CPU_BASELINE;
-  return target->level_flags ? target->level_flags[level] : "";
+  return of_level(target->level_flags, machine);
+}
+
+const char *target_level_tuning(const TargetRow *target, const HostMachine *machine) {
+  return of_level(target->level_tuning, machine);
 }
 
 // ---- Reports

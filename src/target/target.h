@@ -110,6 +110,8 @@ typedef struct TargetRow {
   // The flags for the target's tools that select a processor level, by CpuLevel. NULL: there are
   // none, as for a target that is no CPU.
   const char *const *level_flags;
+  // The words for its tools that only make code of a level faster, by CpuLevel. NULL: none.
+  const char *const *level_tuning;
   // The bytes of a file with kernels, in *out; false with a diagnostic. NULL: it writes no such
   // file.
   bool (*emit)(Context *context, const TargetUnit *unit, const TargetOptions *options,
@@ -138,6 +140,7 @@ bool target_writes(const TargetRow *row, const char *path); // files of this end
 const TargetRow *target_for_running(void);
 // The flags of the machine's level, "" where there are none. `machine` may be NULL.
 const char *target_level_flags(const TargetRow *target, const HostMachine *machine);
+const char *target_level_tuning(const TargetRow *target, const HostMachine *machine); // likewise
 
 // Writes the file whole or not at all. False with a diagnostic.
 bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,

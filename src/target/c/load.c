@@ -56,9 +56,8 @@ bool c_load_add(TargetLoading *generic, LowerKernel *kernel) {
 
 static const char *compiler_flags(Context *context, const TargetLoading *loading) {
   const HostMachine *machine = loading->options.machine;
-  const char *flags = target_level_flags(loading->target, machine);
-  bool wide = machine && machine->level == CPU_AVX512;
-  return wide ? arena_printf(&context->scratch, "%s -mprefer-vector-width=512", flags) : flags;
+  return arena_printf(&context->scratch, "%s%s", target_level_flags(loading->target, machine),
+                      target_level_tuning(loading->target, machine));
 }
 
 CompiledCode *c_load_finish(TargetLoading *generic) {

@@ -12,15 +12,14 @@ typedef struct Parameters {
 
 static const char *attributes(const LlvmModule *module) {
   const HostMachine *machine = module->machine;
-  const char *tune[] = {
-      [CPU_BASELINE] = "x86-64", [CPU_AVX2] = "haswell", [CPU_AVX512] = "skylake-avx512"};
+  const TargetRow *row = target_find("llvm");
   int width = module->features.vector_bytes * 8;
   return arena_printf(module->arena,
                       "attributes #0 = { nounwind \"target-cpu\"=\"x86-64\" \"tune-cpu\"=\"%s\" "
                       "\"target-features\"=\"%s\" \"prefer-vector-width\"=\"%d\" "
                       "\"min-legal-vector-width\"=\"%d\" \"no-trapping-math\"=\"true\" }\n",
-                      tune[machine ? machine->level : CPU_BASELINE],
-                      target_level_flags(target_find("llvm"), machine), width, width);
+                      target_level_tuning(row, machine), target_level_flags(row, machine), width,
+                      width);
 }
 
 static Emit emit_new(LlvmModule *module) {
