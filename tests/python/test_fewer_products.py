@@ -69,7 +69,8 @@ def test_results(name, level, tmp_path):
     if not level_here(level):
         pytest.skip(f"no {level} here")
     check(CASES[name](), tmp_path, "--cpu", level, "--threads", "2", tolerance=2e-5)
-    if level == "avx2":
+    # A window that moves along one axis alone saves less, and not enough for longer vectors.
+    if level == ("baseline" if name in ("strides", "dilated") else "avx2"):
         assert plan(tmp_path / "case.onnx", "--cpu", level)["bilinear"]
 
 

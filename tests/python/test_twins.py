@@ -43,18 +43,20 @@ def test_styles(name, tmp_path):
     assert last["cost"] <= first["cost"]
 
 
+# Tiles of an image that a view flattened are costed higher, so convolutions stay direct here.
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_cost_nothing(name, tmp_path):
-    views, without = (planned(model, tmp_path) for model in PAIRS[name])
+    views, without = (planned(model, tmp_path, "--accuracy", "exact") for model in PAIRS[name])
     assert views["kernels"] == without["kernels"]
     assert twins.at_run_time(views) == twins.at_run_time(without)
     assert views["cost"] == without["cost"]
 
 
 @pytest.mark.parametrize("name, rewrites", [("concat_odd", 2), ("dense", 2), ("residual", 0),
-                                            ("mobile", 0), ("branches", 0), ("padded", 0)])
+                                            ("mobile", 1), ("branches", 0), ("padded", 0)])
 def test_rewrites_that_are_left(name, rewrites, tmp_path):
-    """The rewrites that are left are those of the input and the output, where these are NCHW."""
+    """The rewrites that are left are those of the input and the output, where these are NCHW, and one
+    of a small tensor that saves more than it costs."""
     assert twins.at_run_time(planned(PAIRS[name][0], tmp_path)) <= rewrites
 
 
@@ -63,12 +65,13 @@ def test_rewrites_that_are_left(name, rewrites, tmp_path):
                                         ("conv_views", 0), ("squeezed", 0)])
 def test_no_request_is_cheaper(name, twin, tmp_path):
     model = PAIRS[name][twin]
-    cost = planned(model, tmp_path)["cost"]
+    exact = ("--accuracy", "exact")
+    cost = planned(model, tmp_path, *exact)["cost"]
     for node in model.graph.node:
         for layout in ("NCHW", "NHWC", "NCHW8c", "NCHW16c"):
             for operand in ("data", "output"):
                 asked = f"{node.name}:{operand}={layout}"
-                plan = planned(model, tmp_path, "--desired-layout", asked)
+                plan = planned(model, tmp_path, "--desired-layout", asked, *exact)
                 assert not plan or plan["cost"] >= cost * (1 - ROUNDING), asked
 
 
@@ -97,10 +100,10 @@ def test_filters_that_are_inputs(tmp_path):
     assert plan["cost"] < 0.6 * plan["cost_unplanned"]
 
 
-def test_why_a_layout_is_impossible(tmp_path):
+def test_groups_write_other_layouts(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(PAIRS["pooled"][1], path)
     done = subprocess.run([PLEAT, "plan", path, "--why", "mul10_0"], capture_output=True, text=True,
                           check=True)
-    line, = [line for line in done.stdout.splitlines() if "impossible" in line]
-    assert "mul10 works on whole rows, which it writes row-major" in line
+    prices = {line.split()[0] for line in done.stdout.splitlines() if " 25088 " in line}
+    assert {"NCHW", "NHWC"} < prices and "impossible" not in done.stdout
