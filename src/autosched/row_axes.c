@@ -188,7 +188,7 @@ bool row_axes_of_physical(Context *context, const Buffer *buffer, const Layout *
   int64_t cut = axes->cuts[digit.axis];
   *rows = 1;
   *within = digit.extent;
-  if (!cut || digit.extent == 1) return true;
+  if (!cut || digit.extent <= 1) return true;
   int64_t whole = digit.cut * digit.extent;
   if (cut >= whole) return cut % whole == 0 || digit.extent == 1;
   if (cut > digit.cut && (cut % digit.cut || digit.extent % (cut / digit.cut))) return false;

@@ -24,6 +24,7 @@ typedef struct Upgrader {
   const SourceFile *file;
   TokenArray tokens;
   SourcePos definition; // around the current statement
+  bool has_blocks;      // in this definition; without blocks T.alloc_buffer is a statement
   Array(TextEdit) edits;
   Array(AroundLoop) loops; // around the current statement
   int first_loop;          // of the innermost block or function
@@ -418,8 +419,9 @@ static const char *renamed(const Renamed *table, int count, const char *name) {
 static void rename_member(Upgrader *u, const PyNode *node) {
   const PyNode *object = node->items[0];
   if (object->kind != PY_NAME) return;
-  const char *now =
-      u->newer && !u->is_newer ? renamed(newer_members, COUNT_OF(newer_members), node->text) : NULL;
+  const char *now = u->newer && !u->is_newer && u->has_blocks
+                        ? renamed(newer_members, COUNT_OF(newer_members), node->text)
+                        : NULL;
   if (!now) now = renamed(members, COUNT_OF(members), node->text);
   int32_t end = node->pos.end;
   if (now) edit(u, end - (int32_t)strlen(node->text), end, now);
@@ -444,11 +446,6 @@ static bool has_member(const PyNode *node, const char *name) {
   return false;
 }
 
-static bool has_blocks(const PyNode *node) {
-  return has_member(node, "block") || has_member(node, "alloc_buffer") ||
-         has_member(node, "buffer_allocate");
-}
-
 // @tvm.script.tir becomes @T.prim_func or @tvm.script.ir_module; with newer names, the programs
 // that have blocks say so.
 static void upgrade_decorator(Upgrader *u, const PyNode *definition, const PyNode *decorator) {
@@ -456,7 +453,8 @@ static void upgrade_decorator(Upgrader *u, const PyNode *definition, const PyNod
   const PyNode *name = is_call ? decorator->items[0] : decorator;
   Str dotted = py_dotted_name(u->context, name);
   bool oldest = dotted && !strcmp(dotted, "tvm.script.tir");
-  bool states = u->newer && !u->is_newer && definition->kind == PY_DEF && has_blocks(definition);
+  bool states =
+      u->newer && !u->is_newer && definition->kind == PY_DEF && has_member(definition, "block");
   if (oldest) {
     const char *now = definition->kind == PY_CLASS ? "tvm.script.ir_module"
                                                    : str_format(u->context, "%s.prim_func", u->tir);
@@ -494,7 +492,10 @@ static void visit_definition(Upgrader *u, const PyNode *node) {
   for (int i = 0; i < node->items[0]->count; i++)
     upgrade_decorator(u, node, node->items[0]->items[i]);
   int first = u->first_loop;
-  if (node->kind == PY_DEF) u->definition = py_definition_range(node);
+  if (node->kind == PY_DEF) {
+    u->definition = py_definition_range(node);
+    u->has_blocks = has_member(node, "block");
+  }
   u->first_loop = u->loops.count;
   for (int i = 1; i < node->count; i++)
     if (node->items[i]) visit(u, node->items[i]);

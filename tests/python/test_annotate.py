@@ -82,7 +82,7 @@ def test_notes(plain, tmp_path):
     assert "x " in first["pleat.reads"] and "w1 " in first["pleat.reads"]
     assert "w1 OIHW -> " in first["pleat.rewrites"]
     count = len(soft["pleat.kernel"].split("\n"))
-    assert count > 1
+    assert count >= 1
     assert all(len(soft[key].split("\n")) == count
                for key in ("pleat.reads", "pleat.writes", "pleat.cycles"))
     assert last["pleat.writes"].startswith("z ")

@@ -239,7 +239,8 @@ ROWS += [
                                        "shape": "2", "all": None, "where": "C == 2"}),
 ]
 # Options whose effect is not in what a call prints or writes.
-ELSEWHERE = {(command, "no-cache")
+# tests/python/test_offload.py has the option offload, which needs a library.
+ELSEWHERE = {(command, option) for option in ("no-cache", "offload")
              for command in ("inspect", "run", "compile", "plan", "verify", "bench")}
 CALLS = [(command, words, name, value) for command, words, options in ROWS
          for name, value in options.items()]
@@ -300,7 +301,7 @@ def test_it_has_an_effect(files, tmp_path, command, words, name, value):
     assert silent or found != without
 
 
-@pytest.mark.parametrize("command", sorted(command for command, _ in ELSEWHERE))
+@pytest.mark.parametrize("command", sorted({command for command, _ in ELSEWHERE}))
 def test_no_cache_keeps_nothing(files, tmp_path, command):
     words = {"run": ["net.onnx", "--fill", "zero"], "compile": ["net.onnx", "-o", "made.pleat"],
              "bench": ["net.onnx", "--repeat", "1"], "verify": ["net.onnx"],

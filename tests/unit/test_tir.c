@@ -116,6 +116,40 @@ static void test_aliases(void **state) {
   pleat_module_free(module);
 }
 
+static void test_passes_over_graphs(void **state) {
+  (void)state;
+  int count = 0;
+  for (const char *name; (name = pleat_graph_pass_name(count)); count++) {
+    assert_true(strlen(name) > 0 && strlen(pleat_graph_pass_summary(count)) > 0);
+    assert_non_null(pleat_graph_pass_arguments(count));
+  }
+  assert_true(count > 5);
+  assert_null(pleat_graph_pass_name(-1));
+  assert_null(pleat_graph_pass_summary(count));
+  assert_null(pleat_graph_pass_arguments(count));
+}
+
+static void test_suggested_layouts(void **state) {
+  (void)state;
+  PleatScript script = {
+      .size = sizeof script,
+      .text = "@T.prim_func\n"
+              "def f(A: T.Buffer((4, 6), \"int32\"), B: T.Buffer((4, 6), \"int32\")):\n"
+              "    for i, j in T.grid(4, 6):\n"
+              "        with T.block(\"B\"):\n"
+              "            vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+              "            B[vi, vj] = A[vi, vj] + 1\n"};
+  const char *maps[] = {"lambda i, j: [j, i]"};
+  PleatModule *module;
+  PleatMessages *messages;
+  char *json;
+  assert_int_equal(pleat_module_parse(&script, &module, &messages), PLEAT_OK);
+  assert_int_equal(pleat_module_suggest_layouts(module, NULL, maps, 1, &json, &messages), PLEAT_OK);
+  assert_non_null(strstr(json, "\"A\""));
+  pleat_free(json);
+  pleat_module_free(module);
+}
+
 static void test_formatting(void **state) {
   (void)state;
   const char *text = "x = [ 1 ]\n@T.prim_func\ndef f( A:T.Buffer[(4,),'int8'] ):\n"
@@ -533,6 +567,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parts),
       cmocka_unit_test(test_aliases),
+      cmocka_unit_test(test_passes_over_graphs),
+      cmocka_unit_test(test_suggested_layouts),
       cmocka_unit_test(test_formatting),
       cmocka_unit_test(test_errors_have_the_place_in_the_file),
       cmocka_unit_test(test_captured_names),
