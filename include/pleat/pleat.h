@@ -690,7 +690,7 @@ typedef struct PleatOperator {
    * all tensors are row-major. */
   int (*way)(void *env, const PleatCall *call, int number, PleatWay *way, char *message);
   /* Computes the outputs. The tensors have the physical shapes of way number `way` and are compact.
-   * Those that are no inputs or outputs of the model are aligned to 64 bytes. An absent input has
+   * Tensors that the model computes and uses itself are aligned to 64 bytes. An absent input has
    * no data. Outputs do not overlap inputs. It is called during runs, in the thread of the run, and
    * by several sessions at the same time. Returns a status, as `infer` does; one that is not
    * PLEAT_OK ends the run with it. */

@@ -81,10 +81,8 @@ static bool refuse(Context *context, const Node *node, const char *format, ...) 
   va_start(args, format);
   const char *text = arena_vprintf(&context->arena, format, args);
   va_end(args);
-  SourcePos pos = node->pos;
-  if (!pos.node) pos.node = node->name;
-  return diag_error_as(context, DIAG_OPERATOR, pos, "the function '%s' %s", node->function->name,
-                       text);
+  return diag_error_as(context, DIAG_OPERATOR, node_pos(node), "the function '%s' %s",
+                       node->function->name, text);
 }
 
 static bool ended(Context *context, const Node *node, int status, const char *what,

@@ -68,11 +68,9 @@ bool op_error(const OpCall *call, const char *format, ...) {
   char *message = arena_vprintf(&call->context->arena, format, args);
   va_end(args);
   const Node *node = call->node;
-  SourcePos pos = node->pos;
-  if (!pos.node) pos.node = node->name;
   const char *inputs = values_text(call->context, node->inputs, node->input_count);
-  return diag_error_as(call->context, DIAG_OPERATOR, pos, "%s: %s%s%s", node_op_name(node), message,
-                       *inputs ? "\nit reads " : "", inputs);
+  return diag_error_as(call->context, DIAG_OPERATOR, node_pos(node), "%s: %s%s%s",
+                       node_op_name(node), message, *inputs ? "\nit reads " : "", inputs);
 }
 
 static bool knows_attr(const OpRow *row, const char *key) {

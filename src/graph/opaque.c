@@ -11,19 +11,13 @@ const OpaqueFunction *opaque_find(const OpaqueFunctions *functions, const char *
 
 // ---- Results -----------------------------------------------------------------------------------
 
-static SourcePos pos_of(const Node *node) {
-  SourcePos pos = node->pos;
-  if (!pos.node) pos.node = node->name;
-  return pos;
-}
-
 static bool refuse(Context *context, const Node *node, const char *format, ...) PRINTF_LIKE(3, 4);
 static bool refuse(Context *context, const Node *node, const char *format, ...) {
   va_list args;
   va_start(args, format);
   const char *text = arena_vprintf(&context->arena, format, args);
   va_end(args);
-  return diag_error_as(context, DIAG_OPERATOR, pos_of(node), "'%s': %s", node->function->name,
+  return diag_error_as(context, DIAG_OPERATOR, node_pos(node), "'%s': %s", node->function->name,
                        text);
 }
 

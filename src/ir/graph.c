@@ -104,6 +104,12 @@ const char *values_text(Context *context, Value *const *values, int count) {
   return text_string(&text);
 }
 
+SourcePos node_pos(const Node *node) {
+  SourcePos pos = node->pos;
+  if (!pos.node) pos.node = node->name;
+  return pos;
+}
+
 const char *node_op_name(const Node *node) {
   if (node->user_op) return node->user_op;
   static const char *const names[] = {

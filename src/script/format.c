@@ -385,14 +385,25 @@ SourcePos py_definition_range(const PyNode *definition) {
   return range;
 }
 
+int py_token_at(const TokenArray *tokens, int32_t position) {
+  int low = 0, high = tokens->count;
+  while (low < high) {
+    int middle = low + (high - low) / 2;
+    if (tokens->items[middle].begin < position)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 int32_t py_text_end(const TokenArray *tokens, int32_t end) {
-  int32_t last = 0;
-  for (int i = 0; i < tokens->count && tokens->items[i].begin < end; i++) {
+  for (int i = py_token_at(tokens, end) - 1; i >= 0; i--) {
     TokenKind kind = tokens->items[i].kind;
     if (kind != TOKEN_NEWLINE && kind != TOKEN_INDENT && kind != TOKEN_DEDENT)
-      last = tokens->items[i].end;
+      return tokens->items[i].end;
   }
-  return last;
+  return 0;
 }
 
 static void format_file(Formatter *f, const PyNode *suite) {

@@ -36,6 +36,8 @@ const SourceFile *script_upgrade(Context *context, const SourceFile *file, bool 
 // The range of the file that a definition at the outermost level covers: its decorators, heading
 // and suite.
 SourcePos py_definition_range(const PyNode *definition);
+// The number of the first token that begins at `position` or after it.
+int py_token_at(const TokenArray *tokens, int32_t position);
 // The end of the last token before `end` that is text; the range of a suite ends where the next
 // statement begins.
 int32_t py_text_end(const TokenArray *tokens, int32_t end);

@@ -499,6 +499,11 @@ PyNode *py_parse_expression(Context *context, Arena *arena, const SourceFile *fi
   return errors == context->error_count ? node : NULL;
 }
 
+bool py_is_oldest_decorator(Context *context, const PyNode *node) {
+  Str dotted = py_dotted_name(context, node);
+  return dotted && !strcmp(dotted, "tvm.script.tir");
+}
+
 Str py_dotted_name(Context *context, const PyNode *node) {
   if (node->kind == PY_NAME) return node->text;
   if (node->kind != PY_ATTRIBUTE) return NULL;

@@ -76,6 +76,8 @@ PyNode *py_parse_file(Context *context, Arena *arena, const SourceFile *file, Py
 PyNode *py_parse_expression(Context *context, Arena *arena, const SourceFile *file);
 // The dotted name of a name or attribute, "T.axis.spatial" (interned); NULL for any other node.
 Str py_dotted_name(Context *context, const PyNode *node);
+// Is the decorator @tvm.script.tir, which marked functions and classes in TVM 0.8 and before?
+bool py_is_oldest_decorator(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages
 // Writes an expression as Python, with brackets around each operation. False for a node that is
 // not an expression.

@@ -409,8 +409,7 @@ static bool is_wanted(const PyParser *parser, const PyNode *list) {
     const PyNode *node = list->items[i];
     if (node->kind == PY_CALL) node = node->items[0];
     if (node->kind != PY_NAME && node->kind != PY_ATTRIBUTE) continue;
-    Str dotted = py_dotted_name(parser->context, node);
-    if (dotted && !strcmp(dotted, "tvm.script.tir")) return true; // of TVM 0.8 and before
+    if (py_is_oldest_decorator(parser->context, node)) return true;
     for (int k = 0; k < COUNT_OF(names); k++)
       if (!strcmp(node->text, names[k])) return true;
   }

@@ -82,10 +82,8 @@ static bool is_decorated(Parser *parser, const PyNode *definition, Dialect diale
 
 static bool has_oldest_decorator(Parser *parser, const PyNode *definition) {
   const PyNode *list = definition->items[0];
-  for (int i = 0; i < list->count; i++) {
-    Str dotted = py_dotted_name(parser->context, list->items[i]);
-    if (dotted && !strcmp(dotted, "tvm.script.tir")) return true;
-  }
+  for (int i = 0; i < list->count; i++)
+    if (py_is_oldest_decorator(parser->context, list->items[i])) return true;
   return false;
 }
 

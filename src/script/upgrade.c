@@ -219,11 +219,9 @@ static bool take_bind(Upgrader *u, OldBlock *block, const PyNode *statement) {
 }
 
 static bool is_used(const Upgrader *u, Str name) {
-  for (int i = 0; i < u->tokens.count; i++) {
-    const Token *token = &u->tokens.items[i];
-    bool inside = token->begin >= u->definition.begin && token->begin < u->definition.end;
-    if (inside && token->kind == TOKEN_NAME && token->text == name) return true;
-  }
+  int end = py_token_at(&u->tokens, u->definition.end);
+  for (int i = py_token_at(&u->tokens, u->definition.begin); i < end; i++)
+    if (u->tokens.items[i].kind == TOKEN_NAME && u->tokens.items[i].text == name) return true;
   return false;
 }
 
@@ -451,8 +449,7 @@ static bool has_member(const PyNode *node, const char *name) {
 static void upgrade_decorator(Upgrader *u, const PyNode *definition, const PyNode *decorator) {
   bool is_call = decorator->kind == PY_CALL;
   const PyNode *name = is_call ? decorator->items[0] : decorator;
-  Str dotted = py_dotted_name(u->context, name);
-  bool oldest = dotted && !strcmp(dotted, "tvm.script.tir");
+  bool oldest = py_is_oldest_decorator(u->context, name);
   bool states =
       u->newer && !u->is_newer && definition->kind == PY_DEF && has_member(definition, "block");
   if (oldest) {
@@ -607,31 +604,29 @@ typedef struct Printing {
   const char *text; // NULL: the file cannot be read
 } Printing;
 
-static void print_module(void *env) {
+static const char *printed_module(Context *context, const Module *module) {
+  Text text = text_new(&context->arena);
+  script_print_module(context, module, &text, NULL);
+  return text_string(&text);
+}
+
+static void read_and_print(void *env) {
   Printing *p = env;
   Module *module = script_parse(p->context, p->file);
-  if (!module) return;
-  Text text = text_new(&p->context->arena);
-  script_print_module(p->context, module, &text, NULL);
-  p->text = text_string(&text);
+  if (module) p->text = printed_module(p->context, module);
 }
 
-// The module of the file as text in the arena of `u`; NULL when it cannot be read.
-static const char *printed_module(Upgrader *u, const SourceFile *file) {
+// A file that could be read before means the same after the upgrade. It is read in a context of its
+// own, where its mistakes are forgotten.
+static void check_meaning(Upgrader *u, const Module *upgraded) {
+  const SourceFile *file = u->file;
   Context *context = context_new();
-  if (!context) return NULL;
+  if (!context) return;
   Printing p = {context, source_file_copy(context, file->name, file->text, file->size), NULL};
-  bool finished = context_protect(context, print_module, &p);
-  const char *copy = finished && p.text ? str_format(u->context, "%s", p.text) : NULL;
+  bool was_read = context_protect(context, read_and_print, &p) && p.text;
+  bool changed = was_read && strcmp(p.text, printed_module(u->context, upgraded)) != 0;
   context_free(context);
-  return copy;
-}
-
-// A file that could be read before means the same after the upgrade.
-static void check_meaning(Upgrader *u, const SourceFile *result) {
-  const char *before = printed_module(u, u->file), *after = printed_module(u, result);
-  if (before && (!after || strcmp(before, after) != 0))
-    bug(u->context, "the upgrade of %s changed its meaning", u->file->name);
+  if (changed) bug(u->context, "the upgrade of %s changed its meaning", file->name);
 }
 
 const SourceFile *script_upgrade(Context *context, const SourceFile *file, bool newer) {
@@ -648,7 +643,8 @@ const SourceFile *script_upgrade(Context *context, const SourceFile *file, bool 
   if (context->error_count != errors) return NULL;
   if (!u.edits.count) return file;
   SourceFile *result = apply_edits(&u);
-  if (!script_parse(context, result)) return NULL;
-  check_meaning(&u, result);
+  const Module *module = script_parse(context, result);
+  if (!module) return NULL;
+  check_meaning(&u, module);
   return result;
 }

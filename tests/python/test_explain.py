@@ -177,6 +177,17 @@ def test_reasons_against_fusion(tmp_path):
     assert "running writes its elements in an order" in because
 
 
+def test_reasons_of_reductions_and_repetitions(tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "w1"], ["a"], "product"),
+             helper.make_node("ReduceSum", ["a", "axis"], ["b"], "sum"),
+             helper.make_node("Tile", ["b", "times"], ["y"], "wide")]
+    path = save(tmp_path, nodes, [info("x", (5, 7))], ["y"],
+                [weight("w1", 7, 7), integers("axis", [1]), integers("times", [3, 1])])
+    because = [k["because"] for k in json.loads(pleat("plan", path, "--json"))["joins"]]
+    assert "sum is a reduction, which starts a kernel" in because
+    assert any("repeats or concatenates its elements" in text for text in because)
+
+
 def test_inspect_places_every_operator(tmp_path):
     lines = {line.split()[0]: line for line in pleat("inspect", encoder(tmp_path)).splitlines()}
     assert " LayerNormalization " in lines["norm"] and "kernel:" in lines["norm"]
