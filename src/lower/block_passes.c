@@ -12,14 +12,9 @@
 //                       B[vi] = 0                         →  B[i] = 0
 #include "lower/pass.h"
 
-static PrimFunc *with_blocks(LowerState *state, PrimFunc *func, void *env,
+static PrimFunc *with_blocks(LowerState *state, PrimFunc *func,
                              Stmt *(*stmt)(Rewriter *rewriter, Stmt *s)) {
-  Context *context = state->context;
-  int errors = context->error_count;
-  Rewriter rewriter = {.context = context, .env = env, .stmt = stmt, .buffer = lower_keep_buffer};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  if (context->error_count > errors) return NULL;
-  return body == func->body ? func : prim_func_with_body(context, func, body);
+  return lower_rewrite(state, func, &(Rewriter){.stmt = stmt, .buffer = lower_keep_buffer});
 }
 
 static Stmt *changed_block(Context *context, const Stmt *s, Block *block) {
@@ -58,7 +53,7 @@ static Stmt *init_block(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_init_blocks(LowerState *state, PrimFunc *func) {
-  return with_blocks(state, func, NULL, init_block);
+  return with_blocks(state, func, init_block);
 }
 
 static Stmt *resolve_views(Rewriter *rewriter, Stmt *s) {
@@ -75,14 +70,10 @@ static Stmt *resolve_views(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_match_buffers(LowerState *state, PrimFunc *func) {
-  return with_blocks(state, func, NULL, resolve_views);
+  return with_blocks(state, func, resolve_views);
 }
 
 // ---- Allocations
-
-typedef struct PlaceMove {
-  Map inside; // loop or block before the move → PtrArray* of buffers to allocate in it
-} PlaceMove;
 
 // A block without variables that allocates the buffers around a loop's body.
 static Stmt *allocating_block(Context *context, const PtrArray *buffers, Stmt *body) {
@@ -95,9 +86,9 @@ static Stmt *allocating_block(Context *context, const PtrArray *buffers, Stmt *b
 }
 
 static Stmt *move_allocations(Rewriter *rewriter, Stmt *s) {
-  PlaceMove *move = rewriter->env;
+  const Map *inside = rewriter->env; // loop or block before the move → PtrArray* of buffers
   if (s->kind != STMT_FOR && s->kind != STMT_BLOCK) return NULL;
-  const PtrArray *buffers = map_find(&move->inside, s);
+  const PtrArray *buffers = map_find(inside, s);
   Stmt *next = rewrite_stmt_children(rewriter, s);
   if (s->kind == STMT_FOR && buffers) {
     Stmt *body = allocating_block(rewriter->context, buffers, next->as.loop.body);
@@ -111,14 +102,9 @@ static Stmt *move_allocations(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func) {
-  Context *context = state->context;
-  PlaceMove move = {lower_allocation_places(context, func->body)};
-  Rewriter rewriter = {.context = context,
-                       .env = &move,
-                       .enter_stmt = move_allocations,
-                       .buffer = lower_keep_buffer};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  return prim_func_with_body(context, func, body);
+  Map inside = lower_allocation_places(state->context, func->body);
+  Rewriter rewriter = {.env = &inside, .enter_stmt = move_allocations, .buffer = lower_keep_buffer};
+  return lower_rewrite(state, func, &rewriter);
 }
 
 // ---- Variables
@@ -146,5 +132,5 @@ PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func) {
                with_init->as.block->name);
     return NULL;
   }
-  return with_blocks(state, func, NULL, make_opaque);
+  return with_blocks(state, func, make_opaque);
 }

@@ -8,15 +8,6 @@
 //   rename_repeated     two loops over the same variable   →  each over its own one
 #include "lower/pass.h"
 
-static PrimFunc *rewritten(LowerState *state, PrimFunc *func, Rewriter *rewriter) {
-  Context *context = rewriter->context = state->context;
-  int errors = context->error_count;
-  rewriter->buffer = lower_keep_buffer;
-  Stmt *body = rewrite_stmt(rewriter, func->body);
-  if (context->error_count > errors) return NULL;
-  return body == func->body ? func : prim_func_with_body(context, func, body);
-}
-
 // ---- Statements without effect
 
 static bool is_idle_branch(const Stmt *s) {
@@ -87,7 +78,8 @@ static PrimFunc *without_idle_root(Context *context, PrimFunc *func) {
 }
 
 PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func) {
-  func = rewritten(state, func, &(Rewriter){.stmt = without_no_op});
+  func =
+      lower_rewrite(state, func, &(Rewriter){.stmt = without_no_op, .buffer = lower_keep_buffer});
   return func ? without_idle_root(state->context, func) : NULL;
 }
 
@@ -103,7 +95,8 @@ static Stmt *without_assumption(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func) {
-  func = rewritten(state, func, &(Rewriter){.stmt = without_assumption});
+  func = lower_rewrite(state, func,
+                       &(Rewriter){.stmt = without_assumption, .buffer = lower_keep_buffer});
   return func ? lower_remove_no_ops(state, func) : NULL;
 }
 
@@ -139,7 +132,8 @@ static Stmt *without_undefined(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func) {
-  func = rewritten(state, func, &(Rewriter){.stmt = without_undefined});
+  func = lower_rewrite(state, func,
+                       &(Rewriter){.stmt = without_undefined, .buffer = lower_keep_buffer});
   return func ? lower_remove_no_ops(state, func) : NULL;
 }
 
@@ -182,5 +176,7 @@ static Stmt *rename_one(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func) {
   Map seen = map_new(&state->context->arena);
   for (int i = 0; i < func->param_count; i++) map_put(&seen, func->params[i], func->params[i]);
-  return rewritten(state, func, &(Rewriter){.env = &seen, .enter_stmt = rename_one});
+  return lower_rewrite(
+      state, func,
+      &(Rewriter){.env = &seen, .enter_stmt = rename_one, .buffer = lower_keep_buffer});
 }

@@ -86,10 +86,6 @@ static Stmt *enter_stmt(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_divisions(LowerState *state, PrimFunc *func) {
   Divisions env = {state, analyzer_new(state->context)};
-  Rewriter rewriter = {.context = state->context,
-                       .env = &env,
-                       .enter_stmt = enter_stmt,
-                       .buffer = lower_keep_buffer};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+  Rewriter rewriter = {.env = &env, .enter_stmt = enter_stmt, .buffer = lower_keep_buffer};
+  return lower_rewrite(state, func, &rewriter);
 }

@@ -51,7 +51,6 @@ static Stmt *guard_store(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func) {
-  Rewriter rewriter = {.context = state->context, .stmt = guard_store};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+  Rewriter rewriter = {.stmt = guard_store};
+  return lower_rewrite(state, func, &rewriter);
 }

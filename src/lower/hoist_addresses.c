@@ -28,9 +28,9 @@ typedef struct AddressScope {
 typedef struct Hoisting {
   Context *context;
   Array(AddressScope *) scopes; // [0]: the region; then loops and lets from the outside in
-  Map depths;            // variable → depth of its scope + 1
-  Map inner;             // variables that expressions bind; an index that uses one stays
-  const char *name;      // of the buffer whose index is hoisted
+  Map depths;                   // variable → depth of its scope + 1
+  Map inner;                    // variables that expressions bind; an index that uses one stays
+  const char *name;             // of the buffer whose index is hoisted
 } Hoisting;
 
 typedef struct AddressTerms {
@@ -242,8 +242,6 @@ static Stmt *enter_regions(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func) {
-  Rewriter rewriter = {
-      .context = state->context, .enter_stmt = enter_regions, .buffer = lower_keep_buffer};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+  Rewriter rewriter = {.enter_stmt = enter_regions, .buffer = lower_keep_buffer};
+  return lower_rewrite(state, func, &rewriter);
 }

@@ -173,7 +173,6 @@ static Stmt *hoist_stmt(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func) {
-  Rewriter rewriter = {.context = state->context, .stmt = hoist_stmt};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+  Rewriter rewriter = {.stmt = hoist_stmt};
+  return lower_rewrite(state, func, &rewriter);
 }

@@ -101,6 +101,9 @@ Stmt *lower_body(const Stmt *s);
 Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body); // for the same statements
 bool lower_loads_stored(const Expr *e, const Stmt *store); // loads the element that `store` writes
 Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that change no buffers
+// The function with a rewritten body; itself when nothing changed. NULL after a diagnostic of the
+// rewriter's hooks.
+PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
 bool lower_is_regions(const Stmt *s); // the ATTR around the regions of a lowered body

@@ -57,6 +57,14 @@ Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b) {
   return b;
 }
 
+PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter) {
+  Context *context = rewriter->context = state->context;
+  int errors = context->error_count;
+  Stmt *body = rewrite_stmt(rewriter, func->body);
+  if (context->error_count > errors) return NULL;
+  return body == func->body ? func : prim_func_with_body(context, func, body);
+}
+
 // ---- Size
 
 typedef struct SizeCount {

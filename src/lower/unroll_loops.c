@@ -47,7 +47,6 @@ static Stmt *unroll(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_unroll_loops(LowerState *state, PrimFunc *func) {
-  Rewriter rewriter = {.context = state->context, .env = state, .stmt = unroll};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+  Rewriter rewriter = {.env = state, .stmt = unroll};
+  return lower_rewrite(state, func, &rewriter);
 }

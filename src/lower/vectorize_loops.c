@@ -527,7 +527,6 @@ static Stmt *enter_loop(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func) {
   Vectorization env = {state, analyzer_new(state->context)};
-  Rewriter rewriter = {.context = state->context, .env = &env, .enter_stmt = enter_loop};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
-  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+  Rewriter rewriter = {.env = &env, .enter_stmt = enter_loop};
+  return lower_rewrite(state, func, &rewriter);
 }
