@@ -23,6 +23,7 @@ typedef struct Placement {
   Map owners;      // data variable → (depth of the block that allocates it) + 1
   Map places;      // data variable → Place*
   int block_depth; // of the path up to and including the innermost block
+  bool keeps_blocks;
 } Placement;
 
 static bool binding_uses(const Placement *placement, const Block *block, Expr *loop_var) {
@@ -102,8 +103,20 @@ static bool place_children(Visitor *visitor, Stmt *s) {
   return false;
 }
 
+// A block that stays names the buffers of its regions outside of itself.
+static void note_regions(Placement *placement, const Block *block) {
+  int outer = placement->block_depth;
+  placement->block_depth = placement->path.count;
+  for (int i = 0; i < block->read_count; i++)
+    note_access(placement, block->reads[i].buffer->data, false);
+  for (int i = 0; i < block->write_count; i++)
+    note_access(placement, block->writes[i].buffer->data, false);
+  placement->block_depth = outer;
+}
+
 static void place_in(Placement *placement, Visitor *visitor, Stmt *s) {
   int outer = placement->block_depth;
+  if (s->kind == STMT_BLOCK && placement->keeps_blocks) note_regions(placement, s->as.block);
   array_push(&placement->context->arena, &placement->path, s);
   if (s->kind == STMT_FOR) {
     visit_stmt_exprs(visitor, s);
@@ -169,8 +182,9 @@ static bool collect_allocations(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-Map lower_allocation_places(Context *context, Stmt *body) {
+Map lower_allocation_places(Context *context, Stmt *body, bool keeps_blocks) {
   Placement placement = {.context = context,
+                         .keeps_blocks = keeps_blocks,
                          .vars = map_new(&context->arena),
                          .owners = map_new(&context->arena),
                          .places = map_new(&context->arena)};

@@ -102,7 +102,7 @@ static Stmt *move_allocations(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func) {
-  Map inside = lower_allocation_places(state->context, func->body);
+  Map inside = lower_allocation_places(state->context, func->body, true);
   Rewriter rewriter = {.env = &inside, .enter_stmt = move_allocations, .buffer = lower_keep_buffer};
   return lower_rewrite(state, func, &rewriter);
 }

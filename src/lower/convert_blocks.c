@@ -204,7 +204,7 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   int errors = context->error_count;
-  Conversion conversion = {context, lower_allocation_places(context, func->body)};
+  Conversion conversion = {context, lower_allocation_places(context, func->body, false)};
   Rewriter rewriter = {
       .context = context, .env = &conversion, .enter_stmt = convert, .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);

@@ -40,8 +40,9 @@ const char *lower_fact_absent(unsigned facts, unsigned *first);
 const LowerPass *lower_pass_giving(unsigned fact); // the first one in the table
 
 // The buffers that convert_blocks allocates directly inside of each loop and block, as a map from
-// Stmt* to PtrArray* of Buffer*.
-Map lower_allocation_places(Context *context, Stmt *body);
+// Stmt* to PtrArray* of Buffer*. With keeps_blocks a buffer that the regions of a block state is
+// allocated around that block.
+Map lower_allocation_places(Context *context, Stmt *body, bool keeps_blocks);
 
 // ---- Blocks ------------------------------------------------------------------------------------
 

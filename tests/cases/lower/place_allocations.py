@@ -31,3 +31,15 @@ def f(A: T.Buffer((13, 7), "float32"), C: T.Buffer((13,), "float32")):
             vi = T.axis.opaque(13, i)
             E[0] = T.if_then_else(vi == 0, T.float32(1), E[0] + C[vi])
             C[vi] = E[0]
+
+
+# A buffer that a block states, and does not access, stays around the block.
+@T.prim_func
+def stated(C: T.Buffer((7,), "float32")):
+    D = T.alloc_buffer((7,))
+    for i in range(7):
+        with T.block("stated"):
+            vi = T.axis.spatial(7, i)
+            T.reads(D[vi])
+            T.writes(C[vi])
+            C[vi] = T.float32(1)
