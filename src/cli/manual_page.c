@@ -198,6 +198,9 @@ static void put_environment(FILE *out) {
       {"PLEAT_REGION_CYCLES",
        "The work in processor cycles for which another thread is started, 8000 by default. Smaller "
        "loops run in one thread. With 0 every loop is given to all threads."},
+      {"PLEAT_POISON",
+       "With 1, all memory whose contents are undefined is NaN when a run begins, padding "
+       "included. Tests use it, with PLEAT_CACHE=off."},
       {"NO_COLOR", "If it is set, the output has no colours."},
       {"TMPDIR", "The folder of temporary files; /tmp by default."},
       {"CC, CFLAGS",

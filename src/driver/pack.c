@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs tensors into a layout and unpacks them: constants at compile time, results when they are
-// checked.
+// checked. The padding of a packed constant can be poisoned, because no kernel reads it.
 #include "driver/driver.h"
 
 typedef struct Separable { // offset = Σ table[axis][index of the axis]
@@ -127,16 +127,16 @@ static void copy_all(Context *context, Copy copy) {
   arena_reset(&context->scratch, mark);
 }
 
-static void pack(Context *context, Copy copy) {
+static void fill_physical(const Layout *layout, int element_bytes, void *to, int byte) {
   int64_t size = 0;
-  layout_physical_size(copy.layout, &size);
-  memset(copy.physical, 0, (size_t)(size * copy.bytes));
-  copy_all(context, copy);
+  layout_physical_size(layout, &size);
+  memset(to, byte, (size_t)(size * element_bytes));
 }
 
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to) {
-  pack(context, (Copy){layout, element_bytes, false, (char *)from, to, NULL});
+  fill_physical(layout, element_bytes, to, 0);
+  copy_all(context, (Copy){layout, element_bytes, false, (char *)from, to, NULL});
 }
 
 void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
@@ -146,7 +146,11 @@ void layout_unpack(Context *context, const Layout *layout, int element_bytes, co
 
 void constant_pack(Context *context, const ConstData *data, const Layout *layout, void *to) {
   char *from = (char *)data->data;
-  if (layout) pack(context, (Copy){layout, dtype_bytes(data->type), false, from, to, from});
+  int bytes = dtype_bytes(data->type);
+  if (layout) {
+    fill_physical(layout, bytes, to, memory_poisons() ? 0xff : 0);
+    copy_all(context, (Copy){layout, bytes, false, from, to, from});
+  }
   for (size_t at = 0, n; !layout && at < data->bytes; at += n) {
     n = MIN_OF(data->bytes - at, (size_t)FORGET_BYTES);
     memcpy((char *)to + at, from + at, n);

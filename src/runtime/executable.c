@@ -126,6 +126,14 @@ static void bind_arguments(Executable *e) {
     }
 }
 
+static void poison(Executable *e) {
+  const CompiledProgram *p = e->program;
+  memory_poison(e->arena, p->arena_bytes);
+  for (int i = 0; i < p->output_count; i++)
+    if (!p->outputs[i].is_read)
+      memory_poison((void *)e->data[p->input_count + i], argument_bytes(&p->outputs[i]));
+}
+
 static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
   const CompiledProgram *p = e->program;
   if (!check_arguments(e, inputs, outputs)) return false;
@@ -133,6 +141,7 @@ static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outpu
     if (!find_data(e, i, inputs[i], true) || !check_known(e, i)) return false;
   for (int i = 0; i < p->output_count; i++)
     if (!find_data(e, p->input_count + i, outputs[i], p->outputs[i].is_read)) return false;
+  poison(e);
   bind_arguments(e);
   guards_clear(e->arena + p->guards_offset, p->guard_count);
   return true;

@@ -103,6 +103,10 @@ typedef struct Tensor {
 // Memory aligned to 64 bytes, large pieces to huge pages; NULL when there is none.
 void *memory_alloc(size_t bytes);
 void memory_free(void *data);
+// For tests: does PLEAT_POISON=1 ask that memory is poisoned whose contents are undefined?
+bool memory_poisons(void);
+// Sets all bits if so, which is a NaN in every floating type; otherwise does nothing.
+void memory_poison(void *data, int64_t bytes);
 
 // A compact tensor that owns its memory, contents unspecified; NULL when the shape is negative or
 // too large for memory. Freed with tensor_free.

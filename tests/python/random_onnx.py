@@ -542,24 +542,27 @@ def ways_of(seed):
             "cpu": CPUS[seed % len(CPUS)]}
 
 
-def run_seed(seed):
-    """[outcome, reason]: passed, refused by one of the two, or wrong."""
+def onnxruntime_session(model):
     import onnxruntime
 
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    # its rewriting of pairs of QuantizeLinear and DequantizeLinear rounds otherwise
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                        providers=["CPUExecutionProvider"])
+
+
+def run_seed(seed):
+    """[outcome, reason]: passed, refused by one of the two, or wrong."""
     import pleat
 
     model = random_model(seed)
     if model is None:
         return ["empty", ""]
     feeds = feeds_of(model, seed)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    # its rewriting of pairs of QuantizeLinear and DequantizeLinear rounds otherwise
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                               providers=["CPUExecutionProvider"])
-        expected = session.run(None, feeds)
+        expected = onnxruntime_session(model).run(None, feeds)
     except Exception as error:
         return ["refused by ONNX Runtime", str(error)[:300]]
     try:
@@ -575,18 +578,18 @@ def run_seed(seed):
     return ["passed", ""]
 
 
-def run_seeds(seeds, processes=2):
+def run_seeds(seeds, processes=2, run=run_seed):
     """(seed, outcome, reason) for each; one that crashes is an outcome too."""
     import isolated
 
     seeds = list(seeds)
-    for number, value, how in isolated.call_all(run_seed, seeds, processes, slowest_s=120):
+    for number, value, how in isolated.call_all(run, seeds, processes, slowest_s=120):
         outcome, reason = value or ("crashed", how)
         yield seeds[number], outcome, reason
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+def main(run=run_seed):
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
@@ -597,7 +600,7 @@ def main():
         onnx.save(random_model(options.seed), options.save)
     counts, reasons = collections.Counter(), collections.Counter()
     for seed, outcome, reason in run_seeds(range(options.seed, options.seed + options.count),
-                                           options.processes):
+                                           options.processes, run):
         counts[outcome] += 1
         if outcome in ("wrong", "crashed"):
             print(f"{outcome}: seed {seed}: {reason}", flush=True)

@@ -177,6 +177,21 @@ static void test_large_memory_is_page_aligned(void **state) {
   memory_free(data);
 }
 
+static void test_the_environment_poisons_memory(void **state) {
+  static const char *const values[] = {"", "0", "1"};
+  unsetenv("PLEAT_POISON");
+  assert_false(memory_poisons());
+  for (int i = 0; i < COUNT_OF(values); i++) {
+    float numbers[3] = {1, 2, 3};
+    setenv("PLEAT_POISON", values[i], 1);
+    memory_poison(numbers, 2 * sizeof *numbers);
+    memory_poison(numbers + 2, 0);
+    assert_int_equal(isnan(numbers[0]) && isnan(numbers[1]), i == 2);
+    assert_true(numbers[2] == 3);
+  }
+  unsetenv("PLEAT_POISON");
+}
+
 static void test_compactness_ignores_axes_of_one(void **state) {
   int64_t shape[] = {3, 1, 7}, strides[] = {7, 99, 1};
   Tensor tensor = tensor_over(NULL, float32, shape, 3);
@@ -376,6 +391,7 @@ int main(void) {
       cmocka_unit_test(test_tensor_sizes),
       cmocka_unit_test(test_absurd_tensors_are_refused),
       cmocka_unit_test(test_large_memory_is_page_aligned),
+      cmocka_unit_test(test_the_environment_poisons_memory),
       cmocka_unit_test(test_compactness_ignores_axes_of_one),
       cmocka_unit_test(test_copy_between_strides),
       cmocka_unit_test(test_arguments_are_checked),
