@@ -43,7 +43,10 @@ the sizes."""
 
 
 def dtype_of(name):
-    """The NumPy type of Pleat's type `name`."""
+    """The NumPy type of Pleat's type `name`; of a vector, a subarray: float32x4 is ("f4", (4,))."""
+    base, _, lanes = name.partition("x")
+    if lanes:
+        return np.dtype((dtype_of(base), (int(lanes),)))
     if name in NUMPY_TYPES:
         return np.dtype(name)
     try:
@@ -56,6 +59,9 @@ def dtype_of(name):
 @functools.lru_cache(maxsize=None)  # the name of a NumPy type takes time to find
 def element_of(dtype):
     """The fields of a PleatElement; None for a type that Pleat lacks."""
+    if dtype.subdtype:
+        element = element_of(dtype.base)
+        return element and (*element[:2], dtype.shape[0])
     if dtype.name in EXTENDED_CODES:
         bits = NARROW_BITS.get(dtype.name, 8 * dtype.itemsize)
         return EXTENDED_CODES[dtype.name], bits, 1

@@ -34,10 +34,13 @@ DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 class Parameter:
     """A parameter of a tensor program: `name`, `dtype`, and `shape`, whose extents are numbers, the
     names of sizes that follow from the arguments, or None for other expressions. `shape` is None
-    for a scalar."""
+    for a scalar. `strides`, in elements, and `offset`, the elements before the first one, are of the
+    same kinds; `strides` is None where rows have no gaps."""
 
-    def __init__(self, name, dtype, shape):
-        self.name, self.dtype, self.shape = name, dtype, shape
+    def __init__(self, name, dtype, shape, strides=None, offset=0):
+        self.name, self.dtype = name, dtype
+        self.shape = None if shape is None else tuple(shape)
+        self.strides, self.offset = strides and tuple(strides), offset
 
     def __repr__(self):
         extents = "" if self.shape is None else f" {_shape_text(self.shape)}"
@@ -62,8 +65,9 @@ def _parameters(node):
         if buffer is None:
             result.append(Parameter(param.name, param.dtype, None))
         else:
-            result.append(Parameter(buffer.name, buffer.dtype,
-                                    tuple(_extent(extent) for extent in buffer.shape)))
+            result.append(Parameter(buffer.name, buffer.dtype, tuple(map(_extent, buffer.shape)),
+                                    tuple(map(_extent, buffer.strides)) or None,
+                                    _extent(buffer.elem_offset)))
     return result
 
 
@@ -79,8 +83,17 @@ class _Capsule:
         self.tensor = ffi.cast("PleatTensor *", get(self._capsule, b"dltensor"))
 
 
-def _numpy_tensor(array, keep):
-    from pleat.model import element_of
+def _without_lanes(array, strides, lanes):
+    """The shape and strides of an array whose last axis is the lanes of its elements."""
+    rows = array.shape[-1:] == (lanes,) and strides[-1] == 1
+    if not rows or any(stride % lanes for stride in strides[:-1]):
+        raise ValueError(f"has shape {list(array.shape)} and strides of {list(strides)} elements, "
+                         f"expected a last axis with the {lanes} lanes of each element")
+    return array.shape[:-1], [stride // lanes for stride in strides[:-1]]
+
+
+def _numpy_tensor(parameter, array, keep):
+    from pleat.model import dtype_of, element_of
     tensor = ffi.new("PleatTensor *")
     element = element_of(array.dtype)
     if element is None or not array.dtype.isnative:
@@ -89,13 +102,30 @@ def _numpy_tensor(array, keep):
     if any(stride % item for stride in array.strides):
         raise ValueError(f"has strides of {array.strides} bytes, which are not multiples of its "
                          f"elements' {item} bytes")
-    shape = ffi.new("int64_t[]", array.shape or (0,))
-    strides = ffi.new("int64_t[]", [stride // item for stride in array.strides] or (0,))
+    extents, steps = array.shape, [stride // item for stride in array.strides]
+    wanted = dtype_of(parameter.dtype)
+    if wanted.subdtype and wanted.base == array.dtype:
+        element = element_of(wanted)
+        extents, steps = _without_lanes(array, steps, element[2])
+    shape, strides = ffi.new("int64_t[]", extents or (0,)), ffi.new("int64_t[]", steps or (0,))
     keep += [array, shape, strides]
-    tensor.data = ffi.cast("void *", array.__array_interface__["data"][0])
-    tensor.device_type, tensor.rank, tensor.shape, tensor.strides = 1, array.ndim, shape, strides
+    address = array.__array_interface__["data"][0]
+    tensor.byte_offset = _bytes_before(parameter, array, address)
+    tensor.data = ffi.cast("void *", address - tensor.byte_offset)
+    tensor.device_type, tensor.rank, tensor.shape, tensor.strides = 1, len(extents), shape, strides
     tensor.type.code, tensor.type.bits, tensor.type.lanes = element
     return tensor
+
+
+def _bytes_before(parameter, array, address):
+    """The bytes of the array's memory before its first element, for parameters with an offset that
+    is not free."""
+    if parameter.offset == 0 or isinstance(parameter.offset, str):
+        return 0
+    base = array.base if isinstance(array.base, np.ndarray) else array
+    begin = base.__array_interface__["data"][0]
+    begin += sum(min(stride * (extent - 1), 0) for stride, extent in zip(base.strides, base.shape))
+    return max(address - begin, 0)
 
 
 def _tensor_of(parameter, value, keep):
@@ -108,7 +138,7 @@ def _tensor_of(parameter, value, keep):
     if isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
-        return _numpy_tensor(value, keep)
+        return _numpy_tensor(parameter, value, keep)
     if hasattr(value, "__dlpack__"):
         keep.append(_Capsule(value))
         return keep[-1].tensor
@@ -116,22 +146,37 @@ def _tensor_of(parameter, value, keep):
                     "DLPack")
 
 
+def _strides(tensor):
+    """The strides of a tensor in elements."""
+    if tensor.strides != ffi.NULL:
+        return [tensor.strides[axis] for axis in range(tensor.rank)]
+    result, step = [], 1
+    for axis in reversed(range(tensor.rank)):
+        result.insert(0, step)
+        step *= tensor.shape[axis]
+    return result
+
+
+def _item_bytes(tensor):
+    return -(-tensor.type.bits // 8) * tensor.type.lanes
+
+
 def _span(tensor):
     """The first address of a tensor and the one after its last; equal for one without elements."""
     first = last = int(ffi.cast("uintptr_t", tensor.data)) + tensor.byte_offset
-    item, step = -(-tensor.type.bits // 8), 1
-    for axis in reversed(range(tensor.rank)):
-        stride = tensor.strides[axis] if tensor.strides != ffi.NULL else step
+    item = _item_bytes(tensor)
+    for axis, stride in enumerate(_strides(tensor)):
         reach = (tensor.shape[axis] - 1) * stride * item
         if tensor.shape[axis] == 0:
             return first, first
-        first, last, step = first + min(reach, 0), last + max(reach, 0), step * tensor.shape[axis]
+        first, last = first + min(reach, 0), last + max(reach, 0)
     return first, last + item
 
 
 def _type_text(element):
     code = DLPACK_CODES.get(element.code, f"type {element.code} of ")
-    return code if code == "bool" else f"{code}{element.bits}"
+    lanes = f"x{element.lanes}" if element.lanes > 1 else ""
+    return ("bool" if code == "bool" else f"{code}{element.bits}") + lanes
 
 
 def _check(parameter, tensor, sizes):
@@ -154,6 +199,24 @@ def _check(parameter, tensor, sizes):
         if expected is not None and extent != expected:
             raise ValueError(f"has extent {extent} in axis {axis}, expected {expected}: its shape "
                              f"is {shape}, expected {_shape_text(parameter.shape)}")
+    _check_strides(parameter, tensor, sizes)
+
+
+def _check_strides(parameter, tensor, sizes):
+    """Raises for a tensor with other strides or another offset, and adds the sizes they give."""
+    found = _strides(tensor)
+    for axis, (expected, stride) in enumerate(zip(parameter.strides or (), found)):
+        if isinstance(expected, str):
+            expected = sizes.setdefault(expected, stride)
+        if expected not in (None, stride) and tensor.shape[axis] > 1:
+            raise ValueError(f"has stride {stride} in axis {axis}, expected {expected}: its strides "
+                             f"are {found} elements, expected {_shape_text(parameter.strides)}")
+    offset, expected = divmod(tensor.byte_offset, _item_bytes(tensor)), parameter.offset
+    if isinstance(expected, str):
+        expected = sizes.setdefault(expected, offset[0])
+    if parameter.offset != 0 and (offset[1] or expected not in (None, offset[0])):
+        raise ValueError(f"begins {tensor.byte_offset} bytes after its memory does, expected "
+                         f"{'a multiple of an element' if offset[1] else f'{expected} elements'}")
 
 
 # ---- Functions ------------------------------------------------------------------------------------
@@ -161,13 +224,14 @@ def _check(parameter, tensor, sizes):
 class Function:
     """A compiled tensor program; calling it runs it. `parameters` is the list of its parameters.
 
-    Free sizes in shapes follow from the arguments: for new sizes the program is compiled once more,
-    and what was compiled is kept. Calls in several threads follow one another."""
+    Free sizes, strides and offsets follow from the arguments: for new ones the program is compiled
+    once more, and what was compiled is kept. Calls in several threads follow one another."""
 
     def __init__(self, name, parameters, compiled):
         self.name, self.parameters = name, parameters
         self._compile, self._models = compiled, {}
-        if not any(isinstance(extent, str) for p in parameters for extent in p.shape or ()):
+        if not any(isinstance(size, str) for p in parameters
+                   for size in (*(p.shape or ()), *(p.strides or ()), p.offset)):
             self._model({})
 
     def __repr__(self):
@@ -358,7 +422,8 @@ def _save(module, path):
             file = pathlib.Path(folder) / str(i)
             model.save(file)
             archive.write(file, f"{i}.model")
-            rows = [[p.name, p.dtype, p.shape] for p in function.parameters]
+            rows = [[p.name, p.dtype, p.shape, p.strides, p.offset]
+                    for p in function.parameters]
             table.append({"name": name, "sizes": sizes, "parameters": rows})
         archive.writestr("programs.json", json.dumps({"format": "pleat.runtime", "table": table}))
     part.replace(path)
@@ -375,9 +440,7 @@ def load_module(path, threads=0):
             for i, row in enumerate(table):
                 key = tuple(sorted(row["sizes"].items()))
                 loaded.setdefault(row["name"], {})[key] = load(archive.read(f"{i}.model"), threads)
-                parameters[row["name"]] = [Parameter(name, dtype, shape and tuple(shape)
-                                                     if shape is not None else None)
-                                           for name, dtype, shape in row["parameters"]]
+                parameters[row["name"]] = [Parameter(*fields) for fields in row["parameters"]]
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise PleatError(f"{os.fspath(path)} is not a module that export_library wrote: "
                          f"{error}") from error

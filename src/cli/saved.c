@@ -76,6 +76,18 @@ static Tensor *make_input(Session *s, const InputContents *contents, int number)
   return tensor_keep(s->cli->context, tensor);
 }
 
+// Arrays of files have rows without gaps, of elements that are no vectors.
+static bool check_files(Session *s, const ArgumentSpec *specs, int count) {
+  for (int i = 0; i < count; i++)
+    if (specs[i].type.lanes > 1 || !specs[i].any_strides)
+      return diag_error_as(s->cli->context, DIAG_UNSUPPORTED, (SourcePos){0},
+                           "'%s' has %s, which arrays of files do not have\n"
+                           "run the model from Python or C",
+                           specs[i].name,
+                           specs[i].type.lanes > 1 ? "vectors as elements" : "strides of its own");
+  return true;
+}
+
 bool session_compiled_tensors(Session *s, const InputContents *contents) {
   Arena *arena = &s->cli->context->arena;
   const CompiledProgram *p = s->compiled;
@@ -85,6 +97,8 @@ bool session_compiled_tensors(Session *s, const InputContents *contents) {
   s->inputs = arena_array(arena, Tensor *, p->input_count);
   s->outputs = arena_array(arena, Tensor *, p->output_count);
   s->output_names = arena_array(arena, const char *, p->output_count);
+  if (!check_files(s, p->inputs, p->input_count) || !check_files(s, p->outputs, p->output_count))
+    return false;
   for (int i = 0; i < p->input_count; i++) names[i] = p->inputs[i].name;
   if (!cli_check_given(s->cli, &contents->given, "model", names, p->input_count)) return false;
   for (int i = 0; i < p->input_count; i++)

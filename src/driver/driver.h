@@ -194,11 +194,13 @@ bool kernels_load(Context *context, const char *path, const Module *module, cons
 bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions *lower);
 
 // Compiles a kernel as a program with one step, whose inputs are the parameters that it only reads,
-// and whose outputs are those that it writes. `sizes` has the values of the sizes that are free in
-// their shapes. NULL with diagnostics.
+// and whose outputs are those that it writes. `sizes` has the values of the variables in their
+// shapes, strides and offsets. Arrays for parameters with strides or an offset must have them.
+// NULL with diagnostics.
 CompiledProgram *kernel_compile(Context *context, const Kernel *kernel, const InterpSize *sizes,
                                 int size_count, const CompileOptions *options);
-// The variable with this name in the shapes of the kernel's parameters; NULL when there is none.
+// The variable with this name in the shapes, strides and offsets of the kernel's parameters; NULL
+// when there is none.
 const Expr *kernel_find_size(const Kernel *kernel, const char *name);
 // A place for an empty compiled program, which is released with the context unless the place is
 // empty then. The place is empty, with a diagnostic, when memory is exhausted.

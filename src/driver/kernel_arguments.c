@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/caller.h"
+#include "arith/arith.h"
 #include "graph/graph.h"
 
 typedef struct Making {
@@ -14,6 +15,7 @@ typedef struct Making {
   const KernelContents *contents;
   Array(InterpSize) sizes; // values of the variables in shapes
   KernelArguments *out;
+  Tensor **given; // by parameter; NULL: the caller gives no array
 } Making;
 
 const char *kernel_param_name(const Kernel *kernel, int i) {
@@ -145,11 +147,10 @@ static bool take_given(Making *m, int i) {
     return refuse(m, i,
                   arena_printf(&context->arena, "has rank %d, the array given has %d", buffer->rank,
                                tensor->rank));
-  if (buffer->strides) return refuse(m, i, "has strides: it can only be filled");
-  if (buffer->offset->op != EXPR_VAR && !expr_is_int(buffer->offset, 0))
-    return refuse(m, i, "has an elem_offset: it can only be filled");
   for (int d = 0; d < buffer->rank; d++)
     if (buffer->shape[d]->op == EXPR_VAR) set_size(m, buffer->shape[d], tensor->shape[d]);
+  m->given[i] = tensor;
+  if (buffer->strides || !expr_is_int(buffer->offset, 0)) return true; // copied by fill_tensor
   m->out->tensors[i] = tensor;
   m->out->args[i] = argument_over(context, buffer, tensor);
   return true;
@@ -159,14 +160,40 @@ static bool has_contents(Making *m, int i) {
   return m->contents->fill_all || (m->kernel->access[i] & PARAM_READ);
 }
 
-// The elements from the start of the memory to the first one. A variable that nothing gives is 0.
+// The value of a stride or offset. A variable that nothing gives has the usual value.
+static bool layout_value(const Making *m, const Expr *e, int64_t usual, int64_t *value) {
+  int count = m->sizes.count;
+  Expr **vars = arena_array(&m->context->scratch, Expr *, count);
+  int64_t *values = arena_array(&m->context->scratch, int64_t, count);
+  for (int k = 0; k < count; k++) {
+    vars[k] = (Expr *)m->sizes.items[k].var;
+    values[k] = m->sizes.items[k].value;
+  }
+  if (expr_value(e, vars, values, count, value)) return true;
+  *value = usual;
+  return e->op == EXPR_VAR;
+}
+
+// The strides of an argument; variables that nothing gives are those of rows without gaps.
+static bool find_strides(Making *m, int i, const int64_t *shape, int64_t *strides) {
+  const Buffer *buffer = m->kernel->func->buffers[i];
+  int64_t step = 1;
+  for (int d = buffer->rank - 1; d >= 0; d--) {
+    const Expr *stride = buffer->strides[d];
+    if (!layout_value(m, stride, step, &strides[d]))
+      return refuse(m, i, "has strides that its arguments do not give");
+    if (stride->op == EXPR_VAR) set_size(m, stride, strides[d]);
+    if (strides[d] < 0) return refuse(m, i, "has a negative stride");
+    step *= MAX_OF(shape[d], 1);
+  }
+  return true;
+}
+
+// The elements from the start of the memory to the first one.
 static bool find_offset(Making *m, int i, int64_t *offset) {
   const Expr *e = m->kernel->func->buffers[i]->offset;
-  if (e->op == EXPR_VAR) {
-    if (!known_size(m, e, offset)) *offset = 0;
-  } else if (!expr_as_int(e, offset)) {
-    return refuse(m, i, "has an elem_offset that is neither a number nor a variable");
-  }
+  if (!layout_value(m, e, 0, offset))
+    return refuse(m, i, "has an elem_offset that its arguments do not give");
   return (*offset >= 0 && *offset <= INT32_MAX) ||
          refuse(m, i, "has an elem_offset that is not in [0, 2^31)");
 }
@@ -176,8 +203,7 @@ static bool spanned(Making *m, int i, InterpTensor *arg, Tensor **flat) {
   Context *context = m->context;
   const Buffer *buffer = m->kernel->func->buffers[i];
   int64_t *strides = arena_array(&context->arena, int64_t, buffer->rank + 1);
-  for (int d = 0; buffer->strides && d < buffer->rank; d++)
-    if (!expr_as_int(buffer->strides[d], &strides[d])) return refuse(m, i, "has free strides");
+  if (buffer->strides && !find_strides(m, i, arg->shape, strides)) return false;
   if (buffer->strides) arg->strides = strides;
   if (!find_offset(m, i, &arg->offset)) return false;
   int64_t bytes = interp_tensor_bytes(arg);
@@ -193,13 +219,13 @@ static bool fill_tensor(Making *m, int i) {
   const Buffer *buffer = m->kernel->func->buffers[i];
   int64_t *shape = arena_array(&context->arena, int64_t, buffer->rank + 1);
   Tensor *flat = NULL;
-  if (has_contents(m, i) && !m->contents->fill) return not_given(m, i);
+  if (has_contents(m, i) && !m->contents->fill && !m->given[i]) return not_given(m, i);
   InterpTensor arg = {.type = buffer->type, .rank = buffer->rank, .shape = shape};
   if (!interp_param_shape(context, m->kernel->func, i, m->sizes.items, m->sizes.count, shape))
     return diag_note(context, (SourcePos){0}, "%s gives the size n",
                      caller_size(context, "n", 128));
   if (!spanned(m, i, &arg, &flat)) return false;
-  if (has_contents(m, i) && is_random(m))
+  if (has_contents(m, i) && is_random(m) && !m->given[i])
     tensor_fill_random(flat, seed_of(m, i));
   else
     memset(flat->data, 0, (size_t)tensor_bytes(flat));
@@ -208,6 +234,7 @@ static bool fill_tensor(Making *m, int i) {
   char *first = (char *)flat->data + arg.offset * element_bytes(flat->type) * buffer->type.lanes;
   *tensor = tensor_over(first, flat->type, shape, buffer->rank);
   tensor->strides = (int64_t *)arg.strides;
+  if (m->given[i]) tensor_copy(tensor, m->given[i]);
   m->out->tensors[i] = buffer->type.lanes == 1 ? tensor : flat;
   m->out->args[i] = arg;
   return true;
@@ -220,6 +247,7 @@ bool kernel_arguments(Context *context, const Kernel *kernel, const KernelConten
   Making m = {context, kernel, contents, {0}, out};
   out->args = arena_array(arena, InterpTensor, func->param_count);
   out->tensors = arena_array(arena, Tensor *, func->param_count);
+  m.given = arena_array(arena, Tensor *, func->param_count);
   if (!read_sizes(&m)) return false;
   for (int i = 0; i < func->param_count; i++) // these arguments determine the free sizes
     if (!(func->buffers[i] ? take_given(&m, i) : make_scalar(&m, i))) return false;

@@ -5,6 +5,14 @@
 
 #include "arith/arith.h"
 
+#include <math.h>
+
+// The shape of a parameter, and what else its elements' addresses follow from.
+typedef struct ParamLayout {
+  int64_t shape[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK], offset;
+  bool is_plain; // rows in order without gaps or offset
+} ParamLayout;
+
 typedef struct KernelCompiling {
   Context *context;
   const Kernel *kernel;
@@ -12,10 +20,11 @@ typedef struct KernelCompiling {
   const InterpSize *sizes;
   int size_count;
   CompiledProgram *out;
-  Expr **vars; // the lowered kernel's variables, bound to their values
+  Array(InterpSize) known; // the variables in shapes, strides and offsets, with their values
+  Expr **vars;             // the lowered kernel's variables, bound to their values
   int64_t *values;
   int var_count;
-  int64_t (*shapes)[TENSOR_MAX_RANK]; // by parameter
+  ParamLayout *layouts; // by parameter
 } KernelCompiling;
 
 static bool refuse(const KernelCompiling *c, int param, const char *why) {
@@ -26,22 +35,104 @@ static bool refuse(const KernelCompiling *c, int param, const char *why) {
                        func->name, why);
 }
 
-static bool read_shapes(KernelCompiling *c) {
-  const PrimFunc *func = c->kernel->func;
-  c->shapes =
-      (void *)arena_alloc(&c->context->arena, sizeof *c->shapes * (size_t)(func->param_count + 1));
-  for (int i = 0; i < func->param_count; i++) {
-    const Buffer *buffer = func->buffers[i];
-    ElementType type;
-    if (!element_type_parse(dtype_name(c->context, buffer ? buffer->type : func->params[i]->type),
-                            &type))
-      return refuse(c, i, "has a type that arrays cannot have");
-    if (!buffer) continue;
-    if (buffer->rank > TENSOR_MAX_RANK) return refuse(c, i, "has too many axes");
-    if (buffer->strides) return refuse(c, i, "has strides");
-    if (!interp_param_shape(c->context, func, i, c->sizes, c->size_count, c->shapes[i]))
-      return false;
+static bool known_value(const KernelCompiling *c, const Expr *var, int64_t *value) {
+  for (int i = 0; i < c->known.count; i++)
+    if (c->known.items[i].var == var) return *value = c->known.items[i].value, true;
+  return false;
+}
+
+// Gives a variable that has no value yet this one.
+static void set_usual(KernelCompiling *c, const Expr *e, int64_t value) {
+  int64_t known;
+  if (e->op == EXPR_VAR && !known_value(c, e, &known))
+    array_push(&c->context->arena, &c->known, ((InterpSize){e, value}));
+}
+
+static bool evaluate(const KernelCompiling *c, const Expr *e, int64_t *value) {
+  int count = c->known.count;
+  Expr **vars = arena_array(&c->context->scratch, Expr *, count);
+  int64_t *values = arena_array(&c->context->scratch, int64_t, count);
+  for (int i = 0; i < count; i++) {
+    vars[i] = (Expr *)c->known.items[i].var;
+    values[i] = c->known.items[i].value;
   }
+  return expr_value(e, vars, values, count, value);
+}
+
+static double stride_size(const ParamLayout *layout, int axis) {
+  return fabs((double)layout->strides[axis]);
+}
+
+// The axis of the smallest stride among those that are not taken and have several elements; -1 when
+// there is none.
+static int next_axis(const ParamLayout *layout, int rank, const bool *taken) {
+  int next = -1;
+  for (int d = 0; d < rank; d++)
+    if (!taken[d] && layout->shape[d] > 1 &&
+        (next < 0 || stride_size(layout, d) < stride_size(layout, next)))
+      next = d;
+  return next;
+}
+
+// Can two elements of a parameter have one address? Each axis must step over all elements of the
+// axes with smaller strides.
+static bool may_overlap(const ParamLayout *layout, int rank) {
+  bool taken[TENSOR_MAX_RANK] = {false};
+  double reach = 0;
+  for (int d = 0; d < rank; d++)
+    if (layout->shape[d] == 0) return false;
+  for (int d; (d = next_axis(layout, rank, taken)) >= 0; taken[d] = true) {
+    if (stride_size(layout, d) <= reach) return true;
+    reach += stride_size(layout, d) * (double)(layout->shape[d] - 1);
+  }
+  return false;
+}
+
+// Strides that are not given are those of rows without gaps, and an offset that is not given is 0.
+static bool read_strides(KernelCompiling *c, int i) {
+  const Buffer *buffer = c->kernel->func->buffers[i];
+  ParamLayout *layout = &c->layouts[i];
+  int64_t step = 1;
+  for (int d = buffer->rank - 1; d >= 0; d--) {
+    layout->strides[d] = step;
+    if (buffer->strides) set_usual(c, buffer->strides[d], step);
+    if (buffer->strides && !evaluate(c, buffer->strides[d], &layout->strides[d]))
+      return refuse(c, i, "has strides that its arguments do not give");
+    step *= MAX_OF(layout->shape[d], 1);
+  }
+  set_usual(c, buffer->offset, 0);
+  if (!evaluate(c, buffer->offset, &layout->offset))
+    return refuse(c, i, "has an elem_offset that its arguments do not give");
+  if (layout->offset < 0 || layout->offset > INT32_MAX)
+    return refuse(c, i, "has an elem_offset that is not in [0, 2^31)");
+  if (buffer->offset_factor > 1 && layout->offset % buffer->offset_factor)
+    return refuse(c, i, "has an elem_offset that is not a multiple of its offset_factor");
+  layout->is_plain = !buffer->strides && !layout->offset;
+  bool is_written = c->kernel->access[i] & PARAM_WRITTEN;
+  return !is_written || !may_overlap(layout, buffer->rank) ||
+         refuse(c, i, "is written, and by its strides two elements may have one address");
+}
+
+static bool read_layout(KernelCompiling *c, int i) {
+  const PrimFunc *func = c->kernel->func;
+  const Buffer *buffer = func->buffers[i];
+  ElementType type;
+  if (!element_type_parse(dtype_name(c->context, buffer ? buffer->type : func->params[i]->type),
+                          &type))
+    return refuse(c, i, "has a type that arrays cannot have");
+  c->layouts[i].is_plain = true;
+  if (!buffer) return true;
+  if (buffer->rank > TENSOR_MAX_RANK) return refuse(c, i, "has too many axes");
+  return interp_param_shape(c->context, func, i, c->sizes, c->size_count, c->layouts[i].shape) &&
+         read_strides(c, i);
+}
+
+static bool read_layouts(KernelCompiling *c) {
+  int count = c->kernel->func->param_count;
+  c->layouts = arena_array(&c->context->arena, ParamLayout, count + 1);
+  for (int i = 0; i < c->size_count; i++) set_usual(c, c->sizes[i].var, c->sizes[i].value);
+  for (int i = 0; i < count; i++)
+    if (!read_layout(c, i)) return false;
   return true;
 }
 
@@ -55,10 +146,16 @@ static ArgumentSpec spec_of(const KernelCompiling *c, int param) {
   const PrimFunc *func = c->kernel->func;
   const Buffer *buffer = func->buffers[param];
   Context *context = c->out->context;
-  ArgumentSpec spec = {.rank = buffer ? buffer->rank : 0, .any_strides = true};
+  const ParamLayout *layout = &c->layouts[param];
+  ArgumentSpec spec = {.rank = buffer ? buffer->rank : 0,
+                       .any_strides = layout->is_plain,
+                       .offset = layout->offset,
+                       .alignment = buffer ? buffer->alignment : 0};
   spec.is_read = (c->kernel->access[param] & PARAM_READ) != 0;
   spec.name = str_intern(context, buffer ? buffer->name : func->params[param]->as.var->name);
-  spec.shape = arena_copy(&context->lasting, c->shapes[param], sizeof *c->shapes);
+  spec.shape = arena_copy(&context->lasting, layout->shape, sizeof layout->shape);
+  if (!layout->is_plain)
+    spec.strides = arena_copy(&context->lasting, layout->strides, sizeof layout->strides);
   element_type_parse(dtype_name(c->context, buffer ? buffer->type : func->params[param]->type),
                      &spec.type);
   return spec;
@@ -81,13 +178,9 @@ static void add_arguments(const KernelCompiling *c) {
 // ---- The step -----------------------------------------------------------------------------------
 
 static int64_t symbol_value(const KernelCompiling *c, const LowerArg *arg) {
-  const Buffer *buffer = c->kernel->func->buffers[arg->tensor];
-  const int64_t *shape = c->shapes[arg->tensor];
-  if (arg->from == LOWER_FROM_OFFSET) return 0;
-  if (arg->from == LOWER_FROM_SHAPE) return shape[arg->axis];
-  int64_t stride = 1;
-  for (int i = arg->axis + 1; i < buffer->rank; i++) stride *= shape[i];
-  return stride;
+  const ParamLayout *layout = &c->layouts[arg->tensor];
+  if (arg->from == LOWER_FROM_OFFSET) return layout->offset;
+  return arg->from == LOWER_FROM_SHAPE ? layout->shape[arg->axis] : layout->strides[arg->axis];
 }
 
 // The value of a symbol as a constant of the program.
@@ -212,7 +305,7 @@ CompiledProgram *kernel_compile(Context *context, const Kernel *kernel, const In
                                 int size_count, const CompileOptions *options) {
   KernelCompiling c = {
       .context = context, .kernel = kernel, .sizes = sizes, .size_count = size_count};
-  if (!read_shapes(&c)) return NULL;
+  if (!read_layouts(&c)) return NULL;
   CompiledProgram **held = compiled_program_hold(context);
   if (!(c.out = *held)) return NULL;
   if (!compile(&c, options)) return NULL;

@@ -169,13 +169,19 @@ bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions
   return inside;
 }
 
+static bool is_size(const Expr *e, const char *name) {
+  return e->op == EXPR_VAR && strcmp(e->as.var->name, name) == 0;
+}
+
 const Expr *kernel_find_size(const Kernel *kernel, const char *name) {
   const PrimFunc *func = kernel->func;
   for (int i = 0; i < func->param_count; i++) {
     const Buffer *buffer = func->buffers[i];
-    for (int d = 0; buffer && d < buffer->rank; d++)
-      if (buffer->shape[d]->op == EXPR_VAR && strcmp(buffer->shape[d]->as.var->name, name) == 0)
-        return buffer->shape[d];
+    for (int d = 0; buffer && d < buffer->rank; d++) {
+      if (is_size(buffer->shape[d], name)) return buffer->shape[d];
+      if (buffer->strides && is_size(buffer->strides[d], name)) return buffer->strides[d];
+    }
+    if (buffer && is_size(buffer->offset, name)) return buffer->offset;
   }
   return NULL;
 }

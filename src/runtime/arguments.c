@@ -41,6 +41,24 @@ static bool check_strides(const Message *message, const ArgumentSpec *spec, cons
   return true;
 }
 
+// The code finds the first element at the offset for which it was made.
+static bool check_offset(const Message *message, const ArgumentSpec *spec, const Tensor *tensor) {
+  int64_t size = element_bytes(spec->type);
+  if (spec->any_strides || !spec->strides || tensor->byte_offset == (uint64_t)(spec->offset * size))
+    return true;
+  return wrong(message, "its elements begin %llu bytes after its memory does, expected %lld",
+               (unsigned long long)tensor->byte_offset, (long long)(spec->offset * size));
+}
+
+// A tensor whose strides do not matter is copied where it is not aligned.
+static bool check_alignment(const Message *message, const ArgumentSpec *spec,
+                            const Tensor *tensor) {
+  return spec->any_strides || !spec->strides ||
+         tensor_is_aligned(tensor, tensor->data, spec->alignment) ||
+         wrong(message, "its memory begins at %p, expected a multiple of %lld bytes", tensor->data,
+               (long long)(spec->alignment ? spec->alignment : element_bytes(spec->type)));
+}
+
 static bool check_description(const Message *message, const ArgumentSpec *spec,
                               const Tensor *tensor) {
   if (tensor->device_type != 1)
@@ -62,7 +80,8 @@ bool argument_check_description(const ArgumentSpec *spec, const Tensor *tensor, 
 
 static bool check_one(const Message *message, const ArgumentSpec *spec, const Tensor *tensor) {
   if (!tensor || !tensor->data) return wrong(message, "is missing");
-  return check_description(message, spec, tensor) && check_strides(message, spec, tensor);
+  return check_description(message, spec, tensor) && check_strides(message, spec, tensor) &&
+         check_offset(message, spec, tensor) && check_alignment(message, spec, tensor);
 }
 
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,

@@ -5,36 +5,45 @@
 
 #include <math.h>
 
+// A type and the vectors of it.
+#define TYPE(NAME, CODE, BITS)                                                                     \
+  {NAME, {CODE, BITS, 1}}, {NAME "x2", {CODE, BITS, 2}}, {NAME "x4", {CODE, BITS, 4}},             \
+      {NAME "x8", {CODE, BITS, 8}}, {NAME "x16", {CODE, BITS, 16}},                                \
+      {NAME "x32", {CODE, BITS, 32}}, {                                                            \
+    NAME "x64", {CODE, BITS, 64}                                                                   \
+  }
+
 static const struct {
   const char *name;
   ElementType type;
 } names[] = {
-    {"bool", {ELEMENT_BOOL, 8, 1}},
-    {"int2", {ELEMENT_INT, 2, 1}},
-    {"int4", {ELEMENT_INT, 4, 1}},
-    {"int8", {ELEMENT_INT, 8, 1}},
-    {"int16", {ELEMENT_INT, 16, 1}},
-    {"int32", {ELEMENT_INT, 32, 1}},
-    {"int64", {ELEMENT_INT, 64, 1}},
-    {"uint2", {ELEMENT_UINT, 2, 1}},
-    {"uint4", {ELEMENT_UINT, 4, 1}},
-    {"uint8", {ELEMENT_UINT, 8, 1}},
-    {"uint16", {ELEMENT_UINT, 16, 1}},
-    {"uint32", {ELEMENT_UINT, 32, 1}},
-    {"uint64", {ELEMENT_UINT, 64, 1}},
-    {"float16", {ELEMENT_FLOAT, 16, 1}},
-    {"float32", {ELEMENT_FLOAT, 32, 1}},
-    {"float64", {ELEMENT_FLOAT, 64, 1}},
-    {"bfloat16", {ELEMENT_BFLOAT, 16, 1}},
-    {"float8_e4m3fn", {ELEMENT_FLOAT8_E4M3, 8, 1}},
-    {"float8_e4m3", {ELEMENT_FLOAT8_E4M3, 8, 1}}, // older
-    {"float8_e5m2", {ELEMENT_FLOAT8_E5M2, 8, 1}},
-    {"float8_e4m3fnuz", {ELEMENT_FLOAT8_E4M3_FNUZ, 8, 1}},
-    {"float8_e5m2fnuz", {ELEMENT_FLOAT8_E5M2_FNUZ, 8, 1}},
-    {"float4_e2m1fn", {ELEMENT_FLOAT4_E2M1, 4, 1}},
-    {"float4_e2m1", {ELEMENT_FLOAT4_E2M1, 4, 1}}, // older
-    {"handle", {ELEMENT_HANDLE, 64, 1}},
+    TYPE("bool", ELEMENT_BOOL, 8),
+    TYPE("int2", ELEMENT_INT, 2),
+    TYPE("int4", ELEMENT_INT, 4),
+    TYPE("int8", ELEMENT_INT, 8),
+    TYPE("int16", ELEMENT_INT, 16),
+    TYPE("int32", ELEMENT_INT, 32),
+    TYPE("int64", ELEMENT_INT, 64),
+    TYPE("uint2", ELEMENT_UINT, 2),
+    TYPE("uint4", ELEMENT_UINT, 4),
+    TYPE("uint8", ELEMENT_UINT, 8),
+    TYPE("uint16", ELEMENT_UINT, 16),
+    TYPE("uint32", ELEMENT_UINT, 32),
+    TYPE("uint64", ELEMENT_UINT, 64),
+    TYPE("float16", ELEMENT_FLOAT, 16),
+    TYPE("float32", ELEMENT_FLOAT, 32),
+    TYPE("float64", ELEMENT_FLOAT, 64),
+    TYPE("bfloat16", ELEMENT_BFLOAT, 16),
+    TYPE("float8_e4m3fn", ELEMENT_FLOAT8_E4M3, 8),
+    TYPE("float8_e4m3", ELEMENT_FLOAT8_E4M3, 8), // older
+    TYPE("float8_e5m2", ELEMENT_FLOAT8_E5M2, 8),
+    TYPE("float8_e4m3fnuz", ELEMENT_FLOAT8_E4M3_FNUZ, 8),
+    TYPE("float8_e5m2fnuz", ELEMENT_FLOAT8_E5M2_FNUZ, 8),
+    TYPE("float4_e2m1fn", ELEMENT_FLOAT4_E2M1, 4),
+    TYPE("float4_e2m1", ELEMENT_FLOAT4_E2M1, 4), // older
+    TYPE("handle", ELEMENT_HANDLE, 64),
 };
+#undef TYPE
 
 bool element_type_equal(ElementType a, ElementType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;

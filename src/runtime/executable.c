@@ -91,11 +91,24 @@ static bool check_arguments(Executable *e, Tensor *const *inputs, Tensor *const 
          diag_error(e->context, (SourcePos){NULL}, "%s", message);
 }
 
-// Finds the memory of argument `number`: its own, or that of a copy when it has gaps.
+static const ArgumentSpec *argument_spec(const Executable *e, int number) {
+  const CompiledProgram *p = e->program;
+  return number < p->input_count ? &p->inputs[number] : &p->outputs[number - p->input_count];
+}
+
+// Does the code access the elements in a copy, without gaps and aligned?
+static bool needs_copy(const Executable *e, int number, const Tensor *tensor) {
+  const ArgumentSpec *spec = argument_spec(e, number);
+  return spec->any_strides && !(tensor_is_compact(tensor) &&
+                                tensor_is_aligned(tensor, tensor_data(tensor), spec->alignment));
+}
+
+// Finds the memory of argument `number`: its own, or that of a copy when it has gaps. Code that is
+// made for strides or an offset gets the start of the memory.
 static bool find_data(Executable *e, int number, const Tensor *tensor, bool is_input) {
   Tensor **copy = &e->compact[number];
-  e->data[number] = tensor_data(tensor);
-  if (tensor_is_compact(tensor)) return true;
+  e->data[number] = argument_spec(e, number)->any_strides ? tensor_data(tensor) : tensor->data;
+  if (!needs_copy(e, number, tensor)) return true;
   if (!*copy) *copy = tensor_new(tensor->type, tensor->shape, tensor->rank);
   if (!*copy)
     return diag_error_as(e->context, DIAG_MEMORY, (SourcePos){NULL},
@@ -162,9 +175,9 @@ static bool check_guards(Executable *e) {
 }
 
 static bool end_run(Executable *e, Tensor *const *outputs) {
+  int first = e->program->input_count;
   for (int i = 0; i < e->program->output_count; i++)
-    if (!tensor_is_compact(outputs[i]))
-      tensor_copy(outputs[i], e->compact[e->program->input_count + i]);
+    if (needs_copy(e, first + i, outputs[i])) tensor_copy(outputs[i], e->compact[first + i]);
   return check_guards(e);
 }
 

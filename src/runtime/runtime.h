@@ -78,12 +78,14 @@ enum {
   ELEMENT_FLOAT4_E2M1 = 17,
 };
 
-bool element_type_parse(const char *name, ElementType *type); // "float32", "int8", "bfloat16", …
-const char *element_type_name(ElementType type);              // "unknown" for what has no name
+// "float32", "bfloat16", and vectors of up to 64 lanes, "float32x4".
+bool element_type_parse(const char *name, ElementType *type);
+const char *element_type_name(ElementType type); // "unknown" for what has no name
 bool element_type_equal(ElementType a, ElementType b);
 int64_t element_bytes(ElementType type); // in memory; narrower than a byte takes one
+// They take types of one lane. element_set rounds to nearest and saturates integers.
 double element_get(ElementType type, const void *place);
-void element_set(ElementType type, void *place, double value); // rounds to nearest, saturates ints
+void element_set(ElementType type, void *place, double value);
 
 // ---- Tensors ---------------------------------------------------------------------------------
 
@@ -118,6 +120,8 @@ int64_t tensor_count(const Tensor *tensor); // elements
 int64_t tensor_bytes(const Tensor *tensor); // of its elements, gaps not counted
 void *tensor_data(const Tensor *tensor);    // its first element
 bool tensor_is_compact(const Tensor *tensor);
+// Is the address a multiple of `bytes`? 0 stands for the size of an element, or of one lane of it.
+bool tensor_is_aligned(const Tensor *tensor, const void *address, int64_t bytes);
 // The place of element number `i` in the order of rows.
 void *tensor_element(const Tensor *tensor, int64_t i);
 // Equal shapes and types; any strides on either side.
@@ -129,9 +133,11 @@ typedef struct ArgumentSpec {
   ElementType type;
   int rank;
   const int64_t *shape;   // -1: any extent
-  const int64_t *strides; // NULL: compact
-  bool any_strides;       // `strides` is not looked at
-  bool is_read;           // of an output: what it holds before the run is read
+  const int64_t *strides; // in elements; NULL: compact
+  int64_t offset;    // with strides: the elements from the start of the memory to the first one
+  bool any_strides;  // `strides` and `offset` are not looked at
+  int64_t alignment; // of the memory, in bytes; 0: that of an element
+  bool is_read;      // of an output: what it holds before the run is read
 } ArgumentSpec;
 // The bytes of such an argument whose extents are all known; -1 when they do not fit.
 int64_t argument_bytes(const ArgumentSpec *spec);

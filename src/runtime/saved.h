@@ -9,7 +9,7 @@
 #include "runtime/compiled.h"
 
 // Changed whenever the meaning of a file changes.
-enum { SAVED_FORMAT = 5 };
+enum { SAVED_FORMAT = 6 };
 enum {
   SAVED_PAGE = 4096,
   SAVED_CHUNK = 1 << 20, // bytes of the weights that have a digest of their own

@@ -190,17 +190,29 @@ static void read_weights(Loading *l) {
   for (int i = 0; i < p->constant_count; i++) read_constant(l, &p->constants[i]);
 }
 
+// The strides and offset of an argument, which code with any_strides does not have.
+static void read_strides(Loading *l, ArgumentSpec *spec) {
+  int64_t *strides = arena_array(&l->out->context->lasting, int64_t, spec->rank + 1);
+  spec->any_strides = take_int(l, 0, 1, "arguments have unknown strides");
+  spec->offset = take_int(l, 0, INT32_MAX, "arguments have a wrong offset");
+  spec->alignment = take_int(l, 0, INT32_MAX, "arguments have a wrong alignment");
+  for (int i = 0; i < spec->rank && !spec->any_strides; i++)
+    strides[i] = take_int(l, INT64_MIN, INT64_MAX, "arguments have unknown strides");
+  if (!spec->any_strides) spec->strides = strides;
+}
+
 static ArgumentSpec read_argument(Loading *l) {
-  ArgumentSpec spec = {.name = take_text(l), .any_strides = true};
+  ArgumentSpec spec = {.name = take_text(l)};
   spec.type.code = (uint8_t)take_int(l, 0, UINT8_MAX, "element types are unknown");
   spec.type.bits = (uint8_t)take_int(l, 1, 64, "element types are unknown");
-  spec.type.lanes = 1;
+  spec.type.lanes = (uint16_t)take_int(l, 1, UINT16_MAX, "element types are unknown");
   spec.is_read = take_int(l, 0, 1, "arguments are used in unknown ways");
   spec.rank = (int)take_int(l, 0, SAVED_MOST_RANK, "arguments have too many axes");
   int64_t *shape = arena_array(&l->out->context->lasting, int64_t, spec.rank);
   for (int i = 0; i < spec.rank; i++)
     shape[i] = take_int(l, 0, INT64_MAX, "arguments have a negative size");
   spec.shape = shape;
+  read_strides(l, &spec);
   if (!strcmp(element_type_name(spec.type), "unknown")) wrong(l, "element types are unknown");
   if (argument_bytes(&spec) < 0) wrong(l, "arguments are too large");
   return spec;

@@ -76,9 +76,14 @@ static void put_argument(Saving *s, const ArgumentSpec *spec) {
   put_text(s, spec->name);
   put_int(s, spec->type.code);
   put_int(s, spec->type.bits);
+  put_int(s, spec->type.lanes);
   put_int(s, spec->is_read);
   put_int(s, spec->rank);
   for (int i = 0; i < spec->rank; i++) put_int(s, spec->shape[i]);
+  put_int(s, spec->any_strides);
+  put_int(s, spec->offset);
+  put_int(s, spec->alignment);
+  for (int i = 0; i < spec->rank && !spec->any_strides; i++) put_int(s, spec->strides[i]);
 }
 
 static void describe_arguments(Saving *s) {

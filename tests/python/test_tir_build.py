@@ -289,3 +289,115 @@ def test_accesses_out_of_bounds_raise():
     unchecked = pleat.build(gather, cache=False, unchecked=True)
     unchecked(table, np.array([4, 0, 2], np.int32), result)
     assert result.tolist() == [4, 0, 2]
+
+
+# ---- Strides, offsets, vectors ----------------------------------------------------------------------
+
+@T.prim_func
+def spread(a: T.handle, b: T.handle):
+    m, n, s, t, u, w = T.int32(), T.int32(), T.int32(), T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (m, n), "float32", strides=[s, t])
+    B = T.match_buffer(b, (m, n), "float32", strides=[u, w])
+    for i, j in T.grid(m, n):
+        B[i, j] = A[i, j] * T.float32(2) + T.Cast("float32", s)
+
+
+@T.prim_func
+def rows_of_seven(a: T.handle, B: T.Buffer((3, 5), "int32")):
+    A = T.match_buffer(a, (3, 5), "int32", strides=[7, 1])
+    for i, j in T.grid(3, 5):
+        B[i, j] = A[i, j] + 1
+
+
+@T.prim_func
+def shifted(a: T.handle, B: T.Buffer((4, 4), "float32")):
+    A = T.match_buffer(a, (4, 4), "float32", elem_offset=6)
+    for i, j in T.grid(4, 4):
+        B[i, j] = A[i, j] * T.float32(2)
+
+
+@T.prim_func
+def vectors(A: T.Buffer((6,), "float32x4"), b: T.handle):
+    q = T.int32()
+    B = T.match_buffer(b, (6,), "float32x4", elem_offset=q, offset_factor=2)
+    for i in range(6):
+        B[i] = A[i] + T.Broadcast(T.float32(1), 4)
+
+
+def test_free_strides_are_those_of_the_array():
+    run = pleat.build(spread, cache=False)
+    x, y = np.random.default_rng(3).random((11, 13), "float32"), np.zeros((13, 29), "float32")
+    for a, b in ((x[:7, :5], y[:7, :5]), (x.T[1:8:2, 2:7], y[3:7, 4:24:4]),
+                 (x[::-1, ::-1][:3, :11], y[9::-4, 21:10:-1]), (x[:0], y[:0, :13]),
+                 (x[:1, :1], y[5:6, 5:6]), (np.broadcast_to(x[0], (4, 13)), y[:4, :13])):
+        y[...] = -1
+        run(a, b)
+        assert np.array_equal(b, a * np.float32(2) + np.float32(a.strides[0] // 4))
+        b[...] = -1
+        assert (y == -1).all()  # elements in the gaps are as they were
+
+
+def test_elements_of_an_output_have_addresses_of_their_own():
+    run = pleat.build(spread, cache=False)
+    a, b = np.ones((4, 13), "float32"), np.zeros(99, "float32")
+    with pytest.raises(pleat.PleatError, match="'B'.* two elements may have one address"):
+        run(a, np.lib.stride_tricks.as_strided(b, (4, 13), (48, 4)))
+    run(a, np.lib.stride_tricks.as_strided(b, (4, 13), (4, 16)))
+    assert (b[:52] == 15).all() and not b[52:].any()
+
+
+def test_stated_strides_are_checked():
+    run = pleat.build(rows_of_seven, cache=False)
+    x, b = np.arange(21, dtype="int32").reshape(3, 7), np.zeros((3, 5), "int32")
+    run(x[:, 1:6], b)
+    assert np.array_equal(b, x[:, 1:6] + 1)
+    with pytest.raises(ValueError, match=r"'A' has stride 5 in axis 0, expected 7: .* \[5, 1\]"):
+        run(np.zeros((3, 5), "int32"), b)
+
+
+def test_offsets_are_those_in_the_memory_of_the_array(tmp_path):
+    run = pleat.build(shifted, cache=False)
+    memory, b = np.arange(30, dtype="float32"), np.zeros((4, 4), "float32")
+    run.export_library(tmp_path / "m.pleat")
+    for one in (run, pleat.runtime.load_module(tmp_path / "m.pleat")):
+        b[...] = 0
+        one(memory[6:22].reshape(4, 4), b)
+        assert np.array_equal(b, 2 * memory[6:22].reshape(4, 4))
+        with pytest.raises(ValueError, match="'A' begins 20 bytes .*, expected 6 elements"):
+            one(memory[5:21].reshape(4, 4), b)
+        with pytest.raises(ValueError, match="'A' begins 0 bytes .*, expected 6 elements"):
+            one(memory[:16].reshape(4, 4).copy(), b)
+
+
+def test_vectors_are_the_last_axis(tmp_path):
+    run = pleat.build(vectors, cache=False)
+    a, b = np.random.default_rng(3).random((6, 4), "float32"), np.zeros((9, 4), "float32")
+    wide = np.zeros((6, 8), "float32")
+    run(a, b[3:])
+    assert np.array_equal(b[3:], a + 1) and not b[:3].any()
+    run.export_library(tmp_path / "m.pleat")
+    pleat.runtime.load_module(tmp_path / "m.pleat")(a + 1, b[3:])
+    assert np.array_equal(b[3:], a + 1 + 1)
+    run(wide[:, 4:], b[3:])
+    assert (b[3:] == 1).all()
+    with pytest.raises(ValueError, match=r"shape \[3, 8\] .* the 4 lanes"):
+        run(a.reshape(3, 8), b[3:])
+    with pytest.raises(ValueError, match="strides .* the 4 lanes"):
+        run(np.zeros((6, 5), "float32")[:, :4], b[3:])
+
+
+def test_alignment():
+    @T.prim_func
+    def copy(a: T.handle, B: T.Buffer((5,), "float32", align=64)):
+        s = T.int32()
+        A = T.match_buffer(a, (5,), "float32", align=64, strides=[s])
+        for i in range(5):
+            B[i] = A[i]
+    run = pleat.build(copy, cache=False)
+    memory, bytes_ = np.arange(64, dtype="float32"), np.zeros(21, "uint8")
+    first = (-memory.ctypes.data // 4) % 16
+    b = bytes_[1:].view("float32")  # is copied
+    run(memory[first:first + 20:4], b)
+    assert np.array_equal(b, memory[first:first + 20:4])
+    with pytest.raises(pleat.PleatError, match="'A' .* expected a multiple of 64 bytes"):
+        run(memory[first + 1:first + 21:4], b)

@@ -226,6 +226,10 @@ typedef struct Call {
 } Call;
 
 static const int64_t a_extents[] = {-1, 5}, b_extents[] = {3}, b_strides[] = {2};
+static const ArgumentSpec shifted[] = {
+    {"A", {ELEMENT_FLOAT, 32, 1}, 2, a_extents, NULL},
+    {"B", {ELEMENT_INT, 8, 1}, 1, b_extents, b_strides, .offset = 3, .alignment = 32},
+};
 static const ArgumentSpec specs[] = {
     {"A", {ELEMENT_FLOAT, 32, 1}, 2, a_extents, NULL},
     {"B", {ELEMENT_INT, 8, 1}, 1, b_extents, b_strides},
@@ -249,6 +253,24 @@ static void expect_message(Call *call, int given, const char *expected) {
   assert_int_equal(ok, expected == NULL);
   if (expected) assert_string_equal(call->message, expected);
   free(call);
+}
+
+static void expect_shifted(uint64_t offset, int64_t at, const char *expected) {
+  static _Alignas(64) char data[100];
+  Call *call = good_call();
+  call->b.data = data + at;
+  call->b.byte_offset = offset;
+  bool ok =
+      arguments_check("f", shifted, 2, call->tensors, 2, call->message, sizeof call->message);
+  assert_int_equal(ok, expected == NULL);
+  if (expected) assert_non_null(strstr(call->message, expected));
+  free(call);
+}
+
+static void test_offsets_and_alignments_are_checked(void **state) {
+  expect_shifted(3, 32, NULL);
+  expect_shifted(0, 32, "begin 0 bytes after its memory does, expected 3");
+  expect_shifted(3, 33, "expected a multiple of 32 bytes");
 }
 
 static void test_arguments_are_checked(void **state) {
@@ -395,6 +417,7 @@ int main(void) {
       cmocka_unit_test(test_compactness_ignores_axes_of_one),
       cmocka_unit_test(test_copy_between_strides),
       cmocka_unit_test(test_arguments_are_checked),
+      cmocka_unit_test(test_offsets_and_alignments_are_checked),
       cmocka_unit_test(test_random_is_the_same_everywhere),
       cmocka_unit_test(test_random_covers_its_range),
   };
