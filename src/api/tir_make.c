@@ -323,8 +323,9 @@ static Expr *call_of(NodesMaking *m) {
   const Intrinsic *intrinsic = intrinsic_find(name);
   if (!intrinsic) wrong(m, "op", "is '%s', which is not an operation", op);
   if (m->failed) return NULL;
-  return operation(m, intrinsic->is_pure ? EXPR_INTRINSIC_PURE : EXPR_INTRINSIC,
-                   str_intern(m->context, intrinsic->name), args, count);
+  bool is_pure = intrinsic->flags & INTRINSIC_PURE;
+  return operation(m, is_pure ? EXPR_INTRINSIC_PURE : EXPR_INTRINSIC,
+                   str_intern(m->context, intrinsic_name(intrinsic, name)), args, count);
 }
 
 // ---- Buffers and regions ------------------------------------------------------------------------

@@ -8,28 +8,57 @@
 #define INT32 INTRINSIC_INT32
 #define UINT32 INTRINSIC_UINT32
 #define UINT64 INTRINSIC_UINT64
+#define INT64 INTRINSIC_INT64
+#define FLOAT32 INTRINSIC_FLOAT32
 #define OPERAND_0 INTRINSIC_OPERAND_0
 #define OPERAND_1 INTRINSIC_OPERAND_1
 #define GIVEN INTRINSIC_GIVEN
 #define GIVEN_LAST INTRINSIC_GIVEN_LAST
 #define STATED INTRINSIC_STATED
-#define PURE true
+#define LAST_NAMES INTRINSIC_LAST_NAMES
+#define PURE INTRINSIC_PURE
+#define NAMES INTRINSIC_NAMES
 
 static const Intrinsic table[] = {
-#define INTRINSIC(name, newer, least, most, type, is_pure)                                         \
-  {#name, newer, least, most, type, is_pure},
+#define INTRINSIC(name, newer, least, most, type, flags) {#name, newer, least, most, type, flags},
 #include "ir/intrinsics.def"
 #undef INTRINSIC
 };
 
+bool intrinsic_is_namespace(const Intrinsic *intrinsic) {
+  return intrinsic->name[strlen(intrinsic->name) - 1] == '*';
+}
+
+bool intrinsic_takes_keywords(const Intrinsic *intrinsic) {
+  return intrinsic_is_namespace(intrinsic) || intrinsic->flags & NAMES;
+}
+
+// A function of a namespace stands behind those of it that have rows.
+static bool is_row_of(const Intrinsic *row, const char *name) {
+  size_t size = strlen(row->name) - 1;
+  if (intrinsic_is_namespace(row)) return !strncmp(row->name, name, size) && name[size];
+  return !strcmp(row->name, name) || !strcmp(row->newer, name);
+}
+
 const Intrinsic *intrinsic_find(const char *name) {
   for (int i = 0; i < COUNT_OF(table); i++)
-    if (!strcmp(table[i].name, name) || !strcmp(table[i].newer, name)) return &table[i];
+    if (is_row_of(&table[i], name)) return &table[i];
   return NULL;
+}
+
+const char *intrinsic_name(const Intrinsic *intrinsic, const char *called) {
+  return intrinsic_is_namespace(intrinsic) ? called : intrinsic->name;
 }
 
 const Intrinsic *intrinsic_at(int i) {
   return i < COUNT_OF(table) ? &table[i] : NULL;
+}
+
+// The type whose name is the last operand; void where it is none.
+static DType type_named(const Expr *e) {
+  DType type = DTYPE_VOID;
+  if (e->op != EXPR_STRING || !dtype_parse(e->as.s, strlen(e->as.s), &type)) return DTYPE_VOID;
+  return type;
 }
 
 DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count) {
@@ -39,6 +68,9 @@ DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count) {
   case INTRINSIC_INT32: return DTYPE_INT32;
   case INTRINSIC_UINT32: return DTYPE(TYPE_UINT, 32);
   case INTRINSIC_UINT64: return DTYPE(TYPE_UINT, 64);
+  case INTRINSIC_INT64: return DTYPE_INT64;
+  case INTRINSIC_FLOAT32: return DTYPE_FLOAT32;
+  case INTRINSIC_LAST_NAMES: return count > 0 ? type_named(args[count - 1]) : DTYPE_VOID;
   case INTRINSIC_OPERAND_0: return count > 0 ? args[0]->type : DTYPE_VOID;
   case INTRINSIC_OPERAND_1: return count > 1 ? args[1]->type : DTYPE_VOID;
   case INTRINSIC_VOID:

@@ -13,21 +13,30 @@ typedef enum IntrinsicType {
   INTRINSIC_INT32,
   INTRINSIC_UINT32,
   INTRINSIC_UINT64,
+  INTRINSIC_INT64,
+  INTRINSIC_FLOAT32,
   INTRINSIC_OPERAND_0,
   INTRINSIC_OPERAND_1,
   INTRINSIC_GIVEN,
   INTRINSIC_GIVEN_LAST,
   INTRINSIC_STATED,
+  INTRINSIC_LAST_NAMES,
 } IntrinsicType;
+
+enum { INTRINSIC_PURE = 1, INTRINSIC_NAMES = 2 }; // flags
 
 typedef struct Intrinsic {
   const char *name, *newer; // newer "": the same name in both dialects
   int least, most;          // operands; most -1: any number
   IntrinsicType type;
-  bool is_pure;
+  unsigned flags;
 } Intrinsic;
 
 const Intrinsic *intrinsic_find(const char *name); // by its name in either dialect; or NULL
+bool intrinsic_is_namespace(const Intrinsic *intrinsic);   // stands for all of a namespace
+bool intrinsic_takes_keywords(const Intrinsic *intrinsic); // as a dictionary, the last operand
+// The name of the calls of `called`, whose row is `intrinsic`: the classic one.
+const char *intrinsic_name(const Intrinsic *intrinsic, const char *called);
 const Intrinsic *intrinsic_at(int i);              // the row with number `i`; NULL past the end
 // The type of the result by the row's rule; void where the call states it.
 DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count);

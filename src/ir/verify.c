@@ -257,7 +257,7 @@ static void check_intrinsic(Verifier *verifier, const Expr *e) {
     report(verifier, "there is no intrinsic '%s'", e->as.s);
   else if (e->count < row->least || (row->most >= 0 && e->count > row->most))
     report(verifier, "T.%s has %d operands", e->as.s, e->count);
-  else if (row->is_pure != (e->op == EXPR_INTRINSIC_PURE))
+  else if (((row->flags & INTRINSIC_PURE) != 0) != (e->op == EXPR_INTRINSIC_PURE))
     report(verifier, "the effects of T.%s are not those of its row", e->as.s);
   else if (!strcmp(e->as.s, "ret"))
     check_return(verifier, e);

@@ -542,7 +542,9 @@ static const char *known_call(Parser *parser, const char *word) {
   for (int op = 0; op < EXPR_OP_COUNT; op++)
     if (op_table[op].arity > 0 && !(op_table[op].flags & OP_INFIX))
       array_push(parser->arena, &names, op_table[op].spelling);
-  for (int i = 0; intrinsic_at(i); i++) array_push(parser->arena, &names, intrinsic_at(i)->name);
+  for (int i = 0; intrinsic_at(i); i++)
+    if (!intrinsic_is_namespace(intrinsic_at(i)))
+      array_push(parser->arena, &names, intrinsic_at(i)->name);
   static const char *const types[] = {"float16", "float32", "float64", "bfloat16", "int8",
                                       "int32",   "int64",   "uint8",   "bool"};
   for (int i = 0; i < COUNT_OF(types); i++) array_push(parser->arena, &names, types[i]);
@@ -581,7 +583,7 @@ Operand parse_call(Parser *parser, const PyNode *call) {
   ExprOp op = operation_named(name);
   if (op != EXPR_OP_COUNT) return operation(parser, call, op);
   const Intrinsic *intrinsic = intrinsic_find(name);
-  if (intrinsic) return parse_intrinsic(parser, call, intrinsic);
+  if (intrinsic) return parse_intrinsic(parser, call, intrinsic, name);
   REPORT(parser, call->items[0], "there is no %s%s", callee_text(parser, call->items[0]),
          known_call(parser, name));
   return nothing;

@@ -11,16 +11,20 @@ typedef struct CallParts {
   const PyNode *const *items; // the positional arguments that are left
   int count;
   const PyNode *dtype; // the keyword argument, or NULL
+  bool takes_keywords; // others than that of the type
+  Array(const PyNode *) keywords;
 } CallParts;
 
 static bool parts_of(Parser *parser, const PyNode *call, CallParts *out) {
-  *out = (CallParts){.items = (const PyNode *const *)call->items + 1};
+  out->items = (const PyNode *const *)call->items + 1;
   for (int i = 1; i < call->count; i++) {
     const PyNode *item = call->items[i];
     if (item->kind != PY_KEYWORD)
       out->count++;
     else if (!strcmp(item->text, "dtype") || !strcmp(item->text, "ret_ty"))
       out->dtype = item->items[0];
+    else if (out->takes_keywords)
+      array_push(parser->arena, &out->keywords, item);
     else
       return REPORT(parser, item, "there is no argument '%s'", item->text);
   }
@@ -39,11 +43,24 @@ static bool result_type(Parser *parser, const PyNode *node, DType *type) {
   return is_void || parse_dtype(parser, node, type);
 }
 
-static Expr **operands(Parser *parser, const CallParts *parts) {
-  Expr **values = arena_array(parser->arena, Expr *, parts->count);
+// The keyword arguments as a dictionary.
+static Expr *keywords_of(Parser *parser, const CallParts *parts) {
+  int count = 2 * parts->keywords.count;
+  Expr **items = arena_array(parser->arena, Expr *, count);
+  for (int i = 0; i < count; i += 2) {
+    const PyNode *keyword = parts->keywords.items[i / 2];
+    items[i] = expr_string(parser->context, keyword->text);
+    if (!(items[i + 1] = parse_call_operand(parser, keyword->items[0]))) return NULL;
+  }
+  return expr_raw(parser->context, EXPR_DICT, DTYPE_VOID, NULL, items, count);
+}
+
+static Expr **operands(Parser *parser, CallParts *parts) {
+  Expr **values = arena_array(parser->arena, Expr *, parts->count + 1);
   for (int i = 0; i < parts->count; i++)
     if (!(values[i] = parse_call_operand(parser, parts->items[i]))) return NULL;
-  return values;
+  if (!parts->keywords.count) return values;
+  return (values[parts->count++] = keywords_of(parser, parts)) ? values : NULL;
 }
 
 // ---- Intrinsics
@@ -70,7 +87,9 @@ static const PyNode *stated_type(const Intrinsic *row, CallParts *parts) {
   return parts->items[--parts->count];
 }
 
-static bool operand_count(Parser *parser, const PyNode *call, const Intrinsic *row, int count) {
+static bool operand_count(Parser *parser, const PyNode *call, const Intrinsic *row,
+                          const CallParts *parts) {
+  int count = parts->count + (parts->keywords.count > 0);
   if (count >= row->least && (row->most < 0 || count <= row->most)) return true;
   const char *most = row->most < 0             ? " or more"
                      : row->most == row->least ? ""
@@ -79,8 +98,8 @@ static bool operand_count(Parser *parser, const PyNode *call, const Intrinsic *r
                 count);
 }
 
-Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row) {
-  CallParts parts;
+Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row, Str called) {
+  CallParts parts = {.takes_keywords = intrinsic_takes_keywords(row)};
   if (!parts_of(parser, call, &parts)) return nothing;
   const PyNode *type_node = stated_type(row, &parts);
   bool needs_type = row->type == INTRINSIC_GIVEN || row->type == INTRINSIC_GIVEN_LAST;
@@ -90,12 +109,12 @@ Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row
   }
   DType type = DTYPE_VOID;
   if (type_node && !result_type(parser, type_node, &type)) return nothing;
-  if (!operand_count(parser, call, row, parts.count)) return nothing;
+  if (!operand_count(parser, call, row, &parts)) return nothing;
   Expr **values = operands(parser, &parts);
   if (!values) return nothing;
   if (!type_node) type = intrinsic_type(row, values, parts.count);
-  ExprOp op = row->is_pure ? EXPR_INTRINSIC_PURE : EXPR_INTRINSIC;
-  Str name = str_intern(parser->context, row->name);
+  ExprOp op = row->flags & INTRINSIC_PURE ? EXPR_INTRINSIC_PURE : EXPR_INTRINSIC;
+  Str name = str_intern(parser->context, intrinsic_name(row, called));
   return (Operand){expr_raw(parser->context, op, type, name, values, parts.count), false};
 }
 
@@ -213,7 +232,7 @@ const PyNode *parser_function(Parser *parser, const PyNode *callee) {
 Operand parse_module_call(Parser *parser, const PyNode *call) {
   const PyNode *def = parser_function(parser, call->items[0]);
   DType type = DTYPE_VOID;
-  CallParts parts;
+  CallParts parts = {0};
   bool has_result = def->items[2] && def->items[2]->kind != PY_NONE;
   if (has_result && !parse_dtype(parser, def->items[2], &type)) return nothing;
   if (!parts_of(parser, call, &parts)) return nothing;
@@ -232,7 +251,7 @@ Operand parse_module_call(Parser *parser, const PyNode *call) {
 // ---- Functions outside: T.call_extern("int32", "f", a) or T.call_extern("f", a, dtype="int32")
 
 Operand parse_call_outside(Parser *parser, const PyNode *call, ExprOp op) {
-  CallParts parts;
+  CallParts parts = {0};
   DType type;
   if (!parts_of(parser, call, &parts)) return nothing;
   const PyNode *type_node = parts.dtype;

@@ -425,6 +425,31 @@ static bool assign_tuple(Parser *parser, Sequence *sequence, const PyNode *node)
   return fits;
 }
 
+// x, y = T.cta_id([2, 3]): each name stands for the call with the number of its axis.
+static bool assign_numbers(Parser *parser, Sequence *sequence, const PyNode *node, Str member) {
+  const PyNode *target = node->items[0], *call = node->items[1];
+  const Intrinsic *row = member ? intrinsic_find(member) : NULL;
+  bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  if (!row || !(row->flags & INTRINSIC_NAMES) || !is_tuple) return false;
+  Expr *whole = parse_value(parser, call);
+  bool fits = whole && whole->count && whole->args[0]->op == EXPR_TUPLE &&
+              whole->args[0]->count == target->count && target->count > 1;
+  if (whole && !fits)
+    REPORT(parser, call, "expected a list of %d extents for these names", target->count);
+  if (!fits) {
+    parser_bind_nothing(parser, target);
+    return true;
+  }
+  for (int i = 0; i < target->count; i++) {
+    Expr *parts[4] = {whole->args[0], expr_int(parser->context, DTYPE_INT32, i)};
+    for (int k = 1; k < whole->count; k++) parts[k + 1] = whole->args[k];
+    Expr *number = expr_raw(parser->context, EXPR_INTRINSIC, whole->type, whole->as.s, parts,
+                            whole->count + 1);
+    let_statement(parser, sequence, node, target->items[i], number);
+  }
+  return true;
+}
+
 static void assign_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *value = node->items[1];
   if (target->kind == PY_SUBSCRIPT) {
@@ -437,6 +462,8 @@ static void assign_statement(Parser *parser, Sequence *sequence, const PyNode *n
     assign_name(parser, sequence, node);
   } else if (is_plain && member && !strcmp(member, "axis.remap")) {
     parse_assigned_call(parser, sequence, node, member);
+  } else if (is_plain && assign_numbers(parser, sequence, node, member)) {
+    return;
   } else if (!is_plain || !assign_tuple(parser, sequence, node)) {
     REPORT(parser, target, "expected a name or an element of a buffer before '%s'", node->text);
     parser_bind_nothing(parser, target);

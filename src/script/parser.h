@@ -139,7 +139,7 @@ const PyNode *parser_function(Parser *parser, const PyNode *callee);
 bool parse_method(Parser *parser, const PyNode *call, Operand *out);
 Operand parse_module_call(Parser *parser, const PyNode *call);
 bool parse_no_predicate(Parser *parser, const PyNode *node); // of an older access; may be NULL
-Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row);
+Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row, Str called);
 Operand parse_call_outside(Parser *parser, const PyNode *call, ExprOp op);
 Expr *parse_attribute_value(Parser *parser, const PyNode *node);
 bool parse_attributes(Parser *parser, const PyNode *node, Attrs *attrs); // a dictionary

@@ -197,6 +197,18 @@ static void print_result_type(Printer *printer, DType type) {
               type.code == TYPE_VOID ? "" : dtype_name(printer->context, type));
 }
 
+// An operand, or the keyword arguments.
+static void print_intrinsic_operand(Printer *printer, const Expr *operand, bool is_keywords) {
+  if (!is_keywords) {
+    print_expr(printer, operand);
+    return;
+  }
+  for (int i = 0; i + 1 < operand->count; i += 2) {
+    text_printf(printer->out, i ? ", %s=" : "%s=", operand->args[i]->as.s);
+    print_expr(printer, operand->args[i + 1]);
+  }
+}
+
 // The type of the result is printed where the row wants it, or where it is not the row's own.
 static void print_intrinsic(Printer *printer, const Expr *e) {
   const Intrinsic *row = intrinsic_find(e->as.s);
@@ -204,11 +216,13 @@ static void print_intrinsic(Printer *printer, const Expr *e) {
   bool is_first = row->type == INTRINSIC_GIVEN, is_last = row->type == INTRINSIC_GIVEN_LAST;
   bool other = !dtype_equal(e->type, intrinsic_type(row, e->args, e->count));
   is_first |= row->type == INTRINSIC_STATED && other;
-  text_printf(out, "T.%s(", printer->options.newer && *row->newer ? row->newer : row->name);
+  text_printf(out, "T.%s(",
+              printer->options.newer && *row->newer ? row->newer : intrinsic_name(row, e->as.s));
   if (is_first) print_result_type(printer, e->type);
   for (int i = 0; i < e->count; i++) {
     if (i || is_first) text_puts(out, ", ");
-    print_expr(printer, e->args[i]);
+    bool is_keywords = e->args[i]->op == EXPR_DICT && i + 1 == e->count;
+    print_intrinsic_operand(printer, e->args[i], is_keywords && intrinsic_takes_keywords(row));
   }
   if (is_last || (other && !is_first)) {
     text_puts(out, e->count ? ", " : "");

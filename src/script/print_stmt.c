@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints statements. A statement with a scope is printed without `with` when its scope is the rest
 // of the surrounding lines.
+#include "ir/intrinsic.h"
 #include "script/printer.h"
 
 static void body_lines(Printer *printer, const Stmt *s) {
@@ -230,7 +231,57 @@ static void print_let_type(Printer *printer, const Expr *var) {
     text_printf(printer->out, ": T.%s", type);
 }
 
+static bool names_value(const Expr *e) {
+  return e->op == EXPR_INTRINSIC && intrinsic_find(e->as.s)->flags & INTRINSIC_NAMES;
+}
+
+// The axis of a number among several: T.cta_id([2, 3], 1); -1 where there is one extent only.
+static int axis_of_number(const Expr *e) {
+  bool is_one = e->count < 2 || e->args[0]->op != EXPR_TUPLE || e->args[1]->op != EXPR_INT;
+  return is_one ? -1 : (int)e->args[1]->as.i;
+}
+
+// The number of nested definitions, from `s` on, that `x, y = T.cta_id([2, 3])` makes; 0 for none.
+static int numbers_at(const Stmt *s) {
+  const Expr *first = s->as.let.value;
+  int count = first->count ? first->args[0]->count : 0;
+  if (axis_of_number(first) != 0) return 0;
+  for (int i = 1; i < count; i++) {
+    s = s->as.let.body;
+    const Expr *e = s->kind == STMT_LET ? s->as.let.value : NULL;
+    bool fits = e && names_value(e) && e->as.s == first->as.s && e->count == first->count &&
+                e->args[0] == first->args[0] && axis_of_number(e) == i &&
+                (e->count < 3 || e->args[2] == first->args[2]);
+    if (!fits) return 0;
+  }
+  return count;
+}
+
+// x = T.thread_id([32]), or x, y = T.cta_id([2, 3])
+static void print_numbers(Printer *printer, const Stmt *s) {
+  int count = numbers_at(s);
+  Expr *value = s->as.let.value, *parts[4] = {NULL};
+  Text text = text_new(printer->arena), *out = printer->out;
+  for (int i = 0, at = 0; i < value->count; i++)
+    if (!count || i != 1) parts[at++] = value->args[i];
+  printer->out = &text;
+  print_expr(printer, expr_raw(printer->context, value->op, value->type, value->as.s, parts,
+                               value->count - (count > 0)));
+  printer->out = out;
+  for (int i = 0; i == 0 || i < count; i++) {
+    const Expr *var = s->as.let.var;
+    text_printf(out, i ? ", %s" : "%s", printer_define(printer, var, var->as.var->name));
+    if (i + 1 < count) s = s->as.let.body;
+  }
+  text_printf(out, " = %s", text_string(&text));
+  scope_body(printer, s->as.let.body, true);
+}
+
 static void print_let(Printer *printer, const Stmt *s, bool is_last) {
+  if (is_last && names_value(s->as.let.value)) {
+    print_numbers(printer, s);
+    return;
+  }
   int mark = printer_mark(printer);
   Expr *var = s->as.let.var, *value = s->as.let.value;
   Text *out = printer->out;
