@@ -17,6 +17,7 @@ typedef struct Checked {
   const char *path;
   int64_t assumed_size; // as in OnnxOptions
   LoadedModel model;
+  LoopRacesList loops; // the parallel and vectorised loops of tensor programs
 } Checked;
 
 static bool check_graph(Checked *c, GraphFunc *graph) {
@@ -38,11 +39,29 @@ static bool check_sizes(const Checked *c, const Module *module) {
                     "the file has no graph function to give sizes to");
 }
 
-static void check_kernel(const Checked *c, PrimFunc *func) {
+static const char *kind_of(const Stmt *loop) {
+  return loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
+}
+
+static void warn_of_undecided(Context *context, const LoopRaces *races) {
+  const char *meeting = races->other ? arena_printf(&context->arena, " and %s", races->other) : "";
+  diag_warning(context, races->pos,
+               "it is not decided whether iterations of the %s loop '%s' share an element, by "
+               "%s%s: %s\nmake the loop serial where they may",
+               kind_of(races->loop), races->loop->as.loop.var->as.var->name, races->access, meeting,
+               races->why);
+}
+
+static void check_kernel(Checked *c, PrimFunc *func) {
+  Context *context = c->cli->context;
+  int first = c->loops.count;
   if (!func) return;
-  prim_func_states_accesses(c->cli->context, func);
-  if (lower_accesses_are_inside(c->cli->context, func) != VERDICT_NO)
-    lower_has_races(c->cli->context, func);
+  prim_func_states_accesses(context, func);
+  if (lower_accesses_are_inside(context, func) == VERDICT_NO) return;
+  lower_find_races(context, func, &c->loops);
+  for (int i = first; i < c->loops.count; i++)
+    if (c->loops.items[i].verdict == VERDICT_UNDECIDED)
+      warn_of_undecided(context, &c->loops.items[i]);
 }
 
 static bool load(Checked *c) {
@@ -180,9 +199,27 @@ static json_t *problem_list(const Checked *c) {
   return list;
 }
 
+// The parallel and vectorised loops, each with the answer whether its iterations are independent.
+static json_t *loop_list(const Checked *c) {
+  static const char *const races[] = {
+      [VERDICT_NO] = "found", [VERDICT_YES] = "none", [VERDICT_UNDECIDED] = "undecided"};
+  json_t *list = json_array();
+  for (int i = 0; i < c->loops.count; i++) {
+    const LoopRaces *loop = &c->loops.items[i];
+    DiagPlace place = diag_place(&(Diag){.pos = loop->loop->pos});
+    json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:s, s:s?, s:s?, s:s?}", "loop",
+                                          loop->loop->as.loop.var->as.var->name, "kind",
+                                          kind_of(loop->loop), "line", place.line, "races",
+                                          races[loop->verdict], "access", loop->access, "other",
+                                          loop->other, "why", loop->why));
+  }
+  return list;
+}
+
 static int show_json(const Checked *c) {
   bool supported = c->cli->context->error_count == 0;
-  json_print(c->cli, json_pack("{s:b, s:o}", "supported", supported, "problems", problem_list(c)));
+  json_print(c->cli, json_pack("{s:b, s:o, s:o}", "supported", supported, "problems",
+                               problem_list(c), "loops", loop_list(c)));
   return supported ? STATUS_DONE : STATUS_BAD;
 }
 
@@ -205,6 +242,18 @@ static const char *operators_text(const Checked *c) {
   return text_string(&text);
 }
 
+// ", 2 of 3 parallel and vectorized loops proved free of races", of files that have such loops.
+static const char *loops_text(const Checked *c) {
+  int free = 0, count = c->loops.count;
+  for (int i = 0; i < count; i++) free += c->loops.items[i].verdict == VERDICT_YES;
+  if (!count) return "";
+  const char *text = free < count ? arena_printf(&c->cli->context->arena, "%d of %d", free, count)
+                                  : arena_printf(&c->cli->context->arena, "%d", count);
+  return arena_printf(&c->cli->context->arena,
+                      ", %s parallel or vectorized loop%s proved free of races", text,
+                      count == 1 ? "" : "s");
+}
+
 static int show_text(const Checked *c) {
   Cli *cli = c->cli;
   int errors = cli->context->error_count;
@@ -214,7 +263,8 @@ static int show_text(const Checked *c) {
     printf("%d operator%s, ", c->model.node_count, c->model.node_count == 1 ? "" : "s");
   if (c->model.opset) printf("opset %lld, ", (long long)c->model.opset);
   if (errors == 0)
-    printf("%ssupported%s\n", cli_paint(cli, COLOUR_GREEN), cli_paint(cli, COLOUR_NONE));
+    printf("%ssupported%s%s\n", cli_paint(cli, COLOUR_GREEN), cli_paint(cli, COLOUR_NONE),
+           loops_text(c));
   else
     printf("%s%d problem%s%s%s%s\n", cli_paint(cli, COLOUR_RED), errors, errors == 1 ? "" : "s",
            cli_paint(cli, COLOUR_NONE), *operators ? ": " : "", operators);

@@ -162,7 +162,7 @@ bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions
   bool inside = true, undecided = false;
   for (int i = 0; lower->guards && i < kernels->count; i++) {
     Verdict verdict = lower_accesses_are_inside(context, kernels->items[i].func);
-    inside &= verdict != VERDICT_NO && !lower_has_races(context, kernels->items[i].func);
+    inside &= verdict != VERDICT_NO && !lower_find_races(context, kernels->items[i].func, NULL);
     undecided |= verdict == VERDICT_UNDECIDED;
   }
   lower->guards = undecided;

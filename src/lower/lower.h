@@ -121,9 +121,21 @@ bool lower_check_runnable(Context *context, const PrimFunc *func);
 // statement that has one outside, which shows an iteration; UNDECIDED where some are neither proved
 // nor refuted, so that they need LowerOptions.guards.
 Verdict lower_accesses_are_inside(Context *context, PrimFunc *func);
-// True, with a diagnostic at each, when two iterations of a parallel or vectorised loop were found
-// that access one element, which at least one of them writes. Not all races are found.
-bool lower_has_races(Context *context, PrimFunc *func);
+// Do two iterations of a parallel or vectorised loop access one element, which at least one of them
+// writes?
+typedef struct LoopRaces {
+  const Stmt *loop;
+  Verdict verdict;    // YES: proved that none do. NO: a diagnostic has two that do
+  const char *access; // UNDECIDED: the access that was not decided, such as "C[idx[i]]",
+  const char *other;  // the access with which it may meet, NULL: itself,
+  bool writes;        // whether the first one writes,
+  SourcePos pos;      // its position,
+  const char *why;    // and the reason
+} LoopRaces;
+typedef Array(LoopRaces) LoopRacesList;
+// The answer for each such loop of a tensor program, in order of the text; `out` may be NULL. True
+// with a diagnostic at each when there are two such iterations.
+bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out);
 
 // ---- The passes ------------------------------------------------------------------------------
 

@@ -5,10 +5,16 @@
 //
 //   for i in T.parallel(8):        iterations i = 0 and i = 1 of the parallel loop:
 //     C[i // 2] = A[i]               both write C[0]
-#include "lower/pass.h"
+#include "lower/races.h"
 #include "script/script.h"
 
-enum { MOST_STEPS = 1 << 13, MOST_VARS = 64, FIRST_ITERATIONS = 6 };
+enum {
+  MOST_STEPS = 1 << 13,
+  MOST_VARS = 64,
+  FIRST_ITERATIONS = 6,
+  MORE_ITERATIONS = 64, // where nothing is proved
+  ASSUMED_SIZE = 8,
+};
 
 typedef struct Touch {
   int64_t iteration;
@@ -26,6 +32,8 @@ typedef struct Following {
   Expr *vars[MOST_VARS];
   int64_t values[MOST_VARS];
   int count, steps;
+  int followed; // so many first iterations of each loop, and the last one, are followed
+  int sizes;    // the first of these variables are sizes of the function
   SourcePos pos;
   bool found;
 } Following;
@@ -68,6 +76,16 @@ static const char *element_text(const Following *f, const Buffer *buffer, Expr *
   return text_string(&text);
 }
 
+// " where n = 8", the sizes that were assumed and that the loops have.
+static const char *sizes_text(const Following *f) {
+  Text text = text_new(&f->context->arena);
+  for (int i = 0; i < f->sizes; i++)
+    if (stmt_uses(f->loop, f->vars[i]))
+      text_printf(&text, "%s%s = %lld", text.size ? ", " : " where ", f->vars[i]->as.var->name,
+                  (long long)f->values[i]);
+  return text_string(&text);
+}
+
 static void report(Following *f, const Touch *first, bool writes, const char *element) {
   const char *name = f->loop->as.loop.var->as.var->name;
   const char *kind = f->loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
@@ -75,13 +93,14 @@ static void report(Following *f, const Touch *first, bool writes, const char *el
                      : writes                ? "the second writes and the first reads"
                                              : "the first writes and the second reads";
   f->found = true;
-  diag_error(f->context, f->pos, "iterations %s = %lld and %s = %lld of a %s loop share %s: %s it",
-             name, (long long)first->iteration, name, (long long)f->iteration, kind, element, what);
+  diag_error(f->context, f->pos,
+             "iterations %s = %lld and %s = %lld of a %s loop share %s%s: %s it", name,
+             (long long)first->iteration, name, (long long)f->iteration, kind, element,
+             sizes_text(f), what);
 }
 
-// The lanes of a vector may add up to one element, in one store.
-static bool is_sum_of_lanes(const Following *f, const Touch *first, const Stmt *by) {
-  if (f->loop->as.loop.kind != LOOP_VECTORIZED || first->by != by) return false;
+bool lower_sums_lanes(const Stmt *loop, const Stmt *by) {
+  if (loop->as.loop.kind != LOOP_VECTORIZED || by->kind != STMT_STORE) return false;
   const Expr *value = by->as.store.value;
   for (int i = 0; i < value->count; i++)
     if (lower_loads_stored(value->args[i], by)) return true;
@@ -99,7 +118,7 @@ static Expr *value_written(const Following *f, const Stmt *by) {
 
 static bool is_fault(const Following *f, const Touch *first, bool writes, const Stmt *by) {
   if (first->iteration == f->iteration || !(first->writes || writes)) return false;
-  if (is_sum_of_lanes(f, first, by)) return false;
+  if (first->by == by && lower_sums_lanes(f->loop, by)) return false;
   bool both = first->writes && writes && first->by == by;
   return !both || first->value != value_written(f, by);
 }
@@ -154,16 +173,17 @@ static bool loop_range_of(const Following *f, const Stmt *s, int64_t *min, int64
 }
 
 // The first iterations and the last one.
-static int64_t iteration_at(int64_t extent, int64_t number) {
-  return number < FIRST_ITERATIONS || extent <= FIRST_ITERATIONS ? number : extent - 1;
+static int64_t iteration_at(const Following *f, int64_t extent, int64_t number) {
+  return number < f->followed || extent <= f->followed ? number : extent - 1;
 }
 
 static void follow_loop(Following *f, Stmt *s) {
   int64_t min, extent;
   if (!loop_range_of(f, s, &min, &extent)) return;
-  for (int64_t k = 0; k < MIN_OF(extent, FIRST_ITERATIONS + 1) && !f->found; k++) {
+  for (int64_t k = 0; k < MIN_OF(extent, f->followed + 1) && !f->found; k++) {
     int count = f->count;
-    if (f->steps++ > MOST_STEPS || !bind(f, s->as.loop.var, min + iteration_at(extent, k))) return;
+    if (f->steps++ > MOST_STEPS || !bind(f, s->as.loop.var, min + iteration_at(f, extent, k)))
+      return;
     if (s == f->loop) f->iteration = f->values[count];
     follow(f, s->as.loop.body);
     f->count = count;
@@ -226,31 +246,112 @@ static void follow(Following *f, Stmt *s) {
 // ---- Loops to look at, with those around them at their first iterations
 
 typedef struct RaceSearch {
+  Context *context;
   Following outer;
+  Analyzer *analyzer;
+  Array(VarRange) ranges; // of the loops around the visited statement
+  Array(int) marks;       // of the analyzer, one for each of these loops and lets
+  LoopRacesList *out;
   bool found;
 } RaceSearch;
 
-static bool enter(Visitor *visitor, Stmt *s) {
-  RaceSearch *search = visitor->env;
-  int64_t min, extent;
-  if (s->kind != STMT_FOR) return true;
-  if (!loop_range_of(&search->outer, s, &min, &extent) || extent < 1) return false;
-  if (s->as.loop.kind == LOOP_PARALLEL || s->as.loop.kind == LOOP_VECTORIZED) {
-    Following f = search->outer;
-    f.loop = s;
-    f.touched = map_new(&f.context->arena);
-    f.inside = map_new(&f.context->arena);
-    f.pos = s->pos;
-    follow(&f, s);
-    search->found |= f.found;
-  }
-  return bind(&search->outer, s->as.loop.var, min);
+static const char *access_text(Context *context, const LoopAccess *access) {
+  if (!access->indices) return access->buffer->name;
+  Expr *load = expr_load(context, access->buffer, access->indices, access->buffer->rank);
+  return script_expr_text(context, load);
 }
 
-bool lower_has_races(Context *context, PrimFunc *func) {
+static LoopRaces undecided(Context *context, const LoopAccesses *accesses, RaceDoubt doubt) {
+  LoopRaces races = {.verdict = VERDICT_UNDECIDED, .why = doubt.why};
+  if (!doubt.second) {
+    races.access = script_expr_text(context, accesses->opaque);
+    races.pos = accesses->opaque_pos;
+    return races;
+  }
+  const LoopAccess *at = doubt.second->writes ? doubt.second : doubt.first;
+  const LoopAccess *other = at == doubt.first ? doubt.second : doubt.first;
+  races.access = access_text(context, at);
+  races.other = other == at ? NULL : access_text(context, other);
+  races.writes = at->writes;
+  races.pos = at->pos;
+  return races;
+}
+
+// Follows some iterations of a loop; true with a diagnostic when two of them meet.
+static bool find_pair(RaceSearch *search, Stmt *loop, int followed) {
+  Following f = search->outer;
+  f.followed = followed;
+  f.loop = loop;
+  f.touched = map_new(&f.context->arena);
+  f.inside = map_new(&f.context->arena);
+  f.pos = loop->pos;
+  follow(&f, loop);
+  return f.found;
+}
+
+static void look_at(RaceSearch *search, Stmt *loop) {
+  Context *context = search->context;
+  LoopAccesses accesses = lower_loop_accesses(context, loop);
+  RaceQuestion question = {
+      context, search->analyzer, loop, search->ranges.items, search->ranges.count, &accesses};
+  RaceDoubt doubt;
+  LoopRaces races = {.verdict = VERDICT_YES};
+  if (find_pair(search, loop, FIRST_ITERATIONS))
+    races.verdict = VERDICT_NO;
+  else if (!lower_prove_no_races(&question, &doubt))
+    races = find_pair(search, loop, MORE_ITERATIONS) ? (LoopRaces){.verdict = VERDICT_NO}
+                                                     : undecided(context, &accesses, doubt);
+  races.loop = loop;
+  search->found |= races.verdict == VERDICT_NO;
+  if (search->out) array_push(&context->arena, search->out, races);
+}
+
+static void enter_loop(RaceSearch *search, Stmt *s) {
+  VarRange range = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
+  int64_t min, extent;
+  bool known = loop_range_of(&search->outer, s, &min, &extent);
+  bool is_parallel = s->as.loop.kind == LOOP_PARALLEL || s->as.loop.kind == LOOP_VECTORIZED;
+  if (is_parallel && !(known && extent < 2)) look_at(search, s);
+  analyzer_bind_kept(search->analyzer, range.var, range.min, range.extent);
+  array_push(&search->context->arena, &search->ranges, range);
+  if (known) bind(&search->outer, s->as.loop.var, min);
+}
+
+static bool enter(Visitor *visitor, Stmt *s) {
+  RaceSearch *search = visitor->env;
+  array_push(&search->context->arena, &search->marks, analyzer_mark(search->analyzer));
+  if (s->kind == STMT_FOR) enter_loop(search, s);
+  if (s->kind == STMT_LET && dtype_is_int(s->as.let.var->type) &&
+      !expr_reads_memory(s->as.let.value))
+    analyzer_bind_value(search->analyzer, s->as.let.var, s->as.let.value);
+  return true;
+}
+
+static void leave(Visitor *visitor, Stmt *s) {
+  RaceSearch *search = visitor->env;
+  if (s->kind == STMT_FOR) search->ranges.count--;
+  analyzer_reset(search->analyzer, search->marks.items[--search->marks.count]);
+}
+
+// Sizes that are not known are followed with one value.
+static void assume_sizes(RaceSearch *search, const PrimFunc *func) {
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *buffer = func->buffers[i];
+    for (int d = 0; buffer && d < buffer->rank; d++)
+      if (buffer->shape[d]->op == EXPR_VAR) bind(&search->outer, buffer->shape[d], ASSUMED_SIZE);
+  }
+}
+
+bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {
   static const char *const passes[] = {"convert_blocks"};
-  RaceSearch search = {.outer = {.context = context}};
+  RaceSearch search = {.context = context,
+                       .outer = {.context = context},
+                       .analyzer = analyzer_new(context),
+                       .out = out};
   func = lower_run_passes(context, func, passes, COUNT_OF(passes), NULL);
-  if (func) visit_stmt(&(Visitor){.env = &search, .enter_stmt = enter}, func->body);
+  if (!func) return false;
+  assume_sizes(&search, func);
+  search.outer.sizes = search.outer.count;
+  visit_stmt(&(Visitor){.env = &search, .enter_stmt = enter, .leave_stmt = leave}, func->body);
   return search.found;
 }
