@@ -208,7 +208,8 @@ static bool enter_let(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static Stmt *hoist_in_region(Context *context, Stmt *region) {
+static Stmt *hoist_in_region(Rewriter *outer, Stmt *region) {
+  Context *context = outer->context;
   Hoisting hoisting = {
       .context = context, .depths = map_new(&context->arena), .inner = map_new(&context->arena)};
   visit_stmt(&(Visitor){.env = &hoisting.inner, .enter_expr = enter_let}, region);
@@ -231,14 +232,7 @@ static Stmt *hoist_in_region(Context *context, Stmt *region) {
 }
 
 static Stmt *enter_regions(Rewriter *rewriter, Stmt *s) {
-  if (!lower_is_regions(s)) return NULL;
-  Context *context = rewriter->context;
-  Stmt *body = s->as.attr.body;
-  if (body->kind != STMT_SEQ) return lower_with_body(context, s, hoist_in_region(context, body));
-  Stmt **items = arena_array(&context->arena, Stmt *, body->as.seq.count);
-  for (int i = 0; i < body->as.seq.count; i++)
-    items[i] = hoist_in_region(context, body->as.seq.items[i]);
-  return lower_with_body(context, s, stmt_seq(context, items, body->as.seq.count));
+  return lower_is_regions(s) ? lower_map_regions(rewriter, s, hoist_in_region) : NULL;
 }
 
 PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func) {

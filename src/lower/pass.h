@@ -31,6 +31,9 @@ PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func);
 PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func);
+PrimFunc *lower_share_subexpressions(LowerState *state, PrimFunc *func);
+PrimFunc *lower_inject_virtual_threads(LowerState *state, PrimFunc *func);
+PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
 
 // ---- The table -------------------------------------------------------------------------------
 
@@ -53,6 +56,19 @@ Stmt *lower_body_with_init(Context *context, const Block *block);
 Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body);
 // The statement with the block's variables replaced by their bindings.
 Stmt *lower_bind_block_vars(Context *context, const Block *block, Stmt *body);
+
+// ---- Buffers with one more axis ----------------------------------------------------------------
+
+// The buffer, with the same data variable, and an axis of `extent` before its others.
+Buffer *lower_with_first_axis(Context *context, const Buffer *buffer, Expr *extent);
+// The statement with accesses and declarations of `from` as those of `to`, which has one more axis
+// in front; `first` is the index along it.
+Stmt *lower_index_first(Context *context, Stmt *s, const Buffer *from, Buffer *to, Expr *first);
+// The buffer declared directly below an ALLOCATE, where it fills the allocation and all accesses to
+// the memory go through it; otherwise NULL.
+Buffer *lower_sole_buffer(const Stmt *allocate);
+// The allocation with the shape of the buffer.
+Stmt *lower_allocate_with(Context *context, const Stmt *allocate, Buffer *buffer, Stmt *body);
 
 // ---- Bounds of accesses ------------------------------------------------------------------------
 
@@ -107,6 +123,10 @@ Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that
 PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
+bool lower_is_barrier(const Expr *e); // T.tvm_storage_sync
 bool lower_is_regions(const Stmt *s); // the ATTR around the regions of a lowered body
+// That ATTR with each of its regions replaced.
+Stmt *lower_map_regions(Rewriter *rewriter, Stmt *s,
+                        Stmt *(*map)(Rewriter *rewriter, Stmt *region));
 
 #endif

@@ -45,6 +45,24 @@ bool lower_is_regions(const Stmt *s) {
   return s->kind == STMT_ATTR && strcmp(s->as.attr.key, LOWER_REGIONS_ATTR) == 0;
 }
 
+Stmt *lower_map_regions(Rewriter *rewriter, Stmt *s,
+                        Stmt *(*map)(Rewriter *rewriter, Stmt *region)) {
+  Context *context = rewriter->context;
+  Stmt *body = s->as.attr.body;
+  if (body->kind != STMT_SEQ) return lower_with_body(context, s, map(rewriter, body));
+  Stmt **items = arena_array(&context->arena, Stmt *, body->as.seq.count);
+  bool changed = false;
+  for (int i = 0; i < body->as.seq.count; i++) {
+    items[i] = map(rewriter, body->as.seq.items[i]);
+    changed |= items[i] != body->as.seq.items[i];
+  }
+  return changed ? lower_with_body(context, s, stmt_seq(context, items, body->as.seq.count)) : s;
+}
+
+bool lower_is_barrier(const Expr *e) {
+  return e->op == EXPR_INTRINSIC && strcmp(e->as.s, "tvm_storage_sync") == 0;
+}
+
 bool lower_loads_stored(const Expr *e, const Stmt *store) {
   if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
   for (int i = 0; i < e->count; i++)

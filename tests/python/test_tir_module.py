@@ -223,6 +223,32 @@ def test_passes_on_functions_and_modules():
         transform.FlattenBuffer()(matmul)
 
 
+def test_copies_of_buffers_get_an_axis():
+    before = from_source("""
+@T.prim_func
+def main(A: T.Buffer((6, 5), "float32"), C: T.Buffer((6, 5), "float32")):
+    for i in range(3):
+        for t in T.thread_binding(2, thread="vthread"):
+            B = T.decl_buffer((5,), "float32", scope="local")
+            with T.attr(B.data, "double_buffer_scope", 1):
+                for j in range(5):
+                    B[j] = A[i * 2 + t, j] * T.float32(2)
+            for j in range(5):
+                C[i * 2 + t, j] = B[4 - j]
+""")
+    threads = transform.InjectVirtualThread()(before)
+    assert "thread_binding" not in threads.script() and "(2, 5)" in threads.script()
+    doubled = transform.InjectDoubleBuffer()(threads)
+    assert "(2, 2, 5)" in doubled.script() and "double_buffer_scope" not in doubled.script()
+    shared = transform.CommonSubexprElim()(transform.UnrollLoop()(doubled))
+    assert "cse_v1" in shared.script()
+    values = np.arange(30, dtype="float32").reshape(6, 5)
+    for program in (before, threads, doubled, shared):
+        out = np.zeros((6, 5), "float32")
+        pleat.build(program, target="llvm")(values, out)
+        assert (out == 2 * values[:, ::-1]).all()
+
+
 def test_flattening_as_tvm_does():
     """The program has a 2-d allocation in a loop, and parameters of two axes."""
     before = from_source("""

@@ -9,11 +9,14 @@ __all__ = ["Pass", "PassContext", "Sequential", "module_pass", "passes", "prim_f
 
 # TVM's names, and those of the library.
 TVM_NAMES = {
+    "CommonSubexprElim": "share_subexpressions",
     "CompactBufferAllocation": "compact_buffers",
     "ConvertBlocksToOpaque": "make_blocks_opaque",
     "ConvertSSA": "rename_repeated",
     "FlattenBuffer": "flatten_buffers",
     "HoistIfThenElse": "hoist_conditions",
+    "InjectDoubleBuffer": "inject_double_buffers",
+    "InjectVirtualThread": "inject_virtual_threads",
     "LoopPartition": "partition_loops",
     "LowerInitBlock": "init_blocks",
     "LowerMatchBuffer": "match_buffers",
