@@ -3,10 +3,10 @@
 // bilinear algorithms (graph/window_products.c):
 //
 //   for y, x, c: o[y, x, c] = select(y % 2 == 0, a(y // 2, x, c), b(y // 2, x, c))    =>
-//   for y_0, x: for y_1 in T.unroll(2): for c in T.vectorized(16): …
+//   for y_0, x: for c in T.vectorized(16): for y_1 in T.unroll(2): …
 //
-// The axes that choose run innermost but for the vectors and are unrolled. Each copy then computes
-// one of the values, and the copies share their operands in registers.
+// The axes that choose run innermost and are unrolled. Each copy then computes one of the values,
+// and the copies share their operands, which are vectors in registers (lower/hoist_values.c).
 #include "autosched/internal.h"
 
 enum { MOST_AXES = 4, MOST_PERIOD = 8, MOST_COPIES = 64 };
@@ -89,7 +89,7 @@ static bool is_guarded(const Block *block, LoopRef loop) {
 
 // Loops in groups that run in this order. Those that are not guarded may run as one; the others are
 // cut where conditions change.
-typedef enum LoopGroup { FREE, GUARDED, UNROLLED, LOOP_GROUPS } LoopGroup;
+typedef enum LoopGroup { FREE, GUARDED, VECTOR, UNROLLED, LOOP_GROUPS } LoopGroup;
 typedef struct GroupedLoops {
   LoopRef items[LOOP_GROUPS][NEST_MAX_AXES + MOST_AXES + 1];
   int count[LOOP_GROUPS];
@@ -117,10 +117,15 @@ static bool add_choice(AutoSched *s, const ChoiceAxis *axis, GroupedLoops *order
   return true;
 }
 
-// Splits the axes that choose, and the last loop by the width of vectors.
+// Splits the axes that choose, and the last loop by the width of vectors. A rest of lanes is cut
+// off around the loops over tiles.
 static bool split_loops(AutoSched *s, const ChoiceSearch *search, const LoopRefs *loops,
                         GroupedLoops *order) {
   LoopRef vectors, last = array_last(loops);
+  int lanes = autosched_lanes(s, s->tail);
+  int64_t extent = autosched_loop_extent(s, last);
+  if (extent > lanes) TRY(autosched_split(s, last, lanes, &vectors, &last));
+  if (extent > lanes && extent % lanes) add_loop(order, GUARDED, vectors);
   for (int i = 0; i + 1 < loops->count; i++) {
     const ChoiceAxis *axis = choice_of(search, loops->items[i]);
     if (axis)
@@ -128,13 +133,8 @@ static bool split_loops(AutoSched *s, const ChoiceSearch *search, const LoopRefs
     else
       add_loop(order, is_guarded(search->block, loops->items[i]) ? GUARDED : FREE, loops->items[i]);
   }
-  int lanes = autosched_lanes(s, s->tail);
-  int64_t extent = autosched_loop_extent(s, last);
-  if (extent > lanes) {
-    TRY(autosched_split(s, last, lanes, &vectors, &last));
-    add_loop(order, extent % lanes ? GUARDED : FREE, vectors);
-  }
-  add_loop(order, UNROLLED, last);
+  if (extent > lanes && extent % lanes == 0) add_loop(order, FREE, vectors);
+  add_loop(order, VECTOR, last);
   return true;
 }
 
@@ -144,9 +144,9 @@ static bool put_in_order(AutoSched *s, const GroupedLoops *order) {
   for (int g = 0; g < LOOP_GROUPS; g++)
     for (int i = 0; i < order->count[g]; i++) all[count++] = order->items[g][i];
   TRY(schedule_reorder(s->sch, all, count));
-  for (int i = 0; i + 1 < order->count[UNROLLED]; i++)
+  for (int i = 0; i < order->count[UNROLLED]; i++)
     TRY(schedule_unroll(s->sch, order->items[UNROLLED][i]));
-  TRY(schedule_vectorize(s->sch, all[count - 1]));
+  TRY(schedule_vectorize(s->sch, order->items[VECTOR][0]));
   if (order->count[FREE] > 1)
     TRY(schedule_fuse(s->sch, order->items[FREE], order->count[FREE], &fused));
   return !order->count[FREE] || schedule_parallel(s->sch, fused);
