@@ -187,6 +187,7 @@ PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *
                            const LowerOptions *options);
 
 // The number of statements that `s` becomes when its unrolled loops are written out, up to `limit`.
+// Lets of values that are not integers count too.
 int64_t lower_size(Stmt *s, int64_t limit);
 
 // ---- A lowered function, cut up for a code generator ------------------------------------------

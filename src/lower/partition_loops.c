@@ -12,9 +12,10 @@
 // their iterations. A loop becomes at most three loops (before, middle, after); one of at most
 // three iterations that has no middle becomes a sequence of its iterations. Where the condition is
 // on a parallel loop, or is linear in the inner variables only, the body is copied instead: one
-// version runs where the worst case holds and has no conditions, the other one keeps them. This is
-// the loop partitioning of TVM (src/tir/transforms/loop_partition.cc) and Halide
-// (src/PartitionLoops.cpp).
+// version runs where the worst case holds and has no conditions, the other one keeps them. So is
+// the body of the innermost of nested loops if it is long and has few conditions: cuts of all the
+// loops would make nine copies of it for two loops, which run no faster. This is the loop
+// partitioning of TVM (src/tir/transforms/loop_partition.cc) and Halide (src/PartitionLoops.cpp).
 //
 // Copies are made while the function stays within a budget of statements, the size of the
 // instruction cache: code that the cache does not hold gains no time, and takes long to compile.
@@ -25,6 +26,8 @@ enum {
   STATEMENT_BYTES = 40,
   DEFAULT_BUDGET = INSTRUCTION_CACHE_BYTES / STATEMENT_BYTES,
   MOST_ITERATIONS_APART = 3,
+  LONG_BODY = 32,          // statements
+  STATEMENTS_OF_GUARD = 2, // a body with so many statements for each condition keeps them
 };
 
 typedef struct Partition {
@@ -52,6 +55,7 @@ typedef struct SplitSearch {
   Array(Atom) atoms;
   bool wide;  // the loop holds vectorised or unrolled loops, in which conditions cost much
   bool lanes; // the loop itself is vectorised, so choices between values cost little
+  bool outer; // conditions on variables outside of the loop only are searched too
 } SplitSearch;
 
 // ---- Finding conditions
@@ -95,7 +99,8 @@ static void note_condition(SplitSearch *search, Expr *condition) {
   expr_conjuncts(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
     Atom atom = {.condition = parts.items[i]};
-    bool known = !expr_uses(atom.condition, search->var) || expr_reads_memory(atom.condition);
+    bool varies = search->outer || expr_uses(atom.condition, search->var);
+    bool known = !varies || expr_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
       known |= search->atoms.items[k].condition == atom.condition;
     if (known || !lower_condition_form(context, atom.condition, &atom.kind, &atom.form)) continue;
@@ -133,8 +138,9 @@ static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   return false;
 }
 
-static SplitSearch find_conditions(Partition *partition, Stmt *loop) {
+static SplitSearch find_conditions(Partition *partition, Stmt *loop, bool outer) {
   SplitSearch search = {.partition = partition,
+                        .outer = outer,
                         .var = loop->as.loop.var,
                         .lanes = loop->as.loop.kind == LOOP_VECTORIZED};
   Visitor visitor = {
@@ -311,14 +317,16 @@ static Stmt *cut(Partition *partition, const SplitSearch *search, Stmt *loop) {
 
 // ---- Two versions of a body
 
-static Stmt *two_versions(Partition *partition, const SplitSearch *search, Stmt *loop) {
+// `varying`: only the conditions that are linear in inner variables decide, and others stay.
+static Stmt *two_versions(Partition *partition, const SplitSearch *search, Stmt *loop,
+                          bool varying) {
   Context *context = partition->context;
   Expr *all = expr_bool(context, true);
   Map values = map_new(&context->arena);
   for (int i = 0; i < search->atoms.count; i++) {
     const Atom *atom = &search->atoms.items[i];
-    bool varies = atom->low != atom->high && atom->kind == CONDITION_LEAST;
-    if (!varies || (loop->as.loop.kind != LOOP_PARALLEL && atom->base)) continue;
+    bool varies = atom->low != atom->high && (loop->as.loop.kind == LOOP_PARALLEL || !atom->base);
+    if (atom->kind != CONDITION_LEAST || (varying && !varies)) continue;
     Expr *worst = expr_add(context, atom->rest, expr_int(context, atom->rest->type, atom->low));
     Expr *holds = expr_binary(context, EXPR_GE, worst, expr_int(context, worst->type, 0));
     all = expr_and(context, all, holds);
@@ -331,6 +339,56 @@ static Stmt *two_versions(Partition *partition, const SplitSearch *search, Stmt 
   return lower_with_body(context, loop, stmt_if(context, all, fast, slow));
 }
 
+// ---- Long bodies with few conditions
+
+typedef struct GuardCount {
+  int64_t times, guards;
+  bool loops, lanes; // has loops that stay; conditions that differ between lanes
+  Expr *vector;      // the variable of the vectorised loop around
+} GuardCount;
+
+static void count_guard(GuardCount *count, const Expr *condition) {
+  count->guards += count->times;
+  count->lanes |= count->vector && expr_uses(condition, count->vector);
+}
+
+static bool guard_in_expr(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_IF_THEN_ELSE) count_guard(visitor->env, e->args[0]);
+  return true;
+}
+
+static bool guard_in_stmt(Visitor *visitor, Stmt *s) {
+  GuardCount *count = visitor->env, outer = *count;
+  int64_t extent;
+  if (s->kind == STMT_IF) count_guard(count, s->as.branch.condition);
+  count->loops |= s->kind == STMT_WHILE;
+  if (s->kind != STMT_FOR) return true;
+  bool unrolled = s->as.loop.kind == LOOP_UNROLLED && expr_as_int(s->as.loop.extent, &extent);
+  if (s->as.loop.kind == LOOP_VECTORIZED) count->vector = s->as.loop.var;
+  count->loops |= !unrolled && s->as.loop.kind != LOOP_VECTORIZED;
+  if (unrolled) count->times *= MAX_OF(extent, 0);
+  visit_stmt(visitor, s->as.loop.body);
+  count->times = outer.times;
+  count->vector = outer.vector;
+  return false;
+}
+
+static bool is_serial(const Stmt *s) {
+  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_SERIAL;
+}
+
+// Whether the innermost of nested loops has a long body with few conditions.
+static bool keeps_conditions(Stmt *loop) {
+  while (is_serial(loop) && is_serial(loop->as.loop.body)) loop = loop->as.loop.body;
+  if (!is_serial(loop)) return false;
+  GuardCount count = {.times = 1};
+  Visitor visitor = {.env = &count, .enter_expr = guard_in_expr, .enter_stmt = guard_in_stmt};
+  visit_stmt(&visitor, loop->as.loop.body);
+  int64_t most = INT32_MAX, size = lower_size(loop->as.loop.body, most);
+  return !count.loops && !count.lanes && count.guards && size >= LONG_BODY &&
+         count.guards <= size / STATEMENTS_OF_GUARD;
+}
+
 // ---- The driver: outer loops first
 
 static Stmt *partition_body(Partition *partition, Stmt *loop) {
@@ -341,13 +399,24 @@ static Stmt *partition_body(Partition *partition, Stmt *loop) {
   return body == loop->as.loop.body ? loop : lower_with_body(partition->context, loop, body);
 }
 
+// A body that keeps its conditions gets a version without any of them in the innermost loop.
+static Stmt *partition_long_body(Partition *partition, Stmt *loop) {
+  if (!is_serial(loop->as.loop.body)) {
+    SplitSearch search = find_conditions(partition, loop, true);
+    Stmt *next = two_versions(partition, &search, loop, false);
+    if (next) return next;
+  }
+  return partition_body(partition, loop);
+}
+
 static Stmt *partition_loop(Partition *partition, Stmt *s) {
   LoopKind kind = s->as.loop.kind;
+  if (keeps_conditions(s)) return partition_long_body(partition, s);
   if (kind != LOOP_UNROLLED && kind != LOOP_THREAD) {
-    SplitSearch search = find_conditions(partition, s);
+    SplitSearch search = find_conditions(partition, s, false);
     Stmt *next = kind != LOOP_PARALLEL && search.atoms.count ? cut(partition, &search, s) : NULL;
     if (next) return next;
-    if (search.atoms.count && search.wide) next = two_versions(partition, &search, s);
+    if (search.atoms.count && search.wide) next = two_versions(partition, &search, s, true);
     if (next) s = next;
   }
   return partition_body(partition, s);

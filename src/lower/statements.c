@@ -92,7 +92,8 @@ typedef struct SizeCount {
 static bool count_statement(Visitor *visitor, Stmt *s) {
   SizeCount *count = visitor->env;
   if (count->size >= count->limit) return false;
-  if (s->kind == STMT_STORE || s->kind == STMT_EVALUATE) count->size += count->times;
+  bool value = s->kind == STMT_LET && !dtype_is_int(s->as.let.value->type);
+  if (s->kind == STMT_STORE || s->kind == STMT_EVALUATE || value) count->size += count->times;
   int64_t extent;
   if (s->kind != STMT_FOR || s->as.loop.kind != LOOP_UNROLLED ||
       !expr_as_int(s->as.loop.extent, &extent) || extent < 1)

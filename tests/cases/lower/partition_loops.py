@@ -1,5 +1,5 @@
 # Loops are cut where their conditions become constant: borders, a tail of 3 iterations, and two
-# versions of a body for a parallel loop.
+# versions of a body for a parallel loop. A long body with few conditions gets two versions too.
 # RUN: pleat opt %s --pass partition_loops --verify-each
 from tvm.script import tir as T
 
@@ -24,3 +24,40 @@ def versions(A: T.Buffer((23,), "float32"), B: T.Buffer((23,), "float32")):
         for ii in T.vectorized(5):
             if io * 5 + ii < 23:
                 B[io * 5 + ii] = A[io * 5 + ii]
+
+
+@T.prim_func
+def long_body(A: T.Buffer((7, 5), "float32"), B: T.Buffer((8, 5, 37), "float32")):
+    for i, k in T.grid(8, 5):
+        p: T.float32 = T.if_then_else(i >= 1, A[i - 1, k], T.float32(0))
+        q: T.float32 = T.if_then_else(i < 6 and k < 4, A[i + 1, k + 1], T.float32(1))
+        for r in T.unroll(37):
+            B[i, k, r] = p + q
+
+
+@T.prim_func
+def long_tail(A: T.Buffer((37, 23), "float32"), B: T.Buffer((37, 23), "float32")):
+    for io in range(5):
+        for ii in T.vectorized(5):
+            if io * 5 + ii < 23:
+                for r in T.unroll(37):
+                    B[r, io * 5 + ii] = A[r, io * 5 + ii]
+
+
+@T.prim_func
+def many_conditions(A: T.Buffer((7,), "float32"), B: T.Buffer((11, 37), "float32")):
+    for i in range(11):
+        for r in T.unroll(37):
+            B[i, r] = T.if_then_else(i >= 2 and i < 9, A[i - 2], T.float32(0))
+
+
+@T.prim_func
+def long_and_free(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,))
+    B = T.match_buffer(b, (n, 37))
+    for i in range(n):
+        p: T.float32 = T.if_then_else(i >= 1, A[i - 1], T.float32(0))
+        q: T.float32 = T.if_then_else(i + 1 < n, A[i + 1], T.float32(0))
+        for r in T.unroll(37):
+            B[i, r] = p * q
