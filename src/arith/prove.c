@@ -7,7 +7,9 @@
 enum { MOST_SIGNS = 32 };
 
 // Depth and steps of the search: when simplifying, and when a proof is asked for.
-static const struct { int depth, steps; } effort_of[] = {{4, 40}, {6, 400}};
+static const struct {
+  int depth, steps;
+} effort_of[] = {{4, 40}, {6, 400}};
 
 static bool nonnegative(Analyzer *analyzer, const Form *f, int effort);
 
@@ -202,6 +204,28 @@ static bool excluded_by_residue(Analyzer *analyzer, const Form *f) {
   return rest != 0;
 }
 
+// Is f without the terms that `divisor` divides never a multiple of it? Then f is not 0.
+static bool excluded_by_multiples(Analyzer *analyzer, const Form *f, int64_t divisor) {
+  const Form *rest = form_const(analyzer, f->type, f->constant);
+  for (int i = 0; i < f->count; i++) {
+    const Term *t = &f->terms[i];
+    if (t->coef % divisor)
+      rest = form_add(analyzer, rest, form_term(analyzer, f->type, t->coef, t->atom));
+  }
+  if (!rest) return false;
+  Interval bounds = form_bounds(analyzer, rest);
+  if (bounds.low < INT64_MIN / 2 || bounds.high == INT64_MAX) return false;
+  return floor_div(bounds.high, divisor) * divisor < bounds.low;
+}
+
+static bool excluded_by_rests(Analyzer *analyzer, const Form *f) {
+  for (int i = 0; i < f->count; i++) {
+    int64_t coef = f->terms[i].coef, divisor = coef < 0 ? -coef : coef;
+    if (divisor > 1 && excluded_by_multiples(analyzer, f, divisor)) return true;
+  }
+  return false;
+}
+
 Verdict form_zero(Analyzer *analyzer, const Form *f) {
   int64_t value;
   if (!f) return VERDICT_UNDECIDED;
@@ -211,6 +235,7 @@ Verdict form_zero(Analyzer *analyzer, const Form *f) {
   if (at_least == VERDICT_NO) return VERDICT_NO;
   Verdict at_most = form_sign(analyzer, form_scale(analyzer, f, -1));
   if (at_most == VERDICT_NO) return VERDICT_NO;
+  if (analyzer->proving && excluded_by_rests(analyzer, f)) return VERDICT_NO;
   return at_least == VERDICT_YES && at_most == VERDICT_YES ? VERDICT_YES : VERDICT_UNDECIDED;
 }
 

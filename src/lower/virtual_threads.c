@@ -19,16 +19,9 @@
 // to access different elements of the memory that the loop writes and does not allocate; otherwise,
 // and around calls, while and memory with several descriptions, the threads run one after the other
 // in a serial loop.
-#include "lower/pass.h"
+#include "lower/races.h"
 
-enum { MOST_COPIES = 15, MOST_VIRTUAL_THREADS = 32, MOST_COMPARISONS = 1 << 14 };
-
-typedef struct ThreadAccess {
-  Expr *data;
-  const Buffer *buffer;
-  Expr **indices;
-  bool writes;
-} ThreadAccess;
+enum { MOST_COPIES = 15, MOST_VIRTUAL_THREADS = 1024 };
 
 typedef struct VirtualThreads {
   Context *context;
@@ -39,9 +32,6 @@ typedef struct VirtualThreads {
   int conditions; // statements around whose execution differs between threads
   bool changed;   // `differing` grew
   const char *obstacle;
-  Array(VarRange) ranges;       // of all loops inside, each variable once
-  Map values;                   // of lets inside
-  Array(ThreadAccess) accesses; // to memory from outside
 } VirtualThreads;
 
 static void obstruct(VirtualThreads *threads, const char *why) {
@@ -130,153 +120,16 @@ static bool obstacle_in_stmt(Visitor *visitor, Stmt *s) {
   return false;
 }
 
-// ---- Two threads access different elements
-
-static Expr *valued(VirtualThreads *threads, Expr *e) {
-  return substitute_expr(threads->context, e, &threads->values);
-}
-
-static void note_access(VirtualThreads *threads, const Buffer *buffer, Expr **indices, int rank,
-                        bool writes) {
-  Arena *arena = &threads->context->arena;
-  if (map_contains(&threads->inside, buffer->data)) return;
-  Expr **copies = arena_array(arena, Expr *, rank);
-  for (int i = 0; i < rank; i++) copies[i] = valued(threads, indices[i]);
-  ThreadAccess access = {
-      .data = buffer->data, .buffer = buffer, .indices = copies, .writes = writes};
-  array_push(arena, &threads->accesses, access);
-}
-
-static bool access_in_expr(Visitor *visitor, Expr *e) {
-  if (e->op == EXPR_LOAD) note_access(visitor->env, e->as.buffer, e->args, e->count, false);
-  return true;
-}
-
-static bool access_in_stmt(Visitor *visitor, Stmt *s) {
-  VirtualThreads *threads = visitor->env;
-  Arena *arena = &threads->context->arena;
-  if (s->kind == STMT_LET)
-    map_put(&threads->values, s->as.let.var, valued(threads, s->as.let.value));
-  if (s->kind == STMT_STORE)
-    note_access(threads, s->as.store.buffer, s->as.store.indices, s->as.store.rank, true);
-  if (s->kind == STMT_FOR) {
-    for (int i = 0; i < threads->ranges.count; i++)
-      if (threads->ranges.items[i].var == s->as.loop.var)
-        obstruct(threads, "two loops have one variable; run rename_repeated first");
-    VarRange range = {s->as.loop.var, valued(threads, s->as.loop.min),
-                      valued(threads, s->as.loop.extent)};
-    array_push(arena, &threads->ranges, range);
-  }
-  return true;
-}
-
-// Two threads and what is known of their loops.
-typedef struct ThreadPair {
-  VirtualThreads *threads;
-  Analyzer *analyzer;
-  ExprArray vars; // of the loops inside, for both threads
-  Map values[2];  // the thread variable, and for the second thread its own loop variables
-} ThreadPair;
-
-static void add_thread(ThreadPair *pair, int which, int64_t thread) {
-  VirtualThreads *threads = pair->threads;
-  Context *context = threads->context;
-  Expr *own = threads->loop->as.loop.var;
-  Map *values = &pair->values[which];
-  *values = map_new(&context->arena);
-  map_put(values, own, expr_int(context, own->type, thread));
-  for (int i = 0; i < threads->ranges.count; i++) {
-    const VarRange *range = &threads->ranges.items[i];
-    Expr *var = which ? expr_var(context, range->var->as.var->name, range->var->type) : range->var;
-    if (which) map_put(values, range->var, var);
-    array_push(&context->arena, &pair->vars, var);
-    analyzer_bind_kept(pair->analyzer, var, substitute_expr(context, range->min, values),
-                       substitute_expr(context, range->extent, values));
-  }
-}
-
-static bool has_multiple(int64_t low, int64_t high, int64_t divisor) {
-  return floor_div(high, divisor) * divisor >= low;
-}
-
-// Leaves out the terms that `divisor` divides, and asks whether the rest may be a multiple of it.
-static bool is_no_multiple(ThreadPair *pair, Expr *e, const int64_t *factors, int64_t divisor) {
-  Context *context = pair->threads->context;
-  int64_t low, high;
-  Expr *rest = e;
-  for (int i = 0; i < pair->vars.count; i++) {
-    if (factors[i] % divisor) continue;
-    Expr *factor = expr_int(context, e->type, factors[i]);
-    Expr *var = expr_cast(context, e->type, pair->vars.items[i]);
-    rest = expr_sub(context, rest, expr_mul(context, var, factor));
-  }
-  rest = analyzer_simplify(pair->analyzer, rest);
-  return analyzer_const_bounds(pair->analyzer, rest, &low, &high) &&
-         !has_multiple(low, high, divisor);
-}
-
-static bool is_never_zero(ThreadPair *pair, Expr *e) {
-  Arena *arena = &pair->threads->context->arena;
-  int64_t low, high, *factors = arena_array(arena, int64_t, pair->vars.count + 1);
-  Expr *base;
-  if (!dtype_equal(e->type, DTYPE_INT32) && !dtype_equal(e->type, DTYPE_INT64)) return false;
-  e = analyzer_simplify(pair->analyzer, e);
-  if (analyzer_const_bounds(pair->analyzer, e, &low, &high) && (low > 0 || high < 0)) return true;
-  if (!linear_form(pair->threads->context, e, pair->vars.items, pair->vars.count, factors, &base))
-    return false;
-  for (int i = 0; i < pair->vars.count; i++)
-    if (factors[i] && factors[i] != INT64_MIN &&
-        is_no_multiple(pair, e, factors, factors[i] < 0 ? -factors[i] : factors[i]))
-      return true;
-  return false;
-}
-
-static bool are_apart(ThreadPair *pair, const ThreadAccess *a, const ThreadAccess *b) {
-  Context *context = pair->threads->context;
-  if (a->buffer != b->buffer) return false;
-  for (int i = 0; i < a->buffer->rank; i++) {
-    Expr *x = substitute_expr(context, a->indices[i], &pair->values[0]);
-    Expr *y = substitute_expr(context, b->indices[i], &pair->values[1]);
-    if (!expr_reads_memory(x) && !expr_reads_memory(y) &&
-        is_never_zero(pair, expr_sub(context, x, y)))
-      return true;
-  }
-  return false;
-}
-
-static bool threads_are_apart(VirtualThreads *threads, int64_t one, int64_t other) {
-  ThreadPair pair = {.threads = threads, .analyzer = analyzer_new(threads->context)};
-  add_thread(&pair, 0, one);
-  add_thread(&pair, 1, other);
-  for (int i = 0; i < threads->accesses.count; i++) {
-    const ThreadAccess *a = &threads->accesses.items[i];
-    for (int k = 0; k < threads->accesses.count; k++) {
-      const ThreadAccess *b = &threads->accesses.items[k];
-      bool matters = a->data == b->data && (a->writes || b->writes);
-      if (matters && !are_apart(&pair, a, b)) return false;
-    }
-  }
-  return true;
-}
-
-// Strides may let two indices meet in one element.
-static bool is_plain(const Buffer *buffer) {
-  return !buffer->strides;
-}
-
+// Two threads must access different elements of what they write.
 static void find_conflicts(VirtualThreads *threads) {
-  Visitor visitor = {.env = threads, .enter_expr = access_in_expr, .enter_stmt = access_in_stmt};
-  visit_stmt(&visitor, threads->loop->as.loop.body);
-  int64_t accesses = threads->accesses.count, count = threads->count;
-  if (accesses * accesses * count * count > MOST_COMPARISONS)
-    obstruct(threads, "there are too many accesses to compare");
-  for (int i = 0; i < accesses; i++)
-    if (threads->accesses.items[i].writes && !is_plain(threads->accesses.items[i].buffer))
-      obstruct(threads, "they write to a buffer with strides");
-  for (int64_t one = 0; one < count; one++)
-    for (int64_t other = one + 1; other < count && !threads->obstacle; other++)
-      if (!threads_are_apart(threads, one, other))
-        obstruct(threads, "it is not proved that they access different elements");
+  LoopAccesses accesses = lower_loop_accesses(threads->context, threads->loop);
+  RaceQuestion question = {.context = threads->context,
+                           .analyzer = analyzer_new(threads->context),
+                           .loop = threads->loop,
+                           .accesses = &accesses};
+  RaceDoubt doubt;
+  if (!lower_prove_no_races(&question, &doubt))
+    obstruct(threads, "it is not proved that they access different elements");
 }
 
 // ---- Rewriting
@@ -379,11 +232,8 @@ static Stmt *inject(Rewriter *rewriter, Stmt *s) {
   bool is_virtual = s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
                     strncmp(s->as.loop.thread, "vthread", strlen("vthread")) == 0;
   if (!is_virtual) return s;
-  VirtualThreads threads = {.context = context,
-                            .loop = s,
-                            .differing = map_new(arena),
-                            .inside = map_new(arena),
-                            .values = map_new(arena)};
+  VirtualThreads threads = {
+      .context = context, .loop = s, .differing = map_new(arena), .inside = map_new(arena)};
   if (!expr_is_int(s->as.loop.min, 0) || !expr_as_int(s->as.loop.extent, &threads.count))
     return one_after_the_other(state, s, "their number is not constant");
   if (threads.count < 1 || threads.count > MOST_VIRTUAL_THREADS)

@@ -9,6 +9,7 @@
 
 #define I(n) expr_index(c, (n))
 #define ADD(a, b) expr_add(c, a, b)
+#define SUB(a, b) expr_sub(c, a, b)
 #define TIMES(a, b) expr_mul(c, a, b)
 #define OVER(a, b) expr_floor_div(c, a, b)
 #define REST(a, b) expr_floor_mod(c, a, b)
@@ -194,6 +195,10 @@ static void test_symbolic_proofs(void **state) {
                    analyzer_simplify(a, row));
   analyzer_bind(a, io, I(0), OVER(ADD(n, I(15)), I(16)));
   analyzer_bind(a, ii, I(0), I(16));
+  expect_proof(&w, a, expr_binary(c, EXPR_NE, ADD(TIMES(i, I(32)), ii), SUB(TIMES(m, I(32)), I(1))),
+               true);
+  expect_proof(&w, a, expr_binary(c, EXPR_NE, ADD(TIMES(i, I(16)), ii), SUB(TIMES(m, I(16)), I(1))),
+               false);
   Expr *tile = ADD(TIMES(io, I(16)), ii);
   expect_proof(&w, a, LESS(tile, n), false);
   expect_proof(&w, a, LESS(tile, ADD(n, I(15))), true);
