@@ -35,6 +35,7 @@ PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func);
 PrimFunc *lower_share_subexpressions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_virtual_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 
 // ---- The table -------------------------------------------------------------------------------
 

@@ -126,6 +126,9 @@ const LowerPass lower_separate_passes[] = {
      .needs = NO_BLOCKS,
      .breaks = FLAT,
      .summary = "buffers are filled one iteration ahead; they get an axis of two"},
+    {.name = "narrow_types",
+     .run = lower_narrow_types,
+     .summary = "int64 indices whose values fit become int32"},
     {.name = NULL},
 };
 

@@ -242,12 +242,26 @@ static Operand compare_types(Parser *parser, const PyNode *node) {
   return (Operand){expr_bool(parser->context, dtype_equal(a, b) == !strcmp(node->text, "=="))};
 }
 
+// 2**31 is a number of Python. False for other operands, and where the result does not fit int64.
+static bool literal_power(Parser *parser, Operand a, Operand b, Operand *result) {
+  int64_t base, exponent, power = 1;
+  if (!a.e || !b.e || !a.is_literal || !b.is_literal) return false;
+  if (!expr_as_int(a.e, &base) || !expr_as_int(b.e, &exponent) || exponent < 0 || exponent > 64)
+    return false;
+  for (int64_t i = 0; i < exponent; i++)
+    if (!mul_fits(power, base, &power)) return false;
+  *result = literal(expr_index(parser->context, power));
+  return true;
+}
+
 static Operand binary_operator(Parser *parser, const PyNode *node) {
   bool equals = !strcmp(node->text, "==") || !strcmp(node->text, "!=");
   if (equals && (is_type_of(node->items[0]) || is_type_of(node->items[1])))
     return compare_types(parser, node);
   Operand a = parse_operand(parser, node->items[0]), b = parse_operand(parser, node->items[1]);
   ExprOp op = binary_op(node->text);
+  Operand power;
+  if (op == EXPR_POW && literal_power(parser, a, b, &power)) return power;
   if (op != EXPR_OP_COUNT) return parse_binary(parser, node, op, a, b);
   REPORT(parser, node, "the operator '%s' is not supported", node->text);
   return nothing;

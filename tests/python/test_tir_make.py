@@ -165,6 +165,28 @@ def test_programs_that_are_not_well_formed_are_refused():
     refused("domain|proved", [A], tir.For(i, 0, 5, 0, tir.BlockRealize([i], True, block)))
 
 
+def test_constants_are_folded_and_captured():
+    two, three = tir.const(2, "int64"), tir.const(3, "int64")
+    assert [x.value for x in (two * three, two - three, -7 + two, three // two, two % three)] == \
+        [6, -1, -5, 1, 2]
+    assert (two * three).dtype == "int64"
+    for kept in (tir.const(2**31 - 1) + 1, two // 0, tir.const(1.5) * 2, two * tir.Var("n", "int64")):
+        assert not isinstance(kept, tir.IntImm)
+    big = tir.const(2**31, "int64")
+
+    @T.prim_func
+    def func(A: T.Buffer((two * three,), "int8")):
+        for i in range(three):
+            A[i + two] = T.Cast("int8", i // big + 2**2)
+    ir.assert_structural_equal(func, from_source("""from tvm.script import tir as T
+
+@T.prim_func
+def func(A: T.Buffer((T.int64(6),), "int8")):
+    for i in range(T.int64(3)):
+        A[i + T.int64(2)] = T.Cast("int8", i // T.int64(2147483648) + T.int64(4))
+"""))
+
+
 FILES = sorted((ROOT / "tests" / "cases" / "script").glob("*.py"))
 
 

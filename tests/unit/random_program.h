@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random tensor programs as TVMScript: element types of every kind, and one to four axes with
-// awkward extents, of which one may be symbolic; stages with blocks and with plain loops, which are
-// split, reordered, vectorised, unrolled and parallel; reductions, guards, gathers, aliases, views
-// and updates in place.
+// awkward extents, of which one may be symbolic, or which are all int64; stages with blocks and
+// with plain loops, which are split, reordered, vectorised, unrolled and parallel; reductions,
+// guards, gathers, aliases, views and updates in place.
 //
 // The programs' results are determined to the last bit even though code generators may contract a*b
 // + c: values begin as multiples of 1/8, and the generator counts the bits of every expression and
@@ -57,6 +57,7 @@ typedef struct RandomProgram {
   Text body;
   int axes, extents[PROGRAM_AXES + 2]; // spatial, then the current stage's reductions
   const char *extent_text[PROGRAM_AXES + 2];
+  bool is_wide; // extents are int64, and so are the variables of loops and blocks
   int reductions;
   bool symbolic;                 // extent 0 is n
   int factors[PROGRAM_AXES + 2]; // 0: not split
@@ -81,6 +82,10 @@ static inline const ElementKind *rp_type(RandomProgram *p) {
   return &element_kinds[rp_below(p, COUNT_OF(element_kinds))];
 }
 #define RP(...) arena_printf(p->arena, __VA_ARGS__)
+
+static inline const char *rp_extent(RandomProgram *p, int extent) {
+  return RP(p->is_wide && !p->symbolic ? "T.int64(%d)" : "%d", extent);
+}
 
 static const char rp_letters[] = "ijklrs";
 
@@ -165,8 +170,8 @@ static inline Term rp_leaf(RandomProgram *p, const ElementKind *type) {
   int choice = rp_below(p, 10);
   if (choice == 0) return rp_constant(p, type);
   if (choice == 1) {
-    static const ElementKind index = {"int32", 'i', 32, 31};
-    Term at = {RP("v%c", rp_letter(p, rp_below(p, p->axes))), &index};
+    static const ElementKind kinds[] = {{"int32", 'i', 32, 31}, {"int64", 'i', 64, 63}};
+    Term at = {RP("v%c", rp_letter(p, rp_below(p, p->axes))), &kinds[p->is_wide && !p->symbolic]};
     Term cast = rp_cast(p, at, type);
     if (type->kind == 'f' && cast.fraction == 0) cast.whole = 8;
     if (type->kind == 'f') cast.fraction = 0, cast.whole = 8;
@@ -273,10 +278,10 @@ static inline Term rp_term(RandomProgram *p, const ElementKind *type, int depth)
 
 static inline void rp_add_loop(RandomProgram *p, int axis, int part) {
   int factor = p->factors[axis];
-  const char *extent = part == 2 ? RP("%d", factor) : p->extent_text[axis];
+  const char *extent = part == 2 ? rp_extent(p, factor) : p->extent_text[axis];
   if (part == 1)
     extent = p->symbolic && axis == 0 ? RP("(n + %d) // %d", factor - 1, factor)
-                                      : RP("%d", (p->extents[axis] + factor - 1) / factor);
+                                      : rp_extent(p, (p->extents[axis] + factor - 1) / factor);
   int size = part == 2 ? factor : p->symbolic && axis == 0 ? 0 : p->extents[axis];
   p->loops[p->loop_count++] = (RandomLoop){axis, part, extent, size};
 }
@@ -392,7 +397,7 @@ static inline void rp_reduction(RandomProgram *p, RandomTensor *to, int depth) {
   p->reductions = 1 + rp_below(p, 2);
   for (int r = 0; r < p->reductions; r++) {
     p->extents[p->axes + r] = 1 + rp_below(p, 6);
-    p->extent_text[p->axes + r] = RP("%d", p->extents[p->axes + r]);
+    p->extent_text[p->axes + r] = rp_extent(p, p->extents[p->axes + r]);
   }
   rp_make_loops(p, 0);
   depth = rp_open_block(p, rp_open_loops(p, depth, true));
@@ -598,9 +603,10 @@ static inline RandomProgram random_program(Arena *arena, uint64_t seed) {
                 *p = &program;
   p->axes = 1 + rp_below(p, PROGRAM_AXES);
   p->symbolic = rp_chance(p, 15);
+  p->is_wide = seed % 5 == 3;
   for (int a = 0; a < p->axes; a++) {
     p->extents[a] = extents[rp_below(p, p->axes > 2 || a ? 6 : COUNT_OF(extents))];
-    p->extent_text[a] = p->symbolic && !a ? "n" : RP("%d", p->extents[a]);
+    p->extent_text[a] = p->symbolic && !a ? "n" : rp_extent(p, p->extents[a]);
   }
   RandomTensor a = rp_tensor(p, "A"), e = rp_tensor(p, "E"), out = rp_tensor(p, "B");
   a.whole = e.whole = 1;

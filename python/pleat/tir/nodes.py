@@ -5,6 +5,7 @@ A node does not change; with_fields makes another one. A variable or a buffer is
 it occurs. Nodes are read from a program (PrimFunc.body), or made with the arguments of TVM's constructors.
 pleat.tir.PrimFunc(params, body) makes a program of them, which is checked as a script is."""
 import math
+import operator
 import re
 
 # Fields that are no expressions: Python numbers and strings in them stay as they are.
@@ -165,6 +166,9 @@ class _Number(PrimExpr):
     def __bool__(self):
         return bool(self.value)
 
+    def __script__(self):
+        return f"T.{self.dtype}({self.value!r})"
+
 
 class IntImm(_Number):
     """An integer or truth value."""
@@ -265,6 +269,25 @@ def binary(kind, a, b):
     return KINDS[kind](a, b)
 
 
+def _folded(kind, fold, a, b):
+    """The constant for two integer constants of one type, where it fits; otherwise None."""
+    types = {one.dtype for one in (a, b) if isinstance(one, Node)}
+    plain = all(isinstance(one, (int, IntImm)) and not isinstance(one, bool) for one in (a, b))
+    form = re.fullmatch(r"(u?)int(\d+)", types.pop()) if plain and len(types) == 1 else None
+    if not form or (kind.startswith("Floor") and int(b) == 0):
+        return None
+    value, bits = fold(int(a), int(b)), int(form[2])
+    least = 0 if form[1] else -2 ** (bits - 1)
+    return IntImm(form[0], value) if least <= value < least + 2 ** bits else None
+
+
+def _arithmetic(kind, fold):
+    def apply(a, b):
+        constant = _folded(kind, fold, a, b)
+        return binary(kind, a, b) if constant is None else constant
+    return apply
+
+
 def _bitwise(name, a, b):
     a = a if isinstance(a, Node) else const(a, b.dtype)
     return KINDS["Call"](a.dtype, f"tir.{name}", [a, b if isinstance(b, Node) else const(b, a.dtype)])
@@ -286,10 +309,10 @@ def _divide(a, b):
 
 
 for _method, _apply in {
-        "add": lambda a, b: binary("Add", a, b), "sub": lambda a, b: binary("Sub", a, b),
-        "mul": lambda a, b: binary("Mul", a, b), "truediv": _divide,
-        "floordiv": lambda a, b: binary("FloorDiv", a, b),
-        "mod": lambda a, b: binary("FloorMod", a, b),
+        "add": _arithmetic("Add", operator.add), "sub": _arithmetic("Sub", operator.sub),
+        "mul": _arithmetic("Mul", operator.mul), "truediv": _divide,
+        "floordiv": _arithmetic("FloorDiv", operator.floordiv),
+        "mod": _arithmetic("FloorMod", operator.mod),
         "and": lambda a, b: _bitwise("bitwise_and", a, b),
         "or": lambda a, b: _bitwise("bitwise_or", a, b),
         "xor": lambda a, b: _bitwise("bitwise_xor", a, b),

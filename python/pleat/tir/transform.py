@@ -21,11 +21,13 @@ TVM_NAMES = {
     "LowerInitBlock": "init_blocks",
     "LowerMatchBuffer": "match_buffers",
     "LowerOpaqueBlock": "convert_blocks",
+    "NarrowDataType": "narrow_types",
     "PlanAndUpdateBufferAllocationLocation": "place_allocations",
     "RemoveAssume": "remove_assumptions",
     "RemoveNoOp": "remove_no_ops",
     "RemoveUndef": "remove_undefined",
     "Simplify": "simplify_loops",
+    "StmtSimplify": "simplify_loops",
     "UnrollLoop": "unroll_loops",
     "VectorizeLoop": "vectorize_loops",
 }
@@ -45,6 +47,7 @@ def passes():
 TVM_ARGUMENTS = {
     "CompactBufferAllocation": {"is_strict": True},
     "HoistIfThenElse": {"variant": None},
+    "NarrowDataType": {"target_bits": 32},
     "VectorizeLoop": {"enable_vectorize": True},
 }
 

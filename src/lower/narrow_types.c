@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes index arithmetic int32 where it is int64 and all values fit. The name of TVM's pass:
+// NarrowDataType.
+//
+//   for i in range(T.int64(16)):            for i in range(16):
+//       A[i * T.int64(4) + n] = …      →        A[T.Cast("int64", i * 4) + n] = …
+//
+// The variables of loops and blocks become int32 where their ranges are known to fit, and each
+// operation above them whose values are proved to fit. A variable stays int64 when an operation on
+// it does not fit, so that no index mixes both. Values that are stored keep their types, and so do
+// parameters and the shapes of buffers.
+#include "lower/pass.h"
+
+typedef struct Narrowing {
+  Context *context;
+  Analyzer *analyzer; // knows the ranges of the variables
+  Map bound;          // variable of a loop or block → bool *: it is bound more than once
+  Map ranges;         // int64 variable whose range fits → VarRange; a min of NULL: it stays int64
+  Map narrow;         // int64 variable → its int32 variable
+  Map bounds;         // expression → ValueBounds *
+  bool found_wide;    // a variable was found that must stay int64
+} Narrowing;
+
+static bool is_wide(DType type) {
+  return type.code == TYPE_INT && type.bits == 64;
+}
+
+static DType narrowed(DType type) {
+  return dtype_lanes(DTYPE_INT32, type.lanes);
+}
+
+// ---- Which variables
+
+static bool fits(int64_t low, int64_t high) {
+  return low >= INT32_MIN && high <= INT32_MAX;
+}
+
+static void note_binding(Narrowing *n, Expr *var) {
+  bool *is_repeated = map_find(&n->bound, var);
+  if (is_repeated)
+    *is_repeated = true;
+  else
+    map_put(&n->bound, var, arena_new(&n->context->arena, bool));
+}
+
+static bool find_bindings(Visitor *visitor, Stmt *s) {
+  if (s->kind == STMT_FOR) note_binding(visitor->env, s->as.loop.var);
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->var_count; i++)
+    note_binding(visitor->env, s->as.block->vars[i].var);
+  return true;
+}
+
+// A variable that is bound once has one range. The first value after the range must fit too,
+// because a loop reaches it.
+static void add_range(Narrowing *n, Expr *var, Expr *min, Expr *extent) {
+  const bool *is_repeated = map_find(&n->bound, var);
+  int64_t low, high, begin, end;
+  if (*is_repeated || var->type.code != TYPE_INT ||
+      !analyzer_const_bounds(n->analyzer, min, &begin, &end) ||
+      !analyzer_const_bounds(n->analyzer, expr_add(n->context, min, extent), &low, &high) ||
+      !fits(begin, end) || !fits(low, high))
+    return;
+  VarRange *range = arena_new(&n->context->arena, VarRange);
+  *range = (VarRange){var, expr_int(n->context, var->type, begin),
+                      expr_int(n->context, var->type, MAX_OF(high - begin, 1))};
+  analyzer_bind_kept(n->analyzer, var, range->min, range->extent);
+  if (is_wide(var->type)) map_put(&n->ranges, var, range);
+}
+
+static bool find_ranges(Visitor *visitor, Stmt *s) {
+  Narrowing *n = visitor->env;
+  if (s->kind == STMT_FOR) add_range(n, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->var_count; i++) {
+    const BlockVar *var = &s->as.block->vars[i];
+    add_range(n, var->var, var->min, var->extent);
+  }
+  return true;
+}
+
+// Gives each variable whose range fits an int32 variable, about which the analyzer then knows the
+// same.
+static void choose_variables(Narrowing *n) {
+  n->narrow = map_new(&n->context->arena);
+  n->bounds = map_new(&n->context->arena);
+  for (int i = 0; i < n->ranges.count; i++) {
+    const VarRange *range = n->ranges.entries[i].value;
+    if (!range->min) continue;
+    Expr *var = expr_var(n->context, range->var->as.var->name, DTYPE_INT32);
+    map_put(&n->narrow, range->var, var);
+    int64_t min = range->min->as.i, extent = range->extent->as.i;
+    analyzer_bind_kept(n->analyzer, var, expr_int(n->context, DTYPE_INT32, min),
+                       expr_int(n->context, DTYPE_INT32, extent));
+  }
+}
+
+static bool keep_wide(Visitor *visitor, Expr *e) {
+  Narrowing *n = visitor->env;
+  for (int i = 0; e->op == EXPR_VAR && i < n->ranges.count; i++) {
+    VarRange *range = n->ranges.entries[i].value;
+    if (map_find(&n->narrow, range->var) != e) continue;
+    range->min = NULL;
+    n->found_wide = true;
+  }
+  return e->op != EXPR_LOAD; // the index of a load is an expression of its own
+}
+
+// ---- Expressions
+
+static bool is_widened(const Expr *e) {
+  return e->op == EXPR_CAST && is_wide(e->type) && e->args[0]->type.code == TYPE_INT &&
+         e->args[0]->type.bits == 32;
+}
+
+// The int32 expression of the same value, or NULL.
+static Expr *narrow_value(Context *context, Expr *e) {
+  int64_t value;
+  if (is_widened(e)) return e->args[0];
+  bool is_constant = is_wide(e->type) && expr_as_int(e, &value) && fits(value, value);
+  return is_constant ? expr_int(context, narrowed(e->type), value) : NULL;
+}
+
+static Expr *kept_or_narrow(Context *context, Expr *e) {
+  Expr *narrow = narrow_value(context, e);
+  return narrow ? narrow : e;
+}
+
+// The node over the int32 operands, from `first` on; NULL when none is widened, or one has no such
+// form.
+static Expr *with_narrow_operands(Context *context, const Expr *e, int first) {
+  Expr *args[3];
+  bool is_any = false;
+  for (int i = 0; i < e->count; i++) {
+    args[i] = i < first ? e->args[i] : narrow_value(context, e->args[i]);
+    if (!args[i]) return NULL;
+    is_any |= i >= first && is_widened(e->args[i]);
+  }
+  if (!is_any) return NULL;
+  Expr like = *e;
+  if (is_wide(e->type)) like.type = narrowed(e->type);
+  return expr_with_args(context, &like, args);
+}
+
+static Expr *lane(Context *context, const Expr *ramp, int number) {
+  Expr *stride = expr_mul(context, ramp->args[1], expr_int(context, ramp->args[1]->type, number));
+  return expr_add(context, ramp->args[0], stride);
+}
+
+typedef struct ValueBounds {
+  int64_t low, high;
+} ValueBounds;
+
+// The bounds of a division by at least 1, or of its remainder.
+static bool division_bounds(const Expr *e, ValueBounds a, ValueBounds b, ValueBounds *out) {
+  if (b.low < 1 || b.high > INT32_MAX) return false;
+  int64_t largest = MAX_OF(a.high, -a.low);
+  switch ((ExprOp)e->op) {
+  case EXPR_FLOOR_DIV:
+  case EXPR_TRUNC_DIV: *out = (ValueBounds){MIN_OF(a.low, 0), MAX_OF(a.high, 0)}; return true;
+  case EXPR_FLOOR_MOD: *out = (ValueBounds){0, b.high - 1}; return true;
+  case EXPR_TRUNC_MOD: *out = (ValueBounds){-largest, largest}; return true;
+  default: return false;
+  }
+}
+
+// The bounds of an operation on values of at most 33 bits.
+static bool operation_bounds(const Expr *e, ValueBounds a, ValueBounds b, ValueBounds *out) {
+  int64_t corners[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+  switch ((ExprOp)e->op) {
+  case EXPR_ADD: *out = (ValueBounds){a.low + b.low, a.high + b.high}; return true;
+  case EXPR_SUB: *out = (ValueBounds){a.low - b.high, a.high - b.low}; return true;
+  case EXPR_MIN: *out = (ValueBounds){MIN_OF(a.low, b.low), MIN_OF(a.high, b.high)}; return true;
+  case EXPR_MAX: *out = (ValueBounds){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)}; return true;
+  case EXPR_MUL:
+    *out = (ValueBounds){corners[0], corners[0]};
+    for (int i = 1; i < COUNT_OF(corners); i++)
+      *out = (ValueBounds){MIN_OF(out->low, corners[i]), MAX_OF(out->high, corners[i])};
+    return true;
+  default: return division_bounds(e, a, b, out);
+  }
+}
+
+static const ValueBounds *bounds_of(Narrowing *n, Expr *e);
+
+static bool bounds_of_operands(Narrowing *n, Expr *e, ValueBounds *out) {
+  if (is_widened(e)) {
+    const ValueBounds *inner = bounds_of(n, e->args[0]);
+    return inner ? *out = *inner, true : false;
+  }
+  if (e->count != 2 || op_table[e->op].class != OP_ARITH) return false;
+  const ValueBounds *a = bounds_of(n, e->args[0]), *b = bounds_of(n, e->args[1]);
+  return a && b && fits(a->low, a->high) && fits(b->low, b->high) &&
+         operation_bounds(e, *a, *b, out);
+}
+
+static void intersect(ValueBounds *bounds, ValueBounds other) {
+  *bounds = (ValueBounds){MAX_OF(bounds->low, other.low), MIN_OF(bounds->high, other.high)};
+}
+
+// The bounds of a value by the analyzer, by its operands, and by the type int32; NULL when none are
+// known.
+static const ValueBounds *bounds_of(Narrowing *n, Expr *e) {
+  if (map_contains(&n->bounds, e)) return map_find(&n->bounds, e);
+  ValueBounds *bounds = arena_new(&n->context->arena, ValueBounds), found;
+  *bounds = (ValueBounds){INT64_MIN, INT64_MAX};
+  if (analyzer_const_bounds(n->analyzer, e, &found.low, &found.high)) intersect(bounds, found);
+  if (bounds_of_operands(n, e, &found)) intersect(bounds, found);
+  if (dtype_equal(e->type, DTYPE_INT32)) intersect(bounds, (ValueBounds){INT32_MIN, INT32_MAX});
+  if (bounds->low == INT64_MIN || bounds->high == INT64_MAX) bounds = NULL;
+  map_put(&n->bounds, e, bounds);
+  return bounds;
+}
+
+static bool value_fits(Narrowing *n, Expr *e) {
+  if (e->op == EXPR_RAMP)
+    return !dtype_is_scalable(e->type) && value_fits(n, lane(n->context, e, 0)) &&
+           value_fits(n, lane(n->context, e, e->type.lanes - 1));
+  if (e->op == EXPR_BROADCAST) return value_fits(n, e->args[0]);
+  const ValueBounds *bounds = bounds_of(n, e);
+  return bounds && fits(bounds->low, bounds->high);
+}
+
+static bool mixes_variables(const Expr *e) {
+  bool is_any = false;
+  for (int i = 0; i < e->count; i++) is_any |= is_widened(e->args[i]);
+  return is_any;
+}
+
+// The operation in int32, widened; the same operation, with its variables noted, where it does not
+// fit.
+static Expr *narrow_operation(Narrowing *n, Expr *e, int first) {
+  if (value_fits(n, e)) {
+    Expr *narrow = with_narrow_operands(n->context, e, first);
+    return narrow ? expr_cast(n->context, e->type, narrow) : e;
+  }
+  if (mixes_variables(e)) visit_expr(&(Visitor){.env = n, .enter_expr = keep_wide}, e);
+  return e;
+}
+
+// A comparison of int32 values has the same result.
+static Expr *narrow_comparison(Narrowing *n, Expr *e) {
+  Expr *narrow = with_narrow_operands(n->context, e, 0);
+  return narrow ? narrow : e;
+}
+
+static Expr *narrow_load(Narrowing *n, Expr *e) {
+  Expr **indices = arena_array(&n->context->arena, Expr *, e->count);
+  bool is_changed = false;
+  for (int i = 0; i < e->count; i++) {
+    indices[i] = is_widened(e->args[i]) ? e->args[i]->args[0] : e->args[i];
+    is_changed |= indices[i] != e->args[i];
+  }
+  return is_changed ? expr_with_args(n->context, e, indices) : e;
+}
+
+static Expr *narrow_expr(Rewriter *rewriter, Expr *e) {
+  Narrowing *n = rewriter->env;
+  if (e->op == EXPR_VAR) {
+    Expr *var = map_find(&n->narrow, e);
+    return var ? expr_cast(n->context, e->type, var) : e;
+  }
+  if (e->op == EXPR_LOAD) return narrow_load(n, e);
+  if (e->op == EXPR_CAST && is_widened(e->args[0]))
+    return expr_cast(n->context, e->type, e->args[0]->args[0]);
+  if (op_table[e->op].class == OP_COMPARE && e->count == 2) return narrow_comparison(n, e);
+  if (!is_wide(e->type)) return e;
+  if (op_table[e->op].class == OP_ARITH || e->op == EXPR_RAMP || e->op == EXPR_BROADCAST)
+    return narrow_operation(n, e, 0);
+  if (e->op == EXPR_SELECT || e->op == EXPR_IF_THEN_ELSE) return narrow_operation(n, e, 1);
+  return e;
+}
+
+// ---- Statements
+
+static Stmt *narrow_loop(Narrowing *n, Stmt *s) {
+  if (!is_widened(s->as.loop.var)) return s;
+  Stmt *next = stmt_copy(n->context, s);
+  next->as.loop.var = s->as.loop.var->args[0];
+  next->as.loop.min =
+      expr_cast(n->context, DTYPE_INT32, kept_or_narrow(n->context, s->as.loop.min));
+  next->as.loop.extent =
+      expr_cast(n->context, DTYPE_INT32, kept_or_narrow(n->context, s->as.loop.extent));
+  return next;
+}
+
+static void narrow_block_var(Narrowing *n, BlockVar *var) {
+  if (!is_widened(var->var)) return;
+  var->var = var->var->args[0];
+  var->min = expr_cast(n->context, DTYPE_INT32, kept_or_narrow(n->context, var->min));
+  var->extent = expr_cast(n->context, DTYPE_INT32, kept_or_narrow(n->context, var->extent));
+  var->binding = expr_cast(n->context, DTYPE_INT32, kept_or_narrow(n->context, var->binding));
+}
+
+// The boxes of a block's regions have the types of the indices.
+static Region *narrow_regions(Narrowing *n, const Region *regions, int count) {
+  Arena *arena = &n->context->arena;
+  Region *result = arena_copy(arena, regions, sizeof *regions * (size_t)count);
+  for (int i = 0; i < count; i++) {
+    int rank = regions[i].buffer->rank;
+    result[i].min = arena_array(arena, Expr *, rank);
+    result[i].extent = arena_array(arena, Expr *, rank);
+    for (int d = 0; d < rank; d++) {
+      bool changes = is_widened(regions[i].min[d]) || is_widened(regions[i].extent[d]);
+      Expr *min = regions[i].min[d], *extent = regions[i].extent[d];
+      result[i].min[d] = changes ? kept_or_narrow(n->context, min) : min;
+      result[i].extent[d] = changes ? kept_or_narrow(n->context, extent) : extent;
+    }
+  }
+  return result;
+}
+
+static Stmt *narrow_block(Narrowing *n, Stmt *s) {
+  Stmt *next = stmt_copy(n->context, s);
+  Block *block = next->as.block = block_copy(n->context, s->as.block);
+  block->vars =
+      arena_copy(&n->context->arena, block->vars, sizeof *block->vars * (size_t)block->var_count);
+  for (int i = 0; i < block->var_count; i++) narrow_block_var(n, &block->vars[i]);
+  block->reads = narrow_regions(n, block->reads, block->read_count);
+  block->writes = narrow_regions(n, block->writes, block->write_count);
+  return next;
+}
+
+static Stmt *narrow_store(Narrowing *n, Stmt *s) {
+  Stmt *next = stmt_copy(n->context, s);
+  next->as.store.indices = arena_array(&n->context->arena, Expr *, s->as.store.rank);
+  for (int i = 0; i < s->as.store.rank; i++) {
+    Expr *index = s->as.store.indices[i];
+    next->as.store.indices[i] = is_widened(index) ? index->args[0] : index;
+  }
+  return next;
+}
+
+static Stmt *narrow_stmt(Rewriter *rewriter, Stmt *s) {
+  Narrowing *n = rewriter->env;
+  if (s->kind == STMT_FOR) return narrow_loop(n, s);
+  if (s->kind == STMT_STORE) return narrow_store(n, s);
+  if (s->kind == STMT_BLOCK) return narrow_block(n, s);
+  return s;
+}
+
+PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func) {
+  Context *context = state->context;
+  Narrowing n = {.context = context,
+                 .analyzer = analyzer_new(context),
+                 .bound = map_new(&context->arena),
+                 .ranges = map_new(&context->arena)};
+  visit_stmt(&(Visitor){.env = &n, .enter_stmt = find_bindings}, func->body);
+  visit_stmt(&(Visitor){.env = &n, .enter_stmt = find_ranges}, func->body);
+  PrimFunc *result;
+  do { // ends: each time a variable is taken out
+    n.found_wide = false;
+    choose_variables(&n);
+    Rewriter rewriter = {.env = &n, .expr = narrow_expr, .stmt = narrow_stmt};
+    result = n.narrow.count ? lower_rewrite(state, func, &rewriter) : func;
+  } while (result && n.found_wide);
+  return result;
+}
