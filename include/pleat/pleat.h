@@ -329,8 +329,9 @@ int pleat_plan(const PleatRequest *request, char **json, PleatMessages **message
 /* Plans a model, and again for each layout that one of its tensors could have. Returns a status.
  * *json is owned text, the same as that of `pleat plan --why TENSOR --json`, or NULL: "tensor",
  * "type", "shape", "kind", "fused" (whether it is computed only inside a kernel),
- * "in_memory_because", "uses" (a list of "kernel", "name", "writes" and "layout") and "layouts" (a
- * list of "layout", "bytes", "chosen", "possible" and "cost_of_plan"). */
+ * "in_memory_because", "uses" (a list of "kernel", "name", "writes" and "layout"), "layouts" (a
+ * list of "layout", "bytes", "chosen", "possible", "cost_of_plan" and "because") and
+ * "no_more_layouts_because". `tensor` is a name, or "t=NCHW8c" for the price of any layout. */
 int pleat_plan_tensor(const PleatRequest *request, const char *tensor, char **json,
                       PleatMessages **messages);
 
@@ -445,6 +446,9 @@ typedef struct PleatLayoutPrice {
   int chosen;    /* not 0: the plan writes the tensor in this layout; an input is given in it */
   int possible;  /* 0: no plan has it */
   double cycles; /* of a run with the best plan that has it; 0 where not possible */
+  /* Where not possible, what forbids the layout. Otherwise what takes more or fewer cycles than in
+   * the plan: "conv1 +2.3 k; x is rewritten for conv2 -910"; "" where nothing does. */
+  const char *because;
 } PleatLayoutPrice;
 
 typedef struct PleatTensorPlan {
@@ -455,6 +459,8 @@ typedef struct PleatTensorPlan {
   int price_count;
   const PleatLayoutPrice *const *prices; /* none for a constant */
   const char *json;                      /* as from pleat_plan_tensor */
+  /* Why there are no more layouts, where an option or a limit is the reason; otherwise "". */
+  const char *no_more_because;
 } PleatTensorPlan;
 
 /* Does what pleat_plan_tensor does, and returns it as a struct. *plan is owned, and NULL unless the

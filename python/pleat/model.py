@@ -627,7 +627,7 @@ def plan(model, **options):
 
 def plan_tensor(model, tensor, **options):
     """A tensor of a plan, as a pleat.TensorPlan: its uses, and what a run would cost with each other
-    layout of it."""
+    layout of it, or what forbids the layout. "t=NCHW8c" asks for the price of any layout of t."""
     return tensor_planned(_request_of(model, options), tensor)
 
 

@@ -140,12 +140,14 @@ class LayoutPrice:
 
     bytes: of the tensor, with padding
     chosen: the plan writes the tensor in this layout; an input is given in it
-    possible: whether a plan has it; cycles: of a run with the best such plan, or None"""
+    possible: whether a plan has it; cycles: of a run with the best such plan, or None
+    because: what forbids it, or the operators and rewrites that then take more or fewer cycles"""
     layout: str
     bytes: int
     chosen: bool
     possible: bool
     cycles: float = None
+    because: str = ""
 
 
 class TensorPlan(dict):
@@ -154,11 +156,13 @@ class TensorPlan(dict):
 
     tensor: a PlanTensor
     because: why it is in memory, if kernels write and read it
-    uses, prices: lists of TensorUse and LayoutPrice"""
+    uses, prices: lists of TensorUse and LayoutPrice
+    no_more_because: why there are no more layouts, if an option or a limit is the reason"""
 
     def __init__(self, plan):
         super().__init__(json.loads(_text(plan.json)))
         self.tensor, self.because = _plan_tensor(plan.tensor), _text(plan.because)
+        self.no_more_because = _text(plan.no_more_because)
         self.uses = [_fields(TensorUse, plan.uses[i], is_written=bool(plan.uses[i].is_written))
                      for i in range(plan.use_count)]
         self.prices = [_layout_price(plan.prices[i]) for i in range(plan.price_count)]

@@ -182,6 +182,7 @@ static bool read_layouts(RequestCall *call, CompileOptions *options) {
       .keep = {"keep_layouts", r->keep_layouts, (int)r->keep_layout_count},
       .inputs = {"input_layouts", r->input_layouts, (int)r->input_layout_count},
       .outputs = {"output_layouts", r->output_layouts, (int)r->output_layout_count},
+      .asked = {"tensor", &call->asked, call->asked != NULL},
       .policy = r->policy,
       .accuracy = r->accuracy,
       .sizes = caller_shape(call->context, "name", "1x3x224x224")};

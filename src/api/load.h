@@ -21,6 +21,7 @@ typedef struct RequestCall {
   const Module *module;   // of TVMScript
   Kernels kernels;        // one, or with all_kernels all of the file
   bool all_kernels;
+  const char *asked; // of a tensor: ConstraintTexts.asked; NULL: nothing
   // Give the sizes of free dimensions, except those of inputs whose layouts are given.
   const OnnxArray *arrays;
   int array_count;

@@ -55,6 +55,7 @@ static void plan(void *arg) {
   PlanCall *call = arg;
   Context *context = call->call.context;
   arena_init(&call->results, context);
+  call->call.asked = call->tensor;
   if (!request_load(&call->call)) return;
   if (!call->call.graph) {
     field_error(context, "func", "is a tensor program, which has no plan");

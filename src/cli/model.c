@@ -279,6 +279,7 @@ bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *opt
                            .keep = {"--keep-layout", keep->items, keep->count},
                            .inputs = {"--input-layout", inputs->items, inputs->count},
                            .outputs = {"--output-layout", outputs->items, outputs->count},
+                           .asked = {"--why", &options->asked, options->asked != NULL},
                            .policy = options->policy,
                            .accuracy = options->accuracy,
                            .sizes = "--input-shape name=1x3x224x224"};

@@ -17,6 +17,7 @@ typedef struct ModelOptions {
   const char *policy;      // --policy
   const char *accuracy;    // --accuracy
   const char *offload;     // --offload
+  const char *asked;       // --why TENSOR=LAYOUT
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
   bool unchecked;          // --unchecked

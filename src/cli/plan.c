@@ -12,8 +12,9 @@
 static const Option options[] = {
     MODEL_OPTIONS,
     KNOWN_INPUT_OPTION,
-    {"why", 0, OPTION_TEXT, "N or TENSOR",
-     "explain rewrite N of the table, or a tensor: its uses, and the costs of other layouts",
+    {"why", 0, OPTION_TEXT, "N or TENSOR or TENSOR=LAYOUT",
+     "explain rewrite N of the table, or a tensor: its uses, and what other layouts cost, or what "
+     "forbids them; any layout can be named",
      offsetof(PlanCommand, why)},
     {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
     {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
@@ -137,26 +138,23 @@ static const char *difference_text(const View *v, const PleatLayoutPrice *price)
 }
 
 static void print_prices(const View *v, const TensorReport *t) {
-  Table table = table_new(&v->cli->context->arena, "lrrrl");
-  static const char *const heads[] = {"  layout", "physical indices", "cycles of the plan", "",
-                                      "to have it"};
+  Table table = table_new(&v->cli->context->arena, "lrrrll");
+  static const char *const heads[] = {"  layout", "physical indices", "cycles of the plan",
+                                      "",         "because",          "to have it"};
   int bytes = dtype_bytes(t->tensor->buffer->type);
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   for (int i = 0; i < t->data.price_count; i++) {
     const PleatLayoutPrice *price = t->data.prices[i];
-    const char *refusal =
-        price->possible ? NULL : plan_unwritten_because(v->report.plan, t->tensor, t->layouts[i]);
     bool other = price->possible && !price->chosen;
     table_cell(&table, "  %s", price->layout);
     table_cell(&table, "%lld", (long long)(price->bytes / bytes));
     table_cell(&table, "%s", price->possible ? view_cycles(v, price->cycles) : "-");
     table_cell(&table, "%s", difference_text(v, price));
-    table_cell(&table, "%s",
-               other     ? option_for(v, t->tensor, t->layouts[i])
-               : refusal ? refusal
-                         : "");
+    table_cell(&table, "%s", price->because);
+    table_cell(&table, "%s", other ? option_for(v, t->tensor, t->layouts[i]) : "");
   }
   table_print(&table, stdout);
+  if (*t->data.no_more_because) printf("  no more layouts: %s\n", t->data.no_more_because);
 }
 
 static int print_why_tensor(const View *v, const StageTensor *tensor) {
@@ -289,6 +287,7 @@ static bool check_options(Cli *cli, const PlanCommand *o) {
 static int run(Cli *cli, void *given) {
   View v = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
   if (!check_options(cli, v.options)) return STATUS_BAD;
+  ((PlanCommand *)given)->model.asked = v.options->why;
   GraphFunc *graph = model_load(cli, v.path, &v.options->model);
   v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
   if (!v.program) return STATUS_BAD;

@@ -439,6 +439,22 @@ static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, 
   return unknown(r, length, what, &names);
 }
 
+// ---- A layout whose price is asked for: TENSOR=LAYOUT ------------------------------------------
+
+static bool read_asked(ConstraintReading *r, const char *text) {
+  begin(r, &r->texts->asked, text);
+  PlanConstraint *asked = &r->constraints->asked;
+  if (value_named(r->graph, text)) return true;
+  for (const char *end = strchr(text, '='); end; end = strchr(end + 1, '=')) {
+    size_t n = (size_t)(end - text);
+    const Value *value = value_named(r->graph, str_intern_n(r->context, text, n));
+    if (!value) continue;
+    *asked = (PlanConstraint){.value = value, .pos = pos_of(r, n + 1, r->file->size)};
+    return read_layout(r, n + 1, r->file->size, value, &asked->layout);
+  }
+  return true;
+}
+
 // ---- The policy --------------------------------------------------------------------------------
 
 static bool keeps_all(const ConstraintTextList *keep) {
@@ -491,7 +507,8 @@ static bool read_accuracy(const ConstraintReading *r, PlanAccuracy *accuracy) {
 // Finds the letters of the values' axes, which the texts may use. False with diagnostics.
 static bool find_letters(ConstraintReading *r) {
   const ConstraintTexts *texts = r->texts;
-  if (!texts->desired.count && !texts->inputs.count && !texts->outputs.count) return true;
+  if (!texts->desired.count && !texts->inputs.count && !texts->outputs.count && !texts->asked.count)
+    return true;
   const StageGraph *stages = stage_graph_new(r->context, r->graph);
   for (int i = 0; stages && i < stages->tensors.count; i++) {
     const StageTensor *tensor = stages->tensors.items[i];
@@ -525,6 +542,7 @@ bool constraint_texts_read(Context *context, const GraphFunc *graph, const Const
   for (int i = 0; i < texts->outputs.count; i++)
     ok &= read_boundary(&r, &texts->outputs, "output", texts->outputs.items[i], graph->outputs,
                         graph->output_count, constraints->outputs);
+  if (texts->asked.count) ok &= read_asked(&r, texts->asked.items[0]);
   options->constraints = constraints;
   diag_code_set(context, code);
   return ok;

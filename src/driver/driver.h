@@ -41,6 +41,8 @@ typedef struct ConstraintTexts {
   ConstraintTextList desired; // "Conv=NHWC", "conv1:data=NCHW8c,weight=OIHW16i16o"
   ConstraintTextList keep;    // tensors or operators: "conv1"; "" means that no layout is changed
   ConstraintTextList inputs, outputs; // "x=NHWC"
+  ConstraintTextList asked;           // "t=NHWC": a layout whose price is asked for, one at most;
+                                      // a text without a layout is left alone
   const char *policy;                 // "optimal", "forward", "backward" or "none"; NULL: "optimal"
   const char *accuracy;               // "exact", "default" or a number; NULL: "default"
   const char *sizes;                  // for messages: "--input-shape name=1x3x224x224"

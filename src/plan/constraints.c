@@ -12,14 +12,18 @@ static StageTensor *tensor_of_value(const Planner *p, const Value *value) {
   return NULL;
 }
 
-// The number of the candidate, which is added if it is new; -1 with a diagnostic.
+// The number of the candidate, which is added if it is new; -1 with a diagnostic. A layout whose
+// price is asked for is not required: one that is the same memory stands for it.
 static int requested_candidate(Planner *p, const StageTensor *tensor,
                                const PlanConstraint *constraint) {
   if (!constraint->layout) return 0;
   bool frozen = p->candidates[tensor->index].frozen;
   Candidate candidate = planner_candidate_of(p, tensor->buffer, constraint->layout);
-  candidate.requested = true;
-  int number = candidates_add(p, tensor, candidate);
+  Candidate usual;
+  candidate.requested = constraint != &p->constraints->asked;
+  bool same = !candidate.requested && candidate.dense &&
+              planner_candidate_of_walk(p, tensor->buffer, candidate.walk, &usual) && usual.dense;
+  int number = candidates_add(p, tensor, same ? usual : candidate);
   if (number < 0)
     diag_error_as(p->context, DIAG_OPTION, constraint->pos,
                   frozen ? "'%s' keeps its layout (%s)" : "too many layouts are asked for '%s'",
@@ -117,6 +121,13 @@ static bool apply_to_boundary(Planner *p) {
   return ok;
 }
 
+// Adds the layout whose price is asked for to the candidates, or the one that is the same memory.
+static bool add_asked(Planner *p) {
+  const PlanConstraint *asked = &p->constraints->asked;
+  StageTensor *tensor = asked->value ? tensor_of_value(p, asked->value) : NULL;
+  return !tensor || tensor->data || requested_candidate(p, tensor, asked) >= 0;
+}
+
 // Handles the tensors that keep their layouts first, because these accept no candidates afterwards.
 bool planner_apply_constraints(Planner *p) {
   bool ok = true;
@@ -125,7 +136,7 @@ bool planner_apply_constraints(Planner *p) {
     for (int i = 0; i < p->constraints->items.count; i++)
       if (!p->constraints->items.items[i].node == !pass)
         ok &= apply(p, &p->constraints->items.items[i]);
-  return apply_to_boundary(p) && ok;
+  return apply_to_boundary(p) && ok && add_asked(p);
 }
 
 // Questions about the applied constraints

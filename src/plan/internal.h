@@ -108,6 +108,7 @@ struct Planner {
   Map *shapes;               // by the first word of the digest of a shape: its PlanShape *
   StagePieces **pieces;      // by stage->index; NULL: no piece of the stage can be written in place
   bool row_major;            // only row-major layouts are considered
+  bool proposals;            // reductions propose layouts; otherwise only constraints do
   int most_choices, most_layouts; // limits per stage and per tensor
   int64_t choices_left_out, choices_dominated;
   int *given; // by tensor->index: the candidate in which the caller has it

@@ -54,6 +54,7 @@ static const PlanConstraints *boundary_only(Context *context, const PlanConstrai
   if (!constraints) return NULL;
   PlanConstraints *boundary = arena_copy(&context->arena, constraints, sizeof *constraints);
   boundary->items.count = 0;
+  boundary->asked.value = NULL;
   return boundary;
 }
 
@@ -98,6 +99,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   planner_propose_ways(p);
   if (!row_major) planner_find_candidates(p, proposals);
   p->row_major = row_major;
+  p->proposals = proposals;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
   p->bodies = arena_array(&context->arena, LoopBody, stages->stages.count);
   bool ok = true;

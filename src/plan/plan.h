@@ -31,6 +31,8 @@ typedef struct PlanConstraint {
 typedef struct PlanConstraints {
   Array(PlanConstraint) items;
   PlanConstraint *inputs, *outputs; // by number; the caller's layouts
+  PlanConstraint asked; // a layout that a value need not have, but whose price is asked for; its
+                        // `value` is NULL when none is
 } PlanConstraints;
 
 // How much may be lost by computing sums in another order or by other operations. By default a sum
@@ -160,6 +162,13 @@ const PlanPlacement *plan_placement(const Plan *plan, const StageTensor *tensor,
 const Layout *plan_input_layout(const Plan *plan, int number);
 const Layout *plan_output_layout(const Plan *plan, int number);
 
+// An operator, or the rewrites of a tensor, and how many cycles more than in the plan it takes.
+typedef struct PlanChange {
+  const char *what;
+  double cycles;
+} PlanChange;
+enum { PLAN_MAX_CHANGES = 3 };
+
 // A layout that a tensor may have, and the cost of the best plan in which the tensor is written (an
 // input: given) in this layout.
 typedef struct PlanCandidate {
@@ -167,15 +176,18 @@ typedef struct PlanCandidate {
   bool feasible; // a plan exists
   double cost;   // cycles of the whole plan
   bool chosen;   // the plan writes the tensor in this layout
+  const char *forbidden; // what forbids the layout, where no plan exists; otherwise NULL
+  PlanChange changes[PLAN_MAX_CHANGES]; // the largest first
+  int change_count;
 } PlanCandidate;
 enum { PLAN_MAX_LAYOUTS = 20 };
-// Fills items[0..PLAN_MAX_LAYOUTS) with the tensor's candidates and returns their number, which is
+// Fills items[0..PLAN_MAX_LAYOUTS) with the tensor's candidates, among them the one that was asked
+// for, and returns their number, which is
 // 0 for constants.
 int plan_candidate_costs(const Plan *plan, const StageTensor *tensor, PlanCandidate *items);
-// Why the stage that computes the tensor has no choice that writes it in the layout, which is one
-// of its candidates; NULL when it has one.
-const char *plan_unwritten_because(const Plan *plan, const StageTensor *tensor,
-                                   const Layout *layout);
+// Why the tensor has no further candidates, where a limit or an option keeps it from them;
+// otherwise "".
+const char *plan_no_more_candidates(const Plan *plan, const StageTensor *tensor);
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites
 // of constants to plan->rewrites. False with diagnostics.
 bool plan_schedule(Plan *plan);

@@ -376,6 +376,11 @@ const StageTensor *plan_report_tensor(const PlanReport *r, const char *name) {
   const StageGraph *stages = r->plan->stages;
   for (int i = 0; i < stages->tensors.count; i++)
     if (!strcmp(plan_tensor_name(stages->tensors.items[i]), name)) return stages->tensors.items[i];
+  const PlanConstraints *constraints = r->plan->constraints;
+  const Value *asked = constraints ? constraints->asked.value : NULL;
+  for (int i = 0; asked && i < stages->tensors.count; i++)
+    if (((const StageTensor *)stages->tensors.items[i])->value == asked)
+      return stages->tensors.items[i];
   return NULL;
 }
 

@@ -3,6 +3,10 @@
 // other layouts.
 #include "report/report.h"
 
+#include <math.h>
+
+#include "report/table.h"
+
 typedef struct Describing {
   const PlanReport *report;
   const StageTensor *tensor;
@@ -55,6 +59,18 @@ static const PleatPlanTensor *described(const Describing *d, const PleatTensorPl
 
 // ---- Prices -------------------------------------------------------------------------------------
 
+// "n3 +2.3 k; x is rewritten for n5 -910", or what forbids the layout.
+static const char *price_because(const Describing *d, const PlanCandidate *candidate) {
+  Text text = text_new(d->arena);
+  if (candidate->forbidden) return arena_text(d->arena, candidate->forbidden);
+  for (int i = 0; i < candidate->change_count; i++) {
+    const PlanChange *change = &candidate->changes[i];
+    text_printf(&text, "%s%s %s%s", i ? "; " : "", change->what, change->cycles < 0 ? "-" : "+",
+                show_count(d->arena, (int64_t)(fabs(change->cycles) + 0.5)));
+  }
+  return text_string(&text);
+}
+
 static void add_prices(const Describing *d, TensorReport *report) {
   PlanCandidate items[PLAN_MAX_LAYOUTS];
   int count = d->tensor->data ? 0 : plan_candidate_costs(d->report->plan, d->tensor, items);
@@ -65,12 +81,15 @@ static void add_prices(const Describing *d, TensorReport *report) {
                                 .bytes = plan_bytes(d->tensor, items[i].layout),
                                 .chosen = items[i].chosen,
                                 .possible = items[i].feasible,
-                                .cycles = items[i].feasible ? items[i].cost : 0};
+                                .cycles = items[i].feasible ? items[i].cost : 0,
+                                .because = price_because(d, &items[i])};
     prices[i] = price;
     report->layouts[i] = items[i].layout;
   }
   report->data.prices = prices;
   report->data.price_count = count;
+  report->data.no_more_because =
+      arena_text(d->arena, plan_no_more_candidates(d->report->plan, d->tensor));
 }
 
 TensorReport tensor_report_new(const PlanReport *r, const StageTensor *tensor, Arena *results) {
@@ -93,9 +112,9 @@ static json_t *use_json(const PleatTensorUse *use) {
 }
 
 static json_t *price_json(const PleatLayoutPrice *price) {
-  return json_pack("{s:s, s:I, s:b, s:b, s:f}", "layout", price->layout, "bytes",
+  return json_pack("{s:s, s:I, s:b, s:b, s:f, s:s}", "layout", price->layout, "bytes",
                    (json_int_t)price->bytes, "chosen", price->chosen, "possible", price->possible,
-                   "cost_of_plan", price->cycles);
+                   "cost_of_plan", price->cycles, "because", price->because);
 }
 
 json_t *tensor_report_json(const PleatTensorPlan *plan) {
@@ -106,7 +125,8 @@ json_t *tensor_report_json(const PleatTensorPlan *plan) {
   for (int i = 0; i < plan->use_count; i++) json_array_append_new(uses, use_json(plan->uses[i]));
   for (int i = 0; i < plan->price_count; i++)
     json_array_append_new(prices, price_json(plan->prices[i]));
-  return json_pack("{s:s, s:s, s:o, s:s, s:b, s:s, s:o, s:o}", "tensor", tensor->name, "type",
+  return json_pack("{s:s, s:s, s:o, s:s, s:b, s:s, s:o, s:o, s:s}", "tensor", tensor->name, "type",
                    tensor->type, "shape", extents, "kind", tensor->kind, "fused", tensor->is_fused,
-                   "in_memory_because", plan->because, "uses", uses, "layouts", prices);
+                   "in_memory_because", plan->because, "uses", uses, "layouts", prices,
+                   "no_more_layouts_because", plan->no_more_because);
 }

@@ -50,7 +50,7 @@ const PleatPlanRewrite *plan_row_member(const PlanReport *report, const PlanRow 
 // "conv*.weight".
 const char *plan_row_name(const PlanReport *report, const PlanRow *row);
 const char *plan_row_because(const PlanReport *report, const PlanRow *row);
-// The tensor with this name; NULL when the plan has none.
+// The tensor with this name, or the one whose layout is asked for; NULL when the plan has none.
 const StageTensor *plan_report_tensor(const PlanReport *report, const char *name);
 
 // The rewrites, costs and kernels of a plan.

@@ -317,6 +317,8 @@ def test_verify_and_reports():
         k for k in plan.kernels if "first" in k.operators).because
     why = pleat.plan_tensor(between(), "u", operators={f"{DOMAIN}::Scale": op})
     assert {use.layout for use in why.uses if use.is_written} == {"NCHW"}
+    other = next(price for price in why.prices if not price.chosen)
+    assert f"the function '{DOMAIN}::Scale' does not give it" == other.because
     profile = model.profile([X], repeat=2)
     assert any(k.name == "own" for k in profile.kernels)
 

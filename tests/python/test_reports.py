@@ -215,3 +215,85 @@ def test_a_tensor_has_prices():
     assert [price.layout for price in tensor.prices] == [row["layout"] for row in tensor["layouts"]]
     with pytest.raises(pleat.PleatError, match="has no tensor"):
         pleat.plan_tensor(DIGITS, "nothing")
+
+
+# ---- Why a tensor does not have a layout
+
+def between():
+    """A convolution, then an operator that writes its elements in an order, then a convolution."""
+    pytest.importorskip("onnx")
+    from test_models import Builder
+    b = Builder(x=[1, 32, 14, 14])
+    a = b.conv("x", 32, 32, 3)
+    y = b("CumSum", a, b.constant(np.int64(1)))
+    z = b("Concat", y, a, axis=1)
+    return b.model(b.conv(z, 64, 32, 3)), a, y, z
+
+
+def prices_of(model, tensor, **options):
+    found = pleat.plan_tensor(model, tensor, cpu="avx2", accuracy="exact", **options)
+    return {price.layout: price for price in found.prices}, found
+
+
+def test_a_layout_is_forbidden_by_an_operator():
+    model, _, y, _ = between()
+    prices, _ = prices_of(model, f"{y}=NCHW4c")
+    forbidden = prices["NCHW4c"]
+    assert not forbidden.possible and forbidden.cycles is None
+    assert "writes its elements in an order" in forbidden.because
+
+
+def test_a_cut_block_is_named():
+    pytest.importorskip("onnx")
+    from test_models import Builder
+    b = Builder(x=[1, 30, 6, 6], y=[1, 34, 6, 6])
+    a = b("Concat", b("Relu", "x"), b("Relu", "y"), axis=1)
+    prices, _ = prices_of(b.model(b("Neg", b("MaxPool", a, kernel_shape=[2, 2]))), f"{a}=NCHW16c")
+    assert not prices["NCHW16c"].possible
+    assert "would cut a block of 16 at index 30" in prices["NCHW16c"].because
+
+
+def test_prices_name_what_costs_more():
+    model, a, y, z = between()
+    prices, _ = prices_of(model, f"{a}=NCHW4c")
+    other = prices["NCHW4c"]
+    assert other.possible and not other.chosen and " +" in other.because
+    reader = next(node.name for node in model.graph.node if node.op_type == "CumSum")
+    prices, _ = prices_of(model, f"{z}=n, c, h, w -> n, c ^ h%4, h, w")
+    because = prices["n, c, h, w -> n, c ^ h%4, h, w"].because
+    assert f"{a} is rewritten for {reader}" in because
+    assert f"({reader} writes its elements in an order)" in because
+
+
+def test_any_layout_has_a_price():
+    model, _, _, z = between()
+    for layout in ("NCHW4c", "lambda n, c, h, w: [n, c ^ (h % 4), h, w]", "WHCN"):
+        _, found = prices_of(model, f"{z}={layout}")
+        usual, _ = prices_of(model, z)
+        assert len(found.prices) == len(usual) + 1
+        assert all(price.possible for price in found.prices)
+    with pytest.raises(pleat.PleatError, match="has 2 axes, the tensor 4"):
+        prices_of(model, f"{z}=NC-")
+
+
+def test_a_layout_that_is_the_same_memory_stands_for_another():
+    model, _, _, z = between()
+    usual, _ = prices_of(model, z)
+    prices, _ = prices_of(model, f"{z}=NCHW64c")
+    assert len(prices) == len(usual) and "NHWC" not in prices
+    assert prices["NCHW64c"].cycles == usual["NHWC"].cycles
+
+
+def test_a_kept_tensor_says_so():
+    model, a, _, z = between()
+    _, found = prices_of(model, a, keep_layouts=[a])
+    assert found.no_more_because == found["no_more_layouts_because"] == "it keeps its layout"
+    assert len(found.prices) == 1
+    _, found = prices_of(model, a, keep_layouts=True)
+    assert found.no_more_because == "every tensor keeps its layout"
+    with pytest.raises(pleat.PleatError, match="keeps its layout"):
+        prices_of(model, f"{a}=NHWC", keep_layouts=[a])
+    reader = model.graph.node[-1].name
+    prices, _ = prices_of(model, z, desired_layouts={reader: {"data": "NHWC"}})
+    assert any(f"{reader} is asked to read it as NHWC" in price.because
+               for price in prices.values())

@@ -176,11 +176,13 @@ static void test_a_tensor_has_prices(void **state) {
   for (int i = 0; i < tensor->price_count; i++) {
     const PleatLayoutPrice *price = tensor->prices[i];
     assert_true(!price->possible || price->cycles > 0.999 * plan->cycles);
-    if (price->chosen) assert_true(price->cycles < 1.001 * plan->cycles);
+    if (price->chosen) assert_true(price->cycles < 1.001 * plan->cycles && !*price->because);
+    assert_true(price->possible || *price->because);
     assert_true(price->bytes >= 4 * 17 * 7 * 7);
     chosen |= price->chosen;
   }
   assert_true(chosen && tensor->price_count > 1);
+  assert_string_equal(tensor->no_more_because, "");
   for (int i = 0; i < tensor->use_count; i++) {
     const PleatTensorUse *use = tensor->uses[i];
     assert_string_equal(plan->kernels[use->kernel]->name, use->name);
