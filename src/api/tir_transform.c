@@ -316,32 +316,49 @@ int pleat_module_operations(const PleatModule *module, const char *function, dou
   return status;
 }
 
-// ---- Aliases ------------------------------------------------------------------------------------
+// ---- Reports ------------------------------------------------------------------------------------
 
-typedef struct AliasesCall {
+typedef struct ReportCall {
   ModuleCall call;
   const char *function;
+  json_t *(*report)(Context *context, PrimFunc *func);
   char *json;
-} AliasesCall;
+} ReportCall;
 
-static void find_aliases(void *arg) {
-  AliasesCall *call = arg;
+static void make_report(void *arg) {
+  ReportCall *call = arg;
   Context *context = call->call.context;
-  const PrimFunc *func = module_prim(context, call->call.on->module, call->function);
-  if (!func) return;
-  call->json = report_text(report_aliases(context, func));
+  PrimFunc *func = module_prim(context, call->call.on->module, call->function);
+  json_t *report = func ? call->report(context, func) : NULL;
+  if (!report) return;
+  call->json = report_text(report);
   call->call.done = call->json != NULL;
+}
+
+static int report_function(ReportCall call, char **json, PleatMessages **messages) {
+  if (!json) return messages_refuse("json", "is NULL, expected where to store it", messages);
+  *json = NULL;
+  if (!call.call.on) return module_refuse_null(messages);
+  call.call.body = make_report;
+  int status = module_call_run(&call.call, NULL, messages);
+  *json = call.json;
+  return status;
+}
+
+static json_t *aliases(Context *context, PrimFunc *func) {
+  return report_aliases(context, func);
 }
 
 int pleat_module_aliases(const PleatModule *module, const char *function, char **json,
                          PleatMessages **messages) {
-  if (!json) return messages_refuse("json", "is NULL, expected where to store it", messages);
-  *json = NULL;
-  if (!module) return module_refuse_null(messages);
-  AliasesCall call = {.call = {.on = module, .body = find_aliases}, .function = function};
-  int status = module_call_run(&call, NULL, messages);
-  *json = call.json;
-  return status;
+  ReportCall call = {.call.on = module, .function = function, .report = aliases};
+  return report_function(call, json, messages);
+}
+
+int pleat_module_accesses(const PleatModule *module, const char *function, char **json,
+                          PleatMessages **messages) {
+  ReportCall call = {.call.on = module, .function = function, .report = report_accesses};
+  return report_function(call, json, messages);
 }
 
 // ---- Verification -------------------------------------------------------------------------------

@@ -81,8 +81,6 @@ Stmt *blocks_find_regions(Context *context, Stmt *s);
 // call functions.
 Verdict block_states_accesses(Context *context, const Block *block, const Buffer **missing,
                               bool *written);
-// False with a diagnostic at each block of the function for which the answer is NO.
-bool prim_func_states_accesses(Context *context, const PrimFunc *func);
 
 // Checks that the bindings, which must be affine (quasi-affine splits and fuses of loops, each
 // loop's iterations used once), map the loops onto the block's domain and meet each point once

@@ -69,29 +69,3 @@ Verdict block_states_accesses(Context *context, const Block *block, const Buffer
   Verdict of_reads = compare(analyzer, &reads, block->reads, block->read_count, missing);
   return of_reads == VERDICT_YES ? of_writes : of_reads;
 }
-
-typedef struct StatedCheck {
-  Context *context;
-  bool ok;
-} StatedCheck;
-
-static bool check_block(Visitor *visitor, Stmt *s) {
-  StatedCheck *check = visitor->env;
-  const Buffer *missing;
-  bool written;
-  if (s->kind != STMT_BLOCK ||
-      block_states_accesses(check->context, s->as.block, &missing, &written) != VERDICT_NO)
-    return true;
-  const char *verb = written ? "writes" : "reads";
-  check->ok = diag_error(check->context, s->pos,
-                         "block '%s' %s '%s', which its T.%s does not state\n"
-                         "add the region, or leave T.reads and T.writes out",
-                         s->as.block->name, verb, missing->name, verb);
-  return true;
-}
-
-bool prim_func_states_accesses(Context *context, const PrimFunc *func) {
-  StatedCheck check = {context, true};
-  visit_stmt(&(Visitor){.env = &check, .enter_stmt = check_block}, func->body);
-  return check.ok;
-}

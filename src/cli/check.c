@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 #include "graph/stages.h"
+#include "report/report.h"
 
 static const Option options[] = {INPUT_SHAPE_OPTION, KNOWN_INPUT_OPTION};
 
@@ -39,36 +40,13 @@ static bool check_sizes(const Checked *c, const Module *module) {
                     "the file has no graph function to give sizes to");
 }
 
-static const char *kind_of(const Stmt *loop) {
-  return loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
-}
-
-static void warn_of_undecided(Context *context, const LoopRaces *races) {
-  const char *meeting = races->other ? arena_printf(&context->arena, " and %s", races->other) : "";
-  diag_warning(context, races->pos,
-               "it is not decided whether iterations of the %s loop '%s' share an element, by "
-               "%s%s: %s\nmake the loop serial where they may",
-               kind_of(races->loop), races->loop->as.loop.var->as.var->name, races->access, meeting,
-               races->why);
-}
-
-static void check_kernel(Checked *c, PrimFunc *func) {
-  Context *context = c->cli->context;
-  int first = c->loops.count;
-  if (!func) return;
-  prim_func_states_accesses(context, func);
-  if (lower_accesses_are_inside(context, func) == VERDICT_NO) return;
-  lower_find_races(context, func, &c->loops);
-  for (int i = first; i < c->loops.count; i++)
-    if (c->loops.items[i].verdict == VERDICT_UNDECIDED)
-      warn_of_undecided(context, &c->loops.items[i]);
-}
-
 static bool load(Checked *c) {
   if (model_is_script(c->path)) {
     Module *module = script_load(c->cli, c->path);
     if (!module || !check_sizes(c, module)) return false;
-    for (int i = 0; i < module->funcs.count; i++) check_kernel(c, module->funcs.items[i].prim);
+    for (int i = 0; i < module->funcs.count; i++)
+      if (module->funcs.items[i].prim)
+        lower_check_accesses(c->cli->context, module->funcs.items[i].prim, &c->loops);
     for (int i = 0; i < module->funcs.count; i++)
       if (module->funcs.items[i].graph && !check_graph(c, module->funcs.items[i].graph))
         return false;
@@ -199,27 +177,10 @@ static json_t *problem_list(const Checked *c) {
   return list;
 }
 
-// The parallel and vectorised loops, each with the answer whether its iterations are independent.
-static json_t *loop_list(const Checked *c) {
-  static const char *const races[] = {
-      [VERDICT_NO] = "found", [VERDICT_YES] = "none", [VERDICT_UNDECIDED] = "undecided"};
-  json_t *list = json_array();
-  for (int i = 0; i < c->loops.count; i++) {
-    const LoopRaces *loop = &c->loops.items[i];
-    DiagPlace place = diag_place(&(Diag){.pos = loop->loop->pos});
-    json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:s, s:s?, s:s?, s:s?}", "loop",
-                                          loop->loop->as.loop.var->as.var->name, "kind",
-                                          kind_of(loop->loop), "line", place.line, "races",
-                                          races[loop->verdict], "access", loop->access, "other",
-                                          loop->other, "why", loop->why));
-  }
-  return list;
-}
-
 static int show_json(const Checked *c) {
   bool supported = c->cli->context->error_count == 0;
   json_print(c->cli, json_pack("{s:b, s:o, s:o}", "supported", supported, "problems",
-                               problem_list(c), "loops", loop_list(c)));
+                               problem_list(c), "loops", report_loops(&c->loops)));
   return supported ? STATUS_DONE : STATUS_BAD;
 }
 

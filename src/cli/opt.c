@@ -181,8 +181,7 @@ static bool check_functions(Cli *cli, const OptOptions *o, const Module *module)
 // Reading and printing a program works in spite of these mistakes, so they are warnings.
 static void warn_of_accesses(Context *context, PrimFunc *func) {
   int first = context->diags.count, errors = context->error_count;
-  prim_func_states_accesses(context, func);
-  if (lower_accesses_are_inside(context, func) != VERDICT_NO) lower_find_races(context, func, NULL);
+  lower_check_accesses(context, func, NULL);
   for (int i = first; i < context->diags.count; i++)
     if (context->diags.items[i].severity == DIAG_ERROR)
       context->diags.items[i].severity = DIAG_WARNING;

@@ -82,3 +82,11 @@ bool access_find_witness(Context *context, const AccessScope *scope, Expr *index
   WitnessSearch search = {context, scope, index, extent, out};
   return scope->loops.count <= MOST_LOOPS && try_loop(&search, 0);
 }
+
+const char *access_witness_text(Context *context, const AccessWitness *witness) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < witness->count; i++)
+    text_printf(&text, "%s%s = %lld", i ? ", " : " with ", witness->vars[i]->as.var->name,
+                (long long)witness->values[i]);
+  return text_string(&text);
+}

@@ -95,20 +95,13 @@ static const char *access_text(Guarding *g, Buffer *buffer, Expr *const *indices
   return script_expr_text(g->context, expr_load(g->context, buffer, indices, rank));
 }
 
-static const char *where_text(Guarding *g, const AccessWitness *witness) {
-  Text text = text_new(&g->context->arena);
-  for (int i = 0; i < witness->count; i++)
-    text_printf(&text, "%s%s = %lld", i ? ", " : " with ", witness->vars[i]->as.var->name,
-                (long long)witness->values[i]);
-  return text_string(&text);
-}
-
 static void report_outside(Guarding *g, const char *access, int axis,
                            const AccessWitness *witness) {
   SourcePos pos = g->pos.file ? g->pos : (SourcePos){0};
   diag_error(g->context, pos,
              "%s is out of bounds%s: index %lld of axis %d is outside of [0, %lld)", access,
-             where_text(g, witness), (long long)witness->index, axis, (long long)witness->extent);
+             access_witness_text(g->context, witness), (long long)witness->index, axis,
+             (long long)witness->extent);
   g->ok = false;
 }
 

@@ -121,6 +121,11 @@ bool lower_check_runnable(Context *context, const PrimFunc *func);
 // statement that has one outside, which shows an iteration; UNDECIDED where some are neither proved
 // nor refuted, so that they need LowerOptions.guards.
 Verdict lower_accesses_are_inside(Context *context, PrimFunc *func);
+// Do the regions that blocks state cover their accesses? False with a diagnostic at each block that
+// accesses a buffer it does not state, or an element outside of the stated region; then with the
+// values of the variables at which it does. Not all such elements are found.
+bool lower_states_accesses(Context *context, const PrimFunc *func);
+
 // Do two iterations of a parallel or vectorised loop access one element, which at least one of them
 // writes?
 typedef struct LoopRaces {
@@ -136,6 +141,12 @@ typedef Array(LoopRaces) LoopRacesList;
 // The answer for each such loop of a tensor program, in order of the text; `out` may be NULL. True
 // with a diagnostic at each when there are two such iterations.
 bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out);
+const char *loop_races_kind(const LoopRaces *races); // "parallel" or "vectorized"
+
+// All three: NO with a diagnostic at each fault, UNDECIDED where accesses need guards. With `loops`
+// also a warning at each loop that is not decided. Loops are not looked at when an access is out of
+// bounds.
+Verdict lower_check_accesses(Context *context, PrimFunc *func, LoopRacesList *loops);
 
 // ---- The passes ------------------------------------------------------------------------------
 

@@ -96,6 +96,8 @@ typedef struct AccessWitness {
 // False when no such iteration was found.
 bool access_find_witness(Context *context, const AccessScope *scope, Expr *index, Expr *extent,
                          AccessWitness *out);
+// " with i = 3, j = 0", or "" without loops.
+const char *access_witness_text(Context *context, const AccessWitness *witness);
 
 // ---- Parallel regions --------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the accesses of a loop's body to memory that the iterations of the loop share, each with
-// the loops and conditions around it. Values of lets are put in place of their variables.
+// Collects the accesses of a statement to memory from outside of it, each with the loops and
+// conditions around it. Values of lets, and bindings of block variables, are put in place of the
+// variables; an access of a view is one of its source.
 #include "lower/races.h"
 
 typedef struct Collecting {
@@ -9,7 +10,7 @@ typedef struct Collecting {
   Array(VarRange) ranges;
   ExprArray conditions;
   Map lets;   // variables of lets to their values
-  Map inside; // data variables of allocations inside of the loop
+  Map inside; // data variables of allocations inside of the statement
   const Stmt *by;
   SourcePos pos;
 } Collecting;
@@ -190,13 +191,42 @@ static void collect_body(Collecting *c, Stmt *s) {
   collect(c, lower_body(s));
 }
 
+static Stmt *without_views(Collecting *c, const Block *block, Stmt *s) {
+  for (int i = 0; i < block->match_count; i++)
+    s = lower_resolve_view(c->context, &block->matches[i], s);
+  return s;
+}
+
+static void collect_block(Collecting *c, Stmt *s) {
+  const Block *block = s->as.block;
+  int ranges = c->ranges.count;
+  collect_expr(c, block->predicate);
+  for (int i = 0; i < block->var_count; i++) {
+    collect_expr(c, block->vars[i].binding);
+    bind(c, block->vars[i].var, block->vars[i].binding);
+  }
+  for (int i = 0; i < block->alloc_count; i++) map_put(&c->inside, block->allocs[i]->data, block);
+  array_push(&c->context->arena, &c->conditions, resolved(c, block->predicate));
+  if (block->init) collect(c, without_views(c, block, block->init));
+  collect(c, without_views(c, block, block->body));
+  c->conditions.count--;
+  c->ranges.count = ranges;
+}
+
 static void (*const collect_kinds[])(Collecting *, Stmt *) = {
-    [STMT_FOR] = collect_loop,          [STMT_STORE] = collect_store,
-    [STMT_LET] = collect_let,           [STMT_IF] = collect_if,
-    [STMT_WHILE] = collect_while,       [STMT_ASSERT] = collect_assert,
-    [STMT_EVALUATE] = collect_evaluate, [STMT_SEQ] = collect_seq,
-    [STMT_ALLOCATE] = collect_allocate, [STMT_ALLOCATE_CONST] = collect_body,
-    [STMT_DECL_BUFFER] = collect_body,  [STMT_ATTR] = collect_body,
+    [STMT_FOR] = collect_loop,
+    [STMT_STORE] = collect_store,
+    [STMT_LET] = collect_let,
+    [STMT_IF] = collect_if,
+    [STMT_WHILE] = collect_while,
+    [STMT_ASSERT] = collect_assert,
+    [STMT_EVALUATE] = collect_evaluate,
+    [STMT_SEQ] = collect_seq,
+    [STMT_BLOCK] = collect_block,
+    [STMT_ALLOCATE] = collect_allocate,
+    [STMT_ALLOCATE_CONST] = collect_body,
+    [STMT_DECL_BUFFER] = collect_body,
+    [STMT_ATTR] = collect_body,
 };
 
 static void collect(Collecting *c, Stmt *s) {
@@ -209,13 +239,28 @@ static void collect(Collecting *c, Stmt *s) {
   c->pos = outer;
 }
 
-LoopAccesses lower_loop_accesses(Context *context, Stmt *loop) {
+LoopAccesses lower_accesses_of(Context *context, Stmt *body) {
   LoopAccesses all = {.written = map_new(&context->arena)};
   Collecting c = {.context = context,
                   .out = &all,
                   .lets = map_new(&context->arena),
                   .inside = map_new(&context->arena),
-                  .pos = loop->pos};
-  collect(&c, loop->as.loop.body);
+                  .pos = body->pos};
+  collect(&c, body);
   return all;
+}
+
+static void add_size(Context *context, ExprArray *sizes, Expr *extent) {
+  for (int i = 0; i < sizes->count; i++)
+    if (sizes->items[i] == extent) return;
+  if (extent->op == EXPR_VAR) array_push(&context->arena, sizes, extent);
+}
+
+ExprArray lower_free_sizes(Context *context, const PrimFunc *func) {
+  ExprArray sizes = {0};
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *buffer = func->buffers[i];
+    for (int d = 0; buffer && d < buffer->rank; d++) add_size(context, &sizes, buffer->shape[d]);
+  }
+  return sizes;
 }

@@ -13,7 +13,6 @@ enum {
   MOST_VARS = 64,
   FIRST_ITERATIONS = 6,
   MORE_ITERATIONS = 64, // where nothing is proved
-  ASSUMED_SIZE = 8,
 };
 
 typedef struct Touch {
@@ -27,7 +26,7 @@ typedef struct Following {
   Context *context;
   Stmt *loop; // the loop whose iterations are compared
   int64_t iteration;
-  Map touched; // Buffer* → Map* from the element's number + 1 to Touch*
+  Map touched; // data variable → Map* from the element's address + 1 to Touch*
   Map inside;  // data variables of allocations inside of the loop
   Expr *vars[MOST_VARS];
   int64_t values[MOST_VARS];
@@ -51,17 +50,22 @@ static bool bind(Following *f, Expr *var, int64_t value) {
 
 // ---- Accesses
 
-static bool element_number(const Following *f, const Buffer *buffer, Expr *const *indices,
-                           int64_t *number) {
-  *number = 0;
+// The first byte of the element in the buffer's memory.
+static bool address_of(const Following *f, const Buffer *buffer, Expr *const *indices,
+                       int64_t *address) {
+  int64_t number = 0, offset;
   for (int d = 0; d < buffer->rank; d++) {
-    int64_t index, extent;
-    if (!value_of(f, indices[d], &index) || !value_of(f, buffer->shape[d], &extent) ||
-        !mul_fits(*number, extent, number))
-      return false;
-    *number += index;
+    int64_t index, step = 1;
+    bool fits = value_of(f, indices[d], &index);
+    if (buffer->strides) // the sum of products
+      fits = fits && value_of(f, buffer->strides[d], &step) && mul_fits(index, step, &index);
+    else // Horner's rule
+      fits = fits && value_of(f, buffer->shape[d], &step) && mul_fits(number, step, &number);
+    if (!fits) return false;
+    number += index;
   }
-  return true;
+  return value_of(f, buffer->offset, &offset) &&
+         mul_fits(number + offset, dtype_bytes(buffer->type) * buffer->type.lanes, address);
 }
 
 static const char *element_text(const Following *f, const Buffer *buffer, Expr *const *indices) {
@@ -124,22 +128,22 @@ static bool is_fault(const Following *f, const Touch *first, bool writes, const 
 }
 
 static void touch(Following *f, Buffer *buffer, Expr *const *indices, bool writes, const Stmt *by) {
-  int64_t number;
+  int64_t address;
   if (f->found || map_contains(&f->inside, buffer->data) ||
-      !element_number(f, buffer, indices, &number))
+      !address_of(f, buffer, indices, &address))
     return;
   Arena *arena = &f->context->arena;
-  Map *elements = map_find(&f->touched, buffer);
+  Map *elements = map_find(&f->touched, buffer->data);
   if (!elements) {
     elements = arena_new(arena, Map);
     *elements = map_new(arena);
-    map_put(&f->touched, buffer, elements);
+    map_put(&f->touched, buffer->data, elements);
   }
-  Touch *first = map_find(elements, (uintptr_t)number + 1);
+  Touch *first = map_find(elements, (uintptr_t)address + 1);
   if (!first) {
     first = arena_new(arena, Touch);
     *first = (Touch){f->iteration, writes, by, writes ? value_written(f, by) : NULL};
-    map_put(elements, (uintptr_t)number + 1, first);
+    map_put(elements, (uintptr_t)address + 1, first);
   } else if (is_fault(f, first, writes, by)) {
     report(f, first, writes, element_text(f, buffer, indices));
   } else if (first->iteration == f->iteration && writes) {
@@ -291,7 +295,7 @@ static bool find_pair(RaceSearch *search, Stmt *loop, int followed) {
 
 static void look_at(RaceSearch *search, Stmt *loop) {
   Context *context = search->context;
-  LoopAccesses accesses = lower_loop_accesses(context, loop);
+  LoopAccesses accesses = lower_accesses_of(context, loop->as.loop.body);
   RaceQuestion question = {
       context, search->analyzer, loop, search->ranges.items, search->ranges.count, &accesses};
   RaceDoubt doubt;
@@ -335,11 +339,8 @@ static void leave(Visitor *visitor, Stmt *s) {
 
 // Sizes that are not known are followed with one value.
 static void assume_sizes(RaceSearch *search, const PrimFunc *func) {
-  for (int i = 0; i < func->param_count; i++) {
-    const Buffer *buffer = func->buffers[i];
-    for (int d = 0; buffer && d < buffer->rank; d++)
-      if (buffer->shape[d]->op == EXPR_VAR) bind(&search->outer, buffer->shape[d], ASSUMED_SIZE);
-  }
+  ExprArray sizes = lower_free_sizes(search->context, func);
+  for (int i = 0; i < sizes.count; i++) bind(&search->outer, sizes.items[i], ASSUMED_SIZE);
 }
 
 bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {

@@ -13,8 +13,8 @@ typedef struct LoopAccess {
   Expr *value;    // that is written
   const Stmt *by; // the statement
   SourcePos pos;
-  // The loops inside of the loop, from the outside in, and lanes. A range without an extent is a
-  // variable whose value is data.
+  // The loops inside of the statement, from the outside in, and lanes. A range without an extent is
+  // a variable whose value is data.
   VarRange *ranges;
   Expr **conditions; // that hold at the access
   int range_count, condition_count;
@@ -26,8 +26,8 @@ typedef struct LoopAccesses {
   Expr *opaque; // a call or a pointer, which may access any memory; NULL: there is none
   SourcePos opaque_pos;
 } LoopAccesses;
-// The accesses of the loop's body to memory from outside of the body, in order of the text.
-LoopAccesses lower_loop_accesses(Context *context, Stmt *loop);
+// The accesses of a statement to memory from outside of it, in order of the text.
+LoopAccesses lower_accesses_of(Context *context, Stmt *body);
 
 // Two accesses of one element in different iterations, as far as is known.
 typedef struct RaceDoubt {
@@ -49,6 +49,10 @@ bool lower_prove_no_races(const RaceQuestion *question, RaceDoubt *doubt);
 // The same for two accesses of one shape, by the layout algebra. Needs extents that are numbers.
 bool lower_layouts_keep_apart(const RaceQuestion *question, const LoopAccess *a,
                               const LoopAccess *b);
+
+enum { ASSUMED_SIZE = 8 }; // the value with which a size of the caller is tried
+// The variables that are sizes of the function's parameters.
+ExprArray lower_free_sizes(Context *context, const PrimFunc *func);
 
 // Whether iterations of the vectorised loop may add up to the element that `by` stores.
 bool lower_sums_lanes(const Stmt *loop, const Stmt *by);

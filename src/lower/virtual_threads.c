@@ -122,7 +122,7 @@ static bool obstacle_in_stmt(Visitor *visitor, Stmt *s) {
 
 // Two threads must access different elements of what they write.
 static void find_conflicts(VirtualThreads *threads) {
-  LoopAccesses accesses = lower_loop_accesses(threads->context, threads->loop);
+  LoopAccesses accesses = lower_accesses_of(threads->context, threads->loop->as.loop.body);
   RaceQuestion question = {.context = threads->context,
                            .analyzer = analyzer_new(threads->context),
                            .loop = threads->loop,

@@ -182,6 +182,33 @@ def test_passes_are_those_of_the_library():
 
 
 @T.prim_func
+def independent(A: T.Buffer((4, 6), "float32"), index: T.Buffer((4,), "int32")):
+    for f in T.parallel(24):
+        A[f // 6, f % 6] = T.float32(0)
+    for i in T.parallel(4):
+        A[index[i], 0] = T.cast(i, "float32")
+
+
+@T.prim_func
+def meeting(A: T.Buffer((4, 6), "float32")):
+    flat = T.decl_buffer((24,), "float32", data=A.data)
+    for i in T.parallel(12):
+        A[i // 6, i % 6] = flat[i + 6]
+
+
+def test_accesses_are_checked_with_their_places():
+    """Loops whose iterations are independent, and one whose iterations meet in a second buffer over
+    the same memory."""
+    found = analysis.accesses(independent)
+    assert found["bounds"] == "guarded"
+    assert [loop["races"] for loop in found["loops"]] == ["none", "undecided"]
+    assert found["loops"][1]["access"] == "A[index[i], 0]"
+    with pytest.raises(pleat.PleatError, match="iterations i = 5 and i = 11") as error:
+        analysis.accesses(meeting)
+    assert "test_tir_module.py" in str(error.value)
+
+
+@T.prim_func
 def aliased(A: T.Buffer((4, 6), "float32")):
     flat = T.decl_buffer((24,), "float32", data=A.data)
     tail = T.decl_buffer((2, 6), "float32", data=A.data, elem_offset=12)

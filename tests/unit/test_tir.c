@@ -116,6 +116,29 @@ static void test_aliases(void **state) {
   pleat_module_free(module);
 }
 
+static void test_accesses(void **state) {
+  (void)state;
+  PleatScript script = {.size = sizeof script,
+                        .text = "@T.prim_func\ndef f(A: T.Buffer((4,), \"int32\")):\n"
+                                "    for i in T.parallel(4):\n        A[i] = A[i] + 1\n"
+                                "@T.prim_func\ndef g(A: T.Buffer((4,), \"int32\")):\n"
+                                "    for i in T.parallel(4):\n        A[i // 2] = i\n"};
+  PleatModule *module;
+  PleatMessages *messages;
+  char *json;
+  assert_int_equal(pleat_module_parse(&script, &module, &messages), PLEAT_OK);
+  assert_int_equal(pleat_module_accesses(module, "f", &json, &messages), PLEAT_OK);
+  assert_non_null(strstr(json, "\"races\": \"none\""));
+  assert_non_null(strstr(json, "\"bounds\": \"proved\""));
+  pleat_free(json);
+  assert_int_equal(pleat_module_accesses(module, "g", &json, &messages), PLEAT_REFUSED);
+  assert_null(json);
+  pleat_messages_free(messages);
+  assert_int_equal(pleat_module_accesses(NULL, NULL, &json, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_module_accesses(module, "f", NULL, NULL), PLEAT_REFUSED);
+  pleat_module_free(module);
+}
+
 static void test_passes_over_graphs(void **state) {
   (void)state;
   int count = 0;
@@ -566,7 +589,7 @@ static void test_null_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parts),
-      cmocka_unit_test(test_aliases),
+      cmocka_unit_test(test_aliases), cmocka_unit_test(test_accesses),
       cmocka_unit_test(test_passes_over_graphs),
       cmocka_unit_test(test_suggested_layouts),
       cmocka_unit_test(test_formatting),

@@ -9,7 +9,7 @@ from pleat.tir.nodes import (BlockRealize, Buffer, For, IterVar, Let, LetStmt, V
                              nodes_equal)
 from pleat.tir.stmt_functor import post_order_visit
 
-__all__ = ["aliases", "estimate_tir_flops", "expr_deep_equal", "undefined_vars",
+__all__ = ["accesses", "aliases", "estimate_tir_flops", "expr_deep_equal", "undefined_vars",
            "verify_well_formed"]
 
 
@@ -48,8 +48,23 @@ def aliases(function):
         >>> aliases(reshaped)[0]["pairs"][0]["elements"]
         'flat[i] is A[i // 6, i % 6]'
     """
+    return _report(_lib.pleat_module_aliases, function)
+
+
+def accesses(function):
+    """Check the accesses of a PrimFunc: a dictionary as pleat_module_accesses of pleat/tir.h
+    describes it. A PleatError with each access that is out of bounds or that its block does not
+    state, and each pair of iterations of a parallel loop that share an element, is raised.
+
+        >>> accesses(function)["loops"][0]["races"]
+        'none'
+    """
+    return _report(_lib.pleat_module_accesses, function)
+
+
+def _report(query, function):
     text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
-    check_status(_lib.pleat_module_aliases(function._handle, ffi.NULL, text, messages), messages)
+    check_status(query(function._handle, ffi.NULL, text, messages), messages)
     return json.loads(_owned_text(text[0]))
 
 

@@ -1,4 +1,4 @@
-# Regions that a block states and that leave out what it accesses are found, and steps do not rely
+# Buffers and elements that a block accesses and does not state are found, and steps do not rely
 # on them.
 # RUN 1: pleat check %s
 # RUN: pleat opt %s --func f --schedule stated.steps

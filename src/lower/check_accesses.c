@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the accesses of a tensor program: regions that blocks state, bounds, and iterations of
+// parallel loops that share elements.
+#include "lower/lower.h"
+
+const char *loop_races_kind(const LoopRaces *races) {
+  return races->loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
+}
+
+static void warn_of_undecided(Context *context, const LoopRaces *races) {
+  const char *meeting = races->other ? arena_printf(&context->arena, " and %s", races->other) : "";
+  diag_warning(context, races->pos,
+               "it is not decided whether iterations of the %s loop '%s' share an element, by "
+               "%s%s: %s\nmake the loop serial where they may",
+               loop_races_kind(races), races->loop->as.loop.var->as.var->name, races->access,
+               meeting, races->why);
+}
+
+Verdict lower_check_accesses(Context *context, PrimFunc *func, LoopRacesList *loops) {
+  int first = loops ? loops->count : 0;
+  bool stated = lower_states_accesses(context, func);
+  Verdict inside = lower_accesses_are_inside(context, func);
+  if (inside == VERDICT_NO) return inside;
+  bool race = lower_find_races(context, func, loops);
+  for (int i = first; loops && i < loops->count; i++)
+    if (loops->items[i].verdict == VERDICT_UNDECIDED) warn_of_undecided(context, &loops->items[i]);
+  return stated && !race ? inside : VERDICT_NO;
+}
