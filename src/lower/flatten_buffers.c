@@ -203,19 +203,12 @@ static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
-static Map origins_of(Context *context, const PrimFunc *func) {
-  Map origins = map_new(&context->arena);
-  for (int i = 0; func->origins && i < func->origins->count; i++)
-    map_set(&origins, func->origins->entries[i].key, func->origins->entries[i].value);
-  return origins;
-}
-
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   Flattening flattening = {.context = context,
                            .before = func->origins,
                            .flats = map_new(&context->arena),
-                           .origins = origins_of(context, func),
+                           .origins = lower_origins_of(context, func),
                            .params = map_new(&context->arena)};
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) map_put(&flattening.params, func->buffers[i], func->buffers[i]);

@@ -36,6 +36,7 @@ PrimFunc *lower_share_subexpressions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_virtual_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
+PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
 
 // ---- The table -------------------------------------------------------------------------------
 
@@ -125,6 +126,10 @@ Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that
 // The function with a rewritten body; itself when nothing changed. NULL after a diagnostic of the
 // rewriter's hooks.
 PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
+// A copy of func->origins, empty where there is none.
+Map lower_origins_of(Context *context, const PrimFunc *func);
+// A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.
+Expr *lower_shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n);
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
 bool lower_is_barrier(const Expr *e); // T.tvm_storage_sync

@@ -129,6 +129,10 @@ const LowerPass lower_separate_passes[] = {
     {.name = "narrow_types",
      .run = lower_narrow_types,
      .summary = "int64 indices whose values fit become int32"},
+    {.name = "vector_buffers",
+     .run = lower_vector_buffers,
+     .needs = NO_BLOCKS | NO_VECTORIZED,
+     .summary = "buffers that are accessed in vectors get vectors as elements"},
     {.name = NULL},
 };
 

@@ -5,7 +5,7 @@
 //   acc = allocate(32, scope="local")           acc_0, acc_1 = allocate(1, "float32x16", "local")
 //   acc[T.Ramp(0, 1, 16)] = ...           →     acc_0[0] = ...
 //   acc[T.Ramp(16, 1, 16)] = ...                acc_1[0] = ...
-//   C[...] = acc[T.Ramp(16, 1, 8)]              C[...] = shuffle(acc_1[0], lanes 0 to 7)
+//   C[...] = acc[T.Ramp(16, 1, 8)]              C[...] = lower_shuffle(acc_1[0], lanes 0 to 7)
 //
 // A buffer stays in memory and is reported when two accesses overlap and neither contains the
 // other, an index is not constant, the address is taken, or it has more than MOST_REGISTERS pieces.
@@ -184,14 +184,6 @@ static Expr *whole(Context *context, const Piece *piece) {
   return expr_load(context, piece->buffer, &zero, 1);
 }
 
-// A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.
-static Expr *shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n) {
-  Expr *numbers[LOWER_MAX_LANES];
-  for (int i = 0; i < n; i++) numbers[i] = expr_int(context, DTYPE_INT32, lanes[i]);
-  Expr *args[] = {expr_tuple(context, vectors, count), expr_tuple(context, numbers, n)};
-  return expr_raw(context, EXPR_SHUFFLE, dtype_lanes(vectors[0]->type, n), NULL, args, 2);
-}
-
 static Expr *promote_load(Rewriter *rewriter, Expr *e) {
   int at, lanes, numbers[LOWER_MAX_LANES];
   const Piece *piece =
@@ -200,7 +192,7 @@ static Expr *promote_load(Rewriter *rewriter, Expr *e) {
   Expr *value = whole(rewriter->context, piece);
   if (lanes == piece->lanes) return value;
   for (int i = 0; i < lanes; i++) numbers[i] = at + i;
-  return shuffle(rewriter->context, &value, 1, numbers, lanes);
+  return lower_shuffle(rewriter->context, &value, 1, numbers, lanes);
 }
 
 // A store to a part of a piece keeps the other lanes.
@@ -215,7 +207,7 @@ static Stmt *promote_store(Rewriter *rewriter, Stmt *s) {
     for (int i = 0; i < piece->lanes; i++)
       numbers[i] = i >= at && i < at + lanes ? piece->lanes + i - at : i;
     Expr *vectors[] = {whole(context, piece), value};
-    value = shuffle(context, vectors, 2, numbers, piece->lanes);
+    value = lower_shuffle(context, vectors, 2, numbers, piece->lanes);
   }
   Stmt *next = stmt_store(context, piece->buffer, &zero, 1, value);
   next->pos = s->pos;

@@ -83,6 +83,22 @@ PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter) {
   return body == func->body ? func : prim_func_with_body(context, func, body);
 }
 
+// ---- Parts of several passes
+
+Map lower_origins_of(Context *context, const PrimFunc *func) {
+  Map origins = map_new(&context->arena);
+  for (int i = 0; func->origins && i < func->origins->count; i++)
+    map_set(&origins, func->origins->entries[i].key, func->origins->entries[i].value);
+  return origins;
+}
+
+Expr *lower_shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n) {
+  Expr *numbers[LOWER_MAX_LANES];
+  for (int i = 0; i < n; i++) numbers[i] = expr_int(context, DTYPE_INT32, lanes[i]);
+  Expr *args[] = {expr_tuple(context, vectors, count), expr_tuple(context, numbers, n)};
+  return expr_raw(context, EXPR_SHUFFLE, dtype_lanes(vectors[0]->type, n), NULL, args, 2);
+}
+
 // ---- Size
 
 typedef struct SizeCount {

@@ -23,6 +23,7 @@ TVM_NAMES = {
     "LowerOpaqueBlock": "convert_blocks",
     "NarrowDataType": "narrow_types",
     "PlanAndUpdateBufferAllocationLocation": "place_allocations",
+    "PointerValueTypeRewrite": "vector_buffers",
     "RemoveAssume": "remove_assumptions",
     "RemoveNoOp": "remove_no_ops",
     "RemoveUndef": "remove_undefined",
