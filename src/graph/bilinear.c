@@ -94,12 +94,18 @@ static void set_matrices(BilinearAlgorithm *a) {
   product_of_roots(a->points, last, -1, a->data[last]);
 }
 
+// The algorithm of these points, which is not proved.
+static BilinearAlgorithm algorithm_of(int outputs, int taps, const Fraction *points) {
+  BilinearAlgorithm a = {.outputs = outputs, .taps = taps, .products = outputs + taps - 1};
+  memcpy(a.points, points, sizeof *points * (size_t)(a.products - 1));
+  set_matrices(&a);
+  return a;
+}
+
 bool bilinear_from_points(int outputs, int taps, const Fraction *points, BilinearAlgorithm *out) {
   int products = outputs + taps - 1;
   if (outputs < 1 || taps < 1 || products < 2 || products > BILINEAR_MOST) return false;
-  *out = (BilinearAlgorithm){.outputs = outputs, .taps = taps, .products = products};
-  memcpy(out->points, points, sizeof *points * (size_t)(products - 1));
-  set_matrices(out);
+  *out = algorithm_of(outputs, taps, points);
   return bilinear_proves(out);
 }
 
@@ -164,10 +170,10 @@ typedef struct PointSearch {
 } PointSearch;
 
 static void try_points(PointSearch *s) {
-  BilinearAlgorithm algorithm;
-  if (!bilinear_from_points(s->outputs, s->taps, s->points, &algorithm)) return;
+  BilinearAlgorithm algorithm = algorithm_of(s->outputs, s->taps, s->points);
   double growth = bilinear_growth(&algorithm);
-  if (s->least >= 0 && growth >= s->least) return;
+  bool better = s->least < 0 || growth < s->least;
+  if (!better || !bilinear_proves(&algorithm)) return; // proofs take longest
   s->best = algorithm;
   s->least = growth;
 }

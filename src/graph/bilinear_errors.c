@@ -8,8 +8,11 @@
 
 enum { LEAST_RESULTS = 64, LEAST_TERMS = 1 << 15, TILE = BILINEAR_MOST * BILINEAR_MOST };
 
+typedef double Matrix[BILINEAR_MOST][BILINEAR_MOST];
+
 typedef struct ErrorTrial {
   const BilinearAlgorithm *by[2]; // along the outer and the inner axis
+  Matrix output[2], tap[2], data[2];
   int64_t channels;
   float *image, *weights; // by channel: a tile, and the taps
   uint64_t state;
@@ -31,15 +34,13 @@ static float fused(double a, double b, float sum) {
 
 // Multiplies along one axis: to[i, s] = Σ_k matrix[i, k] * from[k, s], where element (k, s) is at
 // k * step + s * stride.
-static void multiply(const Fraction (*matrix)[BILINEAR_MOST], int rows, int columns,
-                     const float *from, float *to, int step, int stride, int count) {
+static void multiply(const Matrix matrix, int rows, int columns, const float *from, float *to,
+                     int step, int stride, int count) {
   for (int s = 0; s < count; s++)
     for (int i = 0; i < rows; i++) {
       float sum = 0;
-      for (int k = 0; k < columns; k++) {
-        double factor = fraction_value(matrix[i][k]);
-        if (factor != 0) sum = fused(factor, from[k * step + s * stride], sum);
-      }
+      for (int k = 0; k < columns; k++)
+        if (matrix[i][k] != 0) sum = fused(matrix[i][k], from[k * step + s * stride], sum);
       to[i * step + s * stride] = sum;
     }
 }
@@ -48,8 +49,7 @@ static double weight_at(const ErrorTrial *t, const float *taps, int a, int b) {
   double sum = 0;
   for (int i = 0; i < t->by[0]->taps; i++)
     for (int k = 0; k < t->by[1]->taps; k++)
-      sum += fraction_value(t->by[0]->tap[a][i]) * fraction_value(t->by[1]->tap[b][k]) *
-             taps[i * BILINEAR_MOST + k];
+      sum += t->tap[0][a][i] * t->tap[1][b][k] * taps[i * BILINEAR_MOST + k];
   return sum;
 }
 
@@ -57,9 +57,9 @@ static void bilinear_tile(const ErrorTrial *t, float *out) {
   const BilinearAlgorithm *y = t->by[0], *x = t->by[1];
   float sums[TILE] = {0}, rows[TILE], tile[TILE];
   for (int64_t c = 0; c < t->channels; c++) {
-    multiply(y->data, y->products, y->products, t->image + c * TILE, rows, BILINEAR_MOST, 1,
+    multiply(t->data[0], y->products, y->products, t->image + c * TILE, rows, BILINEAR_MOST, 1,
              x->products);
-    multiply(x->data, x->products, x->products, rows, tile, 1, BILINEAR_MOST, y->products);
+    multiply(t->data[1], x->products, x->products, rows, tile, 1, BILINEAR_MOST, y->products);
     for (int a = 0; a < y->products; a++)
       for (int b = 0; b < x->products; b++) {
         float weight = (float)weight_at(t, t->weights + c * TILE, a, b);
@@ -67,8 +67,8 @@ static void bilinear_tile(const ErrorTrial *t, float *out) {
         *sum = fused(weight, tile[a * BILINEAR_MOST + b], *sum);
       }
   }
-  multiply(y->output, y->outputs, y->products, sums, rows, BILINEAR_MOST, 1, x->products);
-  multiply(x->output, x->outputs, x->products, rows, out, 1, BILINEAR_MOST, y->outputs);
+  multiply(t->output[0], y->outputs, y->products, sums, rows, BILINEAR_MOST, 1, x->products);
+  multiply(t->output[1], x->outputs, x->products, rows, out, 1, BILINEAR_MOST, y->outputs);
 }
 
 // Adds the errors of one output of the tile.
@@ -99,6 +99,12 @@ static void run_tile(ErrorTrial *t) {
     for (int k = 0; k < t->by[1]->outputs; k++) compare(t, i, k, out[i * BILINEAR_MOST + k]);
 }
 
+static void set_numbers(const Fraction (*matrix)[BILINEAR_MOST], Matrix to) {
+  for (int i = 0; i < BILINEAR_MOST; i++)
+    for (int k = 0; k < BILINEAR_MOST; k++)
+      to[i][k] = matrix[i][k].under ? fraction_value(matrix[i][k]) : 0;
+}
+
 BilinearErrors bilinear_errors(Arena *scratch, int64_t channels, const BilinearAlgorithm *outer,
                                const BilinearAlgorithm *inner) {
   // The algorithm of one output and one tap.
@@ -106,6 +112,11 @@ BilinearErrors bilinear_errors(Arena *scratch, int64_t channels, const BilinearA
       1, 1, 1, .output = {{{1, 1}}}, .tap = {{{1, 1}}}, .data = {{{1, 1}}}};
   ArenaMark mark = arena_mark(scratch);
   ErrorTrial t = {.by = {outer, inner ? inner : &one}, .channels = channels, .state = 1};
+  for (int i = 0; i < 2; i++) {
+    set_numbers(t.by[i]->output, t.output[i]);
+    set_numbers(t.by[i]->tap, t.tap[i]);
+    set_numbers(t.by[i]->data, t.data[i]);
+  }
   t.image = arena_array(scratch, float, channels *TILE);
   t.weights = arena_array(scratch, float, channels *TILE);
   int64_t results = 0;

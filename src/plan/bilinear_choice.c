@@ -22,10 +22,16 @@ typedef struct KnownErrors {
   BilinearErrors errors;
 } KnownErrors;
 
+typedef struct KnownAlgorithm {
+  bool searched, exists;
+  BilinearAlgorithm algorithm;
+} KnownAlgorithm;
+
 typedef struct Choosing {
   Planner planner; // for nests and layouts only
   const PlanOptions *options;
   Array(KnownErrors) known;
+  KnownAlgorithm algorithms[MOST_OUTPUTS + 1][WINDOW_MOST_TAPS + 1]; // by outputs and taps
   PlanBilinears uses;
 } Choosing;
 
@@ -141,12 +147,20 @@ static bool is_accurate(const Choosing *c, const PlanBilinear *use) {
 
 // ---- Variants
 
+static bool algorithm_for(Choosing *c, int outputs, int64_t taps, BilinearAlgorithm *out) {
+  KnownAlgorithm *known = &c->algorithms[outputs][taps];
+  if (!known->searched) known->exists = bilinear_best(outputs, (int)taps, &known->algorithm);
+  known->searched = true;
+  *out = known->algorithm;
+  return known->exists;
+}
+
 // Sets the algorithms with `outputs` outputs along the last windows. False when there are none.
-static bool transform_windows(BilinearVariant *v, int outputs) {
+static bool transform_windows(Choosing *c, BilinearVariant *v, int outputs) {
   for (int i = v->product.count - 1; i >= 0 && v->use.count < MOST_TRANSFORMED; i--) {
     TapWindow *w = &v->product.windows[i];
     if (w->outputs < outputs) continue;
-    w->transformed = bilinear_best(outputs, (int)w->taps, &w->algorithm);
+    w->transformed = algorithm_for(c, outputs, w->taps, &w->algorithm);
     if (!w->transformed) continue;
     v->use.outputs[v->use.count] = outputs;
     v->use.taps[v->use.count++] = w->taps;
@@ -164,7 +178,7 @@ static bool make_variant(Choosing *c, const WindowProduct *product, int outputs,
                            .use = {.node = product->stage->node,
                                    .tensor = product->stage->output,
                                    .direct_cycles = direct}};
-  if (!transform_windows(out, outputs)) return false;
+  if (!transform_windows(c, out, outputs)) return false;
   out->stages = bilinear_stages(c->planner.context, &out->product);
   out->use.cycles = variant_cycles(c, out);
   return out->use.cycles < direct * cost_model_of(c->planner.machine)->bilinear_share;
