@@ -336,6 +336,7 @@ static StageGraph *make_stages(Program *p, const PlanOptions *options, PlanBilin
   if (!stage_graph_fold(stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
   stage_graph_compose_moves(stages);
+  stage_graph_wrap_indices(stages);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
   if (!stage_graph_fold(stages)) return NULL;

@@ -81,10 +81,6 @@ static bool indices_search(Expr *value) {
   return found;
 }
 
-static bool is_view(const Stage *stage) {
-  return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
-}
-
 // A view that uses its axes several times can multiply the size of its reader's expression.
 static bool grows_too_large(const Stage *view, const Stage *user, const Expr *value) {
   int apart = expr_tree_size(user->te->value, NULL, 0, INT32_MAX) +
@@ -287,7 +283,8 @@ static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlin
 
 void stage_graph_inline_views(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++)
-    if (is_view(s->stages.items[i])) inline_in_readers(s, s->stages.items[i], reading_through);
+    if (stage_is_view(s->stages.items[i]))
+      inline_in_readers(s, s->stages.items[i], reading_through);
   stage_graph_prune(s);
 }
 

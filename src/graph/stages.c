@@ -233,6 +233,10 @@ bool stage_is_reduction(const Stage *stage) {
   return stage->te->init != NULL && !stage->member_count;
 }
 
+bool stage_is_view(const Stage *stage) {
+  return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
+}
+
 bool stage_is_ordered(const Stage *stage) {
   return stage->te->ordered;
 }

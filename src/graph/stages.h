@@ -68,6 +68,9 @@ PtrArray stage_graph_take_constants(StageGraph *stages);
 // Lets stages that only move elements, or a constant in places, read through producers that do the
 // same, so that rewrites, pads and crops that undo one another vanish. See compose_moves.c.
 void stage_graph_compose_moves(StageGraph *stages);
+// Gives stages whose values are loads of one tensor, chosen by a condition, a single load whose
+// index wraps, where that is proved to be the same. Views between the two are inlined for it.
+void stage_graph_wrap_indices(StageGraph *stages);
 // Inlines stages that only move elements (each value is one element of one tensor) into their
 // readers. A reduction axis is split where this removes its divisions. A stage that writes an
 // output stays, as does one through which a reduction would still divide or load indices.
@@ -108,6 +111,7 @@ Analyzer *stage_analyzer(Context *context, const TeStage *te);
 Expr *stage_simplify(Context *context, const TeStage *te, Expr *value);
 bool stage_is_reduction(const Stage *stage); // ordered stages too; false for a group
 bool stage_is_ordered(const Stage *stage);
+bool stage_is_view(const Stage *stage); // each value is one element of one tensor
 bool stage_is_opaque(const Stage *stage); // computed by a function outside; then it is ordered too
 double stage_iterations(const Stage *stage); // of its block; -1 when an extent is unknown
 double stage_tensor_elements(const StageTensor *tensor); // -1 when an extent is symbolic
