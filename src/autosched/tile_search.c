@@ -178,7 +178,7 @@ static double traffic(const TileSearch *s, const Tile *tile) {
     bool by_vector = s->steps[i] != NEST_SAME;
     bool by_rows = s->depends[i][0] || s->depends[i][1];
     double again = 1;
-    if (by_vector && !(s->depends[i][1])) again = panel_visits(s, tile, i, panels);
+    if (by_vector) again = panel_visits(s, tile, i, panels);
     if (by_rows && !by_vector)
       again = size > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? panels : 1;
     bytes += size * again;

@@ -92,3 +92,22 @@ def test_windows(side, window, width, by, level, tmp_path):
 def test_no_kernel_rotates(tmp_path):
     """Relu, one copy into windows, the product and the sum."""
     assert kernels(shifted_product(56, 7, 96, 3), tmp_path / "case.onnx") <= 4
+
+
+def cost_of_products(tokens, tmp_path):
+    """The predicted cycles of a multiply-add in 64 products whose lanes are 16 of the products."""
+    b = Builder(q=[64, tokens, 32], k=[64, tokens, 32])
+    model = b.model(b("MatMul", "q", b("Transpose", "k", perm=[0, 2, 1])))
+    onnx.save(model, tmp_path / "case.onnx")
+    layouts = [("--input-layout", "q"), ("--input-layout", "k"),
+               ("--output-layout", model.graph.output[0].name)]
+    options = [text for option, name in layouts for text in (option, f"{name}=ABC16a")]
+    done = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx"), "--json", "--cpu", "avx512",
+                           *options], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["cost"] / (64 * tokens * tokens * 32)
+
+
+def test_cost_of_windows_innermost(tmp_path):
+    """The keys of 16 windows of 49 tokens do not stay in the first cache, and are read for each
+    query from the second one; those of 7 tokens stay."""
+    assert cost_of_products(49, tmp_path) > 1.5 * cost_of_products(7, tmp_path)
