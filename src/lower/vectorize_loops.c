@@ -254,6 +254,21 @@ static Stmt *masked_store(Vector *vector, Expr *condition, Stmt *s) {
 
 // ---- A condition that holds for neighbouring lanes
 
+// Has the expression one value, by its form or by the facts about its parts? Facts bound the digits
+// of a loop that was made of several, so only the ends of the expression's range are asked for.
+static bool one_value(Context *context, Analyzer *analyzer, Expr *e, int64_t *value) {
+  int64_t low, high;
+  e = analyzer_simplify(analyzer, e);
+  if (expr_as_int(e, value)) return true;
+  if (!analyzer_const_bounds(analyzer, e, &low, &high)) return false;
+  *value = high;
+  if (analyzer_prove(analyzer, expr_binary(context, EXPR_GE, e, expr_int(context, e->type, high))))
+    return true;
+  *value = low;
+  return analyzer_prove(analyzer,
+                        expr_binary(context, EXPR_LE, e, expr_int(context, e->type, low)));
+}
+
 // Narrows the lanes *from ≤ lane < *to by a condition that is linear in the variable; false for any
 // other condition.
 static bool narrow_lanes(Vector *vector, Expr *condition, int64_t *from, int64_t *to) {
@@ -266,7 +281,7 @@ static bool narrow_lanes(Vector *vector, Expr *condition, int64_t *from, int64_t
     return false;
   Expr *first = expr_cast(context, base->type, vector->first);
   base = expr_add(context, base, expr_mul(context, first, expr_int(context, base->type, c)));
-  if (!expr_as_int(analyzer_simplify(vector->analyzer, base), &k)) return false;
+  if (!one_value(context, vector->analyzer, base, &k)) return false;
   if (c > 0 || kind == CONDITION_EQUAL)
     *from = MAX_OF(*from, c > 0 ? ceil_div(-k, c) : ceil_div(k, -c));
   if (c < 0 || kind == CONDITION_EQUAL)
@@ -515,8 +530,29 @@ static Stmt *vectorize(Vectorization *env, Stmt *loop) {
   return in_pieces(env, loop, extent);
 }
 
+// The body of a branch, in which the condition is known unless the body may change what it reads.
+static Stmt *under_condition(Rewriter *rewriter, Expr *condition, Stmt *body) {
+  Analyzer *analyzer = ((Vectorization *)rewriter->env)->analyzer;
+  if (!body) return NULL;
+  int mark = analyzer_mark(analyzer);
+  if (!expr_reads_memory(condition)) analyzer_assume(analyzer, condition);
+  body = rewrite_stmt(rewriter, body);
+  analyzer_reset(analyzer, mark);
+  return body;
+}
+
+static Stmt *enter_branch(Rewriter *rewriter, Stmt *s) {
+  Context *context = ((Vectorization *)rewriter->env)->state->context;
+  Expr *condition = s->as.branch.condition;
+  Stmt *then_body = under_condition(rewriter, condition, s->as.branch.then_body);
+  Stmt *else_body =
+      under_condition(rewriter, expr_unary(context, EXPR_NOT, condition), s->as.branch.else_body);
+  return stmt_if(context, condition, then_body, else_body);
+}
+
 static Stmt *enter_loop(Rewriter *rewriter, Stmt *s) {
   Vectorization *env = rewriter->env;
+  if (s->kind == STMT_IF) return enter_branch(rewriter, s);
   if (s->kind != STMT_FOR) return NULL;
   int mark = analyzer_mark(env->analyzer);
   analyzer_bind(env->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);

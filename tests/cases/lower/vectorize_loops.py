@@ -37,3 +37,16 @@ def scalar(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"),
     for i in T.vectorized(8):
         if K[i] > 3:
             B[i] = A[i]
+
+
+# In the last of three vectors of a row, which one loop computes with the rows, ten lanes are left.
+@T.prim_func
+def remainder(A: T.Buffer((84,), "float32"), B: T.Buffer((84,), "float32")):
+    for f in T.parallel(6):
+        if f // 2 % 3 < 2:
+            for v in T.vectorized(16):
+                B[f % 2 * 42 + f // 2 * 16 + v] = A[f % 2 * 42 + f // 2 * 16 + v]
+        else:
+            for v in T.vectorized(16):
+                if f // 2 % 3 * 16 + v < 42:
+                    B[f % 2 * 42 + f // 2 * 16 + v] = A[f % 2 * 42 + f // 2 * 16 + v]
