@@ -23,6 +23,13 @@ static const Value *value_of_param(const Node *node, int param) {
   return param < node->input_count ? node->inputs[param] : node->outputs[param - node->input_count];
 }
 
+// Tensors of a graph function have one memory axis.
+static bool refuse_separator(Context *context, SourcePos pos) {
+  return diag_error(context, pos,
+                    "the tensors of a graph function have one memory axis, which no axis separator "
+                    "divides; leave it out");
+}
+
 // The layout of a parameter, which the new program must have.
 static bool read_layout(const Alteration *a, const Node *node, int param, const Layout **out) {
   Context *context = a->run->context;
@@ -32,6 +39,7 @@ static bool read_layout(const Alteration *a, const Node *node, int param, const 
   Expr *shape[TE_MAX_RANK];
   const IndexMap *map = pass_index_map(context, text, value->rank);
   if (!map) return false;
+  if (map->separator_count) return refuse_separator(context, text->pos);
   const Layout *layout = layout_on_shape(context, map, value->shape, value->rank);
   bool fits = layout && layout->physical_rank == buffer->rank &&
               layout_physical_shape(context, layout, value->shape, value->rank, shape);
@@ -77,9 +85,31 @@ static bool alter_all(const Alteration *a) {
   return true;
 }
 
+// The first separator in nested lists, or what is no list; NULL where all are empty or absent.
+static const PyNode *first_separator(const PyNode *node) {
+  if (!node || node->kind == PY_NONE) return NULL;
+  if (node->kind != PY_LIST && node->kind != PY_TUPLE) return node;
+  for (int i = 0; i < node->count; i++) {
+    const PyNode *found = first_separator(node->items[i]);
+    if (found) return found;
+  }
+  return NULL;
+}
+
+static bool check_separators(const PassRun *run, const PyNode *separators) {
+  if (!separators || separators->kind == PY_NONE) return true;
+  if (!pass_is_dict(run->context, separators)) return false;
+  for (int i = 1; i < separators->count; i += 2) {
+    const PyNode *found = first_separator(separators->items[i]);
+    if (found) return refuse_separator(run->context, found->pos);
+  }
+  return true;
+}
+
 bool graph_alter_op_impl(PassRun *run) {
   const PyNode *programs = run->args[0], *maps = run->args[1];
   Alteration a = {.run = run};
+  if (!check_separators(run, run->args[2]) || !check_separators(run, run->args[3])) return false;
   if (!pass_is_dict(run->context, programs) || !pass_is_dict(run->context, maps)) return false;
   for (int i = 0; i < programs->count; i += 2) {
     a.operator_name = programs->items[i]->text;

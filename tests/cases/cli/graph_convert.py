@@ -8,6 +8,11 @@
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c)]})' --func altered
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": no_such}, {"relax.add": []})' --func altered
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks})' --func altered
+# RUN: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4)]}, {"relax.add": [[], [], []]}, None)' --func altered | grep -c add_in_blocks
+# RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4)]}, {"relax.add": [[], [2], []]})' --func altered
+# RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4)]}, op_buffer_input_axis_separators={"relax.add": [[1], [], []]})' --func altered
+# RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, IndexMap.AXIS_SEPARATOR, c // 4, c % 4), lambda n, c: (n, c), lambda n, c: (n, c)]})' --func altered
+# RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4)]}, [[]])' --func altered
 # RUN 1: pleat opt %s --pass 'ConvertLayout({"relax.nn.conv2d": ["NHWQ", "OHWI"]})' --func relay
 # RUN 1: pleat opt %s --pass 'ConvertLayout({"relax.nn.conv2d": "NHWC"})' --func relay
 # RUN 1: pleat opt %s --pass 'ConvertLayout({"relax.sum": ["NHWC"]})' --func relay
