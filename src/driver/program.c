@@ -329,7 +329,7 @@ static PlanOptions plan_options(const Program *p) {
   return options;
 }
 
-static StageGraph *make_stages(Program *p, const PlanOptions *options, PlanBilinears *bilinear) {
+static StageGraph *make_stages(Program *p, PlanOptions *options) {
   StageGraph *stages = stage_graph_new(p->context, p->graph);
   if (!stages || !check_static(p->context, stages)) return NULL;
   stage_graph_prune(stages);
@@ -346,7 +346,7 @@ static StageGraph *make_stages(Program *p, const PlanOptions *options, PlanBilin
     return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_inline_padding(stages);
-  *bilinear = plan_use_bilinear(stages, options);
+  options->bilinear = plan_add_bilinear(stages, options);
   if (!program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_group_rows(stages);
@@ -354,27 +354,10 @@ static StageGraph *make_stages(Program *p, const PlanOptions *options, PlanBilin
   return stages;
 }
 
-static Plan *plan_stages(Program *p, const PlanOptions *options) {
-  PlanBilinears bilinear = {0};
-  StageGraph *stages = make_stages(p, options, &bilinear);
-  Plan *plan = stages ? plan_graph(stages, options) : NULL;
-  if (plan) plan->bilinear = bilinear;
-  return plan;
-}
-
-// The cheaper of the plans with and without bilinear algorithms. An algorithm is taken for what the
-// stage alone saves, but its neighbours can cost more than that beside it.
-static Plan *cheaper_plan(Program *p) {
+static Plan *plan_stages(Program *p) {
   PlanOptions options = plan_options(p);
-  Plan *plan = plan_stages(p, &options);
-  bool other = plan && plan->bilinear.count && options.policy == PLAN_OPTIMAL;
-  if (!other || p->options.offload) return plan;
-  int folded = p->nodes_folded;
-  options.accuracy.exact = true;
-  Plan *direct = plan_stages(p, &options);
-  if (direct && direct->cost < plan->cost) return direct;
-  p->nodes_folded = folded;
-  return plan;
+  StageGraph *stages = make_stages(p, &options);
+  return stages ? plan_graph(stages, &options) : NULL;
 }
 
 static Program *plan_only(Context *context, const GraphFunc *graph, const CompileOptions *options) {
@@ -382,7 +365,7 @@ static Program *plan_only(Context *context, const GraphFunc *graph, const Compil
   *p = (Program){.context = context, .name = graph->name, .graph = graph, .options = *options};
   int64_t start = clock_now_ns();
   report_progress(p, "planning", 0, 1);
-  p->plan = cheaper_plan(p);
+  p->plan = plan_stages(p);
   p->plan_seconds = clock_seconds_since(start);
   return p->plan ? p : NULL;
 }

@@ -284,7 +284,7 @@ static bool first_reads_rows(const StageGrouping *g) {
 
 static bool is_free(const StageGrouping *g, const Stage *stage) {
   if (g->taken[stage->index] || stage->output->kept || stage_is_ordered(stage)) return false;
-  if (stage->te->transform) return false; // it is scheduled by its tiles
+  if (stage->serves || stage->others.count) return false;
   for (int i = 0; i < stage->reads.count; i++)
     if (((const StageTensor *)stage->reads.items[i])->kept) return false;
   return true;

@@ -194,7 +194,7 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   return s;
 }
 
-// ---- Replacing a stage by several
+// ---- Other ways to compute an output
 
 static Stage *stage_of(StageGraph *s, TeStage *te, const Stage *from) {
   Stage *stage = arena_new(&s->context->arena, Stage);
@@ -206,12 +206,16 @@ static Stage *stage_of(StageGraph *s, TeStage *te, const Stage *from) {
   return stage;
 }
 
-void stage_graph_replace(StageGraph *s, const Stage *stage, TeStage *const *by, int count) {
+void stage_graph_add_other(StageGraph *s, Stage *stage, TeStage *const *by, int count) {
+  Arena *arena = &s->context->arena;
   int at = stage->index, before = s->stages.count;
-  for (int i = 0; i + 1 < count; i++) array_push(&s->context->arena, &s->stages, NULL);
+  for (int i = 0; i < count; i++) array_push(arena, &s->stages, NULL);
   Stage **items = s->stages.items + at;
-  memmove(items + count, items + 1, sizeof *items * (size_t)(before - at - 1));
+  memmove(items + count, items, sizeof *items * (size_t)(before - at));
   for (int i = 0; i < count; i++) items[i] = stage_of(s, by[i], stage);
+  for (int i = 0; i < count; i++) items[i]->serves = items[count - 1];
+  array_push(arena, &stage->others, items[count - 1]);
+  stage->output->producer = stage;
   stage_graph_connect(s);
 }
 
@@ -272,12 +276,17 @@ bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor) {
 
 // ---- Pruning
 
+static void mark_stage(StageGraph *s, Stage *stage, bool *needed, PtrArray *open) {
+  if (needed[stage->index]) return;
+  needed[stage->index] = true;
+  array_push(&s->context->arena, open, stage);
+  for (int i = 0; i < stage->others.count; i++) mark_stage(s, stage->others.items[i], needed, open);
+}
+
 static void mark_producers(StageGraph *s, const PtrArray *tensors, bool *needed, PtrArray *open) {
   for (int i = 0; i < tensors->count; i++) {
     Stage *stage = ((const StageTensor *)tensors->items[i])->producer;
-    if (!stage || needed[stage->index]) continue;
-    needed[stage->index] = true;
-    array_push(&s->context->arena, open, stage);
+    if (stage) mark_stage(s, stage, needed, open);
   }
 }
 

@@ -39,7 +39,12 @@ struct Stage {
   StageParts parts; // the stage itself last, after the stages inlined into it
   Stage **members;  // of a group, in the order in which they run; `te` is the last one's
   int member_count; // 0: not a group
-  int index;        // in StageGraph.stages
+  PtrArray others;  // Stage*: each computes the output too, in another way; a plan has one of them
+                    // or the stage itself
+  const Stage *serves; // the one of such others that needs the stage, or that it is; NULL: the
+                       // stage is no part of another's other way
+  const Stage *usual;  // the one of its others that is taken without planning; NULL: the stage
+  int index;           // in StageGraph.stages
 };
 
 typedef struct StageGraph {
@@ -97,9 +102,9 @@ void stage_graph_connect(StageGraph *stages);
 // reads), and for one that no stage reads any more.
 void stage_graph_reread(StageGraph *stages, Stage *stage);
 void stage_graph_detach(StageGraph *stages, Stage *stage);
-// Puts stages in the place of one; the last of them writes its tensor. Sets the reads, users and
-// indices of all stages again.
-void stage_graph_replace(StageGraph *stages, const Stage *stage, TeStage *const *by, int count);
+// Adds stages before one whose output the last of them computes too: one of its others. Sets the
+// reads, users and indices of all stages again.
+void stage_graph_add_other(StageGraph *stages, Stage *stage, TeStage *const *by, int count);
 // Removes the stages that no output needs, and sets the indices. The reads and users of the other
 // stages must be known.
 void stage_graph_prune(StageGraph *stages);

@@ -556,9 +556,10 @@ BilinearStages bilinear_stages(Context *context, const WindowProduct *product) {
   return r.out;
 }
 
-void stage_graph_use_bilinear(StageGraph *s, const WindowProduct *product,
+void stage_graph_add_bilinear(StageGraph *s, const WindowProduct *product,
                               const BilinearStages *use) {
   TeStage *const by[] = {use->data, use->weights, use->products, use->outputs};
-  stage_graph_replace(s, product->stage, by, COUNT_OF(by));
+  stage_graph_add_other(s, product->stage, by, COUNT_OF(by));
+  product->stage->usual = array_last(&product->stage->others);
   stage_tensor_of(s, use->weights->output)->folds = true;
 }

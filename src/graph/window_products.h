@@ -33,8 +33,8 @@ typedef struct BilinearStages {
   TeStage *weights, *data, *products, *outputs; // `outputs` writes the buffer of the stage
 } BilinearStages;
 BilinearStages bilinear_stages(Context *context, const WindowProduct *product);
-// Puts these stages in the place of the product's stage.
-void stage_graph_use_bilinear(StageGraph *stages, const WindowProduct *product,
+// Makes these stages another way to compute the output of the product's stage.
+void stage_graph_add_bilinear(StageGraph *stages, const WindowProduct *product,
                               const BilinearStages *use);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which window products are computed by bilinear algorithms. For each of them, algorithms
-// of several sizes are made into stages (graph/window_products.h) and compared by the same costs as
-// layouts: the cycles of the product in the layouts that suit it, the operations of the transforms,
-// and the bytes that they move. Weights come from main memory, because other weights pass through
-// the caches from one run to the next; the transformed ones are larger. The rounding errors of the
-// cheapest are measured on sums as long as those of the stage, and the next one is taken when they
-// are too large.
+// Finds bilinear algorithms for window products, which the planner can take in their place. For
+// each of them, algorithms of several sizes are made into stages (graph/window_products.h) and
+// compared by the same costs as layouts: the cycles of the product in the layouts that suit it, the
+// operations of the transforms, and the bytes that they move. Weights come from main memory,
+// because other weights pass through the caches from one run to the next; the transformed ones are
+// larger. The rounding errors of the cheapest are measured on sums as long as those of the stage,
+// and the next one is taken when they are too large.
 #include "graph/bilinear_errors.h"
 #include "graph/window_products.h"
 #include "plan/internal.h"
@@ -221,7 +221,7 @@ static bool is_constrained(const PlanConstraints *constraints, const Stage *stag
   return false;
 }
 
-PlanBilinears plan_use_bilinear(StageGraph *s, const PlanOptions *options) {
+PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   Choosing c = {.planner = {.context = s->context, .stages = s, .machine = options->machine},
                 .options = options};
   Map nests = map_new(&s->context->arena), shapes = map_new(&s->context->arena);
@@ -232,11 +232,13 @@ PlanBilinears plan_use_bilinear(StageGraph *s, const PlanOptions *options) {
   for (int i = 0; i < s->stages.count; i++) {
     WindowProduct product;
     Stage *stage = s->stages.items[i];
-    if (is_constrained(options->constraints, stage) || !window_product_of(s, stage, &product))
+    if (stage->serves || stage->others.count || is_constrained(options->constraints, stage) ||
+        !window_product_of(s, stage, &product))
       continue;
     BilinearVariant *variant = best_variant(&c, &product);
     if (!variant) continue;
-    stage_graph_use_bilinear(s, &variant->product, &variant->stages);
+    stage_graph_add_bilinear(s, &variant->product, &variant->stages);
+    variant->use.stage = stage->usual;
     array_push(&s->context->arena, &c.uses, variant->use);
     stage_graph_find_constants(s);
   }

@@ -203,7 +203,9 @@ static PlanCandidate price(const Plan *plan, const StageTensor *tensor, int numb
 
 int plan_candidate_costs(const Plan *plan, const StageTensor *tensor, PlanCandidate *items) {
   int count = tensor->data ? 0 : plan->planner->candidates[tensor->index].count;
+  planner_connect(plan->planner, NULL);
   for (int i = 0; i < count; i++) items[i] = price(plan, tensor, i);
+  planner_connect(plan->planner, plan->choice);
   return count;
 }
 

@@ -433,7 +433,7 @@ static bool refuse_cut(const Planner *p, const Stage *stage, int64_t block, int6
 static bool may_be_read_through(const Planner *p, const Stage *stage) {
   const StageTensor *tensor = stage->output;
   const Stage *reader = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
-  if (!reader || planner_fusion_blocker(p, reader, tensor)) return false;
+  if (!reader || planner_writer_blocker(p, reader, stage)) return false;
   return !planner_is_in_place(p, reader, stage_read_of(reader, tensor));
 }
 
@@ -491,10 +491,16 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
   return true;
 }
 
-bool planner_find_choices(Planner *p, int index) {
-  const Stage *stage = p->stages->stages.items[index];
-  planner_measure_body(p, stage);
+static bool own_choices(Planner *p, const Stage *stage) {
   if (stage->member_count) return group_choices(p, stage);
   if (stage_is_opaque(stage)) return planner_way_choices(p, stage);
   return stage_is_reduction(stage) ? reduction_choices(p, stage) : elementwise_choices(p, stage);
+}
+
+bool planner_find_choices(Planner *p, int index) {
+  const Stage *stage = p->stages->stages.items[index];
+  planner_measure_body(p, stage);
+  if (!own_choices(p, stage)) return false;
+  planner_absent_choices(p, stage);
+  return true;
 }

@@ -70,6 +70,7 @@ static bool is_rewritten(const Planner *p, const int *choice, const bool *decide
 double planner_delivery_cost(const Planner *p, const int *choice, const bool *decided,
                              const StageTensor *tensor, int from) {
   bool wanted;
+  if (from < 0) return 0; // the tensor is not in the plan
   double cycles = gathers_cost(p, choice, decided, tensor, READ_ANY, &wanted);
   for (int to = 0; to < p->candidates[tensor->index].count; to++) {
     if (to == from) continue;

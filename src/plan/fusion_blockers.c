@@ -68,7 +68,8 @@ static PlanBlocker by_choice(const Plan *plan, const Stage *reader, const StageT
 }
 
 static PlanBlocker by_body(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
-  double most, operations = planner_fused_operations(plan->planner, reader, tensor, &most);
+  double most,
+      operations = planner_fused_operations(plan->planner, reader, tensor->producer, &most);
   return (PlanBlocker){"the loop would not fit the instruction cache",
                        str_format(plan->context,
                                   "a loop with %s would have %.0f operations, and %.0f fit",

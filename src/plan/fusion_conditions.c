@@ -30,38 +30,60 @@ static int own_copies(const Planner *p, const Stage *stage) {
   return tile ? p->machine->vector_registers : cost_model_of(p->machine)->elementwise_copies;
 }
 
-double planner_fused_operations(const Planner *p, const Stage *stage, const StageTensor *tensor,
+double planner_fused_operations(const Planner *p, const Stage *stage, const Stage *writer,
                                 double *most) {
-  const LoopBody *body = &p->bodies[tensor->producer->index];
+  const LoopBody *body = &p->bodies[writer->index];
   *most =
       (double)(INSTRUCTION_CACHE_BYTES / cost_model_of(p->machine)->operation_bytes / body->copies);
   return body->operations + own_operations(p, stage);
 }
 
-// The nodes of the stage's value when the tensor's producer is fused into it. A value that its
+// The nodes of the stage's value when the writer of a tensor is fused into it. A value that its
 // reader uses several times is repeated in the reader's expression, so the size grows with each
 // such reader in a chain.
-static int fused_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
-  int inside = MAX_OF(p->bodies[tensor->producer->index].nodes, 1);
-  return expr_tree_size(stage->te->value, tensor->buffer, inside,
+static int fused_nodes(const Planner *p, const Stage *stage, const Stage *writer) {
+  int inside = MAX_OF(p->bodies[writer->index].nodes, 1);
+  return expr_tree_size(stage->te->value, writer->output->buffer, inside,
                         cost_model_of(p->machine)->most_nodes);
 }
 
-FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
-                                     const StageTensor *tensor) {
+FusionBlocker planner_writer_blocker(const Planner *p, const Stage *reader, const Stage *writer) {
   double most;
+  const StageTensor *tensor = writer->output;
   if (tensor->is_output) return BLOCKER_OUTPUT;
   if (tensor->users.count > 1) return BLOCKER_USERS;
-  if (!tensor->producer) return BLOCKER_INPUT;
-  if (stage_is_opaque(tensor->producer) || stage_is_opaque(reader)) return BLOCKER_OPAQUE;
-  if (stage_is_ordered(tensor->producer) || stage_is_ordered(reader)) return BLOCKER_ORDERED;
+  if (stage_is_opaque(writer) || stage_is_opaque(reader)) return BLOCKER_OPAQUE;
+  if (stage_is_ordered(writer) || stage_is_ordered(reader)) return BLOCKER_ORDERED;
   if (reader->member_count) return BLOCKER_ROWS;
   if (stage_is_reduction(reader)) return BLOCKER_REDUCTION;
   if (!planner_is_bijective(p, reader, stage_read_of(reader, tensor))) return BLOCKER_INDICES;
   if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type)) return BLOCKER_TYPE;
-  if (planner_fused_operations(p, reader, tensor, &most) > most) return BLOCKER_BODY;
-  return fused_nodes(p, reader, tensor) < cost_model_of(p->machine)->most_nodes ? BLOCKER_NONE
+  if (planner_fused_operations(p, reader, writer, &most) > most) return BLOCKER_BODY;
+  return fused_nodes(p, reader, writer) < cost_model_of(p->machine)->most_nodes ? BLOCKER_NONE
                                                                                 : BLOCKER_SIZE;
+}
+
+FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
+                                     const StageTensor *tensor) {
+  if (tensor->is_output) return BLOCKER_OUTPUT;
+  if (tensor->users.count > 1) return BLOCKER_USERS;
+  if (!tensor->producer) return BLOCKER_INPUT;
+  FusionBlocker blocker = planner_writer_blocker(p, reader, tensor->producer);
+  for (int i = 0; blocker && i < tensor->producer->others.count; i++)
+    if (!planner_writer_blocker(p, reader, tensor->producer->others.items[i])) return BLOCKER_NONE;
+  return blocker;
+}
+
+// Counts the stage's loop with that of a writer with which it may be fused.
+static void measure_with(const Planner *p, const Stage *stage, const Stage *writer,
+                         LoopBody *body) {
+  if (planner_writer_blocker(p, stage, writer)) return;
+  double most, operations = planner_fused_operations(p, stage, writer, &most);
+  int copies = p->bodies[writer->index].copies;
+  body->nodes = MAX_OF(body->nodes, fused_nodes(p, stage, writer));
+  if (operations * copies <= body->operations * body->copies) return;
+  body->operations = operations;
+  body->copies = copies;
 }
 
 void planner_measure_body(Planner *p, const Stage *stage) {
@@ -72,16 +94,17 @@ void planner_measure_body(Planner *p, const Stage *stage) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (planner_fusion_blocker(p, stage, tensor)) continue;
-    double most, operations = planner_fused_operations(p, stage, tensor, &most);
-    int copies = p->bodies[tensor->producer->index].copies;
-    body->nodes = MAX_OF(body->nodes, fused_nodes(p, stage, tensor));
-    if (operations * copies <= body->operations * body->copies) continue;
-    body->operations = operations;
-    body->copies = copies;
+    measure_with(p, stage, tensor->producer, body);
+    for (int k = 0; k < tensor->producer->others.count; k++)
+      measure_with(p, stage, tensor->producer->others.items[k], body);
   }
 }
 
-bool planner_hosts(const StageChoice *from, const StageChoice *user, int read) {
-  return from->output == user->reads[read] && !from->in_place &&
-         (!user->wants_tiles || from->tiles);
+bool planner_hosts(const Planner *p, const StageChoice *from, const Stage *stage,
+                   const StageChoice *user, int read) {
+  const StageTensor *tensor = stage->reads.items[read];
+  const Stage *writer = from->by ? from->by : tensor->producer;
+  if (from->output != user->reads[read] || from->in_place || (user->wants_tiles && !from->tiles))
+    return false;
+  return !tensor->producer->others.count || !planner_writer_blocker(p, stage, writer);
 }

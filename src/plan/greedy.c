@@ -42,9 +42,11 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
     if (tensor->data || (tensor->producer && !g->decided[tensor->producer->index])) continue;
     int from = planner_written(g->planner, g->choice, tensor);
     if (c->fused == i &&
-        !planner_hosts(planner_chosen(g->planner, g->choice, tensor->producer), c, i))
+        !planner_hosts(g->planner, planner_chosen(g->planner, g->choice, tensor->producer), stage,
+                       c, i))
       return never;
-    if (from == c->reads[i]) continue;
+    if (from == c->reads[i] || c->reads[i] == READ_NOTHING) continue;
+    if (from < 0) return never;
     double gathering = planner_gathering(g->planner, stage, c, i);
     cost += c->reads[i] < 0
                 ? gathering
@@ -59,7 +61,7 @@ static int separated_choice(const Greedy *g, const Stage *user) {
   const StageChoices *choices = &g->planner->choices[user->index];
   const StageChoice *fused = planner_chosen(g->planner, g->choice, user);
   for (int i = 0; i < choices->count; i++)
-    if (choices->items[i].fused < 0 && !choices->items[i].in_place &&
+    if (choices->items[i].fused < 0 && !choices->items[i].in_place && !choices->items[i].absent &&
         choices->items[i].output == fused->output)
       return i;
   bug(g->planner->context, "'%s' cannot run by itself", user->te->name);
@@ -73,7 +75,7 @@ static const Stage *separated_user(const Greedy *g, const StageTensor *tensor,
   if (!user || !g->decided[user->index]) return NULL;
   const StageChoice *theirs = planner_chosen(g->planner, g->choice, user);
   int read = stage_read_of(user, tensor);
-  return theirs->fused == read && !planner_hosts(c, theirs, read) ? user : NULL;
+  return theirs->fused == read && !planner_hosts(g->planner, c, user, theirs, read) ? user : NULL;
 }
 
 // The cost of delivering what the stage writes to the users that are already decided, plus the cost
@@ -88,14 +90,51 @@ static double writing_cost(const Greedy *g, const Stage *stage, const StageChoic
   return separation + planner_delivery_cost(p, g->choice, g->decided, tensor, c->output);
 }
 
+// Is the stage in the way to compute an output that is usual?
+static bool is_usual(const Stage *stage) {
+  return !stage->serves || stage->serves->output->producer->usual == stage->serves;
+}
+
+// Does the choice take the usual way, in the layout of the stages that are already decided?
+static bool may_decide(const Greedy *g, const Stage *stage, const StageChoice *c) {
+  const StageTensor *tensor = stage->output;
+  const Stage *first = tensor->producer; // of which the stage may be one of the others
+  if (stage->others.count ? c->by != stage->usual : c->absent == is_usual(stage)) return false;
+  for (int i = 0; i < first->others.count; i++) {
+    const Stage *other = first->others.items[i];
+    bool other_known = stage == other || g->decided[other->index],
+         first_known = stage == first || g->decided[first->index];
+    if (!other_known || !first_known) continue;
+    const StageChoice *o = stage == other ? c : planner_chosen(g->planner, g->choice, other);
+    const StageChoice *f = stage == first ? c : planner_chosen(g->planner, g->choice, first);
+    if (!planner_agree(f, other, o)) return false;
+  }
+  return true;
+}
+
+// The least that one of the stage's others costs when it writes the output as the choice says.
+static double other_cost(const Greedy *g, const StageChoice *c) {
+  const StageChoices *choices = c->by ? &g->planner->choices[c->by->index] : NULL;
+  double least = 0;
+  bool found = false;
+  for (int i = 0; choices && i < choices->count; i++) {
+    const StageChoice *o = &choices->items[i];
+    if (!planner_agree(c, c->by, o) || (found && o->cost >= least)) continue;
+    least = o->cost;
+    found = true;
+  }
+  return least;
+}
+
 static void decide(Greedy *g, const Stage *stage) {
   const StageChoices *choices = &g->planner->choices[stage->index];
   double best = 0;
   bool found = false;
   for (int i = 0; i < choices->count; i++) {
     const StageChoice *c = &choices->items[i];
+    if (!may_decide(g, stage, c)) continue;
     double reading = reading_cost(g, stage, c);
-    double cost = c->cost + reading + writing_cost(g, stage, c);
+    double cost = c->cost + other_cost(g, c) + reading + writing_cost(g, stage, c);
     if (reading < 0 || (found && cost >= best)) continue;
     best = cost;
     found = true;

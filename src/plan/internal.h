@@ -40,6 +40,9 @@ typedef struct StageChoice {
   bool wants_tiles; // it can only be fused with a producer whose choice has `tiles`
   bool in_place;    // the pieces of the output are written in place: the stage has no kernel
   int way;          // of a call, for an opaque operator
+  bool absent;      // the stage is not in the plan: it has no kernel and reads nothing
+  const Stage *by;  // the one of the stage's others that writes `output` then; NULL: no stage does,
+                    // and `output` is -1
   double cost;      // cycles
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
 } StageChoice;
@@ -213,13 +216,17 @@ typedef enum FusionBlocker {
 } FusionBlocker;
 FusionBlocker planner_fusion_blocker(const Planner *planner, const Stage *reader,
                                      const StageTensor *tensor);
+// The same where `writer` computes the tensor, which several stages can compute.
+FusionBlocker planner_writer_blocker(const Planner *planner, const Stage *reader,
+                                     const Stage *writer);
 // The operations per point of both stages fused; *most receives the number that fits.
-double planner_fused_operations(const Planner *planner, const Stage *stage,
-                                const StageTensor *tensor, double *most);
+double planner_fused_operations(const Planner *planner, const Stage *stage, const Stage *writer,
+                                double *most);
 
 // Can a stage with choice `user` be fused with the producer, with choice `from`, of entry `read` of
 // its reads?
-bool planner_hosts(const StageChoice *from, const StageChoice *user, int read);
+bool planner_hosts(const Planner *planner, const StageChoice *from, const Stage *stage,
+                   const StageChoice *user, int read);
 
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);
@@ -229,6 +236,17 @@ double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
 double planner_transform_cycles(const Planner *planner, const TeStage *te);
 int64_t planner_integer_cost(double cycles);
 int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1: none
+
+// others.c. Adds the choices of a stage that is not in the plan, which can be because it serves
+// another's other way, or because one of its others is taken. The choices of its others are known.
+void planner_absent_choices(Planner *planner, const Stage *stage);
+// Can a stage have choice `c`, and `other`, one of its others, choice `o`, in one plan?
+bool planner_agree(const StageChoice *c, const Stage *other, const StageChoice *o);
+// Sets the producers and users of all tensors to the stages that are in the plan of these choices;
+// NULL: to all stages.
+void planner_connect(const Planner *planner, const int *choice);
+// The stages and tensors that are in the plan of these choices.
+StageGraph *planner_stages_of(const Planner *planner, const int *choice);
 
 // opaque.c. Adds the layouts of all ways of opaque operators to the candidates. To be called after
 // the constraints were applied, and before other candidates are found.

@@ -224,7 +224,8 @@ static void find_placements(Grouping *g) {
   g->in_place = arena_array(&g->plan->context->arena, bool, graph->stages.count);
   for (int i = graph->stages.count - 1; i >= 0; i--) {
     const Stage *stage = graph->stages.items[i];
-    g->in_place[i] = chosen(g, stage)->in_place && place_pieces(g, stage);
+    const StageChoice *choice = chosen(g, stage);
+    g->in_place[i] = choice->in_place && !choice->absent && place_pieces(g, stage);
   }
 }
 
@@ -246,6 +247,7 @@ static void find_groups(Grouping *g) {
   g->stages = arena_array(arena, PtrArray, graph->stages.count);
   for (int i = 0; i < graph->stages.count; i++) {
     Stage *stage = graph->stages.items[i];
+    if (chosen(g, stage)->absent) continue;
     int fused = chosen(g, stage)->fused;
     g->group[i] =
         fused < 0 ? i : g->group[((StageTensor *)stage->reads.items[fused])->producer->index];
@@ -262,6 +264,7 @@ void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
   for (int i = 0; i < graph->stages.count; i++) {
     const PtrArray *stages = &g->stages[g->group[i]];
     const Stage *stage = graph->stages.items[i];
+    if (chosen(g, stage)->absent) continue;
     if (stage->te->call_output)
       add_rewrites_of(g, stage->output);
     else if (g->in_place[i])

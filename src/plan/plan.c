@@ -156,6 +156,15 @@ const char *plan_left_out(Arena *arena, const Plan *plan) {
   return arena_printf(arena, "%s were not looked at", choices ? of_choices : of_layouts);
 }
 
+// Keeps the bilinear algorithms whose stages are in the plan.
+static void note_bilinear(Plan *plan, const PlanBilinears *offered) {
+  for (int i = 0; i < offered->count; i++) {
+    const PlanBilinear *use = &offered->items[i];
+    if (use->tensor->producer == use->stage)
+      array_push(&plan->context->arena, &plan->bilinear, *use);
+  }
+}
+
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Context *context = stages->context;
   const PlanConstraints *constraints = options->constraints,
@@ -184,6 +193,9 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   plan->planner = planner;
   plan->choice = taken.choice;
   note_costs(plan, options, seconds, &taken, &unplanned);
+  planner_connect(planner, taken.choice);
+  plan->stages = planner_stages_of(planner, taken.choice);
+  note_bilinear(plan, &options->bilinear);
   planner_make_kernels(planner, taken.choice, plan);
   return plan;
 }

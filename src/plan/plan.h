@@ -46,6 +46,7 @@ typedef struct PlanAccuracy {
 // A stage that is computed by bilinear algorithms (graph/window_products.h).
 typedef struct PlanBilinear {
   const Node *node;
+  const Stage *stage;        // the last of its stages
   const StageTensor *tensor; // that it writes
   int count;                 // of transformed windows
   int64_t outputs[2], taps[2];
@@ -61,8 +62,9 @@ typedef struct PlanOptions {
   double seconds;                     // for the solver; 0: 2
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
-  int most_choices, most_layouts;     // looked at for an operator and for a tensor; 0: 1024 and 20,
-                                      // which is the most for layouts
+  PlanBilinears bilinear;         // the result of plan_add_bilinear for these stages
+  int most_choices, most_layouts; // looked at for an operator and for a tensor; 0: 1024 and 20,
+                                  // which is the most for layouts
 } PlanOptions;
 
 // Counts what the limits of PlanOptions left out. A plan made from fewer choices than exist is not
@@ -138,7 +140,7 @@ typedef struct Plan {
   double cost_optimal, cost_forward, cost_backward; // under each policy; 0 with PLAN_NONE
   bool optimal; // proved: the cost equals lower_bound, and nothing was left out
   PlanLimits limits;
-  PlanBilinears bilinear;             // set by the caller of plan_use_bilinear
+  PlanBilinears bilinear;             // those of PlanOptions that the plan takes
   const PlanConstraints *constraints; // as the caller passed them
   Planner *planner;                   // the candidates and choices, for plan_candidate_costs
   const int *choice;
@@ -216,9 +218,9 @@ const char *plan_tensor_name(const StageTensor *tensor);
 
 // ---- Bilinear algorithms (bilinear_choice.c)
 
-// Computes the window products of the stages by bilinear algorithms where that is predicted to save
-// cycles and the rounding errors stay within the options' accuracy. To be called before constants
-// are folded.
-PlanBilinears plan_use_bilinear(StageGraph *stages, const PlanOptions *options);
+// Adds bilinear algorithms as other ways to compute the window products of the stages where that is
+// predicted to save cycles and the rounding errors stay within the options' accuracy. To be called
+// before constants are folded.
+PlanBilinears plan_add_bilinear(StageGraph *stages, const PlanOptions *options);
 
 #endif

@@ -32,7 +32,8 @@ static void add_stage_variable(Solving *s, const Stage *stage) {
   const StageChoices *choices = &s->planner->choices[stage->index];
   int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, choices->count);
   for (int i = 0; i < choices->count; i++) {
-    bool allowed = stage->output != s->forced || choices->items[i].output == s->number;
+    int output = choices->items[i].output; // -1: the stage is absent
+    bool allowed = stage->output != s->forced || output < 0 || output == s->number;
     costs[i] = allowed ? planner_integer_cost(choices->items[i].cost) : PBQP_INFINITY;
   }
   s->stage_variable[stage->index] = pbqp_variable(s->problem, choices->count, costs);
@@ -47,8 +48,14 @@ static unsigned written_set(const Solving *s, const StageTensor *tensor) {
   if (tensor->input >= 0) return 1u << given_number(s, tensor);
   const StageChoices *choices = &s->planner->choices[tensor->producer->index];
   unsigned set = 0;
-  for (int i = 0; i < choices->count; i++) set |= 1u << choices->items[i].output;
+  for (int i = 0; i < choices->count; i++)
+    if (choices->items[i].output >= 0) set |= 1u << choices->items[i].output;
   return set;
+}
+
+// Is there a plan without the stage that writes the tensor?
+static bool may_be_unwritten(const StageTensor *tensor) {
+  return tensor->producer && tensor->producer->serves && !tensor->is_output;
 }
 
 // The candidates that some reader wants, or the caller.
@@ -65,14 +72,15 @@ static unsigned wanted_set(const Solving *s, const StageTensor *tensor) {
 }
 
 // Adds the states with each written candidate and the copies that are wanted: no more copies than
-// there are readers, since each reads one.
+// there are readers, since each reads one. A tensor that is not in the plan has the state -1.
 static TensorStates states_of(const Solving *s, const StageTensor *tensor) {
   unsigned written = written_set(s, tensor), wanted = wanted_set(s, tensor);
   int most = tensor->users.count + tensor->is_output;
   TensorStates states = {0};
   for (int pass = 0; pass < 2; pass++) {
     if (pass) states.items = arena_array(&s->planner->context->scratch, TensorState, states.count);
-    states.count = 0;
+    states.count = may_be_unwritten(tensor);
+    if (pass && states.count) states.items[0] = (TensorState){-1, 0};
     for (int w = 0; written >> w; w++) {
       unsigned others = wanted & ~(1u << w), set = 0;
       do {
@@ -90,6 +98,7 @@ static TensorStates states_of(const Solving *s, const StageTensor *tensor) {
 static int64_t state_cost(const Solving *s, const StageTensor *tensor, TensorState state) {
   const Candidates *c = &s->planner->candidates[tensor->index];
   double cost = 0;
+  if (state.written < 0) return 0;
   if (tensor->is_output && !(state.exists >> given_number(s, tensor) & 1)) return PBQP_INFINITY;
   for (int i = 0; i < c->count; i++)
     if (state.exists >> i & 1) cost += planner_rewrite_cost(s->planner, tensor, state.written, i);
@@ -128,6 +137,14 @@ static void edge_written(Solving *s, const StageTensor *tensor) {
             s->tensor_variable[tensor->index], matrix);
 }
 
+// The cycles of gathering a read from other layouts than the wanted one. Nothing can be gathered
+// from a tensor that is not written.
+static double gathering(const Solving *s, const Stage *user, const StageChoice *choice, int read,
+                        int written) {
+  if (written < 0) return choice->reads[read] == READ_NOTHING ? 0 : PLAN_NEVER;
+  return planner_gathering(s->planner, user, choice, read);
+}
+
 static int64_t cost_or_never(double cycles) {
   return cycles >= PLAN_NEVER ? PBQP_INFINITY : planner_integer_cost(cycles);
 }
@@ -142,7 +159,8 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
       int wanted = to->items[j].reads[read];
       bool exists = wanted >= 0 && states->items[i].exists >> wanted & 1;
       matrix[i * to->count + j] =
-          exists ? 0 : cost_or_never(planner_gathering(s->planner, user, &to->items[j], read));
+          exists ? 0
+                 : cost_or_never(gathering(s, user, &to->items[j], read, states->items[i].written));
     }
   pbqp_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index], matrix);
 }
@@ -161,9 +179,11 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
       bool fused = to->items[j].fused == read;
       double cost = written == wanted ? 0
                     : fused           ? PLAN_NEVER
-                                      : planner_gathering(s->planner, user, &to->items[j], read);
-      if (fused && !planner_hosts(&from->items[i], &to->items[j], read)) cost = PLAN_NEVER;
-      if (written != wanted && wanted >= 0 && !fused)
+                                      : gathering(s, user, &to->items[j], read, written);
+      if (fused && cost < PLAN_NEVER &&
+          !planner_hosts(s->planner, &from->items[i], user, &to->items[j], read))
+        cost = PLAN_NEVER;
+      if (written != wanted && wanted >= 0 && written >= 0 && !fused)
         cost = MIN_OF(cost, planner_rewrite_cost(s->planner, tensor, written, wanted));
       matrix[i * to->count + j] = cost_or_never(cost);
     }
@@ -185,11 +205,31 @@ static void add_edges(Solving *s, const StageTensor *tensor) {
   arena_reset(&s->planner->context->scratch, mark);
 }
 
+// Adds the edge between a stage and one of its others, of which one writes the output.
+static void edge_other(Solving *s, const Stage *stage, const Stage *other) {
+  const StageChoices *own = &s->planner->choices[stage->index];
+  const StageChoices *theirs = &s->planner->choices[other->index];
+  ArenaMark mark = arena_mark(&s->planner->context->scratch);
+  int64_t *matrix = matrix_new(s, own->count, theirs->count);
+  for (int i = 0; i < own->count; i++)
+    for (int j = 0; j < theirs->count; j++) {
+      bool agree = planner_agree(&own->items[i], other, &theirs->items[j]);
+      matrix[i * theirs->count + j] = agree ? 0 : PBQP_INFINITY;
+    }
+  pbqp_edge(s->problem, s->stage_variable[stage->index], s->stage_variable[other->index], matrix);
+  arena_reset(&s->planner->context->scratch, mark);
+}
+
+static void add_others(Solving *s, const Stage *stage) {
+  for (int i = 0; i < stage->others.count; i++) edge_other(s, stage, stage->others.items[i]);
+}
+
 static void pose(Solving *s) {
   const StageGraph *g = s->planner->stages;
   for (int i = 0; i < g->stages.count; i++) add_stage_variable(s, g->stages.items[i]);
   for (int i = 0; i < g->tensors.count; i++) add_tensor_variable(s, g->tensors.items[i]);
   for (int i = 0; i < g->tensors.count; i++) add_edges(s, g->tensors.items[i]);
+  for (int i = 0; i < g->stages.count; i++) add_others(s, g->stages.items[i]);
 }
 
 Assignment planner_solve(const Planner *planner, double seconds, const StageTensor *forced,

@@ -88,8 +88,10 @@ static void check_transformed(const Case *c, int outputs, unsigned which) {
   }
   if (any) {
     BilinearStages stages = bilinear_stages(context, &product);
-    stage_graph_use_bilinear(s, &product, &stages);
-    assert_int_equal(s->stages.count, 4);
+    stage_graph_add_bilinear(s, &product, &stages);
+    assert_int_equal(s->stages.count, 5);
+    assert_ptr_equal(product.stage->output->producer, product.stage);
+    s->stages.count--; // the stages of the other way alone
     compare(context, c, before, program_of(s));
   }
   context_free(context);
