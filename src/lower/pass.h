@@ -33,6 +33,7 @@ PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func);
 PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func);
 PrimFunc *lower_share_subexpressions(LowerState *state, PrimFunc *func);
+PrimFunc *lower_reuse_allocations(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_virtual_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
@@ -130,6 +131,10 @@ PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
 Map lower_origins_of(Context *context, const PrimFunc *func);
 // A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.
 Expr *lower_shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n);
+// The function with its body changed; that of a lowered function region by region, below the loop
+// of a parallel region, so that its form stays.
+typedef Stmt *LowerPartChange(LowerState *state, const PrimFunc *func, Stmt *part);
+PrimFunc *lower_in_regions(LowerState *state, PrimFunc *func, LowerPartChange *change);
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
 bool lower_is_barrier(const Expr *e); // T.tvm_storage_sync

@@ -262,40 +262,17 @@ static Stmt *share_once(Context *context, Stmt *s, int *names) {
   return rewrite_stmt(&rewriter, s);
 }
 
-static Stmt *share_in(Context *context, Stmt *s, int *names) {
+static Stmt *share_in(LowerState *state, const PrimFunc *func, Stmt *s) {
   Stmt *before;
+  int names = 0;
+  (void)func;
   do {
     before = s;
-    s = share_once(context, s, names);
+    s = share_once(state->context, s, &names);
   } while (s != before);
   return s;
 }
 
-// The body of a parallel loop, which must stay the region's outermost statement.
-static Stmt *share_in_region(Rewriter *rewriter, Stmt *region) {
-  bool parallel = region->kind == STMT_FOR && region->as.loop.kind == LOOP_PARALLEL;
-  if (!parallel) return share_in(rewriter->context, region, rewriter->env);
-  Stmt *body = share_in(rewriter->context, region->as.loop.body, rewriter->env);
-  return body == region->as.loop.body ? region : lower_with_body(rewriter->context, region, body);
-}
-
-static Stmt *enter_regions(Rewriter *rewriter, Stmt *s) {
-  return lower_is_regions(s) ? lower_map_regions(rewriter, s, share_in_region) : NULL;
-}
-
-static bool find_regions(Visitor *visitor, Stmt *s) {
-  *(bool *)visitor->env |= lower_is_regions(s);
-  return !*(bool *)visitor->env;
-}
-
 PrimFunc *lower_share_subexpressions(LowerState *state, PrimFunc *func) {
-  bool has_regions = false;
-  int names = 0;
-  visit_stmt(&(Visitor){.env = &has_regions, .enter_stmt = find_regions}, func->body);
-  if (has_regions) {
-    Rewriter rewriter = {.env = &names, .enter_stmt = enter_regions, .buffer = lower_keep_buffer};
-    return lower_rewrite(state, func, &rewriter);
-  }
-  Stmt *body = share_in(state->context, func->body, &names);
-  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+  return lower_in_regions(state, func, share_in);
 }

@@ -147,3 +147,40 @@ bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind
   *form = expr_sub(context, a, b);
   return true;
 }
+
+// ---- The parts of a function
+
+typedef struct PartChange {
+  LowerState *state;
+  const PrimFunc *func;
+  LowerPartChange *change;
+} PartChange;
+
+static Stmt *change_region(Rewriter *rewriter, Stmt *region) {
+  const PartChange *env = rewriter->env;
+  bool parallel = region->kind == STMT_FOR && region->as.loop.kind == LOOP_PARALLEL;
+  if (!parallel) return env->change(env->state, env->func, region);
+  Stmt *body = env->change(env->state, env->func, region->as.loop.body);
+  return body == region->as.loop.body ? region : lower_with_body(rewriter->context, region, body);
+}
+
+static Stmt *enter_regions(Rewriter *rewriter, Stmt *s) {
+  return lower_is_regions(s) ? lower_map_regions(rewriter, s, change_region) : NULL;
+}
+
+static bool find_regions(Visitor *visitor, Stmt *s) {
+  *(bool *)visitor->env |= lower_is_regions(s);
+  return !*(bool *)visitor->env;
+}
+
+PrimFunc *lower_in_regions(LowerState *state, PrimFunc *func, LowerPartChange *change) {
+  bool has_regions = false;
+  visit_stmt(&(Visitor){.env = &has_regions, .enter_stmt = find_regions}, func->body);
+  if (has_regions) {
+    PartChange env = {state, func, change};
+    Rewriter rewriter = {.env = &env, .enter_stmt = enter_regions, .buffer = lower_keep_buffer};
+    return lower_rewrite(state, func, &rewriter);
+  }
+  Stmt *body = change(state, func, func->body);
+  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+}

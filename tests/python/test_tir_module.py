@@ -276,6 +276,33 @@ def main(A: T.Buffer((6, 5), "float32"), C: T.Buffer((6, 5), "float32")):
         assert (out == 2 * values[:, ::-1]).all()
 
 
+def test_allocations_share_memory():
+    before = from_source("""
+@T.prim_func
+def main(X: T.Buffer((5, 7), "float32"), Y: T.Buffer((5, 7), "float32")):
+    for k in range(2):
+        A = T.decl_buffer((5, 7), "float32")
+        B = T.decl_buffer((7, 5), "float32")
+        D = T.decl_buffer((35,), "float32")
+        for i, j in T.grid(5, 7):
+            A[i, j] = X[i, j] + T.float32(k)
+        for i, j in T.grid(5, 7):
+            B[j, i] = A[i, j] * T.float32(2)
+        for i, j in T.grid(5, 7):
+            D[i * 7 + j] = B[6 - j, 4 - i]
+        for i, j in T.grid(5, 7):
+            Y[i, j] = D[i * 7 + j]
+""")
+    after = transform.StorageRewrite()(before)
+    assert "data=A.data" in after.script() and ir.structural_equal(
+        transform.StorageRewrite()(after), after)
+    values = np.arange(35, dtype="float32").reshape(5, 7)
+    for target in ("llvm", "c"):
+        out = np.zeros((5, 7), "float32")
+        pleat.build(after, target=target)(values, out)
+        assert (out == 2 * (values + 1)[::-1, ::-1]).all()
+
+
 def test_flattening_as_tvm_does():
     """The program has a 2-d allocation in a loop, and parameters of two axes."""
     before = from_source("""

@@ -66,7 +66,10 @@ static inline const char *rl_value(RandomLoops *p, int depth) {
   if (choice == 1 && p->var_count)
     return RL("(%s * %d + %d)", p->vars[rl_below(p, p->var_count)], 1 + rl_below(p, 3),
               rl_below(p, 3));
-  if (choice < 4) return rl_access(p, &p->buffers[rl_below(p, p->buffer_count)]);
+  // Mostly the buffers that were allocated last, so that others are no longer in use.
+  int buffer = rl_below(p, p->buffer_count);
+  if (rl_below(p, 3)) buffer = p->buffer_count - 1 - rl_below(p, MIN_OF(p->buffer_count, 2));
+  if (choice < 4) return rl_access(p, &p->buffers[buffer]);
   const char *a = rl_value(p, depth - 1), *b = rl_below(p, 4) ? rl_value(p, depth - 1) : a;
   if (choice == 4) return RL("T.bitwise_and(%s * %s, 127)", a, b);
   if (choice == 5) return RL("T.max(%s, %s)", a, b);
@@ -98,13 +101,13 @@ static inline void rl_fill(RandomLoops *p, int depth, const LoopsBuffer *b) {
 static inline void rl_statements(RandomLoops *p, int depth, int count);
 
 static inline LoopsBuffer rl_declare(RandomLoops *p, int depth) {
-  static const char *const scopes[] = {"global", "local", "shared"};
+  static const char *const scopes[] = {"global", "global", "global", "local", "shared"};
   LoopsBuffer b = {RL("B%d", p->names++), rl_below(p, 3) ? 0 : 1 + rl_below(p, 3),
                    1 + rl_below(p, 9)};
   const char *shape = b.rows ? RL("(%d, %d)", b.rows, b.columns) : RL("(%d,)", b.columns);
   rl_line(
       p, depth,
-      RL("%s = T.decl_buffer(%s, \"int32\", scope=\"%s\")", b.name, shape, scopes[rl_below(p, 3)]));
+      RL("%s = T.decl_buffer(%s, \"int32\", scope=\"%s\")", b.name, shape, scopes[rl_below(p, 5)]));
   return b;
 }
 

@@ -75,11 +75,17 @@ static void test_double_buffers(void **state) {
   check_each_seed(&(PassCount){"inject_double_buffers"});
 }
 
+static void test_reuse_allocations(void **state) {
+  (void)state;
+  check_each_seed(&(PassCount){"reuse_allocations"});
+}
+
 // All of them in a random order, and then the rest of lowering.
 static void check_together(uint64_t seed) {
   static const char *const passes[] = {
-      "share_subexpressions", "inject_virtual_threads", "inject_double_buffers", "unroll_loops",
-      "simplify_loops",       "partition_loops",        "compact_buffers",       "flatten_buffers"};
+      "share_subexpressions",  "inject_virtual_threads", "reuse_allocations",
+      "inject_double_buffers", "unroll_loops",           "simplify_loops",
+      "partition_loops",       "compact_buffers",        "flatten_buffers"};
   Context *context = context_new();
   const char *text = random_loops(&context->arena, seed), *names[6 + LOWER_MAX_PASSES];
   uint64_t bits = seed * 0x9e3779b97f4a7c15u | 1;
@@ -112,6 +118,7 @@ static void test_together(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_share_subexpressions), cmocka_unit_test(test_virtual_threads),
-      cmocka_unit_test(test_double_buffers), cmocka_unit_test(test_together)};
+      cmocka_unit_test(test_double_buffers), cmocka_unit_test(test_reuse_allocations),
+      cmocka_unit_test(test_together)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

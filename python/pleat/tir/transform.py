@@ -29,6 +29,7 @@ TVM_NAMES = {
     "RemoveUndef": "remove_undefined",
     "Simplify": "simplify_loops",
     "StmtSimplify": "simplify_loops",
+    "StorageRewrite": "reuse_allocations",
     "UnrollLoop": "unroll_loops",
     "VectorizeLoop": "vectorize_loops",
 }

@@ -1,0 +1,96 @@
+# Allocations that are never in use at the same time share the memory of the largest one, also where
+# their shapes differ. Loops around them do not matter, loops inside do.
+# RUN: pleat opt %s --func chain --pass reuse_allocations --verify-each | sed -n "/def chain/,/^$/p"
+# RUN: pleat opt %s --func loops --pass reuse_allocations --verify-each | sed -n "/def loops/,/^$/p"
+# RUN: pleat opt %s --func carried --pass reuse_allocations --verify-each | sed -n "/def carried/,/^$/p"
+# RUN: pleat opt %s --func together --pass reuse_allocations --verify-each | sed -n "/def together/,/^$/p"
+# RUN: pleat opt %s --func sizes --pass reuse_allocations --verify-each | sed -n "/def sizes/,\$p"
+# RUN: pleat opt %s --pass reuse_allocations -o %t/once.py && pleat opt %t/once.py --pass reuse_allocations | diff %t/once.py -
+# RUN: pleat opt %s --func chain --pass lower,reuse_allocations --verify-each | sed -n "/def chain/,/^$/p"
+from tvm.script import tir as T
+
+
+# B and D are in use together, A is free when D begins, and B when E begins. F has another type.
+@T.prim_func
+def chain(X: T.Buffer((5, 7), "float32"), Y: T.Buffer((5, 7), "float32")):
+    A = T.decl_buffer((5, 7), "float32")
+    B = T.decl_buffer((7, 5), "float32")
+    D = T.decl_buffer((35,), "float32")
+    E = T.decl_buffer((3, 13), "float32")
+    F = T.decl_buffer((2,), "int32")
+    for i, j in T.grid(5, 7):
+        A[i, j] = X[i, j] + T.float32(1)
+    for i, j in T.grid(5, 7):
+        B[j, i] = A[i, j] * T.float32(2)
+    for i, j in T.grid(5, 7):
+        D[i * 7 + j] = B[j, i] - T.float32(3)
+    for i, j in T.grid(3, 13):
+        if i * 13 + j < 35:
+            E[i, j] = D[i * 13 + j]
+    F[1] = 3
+    for i, j in T.grid(5, 7):
+        Y[i, j] = E[(i * 7 + j) // 13, (i * 7 + j) % 13] + T.Cast("float32", F[1])
+
+
+# Two loops, each with an allocation in each iteration: one moves out of both.
+@T.prim_func
+def loops(X: T.Buffer((11, 4), "float32"), Y: T.Buffer((11, 4), "float32")):
+    for i in range(11):
+        A = T.decl_buffer((3,), "float32", scope="local")
+        A[0] = X[i, 0]
+        X[i, 1] = A[0]
+    for i in range(11):
+        if i > 3:
+            B = T.decl_buffer((1, 4), "float32", scope="local")
+            for j in range(4):
+                B[0, j] = X[i, j]
+            for j in range(4):
+                Y[i, j] = B[0, 3 - j]
+
+
+# A stays in use in the whole loop, because the next iteration reads it.
+@T.prim_func
+def carried(Y: T.Buffer((9,), "float32")):
+    A = T.decl_buffer((1,), "float32")
+    A[0] = T.float32(1)
+    for i in range(9):
+        B = T.decl_buffer((1,), "float32")
+        Y[i] = A[0]
+        B[0] = Y[i] * T.float32(2)
+        A[0] = B[0]
+
+
+# Iterations that run together share nothing with what is outside.
+@T.prim_func
+def together(Y: T.Buffer((9,), "float32")):
+    A = T.decl_buffer((2,), "float32")
+    A[0] = T.float32(1)
+    Y[0] = A[0]
+    for i in T.parallel(8):
+        B = T.decl_buffer((2,), "float32")
+        B[0] = T.float32(3)
+        Y[i + 1] = B[0]
+
+
+# Symbolic sizes must be equal, and known where the memory moves.
+@T.prim_func
+def sizes(y: T.handle):
+    n = T.int32()
+    Y = T.match_buffer(y, (n,), "float32")
+    for k in range(2):
+        A = T.decl_buffer((n,), "float32")
+        for i in range(n):
+            A[i] = T.Cast("float32", i)
+        for i in range(n):
+            Y[i] = A[n - 1 - i]
+    for k in range(1, 3):
+        B = T.decl_buffer((n,), "float32")
+        D = T.decl_buffer((n * k,), "float32")
+        for i in range(n):
+            B[i] = Y[i]
+        for i in range(n):
+            Y[i] = B[n - 1 - i]
+        for i in range(n):
+            D[i] = Y[i]
+        for i in range(n):
+            Y[i] = D[n - 1 - i]
