@@ -52,10 +52,10 @@ static Interval bounds_divide(Interval a, int64_t cut) {
 
 static const Interval unbounded = {NO_LOW, NO_HIGH};
 
+// A 64-bit number without a sign may be negative after a cast.
 static Interval type_bounds(DType t) {
   if (t.code == TYPE_BOOL) return (Interval){0, 1};
   if (t.code == TYPE_UINT && t.bits <= 32) return (Interval){0, ((int64_t)1 << t.bits) - 1};
-  if (t.code == TYPE_UINT) return (Interval){0, NO_HIGH};
   if (t.code == TYPE_INT && t.bits < 32)
     return (Interval){-((int64_t)1 << (t.bits - 1)), ((int64_t)1 << (t.bits - 1)) - 1};
   return unbounded;

@@ -322,12 +322,27 @@ static void test_large_numbers(void **state) {
   context_free(c);
 }
 
+// The cast of a number without a sign is not negative where its type holds all numbers.
+static void test_casts_of_unsigned(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *zero = expr_int(c, DTYPE_INT64, 0);
+  for (int bits = 8; bits <= 64; bits *= 2) {
+    Expr *u = expr_var(c, "u", DTYPE(TYPE_UINT, bits));
+    Expr *wide = expr_cast(c, DTYPE_INT64, u);
+    assert_int_equal(analyzer_prove(a, LE(zero, wide)), bits < 64);
+    assert_int_equal(analyzer_simplify(a, expr_unary(c, EXPR_ABS, wide)) == wide, bits < 64);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_symbolic_proofs),       cmocka_unit_test(test_padding_conditions),
       cmocka_unit_test(test_bounds_are_exact),      cmocka_unit_test(test_large_numbers),
       cmocka_unit_test(test_random_symbolic),       cmocka_unit_test(test_random_assumptions),
-      cmocka_unit_test(test_random_symbolic_boxes),
+      cmocka_unit_test(test_random_symbolic_boxes), cmocka_unit_test(test_casts_of_unsigned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
