@@ -41,6 +41,29 @@ void target_header_run(const ProgramHeader *header, Text *out) {
               header->name, weights_parameter(header));
 }
 
+void target_header_call(const ProgramHeader *header, Text *out) {
+  text_printf(out,
+              "int %1$s_call(%2$sconst %1$s_tensor *const tensors[], int count, void *arena,\n"
+              "    %1$s_fault *fault)",
+              header->name, weights_parameter(header));
+}
+
+// The structs are DLPack's DLTensor, and what was wrong with an argument.
+static const char call[] =
+    "\n// The same for tensors that are checked first: inputs, then outputs. Returns 3 when one "
+    "does\n"
+    "// not fit: *fault, unless it is NULL, then says what was wrong. The struct is DLPack's\n"
+    "// DLTensor. Device, rank, element type, shape, strides (rows without gaps) and alignment "
+    "must\n"
+    "// be those that the code was made for.\n"
+    "typedef struct %1$s_tensor {\n"
+    "  void *data;\n  int32_t device_type, device_id, rank;\n  uint8_t code, bits;\n"
+    "  uint16_t lanes;\n  int64_t *shape, *strides; // strides may be NULL\n"
+    "  uint64_t byte_offset;\n} %1$s_tensor;\n"
+    "typedef struct %1$s_fault {\n"
+    "  const char *what; // \"argument 0 'x': extent of axis 1\"\n"
+    "  int64_t expected, got;\n} %1$s_fault;\n";
+
 static const char manual[] =
     "// Runs the model. `arena` is memory for intermediate results, aligned to 64 bytes; it need\n"
     "// not be cleared and holds nothing between runs, so threads may run at once with an arena\n"
@@ -83,7 +106,7 @@ static void print_header(Context *context, const TargetProgram *program,
   const char *upper = target_upper(&context->scratch, header->name);
   text_printf(out, "%s%s.\n%s#ifndef %s_H\n#define %s_H\n\n", mark, header->code, header->title,
               upper, upper);
-  if (header->threads) text_puts(out, "#include <stdint.h>\n\n");
+  text_puts(out, "#include <stdint.h>\n\n");
   text_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   describe(context, upper, "input", program->inputs, program->input_count, out);
   describe(context, upper, "output", program->outputs, program->output_count, out);
@@ -94,6 +117,9 @@ static void print_header(Context *context, const TargetProgram *program,
   text_printf(out, "%s%s\n", manual, header->returns);
   describe_guards(program, out);
   target_header_run(header, out);
+  text_puts(out, ";\n");
+  text_printf(out, call, header->name);
+  target_header_call(header, out);
   text_puts(out, ";\n");
   if (header->threads) text_printf(out, parallel, header->name, weights_parameter(header));
   text_puts(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");

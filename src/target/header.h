@@ -19,7 +19,8 @@ typedef struct ProgramHeader {
 // file of code; a file that Pleat did not write is refused. False with a diagnostic.
 bool target_header_write(Context *context, FileSet *files, const TargetProgram *program,
                          const ProgramHeader *header, const char *path);
-// "int NAME_run(…)", as the header declares it.
+// "int NAME_run(…)" and "int NAME_call(…)", as the header declares them.
 void target_header_run(const ProgramHeader *header, Text *out);
+void target_header_call(const ProgramHeader *header, Text *out);
 
 #endif

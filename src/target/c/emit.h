@@ -133,5 +133,9 @@ void c_module_add(CModule *module, const LowerKernel *kernel, const char *prefer
 const char *c_arguments(CEmit *emit, const CFunction *function, const char *const *from);
 bool c_uses(CModule *module, Stmt *body, Expr *var);
 void c_module_text(CModule *module, Text *out); // all but the head comment
+// Adds NAME_call of the program.
+typedef struct ProgramHeader ProgramHeader;
+void c_write_call(Context *context, CModule *module, const TargetProgram *program,
+                  const ProgramHeader *header, Text *out);
 
 #endif

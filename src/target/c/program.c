@@ -205,6 +205,8 @@ static bool write_source(Writing *w, Text *out) {
   if (!write_weights(w, out)) return false;
   if (w->options->openmp) text_puts(out, parallel);
   text_printf(out, "\n%s", text_string(&run));
+  ProgramHeader header = header_of(w);
+  c_write_call(w->context, &module, p, &header, out);
   return true;
 }
 

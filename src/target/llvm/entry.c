@@ -4,7 +4,7 @@
 // NAME_run_parallel hands the chunks of each region to the caller's threads.
 #include "target/llvm/emit.h"
 
-static void add_bytes(Text *out, const char *name, const void *data, size_t size) {
+void llvm_add_bytes(Text *out, const char *name, const void *data, size_t size) {
   const uint8_t *bytes = data;
   text_printf(out, "@%s = internal constant [%zu x i8] c\"", name, size);
   for (size_t i = 0; i < size; i++) {
@@ -21,7 +21,7 @@ static void add_weights(LlvmModule *module, const LlvmProgram *whole) {
   const TargetProgram *p = whole->program;
   if (whole->weights_beside || !p->weight_bytes) return;
   if (!whole->weights_file) {
-    add_bytes(&module->globals, "own_weights", p->weights, (size_t)p->weight_bytes);
+    llvm_add_bytes(&module->globals, "own_weights", p->weights, (size_t)p->weight_bytes);
     return;
   }
   text_printf(&module->globals,
@@ -35,16 +35,16 @@ static const char *offset_from(Emit *emit, const char *base, int64_t offset) {
   return emit_value(emit, "getelementptr i8, ptr %s, i64 %lld", base, (long long)offset);
 }
 
-static const char *caller_pointer(Emit *emit, const char *array, int number) {
+const char *llvm_load_pointer(Emit *emit, const char *array, int number) {
   const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", array, number);
   return emit_value(emit, "load ptr, ptr %s, align 8", place);
 }
 
 static const char *place_pointer(Emit *emit, const TargetArgument *argument, const char *weights) {
   switch (argument->place) {
-  case TARGET_INPUT: return caller_pointer(emit, "%inputs", argument->number);
+  case TARGET_INPUT: return llvm_load_pointer(emit, "%inputs", argument->number);
   case TARGET_OUTPUT: {
-    const char *output = caller_pointer(emit, "%outputs", argument->number);
+    const char *output = llvm_load_pointer(emit, "%outputs", argument->number);
     return argument->offset ? offset_from(emit, output, argument->offset) : output;
   }
   case TARGET_WEIGHTS: return offset_from(emit, weights, argument->offset);

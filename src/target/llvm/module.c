@@ -141,6 +141,8 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
   if (whole) {
     Emit entry = emit_new(&module);
     llvm_add_program(&entry, whole);
+    Emit call = emit_new(&module);
+    llvm_add_call(&call, whole);
   }
   Text text = text_new(arena);
   text_printf(&text, "source_filename = \"%s\"\ntarget triple = \"x86_64-unknown-linux-gnu\"\n",
