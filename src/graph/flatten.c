@@ -4,6 +4,7 @@
 //   R.shape, R.dtype, numbers as arguments => attributes, by the names in the operator's row
 //   calls of graph functions          => their operators, with the arguments in place of parameters
 //   if                                => both branches and R.where, or the branch that is known
+//   R.match_cast(x, R.Tensor(…))      => R.identity(x), which is stated to have this type
 // The function may be flat already. Requires nothing; afterwards all nodes are NODE_OP,
 // NODE_CALL_TIR and NODE_OPAQUE, and all their inputs are tensors.
 #include "base/caller.h"
@@ -281,6 +282,7 @@ static bool add_packed_arguments(GraphFlattening *f, const Node *node, const Gra
 static void state_types(GraphFlattening *f, Node *made, const GraphTerm *types, bool many) {
   for (int i = 0; types && i < made->output_count; i++) {
     Value *value = made->outputs[i];
+    value->type = DTYPE_FLOAT32;
     take_type(f->context, value, many ? types->items[i] : types);
     for (int d = 0; d < value->rank; d++)
       value->shape[d] = substitute_expr(f->context, value->shape[d], &f->sizes);
@@ -311,6 +313,45 @@ static bool flatten_packed(GraphFlattening *f, const Node *node) {
   return true;
 }
 
+// ---- Casts -------------------------------------------------------------------------------------
+
+// A node of one result, whose type is not known yet.
+static Node *add_new_node(GraphFlattening *f, const Node *like, const char *op,
+                          Value *const *inputs, int count) {
+  Node *made = node_new(f->context, NODE_OP, op, like->name, inputs, count, 1);
+  made->pos = like->pos;
+  made->outputs[0] = value_new(f->context, like->name, DTYPE_VOID, NULL, -1);
+  made->outputs[0]->producer = made;
+  made->outputs[0]->pos = like->pos;
+  array_push(&f->context->arena, &f->nodes, made);
+  return made;
+}
+
+static bool is_type(const GraphTerm *term, const char *name) {
+  return term->kind == TERM_CALL && !strcmp(term->text, name);
+}
+
+// The value with the type to which it is cast. Inference compares that with the type that it has.
+static GraphTerm *cast_to(GraphFlattening *f, const Node *node, GraphTerm *value,
+                          const GraphTerm *type) {
+  Arena *arena = &f->context->arena;
+  Value *tensor = tensor_of(value);
+  if (is_type(type, "R.Tuple") && is_list(value) && type->count == value->count) {
+    GraphTerm **items = arena_array(arena, GraphTerm *, type->count);
+    for (int i = 0; i < type->count; i++)
+      items[i] = cast_to(f, node, value->items[i], type->items[i]);
+    return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, type->count);
+  }
+  if (!tensor || !is_type(type, "R.Tensor")) return value;
+  Node *made = add_new_node(f, node, "identity", &tensor, 1);
+  Value *result = made->outputs[0];
+  made->user_op = "match_cast";
+  take_type(f->context, result, type);
+  for (int d = 0; d < result->rank; d++)
+    result->shape[d] = substitute_expr(f->context, result->shape[d], &f->sizes);
+  return term_of_value(f->context, result);
+}
+
 // ---- Operators of the table --------------------------------------------------------------------
 
 static bool flatten_operator(GraphFlattening *f, const Node *node) {
@@ -324,7 +365,10 @@ static bool flatten_operator(GraphFlattening *f, const Node *node) {
                   "R.call_dps_packed, which has results of its own",
                   node->op);
   if (keeps_value(node) && node->input_count) {
-    map_put(&f->values, node->outputs[0], resolved_value(f, node->inputs[0]));
+    GraphTerm *value = resolved_value(f, node->inputs[0]);
+    bool casts = !strcmp(node->op, "match_cast") && node->input_count == 2;
+    if (casts) value = cast_to(f, node, value, resolved_value(f, node->inputs[1]));
+    map_put(&f->values, node->outputs[0], value);
     return true;
   }
   for (int i = 0; i < node->input_count; i++)
@@ -436,12 +480,8 @@ static GraphTerm *chosen(GraphFlattening *f, const Node *node, Value *condition,
     refuse(f, node, "the branches have results of different kinds");
     return NULL;
   }
-  Node *made = node_new(f->context, NODE_OP, "where", node->name, inputs, 3, 1);
-  made->pos = node->pos;
-  made->outputs[0] = value_new(f->context, node->name, DTYPE_VOID, NULL, -1);
-  made->outputs[0]->producer = made;
-  made->outputs[0]->pos = node->pos;
-  array_push(&f->context->arena, &f->nodes, made);
+  Node *made = add_new_node(f, node, "where", inputs, 3);
+  made->user_op = "if";
   return term_of_value(f->context, made->outputs[0]);
 }
 
@@ -484,12 +524,12 @@ static bool flatten_nodes(GraphFlattening *f, const GraphFunc *func) {
 
 // Sets the shape and element type from R.Tensor((…), "float32").
 static void take_type(Context *context, Value *value, const GraphTerm *info) {
-  value->type = DTYPE_FLOAT32;
   for (int i = 0; info->kind == TERM_CALL && i < info->count; i++) {
     const GraphTerm *item = info->items[i];
     bool is_type = item->kind == TERM_EXPR && item->e->op == EXPR_STRING;
     if (is_type) dtype_parse(item->e->as.s, strlen(item->e->as.s), &value->type);
-    if (!is_list(item)) continue;
+    if (!is_list(item) && !is_call_of(item, "R.shape")) continue;
+    if (is_call_of(item, "R.shape")) item = item->items[0];
     value->rank = item->count;
     value->shape = arena_array(&context->arena, Expr *, item->count);
     for (int d = 0; d < item->count; d++) value->shape[d] = item->items[d]->e;
@@ -510,6 +550,7 @@ static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *
                             NULL, -1);
     item->pos = param->pos;
     const GraphTerm *type = info->items[i];
+    item->type = DTYPE_FLOAT32;
     take_type(f->context, item, type);
     items[i] = param_term(f, item, type, params);
   }

@@ -3,8 +3,10 @@
 // stated shape or type must agree with the definition.
 #include "graph/opaque.h"
 
+// Could the value be of the type that is stated? An element type of void leaves it open.
 static bool agree(const Value *a, const Value *b) {
-  if (!dtype_equal(a->type, b->type) || a->rank != b->rank) return false;
+  bool same_type = dtype_equal(a->type, DTYPE_VOID) || dtype_equal(a->type, b->type);
+  if (!same_type || a->rank != b->rank) return false;
   for (int i = 0; i < a->rank; i++) {
     int64_t x, y;
     if (expr_as_int(a->shape[i], &x) && expr_as_int(b->shape[i], &y) && x != y) return false;
@@ -21,16 +23,91 @@ static bool is_known(Context *context, const Value *value) {
          diag_error(context, value->pos, "the shape of '%s' is not known", value->name);
 }
 
-static bool infer_node(Context *context, Node *node) {
+// An `if` whose condition is not known until run time computes both branches and selects the
+// elements of one, so both need the shape of the result.
+static bool check_branches(Context *context, const Node *node) {
+  const Value *condition = node->inputs[0], *a = node->inputs[1], *b = node->inputs[2];
+  if (condition->rank)
+    return diag_error(context, node->pos, "the condition is %s, expected one bool",
+                      value_type_text(context, condition));
+  return agree(a, b) ||
+         diag_error(context, node->pos,
+                    "the branches give %s and %s; a condition that is not known until run time "
+                    "needs results of one type",
+                    value_type_text(context, a), value_type_text(context, b));
+}
+
+// ---- Sizes that R.match_cast names -------------------------------------------------------------
+
+typedef struct NamedSizes {
+  Context *context;
+  Map of_params; // the sizes of parameters
+  Map values;    // from any other size that a cast names to its value
+} NamedSizes;
+
+static bool note_size(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_VAR) map_put(visitor->env, e, e);
+  return true;
+}
+
+static NamedSizes named_sizes_new(Context *context, const GraphFunc *graph) {
+  NamedSizes sizes = {context, map_new(&context->arena), map_new(&context->arena)};
+  Visitor visitor = {.env = &sizes.of_params, .enter_expr = note_size};
+  for (int i = 0; i < graph->param_count; i++)
+    for (int d = 0; d < graph->params[i]->rank; d++)
+      visit_expr(&visitor, graph->params[i]->shape[d]);
+  return sizes;
+}
+
+static void replace_named(const NamedSizes *sizes, Node *node) {
+  Context *context = sizes->context;
+  for (int i = 0; i < node->attrs.count; i++) {
+    Expr **value = &node->attrs.items[i].value;
+    *value = substitute_expr(context, *value, &sizes->values);
+  }
+  for (int i = 0; i < node->output_count; i++)
+    for (int d = 0; d < node->outputs[i]->rank; d++) {
+      Expr **extent = &node->outputs[i]->shape[d];
+      *extent = substitute_expr(context, *extent, &sizes->values);
+    }
+}
+
+// Gives the sizes that are stated for the first time their values. False where one of them would
+// have two.
+static bool name_sizes(NamedSizes *sizes, const Value *stated, const Value *found) {
+  Context *context = sizes->context;
+  for (int d = 0; d < stated->rank; d++) {
+    Expr *extent = substitute_expr(context, stated->shape[d], &sizes->values);
+    int64_t x, y;
+    if (extent->op == EXPR_VAR && !map_contains(&sizes->of_params, extent))
+      map_put(&sizes->values, extent, expr_cast(context, extent->type, found->shape[d]));
+    else if (expr_as_int(extent, &x) && expr_as_int(found->shape[d], &y) && x != y)
+      return false;
+  }
+  return true;
+}
+
+static bool is_from(const Node *node, const char *construct) {
+  return node->kind == NODE_OP && node->user_op && !strcmp(node->user_op, construct);
+}
+
+// ---- Nodes -------------------------------------------------------------------------------------
+
+static bool infer_node(NamedSizes *sizes, Node *node) {
+  Context *context = sizes->context;
+  if (sizes->values.count) replace_named(sizes, node);
   for (int i = 0; i < node->input_count; i++)
     if (!is_known(context, node->inputs[i])) return false;
   if (node->kind == NODE_CALL_TIR) return true;
+  if (is_from(node, "if") && !check_branches(context, node)) return false;
   Value *stated = arena_array(&context->arena, Value, node->output_count);
   for (int i = 0; i < node->output_count; i++) stated[i] = *node->outputs[i];
   if (!(node->kind == NODE_OPAQUE ? opaque_infer : op_infer)(context, node)) return false;
   for (int i = 0; i < node->output_count; i++) {
     const Value *found = node->outputs[i];
-    if (stated[i].rank >= 0 && !agree(&stated[i], found))
+    bool agrees = stated[i].rank < 0 || agree(&stated[i], found);
+    if (agrees && is_from(node, "match_cast")) agrees = name_sizes(sizes, &stated[i], found);
+    if (!agrees)
       return diag_error(context, node->pos, "'%s' is stated to be %s and is %s", found->name,
                         value_type_text(context, &stated[i]), value_type_text(context, found));
   }
@@ -38,11 +115,11 @@ static bool infer_node(Context *context, Node *node) {
 }
 
 // Skips a node whose inputs have errors, since those are reported already.
-static bool infer_after(Context *context, Map *wrong, Node *node) {
+static bool infer_after(NamedSizes *sizes, Map *wrong, Node *node) {
   bool reached = true;
   for (int i = 0; i < node->input_count; i++)
     reached &= !node->inputs[i] || !map_contains(wrong, node->inputs[i]);
-  if (reached && infer_node(context, node)) return true;
+  if (reached && infer_node(sizes, node)) return true;
   for (int i = 0; i < node->output_count; i++) map_put(wrong, node->outputs[i], node);
   return false;
 }
@@ -52,8 +129,9 @@ bool graph_infer(Context *context, GraphFunc *graph) {
   if (!ok) return false;
   DiagCode code = diag_code_set(context, DIAG_MODEL);
   Map wrong = map_new(&context->arena);
+  NamedSizes sizes = named_sizes_new(context, graph);
   for (int i = 0; i < graph->nodes.count; i++)
-    ok &= infer_after(context, &wrong, graph->nodes.items[i]);
+    ok &= infer_after(&sizes, &wrong, graph->nodes.items[i]);
   for (int i = 0; i < graph->output_count; i++)
     ok &= map_contains(&wrong, graph->outputs[i]) || is_known(context, graph->outputs[i]);
   for (int i = 0; ok && i < graph->param_count; i++) ok = is_known(context, graph->params[i]);

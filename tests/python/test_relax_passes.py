@@ -4,7 +4,7 @@ import importlib.util
 import sys
 
 import pytest
-from built import skip_sanitized
+from built import ROOT, skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
@@ -173,3 +173,13 @@ def test_beside_tvm(tmp_path):
     for word in ('data_layout="NHWC"', 'kernel_layout="OHWI"', 'layout="NHWC", out_layout="NHWC"',
                  "axis=3", "axis=[1]"):
         assert ours.script().count(word) == theirs.count(word) > 0
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_condition_of_run_time(condition):
+    """Only the elements of the branch that the condition selects are in the result."""
+    np = pytest.importorskip("numpy")
+    path = ROOT / "tests" / "cases" / "cli" / "graph_casts.py"
+    x = np.random.default_rng(5).standard_normal((3, 5)).astype(np.float32)
+    model = pleat.compile(path, func="both", threads=1)
+    np.testing.assert_allclose(model(np.array(condition), x), 6 * x if condition else x / 2, 1e-6)
