@@ -177,9 +177,29 @@ static int64_t known_places(Analyzer *analyzer, Expr *base, Radix *radix) {
   return sum;
 }
 
+Interval form_assumed_bounds(Analyzer *analyzer, const Form *f) {
+  Interval bounds = unbounded;
+  int64_t k;
+  for (int i = 0; analyzer->sign_count && i < analyzer->facts.count; i++) {
+    const Fact *fact = analyzer->facts.items[i];
+    if (fact->kind != FACT_SIGN || fact->form->count != f->count) continue;
+    if (form_is_const(form_sub(analyzer, fact->form, f), &k)) bounds.low = MAX_OF(bounds.low, -k);
+    if (form_is_const(form_add(analyzer, fact->form, f), &k)) bounds.high = MIN_OF(bounds.high, k);
+  }
+  return bounds;
+}
+
+static Interval base_bounds(Analyzer *analyzer, const Group *group) {
+  if (group->count == 1 && group->cuts[0] == 1) return atom_bounds(analyzer, group->base);
+  Interval bounds = expr_bounds(analyzer, group->base);
+  const Form *f = analyzer->sign_count ? form_of(analyzer, group->base) : NULL;
+  if (!f || f->count < 2) return bounds;
+  Interval both = interval_meet(bounds, form_assumed_bounds(analyzer, f));
+  return both.low <= both.high ? both : bounds;
+}
+
 Interval form_group_bounds(Analyzer *analyzer, const Group *group) {
-  Interval x = group->count == 1 && group->cuts[0] == 1 ? atom_bounds(analyzer, group->base)
-                                                        : expr_bounds(analyzer, group->base);
+  Interval x = base_bounds(analyzer, group);
   Radix radix;
   Interval result;
   if (group->count == 1)

@@ -74,11 +74,16 @@ static const Form *divide_by_digits(Analyzer *analyzer, const Form *f, int64_t c
 }
 
 // Splits coefficients larger than c where this gives the quotient: (17*i + j) // 16 for i below 2.
-static const Form *divide_reduced(Analyzer *analyzer, const Form *f, int64_t c) {
+// What is left of a coefficient has its sign, or is positive when `floors` is set: (2*i - 9*j) // 2
+// is i - 5*j for j below 2.
+static const Form *divide_reduced(Analyzer *analyzer, const Form *f, int64_t c, bool floors) {
   const Form *quotient = form_const(analyzer, f->type, 0);
-  for (int i = 0; i < f->count; i++)
-    quotient = form_add(analyzer, quotient,
-                        form_term(analyzer, f->type, f->terms[i].coef / c, f->terms[i].atom));
+  for (int i = 0; i < f->count; i++) {
+    int64_t coef = f->terms[i].coef;
+    const Form *part =
+        form_term(analyzer, f->type, floors ? floor_div(coef, c) : coef / c, f->terms[i].atom);
+    quotient = form_add(analyzer, quotient, part);
+  }
   if (!quotient || !quotient->count) return NULL;
   int64_t q;
   const Form *rest = form_add_scaled(analyzer, f, quotient, -c);
@@ -133,7 +138,8 @@ const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t c) {
   if (!parts.rest || !parts.quotient) return NULL;
   if (parts.quotient->count)
     return form_add(analyzer, parts.quotient, form_divide(analyzer, parts.rest, c));
-  result = divide_reduced(analyzer, parts.rest, c);
+  result = divide_reduced(analyzer, parts.rest, c, false);
+  if (!result) result = divide_reduced(analyzer, parts.rest, c, true);
   if (!result) result = divide_nested(analyzer, parts.rest, c);
   if (!result) result = division_atom(analyzer, parts.rest, c);
   return result ? form_add(analyzer, parts.quotient, result) : NULL;

@@ -175,6 +175,8 @@ void analyzer_fence(Analyzer *analyzer);             // hides all earlier result
 
 Interval atom_bounds(Analyzer *analyzer, Expr *atom);
 Interval form_bounds(Analyzer *analyzer, const Form *f);
+// The bounds of the whole form that were assumed, such as 1 <= i*2 + j.
+Interval form_assumed_bounds(Analyzer *analyzer, const Form *f);
 Interval form_group_bounds(Analyzer *analyzer, const Group *group);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 

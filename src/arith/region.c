@@ -337,16 +337,10 @@ static RegionSpan span_of(Running *run, const Form *f) {
 // Narrows constant ends by assumptions on the whole index, such as 1 <= i*2 + j.
 static void draw_in(Running *run, const Form *f, RegionSpan *span) {
   Analyzer *analyzer = run->analyzer;
-  int64_t low, high, k;
-  if (!analyzer->sign_count || !form_is_const(span->low, &low) || !form_is_const(span->high, &high))
-    return;
-  int64_t old_low = low, old_high = high;
-  for (int i = 0; i < analyzer->facts.count; i++) {
-    const Fact *fact = analyzer->facts.items[i];
-    if (fact->kind != FACT_SIGN) continue;
-    if (form_is_const(form_sub(analyzer, fact->form, f), &k)) low = MAX_OF(low, -k);
-    if (form_is_const(form_add(analyzer, fact->form, f), &k)) high = MIN_OF(high, k);
-  }
+  int64_t old_low, old_high;
+  if (!form_is_const(span->low, &old_low) || !form_is_const(span->high, &old_high)) return;
+  Interval assumed = form_assumed_bounds(analyzer, f);
+  int64_t low = MAX_OF(old_low, assumed.low), high = MIN_OF(old_high, assumed.high);
   if (low > high || (low == old_low && high == old_high)) return;
   *span = (RegionSpan){form_const(analyzer, f->type, low), form_const(analyzer, f->type, high),
                        false, false, 1};

@@ -243,6 +243,27 @@ static void test_padding_conditions(void **state) {
   expect_proof(&w, a, LE(I(0), at), true);
   expect_proof(&w, a, LESS(I(0), ADD(TIMES(oh, I(2)), r)), true);
   expect_proof(&w, a, LESS(at, I(14)), false);
+  expect_proof(&w, a, LESS(OVER(at, I(5)), I(3)), true); // a quotient of what is bounded
+  expect_proof(&w, a, LESS(ADD(TIMES(r, I(3)), OVER(at, I(5))), I(9)), true);
+  expect_proof(&w, a, LE(I(0), OVER(at, I(5))), true);
+  analyzer_reset(a, mark);
+  expect_proof(&w, a, LESS(OVER(at, I(5)), I(3)), false);
+  context_free(c);
+}
+
+// A coefficient may be cut above or below its quotient.
+static void test_reduced_coefficients(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *i = world_var(&w, "i", 0, 5), *j = world_var(&w, "j", 0, 2), *k = world_var(&w, "k", 0, 16);
+  world_bind(&w, a);
+  Expr *over = ADD(TIMES(i, I(2)), TIMES(j, I(-9))), *under = ADD(TIMES(j, I(17)), k);
+  assert_ptr_equal(analyzer_simplify(a, OVER(over, I(2))),
+                   analyzer_simplify(a, ADD(i, TIMES(j, I(-5)))));
+  assert_ptr_equal(analyzer_simplify(a, REST(over, I(2))), j);
+  expect_proof(&w, a, LESS(OVER(under, I(16)), I(3)), true);
   context_free(c);
 }
 
@@ -339,10 +360,11 @@ static void test_casts_of_unsigned(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_symbolic_proofs),       cmocka_unit_test(test_padding_conditions),
-      cmocka_unit_test(test_bounds_are_exact),      cmocka_unit_test(test_large_numbers),
-      cmocka_unit_test(test_random_symbolic),       cmocka_unit_test(test_random_assumptions),
-      cmocka_unit_test(test_random_symbolic_boxes), cmocka_unit_test(test_casts_of_unsigned),
+      cmocka_unit_test(test_symbolic_proofs),      cmocka_unit_test(test_padding_conditions),
+      cmocka_unit_test(test_reduced_coefficients), cmocka_unit_test(test_bounds_are_exact),
+      cmocka_unit_test(test_large_numbers),        cmocka_unit_test(test_random_symbolic),
+      cmocka_unit_test(test_random_assumptions),   cmocka_unit_test(test_random_symbolic_boxes),
+      cmocka_unit_test(test_casts_of_unsigned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
