@@ -139,9 +139,15 @@ static const Region *region_of(const RegionArray *regions, const Expr *data) {
   return NULL;
 }
 
-static bool is_written_before_read(Context *context, Stmt *at, Expr *data) {
+// Is what the innermost loop of the place reads in one iteration written there before?
+static bool is_written_before_read(Context *context, const Place *place, Expr *data) {
   Analyzer *analyzer = analyzer_new(context);
   RegionArray reads = {0}, writes = {0};
+  for (int i = 0; i < place->depth; i++)
+    if (place->path[i]->kind == STMT_FOR)
+      analyzer_bind(analyzer, place->path[i]->as.loop.var, place->path[i]->as.loop.min,
+                    place->path[i]->as.loop.extent);
+  Stmt *at = place->path[place->depth - 1];
   stmt_regions(analyzer, at->as.loop.body, &reads, &writes);
   const Region *read = region_of(&reads, data), *written = region_of(&writes, data);
   if (!read) return true;
@@ -152,7 +158,7 @@ static Stmt *settle(Context *context, const Placement *placement, Expr *data, Pl
   int owner = (int)(intptr_t)map_find(&placement->owners, data) - 1;
   while (place->depth > owner) {
     Stmt *at = place->path[place->depth - 1];
-    if (at->kind == STMT_FOR && is_written_before_read(context, at, data)) break;
+    if (at->kind == STMT_FOR && is_written_before_read(context, place, data)) break;
     place->depth--;
   }
   return place->path[place->depth - 1];
