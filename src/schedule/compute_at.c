@@ -12,9 +12,10 @@
 
 // The range of one of the block's variables at its new position: `min` is in terms of the loops
 // there, and the extent is constant or symbolic. `whole`: the range is the variable's domain.
+// `end`: no reader needs values from there on; NULL when that is not known.
 typedef struct Window {
   bool whole;
-  Expr *min, *extent;
+  Expr *min, *extent, *end;
 } Window;
 
 typedef struct Move {
@@ -42,6 +43,20 @@ static void settle_window(Move *move, const BlockVar *v, Window *window) {
   window->extent = v->extent;
 }
 
+// Adds to the condition that the variable's value is within its domain, and before `end` where that
+// is given and comes first.
+static Expr *limited(Move *move, const BlockVar *v, Expr *end, Expr *condition) {
+  Context *context = move->schedule->context;
+  Expr *domain_end = expr_add(context, v->min, v->extent);
+  bool sooner =
+      end && analyzer_prove(move->analyzer, expr_binary(context, EXPR_LE, end, domain_end));
+  Expr *low = expr_binary(context, EXPR_GE, v->binding, v->min);
+  Expr *high = expr_lt(context, v->binding, sooner ? end : domain_end);
+  if (!analyzer_prove(move->analyzer, low)) condition = condition_and(context, condition, low);
+  if (analyzer_prove(move->analyzer, high)) return condition;
+  return condition_and(context, condition, analyzer_simplify(move->analyzer, high));
+}
+
 static Stmt *new_nest(Move *move, Expr *condition) {
   Context *context = move->schedule->context;
   Block *copy = block_copy(context, move->moved);
@@ -59,11 +74,7 @@ static Stmt *new_nest(Move *move, Expr *condition) {
     Expr *zero = expr_int(context, v->var->type, 0);
     if (loops[i]) analyzer_bind(move->analyzer, loops[i], zero, w->extent);
     v->binding = unit ? w->min : expr_add(context, w->min, loops[i]);
-    if (w->whole) continue;
-    Expr *low = expr_binary(context, EXPR_GE, v->binding, v->min);
-    Expr *high = expr_lt(context, v->binding, expr_add(context, v->min, v->extent));
-    if (!analyzer_prove(move->analyzer, low)) condition = condition_and(context, condition, low);
-    if (!analyzer_prove(move->analyzer, high)) condition = condition_and(context, condition, high);
+    if (!w->whole) condition = limited(move, v, w->end, condition);
   }
   analyzer_reset(move->analyzer, mark);
   copy->predicate = condition_and(context, NULL, condition);
@@ -241,13 +252,39 @@ static bool needed_regions(Move *move, const AccessArray *accesses, const Buffer
   return any;
 }
 
-static void producer_windows(Move *move, const Region *write, const Region *needed) {
+// Where only one access reads the elements, and its predicate ends them along axis `d` at a place
+// that is the same for all iterations below the loop: that end. NULL otherwise.
+static Expr *needed_end(Move *move, const AccessArray *accesses, const Buffer *buffer, int d) {
+  Context *context = move->schedule->context;
+  const Access *only = NULL;
+  ExprArray conjuncts = {0};
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (a->write || !buffers_alias(a->buffer, buffer)) continue;
+    if (only || a->buffer != buffer || !a->points) return NULL;
+    only = a;
+  }
+  if (!only || expr_is_true(only->block->predicate)) return NULL;
+  expr_conjuncts(context, only->block->predicate, &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++) {
+    Expr *end = predicate_end(move->analyzer, context, conjuncts.items[i], only->points[d]);
+    bool inside = !end;
+    for (int k = 0; k < only->inner_count && !inside; k++)
+      inside = expr_uses(end, only->inner[k].var);
+    if (!inside) return end;
+  }
+  return NULL;
+}
+
+static void producer_windows(Move *move, const Region *write, const AccessArray *accesses,
+                             const Region *needed) {
   for (int i = 0; i < move->moved->var_count; i++) {
     const BlockVar *v = &move->moved->vars[i];
     for (int d = 0; v->kind == ITER_SPATIAL && d < write->buffer->rank; d++) {
       if (write->min[d] != v->var || !expr_is_int(write->extent[d], 1)) continue;
       Window *w = &move->windows[i];
       *w = window_of(move, needed, d);
+      w->end = needed_end(move, accesses, write->buffer, d);
       settle_window(move, v, w);
     }
   }
@@ -307,7 +344,7 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   Region needed;
   if (!needed_regions(&move, &accesses, block->writes[0].buffer, &needed))
     return refuse_move(&move, "no element of it is read there");
-  producer_windows(&move, &block->writes[0], &needed);
+  producer_windows(&move, &block->writes[0], &accesses, &needed);
   Stmt *nest = moved_nest(&move, &why);
   if (!nest) return refuse_move(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[first]->as.block);

@@ -27,6 +27,31 @@ static bool depends(const Expr *e, const Gather *gather) {
   return false;
 }
 
+Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point) {
+  if (conjunct->op != EXPR_LT || expr_reads_memory(conjunct)) return NULL;
+  DType type = conjunct->args[0]->type;
+  if (type.code != TYPE_INT || !dtype_equal(type, point->type)) return NULL;
+  Expr *rest = expr_sub(context, conjunct->args[1], conjunct->args[0]);
+  return analyzer_simplify(analyzer, expr_add(context, point, rest));
+}
+
+// Shortens the box to the elements for which the block's predicate can hold.
+static void cut_by_predicate(Gather *gather, const Block *block, Access *access) {
+  Context *context = gather->schedule->context;
+  ExprArray conjuncts = {0};
+  if (expr_is_true(block->predicate)) return;
+  expr_conjuncts(context, block->predicate, &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++)
+    for (int d = 0; d < access->buffer->rank; d++) {
+      int64_t extent, shorter;
+      Expr *end = predicate_end(gather->analyzer, context, conjuncts.items[i], access->points[d]);
+      if (!end || depends(end, gather) || !expr_as_int(access->extent[d], &extent)) continue;
+      Expr *length = analyzer_simplify(gather->analyzer, expr_sub(context, end, access->min[d]));
+      if (expr_as_int(length, &shorter) && shorter > 0 && shorter < extent)
+        access->extent[d] = expr_int(context, access->extent[d]->type, shorter);
+    }
+}
+
 static void add_access(Gather *gather, Block *block, const Region *region, bool write,
                        const Map *bindings) {
   Context *context = gather->schedule->context;
@@ -63,6 +88,7 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
     access.extent[d] =
         analyzer_simplify(gather->analyzer, expr_add(context, access.extent[d], more));
   }
+  if (access.points) cut_by_predicate(gather, block, &access);
   array_push(&context->arena, gather->out, access);
 }
 

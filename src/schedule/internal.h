@@ -237,6 +237,9 @@ typedef struct Access {
   int inner_count;
 } Access;
 typedef Array(Access) AccessArray;
+// Where a conjunct `e < c` of a block's predicate holds, an index `point` is less than the result,
+// point - e + c. NULL when the conjunct has another form.
+Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point);
 // All accesses of the blocks below `s`, over all iterations of the loops between. The analyzer has
 // the facts of the loops above `s`.
 void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);
