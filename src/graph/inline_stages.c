@@ -89,10 +89,12 @@ static bool grows_too_large(const Stage *view, const Stage *user, const Expr *va
   return expr_tree_size(value, NULL, 0, most) >= most;
 }
 
-// The reduction axis that the value divides, and the largest divisor that divides its extent.
+// The axis among some of a stage's that the value divides, and the largest divisor that divides its
+// extent.
 typedef struct AxisCut {
   const TeStage *te;
-  int axis; // -1: no axis
+  int first, count; // the axes to look at
+  int axis;         // -1: no axis
   int64_t by;
 } AxisCut;
 
@@ -100,7 +102,7 @@ static bool find_cut(Visitor *visitor, Expr *e) {
   AxisCut *cut = visitor->env;
   if (e->op != EXPR_FLOOR_DIV && e->op != EXPR_FLOOR_MOD) return true;
   int64_t by, extent;
-  for (int i = cut->te->axis_count; i < cut->te->axis_count + cut->te->reduce_count; i++) {
+  for (int i = cut->first; i < cut->first + cut->count; i++) {
     const BlockVar *v = &cut->te->axes[i];
     bool divides = v->var == e->args[0] && expr_as_int(e->args[1], &by) && by > cut->by &&
                    expr_as_int(v->extent, &extent) && expr_is_int(v->min, 0) && extent % by == 0;
@@ -141,7 +143,7 @@ static TeStage *with_axis_cut(Context *context, const TeStage *te, const AxisCut
 static TeStage *with_axes_cut(Context *context, TeStage *te) {
   enum { MOST_AXES = TE_MAX_RANK };
   while (indices_search(te->value)) {
-    AxisCut cut = {.te = te, .axis = -1, .by = 1};
+    AxisCut cut = {te, te->axis_count, te->reduce_count, .axis = -1, .by = 1};
     Visitor visitor = {.env = &cut, .enter_expr = find_cut};
     visit_expr(&visitor, te->value);
     if (cut.axis < 0 || te->axis_count + te->reduce_count == MOST_AXES) return NULL;
@@ -281,10 +283,246 @@ static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlin
   stage_graph_detach(s, stage);
 }
 
+// ---- Views that divide an axis of their reader's output
+
+//   t[c] = x[c % 2 * 58 + c // 2];  y[c] = Σ over k of t[c, k] * w[c, k];
+//   z[o] = Σ over c of y[c] * v[o, c]
+//     =>  u[d] = w[d % 58 * 2 + d // 58];  y[d] = Σ over k of x[d, k] * u[d, k];
+//         z[o] = Σ over a, b of y[b * 58 + a] * v[o, 2 * a + b]
+// The axis of the output is turned by the inverse of the view's map, in elementwise readers of the
+// output too, until reductions split their own axes. The shuffled tensor is then never stored, and
+// the shuffle is composed into constants.
+
+enum { MOST_TURNED = 16 };
+
+// A stage with the definition that it is to have, and the constants that are made for it.
+typedef struct TurnedStage {
+  Stage *stage;
+  TeStage *stages[MOST_TURNED]; // the stage itself last
+  int count;
+} TurnedStage;
+
+typedef struct Turning {
+  StageGraph *graph;
+  TurnedStage items[MOST_TURNED];
+  int count;
+} Turning;
+
+// Loads of `from` become loads of `to`, where index i of the axis is at i % by * (extent / by) +
+// i // by.
+typedef struct TurnedLoads {
+  Buffer *from, *to;
+  int axis;
+  int64_t by, extent;
+} TurnedLoads;
+
+static Expr *turned_index(Context *context, Expr *e, int64_t by, int64_t extent) {
+  Expr *divisor = expr_int(context, e->type, by), *count = expr_int(context, e->type, extent / by);
+  return expr_add(context, expr_mul(context, expr_floor_mod(context, e, divisor), count),
+                  expr_floor_div(context, e, divisor));
+}
+
+static Expr *turned_load(Rewriter *rewriter, Expr *e) {
+  const TurnedLoads *turned = rewriter->env;
+  Expr *indices[TE_MAX_RANK];
+  if (e->op != EXPR_LOAD || e->as.buffer != turned->from) return e;
+  memcpy(indices, e->args, sizeof *indices * (size_t)e->count);
+  indices[turned->axis] =
+      turned_index(rewriter->context, indices[turned->axis], turned->by, turned->extent);
+  return expr_load(rewriter->context, turned->to, indices, e->count);
+}
+
+static Expr *with_turned_loads(Context *context, Expr *value, const TurnedLoads *turned) {
+  Rewriter rewriter = {.context = context, .env = (void *)turned, .expr = turned_load};
+  return rewrite_expr(&rewriter, value);
+}
+
+// The value over the turned axis. It is simplified over the two digits of the axis first, in which
+// the view's index is linear.
+static Expr *turned_value(Context *context, const AxisCut *cut, const TeStage *next, Map *vars,
+                          const TurnedLoads *loads) {
+  Expr *axis = next->axes[cut->axis].var, *zero = expr_int(context, axis->type, 0);
+  Expr *by = expr_int(context, axis->type, loads->by);
+  Expr *count = expr_int(context, axis->type, loads->extent / loads->by);
+  Expr *high = expr_var(context, "high", axis->type), *low = expr_var(context, "low", axis->type);
+  Analyzer *analyzer = stage_analyzer(context, next);
+  Map digits = map_new(&context->scratch);
+  analyzer_bind(analyzer, high, zero, count);
+  analyzer_bind(analyzer, low, zero, by);
+  map_put(vars, cut->te->axes[cut->axis].var, expr_add(context, expr_mul(context, high, by), low));
+  Expr *value = with_turned_loads(context, substitute_expr(context, cut->te->value, vars), loads);
+  value = analyzer_simplify_deep(analyzer, value);
+  map_put(&digits, high, expr_floor_mod(context, axis, count));
+  map_put(&digits, low, expr_floor_div(context, axis, count));
+  return stage_simplify(context, next, substitute_expr(context, value, &digits));
+}
+
+// The stage with an axis of its output turned, and how its readers load it then.
+static TeStage *with_output_turned(Context *context, const AxisCut *cut, TurnedLoads *loads) {
+  const TeStage *te = cut->te;
+  Map vars = map_new(&context->scratch);
+  TeUpdates reduction = {.count = te->reduce_count};
+  int64_t extent;
+  expr_as_int(te->axes[cut->axis].extent, &extent);
+  Te *own = te_new(context);
+  TeAxes axes = te_axes(own, te->output->shape, te->axis_count);
+  for (int i = 0; i < te->axis_count; i++) map_put(&vars, te->axes[i].var, axes.at[i]);
+  for (int i = 0; i < te->reduce_count; i++) {
+    reduction.axes[i] = te->axes[te->axis_count + i].var;
+    reduction.extents[i] = te->axes[te->axis_count + i].extent;
+  }
+  TeStage *next = te_stage(own, te->name, te->output->type, te->output->shape, &axes, &reduction);
+  *loads = (TurnedLoads){te->output, next->output, cut->axis, cut->by, extent};
+  next->init = te->init;
+  next->value = turned_value(context, cut, next, &vars, loads);
+  return next;
+}
+
+// ---- Constants that are read in the order of a turned axis
+
+typedef struct TurnedConstants {
+  StageGraph *graph;
+  const TeStage *te;
+  TurnedStage *item;
+} TurnedConstants;
+
+static bool divides(const Expr *e) {
+  bool found = false;
+  Visitor visitor = {.env = &found, .enter_expr = searches};
+  visit_expr(&visitor, (Expr *)e);
+  return found;
+}
+
+// The axis of the stage's output that alone moves the index and has the extent; NULL: none is so.
+static Expr *only_axis(const TeStage *te, const Expr *index, const Expr *extent) {
+  int64_t a, b;
+  Expr *only = NULL;
+  for (int i = 0; i < te->axis_count + te->reduce_count; i++) {
+    if (!expr_uses(index, te->axes[i].var)) continue;
+    if (only || i >= te->axis_count || !expr_as_int(te->axes[i].extent, &a) ||
+        !expr_as_int(extent, &b) || a != b)
+      return NULL;
+    only = te->axes[i].var;
+  }
+  return only;
+}
+
+// A load of a constant whose indices divide becomes a load, in order, of a stage that turns it.
+static Expr *turned_constant(Rewriter *rewriter, Expr *e) {
+  const TurnedConstants *c = rewriter->env;
+  Context *context = rewriter->context;
+  const StageTensor *tensor = e->op == EXPR_LOAD ? stage_tensor_of(c->graph, e->as.buffer) : NULL;
+  Expr *from[TE_MAX_RANK], *at[TE_MAX_RANK];
+  bool any = false;
+  if (!tensor || !tensor->data || c->item->count + 1 == MOST_TURNED) return e;
+  Te *own = te_new(context);
+  TeAxes axes = te_axes(own, tensor->buffer->shape, e->count);
+  for (int i = 0; i < e->count; i++) {
+    bool turned = divides(e->args[i]);
+    Expr *axis = turned ? only_axis(c->te, e->args[i], tensor->buffer->shape[i]) : NULL;
+    if (turned && !axis) return e;
+    Map vars = map_new(&context->scratch);
+    if (turned) map_put(&vars, axis, axes.at[i]);
+    from[i] = turned ? substitute_expr(context, e->args[i], &vars) : axes.at[i];
+    at[i] = turned ? axis : e->args[i];
+    any |= turned;
+  }
+  if (!any) return e;
+  Buffer *buffer = te_compute(own, tensor->buffer->name, tensor->buffer->type,
+                              tensor->buffer->shape, &axes, te_at(own, tensor->buffer, from));
+  c->item->stages[c->item->count++] = own->stages.items[0];
+  return expr_load(context, buffer, at, e->count);
+}
+
+static bool add_turned(Turning *t, Stage *stage, TeStage *te) {
+  for (int i = 0; i < t->count; i++)
+    if (t->items[i].stage == stage) return false;
+  if (t->count == MOST_TURNED) return false;
+  TurnedStage *item = &t->items[t->count++];
+  *item = (TurnedStage){.stage = stage};
+  TurnedConstants constants = {t->graph, te, item};
+  Rewriter rewriter = {.context = t->graph->context, .env = &constants, .expr = turned_constant};
+  te->value = rewrite_expr(&rewriter, te->value);
+  item->stages[item->count++] = te;
+  return !indices_search(te->value);
+}
+
+// ---- Readers of a turned output
+
+static bool turn_readers(Turning *t, const Stage *stage, const TurnedLoads *loads);
+
+// Turns the axis of the stage's output that its value divides. False when the value still divides.
+static bool turn_output(Turning *t, Stage *stage, TeStage *te) {
+  AxisCut cut = {te, 0, te->axis_count, .axis = -1, .by = 1};
+  Visitor visitor = {.env = &cut, .enter_expr = find_cut};
+  TurnedLoads loads;
+  visit_expr(&visitor, te->value);
+  if (cut.axis < 0 || stage->output->is_output || stage->output->kept) return false;
+  te = with_output_turned(t->graph->context, &cut, &loads);
+  return add_turned(t, stage, te) && turn_readers(t, stage, &loads);
+}
+
+static bool turn_reader(Turning *t, Stage *user, const TurnedLoads *loads) {
+  Context *context = t->graph->context;
+  if (user->te->program || stage_is_ordered(user)) return false;
+  TeStage *te = arena_copy(&context->arena, user->te, sizeof *te);
+  te->value = stage_simplify(context, te, with_turned_loads(context, te->value, loads));
+  if (!stage_is_reduction(user)) return turn_output(t, user, te);
+  te = with_axes_cut(context, te);
+  return te && add_turned(t, user, te);
+}
+
+static bool turn_readers(Turning *t, const Stage *stage, const TurnedLoads *loads) {
+  for (int i = 0; i < stage->output->users.count; i++)
+    if (!turn_reader(t, stage->output->users.items[i], loads)) return false;
+  return true;
+}
+
+// Inlines the view in a reader, whose output is turned where the view divides its axis.
+static bool read_turned(Turning *t, const Stage *view, Stage *user) {
+  Context *context = t->graph->context;
+  if (!stage_is_reduction(user) || stage_is_ordered(user)) return false;
+  Expr *value = value_with(t->graph, view, user);
+  if (grows_too_large(view, user, value)) return false;
+  TeStage *te = arena_copy(&context->arena, user->te, sizeof *te);
+  te->value = value;
+  TeStage *cut = with_axes_cut(context, te);
+  return cut ? add_turned(t, user, cut) : turn_output(t, user, te);
+}
+
+// The axes of what is turned keep their letters.
+static void replace_turned(StageGraph *graph, const TurnedStage *item) {
+  const StageTensor *output = item->stage->output;
+  stage_graph_replace(graph, item->stage, item->stages, item->count);
+  for (int i = 0; i < item->count; i++) {
+    const TeStage *te = item->stages[i];
+    bool constant = i + 1 < item->count;
+    const StageTensor *from = constant ? stage_tensor_of(graph, te->value->as.buffer) : output;
+    stage_tensor_of(graph, te->output)->letters = from->letters;
+  }
+}
+
+static bool is_view_of_constant(const Stage *view) {
+  return ((const StageTensor *)view->reads.items[0])->data != NULL;
+}
+
+static void inline_by_turning(StageGraph *graph, Stage *view) {
+  Turning *t = arena_new(&graph->context->scratch, Turning);
+  t->graph = graph;
+  PtrArray users = view->output->users;
+  if (view->output->is_output || view->output->kept || is_view_of_constant(view)) return;
+  for (int i = 0; i < users.count; i++)
+    if (!read_turned(t, view, users.items[i])) return;
+  for (int i = 0; i < t->count; i++) replace_turned(graph, &t->items[i]);
+  stage_graph_detach(graph, view);
+}
+
 void stage_graph_inline_views(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++)
     if (stage_is_view(s->stages.items[i]))
       inline_in_readers(s, s->stages.items[i], reading_through);
+  for (int i = 0; i < s->stages.count; i++)
+    if (stage_is_view(s->stages.items[i])) inline_by_turning(s, s->stages.items[i]);
   stage_graph_prune(s);
 }
 

@@ -194,7 +194,7 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   return s;
 }
 
-// ---- Other ways to compute an output
+// ---- Stages in the place of another, and other ways to compute an output
 
 static Stage *stage_of(StageGraph *s, TeStage *te, const Stage *from) {
   Stage *stage = arena_new(&s->context->arena, Stage);
@@ -206,16 +206,29 @@ static Stage *stage_of(StageGraph *s, TeStage *te, const Stage *from) {
   return stage;
 }
 
-void stage_graph_add_other(StageGraph *s, Stage *stage, TeStage *const *by, int count) {
-  Arena *arena = &s->context->arena;
+// Makes stages of these, before the stage.
+static Stage **insert_before(StageGraph *s, const Stage *stage, TeStage *const *by, int count) {
   int at = stage->index, before = s->stages.count;
-  for (int i = 0; i < count; i++) array_push(arena, &s->stages, NULL);
+  for (int i = 0; i < count; i++) array_push(&s->context->arena, &s->stages, NULL);
   Stage **items = s->stages.items + at;
   memmove(items + count, items, sizeof *items * (size_t)(before - at));
   for (int i = 0; i < count; i++) items[i] = stage_of(s, by[i], stage);
+  return items;
+}
+
+void stage_graph_add_other(StageGraph *s, Stage *stage, TeStage *const *by, int count) {
+  Stage **items = insert_before(s, stage, by, count);
   for (int i = 0; i < count; i++) items[i]->serves = items[count - 1];
-  array_push(arena, &stage->others, items[count - 1]);
+  array_push(&s->context->arena, &stage->others, items[count - 1]);
   stage->output->producer = stage;
+  stage_graph_connect(s);
+}
+
+void stage_graph_replace(StageGraph *s, const Stage *stage, TeStage *const *by, int count) {
+  Stage **after = insert_before(s, stage, by, count) + count,
+        **end = s->stages.items + s->stages.count;
+  memmove(after, after + 1, sizeof *after * (size_t)(end - after - 1));
+  s->stages.count--;
   stage_graph_connect(s);
 }
 

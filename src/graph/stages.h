@@ -105,6 +105,8 @@ void stage_graph_detach(StageGraph *stages, Stage *stage);
 // Adds stages before one whose output the last of them computes too: one of its others. Sets the
 // reads, users and indices of all stages again.
 void stage_graph_add_other(StageGraph *stages, Stage *stage, TeStage *const *by, int count);
+// Puts stages in the place of one. Sets the reads, users and indices of all stages again.
+void stage_graph_replace(StageGraph *stages, const Stage *stage, TeStage *const *by, int count);
 // Removes the stages that no output needs, and sets the indices. The reads and users of the other
 // stages must be known.
 void stage_graph_prune(StageGraph *stages);
