@@ -38,6 +38,7 @@ PrimFunc *lower_inject_virtual_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
 
 // ---- The table -------------------------------------------------------------------------------
 

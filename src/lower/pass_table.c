@@ -137,6 +137,10 @@ const LowerPass lower_separate_passes[] = {
      .run = lower_vector_buffers,
      .needs = NO_BLOCKS | NO_VECTORIZED,
      .summary = "buffers that are accessed in vectors get vectors as elements"},
+    {.name = "thread_allreduce",
+     .run = lower_thread_allreduce,
+     .needs = NO_BLOCKS,
+     .summary = "reductions over threads become trees over shared memory"},
     {.name = NULL},
 };
 

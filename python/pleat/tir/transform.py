@@ -21,6 +21,7 @@ TVM_NAMES = {
     "LowerInitBlock": "init_blocks",
     "LowerMatchBuffer": "match_buffers",
     "LowerOpaqueBlock": "convert_blocks",
+    "LowerThreadAllreduce": "thread_allreduce",
     "NarrowDataType": "narrow_types",
     "PlanAndUpdateBufferAllocationLocation": "place_allocations",
     "PointerValueTypeRewrite": "vector_buffers",
