@@ -323,7 +323,8 @@ Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions
 }
 
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
-  return build(cli, graph, options, NULL, program_plan, false);
+  bool lowers = options->print_after || options->verify_each;
+  return build(cli, graph, options, NULL, lowers ? program_build : program_plan, false);
 }
 
 // ---- --input name=file.npy

@@ -63,12 +63,15 @@ typedef struct ModelOptions {
    offsetof(ModelOptions, offload)},                                                               \
   {"func", 0, OPTION_TEXT, "NAME", "TVMScript: the function to take",                              \
    offsetof(ModelOptions, func)}
-// The options of a ModelOptions for subcommands that lower kernels.
-#define LOWER_OPTIONS                                                                              \
+// The options of a ModelOptions that watch the lowering of kernels.
+#define WATCH_OPTIONS                                                                              \
   {"print-ir-after", 0, OPTION_TEXT, "PASS", "print every kernel after a lowering pass",           \
    offsetof(ModelOptions, print_after)},                                                           \
   {"verify-each", 0, OPTION_FLAG, NULL, "check every pass on random inputs",                       \
-   offsetof(ModelOptions, verify_each)},                                                           \
+   offsetof(ModelOptions, verify_each)}
+// The options of a ModelOptions for subcommands that lower kernels.
+#define LOWER_OPTIONS                                                                              \
+  WATCH_OPTIONS,                                                                                   \
   {"unchecked", 0, OPTION_FLAG, NULL,                                                              \
    "TVMScript: do not check accesses that are not proved to be in bounds",                         \
    offsetof(ModelOptions, unchecked)}
@@ -125,7 +128,8 @@ Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *optio
 // Works as model_build, with CompileOptions.run_only.
 Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
                             const CompileOptions *asked);
-// Works as model_build, but only plans and schedules.
+// Works as model_build, but only plans and schedules, unless an option watches how kernels are
+// lowered.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 
 // Reads the options' layout constraints and policy into `compile`. False with diagnostics that

@@ -12,6 +12,7 @@
 static const Option options[] = {
     MODEL_OPTIONS,
     KNOWN_INPUT_OPTION,
+    WATCH_OPTIONS,
     {"why", 0, OPTION_TEXT, "N or TENSOR or TENSOR=LAYOUT",
      "explain rewrite N of the table, or a tensor: its uses, and what other layouts cost, or what "
      "forbids them; any layout can be named",

@@ -176,7 +176,7 @@ ROWS = [
     ("verify", "net.onnx", {"unchecked": None}),
     ("run", "gather.py --fill zero --input idx=idx.npy", {"unchecked": None}),
     ("compile", "net.onnx", {"output": "net.ll"}),
-    ("plan", "net.onnx", {**LAYOUTS, "json": None, "help": None, "func": "main", "why": "1",
+    ("plan", "net.onnx", {**LAYOUTS, **LOWERED, "json": None, "help": None, "func": "main", "why": "1",
                           "html": "p.html", "onnx": "p.onnx", "fusion": None, "schedules": None,
                           "programs": None, "kernel": "1"}),
     ("plan", "net.onnx --json", {"why": "x", "fusion": None, "schedules": None, "programs": None}),
@@ -284,7 +284,8 @@ def name_of(row):
 
 
 # A check that succeeds prints nothing, and neither do `bench` and `verify` about their plan.
-SILENT = {(command, "verify-each") for command in ("run", "compile", "opt", "verify", "bench")} | {
+SILENT = {(command, "verify-each")
+          for command in ("plan", "run", "compile", "opt", "verify", "bench")} | {
     ("verify", "input-layout"), ("verify", "cpu"), ("verify", "threads"), ("bench", "desired-layout"),
     ("bench", "input-layout")} | {  # the model's sums are too small to be computed otherwise
     (command, "accuracy") for command in ("inspect", "plan", "run", "compile", "verify", "bench")}
