@@ -21,6 +21,8 @@ typedef struct GraphParser {
 // The type that `node` states. Sets the shape and element type of `value` where it is a tensor's,
 // and its `info` where that does not say all. `otherwise` is the element type of R.Tensor(shape).
 bool graph_type(GraphParser *graph, const PyNode *node, Value *value, DType otherwise);
+// The value v where the type is written as v.ty or v.struct_info; NULL for other forms.
+const Value *graph_typed_value(Parser *parser, const PyNode *node);
 // A type as a term, such as R.Callable((R.Object,), R.Object).
 GraphTerm *graph_type_term(GraphParser *graph, const PyNode *node);
 // Reads a tuple of extents, or R.shape([…]), as the shape of `value`.

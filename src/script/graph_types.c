@@ -98,15 +98,18 @@ static const char *type_name(Parser *parser, const PyNode *node) {
   return member ? str_format(parser->context, "T.%s", member) : NULL;
 }
 
+static GraphTerm *term_of_expr(Parser *parser, Expr *e, bool plain) {
+  GraphTerm *term = term_new(parser->context, TERM_EXPR, NULL);
+  term->e = e;
+  term->plain = plain;
+  return term;
+}
+
 static GraphTerm *extent_list(Parser *parser, const PyNode *node) {
   Value shape = {.rank = -1};
   if (!graph_shape(parser, node, &shape)) return NULL;
   GraphTerm **items = arena_array(&parser->context->arena, GraphTerm *, shape.rank);
-  for (int i = 0; i < shape.rank; i++) {
-    items[i] = term_new(parser->context, TERM_EXPR, NULL);
-    items[i]->e = shape.shape[i];
-    items[i]->plain = true;
-  }
+  for (int i = 0; i < shape.rank; i++) items[i] = term_of_expr(parser, shape.shape[i], true);
   return term_of_items(parser->context, node->kind == PY_LIST ? TERM_LIST : TERM_TUPLE, NULL, items,
                        NULL, shape.rank);
 }
@@ -124,8 +127,42 @@ static GraphTerm *type_argument(GraphParser *graph, const char *name, const PyNo
   return graph_term(graph, node);
 }
 
+// ---- Types of other values: x.ty
+
+const Value *graph_typed_value(Parser *parser, const PyNode *node) {
+  bool is_type = node->kind == PY_ATTRIBUTE && node->items[0]->kind == PY_NAME &&
+                 (!strcmp(node->text, "ty") || !strcmp(node->text, "struct_info"));
+  const Binding *binding = is_type ? parser_find(parser, node->items[0]->text) : NULL;
+  return binding && binding->kind == BOUND_VALUE ? binding->value : NULL;
+}
+
+static bool is_stated(Parser *parser, const PyNode *node, const Value *value) {
+  return value->info || value->rank >= 0 ||
+         REPORT(parser, node, "the type of '%s' is not stated; write it here", value->name);
+}
+
+// R.Tensor(shape, dtype), as the type of a tensor is written.
+static GraphTerm *tensor_term(Parser *parser, const Value *value) {
+  Context *context = parser->context;
+  GraphTerm **items = arena_array(&context->arena, GraphTerm *, 2);
+  GraphTerm **extents = arena_array(&context->arena, GraphTerm *, value->rank);
+  Str *keys = arena_array(&context->arena, Str, 2);
+  for (int i = 0; i < value->rank; i++) extents[i] = term_of_expr(parser, value->shape[i], true);
+  items[0] = term_of_items(context, TERM_TUPLE, NULL, extents, NULL, value->rank);
+  items[1] = term_of_expr(parser, expr_string(context, dtype_name(context, value->type)), false);
+  keys[1] = str_intern(context, "dtype");
+  return term_of_items(context, TERM_CALL, "R.Tensor", items, keys, 2);
+}
+
+static GraphTerm *typed_value_term(Parser *parser, const PyNode *node, const Value *value) {
+  if (!is_stated(parser, node, value)) return NULL;
+  return value->info ? value->info : tensor_term(parser, value);
+}
+
 GraphTerm *graph_type_term(GraphParser *graph, const PyNode *node) {
   Parser *parser = graph->parser;
+  const Value *typed = graph_typed_value(parser, node);
+  if (typed) return typed_value_term(parser, node, typed);
   bool is_call = node->kind == PY_CALL;
   const char *name = type_name(parser, is_call ? node->items[0] : node);
   if (is_call && name && name[0] == 'T') name = NULL; // T.Buffer(…) is no type of a value
@@ -151,6 +188,14 @@ bool graph_type(GraphParser *graph, const PyNode *node, Value *value, DType othe
   Parser *parser = graph->parser;
   bool whole = false;
   bool is_tensor = node->kind == PY_CALL && is_tensor_name(parser, node->items[0]);
+  const Value *typed = graph_typed_value(parser, node);
+  if (typed) {
+    value->type = typed->type;
+    value->rank = typed->rank;
+    value->shape = typed->shape;
+    value->info = typed->info;
+    return is_stated(parser, node, typed);
+  }
   value->info = NULL;
   if (is_tensor && !tensor_type(graph, node, value, otherwise, &whole)) return false;
   if (whole && value->rank >= 0) return true;

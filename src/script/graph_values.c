@@ -456,9 +456,10 @@ static GraphTerm *any_call_term(GraphParser *graph, const PyNode *node) {
   return results_term(graph, graph_call(graph, node, 1));
 }
 
-// ---- x + y, as TVMScript has it for tensors
+// ---- x + y and -x, as TVMScript has them for tensors
 
 static bool is_tensor(Parser *parser, const PyNode *node) {
+  if (node->kind == PY_UNARY) return is_tensor(parser, node->items[0]);
   if (node->kind == PY_BINARY)
     return is_tensor(parser, node->items[0]) || is_tensor(parser, node->items[1]);
   const Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
@@ -482,6 +483,18 @@ static GraphTerm *binary_term(GraphParser *graph, const PyNode *node) {
   }
   REPORT(graph->parser, node, "'%s' is not an operation on tensors", node->text);
   return NULL;
+}
+
+static GraphTerm *unary_term(GraphParser *graph, const PyNode *node) {
+  Context *context = graph->parser->context;
+  if (strcmp(node->text, "-") != 0) {
+    REPORT(graph->parser, node, "'%s' is not an operation on tensors", node->text);
+    return NULL;
+  }
+  Value *input = graph_value(graph, node->items[0]);
+  if (!input) return NULL;
+  Node *made = node_new(context, NODE_OP, "negative", "negative", &input, 1, 1);
+  return term_of_value(context, graph_add_node(graph, node, made)->outputs[0]);
 }
 
 static GraphTerm *subscript_term(GraphParser *graph, const PyNode *node) {
@@ -511,6 +524,8 @@ GraphTerm *graph_term(GraphParser *graph, const PyNode *node) {
       [PY_SUBSCRIPT] = subscript_term, [PY_TUPLE] = tuple_term,      [PY_LIST] = tuple_term,
       [PY_DICT] = dict_term,           [PY_NONE] = none_term};
   if (node->kind == PY_BINARY && is_tensor(graph->parser, node)) return binary_term(graph, node);
+  if (node->kind == PY_UNARY && is_tensor(graph->parser, node)) return unary_term(graph, node);
+  if (graph_typed_value(graph->parser, node)) return graph_type_term(graph, node);
   return (readers[node->kind] ? readers[node->kind] : expr_term)(graph, node);
 }
 

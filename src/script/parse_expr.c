@@ -302,8 +302,10 @@ static Operand attribute(Parser *parser, const PyNode *node) {
            node->text);
   else if (node->items[0]->kind == PY_NAME && !parser_member(parser, node, DIALECT_TIR))
     parser_lookup(parser, node->items[0]);
-  else
+  else if (py_dotted_name(parser->context, node))
     REPORT(parser, node, "expected a value, saw '%s'", py_dotted_name(parser->context, node));
+  else
+    REPORT(parser, node, "'%s' is not a field of a value", node->text);
   return nothing;
 }
 

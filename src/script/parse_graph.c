@@ -4,6 +4,7 @@
 #include "script/graph_parser.h"
 
 static void graph_suite(GraphParser *graph, const PyNode *suite);
+static void assign_each(GraphParser *graph, const PyNode *targets, const PyNode *values);
 
 // ---- Assignments
 
@@ -75,7 +76,13 @@ static void assign(GraphParser *graph, const PyNode *target, const PyNode *annot
     return;
   }
   if (names_module(parser, expression)) return;
-  if (target->kind == PY_TUPLE || target->kind == PY_LIST) {
+  bool several = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  bool values = expression->kind == PY_TUPLE || expression->kind == PY_LIST;
+  if (several && values && target->count == expression->count) {
+    assign_each(graph, target, expression);
+    return;
+  }
+  if (several) {
     assign_several(graph, target, expression);
     return;
   }
@@ -95,6 +102,27 @@ static void assign(GraphParser *graph, const PyNode *target, const PyNode *annot
     state_type(graph, annotation, value);
   else
     parser_bind(parser, target->text, BOUND_VALUE)->value = value; // another name
+}
+
+static bool mentions(const PyNode *node, Str name) {
+  if (!node) return false;
+  if (node->kind == PY_NAME && !strcmp(node->text, name)) return true;
+  for (int i = 0; i < node->count; i++)
+    if (mentions(node->items[i], name)) return true;
+  return false;
+}
+
+// n, m = T.int64(), T.int64() is read as two assignments. A value that reads an earlier name would
+// then see the new one, so that is refused.
+static void assign_each(GraphParser *graph, const PyNode *targets, const PyNode *values) {
+  for (int i = 0; i < targets->count; i++) {
+    const PyNode *target = targets->items[i];
+    for (int k = 0; k < i; k++)
+      if (targets->items[k]->kind == PY_NAME && mentions(values->items[i], targets->items[k]->text))
+        REPORT(graph->parser, values->items[i], "'%s' is assigned by this statement too; write two",
+               targets->items[k]->text);
+    assign(graph, target, NULL, values->items[i]);
+  }
 }
 
 // x: R.Tensor(…) states the type of a value that is defined already.

@@ -1,6 +1,7 @@
 # Types that R.match_cast states, and `if` with a condition that is not known until run time. A cast
 # that does not hold is an error, as it is one at run time in TVM; a size that it names has a value.
 # RUN: for f in good named both; do pleat verify %s --func $f | grep -o "agrees with the interpreter"; done; pleat verify %s --func renamed --dim n=3 | grep -o "agrees with the interpreter"
+# RUN: pleat verify %r/tests/cases/script/graph_assigned.py --func sizes --dim n=3 --dim m=5 | grep -o "agrees with the interpreter"
 # RUN 1: pleat run %s --func extent --fill random
 # RUN 1: pleat run %s --func element_type --fill random
 # RUN 1: pleat run %s --func rank --fill random
