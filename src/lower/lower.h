@@ -174,6 +174,7 @@ typedef struct LowerPass {
   const char *name;
   PrimFunc *(*run)(LowerState *state, PrimFunc *func); // NULL after a diagnostic
   unsigned needs, gives, breaks; // LowerFact; `breaks` also what may no longer hold afterwards
+  bool is_last; // functions that it changed have another interface, and no other pass runs on them
   const char *summary;
 } LowerPass;
 extern const LowerPass lower_passes[];  // in the order of lower_prim_func; ends with a NULL name

@@ -39,6 +39,7 @@ PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
+PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func);
 
 // ---- The table -------------------------------------------------------------------------------
 
@@ -128,6 +129,8 @@ Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that
 // The function with a rewritten body; itself when nothing changed. NULL after a diagnostic of the
 // rewriter's hooks.
 PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
+// Has make_packed made the function? Its arguments are not those that the body accesses.
+bool lower_is_packed(const PrimFunc *func);
 // A copy of func->origins, empty where there is none.
 Map lower_origins_of(Context *context, const PrimFunc *func);
 // A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.

@@ -141,6 +141,12 @@ const LowerPass lower_separate_passes[] = {
      .run = lower_thread_allreduce,
      .needs = NO_BLOCKS,
      .summary = "reductions over threads become trees over shared memory"},
+    {.name = "make_packed",
+     .run = lower_make_packed,
+     .needs = NO_BLOCKS,
+     .breaks = REGIONS,
+     .is_last = true,
+     .summary = "functions take an array of tagged arguments, which they check"},
     {.name = NULL},
 };
 

@@ -349,6 +349,7 @@ bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {
                        .outer = {.context = context},
                        .analyzer = analyzer_new(context),
                        .out = out};
+  if (lower_is_packed(func)) return false;
   func = lower_run_passes(context, func, passes, COUNT_OF(passes), NULL);
   if (!func) return false;
   assume_sizes(&search, func);

@@ -85,6 +85,10 @@ PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter) {
 
 // ---- Parts of several passes
 
+bool lower_is_packed(const PrimFunc *func) {
+  return attrs_int(&func->attrs, "calling_conv", 0) == 1;
+}
+
 Map lower_origins_of(Context *context, const PrimFunc *func) {
   Map origins = map_new(&context->arena);
   for (int i = 0; func->origins && i < func->origins->count; i++)

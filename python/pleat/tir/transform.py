@@ -22,6 +22,7 @@ TVM_NAMES = {
     "LowerMatchBuffer": "match_buffers",
     "LowerOpaqueBlock": "convert_blocks",
     "LowerThreadAllreduce": "thread_allreduce",
+    "MakePackedAPI": "make_packed",
     "NarrowDataType": "narrow_types",
     "PlanAndUpdateBufferAllocationLocation": "place_allocations",
     "PointerValueTypeRewrite": "vector_buffers",
