@@ -350,6 +350,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
   if (!program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_group_rows(stages);
+  stage_graph_move_rows(stages);
   p->nodes_folded = stages->folded_stages;
   return stages;
 }

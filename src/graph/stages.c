@@ -6,7 +6,7 @@
 #include "graph/call_program.h"
 #include "graph/opaque.h"
 
-static StageTensor *tensor_new(StageGraph *s, Buffer *buffer) {
+StageTensor *stage_tensor_new(StageGraph *s, Buffer *buffer) {
   StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
   *tensor = (StageTensor){.buffer = buffer, .input = -1, .index = s->tensors.count};
   array_push(&s->context->arena, &s->tensors, tensor);
@@ -121,8 +121,8 @@ typedef struct Building {
 static StageTensor *value_tensor(Building *b, Value *value) {
   StageTensor *tensor = map_find(&b->tensors, value);
   if (tensor) return tensor;
-  tensor =
-      tensor_new(b->stages, te_input(b->te, value->name, value->type, value->shape, value->rank));
+  tensor = stage_tensor_new(b->stages,
+                            te_input(b->te, value->name, value->type, value->shape, value->rank));
   tensor->value = value;
   tensor->data = value->data;
   map_put(&b->tensors, value, tensor);
@@ -132,7 +132,7 @@ static StageTensor *value_tensor(Building *b, Value *value) {
 static void add_stage(Building *b, TeStage *te, const Node *node) {
   Arena *arena = &b->stages->context->arena;
   Stage *stage = arena_new(arena, Stage);
-  *stage = (Stage){.te = te, .node = node, .output = tensor_new(b->stages, te->output)};
+  *stage = (Stage){.te = te, .node = node, .output = stage_tensor_new(b->stages, te->output)};
   stage->output->producer = stage;
   array_push(arena, &stage->parts, ((StagePart){node, te}));
   array_push(arena, &b->stages->stages, stage);
@@ -200,7 +200,7 @@ static Stage *stage_of(StageGraph *s, TeStage *te, const Stage *from) {
   Stage *stage = arena_new(&s->context->arena, Stage);
   *stage = (Stage){.te = te, .node = from->node};
   stage->output = stage_tensor_of(s, te->output);
-  if (!stage->output) stage->output = tensor_new(s, te->output);
+  if (!stage->output) stage->output = stage_tensor_new(s, te->output);
   stage->output->producer = stage;
   array_push(&s->context->arena, &stage->parts, ((StagePart){from->node, te}));
   return stage;

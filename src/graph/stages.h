@@ -93,6 +93,9 @@ void stage_graph_inline_scalars(StageGraph *stages);
 // Groups a reduction and the later stages that need its results at one row only, when only the last
 // of them is read elsewhere: softmax, normalisations. See group_stages.c.
 void stage_graph_group_rows(StageGraph *stages);
+// Lets a group whose only reader is a view write its rows in the order of the view, which is
+// removed. See move_rows.c.
+void stage_graph_move_rows(StageGraph *stages);
 // The stage that computes the elements of a group's output from the results of its reductions and
 // from the tensors that the group reads: the members between are inlined. It is not in the graph.
 Stage *stage_of_group_value(StageGraph *stages, const Stage *group);
@@ -124,6 +127,7 @@ double stage_iterations(const Stage *stage); // of its block; -1 when an extent 
 double stage_tensor_elements(const StageTensor *tensor); // -1 when an extent is symbolic
 // True when the stage reads `tensor` only at its own axes, and its output has the same shape.
 bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor);
+StageTensor *stage_tensor_new(StageGraph *stages, Buffer *buffer);
 StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);
 
 // One tensor program of several stages, in order. Its parameters are the tensors from outside, in

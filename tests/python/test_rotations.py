@@ -111,3 +111,54 @@ def test_cost_of_windows_innermost(tmp_path):
     """The keys of 16 windows of 49 tokens do not stay in the first cache, and are read for each
     query from the second one; those of 7 tokens stay."""
     assert cost_of_products(49, tmp_path) > 1.5 * cost_of_products(7, tmp_path)
+
+
+def row_softmax(b, x, width):
+    return b("Softmax", x, axis=-1)
+
+
+def row_norm(b, x, width):
+    return b("LayerNormalization", x, b.weight(width), b.weight(width), axis=-1)
+
+
+def grouped_norm(b, x, width):
+    """Rows of a half of the last axis."""
+    y = reshaped(b, x, 1, -1, 2, width // 2)
+    return reshaped(b, b("Softmax", y, axis=-1), 1, -1, width)
+
+
+def column_softmax(b, x, width):
+    return b("Softmax", x, axis=1)
+
+
+GROUPS = {"softmax": row_softmax, "norm": row_norm, "halves": grouped_norm, "columns": column_softmax}
+
+
+def group_then_windows(group, side, window, width, by, twice=False):
+    """Tokens in rows, a group along them, and a product that reads them in shifted windows."""
+    b = Builder(x=[1, side * side, width])
+    norm = GROUPS[group](b, b("Relu", "x"), width)
+    y = reshaped(b, norm, 1, side, side, width)
+    y = rotated(b, rotated(b, y, 1, by), 2, by) if by else y
+    y = b("MatMul", windows(b, y, side, window, width), b.weight(width, 5))
+    return b.model(y, norm) if twice else b.model(y)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("group", GROUPS)
+def test_rows_are_moved(group, level, tmp_path):
+    if not level_here(level):
+        pytest.skip(f"the processor has no {level}")
+    for side, window, width, by in [(14, 7, 32, 3), (6, 3, 18, 0), (6, 2, 34, 1), (4, 1, 16, 2), (5, 5, 2, 1)]:
+        for twice in (False, True):
+            model = group_then_windows(group, side, window, width, by, twice)
+            check(model, tmp_path, "--cpu", level)
+
+
+@pytest.mark.parametrize("group", ["softmax", "norm"])
+@pytest.mark.parametrize("by", [0, 3])
+def test_no_kernel_moves_rows(group, by, tmp_path):
+    """The group, which reads the Relu's operand, the product, and a rewrite of its panels."""
+    assert kernels(group_then_windows(group, 28, 7, 96, by), tmp_path / "case.onnx") <= 3
+    stored = kernels(group_then_windows(group, 28, 7, 96, by, twice=True), tmp_path / "case.onnx")
+    assert stored > 2

@@ -94,12 +94,44 @@ static void test_others_stay(void **state) {
          LINE "s = R.nn.conv2d(a, w)\n" LINE "y = R.multiply(x, s)\n" END("y"), "1 1");
 }
 
+// The stages that are left when a softmax over x[12, 5] is read through views by a product.
+static void expect_moved(const char *views, const char *outputs, const char *sizes) {
+  Context *context = context_new();
+  const char *body = arena_printf(&context->arena,
+                                  LINE "a = R.nn.softmax(x, axis=-1)\n%s" LINE
+                                       "y = R.matmul(c, w)\n" LINE "R.output(%s)\n    return %s\n",
+                                  views, outputs, outputs);
+  StageGraph *stages = grouped(context, F32("x", "12, 5") ", " F32("w", "5, 7"), body);
+  stage_graph_move_rows(stages);
+  Text found = text_new(&context->arena);
+  for (int i = 0; i < stages->stages.count; i++)
+    text_printf(&found, "%s%d", i ? " " : "", MAX_OF(stages->stages.items[i]->member_count, 1));
+  assert_string_equal(text_string(&found), sizes);
+  context_free(context);
+}
+
+#define WINDOWS                                                                                    \
+  LINE "b = R.reshape(a, R.shape([2, 2, 3, 5]))\n" LINE                                            \
+       "t = R.permute_dims(b, axes=[1, 0, 2, 3])\n" LINE "c = R.reshape(t, R.shape([2, 6, 5]))\n"
+
+static void test_rows_are_written_in_the_order_of_a_view(void **state) {
+  (void)state;
+  expect_moved(WINDOWS, "y", "5 1");
+  expect_moved(WINDOWS, "(y, a)", "5 1 1"); // the softmax is an output
+  expect_moved(WINDOWS LINE "z = R.nn.relu(a)\n", "(y, z)", "5 1 1 1");
+  // Rows would be cut: three elements of one row and two of the next.
+  expect_moved(LINE "b = R.permute_dims(a, axes=[1, 0])\n" LINE
+                    "c = R.reshape(b, R.shape([12, 5]))\n",
+               "y", "5 1 1");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_softmax_is_one),
       cmocka_unit_test(test_norm_is_one),
       cmocka_unit_test(test_any_axes),
       cmocka_unit_test(test_others_stay),
+      cmocka_unit_test(test_rows_are_written_in_the_order_of_a_view),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
