@@ -214,6 +214,7 @@ static bool same_declaration(Comparison *c, const Buffer *a, const Buffer *b) {
   if (a->strides && !same_exprs(c, "stride of a buffer", a->strides, b->strides, a->rank))
     return false;
   if (!same_expr(c, "offset of a buffer", a->offset, b->offset)) return false;
+  if (!same_expr(c, "layout of a buffer", a->tile_layout, b->tile_layout)) return false;
   if (is_free(c, a->data, b->data)) pair(c, a->data, b->data);
   if (!is_pair(c, a->data, b->data)) return differ(c, "data of buffer '%s'", a->name);
   pair(c, a, b);

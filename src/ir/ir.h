@@ -264,6 +264,8 @@ struct Buffer {
   int alignment;     // of `data`, in bytes; 0: not stated
   bool broadcasts;   // an axis of extent 1 has a stride of 0 (buffer_type="auto")
   int offset_factor; // `offset` is a multiple of it; 0: not stated
+  Expr *tile_layout; // layout= of the newer dialect, as an object or None; NULL: not stated
+  bool is_variable;  // of one element: written as a variable in the newer dialect, x = x + 1
   SourcePos pos;
   uint32_t id;
   // How `shape` came from the shape of the logical tensor. NULL when they are the same.

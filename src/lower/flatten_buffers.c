@@ -205,6 +205,7 @@ static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
+  if (!lower_check_tiles(context, func)) return NULL;
   Flattening flattening = {.context = context,
                            .before = func->origins,
                            .flats = map_new(&context->arena),

@@ -116,6 +116,8 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
 // False with a diagnostic at the first place of a function that has no code on any target, such as
 // an intrinsic of another machine.
 bool lower_check_runnable(Context *context, const PrimFunc *func);
+// Refuses regions and layouts of tiles, which speak of the axes of their buffers.
+bool lower_check_tiles(Context *context, const PrimFunc *func);
 
 // Are all accesses of a tensor program inside of their buffers? NO with a diagnostic at each
 // statement that has one outside, which shows an iteration; UNDECIDED where some are neither proved

@@ -45,9 +45,21 @@ static bool enter_expr(Visitor *visitor, Expr *e) {
   return runnable->ok;
 }
 
+static bool has_no_layout(Context *context, const Buffer *buffer) {
+  if (!buffer->tile_layout) return true;
+  return diag_error_as(context, DIAG_UNSUPPORTED, buffer->pos,
+                       "the layout of tiles of %s is read and printed, but no target of this build "
+                       "has it",
+                       buffer->name);
+}
+
 static bool enter_stmt(Visitor *visitor, Stmt *s) {
   Runnable *runnable = visitor->env;
   if (s->pos.file) runnable->pos = s->pos;
+  if (s->kind == STMT_DECL_BUFFER && runnable->ok)
+    runnable->ok = has_no_layout(runnable->context, s->as.declare.buffer);
+  for (int i = 0; s->kind == STMT_BLOCK && runnable->ok && i < s->as.block->alloc_count; i++)
+    runnable->ok = has_no_layout(runnable->context, s->as.block->allocs[i]);
   return runnable->ok;
 }
 
@@ -58,7 +70,29 @@ bool lower_check_runnable(Context *context, const PrimFunc *func) {
       return diag_error_as(context, DIAG_UNSUPPORTED, func->buffers[i]->pos,
                            "%s broadcasts by itself, which no target of this build has",
                            func->buffers[i]->name);
+  for (int i = 0; runnable.ok && i < func->param_count; i++)
+    runnable.ok = !func->buffers[i] || has_no_layout(context, func->buffers[i]);
   visit_stmt(&(Visitor){.env = &runnable, .enter_expr = enter_expr, .enter_stmt = enter_stmt},
+             func->body);
+  return runnable.ok;
+}
+
+static bool enter_object(Visitor *visitor, Expr *e) {
+  Runnable *runnable = visitor->env;
+  bool is_region = e->op == EXPR_OBJECT && !strcmp(e->as.s, "region");
+  if (is_region && runnable->ok)
+    runnable->ok = diag_error_as(runnable->context, DIAG_UNSUPPORTED, runnable->pos,
+                                 "the region of %s is read and printed, but its axes cannot be "
+                                 "flattened",
+                                 e->args[0]->args[0]->as.buffer->name);
+  return runnable->ok;
+}
+
+bool lower_check_tiles(Context *context, const PrimFunc *func) {
+  Runnable runnable = {context, func->pos, true};
+  for (int i = 0; runnable.ok && i < func->param_count; i++)
+    runnable.ok = !func->buffers[i] || has_no_layout(context, func->buffers[i]);
+  visit_stmt(&(Visitor){.env = &runnable, .enter_expr = enter_object, .enter_stmt = enter_stmt},
              func->body);
   return runnable.ok;
 }

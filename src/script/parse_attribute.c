@@ -131,6 +131,7 @@ Expr *parse_attribute_value(Parser *parser, const PyNode *node) {
   case PY_NONE: return none_of(parser);
   case PY_LAMBDA: return lambda_of(parser, node, NULL, 0);
   case PY_CALL: return value_of_call(parser, node);
+  case PY_NAME: return parse_tile_operand(parser, node); // may be a buffer
   default: return parse_operand(parser, node).e;
   }
 }

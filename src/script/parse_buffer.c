@@ -12,8 +12,26 @@ static bool is_pointer(Parser *parser, const PyNode *node) {
   return binding && binding->kind == BOUND_EXPR && binding->expr->type.code == TYPE_HANDLE;
 }
 
+Buffer *parser_buffer(Parser *parser, const PyNode *node) {
+  bool is_source = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "source");
+  const PyNode *name = is_source ? node->items[0] : node;
+  const Binding *binding = name->kind == PY_NAME ? parser_find(parser, name->text) : NULL;
+  if (!binding) return NULL;
+  if (binding->kind == BOUND_BUFFER) return binding->buffer;
+  bool is_load = is_source && binding->kind == BOUND_EXPR && binding->expr->op == EXPR_LOAD;
+  return is_load ? binding->expr->as.buffer : NULL;
+}
+
+Expr *parse_only_element(Parser *parser, Buffer *buffer) {
+  Expr *zero = expr_int(parser->context, DTYPE_INT32, 0);
+  bool is_one = parser->is_newer && buffer->rank == 1 && expr_is_int(buffer->shape[0], 1);
+  return is_one ? expr_load(parser->context, buffer, &zero, 1) : NULL;
+}
+
 Buffer *parse_buffer_name(Parser *parser, const PyNode *node) {
   if (is_pointer(parser, node)) return parse_pointer(parser, node, DTYPE_VOID);
+  bool is_source = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "source");
+  if (is_source && parser_buffer(parser, node)) return parser_buffer(parser, node);
   if (node->kind != PY_NAME) {
     REPORT(parser, node, "expected the name of a buffer, saw %s", py_kind_name(node->kind));
     return NULL;
@@ -257,15 +275,20 @@ enum {
   AT_FACTOR,
   AT_TYPE,
   AT_SEPARATORS,
+  AT_LAYOUT,
+  AT_ADDRESS,
   FIELD_COUNT
 };
 #define BUFFER_SIGNATURE                                                                           \
   "shape dtype? data? strides? elem_offset? scope? align? offset_factor? buffer_type? "            \
-  "axis_separators?"
+  "axis_separators? layout? allocated_addr?"
 
 static bool parse_layout_fields(Parser *parser, PyNode **args, Buffer *buffer) {
   if (args[AT_STRIDES] && !parse_strides(parser, args[AT_STRIDES], buffer)) return false;
   if (args[AT_OFFSET] && !(buffer->offset = extent_value(parser, args[AT_OFFSET]))) return false;
+  const PyNode *layout = args[AT_LAYOUT], *address = args[AT_ADDRESS];
+  if (layout && !(buffer->tile_layout = parse_tile_layout(parser, layout))) return false;
+  if (address && !parse_tile_address(parser, address, &buffer->tile_layout)) return false;
   if (args[AT_SEPARATORS] && !parse_separators(parser, args[AT_SEPARATORS], buffer)) return false;
   const PyNode *kind = args[AT_TYPE];
   bool is_auto = kind && kind->kind == PY_STRING &&
@@ -368,7 +391,11 @@ static Buffer *view_as(Parser *parser, const PyNode *call, Buffer *source, Str n
 
 // A.view(64): the elements of A with another shape.
 Buffer *parse_view(Parser *parser, const PyNode *call, Buffer *source, Str name) {
-  int rank = call->count - 1;
+  const PyNode *last = call->items[call->count - 1];
+  bool has_layout = last->kind == PY_KEYWORD && !strcmp(last->text, "layout");
+  Expr *layout = has_layout ? parse_tile_layout(parser, last->items[0]) : NULL;
+  if (has_layout && !layout) return NULL;
+  int rank = call->count - 1 - has_layout;
   bool is_type = rank == 1 && call->items[1]->kind == PY_STRING;
   if (is_type) return view_as(parser, call, source, name);
   Expr **shape = arena_array(&parser->context->arena, Expr *, rank);
@@ -382,6 +409,7 @@ Buffer *parse_view(Parser *parser, const PyNode *call, Buffer *source, Str name)
   view->pos = call->pos;
   view->data = source->data;
   view->offset = source->offset;
+  view->tile_layout = layout;
   return view;
 }
 
@@ -401,6 +429,7 @@ static Buffer *declaration(Parser *parser, const PyNode *node, Str name, PyNode 
   if (!py_arguments(parser->context, node, signature, args, NULL)) return NULL;
   if (source) *source = args[0];
   Buffer *buffer = buffer_of(parser, node, name, args + (source != NULL));
+  if (buffer && !buffer->tile_layout) buffer->tile_layout = parse_no_layout(parser, node);
   bool is_open = buffer && buffer->offset_factor && !args[AT_OFFSET + (source != NULL)];
   if (is_open && is_bound) open_offset(parser, buffer);
   return buffer;

@@ -309,6 +309,10 @@ static Operand address_of(Parser *parser, const PyNode *call) {
   Expr *load = parse_value(parser, args[0]);
   if (!load) return nothing;
   if (load->op == EXPR_LOAD) return raw(parser, EXPR_ADDRESS_OF, DTYPE_HANDLE, &load, 1);
+  bool is_handle = load->op == EXPR_VAR && load->type.code == TYPE_HANDLE;
+  if (is_handle) // the address of the variable
+    return typed(expr_raw(parser->context, EXPR_INTRINSIC_PURE, DTYPE_HANDLE,
+                          str_intern(parser->context, "address_of"), &load, 1));
   REPORT(parser, args[0], "expected an element of a buffer, such as A[0]");
   return nothing;
 }

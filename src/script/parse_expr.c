@@ -279,6 +279,8 @@ static Operand name(Parser *parser, const PyNode *node) {
   Binding *binding = parser_lookup(parser, node);
   if (!binding || binding->kind == BOUND_NOTHING) return nothing;
   if (binding->kind == BOUND_EXPR) return (Operand){binding->expr, binding->is_literal};
+  Expr *only = binding->kind == BOUND_BUFFER ? parse_only_element(parser, binding->buffer) : NULL;
+  if (only) return typed(only);
   REPORT(parser, node, "expected a value, saw the %s '%s'",
          binding->kind == BOUND_BUFFER  ? "buffer"
          : binding->kind == BOUND_VALUE ? "tensor"
@@ -287,13 +289,8 @@ static Operand name(Parser *parser, const PyNode *node) {
   return nothing;
 }
 
-static Buffer *buffer_if(Parser *parser, const PyNode *node) {
-  Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
-  return binding && binding->kind == BOUND_BUFFER ? binding->buffer : NULL;
-}
-
 static Operand attribute(Parser *parser, const PyNode *node) {
-  Buffer *buffer = buffer_if(parser, node->items[0]);
+  Buffer *buffer = parser_buffer(parser, node->items[0]);
   if (buffer && !strcmp(node->text, "data")) return typed(buffer->data);
   if (buffer && !strcmp(node->text, "elem_offset")) return typed(buffer->offset);
   if (buffer)
@@ -328,9 +325,9 @@ static Operand extent_of(Parser *parser, const PyNode *node, Buffer *buffer) {
 
 static Operand subscript(Parser *parser, const PyNode *node) {
   const PyNode *object = node->items[0];
-  bool is_extent = object->kind == PY_ATTRIBUTE && buffer_if(parser, object->items[0]) &&
+  bool is_extent = object->kind == PY_ATTRIBUTE && parser_buffer(parser, object->items[0]) &&
                    (!strcmp(object->text, "shape") || !strcmp(object->text, "strides"));
-  if (is_extent) return extent_of(parser, node, buffer_if(parser, object->items[0]));
+  if (is_extent) return extent_of(parser, node, parser_buffer(parser, object->items[0]));
   Buffer *buffer = parse_buffer_name(parser, object);
   Expr **indices = buffer ? parse_indices(parser, node, buffer) : NULL;
   if (!indices) return nothing;
@@ -395,7 +392,7 @@ static bool named_type(const char *s, DType *out) {
 
 // A.dtype, or A[0].dtype.
 static bool parse_type_of(Parser *parser, const PyNode *node, DType *out) {
-  Buffer *buffer = buffer_if(parser, node->items[0]);
+  Buffer *buffer = parser_buffer(parser, node->items[0]);
   Expr *e = buffer ? NULL : parse_value(parser, node->items[0]);
   if (buffer || e) *out = buffer ? buffer->type : e->type;
   return buffer || e;

@@ -183,6 +183,18 @@ static bool decorator_options(Parser *parser, const PyNode *def) {
   return true;
 }
 
+// The alias of the decorator decides on the generation of a function.
+static bool has_newer_alias(const Parser *parser, const PyNode *def) {
+  const PyNode *list = def->items[0];
+  for (int i = 0; i < list->count; i++) {
+    const PyNode *node =
+        list->items[i]->kind == PY_CALL ? list->items[i]->items[0] : list->items[i];
+    bool is_member = node->kind == PY_ATTRIBUTE && node->items[0]->kind == PY_NAME;
+    if (is_member && map_find(&parser->newer_aliases, node->items[0]->text)) return true;
+  }
+  return false;
+}
+
 // In the newer dialect, blocks allocate with T.sblock_alloc_buffer.
 static bool has_newer_decorator(const PyNode *def) {
   const PyNode *list = def->items[0];
@@ -198,6 +210,7 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   int errors = parser->context->error_count, mark = parser_mark(parser);
   parser->params.count = parser->matched.count = 0;
   parser->func_attrs = (Attrs){0};
+  parser->is_newer = has_newer_alias(parser, def);
   decorator_options(parser, def);
   const PyNode *params = def->items[1];
   PyNode suite = *def->items[3];

@@ -11,7 +11,7 @@ typedef struct CallParts {
   const PyNode *const *items; // the positional arguments that are left
   int count;
   const PyNode *dtype; // the keyword argument, or NULL
-  bool takes_keywords; // others than that of the type
+  bool is_open;        // takes keywords other than that of the type, and regions
   Array(const PyNode *) keywords;
 } CallParts;
 
@@ -23,7 +23,7 @@ static bool parts_of(Parser *parser, const PyNode *call, CallParts *out) {
       out->count++;
     else if (!strcmp(item->text, "dtype") || !strcmp(item->text, "ret_ty"))
       out->dtype = item->items[0];
-    else if (out->takes_keywords)
+    else if (out->is_open)
       array_push(parser->arena, &out->keywords, item);
     else
       return REPORT(parser, item, "there is no argument '%s'", item->text);
@@ -50,7 +50,7 @@ static Expr *keywords_of(Parser *parser, const CallParts *parts) {
   for (int i = 0; i < count; i += 2) {
     const PyNode *keyword = parts->keywords.items[i / 2];
     items[i] = expr_string(parser->context, keyword->text);
-    if (!(items[i + 1] = parse_call_operand(parser, keyword->items[0]))) return NULL;
+    if (!(items[i + 1] = parse_tile_operand(parser, keyword->items[0]))) return NULL;
   }
   return expr_raw(parser->context, EXPR_DICT, DTYPE_VOID, NULL, items, count);
 }
@@ -58,7 +58,9 @@ static Expr *keywords_of(Parser *parser, const CallParts *parts) {
 static Expr **operands(Parser *parser, CallParts *parts) {
   Expr **values = arena_array(parser->arena, Expr *, parts->count + 1);
   for (int i = 0; i < parts->count; i++)
-    if (!(values[i] = parse_call_operand(parser, parts->items[i]))) return NULL;
+    if (!(values[i] = parts->is_open ? parse_tile_operand(parser, parts->items[i])
+                                     : parse_call_operand(parser, parts->items[i])))
+      return NULL;
   if (!parts->keywords.count) return values;
   return (values[parts->count++] = keywords_of(parser, parts)) ? values : NULL;
 }
@@ -99,7 +101,7 @@ static bool operand_count(Parser *parser, const PyNode *call, const Intrinsic *r
 }
 
 Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row, Str called) {
-  CallParts parts = {.takes_keywords = intrinsic_takes_keywords(row)};
+  CallParts parts = {.is_open = intrinsic_takes_keywords(row)};
   if (!parts_of(parser, call, &parts)) return nothing;
   const PyNode *type_node = stated_type(row, &parts);
   bool needs_type = row->type == INTRINSIC_GIVEN || row->type == INTRINSIC_GIVEN_LAST;

@@ -129,7 +129,7 @@ static bool loop_bounds(Parser *parser, const PyNode *first, const PyNode *secon
 
 // Makes a loop over the values of range(min, min + extent, step), and binds its name to a value.
 static Stmt *stepped_loop(Parser *parser, const PyNode *node, const PyNode *step_node, Expr *min,
-                          Expr *extent) {
+                          Expr *extent, LoopKind kind) {
   int64_t step;
   Context *context = parser->context;
   if (!parse_int(parser, step_node, "the step of a loop", &step)) return NULL;
@@ -141,7 +141,7 @@ static Stmt *stepped_loop(Parser *parser, const PyNode *node, const PyNode *step
   Expr *above = expr_add(context, extent, expr_int(context, extent->type, step - 1));
   Expr *count = expr_floor_div(context, above, by);
   Expr *zero = expr_int(context, extent->type, 0);
-  Stmt *loop = loop_new(parser, node->items[0], zero, count, LOOP_SERIAL);
+  Stmt *loop = loop_new(parser, node->items[0], zero, count, kind);
   if (!loop) return NULL;
   Binding *binding = parser_find(parser, node->items[0]->text);
   binding->expr = expr_add(context, min, expr_mul(context, loop->as.loop.var, by));
@@ -153,27 +153,44 @@ static Stmt *stepped_loop(Parser *parser, const PyNode *node, const PyNode *step
 static const char *loop_signature(const LoopSyntax *form) {
   return !form->name       ? "start stop? step?"
          : form->is_thread ? "start stop? thread? annotations?"
-                           : "start stop? annotations?";
+                           : "start stop? annotations? step? unroll?";
+}
+
+// unroll=False, unroll=True or unroll=4: what a C compiler is asked for.
+static bool unroll_annotation(Parser *parser, const PyNode *node, Attrs *annotations) {
+  Context *context = parser->context;
+  if (node->kind != PY_BOOL && node->kind != PY_INT)
+    return REPORT(parser, node, "expected True, False or a number, saw %s",
+                  py_kind_name(node->kind));
+  bool is_off = node->kind == PY_BOOL && !node->i;
+  Expr *value = node->kind == PY_INT ? expr_index(context, node->i) : expr_bool(context, true);
+  const char *key = is_off ? "disable_unroll" : "pragma_unroll";
+  *annotations = attrs_with(&context->arena, *annotations, str_intern(context, key), value);
+  return true;
 }
 
 static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopSyntax *form) {
   const PyNode *iterator = node->items[1];
-  PyNode *args[4] = {NULL};
+  PyNode *args[5] = {NULL};
   if (!py_arguments(parser->context, iterator, loop_signature(form), args, NULL)) return NULL;
-  PyNode *step = form->name ? NULL : args[2], *thread = form->is_thread ? args[2] : NULL;
+  PyNode *thread = form->is_thread ? args[2] : NULL;
+  PyNode *step = !form->name ? args[2] : form->is_thread ? NULL : args[3], *unroll = args[4];
   PyNode *annotations = !form->name ? NULL : args[form->is_thread ? 3 : 2];
   if (form->is_thread && !thread && args[1] && args[1]->kind == PY_STRING) {
     thread = args[1]; // T.thread_binding(4, "threadIdx.x")
     args[1] = NULL;
   }
   Expr *min, *extent;
+  Stmt *loop;
   if (!loop_bounds(parser, args[0], args[1], &min, &extent)) return NULL;
   if (step && !(step->kind == PY_INT && step->i == 1))
-    return stepped_loop(parser, node, step, min, extent);
-  Stmt *loop = loop_new(parser, node->items[0], min, extent, form->kind);
+    loop = stepped_loop(parser, node, step, min, extent, form->kind);
+  else
+    loop = loop_new(parser, node->items[0], min, extent, form->kind);
   if (!loop) return NULL;
   if (annotations && !parse_attributes(parser, annotations, &loop->as.loop.annotations))
     return NULL;
+  if (unroll && !unroll_annotation(parser, unroll, &loop->as.loop.annotations)) return NULL;
   if (!form->is_thread) return loop;
   if (thread)
     loop->as.loop.thread = parse_string(parser, thread, "a thread axis");
@@ -302,12 +319,26 @@ static ExprOp augmented_op(const char *text) {
   return EXPR_OP_COUNT;
 }
 
+// TVM casts a number that is stored among numbers of another type. A number with a fraction is not
+// cast to an integer here, since its fraction would be lost.
+static bool becomes_float(DType from, DType to) {
+  bool is_number = dtype_is_int(from) || dtype_is_float(from);
+  return is_number && dtype_is_float(to) && from.lanes == to.lanes && !dtype_equal(from, to);
+}
+
 Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **indices,
                   Operand value) {
   Expr *place = expr_load(parser->context, buffer, indices, buffer->rank);
   Expr *e = operand_as(parser, node, value, buffer->type);
   if (!e) return NULL;
   if (e->type.lanes == 1) e = expr_broadcast(parser->context, e, place->type.lanes);
+  if (becomes_float(e->type, place->type)) {
+    diag_warning(parser->context, node->pos,
+                 "a value of type %s is cast to %s, the type of the elements of %s",
+                 parser_type_name(parser, e->type), parser_type_name(parser, place->type),
+                 buffer->name);
+    e = expr_cast(parser->context, place->type, e);
+  }
   if (dtype_equal(e->type, place->type))
     return stmt_store(parser->context, buffer, indices, buffer->rank, e);
   REPORT(parser, node, "a value of type %s is stored in %s, which holds %s; cast it",
@@ -359,6 +390,67 @@ bool parse_is_variable(Parser *parser, const PyNode *value) {
   return value->count == 1 && dtype_parse(member, strlen(member), &type);
 }
 
+// ---- Variables of the newer dialect: buffers of one element, which are written without [0]
+
+// The buffer of one element that a name stands for, or NULL.
+static Buffer *variable_of(Parser *parser, const PyNode *name) {
+  const Binding *binding = parser_find(parser, name->text);
+  if (!binding || !parser->is_newer) return NULL;
+  if (binding->kind == BOUND_BUFFER)
+    return parse_only_element(parser, binding->buffer) ? binding->buffer : NULL;
+  bool is_load = binding->kind == BOUND_EXPR && binding->expr->op == EXPR_LOAD;
+  return is_load && binding->expr->as.buffer->is_variable ? binding->expr->as.buffer : NULL;
+}
+
+// x: T.int32
+static Buffer *define_variable(Parser *parser, Sequence *sequence, const PyNode *node,
+                               const PyNode *target, DType type) {
+  Context *context = parser->context;
+  Expr *one = expr_int(context, DTYPE_INT32, 1), *zero = expr_int(context, DTYPE_INT32, 0);
+  Buffer *buffer = buffer_new(context, target->text, type, &one, 1, "local");
+  buffer->pos = target->pos;
+  buffer->is_variable = true;
+  parser_bind_expr(parser, target->text, expr_load(context, buffer, &zero, 1));
+  Stmt *s = stmt_allocate(context, buffer, NULL);
+  s->as.allocate.body->pos = node->pos;
+  sequence_open(parser, sequence, node, s, &s->as.allocate.body->as.declare.body);
+  return buffer;
+}
+
+static void set_variable(Parser *parser, Sequence *sequence, const PyNode *node, Buffer *buffer,
+                         Operand value) {
+  Expr *zero = expr_int(parser->context, DTYPE_INT32, 0), **index;
+  index = arena_copy(&parser->context->arena, &zero, sizeof zero);
+  if (value.e)
+    sequence_add(parser, sequence, node, parse_store(parser, node, buffer, index, value));
+}
+
+// x += 1
+static bool augment_variable(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *target = node->items[0];
+  Buffer *buffer = target->kind == PY_NAME ? variable_of(parser, target) : NULL;
+  ExprOp op = augmented_op(node->text);
+  if (!buffer || op == EXPR_OP_COUNT) return false;
+  Operand old = {parse_only_element(parser, buffer), false};
+  Operand value = parse_operand(parser, node->items[1]);
+  if (value.e)
+    set_variable(parser, sequence, node, buffer,
+                 parse_binary(parser, node->items[1], op, old, value));
+  return true;
+}
+
+// x = value: sets the variable x, or defines it.
+static void assign_variable(Parser *parser, Sequence *sequence, const PyNode *node, Expr *value) {
+  const PyNode *target = node->items[0];
+  Buffer *buffer = variable_of(parser, target);
+  if (!buffer) buffer = define_variable(parser, sequence, node, target, value->type);
+  set_variable(parser, sequence, node, buffer, (Operand){value, false});
+}
+
+static bool is_variable_type(const Parser *parser, DType type) {
+  return parser->is_newer && type.code != TYPE_HANDLE && type.code != TYPE_VOID && type.lanes == 1;
+}
+
 // B = A.view(64)
 static bool assign_view(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *value = node->items[1];
@@ -405,9 +497,15 @@ static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) 
     return;
   }
   bool is_meta = member && !strcmp(member, "meta_var");
-  Expr *e = parse_value(parser, value);
+  const Intrinsic *row = member ? intrinsic_find(member) : NULL;
+  bool is_named = row && row->flags & INTRINSIC_NAMES;
+  Buffer *variable = variable_of(parser, target);
+  Expr *e = variable && !is_meta ? parse_value_as(parser, value, variable->type)
+                                 : parse_value(parser, value);
   if (is_meta && e)
     parser_bind_expr(parser, target->text, e);
+  else if (e && !is_named && is_variable_type(parser, e->type))
+    assign_variable(parser, sequence, node, e);
   else
     let_statement(parser, sequence, node, target, e);
 }
@@ -464,39 +562,58 @@ static void assign_statement(Parser *parser, Sequence *sequence, const PyNode *n
     parse_assigned_call(parser, sequence, node, member);
   } else if (is_plain && assign_numbers(parser, sequence, node, member)) {
     return;
+  } else if (!is_plain && augment_variable(parser, sequence, node)) {
+    return;
   } else if (!is_plain || !assign_tuple(parser, sequence, node)) {
     REPORT(parser, target, "expected a name or an element of a buffer before '%s'", node->text);
     parser_bind_nothing(parser, target);
   }
 }
 
+// The value of a definition, of the type that it states; void states none.
+static Expr *stated_value(Parser *parser, const PyNode *node, DType type) {
+  Expr *e = type.bits ? parse_value_as(parser, node, type) : parse_value(parser, node);
+  if (!e || !type.bits || dtype_equal(e->type, type)) return e;
+  REPORT(parser, node, "a value of type %s, declared %s", parser_type_name(parser, e->type),
+         parser_type_name(parser, type));
+  return NULL;
+}
+
+// T.let, or T.let[T.int32]
+static bool is_let_type(Parser *parser, const PyNode *annotation) {
+  const PyNode *node = annotation->kind == PY_SUBSCRIPT ? annotation->items[0] : annotation;
+  Str member = parser_member(parser, node, DIALECT_TIR);
+  return member && !strcmp(member, "let");
+}
+
+static void define_name(Parser *parser, Sequence *sequence, const PyNode *node, DType type,
+                        bool is_let) {
+  const PyNode *target = node->items[0], *value = node->items[2];
+  bool is_variable = !is_let && is_variable_type(parser, type);
+  Expr *e = value ? stated_value(parser, value, type) : NULL;
+  if (is_variable && (e || !value)) {
+    Buffer *buffer = define_variable(parser, sequence, node, target, type);
+    set_variable(parser, sequence, node, buffer, (Operand){e, false});
+  } else if (value) {
+    let_statement(parser, sequence, node, target, e);
+  } else {
+    parser_bind_expr(parser, target->text, expr_var(parser->context, target->text, type));
+  }
+}
+
 // x: T.int32 = value, x: T.let = value, x: T.int32
 static void annotated_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
-  const PyNode *target = node->items[0], *annotation = node->items[1], *value = node->items[2];
-  if (annotation->kind == PY_SUBSCRIPT) annotation = annotation->items[annotation->count - 1];
-  Str member = parser_member(parser, annotation, DIALECT_TIR);
+  const PyNode *target = node->items[0], *annotation = node->items[1];
+  bool is_let = is_let_type(parser, annotation), is_subscript = annotation->kind == PY_SUBSCRIPT;
+  if (is_subscript) annotation = annotation->items[annotation->count - 1];
+  bool states_type = annotation->kind != PY_CALL && (!is_let || is_subscript);
   DType type = DTYPE_VOID;
-  bool is_let = member && !strcmp(member, "let");
-  bool is_handle = annotation->kind == PY_CALL;
-  if (target->kind != PY_NAME) {
+  if (target->kind != PY_NAME)
     REPORT(parser, target, "expected a name");
-    return;
-  }
-  if (!is_let && !is_handle && !parse_dtype(parser, annotation, &type)) {
+  else if (states_type && !parse_dtype(parser, annotation, &type))
     parser_bind_nothing(parser, target);
-    return;
-  }
-  if (!value) {
-    parser_bind_expr(parser, target->text, expr_var(parser->context, target->text, type));
-    return;
-  }
-  Expr *e = type.bits ? parse_value_as(parser, value, type) : parse_value(parser, value);
-  if (e && type.bits && !dtype_equal(e->type, type)) {
-    REPORT(parser, value, "a value of type %s, declared %s", parser_type_name(parser, e->type),
-           parser_type_name(parser, type));
-    e = NULL;
-  }
-  let_statement(parser, sequence, node, target, e);
+  else
+    define_name(parser, sequence, node, type, is_let);
 }
 
 // ---- Expressions as statements

@@ -53,6 +53,7 @@ typedef struct Parser {
   Arena *arena; // for the parser's own lists
   Module *module;
   Map dialects; // alias to Dialect
+  Map newer_aliases; // of the dialect of tensor programs since 2026
   Str class_name;
   const PyNode *functions; // the suite whose functions may call one another
   Array(Binding) bindings;
@@ -69,6 +70,7 @@ typedef struct Parser {
   DType result;                 // of the function; void when it states none
   bool uses_pointers;  // T.load or T.store occurs in it
   bool statement_allocs;        // T.alloc_buffer is a statement, not part of a block's heading
+  bool is_newer; // the function is in the dialect since 2026: `x = value` makes or sets a variable
 } Parser;
 
 #define REPORT(parser, node, ...) diag_error((parser)->context, (node)->pos, __VA_ARGS__)
@@ -133,6 +135,11 @@ Str parse_string(Parser *parser, const PyNode *node, const char *what);
 bool parse_dtype(Parser *parser, const PyNode *node, DType *out);
 // The value of a call's operand that is not computed with: also a list, a dictionary, None.
 Expr *parse_call_operand(Parser *parser, const PyNode *node);
+// The same, or a region of a buffer; and the value of `layout=` (parse_tile.c).
+Expr *parse_tile_operand(Parser *parser, const PyNode *node);
+Expr *parse_tile_layout(Parser *parser, const PyNode *node);
+Expr *parse_no_layout(Parser *parser, const PyNode *call); // None for layout=None, else NULL
+bool parse_tile_address(Parser *parser, const PyNode *node, Expr **layout); // added to the layout
 // The definition in the file of the function that a callee names, or NULL.
 const PyNode *parser_function(Parser *parser, const PyNode *callee);
 // A call of a method of a buffer, such as A.access_ptr("r"); false when it is none.
@@ -147,6 +154,10 @@ bool parse_attributes(Parser *parser, const PyNode *node, Attrs *attrs); // a di
 // ---- Buffers (parse_buffer.c)
 
 Buffer *parse_buffer_name(Parser *parser, const PyNode *node);
+// The buffer that a name, or `name.source` of the newer dialect, stands for; or NULL.
+Buffer *parser_buffer(Parser *parser, const PyNode *node);
+// The element of a buffer that the newer dialect writes without [0]; NULL for a longer buffer.
+Expr *parse_only_element(Parser *parser, Buffer *buffer);
 // The indices of A[i, j:j + 4], with Ramps for slices; `out` must have room for the buffer's rank.
 Expr **parse_indices(Parser *parser, const PyNode *node, Buffer *buffer);
 bool parse_region(Parser *parser, const PyNode *node, Region *out);

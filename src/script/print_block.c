@@ -68,7 +68,8 @@ static void print_axes(Printer *printer, const Block *block) {
 
 static void print_region(Printer *printer, const Region *region) {
   const Buffer *buffer = region->buffer;
-  text_printf(printer->out, "%s[", printer_name(printer, buffer, buffer->name));
+  text_printf(printer->out, "%s%s[", printer_name(printer, buffer, buffer->name),
+              printer->options.newer && buffer->is_variable ? ".source" : "");
   if (!buffer->rank) text_puts(printer->out, "()");
   for (int i = 0; i < buffer->rank; i++) {
     if (i) text_puts(printer->out, ", ");

@@ -131,8 +131,15 @@ static bool print_slice(Printer *printer, const Expr *index) {
 }
 
 // The newer dialect reads a slice as a region where a value is expected.
+// A buffer that the newer dialect writes without [0].
+static bool is_variable(const Printer *printer, const Buffer *buffer) {
+  return printer->options.newer && buffer->is_variable;
+}
+
 static void print_load(Printer *printer, const Expr *e) {
-  text_printf(printer->out, "%s[", printer_name(printer, e->as.buffer, e->as.buffer->name));
+  text_puts(printer->out, printer_name(printer, e->as.buffer, e->as.buffer->name));
+  if (is_variable(printer, e->as.buffer)) return;
+  text_puts(printer->out, "[");
   if (!e->count) text_puts(printer->out, "()");
   for (int i = 0; i < e->count; i++) {
     if (i) text_puts(printer->out, ", ");
@@ -144,7 +151,9 @@ static void print_load(Printer *printer, const Expr *e) {
 
 void print_target(Printer *printer, const Stmt *s) {
   const Buffer *buffer = s->as.store.buffer;
-  text_printf(printer->out, "%s[", printer_name(printer, buffer, buffer->name));
+  text_puts(printer->out, printer_name(printer, buffer, buffer->name));
+  if (is_variable(printer, buffer)) return;
+  text_puts(printer->out, "[");
   if (!s->as.store.rank) text_puts(printer->out, "()");
   for (int i = 0; i < s->as.store.rank; i++) {
     if (i) text_puts(printer->out, ", ");
@@ -265,6 +274,7 @@ static void print_dictionary(Printer *printer, const Expr *e) {
 }
 
 static void print_object(Printer *printer, const Expr *e) {
+  if (print_tile_object(printer, e)) return;
   text_printf(printer->out, "T.%s(", e->as.s);
   print_attribute_list(printer, e->args, e->count);
   text_puts(printer->out, ")");
@@ -500,6 +510,7 @@ void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *
   if (buffer->offset_factor) text_printf(out, ", offset_factor=%d", buffer->offset_factor);
   if (buffer->broadcasts) text_puts(out, ", buffer_type=\"auto\"");
   if (buffer->separator_count) print_separators(printer, buffer);
+  if (buffer->tile_layout) print_tile_layout(printer, buffer->tile_layout);
 }
 
 void print_const_data(Printer *printer, const ConstData *data) {

@@ -394,6 +394,14 @@ static void print_extents(Printer *printer, const Stmt *s) {
   text_puts(printer->out, "]");
 }
 
+// x: T.int32, the variable of the newer dialect that a simple allocation stands for.
+static void print_variable(Printer *printer, const Stmt *s) {
+  const Buffer *buffer = s->as.allocate.body->as.declare.buffer;
+  Str name = printer_define_buffer(printer, buffer);
+  text_printf(printer->out, "%s: T.%s", name, dtype_name(printer->context, buffer->type));
+  scope_body(printer, s->as.allocate.body->as.declare.body, true);
+}
+
 static void print_allocate(Printer *printer, const Stmt *s, bool is_last) {
   int mark = printer_mark(printer);
   bool has_annotations = s->as.allocate.annotations.count;
@@ -401,6 +409,12 @@ static void print_allocate(Printer *printer, const Stmt *s, bool is_last) {
   const Stmt *body = simple ? s->as.allocate.body->as.declare.body : s->as.allocate.body;
   const Expr *var = s->as.allocate.var;
   Text call = text_new(printer->arena), *out = printer->out;
+  bool is_variable = simple && printer->options.newer && is_last && !has_annotations &&
+                     s->as.allocate.body->as.declare.buffer->is_variable;
+  if (is_variable) {
+    print_variable(printer, s);
+    return;
+  }
   printer->out = &call;
   const char *declaration = printer->options.newer ? "T.alloc_buffer(" : "T.decl_buffer(";
   text_puts(&call, simple ? declaration : "T.allocate(");

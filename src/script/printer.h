@@ -46,6 +46,9 @@ bool printer_offset_is_open(const Printer *printer, const Buffer *buffer);
 void print_target(Printer *printer, const Stmt *store); // A[i, 0:4]
 void print_string(Printer *printer, const char *s);
 void print_expr(Printer *printer, const Expr *e);
+// Prints a region or a part of a tile's layout; false for another object.
+bool print_tile_object(Printer *printer, const Expr *e);
+void print_tile_layout(Printer *printer, const Expr *e); // as keyword arguments of a buffer
 void print_condition(Printer *printer, const Expr *e);
 // Start + extent, with constants added up.
 void print_sum(Printer *printer, Expr *start, Expr *extent);

@@ -2,6 +2,7 @@
 // Reads a file into a module: imports, numbers that functions capture, and the class or the
 // functions outside of a class.
 #include "script/parser.h"
+#include <ctype.h>
 
 // ---- Imports
 
@@ -27,6 +28,22 @@ static void take_import(Parser *parser, const PyNode *node) {
     if (alias->kind != PY_KEYWORD || !strstr(alias->items[0]->text, "script")) continue;
     Dialect dialect = dialect_of(alias->items[0]->text);
     if (dialect) map_put(&parser->dialects, alias->text, (uintptr_t)dialect);
+  }
+}
+
+// Notes the aliases of the newer dialect. Comments count too, since TVM prints its imports as
+// comments: # from tvm.script import ir as I, tirx as T
+static void take_newer_aliases(Parser *parser, const char *text) {
+  static const char words[] = "tirx as ";
+  for (const char *at = text; (at = strstr(at, words));) {
+    const char *line = at;
+    while (line > text && line[-1] != '\n') line--;
+    const char *import = strstr(line, "import ");
+    at += strlen(words);
+    size_t size = 0;
+    while (isalnum((unsigned char)at[size]) || at[size] == '_') size++;
+    Str alias = str_format(parser->context, "%.*s", (int)size, at);
+    if (import && import < at) map_put(&parser->newer_aliases, alias, alias);
   }
 }
 
@@ -73,8 +90,9 @@ static bool is_decorated(Parser *parser, const PyNode *definition, Dialect diale
     Str member = parser_member(parser, node, dialect),
         dotted = py_dotted_name(parser->context, node);
     if (!member && node->kind == PY_NAME) member = node->text;
-    if (!member && dotted && !strncmp(dotted, "tvm.script.", strlen("tvm.script.")))
-      member = strrchr(dotted, '.') + 1;
+    bool is_script = dotted && (!strncmp(dotted, "tvm.script.", strlen("tvm.script.")) ||
+                                !strncmp(dotted, "script.", strlen("script.")));
+    if (!member && is_script) member = strrchr(dotted, '.') + 1;
     if (member && !strcmp(member, name)) return true;
   }
   return false;
@@ -201,6 +219,9 @@ static void parser_init(Parser *parser, Context *context) {
   parser->errors_before = context->error_count;
   parser->dialects = map_new(parser->arena);
   parser->names = map_new(parser->arena);
+  parser->newer_aliases = map_new(parser->arena);
+  Str newer = str_intern(context, "tirx");
+  map_put(&parser->newer_aliases, newer, newer);
   parser->module = module_new(context, "");
   static const struct {
     const char *name;
@@ -217,7 +238,10 @@ static void take_imports(Parser *parser, const SourceFile *file) {
 }
 
 static void take_file(Parser *parser, const PyNode *suite) {
-  if (parser->capture) take_imports(parser, parser->capture->imports);
+  const SourceFile *imports = parser->capture ? parser->capture->imports : NULL;
+  if (imports) take_imports(parser, imports);
+  if (imports) take_newer_aliases(parser, imports->text);
+  take_newer_aliases(parser, suite->pos.file->text);
   take_items(parser, suite, PY_IMPORT);
   take_items(parser, suite, PY_ASSIGN);
   for (int i = 0; i < suite->count; i++)

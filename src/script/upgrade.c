@@ -31,6 +31,8 @@ typedef struct Upgrader {
   const char *tir;         // the alias of the dialect
   bool newer;              // rename to the newer generation,
   bool is_newer;           // which the file has already
+  bool has_tirx;           // the file imports the newer dialect
+  bool in_program;         // inside a tensor program or macro
 } Upgrader;
 
 static void edit(Upgrader *u, int32_t begin, int32_t end, const char *text) {
@@ -478,11 +480,53 @@ static void upgrade_import(Upgrader *u, const PyNode *node) {
   }
 }
 
+// ---- Values with names: `x = value` becomes `x: T.let = value`, as newer names are variables
+
+// A call that makes a buffer, a thread axis or a variable.
+static bool makes_object(const PyNode *value) {
+  static const char *const names[] = {
+      "match_buffer", "alloc_buffer", "buffer_bind", "buffer_decl",    "buffer_allocate",
+      "decl_buffer",  "Buffer",       "allocate",    "allocate_const", "alloc_local",
+      "alloc_shared", "env_thread",   "meta_var",    "launch_thread",  "sblock_alloc_buffer",
+      "var",          "SizeVar",      "dyn",         "handle",         "Ptr",
+      "view"};
+  if (value->kind != PY_CALL || value->items[0]->kind != PY_ATTRIBUTE) return false;
+  const PyNode *callee = value->items[0];
+  DType type;
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(callee->text, names[i])) return true;
+  bool is_type = value->count == 1 && dtype_parse(callee->text, strlen(callee->text), &type);
+  return is_type || has_member(callee, "axis");
+}
+
+static void keep_let(Upgrader *u, const PyNode *node) {
+  const PyNode *target = node->items[0], *annotation = node->items[1];
+  if (!u->newer || u->has_tirx || target->kind != PY_NAME || !u->in_program) return;
+  if (node->kind == PY_ASSIGN) {
+    bool is_let = !strcmp(node->text, "=") && !makes_object(node->items[1]);
+    if (is_let)
+      edit(u, target->pos.end, target->pos.end, str_format(u->context, ": %s.let", u->tir));
+  } else if (node->items[2] && !has_member(annotation, "let")) {
+    edit(u, annotation->pos.begin, annotation->pos.begin,
+         str_format(u->context, "%s.let[", u->tir));
+    edit(u, annotation->pos.end, annotation->pos.end, "]");
+  }
+}
+
 // ---- The walk -----------------------------------------------------------------------------------
 
 static void visit_all(Upgrader *u, const PyNode *node) {
   for (int i = 0; i < node->count; i++)
     if (node->items[i]) visit(u, node->items[i]);
+}
+
+static bool is_program(Upgrader *u, const PyNode *definition) {
+  const PyNode *list = definition->items[0];
+  for (int i = 0; i < list->count; i++)
+    if (has_member(list->items[i], "prim_func") || has_member(list->items[i], "macro") ||
+        py_is_oldest_decorator(u->context, list->items[i]))
+      return true;
+  return false;
 }
 
 static void visit_definition(Upgrader *u, const PyNode *node) {
@@ -494,9 +538,12 @@ static void visit_definition(Upgrader *u, const PyNode *node) {
     u->has_blocks = has_member(node, "block");
   }
   u->first_loop = u->loops.count;
+  bool was_inside = u->in_program;
+  u->in_program |= node->kind == PY_DEF && is_program(u, node);
   for (int i = 1; i < node->count; i++)
     if (node->items[i]) visit(u, node->items[i]);
   u->first_loop = first;
+  u->in_program = was_inside;
 }
 
 static void visit_for(Upgrader *u, const PyNode *node) {
@@ -530,6 +577,8 @@ static void visit(Upgrader *u, const PyNode *node) {
   case PY_FOR: visit_for(u, node); return;
   case PY_WITH: visit_with(u, node); return;
   case PY_IMPORT: upgrade_import(u, node); return;
+  case PY_ASSIGN:
+  case PY_ANNOTATED: keep_let(u, node); break;
   case PY_ATTRIBUTE: rename_member(u, node); break;
   case PY_SUBSCRIPT: call_buffer(u, node); break;
   default: break;
@@ -636,6 +685,7 @@ const SourceFile *script_upgrade(Context *context, const SourceFile *file, bool 
   Upgrader u = {.context = context, .file = file, .newer = newer};
   u.tokens = py_tokens(context, &context->arena, file);
   u.is_newer = has_member(suite, "sblock");
+  u.has_tirx = strstr(file->text, "tirx as ") != NULL;
   u.tir = alias_of_tir(suite);
   if (!u.tir) u.tir = used_name_of_tir(suite);
   if (!u.tir) u.tir = "T";

@@ -6,9 +6,8 @@
 The source text of a function under @T.prim_func or @R.function, or of a class under @I.ir_module, is
 read by the library. The names that it takes from the Python program around it are evaluated there.
 """
-from pleat.script import ir, relax, tir
+from pleat.script import ir, relax, tir, tirx
 from pleat.script._parse import format, from_source
 from pleat.script.ir import ir_module
 
-tirx = tir  # TVM's name since 2026
 __all__ = ["format", "from_source", "ir", "ir_module", "relax", "tir", "tirx"]

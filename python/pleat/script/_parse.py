@@ -10,7 +10,7 @@ from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.script._values import MacroUse, Value, text_of
 
-DIALECTS = {"tir": "pleat.script.tir", "relax": "pleat.script.relax", "ir": "pleat.script.ir"}
+DIALECTS = {name: f"pleat.script.{name}" for name in ("tir", "tirx", "relax", "ir")}
 
 
 def source_of(thing):
