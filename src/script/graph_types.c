@@ -15,15 +15,34 @@ static void bind_new_names(Parser *parser, const PyNode *node) {
     if (node->items[i]) bind_new_names(parser, node->items[i]);
 }
 
-// An extent in quotes, "h" or "2 * h". New variables are made. A mistake inside is reported for the
-// whole string.
+// The size of this name that a tensor of the same name hides; NULL: there is none.
+static Expr *hidden_size(Parser *parser, const PyNode *node) {
+  const Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
+  if (!binding || binding->kind != BOUND_VALUE) return NULL;
+  while (binding && binding->kind != BOUND_EXPR)
+    binding = binding->hidden ? &parser->bindings.items[binding->hidden - 1] : NULL;
+  return binding ? binding->expr : NULL;
+}
+
+static void bind_hidden_sizes(Parser *parser, const PyNode *node) {
+  Expr *size = hidden_size(parser, node);
+  if (size) parser_bind_expr(parser, node->text, size);
+  for (int i = 0; i < node->count; i++)
+    if (node->items[i]) bind_hidden_sizes(parser, node->items[i]);
+}
+
+// An extent in quotes, "h" or "2 * h". New variables are made; tensors hide no variables. A mistake
+// inside is reported for the whole string.
 static Expr *quoted_extent(Parser *parser, const PyNode *node) {
   Context *context = parser->context;
   int diags = context->diags.count, errors = context->error_count;
   SourceFile *file = source_file_new(context, "", node->text, strlen(node->text));
   PyNode *inner = py_parse_expression(context, parser->arena, file);
   if (inner) bind_new_names(parser, inner);
+  int mark = parser_mark(parser);
+  if (inner) bind_hidden_sizes(parser, inner);
   Expr *e = inner ? parse_value(parser, inner) : NULL;
+  parser_reset(parser, mark);
   if (e) return e;
   context->diags.count = diags;
   context->error_count = errors;

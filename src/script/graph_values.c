@@ -446,8 +446,20 @@ static GraphTerm *graph_call_term(GraphParser *graph, const PyNode *node, Str me
   return results_term(graph, graph_call(graph, node, 1));
 }
 
+// tvm.cpu(), tvm.device("cuda", 0), tvm.ir.VDevice("llvm"): kept as they are written, because no
+// operator that takes them changes its tensor.
+static bool is_device(Parser *parser, const PyNode *call) {
+  static const char *const names[] = {"tvm.cpu", "tvm.cuda", "tvm.gpu", "tvm.device",
+                                      "tvm.ir.VDevice"};
+  Str name = py_dotted_name(parser->context, call->items[0]);
+  for (int i = 0; name && i < COUNT_OF(names); i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
 static GraphTerm *any_call_term(GraphParser *graph, const PyNode *node) {
   Parser *parser = graph->parser;
+  if (is_device(parser, node)) return text_term(graph, node);
   Str member = parser_called(parser, node, DIALECT_GRAPH);
   if (member) return graph_call_term(graph, node, member);
   member = parser_called(parser, node, DIALECT_MODULE);
