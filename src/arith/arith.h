@@ -12,6 +12,7 @@
 // facts when leaving.
 typedef struct Analyzer Analyzer;
 Analyzer *analyzer_new(Context *context);
+Analyzer *analyzer_new_in(Context *context, Arena *arena); // lives as long as the arena
 int analyzer_mark(const Analyzer *analyzer); // the number of facts so far, for analyzer_reset
 void analyzer_reset(Analyzer *analyzer, int mark);
 // Assumes min <= var < min + extent (both may be symbolic). An extent of 1 makes var equal to min.

@@ -156,7 +156,6 @@ struct Analyzer {
 
 // Gives the variable the value's range; the variable stays in simplified expressions.
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
-Analyzer *analyzer_new_in(Context *context, Arena *arena);
 void *passing_alloc(Analyzer *analyzer, size_t size); // not zeroed
 #define passing_array(analyzer, Type, n)                                                           \
   ((Type *)passing_alloc((analyzer), sizeof(Type) * (size_t)(n)))

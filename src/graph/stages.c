@@ -234,16 +234,25 @@ void stage_graph_replace(StageGraph *s, const Stage *stage, TeStage *const *by, 
 
 // ---- Questions
 
-Analyzer *stage_analyzer(Context *context, const TeStage *te) {
-  Analyzer *analyzer = analyzer_new(context);
+static Analyzer *analyzer_of_stage(Context *context, Arena *arena, const TeStage *te) {
+  Analyzer *analyzer = analyzer_new_in(context, arena);
   for (int i = 0; i < te->axis_count + te->reduce_count; i++)
     if (!expr_is_int(te->axes[i].extent, 1))
       analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
   return analyzer;
 }
 
+Analyzer *stage_analyzer(Context *context, const TeStage *te) {
+  return analyzer_of_stage(context, &context->arena, te);
+}
+
 Expr *stage_simplify(Context *context, const TeStage *te, Expr *value) {
-  return analyzer_simplify_deep(stage_analyzer(context, te), value);
+  if (value->op == EXPR_VAR || value->op == EXPR_INT) return value;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Analyzer *analyzer = analyzer_of_stage(context, &context->scratch, te);
+  Expr *simplified = analyzer_simplify_deep(analyzer, value);
+  arena_reset(&context->scratch, mark);
+  return simplified;
 }
 
 bool stage_is_reduction(const Stage *stage) {
