@@ -141,7 +141,7 @@ static bool same_candidate(const Candidate *known, const Candidate *candidate) {
 // A tensor with many readers has a state for each set of copies that they may read.
 static int most_layouts(const Planner *p, const StageTensor *tensor) {
   enum { FEW_READERS = 3, MOST_SHARED = 16 };
-  bool shared = tensor->users.count + tensor->is_output > FEW_READERS;
+  bool shared = planner_most_readers(tensor) > FEW_READERS;
   return shared ? MIN_OF(p->most_layouts, MOST_SHARED) : p->most_layouts;
 }
 

@@ -242,6 +242,8 @@ int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of re
 void planner_absent_choices(Planner *planner, const Stage *stage);
 // Can a stage have choice `c`, and `other`, one of its others, choice `o`, in one plan?
 bool planner_agree(const StageChoice *c, const Stage *other, const StageChoice *o);
+// The most stages that read the tensor in one plan; an output of the graph counts as one more.
+int planner_most_readers(const StageTensor *tensor);
 // Sets the producers and users of all tensors to the stages that are in the plan of these choices;
 // NULL: to all stages.
 void planner_connect(const Planner *planner, const int *choice);

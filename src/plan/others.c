@@ -43,6 +43,40 @@ bool planner_agree(const StageChoice *c, const Stage *other, const StageChoice *
   return !o->absent && c->output == o->output && c->tiles == o->tiles && c->in_place == o->in_place;
 }
 
+// The stage whose output the stage computes in another way, or helps to compute so; else itself.
+static const Stage *first_way(const Stage *stage) {
+  return stage->serves ? stage->serves->output->producer : stage;
+}
+
+// How many of the tensor's users belong to the same way as the stage.
+static int users_of_way(const StageTensor *tensor, const Stage *stage) {
+  int count = 0;
+  for (int i = 0; stage->serves && i < tensor->users.count; i++)
+    count += ((const Stage *)tensor->users.items[i])->serves == stage->serves;
+  return MAX_OF(count, 1);
+}
+
+int planner_most_readers(const StageTensor *tensor) {
+  int count = tensor->is_output;
+  bool ways = false;
+  for (int i = 0; i < tensor->users.count; i++)
+    ways |= ((const Stage *)tensor->users.items[i])->serves != NULL;
+  if (!ways) return tensor->users.count + tensor->is_output;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    int most = users_of_way(tensor, user);
+    bool counted = false;
+    for (int k = 0; k < tensor->users.count; k++) {
+      const Stage *other = tensor->users.items[k];
+      int theirs = users_of_way(tensor, other);
+      if (first_way(other) == first_way(user))
+        counted |= theirs > most || (theirs == most && k < i);
+    }
+    if (!counted) count += most;
+  }
+  return count;
+}
+
 // ---- The stages that are in a plan
 
 static bool is_absent(const Planner *p, const int *choice, const Stage *stage) {

@@ -75,7 +75,7 @@ static unsigned wanted_set(const Solving *s, const StageTensor *tensor) {
 // there are readers, since each reads one. A tensor that is not in the plan has the state -1.
 static TensorStates states_of(const Solving *s, const StageTensor *tensor) {
   unsigned written = written_set(s, tensor), wanted = wanted_set(s, tensor);
-  int most = tensor->users.count + tensor->is_output;
+  int most = planner_most_readers(tensor);
   TensorStates states = {0};
   for (int pass = 0; pass < 2; pass++) {
     if (pass) states.items = arena_array(&s->planner->context->scratch, TensorState, states.count);

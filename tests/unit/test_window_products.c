@@ -4,6 +4,7 @@
 #include "graph/bilinear_errors.h"
 #include "graph/window_products.h"
 #include "interp/interp.h"
+#include "plan/internal.h"
 #include "script/script.h"
 
 #include <setjmp.h>
@@ -91,6 +92,8 @@ static void check_transformed(const Case *c, int outputs, unsigned which) {
     stage_graph_add_bilinear(s, &product, &stages);
     assert_int_equal(s->stages.count, 5);
     assert_ptr_equal(product.stage->output->producer, product.stage);
+    assert_int_equal(s->inputs.items[0]->users.count, 2);
+    assert_int_equal(planner_most_readers(s->inputs.items[0]), 1);
     s->stages.count--; // the stages of the other way alone
     compare(context, c, before, program_of(s));
   }
