@@ -89,8 +89,8 @@ static void table_grow(Context *context, struct ExprTable *table) {
 }
 
 static Expr *node_copy(Context *context, const Expr *like, Expr *const *args) {
-  size_t operands = sizeof(Expr *) * like->count;
-  Expr *e = arena_alloc(&context->arena, sizeof *e + operands);
+  size_t operands = sizeof(Expr *) * like->count, origin = like->op == EXPR_LOAD;
+  Expr *e = arena_alloc(&context->arena, sizeof *e + operands + origin * sizeof(Expr *));
   memcpy(e, like, sizeof *e);
   if (operands) memcpy(e->args, args, operands);
   e->id = context_next_id(context);
@@ -120,6 +120,24 @@ static Expr *cons(Context *context, Expr *like, Expr *const *args) {
   if (e) return e;
   table->count++;
   return *slot = node_copy(context, like, args);
+}
+
+// The origin of a load stands behind its operands.
+Expr *expr_origin(const Expr *load) {
+  return load->op == EXPR_LOAD ? load->args[load->count] : NULL;
+}
+
+// A node from outside of the arena scope must not point into the scope.
+void expr_set_origin(Context *context, Expr *load, Expr *origin) {
+  if (load->op != EXPR_LOAD || !origin || load->args[load->count]) return;
+  if (*slot_of(context->exprs, load, load->args) == load) load->args[load->count] = origin;
+}
+
+Expr *expr_load_like(Context *context, const Expr *like, Buffer *buffer, Expr *const *indices,
+                     int rank) {
+  Expr *load = expr_load(context, buffer, indices, rank);
+  expr_set_origin(context, load, expr_origin(like));
+  return load;
 }
 
 static const void *payload_of(const Expr *e) {
@@ -238,7 +256,7 @@ Expr *expr_with_args(Context *context, const Expr *like, Expr *const *args) {
   case EXPR_SELECT: return expr_select(context, args[0], args[1], args[2]);
   case EXPR_IF_THEN_ELSE: return expr_if_then_else(context, args[0], args[1], args[2]);
   case EXPR_CAST: return expr_cast(context, dtype_lanes(type, args[0]->type.lanes), args[0]);
-  case EXPR_LOAD: return expr_load(context, like->as.buffer, args, like->count);
+  case EXPR_LOAD: return expr_load_like(context, like, like->as.buffer, args, like->count);
   case EXPR_RAMP: return expr_ramp(context, args[0], args[1], type.lanes);
   case EXPR_BROADCAST: return expr_broadcast(context, args[0], type.lanes);
   case EXPR_LET: return expr_let(context, args[0], args[1], args[2]);

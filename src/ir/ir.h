@@ -172,6 +172,15 @@ Expr *expr_broadcast(Context *context, Expr *value, int lanes); // lanes 1: the 
 Expr *expr_lanes(Context *context, DType type, DType vector);
 Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body);
 Expr *expr_call(Context *context, DType type, const char *callee, Expr *const *args, int count);
+// The access of a logical buffer from which flattening made the load, as it is written now: A[i, j]
+// for A_1[i * 8 + j]; NULL where there is none. The driver of rewrites and expr_with_args hand it
+// on. It is no part of the load: loads that are equal keep the origin of the first.
+Expr *expr_origin(const Expr *load);
+void expr_set_origin(Context *context, Expr *load, Expr *origin); // nothing when origin is NULL
+Expr *expr_logical(Context *context, Expr *e); // with the origins of its loads in their place
+// A load with the origin of `like`.
+Expr *expr_load_like(Context *context, const Expr *like, Buffer *buffer, Expr *const *indices,
+                     int rank);
 // Any node: `like` gives the operation, type and payload, `args` the operands. Folds as expr_binary
 // does.
 Expr *expr_with_args(Context *context, const Expr *like, Expr *const *args);
@@ -270,6 +279,7 @@ struct Buffer {
   uint32_t id;
   // How `shape` came from the shape of the logical tensor. NULL when they are the same.
   const Layout *layout;
+  const Buffer *logical; // the one that flattening made this from; NULL: it is not flattened
 };
 
 bool buffer_is_local(const Buffer *buffer); // in registers or on the stack
@@ -339,6 +349,7 @@ struct Stmt {
       int rank;
       Expr **indices;
       Expr *value;
+      Expr *origin; // as that of a load (expr_origin); may be NULL
     } store;
     struct {
       Expr *var, *value;
@@ -472,9 +483,6 @@ struct PrimFunc {
   DType result;
   Attrs attrs;
   SourcePos pos;
-  // Maps the index expression of a flattened LOAD or STORE to the logical access that it came from
-  // (a LOAD of the buffer before lowering). NULL until a pass that flattens fills it.
-  Map *origins;
   const AccessGuards *guards; // NULL: none
 };
 

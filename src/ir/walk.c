@@ -112,6 +112,13 @@ static Buffer *mapped_buffer(Rewriter *rewriter, Buffer *b) {
   return result;
 }
 
+static Expr *substitute_one(Rewriter *rewriter, Expr *e);
+
+// Other rewriters than substitution may have effects, or change loads that no code is made of.
+static Expr *rewritten_origin(Rewriter *rewriter, Expr *origin) {
+  return origin && rewriter->expr == substitute_one ? rewrite_expr(rewriter, origin) : origin;
+}
+
 enum { LOCAL_OPERANDS = 8 };
 
 static Expr *rebuild(Rewriter *rewriter, Expr *e) {
@@ -125,7 +132,10 @@ static Expr *rebuild(Rewriter *rewriter, Expr *e) {
   }
   if (e->op == EXPR_LOAD) {
     Buffer *buffer = mapped_buffer(rewriter, e->as.buffer);
-    if (buffer != e->as.buffer) return expr_load(context, buffer, args, e->count);
+    if (!changed && buffer == e->as.buffer) return e;
+    Expr *load = expr_load(context, buffer, args, e->count);
+    expr_set_origin(context, load, rewritten_origin(rewriter, expr_origin(e)));
+    return load;
   }
   return changed ? expr_with_args(context, e, args) : e;
 }
@@ -273,6 +283,7 @@ Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
   case STMT_STORE:
     next.as.store.buffer = mapped_buffer(rewriter, s->as.store.buffer);
     next.as.store.indices = rewrite_exprs(rewriter, s->as.store.indices, s->as.store.rank);
+    next.as.store.origin = rewritten_origin(rewriter, s->as.store.origin);
     EXPR(store.value);
     break;
   case STMT_LET: EXPR(let.var), EXPR(let.value), BODY(let.body); break;
@@ -352,6 +363,23 @@ Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buf
   Stmt *result = rewrite_stmt(&rewriter, s);
   arena_reset(&context->scratch, mark);
   return result;
+}
+
+// ---- Logical accesses
+
+static Expr *origin_or_same(Rewriter *rewriter, Expr *e) {
+  Expr *origin = expr_origin(e);
+  return origin ? rewrite_expr(rewriter, origin) : e;
+}
+
+static Buffer *same_buffer(Rewriter *rewriter, Buffer *b) {
+  (void)rewriter;
+  return b;
+}
+
+Expr *expr_logical(Context *context, Expr *e) {
+  Rewriter rewriter = {.context = context, .expr = origin_or_same, .buffer = same_buffer};
+  return rewrite_expr(&rewriter, e);
 }
 
 // ---- Renewing what is bound

@@ -22,6 +22,7 @@ Buffer *lower_with_first_axis(Context *context, const Buffer *buffer, Expr *exte
   next->separators = arena_array(arena, int, buffer->separator_count + 1);
   for (int i = 0; i < buffer->separator_count; i++) next->separators[i] = buffer->separators[i] + 1;
   next->layout = NULL;
+  next->logical = NULL;
   return next;
 }
 
@@ -36,7 +37,7 @@ static Expr *index_load(Rewriter *rewriter, Expr *e) {
   const AddedAxis *axis = rewriter->env;
   if (e->op != EXPR_LOAD || e->as.buffer != axis->from) return e;
   Expr **indices = with_first(rewriter->context, axis->first, e->args, e->count);
-  return expr_load(rewriter->context, axis->to, indices, e->count + 1);
+  return expr_load_like(rewriter->context, e, axis->to, indices, e->count + 1);
 }
 
 static Stmt *index_stmt(Rewriter *rewriter, Stmt *s) {

@@ -19,15 +19,13 @@ typedef struct Flat {
 
 typedef struct Flattening {
   Context *context;
-  const Map *before; // the origins that earlier runs left; may be NULL
-  Map flats;         // Buffer* → Flat*
-  Map origins;
+  Map flats;           // Buffer* → Flat*
   PtrArray undeclared; // flat buffers of parameters, in order of first access
   Map params;          // Buffer* of parameters
 } Flattening;
 
-static bool was_flat(const Flattening *flattening, const Buffer *b) {
-  return flattening->before && map_contains(flattening->before, b);
+static bool was_flat(const Buffer *b) {
+  return b->logical != NULL;
 }
 
 static int group_begin(const Buffer *b, int group) {
@@ -102,8 +100,8 @@ static Flat *make_flat(Flattening *flattening, Buffer *b) {
   buffer->separators = arena_array(&context->arena, int, b->separator_count + 1);
   for (int g = 0; g < b->separator_count; g++) buffer->separators[g] = g + 1;
   buffer->layout = NULL;
+  buffer->logical = b;
   map_put(&flattening->flats, b, flat);
-  map_put(&flattening->origins, buffer, b);
   if (map_contains(&flattening->params, b))
     array_push(&context->arena, &flattening->undeclared, buffer);
   return flat;
@@ -134,12 +132,12 @@ static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indic
 // A load that is flat already comes here when the expression around it folds to the load.
 static Expr *flatten_load(Rewriter *rewriter, Expr *e) {
   Flattening *flattening = rewriter->env;
-  if (e->op != EXPR_LOAD || map_contains(&flattening->origins, e->as.buffer)) return e;
+  if (e->op != EXPR_LOAD || was_flat(e->as.buffer)) return e;
   Buffer *buffer = e->as.buffer;
   Expr **indices = flat_indices(flattening, buffer, e->args);
   const Flat *flat = flat_of(flattening, buffer);
   Expr *load = expr_load(rewriter->context, flat->buffer, indices, flat->buffer->rank);
-  map_put(&flattening->origins, load, e);
+  expr_set_origin(rewriter->context, load, expr_origin(e) ? expr_origin(e) : e);
   return load;
 }
 
@@ -150,17 +148,17 @@ static Stmt *flatten_store(Flattening *flattening, Stmt *s) {
   next->as.store.buffer = flat->buffer;
   next->as.store.rank = flat->buffer->rank;
   next->as.store.indices = flat_indices(flattening, s->as.store.buffer, s->as.store.indices);
-  Expr *place = expr_load(context, flat->buffer, next->as.store.indices, flat->buffer->rank);
-  Expr *logical = expr_load(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank);
-  map_put(&flattening->origins, place, logical);
+  if (!s->as.store.origin)
+    next->as.store.origin =
+        expr_load(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank);
   return next;
 }
 
 // Whether the buffer declared below has the shape and type of the allocation.
-static bool fills_allocation(const Flattening *flattening, const Stmt *s) {
+static bool fills_allocation(const Stmt *s) {
   const Stmt *below = s->as.allocate.body;
   if (below->kind != STMT_DECL_BUFFER) return false;
-  const Buffer *flat = below->as.declare.buffer, *logical = map_find(&flattening->origins, flat);
+  const Buffer *flat = below->as.declare.buffer, *logical = flat->logical;
   if (!logical) logical = flat;
   bool same = flat->data == s->as.allocate.var && logical->rank == s->as.allocate.rank &&
               dtype_equal(flat->type, s->as.allocate.type);
@@ -169,14 +167,23 @@ static bool fills_allocation(const Flattening *flattening, const Stmt *s) {
   return same;
 }
 
+// Whether the allocation has the shape of the flat buffer below, from an earlier run.
+static bool is_flat_allocation(const Stmt *s) {
+  const Stmt *below = s->as.allocate.body;
+  const Buffer *flat = below->kind == STMT_DECL_BUFFER ? below->as.declare.buffer : NULL;
+  bool same = flat && was_flat(flat) && flat->rank == s->as.allocate.rank;
+  for (int i = 0; same && i < flat->rank; i++) same = flat->shape[i] == s->as.allocate.extents[i];
+  return same;
+}
+
 // The allocation gets the shape of the flat buffer that fills it; otherwise one axis with the
 // product of its extents.
 static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
   Context *context = flattening->context;
   Stmt *below = s->as.allocate.body;
-  if (below->kind == STMT_DECL_BUFFER && was_flat(flattening, below->as.declare.buffer)) return s;
+  if (is_flat_allocation(s)) return s;
   Stmt *next = stmt_copy(context, s);
-  if (fills_allocation(flattening, s)) {
+  if (fills_allocation(s)) {
     next->as.allocate.rank = below->as.declare.buffer->rank;
     next->as.allocate.extents = below->as.declare.buffer->shape;
     return next;
@@ -194,7 +201,7 @@ static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
   const Buffer *buffer = s->kind == STMT_STORE         ? s->as.store.buffer
                          : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer
                                                        : NULL;
-  if (buffer && was_flat(flattening, buffer)) return s;
+  if (buffer && was_flat(buffer)) return s;
   if (s->kind == STMT_STORE) return flatten_store(flattening, s);
   if (s->kind == STMT_ALLOCATE) return flatten_allocate(flattening, s);
   if (s->kind != STMT_DECL_BUFFER) return s;
@@ -206,11 +213,8 @@ static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   if (!lower_check_tiles(context, func)) return NULL;
-  Flattening flattening = {.context = context,
-                           .before = func->origins,
-                           .flats = map_new(&context->arena),
-                           .origins = lower_origins_of(context, func),
-                           .params = map_new(&context->arena)};
+  Flattening flattening = {
+      .context = context, .flats = map_new(&context->arena), .params = map_new(&context->arena)};
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) map_put(&flattening.params, func->buffers[i], func->buffers[i]);
   Rewriter rewriter = {.context = context,
@@ -222,7 +226,5 @@ PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   if (body == func->body) return func;
   for (int i = flattening.undeclared.count - 1; i >= 0; i--)
     body = stmt_declare(context, flattening.undeclared.items[i], body);
-  PrimFunc *next = prim_func_with_body(context, func, body);
-  next->origins = arena_copy(&context->arena, &flattening.origins, sizeof(Map));
-  return next;
+  return prim_func_with_body(context, func, body);
 }

@@ -161,7 +161,7 @@ static Expr *shift_load(Rewriter *rewriter, Expr *e) {
   const Moved *moved = e->op == EXPR_LOAD ? map_find(&forming->moved, e->as.buffer) : NULL;
   if (!moved) return e;
   Expr *index = expr_add(rewriter->context, e->args[0], moved->shift);
-  return expr_load(rewriter->context, moved->buffer, &index, 1);
+  return expr_load_like(rewriter->context, e, moved->buffer, &index, 1);
 }
 
 static Stmt *shift_store(Rewriter *rewriter, Stmt *s) {
@@ -169,7 +169,10 @@ static Stmt *shift_store(Rewriter *rewriter, Stmt *s) {
   const Moved *moved = s->kind == STMT_STORE ? map_find(&forming->moved, s->as.store.buffer) : NULL;
   if (!moved) return s;
   Expr *index = expr_add(rewriter->context, s->as.store.indices[0], moved->shift);
-  return stmt_store(rewriter->context, moved->buffer, &index, 1, s->as.store.value);
+  Stmt *next = stmt_copy(rewriter->context, s);
+  next->as.store.buffer = moved->buffer;
+  next->as.store.indices = arena_copy(&rewriter->context->arena, &index, sizeof index);
+  return next;
 }
 
 static Stmt *without_large(Forming *forming, Stmt *s) {

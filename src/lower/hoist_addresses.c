@@ -159,7 +159,7 @@ static Expr *hoisted_index(Hoisting *hoisting, const Buffer *buffer, Expr *index
 static Expr *hoist_load(Rewriter *rewriter, Expr *e) {
   if (e->op != EXPR_LOAD || e->count != 1) return e;
   Expr *index = hoisted_index(rewriter->env, e->as.buffer, e->args[0]);
-  return index == e->args[0] ? e : expr_load(rewriter->context, e->as.buffer, &index, 1);
+  return index == e->args[0] ? e : expr_load_like(rewriter->context, e, e->as.buffer, &index, 1);
 }
 
 static void push_scope(Hoisting *hoisting, Expr *var) {

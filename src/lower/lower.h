@@ -50,8 +50,8 @@
 //   - `x // c` and `x % c` are floored; where both operands are known to be at least 0 they have
 //     become TRUNC_DIV and TRUNC_MOD, and by a power of two SHIFT_RIGHT and BIT_AND;
 //   - bool in memory takes a byte, 0 or 1.
-// `func->origins` maps a flat Buffer to the logical Buffer it came from, and a flat LOAD as it was
-// right after flattening to the logical LOAD. For a STORE it maps the LOAD with the same indices.
+// A flat Buffer has the `logical` one that it came from, and a flat LOAD or STORE the access of it
+// (expr_origin, as.store.origin).
 #ifndef PLEAT_LOWER_H
 #define PLEAT_LOWER_H
 

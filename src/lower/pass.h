@@ -131,8 +131,6 @@ Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that
 PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
 // Has make_packed made the function? Its arguments are not those that the body accesses.
 bool lower_is_packed(const PrimFunc *func);
-// A copy of func->origins, empty where there is none.
-Map lower_origins_of(Context *context, const PrimFunc *func);
 // A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.
 Expr *lower_shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n);
 // The function with its body changed; that of a lowered function region by region, below the loop

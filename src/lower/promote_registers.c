@@ -179,9 +179,12 @@ static const Piece *piece_of(const Promotion *promotion, const Buffer *buffer, c
   return piece;
 }
 
-static Expr *whole(Context *context, const Piece *piece) {
+// `like`: an access whose origin the load gets; may be NULL.
+static Expr *whole(Context *context, const Piece *piece, const Expr *like) {
   Expr *zero = expr_int(context, DTYPE_INT32, 0);
-  return expr_load(context, piece->buffer, &zero, 1);
+  Expr *load = expr_load(context, piece->buffer, &zero, 1);
+  if (like) expr_set_origin(context, load, expr_origin(like));
+  return load;
 }
 
 static Expr *promote_load(Rewriter *rewriter, Expr *e) {
@@ -189,7 +192,7 @@ static Expr *promote_load(Rewriter *rewriter, Expr *e) {
   const Piece *piece =
       e->op == EXPR_LOAD ? piece_of(rewriter->env, e->as.buffer, e->args[0], &at, &lanes) : NULL;
   if (!piece) return e;
-  Expr *value = whole(rewriter->context, piece);
+  Expr *value = whole(rewriter->context, piece, lanes == piece->lanes ? e : NULL);
   if (lanes == piece->lanes) return value;
   for (int i = 0; i < lanes; i++) numbers[i] = at + i;
   return lower_shuffle(rewriter->context, &value, 1, numbers, lanes);
@@ -206,11 +209,14 @@ static Stmt *promote_store(Rewriter *rewriter, Stmt *s) {
   if (lanes < piece->lanes) {
     for (int i = 0; i < piece->lanes; i++)
       numbers[i] = i >= at && i < at + lanes ? piece->lanes + i - at : i;
-    Expr *vectors[] = {whole(context, piece), value};
+    Expr *vectors[] = {whole(context, piece, NULL), value};
     value = lower_shuffle(context, vectors, 2, numbers, piece->lanes);
   }
-  Stmt *next = stmt_store(context, piece->buffer, &zero, 1, value);
-  next->pos = s->pos;
+  Stmt *next = stmt_copy(context, s);
+  next->as.store.buffer = piece->buffer;
+  next->as.store.rank = 1;
+  next->as.store.indices = arena_copy(&context->arena, &zero, sizeof zero);
+  next->as.store.value = value;
   return next;
 }
 

@@ -89,13 +89,6 @@ bool lower_is_packed(const PrimFunc *func) {
   return attrs_int(&func->attrs, "calling_conv", 0) == 1;
 }
 
-Map lower_origins_of(Context *context, const PrimFunc *func) {
-  Map origins = map_new(&context->arena);
-  for (int i = 0; func->origins && i < func->origins->count; i++)
-    map_set(&origins, func->origins->entries[i].key, func->origins->entries[i].value);
-  return origins;
-}
-
 Expr *lower_shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n) {
   Expr *numbers[LOWER_MAX_LANES];
   for (int i = 0; i < n; i++) numbers[i] = expr_int(context, DTYPE_INT32, lanes[i]);

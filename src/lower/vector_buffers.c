@@ -27,8 +27,6 @@ typedef struct VectorBuffers {
   Map buffers;         // Buffer * → the Buffer * of vectors
   Map params;          // Buffer * of parameters
   PtrArray undeclared; // buffers of vectors over the memory of parameters
-  const Map *origins;  // of the function; may be NULL
-  Map new_origins;
 } VectorBuffers;
 
 // ---- Which memory
@@ -172,19 +170,14 @@ static Buffer *vector_buffer(VectorBuffers *v, Buffer *b, const Memory *memory) 
   return next;
 }
 
-static void keep_origin(VectorBuffers *v, Expr *from, Expr *to) {
-  Expr *origin = v->origins ? map_find(v->origins, from) : NULL;
-  if (origin) map_put(&v->new_origins, to, origin);
-}
-
 static Expr *vector_load(Rewriter *rewriter, Expr *e) {
   VectorBuffers *v = rewriter->env;
   const Memory *memory = e->op == EXPR_LOAD ? rewritten(v, e->as.buffer->data) : NULL;
   if (!memory || e->as.buffer->type.lanes != 1) return e;
   Expr **indices = last_in_vectors(v, e->args, e->count, memory->lanes);
-  Expr *load = expr_load(v->context, vector_buffer(v, e->as.buffer, memory), indices, e->count);
+  Buffer *buffer = vector_buffer(v, e->as.buffer, memory);
+  Expr *load = expr_load_like(v->context, e, buffer, indices, e->count);
   int64_t lane = 0;
-  keep_origin(v, e, load);
   if (e->type.lanes > 1) return load;
   has_lane(v, e->args[e->count - 1], memory->lanes, &lane);
   return lower_shuffle(v->context, &load, 1, (int[]){(int)lane}, 1);
@@ -195,8 +188,6 @@ static Stmt *vector_store(VectorBuffers *v, Stmt *s, const Memory *memory) {
   int rank = s->as.store.rank;
   next->as.store.buffer = vector_buffer(v, s->as.store.buffer, memory);
   next->as.store.indices = last_in_vectors(v, s->as.store.indices, rank, memory->lanes);
-  keep_origin(v, expr_load(v->context, s->as.store.buffer, s->as.store.indices, rank),
-              expr_load(v->context, next->as.store.buffer, next->as.store.indices, rank));
   return next;
 }
 
@@ -255,9 +246,7 @@ PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func) {
                      .analyzer = analyzer_new(context),
                      .memory = map_new(arena),
                      .buffers = map_new(arena),
-                     .params = map_new(arena),
-                     .origins = func->origins,
-                     .new_origins = lower_origins_of(context, func)};
+                     .params = map_new(arena)};
   if (!finds_memory(&v, func)) return func;
   Rewriter rewriter = {
       .env = &v, .expr = vector_load, .stmt = vector_stmt, .buffer = lower_keep_buffer};
@@ -265,6 +254,5 @@ PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func) {
   if (!next || next == func) return next;
   for (int i = v.undeclared.count - 1; i >= 0; i--)
     next->body = stmt_declare(context, v.undeclared.items[i], next->body);
-  if (func->origins) next->origins = arena_copy(arena, &v.new_origins, sizeof(Map));
   return next;
 }

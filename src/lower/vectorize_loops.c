@@ -106,12 +106,29 @@ static bool may_be_vector(const Buffer *buffer, Expr *const *indices, int rank) 
   return true;
 }
 
+// The logical access in all lanes; NULL where its indices cannot be vectors.
+static Expr *vector_origin(Vector *vector, Expr *origin) {
+  if (!origin || vector->failed) return NULL;
+  Expr **indices = arena_array(&vector->context->arena, Expr *, origin->count);
+  int gathers = vector->state->report->counts[LOWER_GATHERS];
+  for (int i = 0; i < origin->count; i++) indices[i] = index_vector(vector, origin->args[i]);
+  bool failed = vector->failed;
+  vector->failed = false;
+  vector->state->report->counts[LOWER_GATHERS] = gathers;
+  return failed ? NULL
+                : expr_raw(vector->context, EXPR_LOAD, origin->type, origin->as.buffer, indices,
+                           origin->count);
+}
+
 static Expr *vector_load(Vector *vector, Expr *e) {
   Expr **indices = arena_array(&vector->context->arena, Expr *, e->count);
   for (int i = 0; i < e->count; i++) indices[i] = index_vector(vector, e->args[i]);
   if (!may_be_vector(e->as.buffer, indices, e->count)) vector->failed = true;
   if (e->count) count_gather(vector, indices[e->count - 1]);
-  return vector->failed ? e : expr_load(vector->context, e->as.buffer, indices, e->count);
+  if (vector->failed) return e;
+  Expr *load = expr_load(vector->context, e->as.buffer, indices, e->count);
+  expr_set_origin(vector->context, load, vector_origin(vector, expr_origin(e)));
+  return load;
 }
 
 static Expr *vector_choice(Vector *vector, Expr *e) {
@@ -236,7 +253,11 @@ static Stmt *vector_store(Vector *vector, Stmt *s) {
   Expr *value = try_vector(vector, s->as.store.value);
   if (!value) return NULL;
   count_gather(vector, last);
-  return stmt_store(context, s->as.store.buffer, indices, rank, spread(vector, value));
+  Stmt *next = stmt_copy(context, s);
+  next->as.store.indices = indices;
+  next->as.store.value = spread(vector, value);
+  next->as.store.origin = vector_origin(vector, s->as.store.origin);
+  return next;
 }
 
 // A store under a condition that differs between lanes, to memory that only this thread accesses:

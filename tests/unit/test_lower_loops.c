@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes that rewrite allocations and expressions, on random programs of loops: the interpreter
-// compares the function before and after each pass, and a second run on a simplified program changes
-// nothing.
-// PLEAT_RANDOM=FIRST:COUNT runs others than the fixed seeds.
+// compares the function before and after each pass, and a second run on a simplified program
+// changes nothing. PLEAT_RANDOM=FIRST:COUNT runs others than the fixed seeds.
 #include "lower/lower.h"
 #include "random_loops.h"
 #include "script/script.h"

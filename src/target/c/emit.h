@@ -48,7 +48,7 @@ typedef struct CEmit {
   CModule *module;
   Context *context;
   Arena *arena;
-  const PrimFunc *func; // whose origins name logical accesses
+  const PrimFunc *func;
   Text body;
   int depth;         // of indentation
   Map names;         // interned names that are taken → how many were made of each

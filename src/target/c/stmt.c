@@ -20,14 +20,18 @@ typedef struct Logical { // logical loads of a value
   Map seen;
 } Logical;
 
+static const char *logical_text(CEmit *emit, Expr *origin) {
+  return script_expr_text(emit->context, expr_logical(emit->context, origin));
+}
+
 static bool note_load(Visitor *visitor, Expr *e) {
   Logical *logical = visitor->env;
   if (e->op != EXPR_LOAD) return true;
-  Expr *origin = map_find(logical->emit->func->origins, e);
+  Expr *origin = expr_origin(e);
   if (!origin || map_contains(&logical->seen, origin)) return true;
   map_put(&logical->seen, origin, origin);
   text_printf(&logical->text, "%s%s", logical->text.size ? ", " : "",
-              script_expr_text(logical->emit->context, origin));
+              logical_text(logical->emit, origin));
   return true;
 }
 
@@ -39,15 +43,12 @@ static const char *logical_loads(CEmit *emit, Expr *e) {
 }
 
 static void comment_store(CEmit *emit, const Stmt *s) {
-  if (!emit->func->origins || !emit->module->comments) return;
-  DType type = s->as.store.value->type;
-  Expr *place = expr_raw(emit->context, EXPR_LOAD, type, s->as.store.buffer, s->as.store.indices,
-                         s->as.store.rank);
-  Expr *origin = map_find(emit->func->origins, place);
+  if (!emit->module->comments) return;
+  Expr *origin = s->as.store.origin;
   const char *loads = logical_loads(emit, s->as.store.value);
   if (!origin && !*loads) return;
   const char *text =
-      arena_printf(emit->arena, "// %s%s%s", origin ? script_expr_text(emit->context, origin) : "",
+      arena_printf(emit->arena, "// %s%s%s", origin ? logical_text(emit, origin) : "",
                    *loads ? (origin ? " <- " : "<- ") : "", loads);
   int width = COMMENT_WIDTH - 2 * emit->depth;
   bool fits = (int)strlen(text) <= width || width < 20;
