@@ -374,6 +374,7 @@ typedef struct FloatFormat {
 } FloatFormat;
 extern const FloatFormat FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3, FLOAT_FORMAT_E5M2;
 extern const FloatFormat FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ, FLOAT_FORMAT_E2M1;
+extern const FloatFormat FLOAT_FORMAT_E3M4, FLOAT_FORMAT_E2M3, FLOAT_FORMAT_E3M2;
 int float_bias(FloatFormat format);
 // The code after the largest number: infinity, or NaN (without a sign in formats with one zero).
 uint32_t float_beyond(FloatFormat format);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts between double and floats of 8 and 16 bits. The code of a non-negative number, read as
+// Converts between double and floats of up to 16 bits. The code of a non-negative number, read as
 // an integer, is (exponent + bias - 1) * 2^mantissa_bits + significand, for subnormals too. A
 // significand that rounds up to the next power of two therefore carries into the exponent without a
 // special case.
@@ -13,6 +13,9 @@ const FloatFormat FLOAT_FORMAT_E4M3 = {4, 3};
 const FloatFormat FLOAT_FORMAT_E5M2 = {5, 2, .has_infinity = true};
 const FloatFormat FLOAT_FORMAT_E4M3_FNUZ = {4, 3, .one_zero = true};
 const FloatFormat FLOAT_FORMAT_E5M2_FNUZ = {5, 2, .one_zero = true};
+const FloatFormat FLOAT_FORMAT_E3M4 = {3, 4, .has_infinity = true};
+const FloatFormat FLOAT_FORMAT_E2M3 = {2, 3, .finite = true};
+const FloatFormat FLOAT_FORMAT_E3M2 = {3, 2, .finite = true};
 const FloatFormat FLOAT_FORMAT_E2M1 = {2, 1, .finite = true};
 
 int float_bias(FloatFormat format) {

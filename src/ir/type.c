@@ -20,6 +20,9 @@ static const struct {
     {"float8_e5m2", TYPE_FLOAT8_E5M2, 8},
     {"float8_e4m3fnuz", TYPE_FLOAT8_E4M3_FNUZ, 8},
     {"float8_e5m2fnuz", TYPE_FLOAT8_E5M2_FNUZ, 8},
+    {"float8_e3m4", TYPE_FLOAT8_E3M4, 8},
+    {"float6_e2m3fn", TYPE_FLOAT6_E2M3, 6},
+    {"float6_e3m2fn", TYPE_FLOAT6_E3M2, 6},
     {"float4_e2m1fn", TYPE_FLOAT4_E2M1, 4},
     {"float4_e2m1", TYPE_FLOAT4_E2M1, 4}, // older
     {"float", TYPE_FLOAT, 0},
@@ -33,6 +36,9 @@ const FloatFormat *dtype_small_float(DType t) {
   if (t.code == TYPE_FLOAT8_E5M2) return &FLOAT_FORMAT_E5M2;
   if (t.code == TYPE_FLOAT8_E4M3_FNUZ) return &FLOAT_FORMAT_E4M3_FNUZ;
   if (t.code == TYPE_FLOAT8_E5M2_FNUZ) return &FLOAT_FORMAT_E5M2_FNUZ;
+  if (t.code == TYPE_FLOAT8_E3M4) return &FLOAT_FORMAT_E3M4;
+  if (t.code == TYPE_FLOAT6_E2M3) return &FLOAT_FORMAT_E2M3;
+  if (t.code == TYPE_FLOAT6_E3M2) return &FLOAT_FORMAT_E3M2;
   if (t.code == TYPE_FLOAT4_E2M1) return &FLOAT_FORMAT_E2M1;
   return t.code == TYPE_FLOAT && t.bits == 16 ? &FLOAT_FORMAT_16 : NULL;
 }

@@ -217,7 +217,8 @@ static int dlpack_code(DType type) {
       [TYPE_BFLOAT] = 4,       [TYPE_BOOL] = 6,
       [TYPE_FLOAT8_E4M3] = 10, [TYPE_FLOAT8_E4M3_FNUZ] = 11,
       [TYPE_FLOAT8_E5M2] = 12, [TYPE_FLOAT8_E5M2_FNUZ] = 13,
-      [TYPE_FLOAT4_E2M1] = 17,
+      [TYPE_FLOAT8_E3M4] = 7,  [TYPE_FLOAT6_E2M3] = 15,
+      [TYPE_FLOAT6_E3M2] = 16, [TYPE_FLOAT4_E2M1] = 17,
   };
   return codes[type.code];
 }

@@ -401,3 +401,30 @@ def test_alignment():
     assert np.array_equal(b, memory[first:first + 20:4])
     with pytest.raises(pleat.PleatError, match="'A' .* expected a multiple of 64 bytes"):
         run(memory[first + 1:first + 21:4], b)
+
+
+# ---- Narrow floats ----------------------------------------------------------------------------------
+
+NARROW = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4",
+          "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_all_codes_of_narrow_floats(name):
+    """Each code becomes the number that ml_dtypes gives it, and numbers become the nearest codes."""
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
+    values = np.linspace(-40, 40, 4001).astype("float32") * np.float32(0.37)
+
+    @T.prim_func
+    def convert(A: T.Buffer((256,), name), B: T.Buffer((256,), "float32"),
+                C: T.Buffer((4001,), "float32"), D: T.Buffer((4001,), name)):
+        for i in range(256):
+            B[i] = T.Cast("float32", A[i])
+        for i in range(4001):
+            D[i] = T.Cast(name, C[i])
+    bits = {"float4": 4, "float6": 6}.get(name.split("_")[0], 8)
+    codes = (np.arange(256) % 2**bits).astype("uint8").view(dtype)
+    b, d = np.zeros(256, "float32"), np.zeros(4001, dtype)
+    pleat.build(convert, cache=False)(codes, b, values, d)
+    np.testing.assert_array_equal(b, codes.astype("float32"))
+    np.testing.assert_array_equal(d.astype("float32"), values.astype(dtype).astype("float32"))

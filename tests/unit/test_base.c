@@ -137,7 +137,8 @@ static void test_small_floats_round_trip(void **state) {
   (void)state;
   const FloatFormat formats[] = {FLOAT_FORMAT_16,   FLOAT_FORMAT_BF16,      FLOAT_FORMAT_E4M3,
                                  FLOAT_FORMAT_E5M2, FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
-                                 FLOAT_FORMAT_E2M1};
+                                 FLOAT_FORMAT_E2M1, FLOAT_FORMAT_E3M4,      FLOAT_FORMAT_E2M3,
+                                 FLOAT_FORMAT_E3M2};
   for (int i = 0; i < COUNT_OF(formats); i++) {
     uint32_t codes = UINT32_C(2) << (formats[i].exponent_bits + formats[i].mantissa_bits);
     for (uint32_t code = 0; code < codes; code++) {
@@ -155,7 +156,8 @@ static void test_small_floats_round_to_even(void **state) {
   (void)state;
   const FloatFormat formats[] = {FLOAT_FORMAT_16,   FLOAT_FORMAT_BF16,      FLOAT_FORMAT_E4M3,
                                  FLOAT_FORMAT_E5M2, FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
-                                 FLOAT_FORMAT_E2M1};
+                                 FLOAT_FORMAT_E2M1, FLOAT_FORMAT_E3M4,      FLOAT_FORMAT_E2M3,
+                                 FLOAT_FORMAT_E3M2};
   for (int i = 0; i < COUNT_OF(formats); i++) {
     uint32_t half = UINT32_C(1) << (formats[i].exponent_bits + formats[i].mantissa_bits);
     for (uint32_t code = 0; code + 1 < half; code++) {
@@ -180,6 +182,10 @@ static void test_small_floats_round_to_even(void **state) {
   assert_int_equal(float_encode(FLOAT_FORMAT_E5M2_FNUZ, -INFINITY), 0x80);
   assert_int_equal(float_encode(FLOAT_FORMAT_E2M1, 6), 7);
   assert_int_equal(float_encode(FLOAT_FORMAT_E2M1, -100), 15);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E3M4, 15.5), 0x6f);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E3M4, 16), 0x70);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E2M3, 9), 0x1f);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E3M2, -28), 0x3f);
 }
 
 // The digest of no bytes is that of XXH3's own command, xxhsum -H2.
