@@ -112,8 +112,27 @@ static bool has_name(Parser *parser, const PyNode *call, const PyNode *target) {
   return REPORT(parser, call, "expected a name for this");
 }
 
+// RFC 63 also writes the memory first: T.buffer_decl(X.data, [6], "float32").
+static const PyNode *memory_last(Parser *parser, const PyNode *call) {
+  bool is_first = call->count >= 3 && call->count <= 4 && call->items[1]->kind == PY_ATTRIBUTE &&
+                  !strcmp(call->items[1]->text, "data") &&
+                  call->items[call->count - 1]->kind != PY_KEYWORD;
+  if (!is_first) return call;
+  PyNode *keyword = arena_new(parser->arena, PyNode), *turned = arena_new(parser->arena, PyNode);
+  *keyword = *call->items[1];
+  keyword->kind = PY_KEYWORD;
+  keyword->items = arena_copy(parser->arena, &call->items[1], sizeof *call->items);
+  keyword->count = 1;
+  *turned = *call;
+  turned->items = arena_copy(parser->arena, call->items, sizeof *call->items * (size_t)call->count);
+  for (int i = 1; i + 1 < call->count; i++) turned->items[i] = call->items[i + 1];
+  turned->items[call->count - 1] = keyword;
+  return turned;
+}
+
 static Scope decl_buffer_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   if (!has_name(parser, call, target)) return (Scope){0};
+  call = memory_last(parser, call);
   Buffer *buffer = parse_buffer(parser, call, target->text, NULL);
   if (!buffer) return (Scope){0};
   parser_bind_buffer(parser, target->text, buffer);
