@@ -3,6 +3,7 @@
 // all serial, with no loop split and no tensor cached or annotated. Other functions stay as their
 // author wrote them.
 #include "autosched/autosched.h"
+#include "ir/intrinsic.h"
 
 typedef struct Look {
   int blocks;
@@ -31,6 +32,7 @@ static bool enter(Visitor *visitor, Stmt *s) {
   Look *look = visitor->env;
   if (s->kind == STMT_FOR) look_at_loop(look, s);
   if (s->kind == STMT_BLOCK) look_at_block(look, s->as.block);
+  if (stmt_jump(s)) look->found = "it leaves loops early";
   return !look->found;
 }
 

@@ -80,3 +80,45 @@ DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count) {
   }
   return DTYPE_VOID;
 }
+
+// ---- Statements that leave a loop, its iteration, or the function
+
+static const struct {
+  Jump jump;
+  const char *name, *text;
+} jumps[] = {{JUMP_BREAK, "break_loop", "break"},
+             {JUMP_CONTINUE, "continue_loop", "continue"},
+             {JUMP_RETURN, "ret", "return"}};
+
+Jump expr_jump(const Expr *e) {
+  for (int i = 0; e->op == EXPR_INTRINSIC && i < COUNT_OF(jumps); i++)
+    if (!strcmp(e->as.s, jumps[i].name)) return jumps[i].jump;
+  return JUMP_NONE;
+}
+
+Jump stmt_jump(const Stmt *s) {
+  return s->kind == STMT_EVALUATE ? expr_jump(s->as.evaluate) : JUMP_NONE;
+}
+
+const char *jump_text(Jump jump) {
+  for (int i = 0; i < COUNT_OF(jumps); i++)
+    if (jumps[i].jump == jump) return jumps[i].text;
+  return "";
+}
+
+typedef struct JumpSearch {
+  int kinds;
+  Stmt *found;
+} JumpSearch;
+
+static bool find_jump(Visitor *visitor, Stmt *s) {
+  JumpSearch *search = visitor->env;
+  if (!search->found && stmt_jump(s) & search->kinds) search->found = s;
+  return !search->found;
+}
+
+Stmt *stmt_find_jump(Stmt *s, int kinds) {
+  JumpSearch search = {kinds, NULL};
+  visit_stmt(&(Visitor){.env = &search, .enter_stmt = find_jump}, s);
+  return search.found;
+}

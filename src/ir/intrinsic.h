@@ -32,13 +32,22 @@ typedef struct Intrinsic {
   unsigned flags;
 } Intrinsic;
 
-const Intrinsic *intrinsic_find(const char *name); // by its name in either dialect; or NULL
+const Intrinsic *intrinsic_find(const char *name);         // by its name in either dialect; or NULL
 bool intrinsic_is_namespace(const Intrinsic *intrinsic);   // stands for all of a namespace
 bool intrinsic_takes_keywords(const Intrinsic *intrinsic); // as a dictionary, the last operand
 // The name of the calls of `called`, whose row is `intrinsic`: the classic one.
 const char *intrinsic_name(const Intrinsic *intrinsic, const char *called);
-const Intrinsic *intrinsic_at(int i);              // the row with number `i`; NULL past the end
+const Intrinsic *intrinsic_at(int i); // the row with number `i`; NULL past the end
 // The type of the result by the row's rule; void where the call states it.
 DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count);
+
+// ---- Statements that leave a loop, its iteration, or the function ------------------------------
+
+typedef enum Jump { JUMP_NONE, JUMP_BREAK = 1, JUMP_CONTINUE = 2, JUMP_RETURN = 4 } Jump;
+Jump expr_jump(const Expr *e); // of what such a statement evaluates
+Jump stmt_jump(const Stmt *s);
+const char *jump_text(Jump jump); // "break", "continue", "return"
+enum { JUMP_ANY = JUMP_BREAK | JUMP_CONTINUE | JUMP_RETURN };
+Stmt *stmt_find_jump(Stmt *s, int kinds); // the first one of these in the statement, or NULL
 
 #endif

@@ -13,7 +13,9 @@
 //           B[vi] = B[vi] + A[vi, vk]
 //       C[i] = B[i] * 2
 //
-// allocation_places.c finds the places of the allocations.
+// Statements that leave loops become conditions too (structure_jumps.c). allocation_places.c finds
+// the places of the allocations.
+#include "ir/intrinsic.h"
 #include "lower/pass.h"
 
 // ---- Views
@@ -208,5 +210,8 @@ PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
   Rewriter rewriter = {
       .context = context, .env = &conversion, .enter_stmt = convert, .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
+  bool returns = state->compiles || state->options->drop_result;
+  int jumps = JUMP_BREAK | JUMP_CONTINUE | (returns ? JUMP_RETURN : 0);
+  if (context->error_count == errors) body = lower_structure_jumps(context, body, jumps);
   return context->error_count > errors ? NULL : prim_func_with_body(context, func, body);
 }

@@ -450,7 +450,7 @@ static PrimFunc *with_faults(Guarding *g, PrimFunc *func, Stmt *body) {
 
 Verdict lower_accesses_are_inside(Context *context, PrimFunc *func) {
   static const char *const passes[] = {"convert_blocks", "simplify_loops", "guard_accesses"};
-  LowerOptions options = {.guards = true};
+  LowerOptions options = {.guards = true, .drop_result = true};
   if (lower_is_packed(func)) return VERDICT_UNDECIDED;
   PrimFunc *checked = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);
   return !checked ? VERDICT_NO : checked->guards ? VERDICT_UNDECIDED : VERDICT_YES;

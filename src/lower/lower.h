@@ -100,6 +100,7 @@ typedef struct LowerOptions {
   const char *stop_after;  // a pass
   FILE *print_to;          // NULL: standard error
   bool guards;             // check accesses that are not proved to be in bounds at run time
+  bool drop_result;        // the value that the function returns is of no interest
   bool verify;             // look for the facts that passes promise in all builds
   bool verify_each;        // run before and after each pass on random inputs and compare
   uint64_t seed;           // of those inputs
@@ -156,12 +157,13 @@ typedef struct LowerState {
   Context *context;
   const LowerOptions *options; // never NULL
   LowerReport *report;         // never NULL
+  bool compiles; // the function is lowered for a target, which gives no value back
 } LowerState;
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) PRINTF_LIKE(3, 4);
 
 // Facts that may hold of a function between passes. All of them can be seen in the function.
 enum LowerFact {
-  LOWER_FACT_NO_BLOCKS = 1,     // loops, ifs and allocations in place of blocks
+  LOWER_FACT_NO_BLOCKS = 1,     // loops, ifs and allocations in place of blocks and of jumps
   LOWER_FACT_FLAT = 2,          // accessed buffers have one axis per separator group and no strides
   LOWER_FACT_NO_UNROLLED = 4,   // no LOOP_UNROLLED
   LOWER_FACT_NO_VECTORIZED = 8, // no LOOP_VECTORIZED
@@ -203,6 +205,10 @@ PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *
 // The number of statements that `s` becomes when its unrolled loops are written out, up to `limit`.
 // Lets of values that are not integers count too.
 int64_t lower_size(Stmt *s, int64_t limit);
+
+// A serial loop whose body is all under a condition that reads memory and does not depend on the
+// iteration: where it is false, no later iteration does anything, so the loop may end.
+bool lower_loop_ends(const Stmt *loop);
 
 // ---- A lowered function, cut up for a code generator ------------------------------------------
 

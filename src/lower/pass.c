@@ -237,7 +237,7 @@ static PrimFunc *run_pass(LowerState *state, FactState *facts, const LowerPass *
 
 static LowerState new_state(Context *context, const LowerOptions *options) {
   static const LowerOptions nothing;
-  LowerState state = {context, options ? options : &nothing, NULL};
+  LowerState state = {context, options ? options : &nothing, NULL, false};
   state.report =
       state.options->report ? state.options->report : arena_new(&context->arena, LowerReport);
   return state;
@@ -248,6 +248,7 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
   if (!lower_check_runnable(context, func)) return NULL;
   LowerState state = new_state(context, options);
   FactState facts = {0};
+  state.compiles = true;
   const char *stop = state.options->stop_after;
   if (checks_facts(&state)) check_order(context);
   for (const LowerPass *pass = lower_passes; pass->name && func; pass++) {

@@ -63,6 +63,12 @@ Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body)
 // The statement with the block's variables replaced by their bindings.
 Stmt *lower_bind_block_vars(Context *context, const Block *block, Stmt *body);
 
+// ---- Statements that leave loops ---------------------------------------------------------------
+
+// The body without jumps of these kinds (ir/intrinsic.h); a value that is returned is left out.
+// NULL after a diagnostic: a loop whose iterations do not run in order is left.
+Stmt *lower_structure_jumps(Context *context, Stmt *body, int kinds);
+
 // ---- Buffers with one more axis ----------------------------------------------------------------
 
 // The buffer, with the same data variable, and an axis of `extent` before its others.

@@ -2,6 +2,7 @@
 // The passes of lowering in their order, what each needs and gives, and why each stands before
 // another one. The form is that of the pass table of Go's SSA compiler
 // (cmd/compile/internal/ssa/compile.go).
+#include "ir/intrinsic.h"
 #include "lower/pass.h"
 
 #define NO_BLOCKS LOWER_FACT_NO_BLOCKS
@@ -231,7 +232,7 @@ static const struct {
   unsigned fact;
   const char *name, *absent; // absent: "has blocks", of a function without the fact
 } fact_rows[] = {
-    {NO_BLOCKS, "no blocks", "has blocks"},
+    {NO_BLOCKS, "no blocks", "has blocks or jumps"},
     {FLAT, "flat accesses", "has accesses with several indices, strides or an offset"},
     {NO_UNROLLED, "no unrolled loops", "has unrolled loops"},
     {NO_VECTORIZED, "no vectorised loops", "has vectorised loops"},
@@ -289,5 +290,6 @@ unsigned lower_facts_of(const PrimFunc *func) {
   unsigned facts = LOWER_FACTS_ALL;
   Visitor visitor = {.env = &facts, .enter_expr = enter_expr, .enter_stmt = enter_stmt};
   visit_stmt(&visitor, func->body);
+  if (stmt_find_jump(func->body, JUMP_BREAK | JUMP_CONTINUE)) facts &= ~(unsigned)NO_BLOCKS;
   return has_regions(func->body) ? facts : facts & ~(unsigned)REGIONS;
 }

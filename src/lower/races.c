@@ -349,8 +349,9 @@ bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {
                        .outer = {.context = context},
                        .analyzer = analyzer_new(context),
                        .out = out};
+  LowerOptions options = {.drop_result = true};
   if (lower_is_packed(func)) return false;
-  func = lower_run_passes(context, func, passes, COUNT_OF(passes), NULL);
+  func = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);
   if (!func) return false;
   assume_sizes(&search, func);
   search.outer.sizes = search.outer.count;

@@ -2,6 +2,7 @@
 // Refuses, before lowering, constructs that can be read and printed but have no code on any target:
 // intrinsics that belong to other machines, calls of other functions of the module, and values that
 // only attributes have.
+#include "ir/intrinsic.h"
 #include "lower/lower.h"
 
 typedef struct Runnable {
@@ -11,12 +12,11 @@ typedef struct Runnable {
 } Runnable;
 
 static const char *reason(Context *context, const Expr *e) {
-  static const char *const interpreted[][2] = {
-      {"ret", "return"}, {"break_loop", "break"}, {"continue_loop", "continue"}};
-  for (int i = 0; e->op == EXPR_INTRINSIC && i < COUNT_OF(interpreted); i++)
-    if (!strcmp(e->as.s, interpreted[i][0]))
-      return str_format(context, "'%s' cannot be compiled: only the interpreter runs it",
-                        interpreted[i][1]);
+  Jump jump = expr_jump(e);
+  if (jump == JUMP_RETURN && !expr_as_int(e->args[0], &(int64_t){0}))
+    return "compiled code gives its caller no value that is returned\n"
+           "write it to a buffer of one element";
+  if (jump) return NULL;
   if (dtype_is_scalable(e->type))
     return str_format(context,
                       "%s is read and printed, but cannot run here: no target of this build "

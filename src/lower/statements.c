@@ -63,6 +63,13 @@ bool lower_is_barrier(const Expr *e) {
   return e->op == EXPR_INTRINSIC && strcmp(e->as.s, "tvm_storage_sync") == 0;
 }
 
+bool lower_loop_ends(const Stmt *loop) {
+  const Stmt *body = loop->as.loop.body;
+  return loop->as.loop.kind == LOOP_SERIAL && body->kind == STMT_IF && !body->as.branch.else_body &&
+         expr_reads_memory(body->as.branch.condition) && expr_is_pure(body->as.branch.condition) &&
+         !expr_uses(body->as.branch.condition, loop->as.loop.var);
+}
+
 bool lower_loads_stored(const Expr *e, const Stmt *store) {
   if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
   for (int i = 0; i < e->count; i++)

@@ -91,8 +91,9 @@ struct Schedule {
   Context *context;
   PrimFunc *func;
   Array(StepCall) trace;
-  Map known; // handles that have a name in the trace
-  Map names; // names that scripts gave: interned name to StepValue
+  Map known;        // handles that have a name in the trace
+  const Stmt *jump; // a statement that leaves a loop early; NULL: the function has none
+  Map names;        // names that scripts gave: interned name to StepValue
   SourcePos pos;
   bool quiet;
   const StepInfo *step; // the running step

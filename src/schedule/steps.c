@@ -4,6 +4,8 @@
 // of their arguments.
 #include "schedule/internal.h"
 
+#include "ir/intrinsic.h"
+
 #define P(name, kind) {name, PARAM_##kind, false, false}
 #define K(name, kind) {name, PARAM_##kind, true, false}
 #define O(name, kind) {name, PARAM_##kind, true, true}
@@ -53,6 +55,7 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   Schedule *schedule = arena_new(&context->arena, Schedule);
   schedule->context = context;
   schedule->known = map_new(&context->arena);
+  schedule->jump = stmt_find_jump(func->body, JUMP_ANY);
   Naming naming = {context, map_new(&context->arena)};
   Rewriter rewriter = {.context = context, .env = &naming, .stmt = name_block};
   Stmt *body = rewrite_stmt(&rewriter, blocks_find_regions(context, func->body));
@@ -187,6 +190,16 @@ static void check_well_formed(const Schedule *schedule) {
   bug(context, "%s made a function that is not well-formed: %s", schedule->step->name, message);
 }
 
+// A step would change which iterations do not run.
+static bool keeps_jumps(Schedule *schedule) {
+  const Stmt *jump = schedule->jump;
+  return !jump || schedule_refuse(schedule, jump->pos,
+                                  "'%s' leaves a loop or the function early, and no step is proved "
+                                  "to keep which iterations run\n"
+                                  "put what must not run under a condition instead",
+                                  jump_text(stmt_jump(jump)));
+}
+
 bool step_apply(Schedule *schedule, StepCall *call) {
   for (int i = 0; i < STEP_MAX_PARAMS; i++) introduce(schedule, &call->args[i]);
   const StepInfo *outer = schedule->step;
@@ -194,6 +207,7 @@ bool step_apply(Schedule *schedule, StepCall *call) {
   schedule->step = call->info;
   schedule->refusal = NULL;
   bool made = call->info->run(schedule, call);
+  if (made && schedule->func != before) made = keeps_jumps(schedule);
   if (made && schedule->func != before) check_well_formed(schedule);
   schedule->step = outer;
   if (made)

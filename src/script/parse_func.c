@@ -224,6 +224,7 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
     parse_dtype(parser, def->items[2], &parser->result);
   parser->uses_pointers = mentions_pointer(def->items[3]);
   parser->statement_allocs = has_newer_decorator(def) || !mentions_block(def->items[3]);
+  parser->last = suite.count ? suite.items[suite.count - 1] : NULL;
   Stmt *body = func_body(parser, &suite);
   parser_reset(parser, mark);
   if (errors != parser->context->error_count) return NULL;

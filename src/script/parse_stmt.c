@@ -646,7 +646,13 @@ static void add_intrinsic(Parser *parser, Sequence *sequence, const PyNode *node
 
 // A `return` without a value at the end of a function is a comment.
 static void return_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
-  if (!node->items[0]) return;
+  if (!node->items[0]) {
+    if (node != parser->last)
+      REPORT(parser, node,
+             "'return' without a value stands only at the end of a tensor program\n"
+             "put the statements that it skips under a condition");
+    return;
+  }
   bool has_type = parser->result.code != TYPE_VOID;
   Expr *value = has_type ? parse_value_as(parser, node->items[0], parser->result)
                          : parse_value(parser, node->items[0]);

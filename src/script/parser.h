@@ -69,6 +69,7 @@ typedef struct Parser {
   int scope, macro_depth;       // of the macro that is being read
   DType result;                 // of the function; void when it states none
   bool uses_pointers;  // T.load or T.store occurs in it
+  const PyNode *last;           // the last statement of the tensor program
   bool statement_allocs;        // T.alloc_buffer is a statement, not part of a block's heading
   bool is_newer; // the function is in the dialect since 2026: `x = value` makes or sets a variable
 } Parser;

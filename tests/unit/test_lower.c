@@ -189,7 +189,7 @@ static void test_needs_are_reported(void **state) {
   assert_null(lower_run_passes(context, func, early, 1, NULL));
   assert_string_equal(
       context->diags.items[1].message,
-      "flatten_buffers cannot run on f, which has blocks; run convert_blocks first");
+      "flatten_buffers cannot run on f, which has blocks or jumps; run convert_blocks first");
   context_free(context);
 }
 

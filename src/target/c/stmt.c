@@ -62,6 +62,15 @@ static const char *loop_hint(CEmit *emit, const Stmt *s) {
   return arena_printf(emit->arena, "UNROLL(%d)", (int)MAX_OF(count, 1));
 }
 
+static void break_unless(CEmit *emit, Expr *condition) {
+  int mark = c_mark(emit);
+  begin_statement(emit);
+  c_count_uses(emit, condition);
+  CValue value = c_expr(emit, condition);
+  c_line(emit, "if (!%s) break;", c_operand(emit, value, C_NAME));
+  c_forget(emit, mark);
+}
+
 static void emit_for(CEmit *emit, const Stmt *s) {
   begin_statement(emit);
   Expr *var = s->as.loop.var;
@@ -83,7 +92,9 @@ static void emit_for(CEmit *emit, const Stmt *s) {
   }
   c_forget(emit, mark);
   emit->depth++;
-  c_stmt(emit, s->as.loop.body);
+  bool ends = lower_loop_ends(s) && !(constant && extent == 1);
+  if (ends) break_unless(emit, s->as.loop.body->as.branch.condition);
+  c_stmt(emit, ends ? s->as.loop.body->as.branch.then_body : s->as.loop.body);
   if (constant && extent == 1 && !c_uses(emit->module, s->as.loop.body, var))
     c_line(emit, "(void)%s;", name);
   emit->depth--;
@@ -91,14 +102,9 @@ static void emit_for(CEmit *emit, const Stmt *s) {
 }
 
 static void emit_while(CEmit *emit, const Stmt *s) {
-  int mark = c_mark(emit);
   c_line(emit, "for (;;) {");
   emit->depth++;
-  begin_statement(emit);
-  c_count_uses(emit, s->as.repeat.condition);
-  CValue condition = c_expr(emit, s->as.repeat.condition);
-  c_line(emit, "if (!%s) break;", c_operand(emit, condition, C_NAME));
-  c_forget(emit, mark);
+  break_unless(emit, s->as.repeat.condition);
   c_stmt(emit, s->as.repeat.body);
   emit->depth--;
   c_line(emit, "}");

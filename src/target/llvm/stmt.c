@@ -90,7 +90,16 @@ static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *en
   Text outer = emit->body;
   emit->body = text_new(emit->arena);
   emit->block = arena_printf(emit->arena, "%%head%d", number);
-  emit_iterations(emit, s, i, form->step);
+  Stmt rest = *s;
+  if (lower_loop_ends(s)) {
+    int mark = emit_mark(emit);
+    const char *goes_on = emit_expr(emit, s->as.loop.body->as.branch.condition);
+    emit_line(emit, "br i1 %s, label %%inside%d, label %%exit%d", goes_on, number, number);
+    end_statement(emit, mark);
+    emit_label(emit, "inside", number);
+    rest.as.loop.body = s->as.loop.body->as.branch.then_body;
+  }
+  emit_iterations(emit, &rest, i, form->step);
   step_counter(emit, i, form);
   const char *again = emit_value(emit, "icmp slt i64 %s.next, %s", i, end);
   emit_line(emit, "br i1 %s, label %%head%d, label %%exit%d, !llvm.loop %s", again, number, number,
@@ -105,6 +114,7 @@ static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *en
 // A loop whose extent changes between its runs is at a border, and short.
 static LoopForm loop_form(Emit *emit, const Stmt *s) {
   int64_t extent, count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
+  if (lower_loop_ends(s)) count = 1;
   if (!expr_as_int(s->as.loop.extent, &extent))
     return (LoopForm){1, emit_depth(emit, s->as.loop.extent) ? 1 : count, true};
   bool fits = lower_size(s->as.loop.body, MOST_WRITTEN) * count <= MOST_WRITTEN;

@@ -23,3 +23,11 @@ def parallel(A: T.Buffer((8,), "float32")):
         for j in T.parallel(8):
             if A[j] > T.float32(0):
                 continue
+
+
+@T.prim_func
+def early(A: T.Buffer((8,), "float32")):
+    if A[0] > T.float32(2):
+        return
+    A[1] = T.float32(0)
+    return
