@@ -91,7 +91,7 @@ static const Form *divide_reduced(Analyzer *analyzer, const Form *f, int64_t c, 
   return form_add_const(analyzer, quotient, q);
 }
 
-static bool fits_in(Analyzer *analyzer, const Form *f) {
+bool form_fits_type(Analyzer *analyzer, const Form *f) {
   Interval b = form_bounds(analyzer, f);
   if (f && f->type.bits == 32) return b.low >= INT32_MIN && b.high <= INT32_MAX;
   return b.low != NO_LOW && b.high != NO_HIGH;
@@ -109,7 +109,7 @@ static const Form *divide_nested(Analyzer *analyzer, const Form *f, int64_t c) {
   const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, 1, f->terms[at].atom));
   const Form *sum = form_add_scaled(analyzer, form_of(analyzer, base), others, cut);
   if (!sum || !mul_fits(cut, c, &product)) return NULL;
-  if (others->count && !fits_in(analyzer, sum)) return NULL;
+  if (others->count && !form_fits_type(analyzer, sum)) return NULL;
   return form_divide(analyzer, form_typed(analyzer, sum, f->type), product);
 }
 

@@ -252,6 +252,15 @@ static const Form *read_modulo(Analyzer *analyzer, Expr *e) {
   return form_add_scaled(analyzer, form_of(analyzer, e->args[0]), quotient, -c);
 }
 
+static bool is_sum(const Form *f) {
+  return f->count + (f->constant != 0) > 1;
+}
+
+const Form *form_product(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
+  bool expands = a && b && a->count && b->count && (is_sum(a) || is_sum(b));
+  return expands && expr_reads_memory(e) ? NULL : form_mul(analyzer, a, b);
+}
+
 static const Form *read(Analyzer *analyzer, Expr *e) {
   Expr *inner = expr_strip_widening(e);
   if (inner != e) return form_typed(analyzer, form_of(analyzer, inner), e->type);
@@ -263,7 +272,7 @@ static const Form *read(Analyzer *analyzer, Expr *e) {
   case EXPR_SUB:
     return form_sub(analyzer, form_of(analyzer, e->args[0]), form_of(analyzer, e->args[1]));
   case EXPR_MUL:
-    return form_mul(analyzer, form_of(analyzer, e->args[0]), form_of(analyzer, e->args[1]));
+    return form_product(analyzer, e, form_of(analyzer, e->args[0]), form_of(analyzer, e->args[1]));
   case EXPR_FLOOR_DIV: return read_divided(analyzer, e);
   case EXPR_FLOOR_MOD: return read_modulo(analyzer, e);
   default: return NULL;

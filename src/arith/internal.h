@@ -176,6 +176,10 @@ Interval atom_bounds(Analyzer *analyzer, Expr *atom);
 Interval form_bounds(Analyzer *analyzer, const Form *f);
 // The bounds of the whole form that were assumed, such as 1 <= i*2 + j.
 Interval form_assumed_bounds(Analyzer *analyzer, const Form *f);
+// The product of the operands' forms; NULL where numbers from memory are in a product of sums: the
+// terms of the expanded product may overflow where `e` does not.
+const Form *form_product(Analyzer *analyzer, Expr *e, const Form *a, const Form *b);
+bool form_fits_type(Analyzer *analyzer, const Form *f); // no value of it overflows its type
 Interval form_group_bounds(Analyzer *analyzer, const Group *group);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 

@@ -73,7 +73,7 @@ static const Form *simple_sum(Analyzer *analyzer, Expr *e) {
 }
 
 static const Form *simple_product(Analyzer *analyzer, Expr *e) {
-  return form_mul(analyzer, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1));
+  return form_product(analyzer, e, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1));
 }
 
 // For 0 <= low < g: (g*high + low) // (g*over) is high // over, and % gives g*(high % over) + low.
@@ -103,11 +103,33 @@ static const Form *divide_symbolic(Analyzer *analyzer, Expr *e, const Form *a, c
   return modulo ? left : form_add(analyzer, q, left);
 }
 
+// Numbers in memory have any value of their type, and indices and sizes do not overflow.
+static bool may_overflow(Analyzer *analyzer, Expr *e) {
+  bool computed = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_MUL;
+  return computed && !form_fits_type(analyzer, form_of(analyzer, e)) && expr_reads_memory(e);
+}
+
+// Would the quotient divide a value that `e` does not compute, and that may overflow where the
+// values in `e` do not? (A[i] * 65537 % 101 + A[i]) % 101 is A[i] * 65538 % 101 only for integers
+// without bounds.
+static bool divides_unbounded(Analyzer *analyzer, Expr *e, const Form *q) {
+  Expr *base;
+  int64_t cut;
+  for (int i = 0; q && i < q->count; i++) {
+    if (!form_split_division(q->terms[i].atom, &base, &cut)) continue;
+    if (may_overflow(analyzer, base) &&
+        base != expr_strip_widening(analyzer_simplify(analyzer, e->args[0])))
+      return true;
+  }
+  return false;
+}
+
 static const Form *simple_division(Analyzer *analyzer, Expr *e) {
   const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
   if (b->count) return divide_symbolic(analyzer, e, a, b);
   if (b->constant == 0) return NULL;
   const Form *q = form_divide_by(analyzer, a, b);
+  if (divides_unbounded(analyzer, e, q)) return NULL;
   return e->op == EXPR_FLOOR_MOD ? form_add_scaled(analyzer, a, q, -b->constant) : q;
 }
 
