@@ -341,6 +341,15 @@ static void set_separators(NodesMaking *m, Buffer *buffer) {
   }
 }
 
+static Expr *tile_layout_of(NodesMaking *m) {
+  m->in_attribute = true;
+  Expr *layout = get_optional(m, "layout", MADE_EXPR);
+  m->in_attribute = false;
+  bool is_layout = !layout || layout->op == EXPR_OBJECT || layout->op == EXPR_NONE;
+  if (!is_layout) wrong(m, "layout", "is not a tile layout");
+  return is_layout ? layout : NULL;
+}
+
 static void *buffer_of(NodesMaking *m) {
   int rank, stride_count;
   const char *name = get_string(m, "name"), *scope = get_string(m, "storage_scope");
@@ -361,6 +370,7 @@ static void *buffer_of(NodesMaking *m) {
   buffer->broadcasts = json_integer_value(field_of(m, "buffer_type")) == TYPE_AUTO_BROADCAST;
   Expr *offset = get_optional(m, "elem_offset", MADE_EXPR);
   if (offset) buffer->offset = offset;
+  buffer->tile_layout = tile_layout_of(m);
   set_separators(m, buffer);
   if (!data->as.var->scope) {
     data->as.var->scope = buffer->scope;

@@ -311,6 +311,7 @@ static int buffer_node(Nodes *nodes, const Buffer *buffer) {
   field_int(&node, "offset_factor", buffer->offset_factor);
   field_string(&node, "storage_scope", buffer->scope);
   field_int(&node, "buffer_type", buffer->broadcasts ? TYPE_AUTO_BROADCAST : TYPE_DEFAULT);
+  field_node(&node, "layout", expr_node(nodes, buffer->tile_layout));
   return keep_node(nodes, buffer, node_end(&node));
 }
 

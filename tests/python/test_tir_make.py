@@ -200,6 +200,8 @@ def test_nodes_are_made_again(path):
         {module.__name__: module}
     functions = {name: function for name, function in functions.items()
                  if isinstance(function, tir.PrimFunc)}
+    if not functions:
+        pytest.skip("a case of graph functions")
     originals = {name: function.node for name, function in functions.items()}
     rebuilt = {name: node.with_fields(body=stmt_functor.ir_transform(
         node.body, None, lambda part: None if isinstance(part, tir.Var) else part.with_fields()))

@@ -331,7 +331,7 @@ class Buffer(Node):
     """A buffer: a description of memory over the variable `data`. decl_buffer makes one."""
 
     ARGUMENTS = ("name", "dtype", "data", "shape", "[strides]", "[elem_offset]", "[axis_separators]",
-                 "[data_alignment]", "[offset_factor]", "[storage_scope]", "[buffer_type]")
+                 "[data_alignment]", "[offset_factor]", "[storage_scope]", "[buffer_type]", "[layout]")
 
     def scope(self):
         return self.storage_scope
