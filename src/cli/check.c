@@ -242,7 +242,7 @@ static int run(Cli *cli, void *given) {
 
 const Command command_check = {
     .name = "check",
-    .arguments = "MODEL",
+    .arguments = "MODEL|KERNEL.py",
     .summary = "list everything in a model or kernel that is not supported or wrong",
     .example = "  $ pleat check examples/digits/digits.onnx\n"
                "  examples/digits/digits.onnx: 33 operators, opset 17, supported\n",
