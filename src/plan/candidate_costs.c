@@ -160,7 +160,8 @@ static void find_changes(PlanComparison *c, PlanCandidate *candidate) {
   Context *context = c->p->context;
   ArenaMark mark = arena_mark(&context->scratch);
   add_parts(c);
-  qsort(c->parts.items, (size_t)c->parts.count, sizeof *c->parts.items, by_difference);
+  if (c->parts.count) // qsort takes no NULL
+    qsort(c->parts.items, (size_t)c->parts.count, sizeof *c->parts.items, by_difference);
   for (int i = 0; i < MIN_OF(c->parts.count, PLAN_MAX_CHANGES); i++) {
     const CostPart *part = &c->parts.items[i];
     if (fabs(part->more) < MAX_OF(1, fabs(c->parts.items[0].more) / 10)) break;

@@ -33,17 +33,18 @@ static void take_import(Parser *parser, const PyNode *node) {
 
 // Notes the aliases of the newer dialect. Comments count too, since TVM prints its imports as
 // comments: # from tvm.script import ir as I, tirx as T
-static void take_newer_aliases(Parser *parser, const char *text) {
-  static const char words[] = "tirx as ";
-  for (const char *at = text; (at = strstr(at, words));) {
+static void take_newer_aliases(Parser *parser, const SourceFile *file) {
+  static const char words[] = "tirx as ", import[] = "import ";
+  const char *end = file->text + file->size;
+  for (const char *at = file->text; (at = memmem(at, (size_t)(end - at), words, strlen(words)));) {
     const char *line = at;
-    while (line > text && line[-1] != '\n') line--;
-    const char *import = strstr(line, "import ");
+    while (line > file->text && line[-1] != '\n') line--;
+    bool imported = memmem(line, (size_t)(at - line), import, strlen(import));
     at += strlen(words);
-    size_t size = 0;
-    while (isalnum((unsigned char)at[size]) || at[size] == '_') size++;
-    Str alias = str_format(parser->context, "%.*s", (int)size, at);
-    if (import && import < at) map_put(&parser->newer_aliases, alias, alias);
+    int size = 0;
+    while (at + size < end && (isalnum((unsigned char)at[size]) || at[size] == '_')) size++;
+    Str alias = str_format(parser->context, "%.*s", size, at);
+    if (imported) map_put(&parser->newer_aliases, alias, alias);
   }
 }
 
@@ -240,8 +241,8 @@ static void take_imports(Parser *parser, const SourceFile *file) {
 static void take_file(Parser *parser, const PyNode *suite) {
   const SourceFile *imports = parser->capture ? parser->capture->imports : NULL;
   if (imports) take_imports(parser, imports);
-  if (imports) take_newer_aliases(parser, imports->text);
-  take_newer_aliases(parser, suite->pos.file->text);
+  if (imports) take_newer_aliases(parser, imports);
+  take_newer_aliases(parser, suite->pos.file);
   take_items(parser, suite, PY_IMPORT);
   take_items(parser, suite, PY_ASSIGN);
   for (int i = 0; i < suite->count; i++)

@@ -685,7 +685,7 @@ const SourceFile *script_upgrade(Context *context, const SourceFile *file, bool 
   Upgrader u = {.context = context, .file = file, .newer = newer};
   u.tokens = py_tokens(context, &context->arena, file);
   u.is_newer = has_member(suite, "sblock");
-  u.has_tirx = strstr(file->text, "tirx as ") != NULL;
+  u.has_tirx = memmem(file->text, file->size, "tirx as ", strlen("tirx as ")) != NULL;
   u.tir = alias_of_tir(suite);
   if (!u.tir) u.tir = used_name_of_tir(suite);
   if (!u.tir) u.tir = "T";

@@ -356,6 +356,7 @@ static void test_casts_of_unsigned(void **state) {
     assert_int_equal(analyzer_prove(a, LE(zero, wide)), bits < 64);
     assert_int_equal(analyzer_simplify(a, expr_unary(c, EXPR_ABS, wide)) == wide, bits < 64);
   }
+  context_free(c);
 }
 
 int main(void) {

@@ -585,10 +585,13 @@ static void test_copies(void **state) {
   }
   assert_true(inverses >= 4);
   int64_t shape[] = {12};
-  const Layout *a = layout_parse_static(context, "i; r=4 -> (i + 3*r) % 12", shape, 1);
-  LayoutAnswer answer = layout_is_injective(context, a);
-  assert_int_equal(answer.verdict, VERDICT_NO);
-  certificate(LAYOUT_ASK_INJECTIVE, a, NULL, &answer);
+  static const char *const collide[] = {"i; r=4 -> (i + 3*r) % 12", "i; r=9, s=11 -> i + 3*r*s"};
+  for (int i = 0; i < COUNT_OF(collide); i++) {
+    const Layout *a = layout_parse_static(context, collide[i], shape, 1);
+    LayoutAnswer answer = layout_is_injective(context, a);
+    assert_int_equal(answer.verdict, VERDICT_NO);
+    certificate(LAYOUT_ASK_INJECTIVE, a, NULL, &answer);
+  }
 }
 
 int main(void) {

@@ -69,6 +69,8 @@ CertificateOf lines_certificate, padding_runs_certificate;
 // Swizzles (bank_schedule.c).
 CertificateOf swizzle_certificate;
 
+// Are the elements' copies few enough to look at all pairs of two elements?
+bool layout_searches_copies(const Layout *a);
 // Two copies of the elements of a collision that share a physical index; x and y have room for the
 // box. False: they were not found.
 bool layout_colliding_copies(const Layout *a, const LayoutAnswer *answer, int64_t *x, int64_t *y);

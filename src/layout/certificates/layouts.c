@@ -164,7 +164,10 @@ static bool show_indices(Certificate *c, const LayoutQuestion *q, const LayoutAn
   layout_goal(c, kind, q->a, answer);
   bool counted = kind == GOAL_ONTO || q->ask == LAYOUT_ASK_BIJECTIVE;
   if (yes && counted) c->goal->except = padding_count(c, q);
-  if (c->goal->also && q->a->map->replica_count) see_copies(c, q->a, answer);
+  if (c->goal->also && q->a->map->replica_count) {
+    if (!layout_searches_copies(q->a)) return goal_drop(c);
+    see_copies(c, q->a, answer);
+  }
   add_positions(c, q->a);
   if (yes || kind == GOAL_ONTO) add_inverse(c, q);
   bool open = c->goal->axes.count && !c->goal->axes.items[0].value;

@@ -4,15 +4,15 @@
 #include "layout/certificates/certificate.h"
 #include "layout/operations/operations.h"
 
-enum { MAX_COPIES = 64 };
+enum { MAX_COPIES = 64, MAX_COLLIDING_COPIES = 1024 };
 
 // ---- Copies ------------------------------------------------------------------------------------
 
-static bool copy_count(const IndexMap *map, int64_t *count) {
+static bool copy_count(const IndexMap *map, int64_t most, int64_t *count) {
   *count = 1;
   for (int i = 0; i < map->replica_count; i++)
     if (!mul_fits(*count, map->replicas[i], count)) return false;
-  return *count <= MAX_COPIES;
+  return *count <= most;
 }
 
 static void copy_at(const IndexMap *map, int64_t ordinal, int64_t *out) {
@@ -71,7 +71,7 @@ static bool among_by_list(Certificate *c, const Layout *a, const Layout *b,
                           const int64_t *witness) {
   const LayoutExpr *axes[2 * MAX_RANK];
   int64_t copies;
-  if (!copy_count(b->map, &copies)) return false;
+  if (!copy_count(b->map, MAX_COPIES, &copies)) return false;
   goal_begin_box(c, a, axes);
   goal_pair(c, "among", 0, is_among(c, a, b->map, copies), goal_number(c, 1));
   c->goal->yes = !witness;
@@ -92,7 +92,7 @@ static bool among(Certificate *c, const Layout *a, const Layout *b) {
 static bool not_among(Certificate *c, const Layout *a, const Layout *b, const int64_t *element) {
   int64_t index[2 * MAX_RANK], copies;
   bool shown = false;
-  if (!copy_count(a->map, &copies)) return false;
+  if (!copy_count(a->map, MAX_COPIES, &copies)) return false;
   memcpy(index, element, sizeof *index * (size_t)a->rank);
   for (int64_t k = 0; k < copies && !shown; k++) {
     copy_at(a->map, k, index + a->rank);
@@ -119,9 +119,15 @@ static bool same_position(const Layout *a, const int64_t *x, const int64_t *y) {
          !memcmp(p, q, sizeof *p * (size_t)a->physical_rank);
 }
 
+bool layout_searches_copies(const Layout *a) {
+  int64_t copies;
+  return copy_count(a->map, MAX_COLLIDING_COPIES, &copies);
+}
+
 bool layout_colliding_copies(const Layout *a, const LayoutAnswer *answer, int64_t *x, int64_t *y) {
   int64_t copies;
-  if (!answer->witness || !answer->witness2 || !copy_count(a->map, &copies)) return false;
+  if (!answer->witness || !answer->witness2 || !copy_count(a->map, MAX_COLLIDING_COPIES, &copies))
+    return false;
   memcpy(x, answer->witness, sizeof *x * (size_t)a->rank);
   memcpy(y, answer->witness2, sizeof *y * (size_t)a->rank);
   for (int64_t k = 0; k < copies * copies; k++) {
