@@ -159,7 +159,7 @@ static void walk_expr(Walk *walk, Expr *e) {
 // ---- Statements
 
 static void walk_loop(Walk *walk, Stmt *s) {
-  VarRange range = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
+  VarRange range = loop_range(s);
   walk_expr(walk, range.min);
   walk_expr(walk, range.extent);
   analyzer_bind(walk->analyzer, range.var, range.min, range.extent);

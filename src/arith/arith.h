@@ -61,6 +61,7 @@ bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_
 typedef struct VarRange {
   Expr *var, *min, *extent;
 } VarRange;
+VarRange loop_range(const Stmt *loop);
 void index_region(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
                   int var_count, Expr **min, Expr **extent, bool *exact);
 Region region_union(Analyzer *analyzer, const Region *a, const Region *b);

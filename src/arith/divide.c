@@ -74,7 +74,7 @@ static const Form *divide_by_digits(Analyzer *analyzer, const Form *f, int64_t c
 }
 
 // Splits coefficients larger than c where this gives the quotient: (17*i + j) // 16 for i below 2.
-// What is left of a coefficient has its sign, or is positive when `floors` is set: (2*i - 9*j) // 2
+// The rest of a coefficient keeps its sign, or is positive when `floors` is set: (2*i - 9*j) // 2
 // is i - 5*j for j below 2.
 static const Form *divide_reduced(Analyzer *analyzer, const Form *f, int64_t c, bool floors) {
   const Form *quotient = form_const(analyzer, f->type, 0);
@@ -89,6 +89,12 @@ static const Form *divide_reduced(Analyzer *analyzer, const Form *f, int64_t c, 
   const Form *rest = form_add_scaled(analyzer, f, quotient, -c);
   if (!rest || !within_cell(analyzer, rest, c, &q)) return NULL;
   return form_add_const(analyzer, quotient, q);
+}
+
+static bool has_negative(const Form *f) {
+  for (int i = 0; i < f->count; i++)
+    if (f->terms[i].coef < 0) return true;
+  return false;
 }
 
 bool form_fits_type(Analyzer *analyzer, const Form *f) {
@@ -139,7 +145,7 @@ const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t c) {
   if (parts.quotient->count)
     return form_add(analyzer, parts.quotient, form_divide(analyzer, parts.rest, c));
   result = divide_reduced(analyzer, parts.rest, c, false);
-  if (!result) result = divide_reduced(analyzer, parts.rest, c, true);
+  if (!result && has_negative(parts.rest)) result = divide_reduced(analyzer, parts.rest, c, true);
   if (!result) result = divide_nested(analyzer, parts.rest, c);
   if (!result) result = division_atom(analyzer, parts.rest, c);
   return result ? form_add(analyzer, parts.quotient, result) : NULL;

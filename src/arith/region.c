@@ -382,6 +382,10 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, c
   analyzer_leave(analyzer);
 }
 
+VarRange loop_range(const Stmt *loop) {
+  return (VarRange){loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent};
+}
+
 void index_region(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
                   int var_count, Expr **min, Expr **extent, bool *exact) {
   int mark = analyzer_mark(analyzer);

@@ -244,8 +244,7 @@ static bool read_block(ProgramReader *r, const Block *block) {
 static bool read_stmt(ProgramReader *r, const Stmt *s);
 
 static bool read_loop(ProgramReader *r, const Stmt *s) {
-  VarRange loop = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
-  array_push(&r->context->arena, &r->loops, loop);
+  array_push(&r->context->arena, &r->loops, loop_range(s));
   bool read = read_stmt(r, s->as.loop.body);
   r->loops.count--;
   return read;

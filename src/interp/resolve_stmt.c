@@ -4,6 +4,7 @@
 #include "interp/resolve.h"
 
 #include "interp/exec.h"
+#include "ir/intrinsic.h"
 
 static InterpStep *step_new(Resolver *resolver, const Stmt *s,
                             void (*run)(Machine *machine, const InterpStep *step)) {
@@ -71,14 +72,11 @@ static InterpStep *resolve_assert(Resolver *resolver, const Stmt *s) {
 }
 
 static Flow flow_of(const Expr *e) {
-  static const struct {
-    const char *name;
-    Flow flow;
-  } flows[] = {
-      {"break_loop", FLOW_BREAK}, {"continue_loop", FLOW_CONTINUE}, {"ret", FLOW_RETURN}};
-  for (int i = 0; e->op == EXPR_INTRINSIC && i < COUNT_OF(flows); i++)
-    if (!strcmp(flows[i].name, e->as.s)) return flows[i].flow;
-  return FLOW_NEXT;
+  static const Flow flows[] = {[JUMP_NONE] = FLOW_NEXT,
+                               [JUMP_BREAK] = FLOW_BREAK,
+                               [JUMP_CONTINUE] = FLOW_CONTINUE,
+                               [JUMP_RETURN] = FLOW_RETURN};
+  return flows[expr_jump(e)];
 }
 
 static InterpStep *resolve_leave(Resolver *resolver, const Stmt *s, Flow flow) {

@@ -442,6 +442,7 @@ struct Block {
 };
 
 Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body);
+bool loop_is_ordered(const Stmt *loop); // its iterations run one after the other; `while` too
 Stmt *stmt_store(Context *context, Buffer *buffer, Expr *const *indices, int rank, Expr *value);
 Stmt *stmt_let(Context *context, Expr *var, Expr *value, Stmt *body);
 Stmt *stmt_if(Context *context, Expr *condition, Stmt *then_body, Stmt *else_body); // folds

@@ -8,6 +8,11 @@ static Stmt *new_stmt(Context *context, StmtKind kind) {
   return s;
 }
 
+bool loop_is_ordered(const Stmt *loop) {
+  return loop->kind == STMT_WHILE || loop->as.loop.kind == LOOP_SERIAL ||
+         loop->as.loop.kind == LOOP_UNROLLED;
+}
+
 Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body) {
   Stmt *s = new_stmt(context, STMT_FOR);
   s->as.loop.var = var;

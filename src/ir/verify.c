@@ -242,12 +242,9 @@ static void check_return(Verifier *verifier, const Expr *e) {
 
 // Iterations that run at once cannot be left one by one.
 static void check_leave(Verifier *verifier, const Expr *e) {
-  const char *word = !strcmp(e->as.s, "break_loop") ? "break" : "continue";
   const Stmt *loop = verifier->loop;
-  bool in_order = loop && (loop->kind == STMT_WHILE || loop->as.loop.kind == LOOP_SERIAL ||
-                           loop->as.loop.kind == LOOP_UNROLLED);
-  if (!in_order)
-    report(verifier, "'%s' is %s", word,
+  if (!loop || !loop_is_ordered(loop))
+    report(verifier, "'%s' is %s", jump_text(expr_jump(e)),
            loop ? "in a loop whose iterations run at once" : "outside of a loop");
 }
 
@@ -259,9 +256,9 @@ static void check_intrinsic(Verifier *verifier, const Expr *e) {
     report(verifier, "T.%s has %d operands", e->as.s, e->count);
   else if (((row->flags & INTRINSIC_PURE) != 0) != (e->op == EXPR_INTRINSIC_PURE))
     report(verifier, "the effects of T.%s are not those of its row", e->as.s);
-  else if (!strcmp(e->as.s, "ret"))
+  else if (expr_jump(e) == JUMP_RETURN)
     check_return(verifier, e);
-  else if (!strcmp(e->as.s, "break_loop") || !strcmp(e->as.s, "continue_loop"))
+  else if (expr_jump(e) != JUMP_NONE)
     check_leave(verifier, e);
 }
 

@@ -3,8 +3,8 @@
 // parallel loops that share elements.
 #include "lower/lower.h"
 
-const char *loop_races_kind(const LoopRaces *races) {
-  return races->loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
+const char *loop_races_kind(const Stmt *loop) {
+  return loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
 }
 
 static void warn_of_undecided(Context *context, const LoopRaces *races) {
@@ -12,7 +12,7 @@ static void warn_of_undecided(Context *context, const LoopRaces *races) {
   diag_warning(context, races->pos,
                "it is not decided whether iterations of the %s loop '%s' share an element, by "
                "%s%s: %s\nmake the loop serial where they may",
-               loop_races_kind(races), races->loop->as.loop.var->as.var->name, races->access,
+               loop_races_kind(races->loop), races->loop->as.loop.var->as.var->name, races->access,
                meeting, races->why);
 }
 

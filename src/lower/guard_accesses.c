@@ -302,7 +302,7 @@ static Stmt *guard_loop(Guarding *g, Stmt *s) {
   check_expr(g, s->as.loop.min);
   check_expr(g, s->as.loop.extent);
   int first = g->pending.count, mark = analyzer_mark(g->analyzer);
-  VarRange range = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
+  VarRange range = loop_range(s);
   analyzer_bind_kept(g->analyzer, range.var, range.min, range.extent);
   array_push(&g->context->arena, &g->scope.loops, range);
   Stmt *body = guarded(g, s->as.loop.body);

@@ -144,7 +144,7 @@ typedef Array(LoopRaces) LoopRacesList;
 // The answer for each such loop of a tensor program, in order of the text; `out` may be NULL. True
 // with a diagnostic at each when there are two such iterations.
 bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out);
-const char *loop_races_kind(const LoopRaces *races); // "parallel" or "vectorized"
+const char *loop_races_kind(const Stmt *loop); // "parallel" or "vectorized"
 
 // All three: NO with a diagnostic at each fault, UNDECIDED where accesses need guards. With `loops`
 // also a warning at each loop that is not decided. Loops are not looked at when an access is out of

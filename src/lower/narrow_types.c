@@ -9,6 +9,7 @@
 // operation above them whose values are proved to fit. A variable stays int64 when an operation on
 // it does not fit, so that no index mixes both. Values that are stored keep their types, and so do
 // parameters and the shapes of buffers.
+#include "base/interval.h"
 #include "lower/pass.h"
 
 typedef struct Narrowing {
@@ -17,7 +18,7 @@ typedef struct Narrowing {
   Map bound;          // variable of a loop or block → bool *: it is bound more than once
   Map ranges;         // int64 variable whose range fits → VarRange; a min of NULL: it stays int64
   Map narrow;         // int64 variable → its int32 variable
-  Map bounds;         // expression → ValueBounds *
+  Map bounds;         // expression → Interval *
   bool found_wide;    // a variable was found that must stay int64
 } Narrowing;
 
@@ -145,66 +146,60 @@ static Expr *lane(Context *context, const Expr *ramp, int number) {
   return expr_add(context, ramp->args[0], stride);
 }
 
-typedef struct ValueBounds {
-  int64_t low, high;
-} ValueBounds;
-
 // The bounds of a division by at least 1, or of its remainder.
-static bool division_bounds(const Expr *e, ValueBounds a, ValueBounds b, ValueBounds *out) {
+static bool division_bounds(const Expr *e, Interval a, Interval b, Interval *out) {
   if (b.low < 1 || b.high > INT32_MAX) return false;
   int64_t largest = MAX_OF(a.high, -a.low);
   switch ((ExprOp)e->op) {
   case EXPR_FLOOR_DIV:
-  case EXPR_TRUNC_DIV: *out = (ValueBounds){MIN_OF(a.low, 0), MAX_OF(a.high, 0)}; return true;
-  case EXPR_FLOOR_MOD: *out = (ValueBounds){0, b.high - 1}; return true;
-  case EXPR_TRUNC_MOD: *out = (ValueBounds){-largest, largest}; return true;
+  case EXPR_TRUNC_DIV: *out = (Interval){MIN_OF(a.low, 0), MAX_OF(a.high, 0)}; return true;
+  case EXPR_FLOOR_MOD: *out = (Interval){0, b.high - 1}; return true;
+  case EXPR_TRUNC_MOD: *out = (Interval){-largest, largest}; return true;
   default: return false;
   }
 }
 
 // The bounds of an operation on values of at most 33 bits.
-static bool operation_bounds(const Expr *e, ValueBounds a, ValueBounds b, ValueBounds *out) {
+static bool operation_bounds(const Expr *e, Interval a, Interval b, Interval *out) {
   int64_t corners[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
   switch ((ExprOp)e->op) {
-  case EXPR_ADD: *out = (ValueBounds){a.low + b.low, a.high + b.high}; return true;
-  case EXPR_SUB: *out = (ValueBounds){a.low - b.high, a.high - b.low}; return true;
-  case EXPR_MIN: *out = (ValueBounds){MIN_OF(a.low, b.low), MIN_OF(a.high, b.high)}; return true;
-  case EXPR_MAX: *out = (ValueBounds){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)}; return true;
+  case EXPR_ADD: return interval_add_fits(a, b, out);
+  case EXPR_SUB: return interval_sub_fits(a, b, out);
+  case EXPR_MIN: *out = interval_min(a, b); return true;
+  case EXPR_MAX: *out = interval_max(a, b); return true;
   case EXPR_MUL:
-    *out = (ValueBounds){corners[0], corners[0]};
+    *out = (Interval){corners[0], corners[0]};
     for (int i = 1; i < COUNT_OF(corners); i++)
-      *out = (ValueBounds){MIN_OF(out->low, corners[i]), MAX_OF(out->high, corners[i])};
+      *out = interval_hull(*out, (Interval){corners[i], corners[i]});
     return true;
   default: return division_bounds(e, a, b, out);
   }
 }
 
-static const ValueBounds *bounds_of(Narrowing *n, Expr *e);
+static const Interval *bounds_of(Narrowing *n, Expr *e);
 
-static bool bounds_of_operands(Narrowing *n, Expr *e, ValueBounds *out) {
+static bool bounds_of_operands(Narrowing *n, Expr *e, Interval *out) {
   if (is_widened(e)) {
-    const ValueBounds *inner = bounds_of(n, e->args[0]);
+    const Interval *inner = bounds_of(n, e->args[0]);
     return inner ? *out = *inner, true : false;
   }
   if (e->count != 2 || op_table[e->op].class != OP_ARITH) return false;
-  const ValueBounds *a = bounds_of(n, e->args[0]), *b = bounds_of(n, e->args[1]);
+  const Interval *a = bounds_of(n, e->args[0]), *b = bounds_of(n, e->args[1]);
   return a && b && fits(a->low, a->high) && fits(b->low, b->high) &&
          operation_bounds(e, *a, *b, out);
 }
 
-static void intersect(ValueBounds *bounds, ValueBounds other) {
-  *bounds = (ValueBounds){MAX_OF(bounds->low, other.low), MIN_OF(bounds->high, other.high)};
-}
-
 // The bounds of a value by the analyzer, by its operands, and by the type int32; NULL when none are
 // known.
-static const ValueBounds *bounds_of(Narrowing *n, Expr *e) {
+static const Interval *bounds_of(Narrowing *n, Expr *e) {
   if (map_contains(&n->bounds, e)) return map_find(&n->bounds, e);
-  ValueBounds *bounds = arena_new(&n->context->arena, ValueBounds), found;
-  *bounds = (ValueBounds){INT64_MIN, INT64_MAX};
-  if (analyzer_const_bounds(n->analyzer, e, &found.low, &found.high)) intersect(bounds, found);
-  if (bounds_of_operands(n, e, &found)) intersect(bounds, found);
-  if (dtype_equal(e->type, DTYPE_INT32)) intersect(bounds, (ValueBounds){INT32_MIN, INT32_MAX});
+  Interval *bounds = arena_new(&n->context->arena, Interval), found;
+  *bounds = (Interval){INT64_MIN, INT64_MAX};
+  if (analyzer_const_bounds(n->analyzer, e, &found.low, &found.high))
+    *bounds = interval_meet(*bounds, found);
+  if (bounds_of_operands(n, e, &found)) *bounds = interval_meet(*bounds, found);
+  if (dtype_equal(e->type, DTYPE_INT32))
+    *bounds = interval_meet(*bounds, (Interval){INT32_MIN, INT32_MAX});
   if (bounds->low == INT64_MIN || bounds->high == INT64_MAX) bounds = NULL;
   map_put(&n->bounds, e, bounds);
   return bounds;
@@ -215,7 +210,7 @@ static bool value_fits(Narrowing *n, Expr *e) {
     return !dtype_is_scalable(e->type) && value_fits(n, lane(n->context, e, 0)) &&
            value_fits(n, lane(n->context, e, e->type.lanes - 1));
   if (e->op == EXPR_BROADCAST) return value_fits(n, e->args[0]);
-  const ValueBounds *bounds = bounds_of(n, e);
+  const Interval *bounds = bounds_of(n, e);
   return bounds && fits(bounds->low, bounds->high);
 }
 

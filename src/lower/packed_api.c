@@ -18,8 +18,9 @@
 //
 // A message names the function, the argument, what was expected and, where it is a number, what was
 // found. Functions that are private, or have the convention already, stay.
+#include "ir/intrinsic.h"
 #include "lower/pass.h"
-
+#include "runtime/runtime.h"
 #include "script/script.h"
 
 // The numbers of fields for tvm_struct_get, and of TVM's kinds of arguments.
@@ -89,6 +90,15 @@ static Expr *either(const Packing *p, Expr *a, Expr *b) {
 
 // ---- Statements
 
+static const char *text_of(const Packing *p, const char *format, ...) PRINTF_LIKE(2, 3);
+static const char *text_of(const Packing *p, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  const char *text = arena_vprintf(&p->context->scratch, format, args);
+  va_end(args);
+  return text;
+}
+
 // The parts of a message: what is wrong with which argument (-1: none), in which call, and what was
 // expected; `got` may be NULL.
 static Expr *message_of(const Packing *p, const char *kind, const char *what, int argument,
@@ -99,12 +109,11 @@ static Expr *message_of(const Packing *p, const char *kind, const char *what, in
   parts[count++] = expr_string(context, what);
   if (argument >= 0) {
     parts[count++] = expr_string(context, " on argument #");
-    parts[count++] = expr_string(context, arena_printf(&context->scratch, "%d", argument));
+    parts[count++] = expr_string(context, text_of(p, "%d", argument));
   }
   parts[count++] = expr_string(context, " when calling:\n  `");
   parts[count++] = expr_string(context, p->signature);
-  parts[count++] =
-      expr_string(context, arena_printf(&context->scratch, "`,\n  expected %s", expected));
+  parts[count++] = expr_string(context, text_of(p, "`,\n  expected %s", expected));
   if (got) parts[count++] = expr_string(context, ", got ");
   if (got) parts[count++] = got;
   Expr *both[] = {expr_string(context, kind), expr_tuple(context, parts, count)};
@@ -131,21 +140,12 @@ static Expr *let(Packing *p, Expr *var, Expr *value) {
 }
 
 static Expr *let_named(Packing *p, const char *name, const char *suffix, Expr *value) {
-  const char *whole = arena_printf(&p->context->scratch, "%s%s", name, suffix);
-  return let(p, expr_var(p->context, whole, value->type), value);
+  return let(p, expr_var(p->context, text_of(p, "%s%s", name, suffix), value->type), value);
 }
 
 static void check_kind(Packing *p, int i, Expr *condition, const char *expected, Expr *kind) {
   push(p, &p->outer,
        assert_that(p, condition, message_of(p, "TypeError", "Mismatched type", i, expected, kind)));
-}
-
-static const char *texts(const Packing *p, const char *format, const char *a, const char *b) {
-  return arena_printf(&p->context->scratch, format, a, b);
-}
-
-static const char *number_text(const Packing *p, int64_t value) {
-  return arena_printf(&p->context->scratch, "%lld", (long long)value);
 }
 
 // Gives a variable of the parameters its value, or asserts that the value is the expected one. The
@@ -155,7 +155,7 @@ static void bind(Packing *p, Expr *wanted, Expr *found, int i, const char *what)
     let(p, wanted, expr_cast(p->context, wanted->type, found));
     return;
   }
-  Expr *message = message_of(p, "ValueError", texts(p, "Invalid %s%s", what, ""), i,
+  Expr *message = message_of(p, "ValueError", text_of(p, "Invalid %s", what), i,
                              script_expr_text(p->context, wanted), found);
   Expr *same = equal(p, expr_cast(p->context, found->type, wanted), found);
   push(p, &p->asserts, assert_that(p, same, message));
@@ -210,15 +210,22 @@ static Expr *scalar_of(Packing *p, int i, Expr *kind) {
 
 // ---- Tensors
 
-static int dlpack_code(DType type) {
+static int element_code(DType type) {
   static const int codes[] = {
-      [TYPE_INT] = 0,          [TYPE_UINT] = 1,
-      [TYPE_FLOAT] = 2,        [TYPE_HANDLE] = 3,
-      [TYPE_BFLOAT] = 4,       [TYPE_BOOL] = 6,
-      [TYPE_FLOAT8_E4M3] = 10, [TYPE_FLOAT8_E4M3_FNUZ] = 11,
-      [TYPE_FLOAT8_E5M2] = 12, [TYPE_FLOAT8_E5M2_FNUZ] = 13,
-      [TYPE_FLOAT8_E3M4] = 7,  [TYPE_FLOAT6_E2M3] = 15,
-      [TYPE_FLOAT6_E3M2] = 16, [TYPE_FLOAT4_E2M1] = 17,
+      [TYPE_INT] = ELEMENT_INT,
+      [TYPE_UINT] = ELEMENT_UINT,
+      [TYPE_FLOAT] = ELEMENT_FLOAT,
+      [TYPE_HANDLE] = ELEMENT_HANDLE,
+      [TYPE_BFLOAT] = ELEMENT_BFLOAT,
+      [TYPE_BOOL] = ELEMENT_BOOL,
+      [TYPE_FLOAT8_E4M3] = ELEMENT_FLOAT8_E4M3,
+      [TYPE_FLOAT8_E4M3_FNUZ] = ELEMENT_FLOAT8_E4M3_FNUZ,
+      [TYPE_FLOAT8_E5M2] = ELEMENT_FLOAT8_E5M2,
+      [TYPE_FLOAT8_E5M2_FNUZ] = ELEMENT_FLOAT8_E5M2_FNUZ,
+      [TYPE_FLOAT8_E3M4] = ELEMENT_FLOAT8_E3M4,
+      [TYPE_FLOAT6_E2M3] = ELEMENT_FLOAT6_E2M3,
+      [TYPE_FLOAT6_E3M2] = ELEMENT_FLOAT6_E3M2,
+      [TYPE_FLOAT4_E2M1] = ELEMENT_FLOAT4_E2M1,
   };
   return codes[type.code];
 }
@@ -228,12 +235,12 @@ static void check_type(Packing *p, int i, Expr *handle) {
   const Buffer *b = p->func->buffers[i];
   DType byte = DTYPE_UINT8, half = DTYPE(TYPE_UINT, 16);
   Expr *code = equal(p, get_field(p, handle, 0, FIELD_CODE, byte),
-                     expr_int(context, byte, dlpack_code(b->type)));
+                     expr_int(context, byte, element_code(b->type)));
   Expr *bits =
       equal(p, get_field(p, handle, 0, FIELD_BITS, byte), expr_int(context, byte, b->type.bits));
   Expr *lanes =
       equal(p, get_field(p, handle, 0, FIELD_LANES, half), expr_int(context, half, b->type.lanes));
-  const char *what = texts(p, "Mismatched %s.dtype%s", b->name, "");
+  const char *what = text_of(p, "Mismatched %s.dtype", b->name);
   push(p, &p->outer,
        assert_that(p, expr_and(context, expr_and(context, code, bits), lanes),
                    message_of(p, "TypeError", what, i, dtype_name(context, b->type), NULL)));
@@ -243,16 +250,12 @@ static Expr *array_element(const Packing *p, Expr *array, int axis) {
   return get_field(p, array, axis, FIELD_ELEMENT, DTYPE_INT64);
 }
 
-static const char *axis_text(const Packing *p, const char *name, const char *field, int axis) {
-  return arena_printf(&p->context->scratch, "%s.%s[%d]", name, field, axis);
-}
-
 // The array of the extents.
 static Expr *check_shape(Packing *p, int i, Expr *handle) {
   const Buffer *b = p->func->buffers[i];
   Expr *shape = let_named(p, b->name, "_shape", get_field(p, handle, 0, FIELD_SHAPE, DTYPE_HANDLE));
   for (int k = 0; k < b->rank; k++)
-    bind(p, b->shape[k], array_element(p, shape, k), i, axis_text(p, b->name, "shape", k));
+    bind(p, b->shape[k], array_element(p, shape, k), i, text_of(p, "%s.shape[%d]", b->name, k));
   return shape;
 }
 
@@ -268,11 +271,11 @@ static void check_strides(Packing *p, int i, Expr *handle, Expr *shape) {
     Expr *extent = expr_cast(context, DTYPE_INT64, b->shape[k]);
     Expr *found =
         expr_if_then_else(context, is_null(p, strides), step, array_element(p, strides, k));
-    const char *what = axis_text(p, b->name, "strides", k);
+    const char *what = text_of(p, "%s.strides[%d]", b->name, k);
     if (b->strides) {
       bind(p, b->strides[k], found, i, what);
     } else {
-      Expr *message = message_of(p, "ValueError", texts(p, "Mismatched %s%s", what, ""), i,
+      Expr *message = message_of(p, "ValueError", text_of(p, "Mismatched %s", what), i,
                                  "to be compact array", found);
       Expr *fits = either(p, equal(p, extent, one), equal(p, found, step));
       push(p, &p->asserts, assert_that(p, fits, message));
@@ -287,7 +290,7 @@ static void check_offset(Packing *p, int i, Expr *handle) {
   int64_t bytes = dtype_bytes(b->type) * (int64_t)b->type.lanes, constant;
   DType type = DTYPE(TYPE_UINT, 64);
   Expr *found = get_field(p, handle, 0, FIELD_BYTE_OFFSET, type);
-  const char *what = texts(p, "%s.byte_offset%s", b->name, "");
+  const char *what = text_of(p, "%s.byte_offset", b->name);
   if (expr_as_int(b->offset, &constant)) {
     bind(p, expr_int(context, type, constant * bytes), found, i, what);
     return;
@@ -300,8 +303,8 @@ static void check_offset(Packing *p, int i, Expr *handle) {
   if (!is_first || b->offset_factor <= 1) return;
   Expr *factor = expr_int(context, b->offset->type, b->offset_factor);
   Expr *rest = expr_floor_mod(context, b->offset, factor);
-  const char *expected = arena_printf(&context->scratch, "data alignment=%lld bytes",
-                                      b->offset_factor * (long long)bytes);
+  const char *expected =
+      text_of(p, "data alignment=%lld bytes", b->offset_factor * (long long)bytes);
   push(p, &p->asserts,
        assert_that(p, equal(p, rest, expr_int(context, b->offset->type, 0)),
                    message_of(p, "ValueError", "Misaligned Tensor data", i, expected, NULL)));
@@ -311,14 +314,14 @@ static void check_device(Packing *p, int i, Expr *handle) {
   const Buffer *b = p->func->buffers[i];
   Expr *type = get_field(p, handle, 0, FIELD_DEVICE_TYPE, DTYPE_INT32);
   Expr *id = get_field(p, handle, 0, FIELD_DEVICE_ID, DTYPE_INT32);
-  const char *what = texts(p, "Mismatched %s.device_type%s", b->name, "");
+  const char *what = text_of(p, "Mismatched %s.device_type", b->name);
   push(p, &p->outer,
        assert_that(p, equal(p, type, integer(p, 1)),
                    message_of(p, "ValueError", what, i, "cpu", type)));
   if (!p->device_id)
     p->device_id = let_named(p, "dev_id", "", id);
   else
-    bind(p, p->device_id, id, i, texts(p, "%s.device_id%s", b->name, ""));
+    bind(p, p->device_id, id, i, text_of(p, "%s.device_id", b->name));
 }
 
 static void check_memory(Packing *p, int i, Expr *handle) {
@@ -332,14 +335,14 @@ static void check_memory(Packing *p, int i, Expr *handle) {
   Expr *there = expr_unary(context, EXPR_NOT, is_null(p, b->data));
   push(p, &p->asserts,
        assert_that(p, either(p, is_empty, there),
-                   message_of(p, "ValueError", texts(p, "%s data pointer is NULL%s", b->name, ""),
-                              i, "non-NULL data pointer", NULL)));
+                   message_of(p, "ValueError", text_of(p, "%s data pointer is NULL", b->name), i,
+                              "non-NULL data pointer", NULL)));
   if (b->alignment <= 1) return;
   DType type = DTYPE(TYPE_UINT, 64);
   Expr *address = expr_raw(context, EXPR_REINTERPRET, type, NULL, &b->data, 1);
   Expr *rest = expr_floor_mod(context, address, expr_int(context, type, b->alignment));
   Expr *aligned = either(p, is_empty, equal(p, rest, expr_int(context, type, 0)));
-  const char *expected = texts(p, "data alignment=%s bytes%s", number_text(p, b->alignment), "");
+  const char *expected = text_of(p, "data alignment=%d bytes", b->alignment);
   push(p, &p->asserts,
        assert_that(p, aligned,
                    message_of(p, "ValueError", "Misaligned Tensor data", i, expected, rest)));
@@ -351,8 +354,8 @@ static void check_tensor(Packing *p, int i, Expr *handle) {
   Expr *rank = get_field(p, handle, 0, FIELD_RANK, DTYPE_INT32);
   push(p, &p->outer,
        assert_that(p, equal(p, rank, integer(p, b->rank)),
-                   message_of(p, "ValueError", texts(p, "Mismatched %s.ndim%s", b->name, ""), i,
-                              number_text(p, b->rank), rank)));
+                   message_of(p, "ValueError", text_of(p, "Mismatched %s.ndim", b->name), i,
+                              text_of(p, "%d", b->rank), rank)));
   check_type(p, i, handle);
   check_strides(p, i, handle, check_shape(p, i, handle));
   check_offset(p, i, handle);
@@ -394,9 +397,7 @@ static Stmt *return_zero(const Packing *p) {
 
 static Stmt *rewrite_return(Rewriter *rewriter, Stmt *s) {
   const Packing *p = rewriter->env;
-  if (s->kind != STMT_EVALUATE || s->as.evaluate->op != EXPR_INTRINSIC ||
-      strcmp(s->as.evaluate->as.s, "ret"))
-    return s;
+  if (stmt_jump(s) != JUMP_RETURN) return s;
   Expr *value = s->as.evaluate->args[0];
   bool is_float = dtype_is_float(value->type), is_pointer = value->type.code == TYPE_HANDLE;
   int kind = is_pointer                   ? KIND_POINTER
@@ -413,7 +414,7 @@ static Stmt *rewrite_return(Rewriter *rewriter, Stmt *s) {
 static void check_count(Packing *p) {
   Context *context = p->context;
   int count = p->func->param_count;
-  const char *expected = texts(p, "%s arguments%s", number_text(p, count), "");
+  const char *expected = text_of(p, "%d arguments", count);
   push(p, &p->outer,
        assert_that(
            p, equal(p, p->count, integer(p, count)),

@@ -5,7 +5,7 @@
 //   acc = allocate(32, scope="local")           acc_0, acc_1 = allocate(1, "float32x16", "local")
 //   acc[T.Ramp(0, 1, 16)] = ...           →     acc_0[0] = ...
 //   acc[T.Ramp(16, 1, 16)] = ...                acc_1[0] = ...
-//   C[...] = acc[T.Ramp(16, 1, 8)]              C[...] = lower_shuffle(acc_1[0], lanes 0 to 7)
+//   C[...] = acc[T.Ramp(16, 1, 8)]              C[...] = shuffle(acc_1[0], lanes 0 to 7)
 //
 // A buffer stays in memory and is reported when two accesses overlap and neither contains the
 // other, an index is not constant, the address is taken, or it has more than MOST_REGISTERS pieces.

@@ -84,10 +84,6 @@ static void add_outer(Space *space, const RaceQuestion *question, Map *values) {
   for (int i = 0; i < question->outer_count; i++) add_range(space, &question->outer[i], values);
 }
 
-static VarRange loop_range(const Stmt *loop) {
-  return (VarRange){loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent};
-}
-
 static bool one_access_apart(const RaceQuestion *question, const LoopAccess *access) {
   Context *context = question->context;
   Space space = {.context = context, .ok = true};

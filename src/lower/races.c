@@ -92,15 +92,14 @@ static const char *sizes_text(const Following *f) {
 
 static void report(Following *f, const Touch *first, bool writes, const char *element) {
   const char *name = f->loop->as.loop.var->as.var->name;
-  const char *kind = f->loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
   const char *what = first->writes && writes ? "both write"
                      : writes                ? "the second writes and the first reads"
                                              : "the first writes and the second reads";
   f->found = true;
   diag_error(f->context, f->pos,
              "iterations %s = %lld and %s = %lld of a %s loop share %s%s: %s it", name,
-             (long long)first->iteration, name, (long long)f->iteration, kind, element,
-             sizes_text(f), what);
+             (long long)first->iteration, name, (long long)f->iteration, loop_races_kind(f->loop),
+             element, sizes_text(f), what);
 }
 
 bool lower_sums_lanes(const Stmt *loop, const Stmt *by) {
@@ -311,7 +310,7 @@ static void look_at(RaceSearch *search, Stmt *loop) {
 }
 
 static void enter_loop(RaceSearch *search, Stmt *s) {
-  VarRange range = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
+  VarRange range = loop_range(s);
   int64_t min, extent;
   bool known = loop_range_of(&search->outer, s, &min, &extent);
   bool is_parallel = s->as.loop.kind == LOOP_PARALLEL || s->as.loop.kind == LOOP_VECTORIZED;

@@ -125,7 +125,7 @@ static void begin_lifetime(Reuse *reuse, Stmt *s) {
 }
 
 static bool is_concurrent(const Stmt *s) {
-  return s->kind == STMT_FOR && s->as.loop.kind != LOOP_SERIAL && s->as.loop.kind != LOOP_UNROLLED;
+  return s->kind == STMT_FOR && !loop_is_ordered(s);
 }
 
 static bool enter_stmt(Visitor *visitor, Stmt *s) {

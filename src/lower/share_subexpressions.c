@@ -98,13 +98,10 @@ static bool block_expr(Visitor *visitor, Expr *e) {
 }
 
 // The sizes of allocations and the values of attributes are read by others, and stay.
-static void block_in_stmt(SubexpressionSharing *sharing, Stmt *s) {
+static bool block_in_stmt(Visitor *visitor, Stmt *s) {
+  SubexpressionSharing *sharing = visitor->env;
   if (s->kind == STMT_ALLOCATE || s->kind == STMT_ATTR)
     visit_stmt_exprs(&(Visitor){.env = &sharing->blocked, .enter_expr = block_expr}, s);
-}
-
-static bool block_in_tree(Visitor *visitor, Stmt *s) {
-  block_in_stmt(visitor->env, s);
   return true;
 }
 
@@ -244,7 +241,7 @@ static Stmt *share_once(Context *context, Stmt *s, int *names) {
                                   .inner = map_new(arena),
                                   .at = map_new(arena),
                                   .names = *names};
-  visit_stmt(&(Visitor){.env = &sharing, .enter_expr = note_inner, .enter_stmt = block_in_tree}, s);
+  visit_stmt(&(Visitor){.env = &sharing, .enter_expr = note_inner, .enter_stmt = block_in_stmt}, s);
   visit_stmt(&(Visitor){.env = &sharing,
                         .enter_expr = note_in_expr,
                         .enter_stmt = enter_numbered,

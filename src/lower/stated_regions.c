@@ -146,10 +146,7 @@ static void check_block(StatedCheck *check, const Block *block) {
 static bool enter(Visitor *visitor, Stmt *s) {
   StatedCheck *check = visitor->env;
   Arena *arena = &check->context->arena;
-  if (s->kind == STMT_FOR) {
-    VarRange range = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
-    array_push(arena, &check->around, range);
-  }
+  if (s->kind == STMT_FOR) array_push(arena, &check->around, loop_range(s));
   if (s->kind != STMT_BLOCK) return true;
   const Block *block = s->as.block;
   for (int i = 0; i < block->var_count; i++) {

@@ -60,16 +60,11 @@ static Expr *goes_on(const Jumps *jumps, int kinds) {
 
 // ---- Statements
 
-static bool is_serial(const Stmt *s) {
-  return s->kind == STMT_WHILE || s->as.loop.kind == LOOP_SERIAL ||
-         s->as.loop.kind == LOOP_UNROLLED;
-}
-
 static bool check_jump(const Jumps *jumps, Jump kind) {
   const Stmt *left = kind == JUMP_RETURN ? jumps->parallel : jumps->loop;
   if (kind != JUMP_RETURN && !left)
     return diag_error(jumps->context, jumps->pos, "'%s' stands in no loop", jump_text(kind));
-  if (!left || kind == JUMP_CONTINUE || is_serial(left)) return true;
+  if (!left || kind == JUMP_CONTINUE || loop_is_ordered(left)) return true;
   return diag_error(jumps->context, jumps->pos,
                     "'%s' leaves the loop '%s', whose iterations do not run one after the other\n"
                     "make the loop serial, or put what it must not run under a condition",
@@ -151,7 +146,7 @@ static Stmt *structured_loop(Jumps *jumps, Stmt *s, int *kinds) {
   inside.flags[0] = new_flag(jumps->context, "left");
   inside.flags[1] = new_flag(jumps->context, "skipped");
   inside.loop = s;
-  if (!is_serial(s)) inside.parallel = s;
+  if (!loop_is_ordered(s)) inside.parallel = s;
   Stmt *body =
       structured(&inside, s->kind == STMT_WHILE ? s->as.repeat.body : s->as.loop.body, &inner);
   jumps->ok = inside.ok;

@@ -11,7 +11,7 @@ json_t *report_loops(const LoopRacesList *loops) {
     DiagPlace place = diag_place(&(Diag){.pos = loop->loop->pos});
     json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:s, s:s?, s:s?, s:s?}", "loop",
                                           loop->loop->as.loop.var->as.var->name, "kind",
-                                          loop_races_kind(loop), "line", place.line, "races",
+                                          loop_races_kind(loop->loop), "line", place.line, "races",
                                           races[loop->verdict], "access", loop->access, "other",
                                           loop->other, "why", loop->why));
   }

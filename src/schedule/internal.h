@@ -189,7 +189,6 @@ Expr *condition_and(Context *context, Expr *a, Expr *b);
 
 int64_t loop_const_extent(const Stmt *loop); // -1 when symbolic
 bool loop_is_plain(const Stmt *loop);        // serial, without annotations
-VarRange loop_range(const Stmt *loop);
 Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *extent,
                 Stmt *body); // with the kind and annotations of `loop`
 // An analyzer with the facts that hold at items[depth]: of loops, block variables, lets and

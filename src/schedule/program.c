@@ -66,10 +66,6 @@ bool loop_is_plain(const Stmt *loop) {
   return loop->as.loop.kind == LOOP_SERIAL && !loop->as.loop.annotations.count;
 }
 
-VarRange loop_range(const Stmt *loop) {
-  return (VarRange){loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent};
-}
-
 void block_bind_domain(Analyzer *analyzer, const Block *block) {
   for (int i = 0; i < block->var_count; i++)
     analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);

@@ -193,15 +193,12 @@ static void print_while(Printer *printer, const Stmt *s, bool is_last) {
 
 // `return x`, and in the classic dialect also `break` and `continue`.
 static bool print_leave(Printer *printer, const Expr *e) {
-  if (e->op != EXPR_INTRINSIC) return false;
-  if (!strcmp(e->as.s, "ret")) {
-    text_puts(printer->out, "return ");
-    print_expr(printer, e->args[0]);
-    return true;
-  }
-  bool is_break = !strcmp(e->as.s, "break_loop"), is_continue = !strcmp(e->as.s, "continue_loop");
-  if (printer->options.newer || (!is_break && !is_continue)) return false;
-  text_puts(printer->out, is_break ? "break" : "continue");
+  Jump jump = expr_jump(e);
+  if (jump == JUMP_NONE || (printer->options.newer && jump != JUMP_RETURN)) return false;
+  text_puts(printer->out, jump_text(jump));
+  if (jump != JUMP_RETURN) return true;
+  text_puts(printer->out, " ");
+  print_expr(printer, e->args[0]);
   return true;
 }
 
