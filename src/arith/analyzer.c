@@ -211,9 +211,12 @@ void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) 
   analyzer_leave(analyzer);
 }
 
+static bool is_memory(const Expr *e) {
+  return op_table[e->op].class == OP_MEMORY || expr_is_call(e);
+}
+
 static bool enter_memory(Visitor *visitor, Expr *e) {
-  OpClass class = op_table[e->op].class;
-  *(bool *)visitor->env |= class == OP_MEMORY || expr_is_call(e);
+  *(bool *)visitor->env |= is_memory(e);
   return true;
 }
 
@@ -221,6 +224,16 @@ bool expr_reads_memory(Expr *e) {
   bool found = false;
   visit_expr(&(Visitor){.env = &found, .enter_expr = enter_memory}, e);
   return found;
+}
+
+bool analyzer_reads_memory(Analyzer *analyzer, Expr *e) {
+  if (!e->count) return is_memory(e);
+  Info *info = analyzer_info(analyzer, e);
+  if (info->memory != MEMO_NONE) return info->memory == MEMO_YES;
+  bool reads = is_memory(e);
+  for (int i = 0; i < e->count && !reads; i++) reads = analyzer_reads_memory(analyzer, e->args[i]);
+  info->memory = reads ? MEMO_YES : MEMO_NO;
+  return reads;
 }
 
 // The facts that hold for the value hold for the variable too, whenever the value is read.

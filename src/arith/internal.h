@@ -113,6 +113,9 @@ typedef struct Stamp {
   uint32_t serial; // 0: never
 } Stamp;
 
+// An answer that holds whatever the facts are.
+typedef enum Memo { MEMO_NONE, MEMO_NO, MEMO_YES } Memo;
+
 typedef struct Info {
   const Form *form;
   Fact *fact;
@@ -122,7 +125,7 @@ typedef struct Info {
   Interval bounds;
   int64_t divisor, rest;
   uint32_t seen_serial; // serial when it was met without a fact
-  enum { PARTIAL_UNKNOWN, PARTIAL_NO, PARTIAL_YES } partial; // see is_partial
+  Memo partial, memory;  // see is_partial and analyzer_reads_memory
 } Info;
 
 // Passing memory is freed as a whole when the outermost call of arith.h returns.
@@ -156,6 +159,8 @@ struct Analyzer {
 
 // Gives the variable the value's range; the variable stays in simplified expressions.
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
+// As expr_reads_memory, remembered, because operands are shared.
+bool analyzer_reads_memory(Analyzer *analyzer, Expr *e);
 void *passing_alloc(Analyzer *analyzer, size_t size); // not zeroed
 #define passing_array(analyzer, Type, n)                                                           \
   ((Type *)passing_alloc((analyzer), sizeof(Type) * (size_t)(n)))

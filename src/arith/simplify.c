@@ -106,7 +106,8 @@ static const Form *divide_symbolic(Analyzer *analyzer, Expr *e, const Form *a, c
 // Numbers in memory have any value of their type, and indices and sizes do not overflow.
 static bool may_overflow(Analyzer *analyzer, Expr *e) {
   bool computed = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_MUL;
-  return computed && !form_fits_type(analyzer, form_of(analyzer, e)) && expr_reads_memory(e);
+  return computed && analyzer_reads_memory(analyzer, e) &&
+         !form_fits_type(analyzer, form_of(analyzer, e));
 }
 
 // Would the quotient divide a value that `e` does not compute, and that may overflow where the
@@ -233,12 +234,12 @@ static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool t
 static bool is_partial(Analyzer *analyzer, Expr *e) {
   if (!e->count) return false;
   Info *info = analyzer_info(analyzer, e);
-  if (info->partial != PARTIAL_UNKNOWN) return info->partial == PARTIAL_YES;
+  if (info->partial != MEMO_NONE) return info->partial == MEMO_YES;
   bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
                  e->op == EXPR_TRUNC_MOD;
   bool partial = e->op == EXPR_LOAD || (divides && e->args[1]->count);
   for (int i = 0; i < e->count && !partial; i++) partial = is_partial(analyzer, e->args[i]);
-  info->partial = partial ? PARTIAL_YES : PARTIAL_NO;
+  info->partial = partial ? MEMO_YES : MEMO_NO;
   return partial;
 }
 
