@@ -33,7 +33,8 @@ EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "fl
                   "float8_e5m2fnuz": 13, "float8_e3m4": 7, "float6_e2m3fn": 15,
                   "float6_e3m2fn": 16, "float4_e2m1fn": 17, "int2": 0, "int4": 0, "uint2": 1,
                   "uint4": 1}
-NARROW_BITS = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6, "int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
+NARROW_BITS = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6, "int2": 2, "int4": 4,
+               "uint2": 2, "uint4": 4}
 
 Argument = collections.namedtuple("Argument", "name dtype shape is_read", defaults=(False,))
 Argument.__doc__ = """An input or output of a model: its name, its NumPy type and its shape;
@@ -43,6 +44,7 @@ A free axis of the shape is None. The shape or type of an output is None when it
 the sizes."""
 
 
+@functools.lru_cache(maxsize=None)
 def dtype_of(name):
     """The NumPy type of Pleat's type `name`; of a vector, a subarray: float32x4 is ("f4", (4,))."""
     base, _, lanes = name.partition("x")

@@ -204,17 +204,19 @@ def _check(parameter, tensor, sizes):
 
 def _check_strides(parameter, tensor, sizes):
     """Raises for a tensor with other strides or another offset, and adds the sizes they give."""
-    found = _strides(tensor)
+    found = _strides(tensor) if parameter.strides else ()
     for axis, (expected, stride) in enumerate(zip(parameter.strides or (), found)):
         if isinstance(expected, str):
             expected = sizes.setdefault(expected, stride)
         if expected not in (None, stride) and tensor.shape[axis] > 1:
             raise ValueError(f"has stride {stride} in axis {axis}, expected {expected}: its strides "
                              f"are {found} elements, expected {_shape_text(parameter.strides)}")
+    if parameter.offset == 0:
+        return  # the address counts alone
     offset, expected = divmod(tensor.byte_offset, _item_bytes(tensor)), parameter.offset
     if isinstance(expected, str):
         expected = sizes.setdefault(expected, offset[0])
-    if parameter.offset != 0 and (offset[1] or expected not in (None, offset[0])):
+    if offset[1] or expected not in (None, offset[0]):
         raise ValueError(f"begins {tensor.byte_offset} bytes after its memory does, expected "
                          f"{'a multiple of an element' if offset[1] else f'{expected} elements'}")
 

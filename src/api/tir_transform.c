@@ -345,13 +345,9 @@ static int report_function(ReportCall call, char **json, PleatMessages **message
   return status;
 }
 
-static json_t *aliases(Context *context, PrimFunc *func) {
-  return report_aliases(context, func);
-}
-
 int pleat_module_aliases(const PleatModule *module, const char *function, char **json,
                          PleatMessages **messages) {
-  ReportCall call = {.call.on = module, .function = function, .report = aliases};
+  ReportCall call = {.call.on = module, .function = function, .report = report_aliases};
   return report_function(call, json, messages);
 }
 

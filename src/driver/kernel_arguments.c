@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "base/caller.h"
 #include "arith/arith.h"
+#include "base/caller.h"
 #include "graph/graph.h"
 
 typedef struct Making {
@@ -160,16 +160,23 @@ static bool has_contents(Making *m, int i) {
   return m->contents->fill_all || (m->kernel->access[i] & PARAM_READ);
 }
 
+bool kernel_size_value(Context *context, const InterpSize *sizes, int count, const Expr *e,
+                       int64_t *value) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Expr **vars = arena_array(&context->scratch, Expr *, count);
+  int64_t *values = arena_array(&context->scratch, int64_t, count);
+  for (int i = 0; i < count; i++) {
+    vars[i] = (Expr *)sizes[i].var;
+    values[i] = sizes[i].value;
+  }
+  bool known = expr_value(e, vars, values, count, value);
+  arena_reset(&context->scratch, mark);
+  return known;
+}
+
 // The value of a stride or offset. A variable that nothing gives has the usual value.
 static bool layout_value(const Making *m, const Expr *e, int64_t usual, int64_t *value) {
-  int count = m->sizes.count;
-  Expr **vars = arena_array(&m->context->scratch, Expr *, count);
-  int64_t *values = arena_array(&m->context->scratch, int64_t, count);
-  for (int k = 0; k < count; k++) {
-    vars[k] = (Expr *)m->sizes.items[k].var;
-    values[k] = m->sizes.items[k].value;
-  }
-  if (expr_value(e, vars, values, count, value)) return true;
+  if (kernel_size_value(m->context, m->sizes.items, m->sizes.count, e, value)) return true;
   *value = usual;
   return e->op == EXPR_VAR;
 }

@@ -33,6 +33,9 @@ bool kernel_arguments(Context *context, const Kernel *kernel, const KernelConten
 // Is each size one of a kernel's? False with diagnostics.
 bool kernels_check_sizes(Context *context, const Kernels *kernels, const char *const *sizes,
                          int count);
+// The value of an expression of sizes; false where it uses a variable that has no value.
+bool kernel_size_value(Context *context, const InterpSize *sizes, int count, const Expr *e,
+                       int64_t *value);
 const char *kernel_param_name(const Kernel *kernel, int param);
 
 #endif

@@ -4,6 +4,7 @@
 #include "driver/driver.h"
 
 #include "arith/arith.h"
+#include "driver/kernel_arguments.h"
 
 #include <math.h>
 
@@ -35,28 +36,15 @@ static bool refuse(const KernelCompiling *c, int param, const char *why) {
                        func->name, why);
 }
 
-static bool known_value(const KernelCompiling *c, const Expr *var, int64_t *value) {
-  for (int i = 0; i < c->known.count; i++)
-    if (c->known.items[i].var == var) return *value = c->known.items[i].value, true;
-  return false;
+static bool evaluate(const KernelCompiling *c, const Expr *e, int64_t *value) {
+  return kernel_size_value(c->context, c->known.items, c->known.count, e, value);
 }
 
 // Gives a variable that has no value yet this one.
 static void set_usual(KernelCompiling *c, const Expr *e, int64_t value) {
   int64_t known;
-  if (e->op == EXPR_VAR && !known_value(c, e, &known))
+  if (e->op == EXPR_VAR && !evaluate(c, e, &known))
     array_push(&c->context->arena, &c->known, ((InterpSize){e, value}));
-}
-
-static bool evaluate(const KernelCompiling *c, const Expr *e, int64_t *value) {
-  int count = c->known.count;
-  Expr **vars = arena_array(&c->context->scratch, Expr *, count);
-  int64_t *values = arena_array(&c->context->scratch, int64_t, count);
-  for (int i = 0; i < count; i++) {
-    vars[i] = (Expr *)c->known.items[i].var;
-    values[i] = c->known.items[i].value;
-  }
-  return expr_value(e, vars, values, count, value);
 }
 
 static double stride_size(const ParamLayout *layout, int axis) {

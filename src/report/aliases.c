@@ -147,7 +147,7 @@ static json_t *pair_json(const AliasReport *r, const AliasPair *pair) {
                    elements_text(r, pair));
 }
 
-json_t *report_aliases(Context *context, const PrimFunc *func) {
+json_t *report_aliases(Context *context, PrimFunc *func) {
   AliasStorages storages = aliases_analyze(context, func);
   json_t *list = json_array();
   for (int i = 0; i < storages.count; i++) {

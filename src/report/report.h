@@ -19,7 +19,7 @@ json_t *report_messages(const Context *context);
 // the memory of each parameter and allocation, with its "buffers", the "pairs" of them, and
 // "layout_obstacle", why the layout cannot change, or null.
 void report_aliases_text(Context *context, const PrimFunc *func, Text *out);
-json_t *report_aliases(Context *context, const PrimFunc *func);
+json_t *report_aliases(Context *context, PrimFunc *func);
 
 // The parallel and vectorised loops of tensor programs (lower_find_races), each with "loop",
 // "kind", "line" and "races": "none" (proved), "found", or "undecided" with "access", "other" and

@@ -141,6 +141,7 @@ static void bind_arguments(Executable *e) {
 
 static void poison(Executable *e) {
   const CompiledProgram *p = e->program;
+  if (!memory_poisons()) return;
   memory_poison(e->arena, p->arena_bytes);
   for (int i = 0; i < p->output_count; i++)
     if (!p->outputs[i].is_read)

@@ -24,6 +24,7 @@ bool graph_type(GraphParser *graph, const PyNode *node, Value *value, DType othe
 // The value v where the type is written as v.ty or v.struct_info; NULL for other forms.
 const Value *graph_typed_value(Parser *parser, const PyNode *node);
 // A type as a term, such as R.Callable((R.Object,), R.Object).
+GraphTerm *term_of_expr(Parser *parser, Expr *e, bool plain); // plain: a literal
 GraphTerm *graph_type_term(GraphParser *graph, const PyNode *node);
 // Reads a tuple of extents, or R.shape([…]), as the shape of `value`.
 bool graph_shape(Parser *parser, const PyNode *node, Value *value);

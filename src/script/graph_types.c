@@ -117,7 +117,7 @@ static const char *type_name(Parser *parser, const PyNode *node) {
   return member ? str_format(parser->context, "T.%s", member) : NULL;
 }
 
-static GraphTerm *term_of_expr(Parser *parser, Expr *e, bool plain) {
+GraphTerm *term_of_expr(Parser *parser, Expr *e, bool plain) {
   GraphTerm *term = term_new(parser->context, TERM_EXPR, NULL);
   term->e = e;
   term->plain = plain;

@@ -301,11 +301,7 @@ static GraphTerm *named_term(GraphParser *graph, const PyNode *node) {
   Binding *binding = parser_lookup(parser, node);
   if (!binding || binding->kind == BOUND_NOTHING) return NULL;
   if (binding->kind == BOUND_VALUE) return term_of_value(parser->context, binding->value);
-  if (binding->kind == BOUND_EXPR) {
-    GraphTerm *term = term_new(parser->context, TERM_EXPR, NULL);
-    term->e = binding->expr;
-    return term;
-  }
+  if (binding->kind == BOUND_EXPR) return term_of_expr(parser, binding->expr, false);
   REPORT(parser, node, "'%s' is not a tensor", node->text);
   return NULL;
 }
@@ -390,10 +386,7 @@ static GraphTerm *dict_term(GraphParser *graph, const PyNode *node) {
 
 static GraphTerm *expr_term(GraphParser *graph, const PyNode *node) {
   Operand operand = parse_operand(graph->parser, node);
-  GraphTerm *term = term_new(graph->parser->context, TERM_EXPR, NULL);
-  term->e = operand.e;
-  term->plain = operand.is_literal;
-  return operand.e ? term : NULL;
+  return operand.e ? term_of_expr(graph->parser, operand.e, operand.is_literal) : NULL;
 }
 
 // A call that is an argument and no operation: R.shape([n, 4]), R.dtype("float32").

@@ -30,8 +30,8 @@ Expr *parse_only_element(Parser *parser, Buffer *buffer) {
 
 Buffer *parse_buffer_name(Parser *parser, const PyNode *node) {
   if (is_pointer(parser, node)) return parse_pointer(parser, node, DTYPE_VOID);
-  bool is_source = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "source");
-  if (is_source && parser_buffer(parser, node)) return parser_buffer(parser, node);
+  Buffer *source = node->kind == PY_ATTRIBUTE ? parser_buffer(parser, node) : NULL;
+  if (source) return source;
   if (node->kind != PY_NAME) {
     REPORT(parser, node, "expected the name of a buffer, saw %s", py_kind_name(node->kind));
     return NULL;

@@ -66,10 +66,10 @@ static void print_axes(Printer *printer, const Block *block) {
 
 // ---- Regions and the rest
 
-static void print_region(Printer *printer, const Region *region) {
+void print_region(Printer *printer, const Region *region) {
   const Buffer *buffer = region->buffer;
   text_printf(printer->out, "%s%s[", printer_name(printer, buffer, buffer->name),
-              printer->options.newer && buffer->is_variable ? ".source" : "");
+              printer_is_variable(printer, buffer) ? ".source" : "");
   if (!buffer->rank) text_puts(printer->out, "()");
   for (int i = 0; i < buffer->rank; i++) {
     if (i) text_puts(printer->out, ", ");

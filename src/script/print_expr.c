@@ -130,15 +130,14 @@ static bool print_slice(Printer *printer, const Expr *index) {
   return true;
 }
 
-// The newer dialect reads a slice as a region where a value is expected.
-// A buffer that the newer dialect writes without [0].
-static bool is_variable(const Printer *printer, const Buffer *buffer) {
+bool printer_is_variable(const Printer *printer, const Buffer *buffer) {
   return printer->options.newer && buffer->is_variable;
 }
 
+// The newer dialect reads a slice as a region where a value is expected.
 static void print_load(Printer *printer, const Expr *e) {
   text_puts(printer->out, printer_name(printer, e->as.buffer, e->as.buffer->name));
-  if (is_variable(printer, e->as.buffer)) return;
+  if (printer_is_variable(printer, e->as.buffer)) return;
   text_puts(printer->out, "[");
   if (!e->count) text_puts(printer->out, "()");
   for (int i = 0; i < e->count; i++) {
@@ -152,7 +151,7 @@ static void print_load(Printer *printer, const Expr *e) {
 void print_target(Printer *printer, const Stmt *s) {
   const Buffer *buffer = s->as.store.buffer;
   text_puts(printer->out, printer_name(printer, buffer, buffer->name));
-  if (is_variable(printer, buffer)) return;
+  if (printer_is_variable(printer, buffer)) return;
   text_puts(printer->out, "[");
   if (!s->as.store.rank) text_puts(printer->out, "()");
   for (int i = 0; i < s->as.store.rank; i++) {

@@ -406,8 +406,8 @@ static void print_allocate(Printer *printer, const Stmt *s, bool is_last) {
   const Stmt *body = simple ? s->as.allocate.body->as.declare.body : s->as.allocate.body;
   const Expr *var = s->as.allocate.var;
   Text call = text_new(printer->arena), *out = printer->out;
-  bool is_variable = simple && printer->options.newer && is_last && !has_annotations &&
-                     s->as.allocate.body->as.declare.buffer->is_variable;
+  bool is_variable = simple && is_last && !has_annotations &&
+                     printer_is_variable(printer, s->as.allocate.body->as.declare.buffer);
   if (is_variable) {
     print_variable(printer, s);
     return;

@@ -7,20 +7,13 @@ static bool is_object(const Expr *e, const char *name) {
 }
 
 // A[0:4, 0:8], A[0, 0:8] where an extent is 1, or A where no extents are stated.
-static void print_region(Printer *printer, const Expr *e) {
+static void print_operand(Printer *printer, const Expr *e) {
   const Expr *first = e->args[0]->args[0];
-  text_puts(printer->out, printer_name(printer, first->as.buffer, first->as.buffer->name));
-  if (e->count == 1) return;
-  text_puts(printer->out,
-            printer->options.newer && first->as.buffer->is_variable ? ".source[" : "[");
-  for (int i = 0; i < first->count; i++) {
-    if (i) text_puts(printer->out, ", ");
-    print_expr(printer, first->args[i]);
-    if (expr_is_int(e->args[i + 1], 1)) continue;
-    text_puts(printer->out, ":");
-    print_sum(printer, first->args[i], e->args[i + 1]);
-  }
-  text_puts(printer->out, "]");
+  Region region = {first->as.buffer, (Expr **)first->args, (Expr **)e->args + 1};
+  if (e->count == 1)
+    text_puts(printer->out, printer_name(printer, first->as.buffer, first->as.buffer->name));
+  else
+    print_region(printer, &region);
 }
 
 static void print_list_of(Printer *printer, const Expr *e);
@@ -72,7 +65,7 @@ bool print_tile_object(Printer *printer, const Expr *e) {
   static const struct {
     const char *name;
     void (*print)(Printer *printer, const Expr *e);
-  } rows[] = {{"region", print_region},
+  } rows[] = {{"region", print_operand},
               {"S", print_piece},
               {"R", print_piece},
               {"layout_sum", print_operation},

@@ -42,6 +42,8 @@ bool printer_knows(const Printer *printer, const void *object);
 int printer_mark(const Printer *printer);
 void printer_reset(Printer *printer, int mark);
 
+// Does the dialect write the buffer without [0]?
+bool printer_is_variable(const Printer *printer, const Buffer *buffer);
 bool printer_offset_is_open(const Printer *printer, const Buffer *buffer);
 void print_target(Printer *printer, const Stmt *store); // A[i, 0:4]
 void print_string(Printer *printer, const char *s);
@@ -63,6 +65,7 @@ void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *
 void print_const_data(Printer *printer, const ConstData *data); // as one flat list
 void print_body(Printer *printer, const Stmt *s);               // indented by one level
 void print_stmt(Printer *printer, const Stmt *s, bool is_last);
+void print_region(Printer *printer, const Region *region); // A[0, 2:8]
 void print_block_heading(Printer *printer, const Block *block);
 // Prints `n = T.int64()` for each variable of the buffer that is not defined yet.
 void print_free_vars(Printer *printer, const Buffer *buffer);

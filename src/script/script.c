@@ -2,6 +2,7 @@
 // Reads a file into a module: imports, numbers that functions capture, and the class or the
 // functions outside of a class.
 #include "script/parser.h"
+
 #include <ctype.h>
 
 // ---- Imports

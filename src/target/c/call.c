@@ -59,7 +59,7 @@ static void write_pointers(CEmit *emit, const char *array, const char *type, int
 
 void c_write_call(Context *context, CModule *module, const TargetProgram *program,
                   const ProgramHeader *header, Text *out) {
-  CEmit emit = c_emit_new(module, NULL);
+  CEmit emit = c_emit_new(module);
   const char *wrong = c_global_name(module, "wrong");
   c_line(&emit, "int64_t got = 0;");
   write_checks(context, &emit, program, wrong);

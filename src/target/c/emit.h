@@ -48,7 +48,6 @@ typedef struct CEmit {
   CModule *module;
   Context *context;
   Arena *arena;
-  const PrimFunc *func;
   Text body;
   int depth;         // of indentation
   Map names;         // interned names that are taken → how many were made of each
@@ -123,7 +122,7 @@ typedef struct CFunction { // of a region: void name(its arguments, begin, end)
   bool uses_range;          // begin and end
 } CFunction;
 CModule c_module_new(Context *context, const TargetOptions *options);
-CEmit c_emit_new(CModule *module, const PrimFunc *func);
+CEmit c_emit_new(CModule *module);
 // Adds the functions of a kernel, named as preferred (NULL: as its regions), and fills functions[i]
 // for each region.
 void c_module_add(CModule *module, const LowerKernel *kernel, const char *preferred,

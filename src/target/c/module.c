@@ -36,9 +36,8 @@ CModule c_module_new(Context *context, const TargetOptions *options) {
   return module;
 }
 
-CEmit c_emit_new(CModule *module, const PrimFunc *func) {
+CEmit c_emit_new(CModule *module) {
   CEmit emit = {.module = module, .context = module->context, .arena = module->arena};
-  emit.func = func;
   emit.body = text_new(emit.arena);
   emit.depth = 1;
   emit.names = map_new(emit.arena);
@@ -184,7 +183,7 @@ static void name_scalars_by_place(CEmit *emit, const LowerKernel *kernel) {
 
 static void add_entry(CModule *module, const CFunction *function) {
   const LowerKernel *kernel = function->kernel;
-  CEmit entry = c_emit_new(module, kernel->func);
+  CEmit entry = c_emit_new(module);
   name_scalars_by_place(&entry, kernel);
   const char **from = arena_array(module->arena, const char *, kernel->arg_count + 1);
   for (int i = 0; i < kernel->arg_count; i++) from[i] = arena_printf(module->arena, "args[%d]", i);
@@ -218,7 +217,7 @@ static CFunction add_region(CModule *module, const LowerKernel *kernel, const Lo
   Stmt *body = target_legalize(module->context, region->body, &module->features, module->report);
   CFunction function = function_of(module, kernel, region, body);
   function.name = c_global_name(module, preferred);
-  CEmit emit = c_emit_new(module, kernel->func);
+  CEmit emit = c_emit_new(module);
   const char *definition = definition_of(&emit, &function);
   map_put(&emit.vars, region->begin, "begin");
   map_put(&emit.vars, region->end, "end");

@@ -132,9 +132,10 @@ static void write_for_guards(Writing *w, CEmit *emit, const char *format) {
   }
 }
 
-static bool write_run(Writing *w, CModule *module, CFunction *const *functions, Text *out) {
+static bool write_run(Writing *w, const ProgramHeader *header, CModule *module,
+                      CFunction *const *functions, Text *out) {
   const TargetProgram *p = w->program;
-  CEmit emit = c_emit_new(module, NULL);
+  CEmit emit = c_emit_new(module);
   check_pointers(w, &emit);
   c_line(&emit, "const char *constants = (const char *)%s;",
          w->options->weights_beside || !p->weight_bytes ? (p->weight_bytes ? "weights" : "arena")
@@ -147,8 +148,7 @@ static bool write_run(Writing *w, CModule *module, CFunction *const *functions, 
     if (!write_step(w, &emit, &p->steps[i], functions)) return false;
   write_for_guards(w, &emit, "  if (((int64_t *)(memory + %lld))[2 * i + 1]) return 2;");
   c_line(&emit, "return 0;");
-  ProgramHeader header = header_of(w);
-  target_header_run(&header, out);
+  target_header_run(header, out);
   text_printf(out, " {\n%s}\n", text_string(&emit.body));
   return true;
 }
@@ -186,7 +186,7 @@ static const char parallel[] = "#if defined(_OPENMP)\n"
                                "#define PARALLEL PRAGMA(omp parallel for schedule(static))\n"
                                "#else\n#define PARALLEL\n#endif\n";
 
-static bool write_source(Writing *w, Text *out) {
+static bool write_source(Writing *w, const ProgramHeader *header, Text *out) {
   const TargetProgram *p = w->program;
   CModule module = c_module_new(w->context, &w->options->target);
   CFunction **functions = arena_array(w->arena, CFunction *, p->unit.kernel_count);
@@ -198,22 +198,21 @@ static bool write_source(Writing *w, Text *out) {
     target_report_kernel(&w->options->target, k, &before, module.report);
   }
   Text run = text_new(w->arena);
-  if (!write_run(w, &module, functions, &run)) return false;
+  if (!write_run(w, header, &module, functions, &run)) return false;
   text_printf(out, "// %s: %d kernels in %d steps\n#include \"%s.h\"\n\n", p->unit.name,
               p->unit.kernel_count, p->step_count, path_file_name(w->base));
   c_module_text(&module, out);
   if (!write_weights(w, out)) return false;
   if (w->options->openmp) text_puts(out, parallel);
   text_printf(out, "\n%s", text_string(&run));
-  ProgramHeader header = header_of(w);
-  c_write_call(w->context, &module, p, &header, out);
+  c_write_call(w->context, &module, p, header, out);
   return true;
 }
 
 static bool write_files(Writing *w, const char *path) {
   Text source = text_new(w->arena);
   ProgramHeader header = header_of(w);
-  return write_source(w, &source) &&
+  return write_source(w, &header, &source) &&
          target_header_write(w->context, w->files, w->program, &header, path) &&
          file_set_write(w->files, path, source.data, source.size);
 }

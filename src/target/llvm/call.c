@@ -30,13 +30,9 @@ static void expect(CallEntry *call, const char *got, int64_t expected, const cha
   emit_label(emit, "right", number);
 }
 
-static const char *byte_place(Emit *emit, const char *base, int offset) {
-  return emit_value(emit, "getelementptr i8, ptr %s, i64 %d", base, offset);
-}
-
 static const char *load_field(Emit *emit, const char *tensor, int offset, const char *type,
                               int bytes) {
-  const char *place = byte_place(emit, tensor, offset);
+  const char *place = llvm_offset_from(emit, tensor, offset);
   const char *value = emit_value(emit, "load %s, ptr %s, align %d", type, place, bytes);
   if (bytes == 8) return value;
   return emit_value(emit, "%s %s %s to i64", bytes == 4 ? "sext" : "zext", type, value);

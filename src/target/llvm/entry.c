@@ -31,7 +31,7 @@ static void add_weights(LlvmModule *module, const LlvmProgram *whole) {
               TENSOR_ALIGNMENT, whole->weights_file);
 }
 
-static const char *offset_from(Emit *emit, const char *base, int64_t offset) {
+const char *llvm_offset_from(Emit *emit, const char *base, int64_t offset) {
   return emit_value(emit, "getelementptr i8, ptr %s, i64 %lld", base, (long long)offset);
 }
 
@@ -45,12 +45,12 @@ static const char *place_pointer(Emit *emit, const TargetArgument *argument, con
   case TARGET_INPUT: return llvm_load_pointer(emit, "%inputs", argument->number);
   case TARGET_OUTPUT: {
     const char *output = llvm_load_pointer(emit, "%outputs", argument->number);
-    return argument->offset ? offset_from(emit, output, argument->offset) : output;
+    return argument->offset ? llvm_offset_from(emit, output, argument->offset) : output;
   }
-  case TARGET_WEIGHTS: return offset_from(emit, weights, argument->offset);
+  case TARGET_WEIGHTS: return llvm_offset_from(emit, weights, argument->offset);
   case TARGET_ARENA: break;
   }
-  return offset_from(emit, "%arena", argument->offset);
+  return llvm_offset_from(emit, "%arena", argument->offset);
 }
 
 // Runs a region by the caller's threads if there are some and it has more than one chunk. The
@@ -80,7 +80,7 @@ static void add_step(Emit *emit, const TargetProgram *p, const TargetStep *step,
   const LowerKernel *kernel = p->unit.kernels[step->kernel];
   for (int i = 0; i <= kernel->arg_count; i++) {
     const char *pointer = i < kernel->arg_count ? place_pointer(emit, &step->arguments[i], weights)
-                                                : offset_from(emit, "%arena", step->workspace);
+                                                : llvm_offset_from(emit, "%arena", step->workspace);
     const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", args, i);
     emit_line(emit, "store ptr %s, ptr %s, align 8", pointer, place);
   }
@@ -100,8 +100,9 @@ static void guard_places(Emit *emit, const TargetProgram *p, PtrArray *out) {
     const LowerKernel *kernel = p->unit.kernels[p->steps[i].kernel];
     int64_t offset = p->steps[i].workspace + kernel->guards_offset + (int64_t)sizeof(int64_t);
     for (int k = 0; kernel->func->guards && k < kernel->func->guards->count; k++)
-      array_push(emit->module->arena, out,
-                 (void *)offset_from(emit, "%arena", offset + 2 * k * (int64_t)sizeof(int64_t)));
+      array_push(
+          emit->module->arena, out,
+          (void *)llvm_offset_from(emit, "%arena", offset + 2 * k * (int64_t)sizeof(int64_t)));
   }
 }
 
