@@ -37,6 +37,27 @@ def test_a_function_is_a_tensor_program():
     assert pleat.ir.structural_equal(scale, expected)
 
 
+def test_decorators_may_be_called_like_functions():
+    def double(A: T.Buffer((ROWS,), "float32")):
+        for i in range(ROWS):
+            A[i] = A[i] * 2
+
+    class Pair:
+        @T.prim_func
+        def main(A: T.Buffer((3,), "int32")):
+            A[2] = 7
+
+    def wrong(A: T.Buffer((3,), "int32")):
+        A[0] = missing
+    made = T.prim_func(double)
+    assert made.__name__ == "double" and "for i in range(5):" in lines_of(made)
+    assert I.ir_module(Pair)["main"].script(no_imports=True).strip().endswith("A[2] = 7")
+    with pytest.raises(pleat.PleatError) as raised:
+        T.prim_func(wrong)
+    line = wrong.__code__.co_firstlineno + 1
+    assert f"{HERE.name}:{line}:16: error: 'missing' is not defined" in str(raised.value)
+
+
 def test_numbers_types_tuples_and_functions_are_captured():
     columns = 7
 

@@ -50,8 +50,10 @@ def names_around(thing, module_names, names):
 
 
 def _imports(names):
-    """Imports that give the dialects the aliases that they have in the program."""
-    lines = []
+    """Imports that give the dialects the aliases that they have in the program, and those that
+    parse_definition uses."""
+    lines = [f"from pleat.script import {dialect} as _pleat_{dialect}"
+             for dialect in ("tir", "relax", "ir")]
     for dialect, module in DIALECTS.items():
         module = sys.modules.get(module)
         lines += [f"from pleat.script import {dialect} as {name}" for name, value in names.items()
@@ -119,9 +121,15 @@ def parse(text, file="script", first_line=1, names=None):
     return ffi.gc(module[0], _lib.pleat_module_free)
 
 
-def parse_definition(thing, frame):
-    """The module of the library for a function or a class that is defined in a frame."""
+def parse_definition(thing, frame, marker):
+    """The module of the library for a function or a class that is defined in a frame.
+
+    marker: the decorator, such as "tir.prim_func", of a definition that was written without one
+    and given to the function instead"""
     text, file, first_line = source_of(thing)
+    if not text.lstrip().startswith("@"):
+        indent = text[:len(text) - len(text.lstrip())]
+        text, first_line = f"{indent}@_pleat_{marker}\n{text}", first_line - 1
     return parse(text, file, first_line,
                  names_around(thing, frame.f_globals, local_names(frame, thing)))
 

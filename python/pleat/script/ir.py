@@ -9,7 +9,7 @@ from pleat.script._values import Value
 
 def _decorated(cls, frame):
     made = importlib.import_module("pleat.ir._module")
-    return made.IRModule(handle=_parse.parse_definition(cls, frame))
+    return made.IRModule(handle=_parse.parse_definition(cls, frame, "ir.ir_module"))
 
 
 def ir_module(cls=None, check_well_formed=True, s_tir=False):

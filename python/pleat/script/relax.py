@@ -11,7 +11,7 @@ def _decorated(function, frame):
     if _parse.is_in_module_class(frame):
         return function
     made = importlib.import_module("pleat.ir._module")
-    return made.only_function(_parse.parse_definition(function, frame))
+    return made.only_function(_parse.parse_definition(function, frame, "relax.function"))
 
 
 def function(function=None, pure=True, private=False, check_well_formed=True):

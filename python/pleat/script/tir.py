@@ -12,7 +12,7 @@ def _decorated(function, frame):
     if _parse.is_in_module_class(frame):
         return function
     made = importlib.import_module("pleat.ir._module")
-    return made.only_function(_parse.parse_definition(function, frame))
+    return made.only_function(_parse.parse_definition(function, frame, "tir.prim_func"))
 
 
 def prim_func(function=None, private=False, check_well_formed=True, s_tir=False):
