@@ -157,6 +157,23 @@ static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
   return false;
 }
 
+// As by_floors, for divisors n > 0 that are no constant: where n * f >= 1 - n, f is at least 0.
+static bool by_symbolic_floors(Analyzer *analyzer, const Form *f, int effort) {
+  for (int i = 0; i < f->count; i++) {
+    Term t = f->terms[i];
+    if (t.atom->op != EXPR_FLOOR_DIV || expr_as_int(t.atom->args[1], &(int64_t){0})) continue;
+    const Form *n = form_of(analyzer, t.atom->args[1]), *rest = form_add_const(analyzer, n, -1);
+    if (!nonnegative(analyzer, rest, effort - 2)) continue;
+    const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
+    const Form *least = form_of(analyzer, t.atom->args[0]);
+    if (t.coef > 0) least = form_sub(analyzer, least, rest);
+    least = form_add(analyzer, form_mul(analyzer, others, n),
+                     form_add_scaled(analyzer, rest, least, t.coef));
+    if (nonnegative(analyzer, least, effort - 1)) return true;
+  }
+  return false;
+}
+
 // Uses that x % n is in [0, n) for n > 0.
 static bool by_rests(Analyzer *analyzer, const Form *f, int effort) {
   for (int i = 0; i < f->count; i++) {
@@ -180,7 +197,7 @@ static bool nonnegative(Analyzer *analyzer, const Form *f, int effort) {
   if (analyzer->sign_count && by_signs(analyzer, f, effort)) return true;
   if (analyzer->range_count && by_ranges(analyzer, f, effort)) return true;
   return by_choices(analyzer, f, effort) || by_floors(analyzer, f, effort) ||
-         by_rests(analyzer, f, effort);
+         by_symbolic_floors(analyzer, f, effort) || by_rests(analyzer, f, effort);
 }
 
 bool form_nonnegative(Analyzer *analyzer, const Form *f) {

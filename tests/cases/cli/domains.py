@@ -41,3 +41,28 @@ def symbolic(a: T.handle, rows: T.Buffer((8,), "int32")):
             vi = T.axis.S(n, rows[i])
             T.where(0 <= rows[i] and rows[i] < n)
             A[vi] = T.float32(2)
+
+
+@T.prim_func
+def fused_with_free_sizes(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (5, 7, n), "float32")
+    B = T.match_buffer(b, (5, 7, n), "float32")
+    for fused in range(n * 35):
+        with T.block("B"):
+            vi = T.axis.spatial(5, fused // (n * 7))
+            vj = T.axis.spatial(7, fused % (n * 7) // n)
+            vk = T.axis.spatial(n, fused % n)
+            B[vi, vj, vk] = A[vi, vj, vk] * T.float32(2)
+
+
+@T.prim_func
+def split_into_free_parts(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for i, j in T.grid(10, (n + 9) // 10):
+        with T.block("B"):
+            T.where(i * ((n + 9) // 10) + j < n)
+            vi = T.axis.spatial(n, i * ((n + 9) // 10) + j)
+            B[vi] = A[vi] * T.float32(2)

@@ -30,3 +30,19 @@ def leaves(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32"), n: 
             vi = T.axis.S(4, i)
             vn = T.axis.S(n, i + 1)
             B[vi, vn] = T.float32(0)
+
+
+@T.prim_func
+def fused_with_free_sizes(a: T.handle, b: T.handle, m: T.int32):
+    n = T.int32()
+    A = T.match_buffer(a, (5, n), "float32")
+    B = T.match_buffer(b, (5, n), "float32")
+    for fused in range(n * 5 + 1):
+        with T.block("one iteration too many"):
+            vi = T.axis.spatial(5, fused // n)
+            vj = T.axis.spatial(n, fused % n)
+            B[vi, vj] = A[vi, vj]
+    for fused in range(m * 5):
+        with T.block("another divisor"):
+            vi = T.axis.spatial(5, fused // n)
+            B[vi, 0] = A[vi, 0]
