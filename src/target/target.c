@@ -8,6 +8,7 @@
 #include "target/loading.h"
 #include "target/link.h"
 #include "target/llvm/rows.h"
+#include "target/memories.h"
 
 #include <time.h>
 
@@ -43,11 +44,20 @@ static const char *const llvm_tuning[] = {
     [CPU_AVX512] = "skylake-avx512",
 };
 
+// A processor has one memory for all threads. It runs the threads of a block one after the other,
+// so what they share is an array in it, and what each has for itself is on its stack.
+static const TargetMemory processor_memories[] = {{"global", 1, TARGET_ANY_RANK},
+                                                  {"local", 1, TARGET_ANY_RANK},
+                                                  {"shared", 1, TARGET_ANY_RANK},
+                                                  {"shared.dyn", 1, TARGET_ANY_RANK},
+                                                  {NULL, 0, 0}};
+
 // ---- The table
 
 const TargetRow target_table[] = {
     {.name = "llvm",
      .summary = "native code by LLVM: run now, .o, .s, .ll, .so",
+     .memories = processor_memories,
      .endings = llvm_endings,
      .level_flags = llvm_flags,
      .level_tuning = llvm_tuning,
@@ -59,6 +69,7 @@ const TargetRow target_table[] = {
      .write_program = llvm_write_program},
     {.name = "c",
      .summary = "C11 for GCC and Clang: run now through a compiler, .c",
+     .memories = processor_memories,
      .endings = c_endings,
      .level_flags = c_flags,
      .level_tuning = c_tuning,
@@ -152,6 +163,13 @@ static void add_time(const TargetOptions *options, double start) {
   if (options->report) options->report->seconds += seconds_now() - start;
 }
 
+static bool takes_unit(Context *context, const TargetRow *target, const TargetUnit *unit) {
+  bool takes = true;
+  for (int i = 0; i < unit->kernel_count; i++)
+    takes &= target_takes_kernel(context, target, unit->kernels[i]);
+  return takes;
+}
+
 // A shared library is made of an object file by the system's linker.
 static bool write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
                        const TargetOptions *options, const char *ending, const char *path) {
@@ -170,6 +188,7 @@ bool target_write_file(Context *context, const TargetRow *target, const TargetUn
   if (!ending || !target->emit)
     return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
                          "%s: target %s writes no such file", path, target->name);
+  if (!takes_unit(context, target, unit)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   double start = seconds_now();
   if (!options) options = &none;
@@ -188,6 +207,7 @@ bool target_write_program(Context *context, const TargetRow *target, const Targe
   if (!target->write_program)
     return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
                          "%s: target %s writes no programs", path, target->name);
+  if (!takes_unit(context, target, &program->unit)) return false;
   double start = seconds_now();
   bool done = target->write_program(context, program, options, path);
   add_time(&options->target, start);
@@ -213,6 +233,7 @@ TargetLoading *target_load_begin(Context *context, const TargetRow *target, cons
 
 bool target_load_add(TargetLoading *loading, LowerKernel *kernel) {
   Arena *scratch = &loading->context->scratch;
+  if (!target_takes_kernel(loading->context, loading->target, kernel)) return false;
   ArenaMark mark = arena_mark(scratch);
   double start = seconds_now();
   bool done = loading->target->load_add(loading, kernel);

@@ -102,9 +102,18 @@ typedef struct TargetProgramOptions {
 // Code that is being made, to which kernels are added one by one.
 typedef struct TargetLoading TargetLoading;
 
+// A memory that a target has. The rank of a buffer's memory is the number of its physical axes,
+// which is one more than that of its axis separators.
+typedef struct TargetMemory {
+  const char *scope; // as of a buffer: "global", "shared", …
+  int least_axes, most_axes;
+} TargetMemory;
+enum { TARGET_ANY_RANK = INT32_MAX }; // the physical axes follow one another in linear memory
+
 // A target. A row leaves out the fields that it does not have, which are then NULL or false.
 typedef struct TargetRow {
   const char *name, *summary;
+  const TargetMemory *memories; // ends with a NULL scope; a buffer in another one is refused
   // The endings of the files that it writes, NULL-terminated: ".o", ".s". NULL: it writes no files.
   const char *const *endings;
   // The flags for the target's tools that select a processor level, by CpuLevel. NULL: there are

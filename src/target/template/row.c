@@ -3,6 +3,12 @@
 // steps in their order, then the kernels.
 #include "target/template/template.h"
 
+// The interpreter has one kind of memory.
+static const TargetMemory memories[] = {{"global", 1, TARGET_ANY_RANK},
+                                        {"local", 1, TARGET_ANY_RANK},
+                                        {"shared", 1, TARGET_ANY_RANK},
+                                        {NULL, 0, 0}};
+
 static const char *const endings[] = {".listing", NULL};
 
 // A target that is no CPU leaves `level_flags` out.
@@ -53,6 +59,7 @@ static bool write_program(Context *context, const TargetProgram *program,
 const TargetRow template_target = {
     .name = "template",
     .summary = "a listing in words, run by the interpreter",
+    .memories = memories,
     .endings = endings,
     .level_flags = level_flags,
     .emit = template_emit,
