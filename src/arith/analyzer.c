@@ -349,3 +349,9 @@ void analyzer_assume(Analyzer *analyzer, Expr *condition) {
   assume_one(analyzer, condition);
   analyzer_leave(analyzer);
 }
+
+void analyzer_assume_runs(Analyzer *analyzer, Expr *extent) {
+  if (expr_as_int(extent, &(int64_t){0}) || expr_reads_memory(extent)) return;
+  Expr *none = expr_int(analyzer->context, extent->type, 0);
+  analyzer_assume(analyzer, expr_lt(analyzer->context, none, extent));
+}

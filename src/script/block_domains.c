@@ -103,14 +103,10 @@ static bool enter_sequence(DomainProof *proof, Stmt *s) {
   return false;
 }
 
-// The body of a loop runs only where the extent is positive.
 static bool enter_loop(DomainProof *proof, Stmt *s) {
-  Expr *count = s->as.loop.extent;
   int64_t extent;
-  if (expr_as_int(count, &extent) && extent <= 0) return false;
-  if (!expr_as_int(count, &extent) && !expr_reads_memory(count))
-    analyzer_assume(proof->analyzer,
-                    expr_lt(proof->context, expr_int(proof->context, count->type, 0), count));
+  if (expr_as_int(s->as.loop.extent, &extent) && extent <= 0) return false;
+  analyzer_assume_runs(proof->analyzer, s->as.loop.extent);
   analyzer_bind_kept(proof->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   return true;
 }

@@ -51,20 +51,68 @@ static void axis_add(Parser *parser, const PyNode *target, BlockBuilder *block, 
   parser_bind_expr(parser, target->text, var.var);
 }
 
+// The loops whose variables the binding uses.
+static int loops_of(Parser *parser, const Expr *binding, VarRange **loops) {
+  int count = 0;
+  *loops = arena_array(parser->arena, VarRange, parser->bindings.count);
+  for (int i = 0; i < parser->bindings.count; i++) {
+    const Binding *b = &parser->bindings.items[i];
+    if (b->kind == BOUND_EXPR && b->extent && expr_uses(binding, b->expr))
+      (*loops)[count++] = (VarRange){b->expr, b->min, b->extent};
+  }
+  return count;
+}
+
+// Finds the domain of `vi = T.axis.spatial(io * 32 + ii)`: the values that the binding takes, if it
+// takes each value from the least to the greatest.
+static bool find_domain(Parser *parser, BlockVar *var) {
+  VarRange *loops;
+  int count = loops_of(parser, var->binding, &loops);
+  if (count == 1 && var->binding == loops->var) {
+    var->min = loops->min;
+    var->extent = loops->extent;
+    return true;
+  }
+  Analyzer *analyzer = analyzer_new(parser->context);
+  for (int i = 0; i < count; i++) analyzer_assume_runs(analyzer, loops[i].extent);
+  bool exact;
+  index_region(analyzer, &var->binding, 1, loops, count, &var->min, &var->extent, &exact);
+  return exact;
+}
+
+static bool read_domain(Parser *parser, PyNode *const *args, BlockVar *var) {
+  if (args[0]) return domain(parser, args[0], var->binding->type, &var->min, &var->extent);
+  if (find_domain(parser, var)) return true;
+  return REPORT(parser, args[1],
+                "the domain of the block variable is left out, and %s is not proved to take each "
+                "value between its least and its greatest\n"
+                "write the domain before it, as T.axis.spatial(EXTENT, BINDING)",
+                script_expr_text(parser->context, var->binding));
+}
+
+// A domain that is left out is NULL in `args`, which are "dom binding dtype?".
+static bool axis_arguments(Parser *parser, const PyNode *call, PyNode **args) {
+  bool one = call->count == 2 &&
+             (call->items[1]->kind != PY_KEYWORD || !strcmp(call->items[1]->text, "binding"));
+  args[0] = NULL;
+  if (one) return py_arguments(parser->context, call, "binding", &args[1], NULL);
+  return py_arguments(parser->context, call, "dom binding dtype?", args, NULL);
+}
+
 // vi = T.axis.spatial(30, i)
 static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKind kind) {
   PyNode *args[3];
   const PyNode *target = node->items[0];
   BlockVar var = {.kind = kind};
   BlockBuilder *block = block_heading(parser, node);
-  bool ok = py_arguments(parser->context, call, "dom binding dtype?", args, NULL) && block;
+  bool ok = axis_arguments(parser, call, args) && block;
   var.binding = ok ? parse_value(parser, args[1]) : NULL;
   if (ok) var.pos = args[1]->pos;
   if (var.binding && !dtype_is_int(var.binding->type)) {
     REPORT(parser, args[1], "a block variable must be bound to an integer");
     var.binding = NULL;
   }
-  if (var.binding && domain(parser, args[0], var.binding->type, &var.min, &var.extent))
+  if (var.binding && read_domain(parser, args, &var))
     axis_add(parser, target, block, var);
   else
     parser_bind_nothing(parser, target);

@@ -460,3 +460,21 @@ def test_free_variables():
                                    store.indices[0] + store.indices[0], map_free_vars=True)
     with pytest.raises(ValueError, match="not equal"):
         ir.assert_structural_equal(store.value.a, store.value.b)
+
+
+def test_block_variables_are_ordered():
+    """RFC 41, "Reference-level explanation"."""
+    def with_axes(first, second):
+        return pleat.script.from_source(f"""
+@T.prim_func
+def f(A: T.Buffer((512, 512)), B: T.Buffer((512, 512)), C: T.Buffer((512, 512))):
+    for i, jo, ji, k in T.grid(512, 32, 16, 512):
+        with T.block("A"):
+            vi = T.axis.S(512, i)
+            {first}
+            {second}
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+""")
+    vj, vk = "vj = T.axis.S(512, jo * 16 + ji)", "vk = T.axis.R(512, k)"
+    assert ir.structural_equal(with_axes(vj, vk), with_axes(vj, vk))
+    assert not ir.structural_equal(with_axes(vj, vk), with_axes(vk, vj))

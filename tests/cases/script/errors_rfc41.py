@@ -17,3 +17,29 @@ def reference_level(A: T.Buffer((512, 512)), B: T.Buffer((512, 512)), C: T.Buffe
             vi, vk = T.axis.remap("SR", [i, k])
             vj = T.axis.S(512, jo * 32 + ji)
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+# "Future possibilities": domains that are not those of affine bindings.
+@T.prim_func
+def domains_left_out(A: T.Buffer((512, 512)), B: T.Buffer((512, 512)), idx: T.Buffer((7,), "int32"),
+                     n: T.int32):
+    for i, j, k in T.grid(4, 8, n):
+        with T.block("gaps"):
+            vi = T.axis.S(i * 32 + j)
+            B[vi, 0] = A[vi, 0]
+        with T.block("loaded"):
+            vi = T.axis.S(idx[i])
+            B[vi, 0] = A[vi, 0]
+        with T.block("products"):
+            vi = T.axis.S(i * i)
+            vj = T.axis.R(k * n)
+            B[vi, vj] = A[vi, vj]
+        with T.block("one loop twice"):
+            vi = T.axis.S(i * 4 + i)
+            vj = T.axis.R(j + j // 2)
+            B[vi, vj] = A[vi, vj]
+        with T.block("no binding"):
+            vi = T.axis.S(dom=4)
+            vj = T.axis.R()
+            vk = T.axis.R(T.float32(2))
+            B[vi, vj] = A[vi, vj]

@@ -35,3 +35,46 @@ def a_mixed_format(A: T.Buffer((512, 512)), B: T.Buffer((512, 512)), C: T.Buffer
             vi = T.axis.S(512, io * 32 + ii)
             vj, vk = T.axis.remap("SR", [j, k])
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+# "Reference-level explanation", with loops that stay in the domains: the block variables of A are
+# vi, vj, vk, those of B are vi, vk, vj.
+@T.prim_func
+def reference_level(A: T.Buffer((512, 512)), B: T.Buffer((512, 512)), C: T.Buffer((512, 512))):
+    for i, jo, ji, k in T.grid(512, 32, 16, 512):
+        with T.block("A"):
+            vi = T.axis.S(512, i)
+            vj = T.axis.S(512, jo * 16 + ji)
+            vk = T.axis.R(512, k)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, jo, ji, k in T.grid(512, 32, 16, 512):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            vj = T.axis.S(512, jo * 16 + ji)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+# "Future possibilities": the domains are those of the affine bindings.
+@T.prim_func
+def future_possibilities(A: T.Buffer((512, 512)), B: T.Buffer((512, 512))):
+    for io, ii, j in T.grid(16, 32, 512):
+        with T.block("name"):
+            vi = T.axis.S(io * 32 + ii)
+            vj = T.axis.S(511 - j)
+            B[vi, vj] = A[vi, vj]
+
+
+@T.prim_func
+def domains_left_out(a: T.handle, b: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n * 5, 13))
+    B = T.match_buffer(b, (n * 5, 13))
+    for i, j in T.grid(n, 5):
+        with T.block("outer"):
+            vo = T.axis.S(i)
+            vj = T.axis.S(binding=j)
+            for k in range(3, 13):
+                with T.block("inner"):
+                    vi = T.axis.S(vo * 5 + vj)
+                    vk = T.axis.S(12 - k)
+                    one = T.axis.S(0)
+                    B[vi, vk + one] = A[vi, vk]

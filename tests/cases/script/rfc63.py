@@ -1,12 +1,23 @@
 # RUN: pleat opt %s
-# RFC 63, "Declaration of buffers" and "Removing pre-flattened buffer".
+# RFC 63, "Declaration of buffer", "Generalizing buffer accesses" and "Removing pre-flattened
+# buffer". errors_rfc63.py has what cannot be read as it stands there.
 from tvm.script import tir as T
 
 
 @T.prim_func
 def buffer_alias(A: T.Buffer[(16,), "float"]):
     A_vector = T.buffer_decl([4], "float32x4", data=A.data)
+
+
+@T.prim_func
+def buffer_alias_used(A: T.Buffer[(16,), "float"]):
+    A_vector = T.buffer_decl([4], "float32x4", data=A.data)
     A_vector[1] = A_vector[0]
+
+
+@T.prim_func
+def load_and_store(A: T.Buffer[(16,), "float"]):
+    T.store(A.data, T.ramp(0, 1, 4), T.load("float32x4", A.data, T.ramp(4, 1, 4)), True)
 
 
 @T.prim_func
