@@ -3,12 +3,13 @@
 # make run     the demo: compile a small network, classify digits with it, check the answers
 # make test    every test, one closing line
 # make bench   kernels and whole models beside their peers
+# make bench-model   the cost model's predictions beside the time of each kernel
 # Each first installs what is missing.
 BUILD ?= build
 VENV ?= $(BUILD)/venv
 CASES ?=
 
-.PHONY: all run test bench bless packages python
+.PHONY: all run test bench bench-model bless packages python
 all: packages $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
@@ -26,6 +27,9 @@ bench: python all
 	$(BUILD)/bench/layouts/layoutbench bench/layouts/queries.jsonl > $(BUILD)/layoutbench.jsonl
 	bench/layouts/peers.sh $(BUILD) $(VENV)
 	$(VENV)/bin/python bench/layouts/growth.py --bench $(BUILD)/bench/layouts/layoutbench
+
+bench-model: python all
+	$(VENV)/bin/python bench/model.py --pleat $(BUILD)/pleat
 
 # Rewrite the expected outputs of the text cases; read the difference before committing it.
 bless: all

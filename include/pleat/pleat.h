@@ -320,9 +320,9 @@ typedef struct PleatRequest {
  *               "taps", "cycles", "direct_cycles", "error", "direct_error" and "bound", as in
  *               PleatPlanBilinear
  *   "joins"     a list of all kernels: "kernel" (its number), "name", "operators", "by_rows",
- *               "rewrite", "writes" (a tensor), "read_by" (numbers of kernels), and "because", the
- *               reason why it is not fused with those that read it; for a call of a function
- *               outside of the model also "function", its name
+ *               "rewrite", "writes" (a tensor), "read_by" (numbers of kernels), "because", the
+ *               reason why it is not fused with those that read it, and "cycles", its price; for a
+ *               call of a function outside of the model also "function", its name
  */
 int pleat_plan(const PleatRequest *request, char **json, PleatMessages **messages);
 

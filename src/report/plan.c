@@ -399,10 +399,10 @@ static json_t *kernel_json(const PleatPlanKernel *kernel, int number) {
   for (int i = 0; i < kernel->reader_count; i++)
     json_array_append_new(readers, json_integer(kernel->readers[i] + 1));
   json_t *object =
-      json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s}", "kernel", number + 1, "name",
+      json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s, s:f}", "kernel", number + 1, "name",
                 kernel->name, "operators", names, "by_rows", kernel->by_rows, "rewrite",
                 kernel->is_rewrite, "writes", kernel->operands[kernel->operand_count - 1]->tensor,
-                "read_by", readers, "because", kernel->because);
+                "read_by", readers, "because", kernel->because, "cycles", kernel->cycles);
   if (kernel->function) json_object_set_new(object, "function", json_string(kernel->function));
   return object;
 }

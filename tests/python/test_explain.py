@@ -153,6 +153,7 @@ def test_plan_says_what_is_fused_and_what_is_not(tmp_path):
     assert kernels["norm"]["read_by"] == sorted(kernels[k]["kernel"] for k in ("scores", "values"))
     assert kernels["soft"]["because"] == "last needs each element 24 times"
     assert kernels["last"]["because"] == "it is an output"
+    assert 0 < kernels["first"]["cycles"] < kernels["scores"]["cycles"] * 100
     table = pleat("plan", path, "--fusion")
     assert "first + bias + relu" in table and "soft, row by row" in table
     text = pleat("plan", path)
