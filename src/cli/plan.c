@@ -16,7 +16,7 @@ static const Option options[] = {
     {"why", 0, OPTION_TEXT, "N or TENSOR or TENSOR=LAYOUT",
      "explain rewrite N of the table, or a tensor: its uses, and what other layouts cost, or what "
      "forbids them; any layout can be named",
-     offsetof(PlanCommand, why)},
+     offsetof(PlanCommand, model.asked)},
     {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
     {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
      offsetof(PlanCommand, onnx)},
@@ -34,7 +34,7 @@ static const Option options[] = {
 // ---- The table ---------------------------------------------------------------------------------
 
 const char *view_cycles(const View *v, double cycles) {
-  return show_count(&v->cli->context->arena, (int64_t)(cycles + 0.5));
+  return show_cycles(&v->cli->context->arena, cycles);
 }
 
 const char *view_gap(const View *v) {
@@ -134,8 +134,7 @@ static const char *difference_text(const View *v, const PleatLayoutPrice *price)
   double more = price->cycles - v->report.data.cycles;
   if (!price->possible) return "impossible";
   if (price->chosen) return "as planned";
-  return arena_printf(&v->cli->context->arena, "%s%s", more < 0 ? "-" : "+",
-                      view_cycles(v, fabs(more)));
+  return show_change(&v->cli->context->arena, more);
 }
 
 static void print_prices(const View *v, const TensorReport *t) {
@@ -180,17 +179,17 @@ static int no_such_tensor(const View *v) {
   Array(const char *) names = {0};
   for (int i = 0; i < stages->tensors.count; i++)
     array_push(&v->cli->context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
-  const char *nearest = nearest_name(v->options->why, names.items, names.count);
+  const char *nearest = nearest_name(v->options->model.asked, names.items, names.count);
   diag_error_as(v->cli->context, DIAG_OPTION, (SourcePos){0},
                 "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites, and no tensors "
                 "that only rename the elements of another or are computed while compiling",
-                v->options->why, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                v->options->model.asked, nearest ? "; did you mean '" : "", nearest ? nearest : "",
                 nearest ? "'?" : "", v->report.rows.count);
   return STATUS_BAD;
 }
 
 static int print_why(const View *v) {
-  const char *why = v->options->why;
+  const char *why = v->options->model.asked;
   const StageTensor *tensor = plan_report_tensor(&v->report, why);
   if (tensor) return print_why_tensor(v, tensor);
   char *end;
@@ -273,7 +272,7 @@ static bool check_options(Cli *cli, const PlanCommand *o) {
   bool kernels = o->schedules || o->program;
   const GivenOption reports[] = {
       {o->schedules ? "--schedules" : "--programs", kernels},
-      {"--why", o->why != NULL},
+      {"--why", o->model.asked != NULL},
       {"--fusion", o->fusion},
   };
   const GivenOption fusion = {"--fusion", o->fusion && cli->json};
@@ -288,14 +287,13 @@ static bool check_options(Cli *cli, const PlanCommand *o) {
 static int run(Cli *cli, void *given) {
   View v = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
   if (!check_options(cli, v.options)) return STATUS_BAD;
-  ((PlanCommand *)given)->model.asked = v.options->why;
   GraphFunc *graph = model_load(cli, v.path, &v.options->model);
   v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
   if (!v.program) return STATUS_BAD;
   v.report = plan_report_new(v.program, &cli->context->arena);
   if (!write_pages(&v)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
-  if (v.options->why) return print_why(&v);
+  if (v.options->model.asked) return print_why(&v);
   if (cli->json) return json_print(cli, plan_report_json(&v.report.data));
   if (v.options->fusion)
     fputs(plan_fusion_text(&v.report.data, &cli->context->arena), stdout);

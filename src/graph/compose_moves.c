@@ -84,12 +84,6 @@ static bool is_identity(const Domain *d, Expr *const *indices, int count) {
 
 // ---- Composition -----------------------------------------------------------------------------
 
-static Expr *substituted(Context *context, const TeStage *te, Expr *e, Expr *const *indices) {
-  Map vars = map_new(&context->scratch);
-  for (int i = 0; i < te->axis_count; i++) map_put(&vars, te->axes[i].var, indices[i]);
-  return substitute_expr(context, e, &vars);
-}
-
 // The user states which value all elements outside of the box have that the inner stage takes. The
 // outer stage writes this value exactly outside of the box, and reads within the tensor everywhere.
 static bool restores(const Domain *d, const ElementMove *outer, const ElementMove *inner,
@@ -152,10 +146,10 @@ static Expr *composed(const Domain *d, const ElementMove *outer, const ElementMo
   int count = inner->load->count;
   Expr **indices = arena_array(&context->arena, Expr *, count);
   for (int i = 0; i < count; i++)
-    indices[i] = substituted(context, through, inner->load->args[i], outer->load->args);
+    indices[i] = te_expr_at(context, through, inner->load->args[i], outer->load->args);
   ElementMove both = {.load = inner->load};
   if (inner->inside) {
-    both.inside = substituted(context, through, inner->inside, outer->load->args);
+    both.inside = te_expr_at(context, through, inner->inside, outer->load->args);
     both.other = inner->other;
   }
   if (!(outer->inside && restores(d, outer, inner, through, indices)) &&
@@ -181,8 +175,7 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
   if (!value || expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) return false;
   bool cancels = value->op == EXPR_LOAD && is_identity(&d, value->args, value->count);
   if (!outer.inside && !inner.inside && !cancels) return false;
-  TeStage *te = arena_copy(&s->context->arena, stage->te, sizeof *te);
-  te->value = value;
+  TeStage *te = te_with_value(s->context, stage->te, value);
   te->outside = NULL; // it was about the tensor between the two
   stage->te = te;
   stage_graph_reread(s, stage);

@@ -61,8 +61,12 @@ static Value *tensor_of(const GraphTerm *term) {
   return term->kind == TERM_VALUE ? term->value : NULL;
 }
 
+static bool is_term(const GraphTerm *term, const char *name) {
+  return term->kind == TERM_CALL && !strcmp(term->text, name);
+}
+
 static bool is_call_of(const GraphTerm *term, const char *name) {
-  return term->kind == TERM_CALL && !strcmp(term->text, name) && term->count >= 1;
+  return is_term(term, name) && term->count >= 1;
 }
 
 // The value of an attribute that is written as a term; NULL when it is none.
@@ -279,13 +283,17 @@ static bool add_packed_arguments(GraphFlattening *f, const Node *node, const Gra
   return true;
 }
 
+// Gives the value a stated type, whose sizes may be variables of the function.
+static void state_type(GraphFlattening *f, Value *value, const GraphTerm *type) {
+  take_type(f->context, value, type);
+  for (int d = 0; d < value->rank; d++)
+    value->shape[d] = substitute_expr(f->context, value->shape[d], &f->sizes);
+}
+
 static void state_types(GraphFlattening *f, Node *made, const GraphTerm *types, bool many) {
   for (int i = 0; types && i < made->output_count; i++) {
-    Value *value = made->outputs[i];
-    value->type = DTYPE_FLOAT32;
-    take_type(f->context, value, many ? types->items[i] : types);
-    for (int d = 0; d < value->rank; d++)
-      value->shape[d] = substitute_expr(f->context, value->shape[d], &f->sizes);
+    made->outputs[i]->type = DTYPE_FLOAT32;
+    state_type(f, made->outputs[i], many ? types->items[i] : types);
   }
 }
 
@@ -298,7 +306,7 @@ static bool flatten_packed(GraphFlattening *f, const Node *node) {
   for (int i = 1; i < node->input_count; i++)
     if (!add_packed_arguments(f, node, resolved_value(f, node->inputs[i]), &to)) return false;
   const GraphTerm *types = stated_types(f, node);
-  bool tuple = types && types->kind == TERM_CALL && !strcmp(types->text, "R.Tuple");
+  bool tuple = types && is_term(types, "R.Tuple");
   bool many = types && (is_list(types) || tuple);
   int count = many ? types->count : 1;
   if (!count) return refuse(f, node, "'%s' gives no tensor", function->name);
@@ -327,28 +335,22 @@ static Node *add_new_node(GraphFlattening *f, const Node *like, const char *op,
   return made;
 }
 
-static bool is_type(const GraphTerm *term, const char *name) {
-  return term->kind == TERM_CALL && !strcmp(term->text, name);
-}
-
 // The value with the type to which it is cast. Inference compares that with the type that it has.
 static GraphTerm *cast_to(GraphFlattening *f, const Node *node, GraphTerm *value,
                           const GraphTerm *type) {
   Arena *arena = &f->context->arena;
   Value *tensor = tensor_of(value);
-  if (is_type(type, "R.Tuple") && is_list(value) && type->count == value->count) {
+  if (is_term(type, "R.Tuple") && is_list(value) && type->count == value->count) {
     GraphTerm **items = arena_array(arena, GraphTerm *, type->count);
     for (int i = 0; i < type->count; i++)
       items[i] = cast_to(f, node, value->items[i], type->items[i]);
     return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, type->count);
   }
-  if (!tensor || !is_type(type, "R.Tensor")) return value;
+  if (!tensor || !is_term(type, "R.Tensor")) return value;
   Node *made = add_new_node(f, node, "identity", &tensor, 1);
   Value *result = made->outputs[0];
   made->user_op = "match_cast";
-  take_type(f->context, result, type);
-  for (int d = 0; d < result->rank; d++)
-    result->shape[d] = substitute_expr(f->context, result->shape[d], &f->sizes);
+  state_type(f, result, type);
   return term_of_value(f->context, result);
 }
 

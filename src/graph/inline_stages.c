@@ -17,9 +17,7 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
   const Inlining *inlining = rewriter->env;
   const TeStage *te = inlining->stage->te;
   if (e->op != EXPR_LOAD || e->as.buffer != te->output) return e;
-  Map vars = map_new(&inlining->context->scratch);
-  for (int i = 0; i < e->count; i++) map_put(&vars, te->indices[i], e->args[i]);
-  return substitute_expr(inlining->context, te->value, &vars);
+  return te_expr_at(inlining->context, te, te->value, e->args);
 }
 
 static Expr *expr_with(StageGraph *s, const Stage *stage, const Stage *user, Expr *e) {
@@ -30,12 +28,6 @@ static Expr *expr_with(StageGraph *s, const Stage *stage, const Stage *user, Exp
 
 static Expr *value_with(StageGraph *s, const Stage *stage, const Stage *user) {
   return expr_with(s, stage, user, user->te->value);
-}
-
-static void set_value(StageGraph *s, Stage *stage, Expr *value) {
-  TeStage *te = arena_copy(&s->context->arena, stage->te, sizeof *te);
-  te->value = value;
-  stage->te = te;
 }
 
 // Inlines the stage into an ordered stage's initial value and targets.
@@ -59,13 +51,20 @@ static bool searches(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// True when reading through the view costs divisions, or loads of indices.
-static bool view_searches(StageGraph *s, const Stage *view) {
+// True when the expression divides or loads.
+static bool expr_searches(Expr *e) {
   bool found = false;
   Visitor visitor = {.env = &found, .enter_expr = searches};
-  Expr *load = stage_simplify(s->context, view->te, view->te->value);
-  for (int i = 0; i < load->count; i++) visit_expr(&visitor, load->args[i]);
+  visit_expr(&visitor, e);
   return found;
+}
+
+// True when reading through the view costs divisions, or loads of indices.
+static bool view_searches(StageGraph *s, const Stage *view) {
+  const Expr *load = stage_simplify(s->context, view->te, view->te->value);
+  for (int i = 0; i < load->count; i++)
+    if (expr_searches(load->args[i])) return true;
+  return false;
 }
 
 static bool enter_load(Visitor *visitor, Expr *e) {
@@ -158,8 +157,7 @@ static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *u
   if (user->te->program || stage_is_opaque(user)) return NULL;
   Expr *value = value_with(s, view, user);
   if (grows_too_large(view, user, value)) return NULL;
-  TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
-  te->value = value;
+  TeStage *te = te_with_value(s->context, user->te, value);
   if (!stage_is_reduction(user) || !view_searches(s, view)) return te;
   return stage_is_ordered(user) ? NULL : with_axes_cut(s->context, te);
 }
@@ -194,13 +192,10 @@ static bool check_window(Visitor *visitor, Expr *e) {
   const TeStage *te = reads->padding->te, *reader = reads->reader;
   if (e->op != EXPR_LOAD || e->as.buffer != te->output) return true;
   for (int d = 0; d < e->count; d++) {
-    bool divides = false;
-    Visitor search = {.env = &divides, .enter_expr = searches};
-    visit_expr(&search, e->args[d]);
     bool window = uses_axis_of(reader, e->args[d], 0, reader->axis_count) &&
                   uses_axis_of(reader, e->args[d], reader->axis_count, reader->reduce_count);
     bool padded = expr_uses(te->value->args[0], te->axes[d].var);
-    reads->only &= !divides && (window || !padded);
+    reads->only &= !expr_searches(e->args[d]) && (window || !padded);
   }
   return true;
 }
@@ -249,9 +244,8 @@ static TeStage *padded_inside(StageGraph *s, const Stage *padding, const Stage *
   if (!reads_by_windows(reader, padding) || !skips(reader, padding)) return NULL;
   Analyzer *analyzer = stage_analyzer(s->context, reader->te);
   Rewriter rewriter = {.context = s->context, .env = analyzer, .expr = merge_padding};
-  TeStage *te = arena_copy(&s->context->arena, reader->te, sizeof *te);
-  te->value = rewrite_expr(&rewriter, value_with(s, padding, reader));
-  return te;
+  Expr *value = rewrite_expr(&rewriter, value_with(s, padding, reader));
+  return te_with_value(s->context, reader->te, value);
 }
 
 // ---- Readers -----------------------------------------------------------------------------------
@@ -361,19 +355,13 @@ static Expr *turned_value(Context *context, const AxisCut *cut, const TeStage *n
 static TeStage *with_output_turned(Context *context, const AxisCut *cut, TurnedLoads *loads) {
   const TeStage *te = cut->te;
   Map vars = map_new(&context->scratch);
-  TeUpdates reduction = {.count = te->reduce_count};
   int64_t extent;
   expr_as_int(te->axes[cut->axis].extent, &extent);
   Te *own = te_new(context);
   TeAxes axes = te_axes(own, te->output->shape, te->axis_count);
   for (int i = 0; i < te->axis_count; i++) map_put(&vars, te->axes[i].var, axes.at[i]);
-  for (int i = 0; i < te->reduce_count; i++) {
-    reduction.axes[i] = te->axes[te->axis_count + i].var;
-    reduction.extents[i] = te->axes[te->axis_count + i].extent;
-  }
-  TeStage *next = te_stage(own, te->name, te->output->type, te->output->shape, &axes, &reduction);
+  TeStage *next = te_stage_like(own, te, te->output->shape, &axes);
   *loads = (TurnedLoads){te->output, next->output, cut->axis, cut->by, extent};
-  next->init = te->init;
   next->value = turned_value(context, cut, next, &vars, loads);
   return next;
 }
@@ -385,13 +373,6 @@ typedef struct TurnedConstants {
   const TeStage *te;
   TurnedStage *item;
 } TurnedConstants;
-
-static bool divides(const Expr *e) {
-  bool found = false;
-  Visitor visitor = {.env = &found, .enter_expr = searches};
-  visit_expr(&visitor, (Expr *)e);
-  return found;
-}
 
 // The axis of the stage's output that alone moves the index and has the extent; NULL: none is so.
 static Expr *only_axis(const TeStage *te, const Expr *index, const Expr *extent) {
@@ -418,7 +399,7 @@ static Expr *turned_constant(Rewriter *rewriter, Expr *e) {
   Te *own = te_new(context);
   TeAxes axes = te_axes(own, tensor->buffer->shape, e->count);
   for (int i = 0; i < e->count; i++) {
-    bool turned = divides(e->args[i]);
+    bool turned = expr_searches(e->args[i]);
     Expr *axis = turned ? only_axis(c->te, e->args[i], tensor->buffer->shape[i]) : NULL;
     if (turned && !axis) return e;
     Map vars = map_new(&context->scratch);
@@ -465,8 +446,8 @@ static bool turn_output(Turning *t, Stage *stage, TeStage *te) {
 static bool turn_reader(Turning *t, Stage *user, const TurnedLoads *loads) {
   Context *context = t->graph->context;
   if (user->te->program || stage_is_ordered(user)) return false;
-  TeStage *te = arena_copy(&context->arena, user->te, sizeof *te);
-  te->value = stage_simplify(context, te, with_turned_loads(context, te->value, loads));
+  Expr *value = with_turned_loads(context, user->te->value, loads);
+  TeStage *te = te_with_value(context, user->te, stage_simplify(context, user->te, value));
   if (!stage_is_reduction(user)) return turn_output(t, user, te);
   te = with_axes_cut(context, te);
   return te && add_turned(t, user, te);
@@ -484,9 +465,7 @@ static bool read_turned(Turning *t, const Stage *view, Stage *user) {
   if (!stage_is_reduction(user) || stage_is_ordered(user)) return false;
   Expr *value = value_with(t->graph, view, user);
   if (grows_too_large(view, user, value)) return false;
-  TeStage *te = arena_copy(&context->arena, user->te, sizeof *te);
-  te->value = value;
-  TeStage *cut = with_axes_cut(context, te);
+  TeStage *te = te_with_value(context, user->te, value), *cut = with_axes_cut(context, te);
   return cut ? add_turned(t, user, cut) : turn_output(t, user, te);
 }
 
@@ -507,10 +486,10 @@ static bool is_view_of_constant(const Stage *view) {
 }
 
 static void inline_by_turning(StageGraph *graph, Stage *view) {
+  if (view->output->is_output || view->output->kept || is_view_of_constant(view)) return;
   Turning *t = arena_new(&graph->context->scratch, Turning);
   t->graph = graph;
   PtrArray users = view->output->users;
-  if (view->output->is_output || view->output->kept || is_view_of_constant(view)) return;
   for (int i = 0; i < users.count; i++)
     if (!read_turned(t, view, users.items[i])) return;
   for (int i = 0; i < t->count; i++) replace_turned(graph, &t->items[i]);
@@ -565,7 +544,7 @@ void stage_graph_inline_scalars(StageGraph *s) {
     Stage *stage = s->stages.items[i];
     Expr *value = rewrite_expr(&rewriter, stage->te->value);
     if (value == stage->te->value) continue;
-    set_value(s, stage, value);
+    stage->te = te_with_value(s->context, stage->te, value);
     stage_graph_reread(s, stage);
   }
   stage_graph_prune(s);
@@ -604,7 +583,7 @@ void stage_graph_inline_intermediates(StageGraph *s) {
     if (!user) continue;
     Expr *value = value_with(s, stage, user);
     if (expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) continue;
-    set_value(s, user, value);
+    user->te = te_with_value(s->context, user->te, value);
     for (int k = 0; k < user->parts.count; k++)
       array_push(&s->context->arena, &stage->parts, user->parts.items[k]);
     user->parts = stage->parts;
@@ -624,7 +603,7 @@ Stage *stage_of_group_value(StageGraph *s, const Stage *group) {
     if (stage_is_reduction(member)) continue;
     Expr *value = value_with(s, member, stage);
     if (expr_tree_size(value, NULL, 0, MOST_VIEW_NODES) < MOST_VIEW_NODES)
-      set_value(s, stage, value);
+      stage->te = te_with_value(s->context, stage->te, value);
   }
   return stage;
 }

@@ -122,23 +122,17 @@ static Map moved_axes(const RowMove *m, const TeStage *te, const TeAxes *axes) {
 static TeStage *moved_member(RowMove *m, const TeStage *te, Buffer *output) {
   Context *context = m->graph->context;
   Expr *shape[TE_MAX_RANK];
-  TeUpdates reduction = {.count = te->reduce_count};
   for (int a = 0; a < m->view->axis_count; a++)
     shape[a] = m->kept[a] >= 0 ? te->axes[m->kept[a]].extent : m->view->axes[a].extent;
-  for (int i = 0; i < te->reduce_count; i++) {
-    reduction.axes[i] = te->axes[te->axis_count + i].var;
-    reduction.extents[i] = te->axes[te->axis_count + i].extent;
-  }
   Te *own = te_new(context);
   TeAxes axes = te_axes(own, shape, m->view->axis_count);
-  TeStage *next = te_stage(own, te->name, te->output->type, shape, &axes, &reduction);
+  TeStage *next = te_stage_like(own, te, shape, &axes);
   if (output) next->output = output;
   map_put(&m->moved, te->output, next->output);
   MovedLoads loads = {m, next};
   Rewriter rewriter = {.context = context, .env = &loads, .expr = moved_load};
   Map vars = moved_axes(m, te, &axes);
   Expr *value = substitute_expr(context, rewrite_expr(&rewriter, te->value), &vars);
-  next->init = te->init;
   next->value = stage_simplify(context, next, value);
   return next;
 }
@@ -154,14 +148,13 @@ static void move_rows(RowMove *m, Stage *group, Stage *reader) {
     member->output->producer = member;
   }
   group->te = group->members[group->member_count - 1]->te;
+  group->output->producer = NULL; // nothing reads it any more
   group->output = reader->output;
   group->output->producer = group;
 }
 
 void stage_graph_move_rows(StageGraph *s) {
   bool any = false;
-  int kept = 0;
-  BitSet gone = bit_set_new(&s->context->scratch, s->stages.count);
   for (int i = 0; i < s->stages.count; i++) {
     Stage *group = s->stages.items[i];
     const StageTensor *output = group->output;
@@ -172,14 +165,10 @@ void stage_graph_move_rows(StageGraph *s) {
     if (reader->member_count || !stage_is_view(reader) || reader->output->is_output ||
         !can_move(&m))
       continue;
-    bit_set_add(&gone, reader->index);
     move_rows(&m, group, reader);
     any = true;
   }
   if (!any) return;
-  for (int i = 0; i < s->stages.count; i++)
-    if (!bit_set_has(&gone, i)) s->stages.items[kept++] = s->stages.items[i];
-  s->stages.count = kept;
   stage_graph_connect(s);
   stage_graph_prune(s);
 }

@@ -55,9 +55,7 @@ static Expr *read_through_view(Rewriter *rewriter, Expr *e) {
   const StageTensor *tensor = e->op == EXPR_LOAD ? stage_tensor_of(s, e->as.buffer) : NULL;
   if (!tensor || tensor->kept || !tensor->producer || !stage_is_view(tensor->producer)) return e;
   const TeStage *te = tensor->producer->te;
-  Map vars = map_new(&s->context->scratch);
-  for (int i = 0; i < e->count; i++) map_put(&vars, te->indices[i], e->args[i]);
-  return substitute_expr(s->context, te->value, &vars);
+  return te_expr_at(s->context, te, te->value, e->args);
 }
 
 // The load that the value is when the views that it reads are inlined one after the other; NULL
@@ -86,9 +84,7 @@ void stage_graph_wrap_indices(StageGraph *s) {
     Stage *stage = s->stages.items[i];
     Expr *load = chooses_load(stage) ? wrapped(s, stage->te) : NULL;
     if (!load) continue;
-    TeStage *te = arena_copy(&s->context->arena, stage->te, sizeof *te);
-    te->value = load;
-    stage->te = te;
+    stage->te = te_with_value(s->context, stage->te, load);
     stage_graph_reread(s, stage);
   }
 }

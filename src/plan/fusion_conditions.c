@@ -63,12 +63,18 @@ FusionBlocker planner_writer_blocker(const Planner *p, const Stage *reader, cons
                                                                                 : BLOCKER_SIZE;
 }
 
-FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
-                                     const StageTensor *tensor) {
+// Returns what forbids fusion with any reader.
+static FusionBlocker tensor_blocker(const StageTensor *tensor) {
   if (tensor->is_output) return BLOCKER_OUTPUT;
   if (tensor->users.count > 1) return BLOCKER_USERS;
-  if (!tensor->producer) return BLOCKER_INPUT;
-  FusionBlocker blocker = planner_writer_blocker(p, reader, tensor->producer);
+  return tensor->producer ? BLOCKER_NONE : BLOCKER_INPUT;
+}
+
+FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
+                                     const StageTensor *tensor) {
+  FusionBlocker blocker = tensor_blocker(tensor);
+  if (blocker) return blocker;
+  blocker = planner_writer_blocker(p, reader, tensor->producer);
   for (int i = 0; blocker && i < tensor->producer->others.count; i++)
     if (!planner_writer_blocker(p, reader, tensor->producer->others.items[i])) return BLOCKER_NONE;
   return blocker;
@@ -93,7 +99,7 @@ void planner_measure_body(Planner *p, const Stage *stage) {
   body->nodes = expr_tree_size(stage->te->value, NULL, 0, cost_model_of(p->machine)->most_nodes);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    if (planner_fusion_blocker(p, stage, tensor)) continue;
+    if (tensor_blocker(tensor)) continue;
     measure_with(p, stage, tensor->producer, body);
     for (int k = 0; k < tensor->producer->others.count; k++)
       measure_with(p, stage, tensor->producer->others.items[k], body);

@@ -65,8 +65,8 @@ static const char *price_because(const Describing *d, const PlanCandidate *candi
   if (candidate->forbidden) return arena_text(d->arena, candidate->forbidden);
   for (int i = 0; i < candidate->change_count; i++) {
     const PlanChange *change = &candidate->changes[i];
-    text_printf(&text, "%s%s %s%s", i ? "; " : "", change->what, change->cycles < 0 ? "-" : "+",
-                show_count(d->arena, (int64_t)(fabs(change->cycles) + 0.5)));
+    text_printf(&text, "%s%s %s", i ? "; " : "", change->what,
+                show_change(d->arena, change->cycles));
   }
   return text_string(&text);
 }

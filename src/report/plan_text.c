@@ -6,10 +6,6 @@
 
 #include "report/table.h"
 
-static const char *cycles_text(Arena *arena, double cycles) {
-  return show_count(arena, (int64_t)(cycles + 0.5));
-}
-
 // ---- Rewrites -----------------------------------------------------------------------------------
 
 const char *plan_row_name(const PlanReport *r, const PlanRow *row) {
@@ -50,7 +46,7 @@ static void put_rewrites(const PlanReport *r, Arena *arena, Text *out) {
     table_cell(&table, "%s", first->to);
     table_cell(&table, "%s", first->folded ? "folded" : "run");
     table_cell(&table, "%s", show_bytes(arena, row->bytes));
-    table_cell(&table, "%s", first->folded ? "-" : cycles_text(arena, first->cycles));
+    table_cell(&table, "%s", first->folded ? "-" : show_cycles(arena, first->cycles));
     table_cell(&table, "%s", plan_row_because(r, row));
   }
   table_put(&table, out);
@@ -75,7 +71,7 @@ static void put_policies(const PleatPlan *data, Arena *arena, Text *out) {
   if (costs[0] <= 0) return;
   text_puts(out, "policies:");
   for (int i = 0; i < COUNT_OF(costs); i++) {
-    text_printf(out, "%s %s %s", i ? " ·" : "", names[i], cycles_text(arena, costs[i]));
+    text_printf(out, "%s %s %s", i ? " ·" : "", names[i], show_cycles(arena, costs[i]));
     if (costs[i] > costs[0]) text_printf(out, " (+%.1f %%)", 100 * (costs[i] / costs[0] - 1));
   }
   text_puts(out, "\n");
@@ -96,15 +92,15 @@ static void put_bilinear(const PleatPlan *data, Arena *arena, Text *out) {
   if (!data->bilinear_count) return;
   text_printf(out, "fewer products: %d sum%s over windows in %s cycles instead of %s\n",
               data->bilinear_count, data->bilinear_count == 1 ? "" : "s",
-              cycles_text(arena, cycles), cycles_text(arena, direct));
+              show_cycles(arena, cycles), show_cycles(arena, direct));
   for (int i = 0; i < data->bilinear_count; i++) {
     const PleatPlanBilinear *b = data->bilinear[i];
     text_printf(out,
                 "  %s: tiles of %s for windows of %s, %s cycles instead of %s; rounding %.2g, "
                 "%.2g times the direct sum's (bound: %.3g times)\n",
                 b->tensor, tile_text(arena, b->outputs, b->axis_count),
-                tile_text(arena, b->taps, b->axis_count), cycles_text(arena, b->cycles),
-                cycles_text(arena, b->direct_cycles), b->error, b->error / b->direct_error,
+                tile_text(arena, b->taps, b->axis_count), show_cycles(arena, b->cycles),
+                show_cycles(arena, b->direct_cycles), b->error, b->error / b->direct_error,
                 b->bound);
   }
 }
@@ -118,10 +114,10 @@ static void put_totals(const PlanReport *r, Arena *arena, Text *out) {
     cycles += data->rewrites[i]->cycles;
   }
   text_printf(out, "%d kernels, %d rewrite%s at run time: %s of %s cycles · %s\n",
-              data->kernel_count, at_run, at_run == 1 ? "" : "s", cycles_text(arena, cycles),
-              cycles_text(arena, data->cycles), plan_gap_text(r, arena));
+              data->kernel_count, at_run, at_run == 1 ? "" : "s", show_cycles(arena, cycles),
+              show_cycles(arena, data->cycles), plan_gap_text(r, arena));
   text_printf(out, "row-major throughout: %s cycles, %.2f times as many\n",
-              cycles_text(arena, data->cycles_row_major),
+              show_cycles(arena, data->cycles_row_major),
               data->cycles_row_major / fmax(data->cycles, 1));
   put_policies(data, arena, out);
   put_bilinear(data, arena, out);

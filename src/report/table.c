@@ -2,6 +2,8 @@
 // Formats what reports show: readable sizes, and tables with aligned columns.
 #include "report/table.h"
 
+#include <math.h>
+
 enum { MOST_COLUMNS = 16 };
 
 // ---- Numbers ---------------------------------------------------------------------------------
@@ -26,6 +28,14 @@ const char *show_bytes(Arena *arena, int64_t bytes) {
 const char *show_count(Arena *arena, int64_t count) {
   static const char *const units[] = {"", "k", "M", "G", "T"};
   return scaled(arena, (double)count, 1000, units, COUNT_OF(units));
+}
+
+const char *show_cycles(Arena *arena, double cycles) {
+  return show_count(arena, (int64_t)(cycles + 0.5));
+}
+
+const char *show_change(Arena *arena, double cycles) {
+  return arena_printf(arena, "%s%s", cycles < 0 ? "-" : "+", show_cycles(arena, fabs(cycles)));
 }
 
 const char *show_seconds(Arena *arena, double seconds) {

@@ -7,6 +7,8 @@
 
 const char *show_bytes(Arena *arena, int64_t bytes);    // "588 KiB"
 const char *show_count(Arena *arena, int64_t count);    // "25.6 M"
+const char *show_cycles(Arena *arena, double cycles);   // "25.6 M"
+const char *show_change(Arena *arena, double cycles);   // "+25.6 M"
 const char *show_seconds(Arena *arena, double seconds); // "29.1 ms"
 
 // A table whose cells are added row by row; `columns` has a letter for each column: l for left, r

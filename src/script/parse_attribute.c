@@ -55,7 +55,7 @@ static Expr *lambda_of(Parser *parser, const PyNode *node, Expr *const *like, in
 
 // ---- Objects
 
-static Expr *object(Parser *parser, Str name, Expr *const *args, int count) {
+Expr *parsed_object(Parser *parser, const char *name, Expr *const *args, int count) {
   return expr_raw(parser->context, EXPR_OBJECT, DTYPE_HANDLE, str_intern(parser->context, name),
                   args, count);
 }
@@ -76,7 +76,7 @@ static Expr *comm_reducer(Parser *parser, const PyNode *call) {
     return NULL;
   }
   Expr *combiner = lambda_of(parser, args[0], identity->args, identity->count);
-  return combiner ? object(parser, "comm_reducer", (Expr *[]){combiner, identity}, 2) : NULL;
+  return combiner ? parsed_object(parser, "comm_reducer", (Expr *[]){combiner, identity}, 2) : NULL;
 }
 
 static Expr *index_map(Parser *parser, const PyNode *call) {
@@ -85,7 +85,7 @@ static Expr *index_map(Parser *parser, const PyNode *call) {
   Expr *parts[2] = {lambda_of(parser, args[0], NULL, 0), NULL};
   if (args[1]) parts[1] = lambda_of(parser, args[1], NULL, 0);
   if (!parts[0] || (args[1] && !parts[1])) return NULL;
-  return object(parser, "index_map", parts, args[1] ? 2 : 1);
+  return parsed_object(parser, "index_map", parts, args[1] ? 2 : 1);
 }
 
 static Expr *plain_object(Parser *parser, const PyNode *call, Str name, const char *signature) {
@@ -95,7 +95,7 @@ static Expr *plain_object(Parser *parser, const PyNode *call, Str name, const ch
   int count = 0;
   for (; count < PY_MOST_ARGUMENTS && args[count]; count++)
     if (!(parts[count] = parse_attribute_value(parser, args[count]))) return NULL;
-  return object(parser, name, parts, count);
+  return parsed_object(parser, name, parts, count);
 }
 
 static const struct {

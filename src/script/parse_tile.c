@@ -5,11 +5,6 @@
 // Both are kept as they are written: no pass computes with them, and programs with them do not run.
 #include "script/parser.h"
 
-static Expr *object(Parser *parser, const char *name, Expr *const *args, int count) {
-  return expr_raw(parser->context, EXPR_OBJECT, DTYPE_HANDLE, str_intern(parser->context, name),
-                  args, count);
-}
-
 // ---- Regions
 
 // A buffer without brackets stands for itself: its region states no extents.
@@ -21,7 +16,7 @@ static Expr *region_of(Parser *parser, const PyNode *node) {
   Expr *first = expr_load(parser->context, region.buffer, region.min, rank);
   parts[0] = expr_raw(parser->context, EXPR_ADDRESS_OF, DTYPE_HANDLE, NULL, &first, 1);
   for (int i = 0; i < rank; i++) parts[i + 1] = region.extent[i];
-  return object(parser, "region", parts, node->kind == PY_NAME ? 1 : rank + 1);
+  return parsed_object(parser, "region", parts, node->kind == PY_NAME ? 1 : rank + 1);
 }
 
 static bool is_region(Parser *parser, const PyNode *node) {
@@ -39,7 +34,7 @@ static Expr *operator_of(Parser *parser, const PyNode *node, Str member) {
   PyNode *args[1];
   if (!py_arguments(parser->context, node, "name", args, NULL)) return NULL;
   Expr *name = parse_call_operand(parser, args[0]);
-  return name ? object(parser, member, &name, 1) : NULL;
+  return name ? parsed_object(parser, member, &name, 1) : NULL;
 }
 
 static Expr *dictionary_of(Parser *parser, const PyNode *node) {
@@ -84,7 +79,7 @@ static Expr *layout_piece(Parser *parser, const PyNode *node) {
   }
   Expr **parts = is_pair ? layout_parts(parser, item->items, 2)
                          : layout_parts(parser, (PyNode *const *)&node->items[1], 1);
-  return parts ? object(parser, member, parts, is_pair ? 2 : 1) : NULL;
+  return parts ? parsed_object(parser, member, parts, is_pair ? 2 : 1) : NULL;
 }
 
 static Expr *layout_binary(Parser *parser, const PyNode *node) {
@@ -94,7 +89,7 @@ static Expr *layout_binary(Parser *parser, const PyNode *node) {
     return NULL;
   }
   Expr **parts = layout_parts(parser, node->items, 2);
-  return parts ? object(parser, is_sum ? "layout_sum" : "layout_axis", parts, 2) : NULL;
+  return parts ? parsed_object(parser, is_sum ? "layout_sum" : "layout_axis", parts, 2) : NULL;
 }
 
 static Expr *layout_call(Parser *parser, const PyNode *node) {
@@ -103,7 +98,7 @@ static Expr *layout_call(Parser *parser, const PyNode *node) {
   for (int i = 0; member && i < COUNT_OF(names); i++) {
     if (strcmp(member, names[i])) continue;
     Expr **parts = layout_parts(parser, node->items + 1, node->count - 1);
-    return parts ? object(parser, member, parts, node->count - 1) : NULL;
+    return parts ? parsed_object(parser, member, parts, node->count - 1) : NULL;
   }
   return parse_value(parser, node);
 }
@@ -152,6 +147,6 @@ bool parse_tile_address(Parser *parser, const PyNode *node, Expr **layout) {
   Expr *address = parse_value(parser, node);
   if (!address) return false;
   Expr *parts[] = {address, *layout};
-  *layout = object(parser, "layout_address", parts, *layout ? 2 : 1);
+  *layout = parsed_object(parser, "layout_address", parts, *layout ? 2 : 1);
   return true;
 }

@@ -52,7 +52,7 @@ typedef struct Parser {
   Context *context;
   Arena *arena; // for the parser's own lists
   Module *module;
-  Map dialects; // alias to Dialect
+  Map dialects;      // alias to Dialect
   Map newer_aliases; // of the dialect of tensor programs since 2026
   Str class_name;
   const PyNode *functions; // the suite whose functions may call one another
@@ -68,7 +68,7 @@ typedef struct Parser {
   const ScriptCapture *capture; // NULL: nothing is captured
   int scope, macro_depth;       // of the macro that is being read
   DType result;                 // of the function; void when it states none
-  bool uses_pointers;  // T.load or T.store occurs in it
+  bool uses_pointers;           // T.load or T.store occurs in it
   const PyNode *last;           // the last statement of the tensor program
   bool statement_allocs;        // T.alloc_buffer is a statement, not part of a block's heading
   bool is_newer; // the function is in the dialect since 2026: `x = value` makes or sets a variable
@@ -150,6 +150,7 @@ bool parse_no_predicate(Parser *parser, const PyNode *node); // of an older acce
 Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row, Str called);
 Operand parse_call_outside(Parser *parser, const PyNode *call, ExprOp op);
 Expr *parse_attribute_value(Parser *parser, const PyNode *node);
+Expr *parsed_object(Parser *parser, const char *name, Expr *const *operands, int count);
 bool parse_attributes(Parser *parser, const PyNode *node, Attrs *attrs); // a dictionary
 
 // ---- Buffers (parse_buffer.c)

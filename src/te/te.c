@@ -124,6 +124,29 @@ TeStage *te_stage(Te *te, const char *name, DType type, Expr *const *shape, cons
   return stage;
 }
 
+TeStage *te_stage_like(Te *te, const TeStage *stage, Expr *const *shape, const TeAxes *axes) {
+  TeUpdates reduction = {.count = stage->reduce_count};
+  for (int i = 0; i < reduction.count; i++) {
+    reduction.axes[i] = stage->axes[stage->axis_count + i].var;
+    reduction.extents[i] = stage->axes[stage->axis_count + i].extent;
+  }
+  TeStage *like = te_stage(te, stage->name, stage->output->type, shape, axes, &reduction);
+  like->init = stage->init;
+  return like;
+}
+
+TeStage *te_with_value(Context *context, const TeStage *stage, Expr *value) {
+  TeStage *next = arena_copy(&context->arena, stage, sizeof *next);
+  next->value = value;
+  return next;
+}
+
+Expr *te_expr_at(Context *context, const TeStage *stage, Expr *e, Expr *const *indices) {
+  Map vars = map_new(&context->scratch);
+  for (int i = 0; i < stage->axis_count; i++) map_put(&vars, stage->axes[i].var, indices[i]);
+  return substitute_expr(context, e, &vars);
+}
+
 TeStage *te_ordered(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                     const TeUpdates *updates, Expr *init) {
   TeStage *stage = stage_new(te, name, type, shape, axes, updates->count);
@@ -197,8 +220,7 @@ Block *te_stage_block(Context *context, const TeStage *stage) {
   Block *block = arena_new(&context->arena, Block);
   block->vars = stage->axes;
   block->var_count = stage->axis_count + stage->reduce_count;
-  block->body =
-      stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->value);
+  block->body = stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->value);
   return block;
 }
 

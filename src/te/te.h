@@ -93,6 +93,12 @@ void te_set_update(Te *te, TeStage *stage, Expr *const *targets, Expr *value);
 // caller sets: they are stored as they are, in the element type of the output.
 TeStage *te_stage(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                   const TeUpdates *reduction);
+// A stage of the same name and element type with these axes, and the same reduction axes and init;
+// the caller sets the value.
+TeStage *te_stage_like(Te *te, const TeStage *stage, Expr *const *shape, const TeAxes *axes);
+TeStage *te_with_value(Context *context, const TeStage *stage, Expr *value);
+// The expression over the stage's axes at these indices, one for each axis of the output.
+Expr *te_expr_at(Context *context, const TeStage *stage, Expr *e, Expr *const *indices);
 
 // The loops and the block of a stage; for an ordered stage two nests, the init and the updates.
 Stmt *te_stage_stmt(Context *context, const TeStage *stage);
