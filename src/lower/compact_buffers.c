@@ -7,7 +7,8 @@
 //
 // The box is the union of the regions that the statements access (arith/region.c). An axis keeps
 // its extent where the box has no smaller constant extent. Memory that several buffers share, that
-// has strides, or whose address is taken stays as it is.
+// has strides, or whose address is taken stays as it is. Then the axes that the allocation's
+// annotation "buffer_dim_align" names are aligned (aligned_axes.c).
 #include "lower/pass.h"
 
 typedef struct Compaction {
@@ -83,6 +84,15 @@ static bool shrink_axis(Compaction *compaction, const Buffer *buffer, const Regi
   return true;
 }
 
+// Gives the buffer the strides that the allocation's annotation asks for. False where it keeps its
+// own.
+static bool align_axes(Context *context, const Stmt *allocate, Buffer *buffer) {
+  const Expr *items = attrs_get(&allocate->as.allocate.annotations, "buffer_dim_align");
+  if (items && !buffer->separator_count)
+    buffer->strides = lower_aligned_strides(context, buffer, items);
+  return buffer->strides != NULL;
+}
+
 static Shift *find_shift(Compaction *compaction, const Stmt *allocate) {
   Buffer *buffer = sole_buffer(compaction, allocate);
   Region box;
@@ -92,11 +102,12 @@ static Shift *find_shift(Compaction *compaction, const Stmt *allocate) {
   *shift =
       (Shift){buffer_copy(compaction->context, buffer), arena_array(arena, Expr *, buffer->rank)};
   shift->buffer->shape = arena_array(arena, Expr *, buffer->rank);
-  bool smaller = false;
+  bool changed = false;
   for (int i = 0; i < buffer->rank; i++)
-    smaller |= shrink_axis(compaction, buffer, &box, i, &shift->buffer->shape[i], &shift->min[i]);
-  if (smaller) map_put(&compaction->moved, buffer, shift);
-  return smaller ? shift : NULL;
+    changed |= shrink_axis(compaction, buffer, &box, i, &shift->buffer->shape[i], &shift->min[i]);
+  changed |= align_axes(compaction->context, allocate, shift->buffer);
+  if (changed) map_put(&compaction->moved, buffer, shift);
+  return changed ? shift : NULL;
 }
 
 // ---- Finding boxes with the facts of the loops around
@@ -153,6 +164,14 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
     next->as.allocate.type = now->type;
     next->as.allocate.rank = now->rank;
     next->as.allocate.extents = now->shape;
+    next->as.allocate.annotations = attrs_without(
+        &rewriter->context->arena, next->as.allocate.annotations, "buffer_dim_align");
+    if (now->strides) { // the gaps between its rows are allocated too
+      Expr *count = expr_mul(rewriter->context, now->shape[0], now->strides[0]);
+      next->as.allocate.rank = 1;
+      next->as.allocate.extents =
+          arena_copy(&rewriter->context->arena, &count, sizeof next->as.allocate.extents);
+    }
     return next;
   }
   if (!shift) return s;

@@ -146,6 +146,7 @@ Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body)
 typedef struct Conversion {
   Context *context;
   Map inside; // loop or block before the conversion → PtrArray* of buffers to allocate in it
+  Map aligned; // data variable → the axes to align (aligned_axes.c)
 } Conversion;
 
 static Expr *init_condition(Context *context, const Block *block) {
@@ -183,8 +184,15 @@ static Stmt *convert_block(Context *context, const Block *block) {
 
 static Stmt *allocate_inside(Conversion *conversion, const Stmt *original, Stmt *body) {
   PtrArray *buffers = map_find(&conversion->inside, original);
-  for (int i = buffers ? buffers->count - 1 : -1; i >= 0; i--)
-    body = stmt_allocate(conversion->context, buffers->items[i], body);
+  Context *context = conversion->context;
+  for (int i = buffers ? buffers->count - 1 : -1; i >= 0; i--) {
+    Buffer *buffer = buffers->items[i];
+    body = stmt_allocate(context, buffer, body);
+    Expr *axes = map_find(&conversion->aligned, buffer->data);
+    Attrs *attrs = &body->as.allocate.annotations;
+    if (axes)
+      *attrs = attrs_with(&context->arena, *attrs, str_intern(context, "buffer_dim_align"), axes);
+  }
   return body;
 }
 
@@ -206,7 +214,8 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   int errors = context->error_count;
-  Conversion conversion = {context, lower_allocation_places(context, func->body, false)};
+  Conversion conversion = {context, lower_allocation_places(context, func->body, false),
+                           lower_find_aligned_axes(context, func->body)};
   Rewriter rewriter = {
       .context = context, .env = &conversion, .enter_stmt = convert, .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);

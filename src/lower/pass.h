@@ -53,7 +53,7 @@ const LowerPass *lower_pass_giving(unsigned fact); // the first one in the table
 // allocated around that block.
 Map lower_allocation_places(Context *context, Stmt *body, bool keeps_blocks);
 
-// ---- Blocks ------------------------------------------------------------------------------------
+// ---- Blocks ----------------------------------------------------------------------------------
 
 // The block's body, with its init as an if on the first iteration before it.
 Stmt *lower_body_with_init(Context *context, const Block *block);
@@ -63,13 +63,22 @@ Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body)
 // The statement with the block's variables replaced by their bindings.
 Stmt *lower_bind_block_vars(Context *context, const Block *block, Stmt *body);
 
-// ---- Statements that leave loops ---------------------------------------------------------------
+// ---- Aligned axes ----------------------------------------------------------------------------
+
+// The axes that the blocks below ask to be aligned (aligned_axes.c): from data variables to tuples,
+// which convert_blocks makes the annotation "buffer_dim_align" of the allocation.
+Map lower_find_aligned_axes(Context *context, Stmt *body);
+// The strides that such a tuple asks for; NULL where they are those of dense rows, or the shape is
+// symbolic.
+Expr **lower_aligned_strides(Context *context, const Buffer *buffer, const Expr *items);
+
+// ---- Statements that leave loops -------------------------------------------------------------
 
 // The body without jumps of these kinds (ir/intrinsic.h); a value that is returned is left out.
 // NULL after a diagnostic: a loop whose iterations do not run in order is left.
 Stmt *lower_structure_jumps(Context *context, Stmt *body, int kinds);
 
-// ---- Buffers with one more axis ----------------------------------------------------------------
+// ---- Buffers with one more axis --------------------------------------------------------------
 
 // The buffer, with the same data variable, and an axis of `extent` before its others.
 Buffer *lower_with_first_axis(Context *context, const Buffer *buffer, Expr *extent);
@@ -82,7 +91,7 @@ Buffer *lower_sole_buffer(const Stmt *allocate);
 // The allocation with the shape of the buffer.
 Stmt *lower_allocate_with(Context *context, const Stmt *allocate, Buffer *buffer, Stmt *body);
 
-// ---- Bounds of accesses ------------------------------------------------------------------------
+// ---- Bounds of accesses ----------------------------------------------------------------------
 
 typedef struct AccessLet {
   Expr *var, *value;
@@ -109,7 +118,7 @@ bool access_find_witness(Context *context, const AccessScope *scope, Expr *index
 // " with i = 3, j = 0", or "" without loops.
 const char *access_witness_text(Context *context, const AccessWitness *witness);
 
-// ---- Parallel regions --------------------------------------------------------------------------
+// ---- Parallel regions ------------------------------------------------------------------------
 
 // How many chunks of enough work for another thread the parallel loop has: from 1 to `extent`, its
 // iterations, over the kernel's scalar arguments. `extent` when the machine is NULL or the work is
