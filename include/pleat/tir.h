@@ -288,8 +288,12 @@ void pleat_schedule_free(PleatSchedule *schedule);
  * `first_line` is the number of the first line of the steps in `file`; 0: 1. */
 int pleat_schedule_apply(PleatSchedule *schedule, const char *steps, const char *file,
                          int first_line, PleatMessages **messages);
+/* Sets the state from which the steps sample_categorical, sample_perfect_tile and others draw:
+ * schedules with one seed draw the same. The trace has what was drawn. */
+void pleat_schedule_seed(PleatSchedule *schedule, uint64_t seed);
 /* The name of number `i` of the blocks, or of the variables of the loops, that the last step
- * returned; NULL when it returned fewer. Borrowed until the schedule is freed. */
+ * returned, or the integer that it drew, as text; NULL when it returned fewer. Borrowed until the
+ * schedule is freed. */
 const char *pleat_schedule_result(const PleatSchedule *schedule, int i);
 /* The module with the function as it is scheduled so far. *result is owned. */
 int pleat_schedule_module(const PleatSchedule *schedule, PleatModule **result,

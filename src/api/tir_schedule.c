@@ -91,6 +91,10 @@ int pleat_schedule_apply(PleatSchedule *schedule, const char *steps, const char 
   return module_call_run(&call, NULL, messages);
 }
 
+void pleat_schedule_seed(PleatSchedule *schedule, uint64_t seed) {
+  if (schedule) schedule_seed(schedule->schedule, seed);
+}
+
 const char *pleat_schedule_result(const PleatSchedule *schedule, int i) {
   return schedule ? schedule_last_result(schedule->schedule, i) : NULL;
 }

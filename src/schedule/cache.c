@@ -29,9 +29,9 @@ static bool known_scope(Schedule *schedule, const Stmt *at, const char *scope) {
 
 Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *at, bool write, int64_t index) {
   Context *context = schedule->context;
-  StepValue items[2] = {value_string(str_intern(context, write ? "write" : "read")),
-                        value_int(index)};
-  StepValue slot = {VALUE_LIST, {.list = {items, 2}}};
+  StepValue slot = value_list(context, 2);
+  slot.as.list.items[0] = value_string(str_intern(context, write ? "write" : "read"));
+  slot.as.list.items[1] = value_int(index);
   return schedule_find_slot(schedule, at, &slot);
 }
 

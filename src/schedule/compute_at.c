@@ -325,6 +325,8 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
 bool step_compute_at(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Move move;
+  LoopRef place = call->args[1].as.loop;
+  if (loop_is_place(place)) return expr_is_int(place, -1) || step_compute_inline(schedule, call);
   if (!move_begin(schedule, call, &move)) return false;
   StmtArray blocks = {0};
   blocks_innermost(&context->arena, schedule->func->body, &blocks);

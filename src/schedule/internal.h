@@ -25,6 +25,7 @@ typedef enum ValueKind {
 typedef struct StepValue StepValue;
 struct StepValue {
   ValueKind kind;
+  int sample; // of an INT that a sampling step chose: the number of the choice, from 1; 0: none
   union {
     BlockRef block;
     LoopRef loop;
@@ -63,9 +64,21 @@ typedef struct StepParam {
   bool keyword, optional;
 } StepParam;
 
+// The result of a step in Python; from BLOCKS on, it is a list, even of one item.
+typedef enum StepResult {
+  RESULT_NOTHING,
+  RESULT_BLOCK,
+  RESULT_LOOP,
+  RESULT_INT,
+  RESULT_BLOCKS,
+  RESULT_LOOPS,
+  RESULT_INTS,
+} StepResult;
+
 typedef struct StepCall StepCall;
 typedef struct StepInfo {
   const char *name;
+  StepResult result;
   bool (*run)(Schedule *schedule, StepCall *call);
   StepParam params[STEP_MAX_PARAMS];
 } StepInfo;
@@ -84,14 +97,17 @@ extern const StepInfo step_table[STEP_COUNT];
 struct StepCall {
   const StepInfo *info;
   StepValue args[STEP_MAX_PARAMS];
-  Array(StepValue) results; // blocks and loops
+  Array(StepValue) results; // blocks, loops and integers that were sampled
 };
 
 struct Schedule {
   Context *context;
   PrimFunc *func;
   Array(StepCall) trace;
+  StepCall last;    // the last step that was made, recorded or not
   Map known;        // handles that have a name in the trace
+  int sample_count; // choices of sampling steps so far
+  uint64_t random;  // the state from which they are drawn
   const Stmt *jump; // a statement that leaves a loop early; NULL: the function has none
   Map names;        // names that scripts gave: interned name to StepValue
   SourcePos pos;
@@ -101,16 +117,24 @@ struct Schedule {
 };
 
 static inline StepValue value_block(BlockRef block) {
-  return (StepValue){VALUE_BLOCK, {.block = block}};
+  return (StepValue){VALUE_BLOCK, .as.block = block};
 }
 static inline StepValue value_loop(LoopRef loop) {
-  return (StepValue){VALUE_LOOP, {.loop = loop}};
+  return (StepValue){VALUE_LOOP, .as.loop = loop};
 }
 static inline StepValue value_int(int64_t i) {
-  return (StepValue){VALUE_INT, {.i = i}};
+  return (StepValue){VALUE_INT, .as.i = i};
 }
 static inline StepValue value_string(Str s) {
-  return (StepValue){VALUE_STRING, {.s = s}};
+  return (StepValue){VALUE_STRING, .as.s = s};
+}
+// A list of `count` items that are NONE.
+static inline StepValue value_list(Context *context, int count) {
+  return (StepValue){VALUE_LIST,
+                     .as.list = {arena_array(&context->arena, StepValue, count), count}};
+}
+static inline bool result_is_list(const StepInfo *info) {
+  return info->result >= RESULT_BLOCKS;
 }
 
 // Runs a step and records it, or restores the schedule when it is refused. The results are in
@@ -122,6 +146,9 @@ void step_result(Schedule *schedule, StepCall *call, StepValue value);
 // Reports why the running step is refused; always false. The message begins with the step's name;
 // its position is `pos` unless schedule_at set one.
 bool schedule_refuse(Schedule *schedule, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
+
+// The constant, string or tuple of an annotation; NULL when the value is none of these.
+Expr *step_value_expr(Context *context, const StepValue *value);
 
 // ---- Paths -----------------------------------------------------------------------------------
 
@@ -285,6 +312,12 @@ bool path_order_is_free(Schedule *schedule, const Path *path, int top, int botto
 // True when the block's instances may run in any order in which each element's init stays before
 // its updates. False with *why.
 bool path_order_survives(const Path *path, const char **why);
+
+// A loop that sample_compute_location returns in place of one: the integer -1 leaves a block where
+// it is, and -2 inlines it.
+static inline bool loop_is_place(LoopRef loop) {
+  return loop && loop->op == EXPR_INT;
+}
 
 // ---- Rebinding a block to new loops ----------------------------------------------------------
 

@@ -59,7 +59,7 @@ bool step_bind(Schedule *schedule, StepCall *call) {
 
 // ---- Annotations -----------------------------------------------------------------------------
 
-static Expr *value_expr(Context *context, const StepValue *value) {
+Expr *step_value_expr(Context *context, const StepValue *value) {
   switch (value->kind) {
   case VALUE_INT: return expr_index(context, value->as.i);
   case VALUE_BOOL: return expr_bool(context, value->as.i);
@@ -68,7 +68,7 @@ static Expr *value_expr(Context *context, const StepValue *value) {
   case VALUE_LIST: {
     Expr **items = arena_array(&context->arena, Expr *, value->as.list.count);
     for (int i = 0; i < value->as.list.count; i++)
-      if (!(items[i] = value_expr(context, &value->as.list.items[i]))) return NULL;
+      if (!(items[i] = step_value_expr(context, &value->as.list.items[i]))) return NULL;
     return expr_tuple(context, items, value->as.list.count);
   }
   default: return NULL;
@@ -98,7 +98,7 @@ static bool set_annotation(Schedule *schedule, const Path *path, Str key, Expr *
 bool step_annotate(Schedule *schedule, StepCall *call) {
   Path path;
   if (!find_target(schedule, &call->args[0], &path)) return false;
-  Expr *value = value_expr(schedule->context, &call->args[2]);
+  Expr *value = step_value_expr(schedule->context, &call->args[2]);
   if (!value)
     return schedule_refuse(schedule, path_end(&path)->pos,
                            "the value of '%s' is not a number, a string or a list of these",

@@ -35,6 +35,25 @@ bool step_get_child_blocks(Schedule *schedule, StepCall *call) {
   return true;
 }
 
+// The blocks below the given one that write a parameter of the function.
+bool step_get_output_blocks(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  StmtArray blocks = {0}, found = {0};
+  Stmt *scope = path_end(&path);
+  blocks_all(&schedule->context->arena, scope, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    bool writes = false;
+    for (int k = 0; k < block->write_count; k++)
+      writes |= buffer_is_parameter(schedule, block->writes[k].buffer);
+    if (writes && blocks.items[i] != scope)
+      array_push(&schedule->context->arena, &found, blocks.items[i]);
+  }
+  result_blocks(schedule, call, &found);
+  return true;
+}
+
 static bool regions_meet(const Region *a, int a_count, const Region *b, int b_count) {
   for (int i = 0; i < a_count; i++)
     for (int j = 0; j < b_count; j++)

@@ -23,7 +23,7 @@ typedef struct Replay {
 static bool read_value(Replay *replay, const PyNode *node, StepValue *out);
 
 static bool read_list(Replay *replay, PyNode *const *items, int count, StepValue *out) {
-  *out = (StepValue){VALUE_LIST, {.list = {arena_array(replay->arena, StepValue, count), count}}};
+  *out = value_list(replay->context, count);
   for (int i = 0; i < count; i++)
     if (!read_value(replay, items[i], &out->as.list.items[i])) return false;
   return true;
@@ -56,6 +56,7 @@ static bool read_subscript(Replay *replay, const PyNode *node, StepValue *out) {
 
 static bool read_negative(Replay *replay, const PyNode *node, StepValue *out) {
   if (!read_value(replay, node->items[0], out)) return false;
+  out->sample = 0;
   if (strcmp(node->text, "-") == 0 && out->kind == VALUE_INT)
     out->as.i = -out->as.i;
   else if (strcmp(node->text, "-") == 0 && out->kind == VALUE_FLOAT)
@@ -76,7 +77,7 @@ static bool read_call_value(Replay *replay, const PyNode *node, StepValue *out) 
       name && strcmp(name, "float") == 0 && node->count == 2 && node->items[1]->kind == PY_STRING;
   for (int i = 0; is_float && i < COUNT_OF(words); i++)
     if (strcmp(node->items[1]->text, words[i].text) == 0) {
-      *out = (StepValue){VALUE_FLOAT, {.f = words[i].value}};
+      *out = (StepValue){VALUE_FLOAT, .as.f = words[i].value};
       return true;
     }
   return COMPLAIN(replay, node, "a step cannot be an argument; give its result a name first");
@@ -87,8 +88,8 @@ static bool read_value(Replay *replay, const PyNode *node, StepValue *out) {
   switch (node->kind) {
   case PY_NONE: return true;
   case PY_INT: *out = value_int(node->i); return true;
-  case PY_FLOAT: *out = (StepValue){VALUE_FLOAT, {.f = node->f}}; return true;
-  case PY_BOOL: *out = (StepValue){VALUE_BOOL, {.i = node->i}}; return true;
+  case PY_FLOAT: *out = (StepValue){VALUE_FLOAT, .as.f = node->f}; return true;
+  case PY_BOOL: *out = (StepValue){VALUE_BOOL, .as.i = node->i}; return true;
   case PY_STRING: *out = value_string(node->text); return true;
   case PY_NAME: return read_name(replay, node, out);
   case PY_LIST:
@@ -137,7 +138,9 @@ static bool fits(ParamKind kind, const StepValue *value) {
 static int map_rank(Replay *replay, const StepCall *call) {
   const Block *block = schedule_block(replay->schedule, call->args[0].as.block);
   if (call->args[0].kind != VALUE_BLOCK || !block) return -1;
-  if (call->info == &step_table[STEP_transform_block_layout]) return block->var_count;
+  if (call->info == &step_table[STEP_transform_block_layout] ||
+      call->info == &step_table[STEP_annotate_buffer_access])
+    return block->var_count;
   const StepValue *slot = &call->args[1];
   if (slot->kind != VALUE_LIST || slot->as.list.count != 2) return -1;
   const StepValue *items = slot->as.list.items;
@@ -164,7 +167,7 @@ static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, S
   const IndexMap *map = index_map_parse(replay->context, &source);
   if (map && map->replica_count)
     return COMPLAIN(replay, node, "a buffer cannot be replicated: the map has replica axes");
-  *out = (StepValue){VALUE_MAP, {.map = map}};
+  *out = (StepValue){VALUE_MAP, .as.map = map};
   return map != NULL;
 }
 
@@ -192,7 +195,7 @@ static bool read_rest(Replay *replay, const PyNode *node, int from, const StepPa
                       StepCall *call, StepValue *out) {
   int count = 0;
   while (from + count < node->count && node->items[from + count]->kind != PY_KEYWORD) count++;
-  *out = (StepValue){VALUE_LIST, {.list = {arena_array(replay->arena, StepValue, count), count}}};
+  *out = value_list(replay->context, count);
   for (int i = 0; i < count; i++)
     if (!read_argument(replay, node->items[from + i], param, call, &out->as.list.items[i]))
       return false;
@@ -267,20 +270,13 @@ static void bind_name(Replay *replay, const PyNode *target, StepValue value) {
   map_put(replay->names, target->text, kept);
 }
 
-// True for steps whose result is a list in Python, even when it has one item.
-static bool gives_list(const StepInfo *info) {
-  return info == &step_table[STEP_get_loops] || info == &step_table[STEP_split] ||
-         info == &step_table[STEP_get_child_blocks] || info == &step_table[STEP_get_producers] ||
-         info == &step_table[STEP_get_consumers];
-}
-
 static bool bind_results(Replay *replay, const PyNode *target, const StepCall *call) {
   int count = call->results.count;
   if (target->kind == PY_NAME) {
-    StepValue list = {VALUE_LIST, {.list = {call->results.items, count}}};
-    if (count != 1 && !gives_list(call->info))
+    StepValue list = {VALUE_LIST, .as.list = {call->results.items, count}};
+    if (count != 1 && !result_is_list(call->info))
       return COMPLAIN(replay, target, "%s has no result", call->info->name);
-    bind_name(replay, target, gives_list(call->info) ? list : call->results.items[0]);
+    bind_name(replay, target, result_is_list(call->info) ? list : call->results.items[0]);
     return true;
   }
   if (target->kind != PY_TUPLE && target->kind != PY_LIST)

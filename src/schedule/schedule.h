@@ -31,6 +31,9 @@ void schedule_at(Schedule *schedule, SourcePos pos);
 void schedule_quiet(Schedule *schedule, bool quiet);
 const char *schedule_refusal(const Schedule *schedule); // of the last step; NULL when it was made
 
+// Sets the state from which sampling steps draw; schedules with one seed draw the same.
+void schedule_seed(Schedule *schedule, uint64_t seed);
+
 // ---- Steps. Each is false when refused; out parameters may be NULL ----------------------------
 
 bool schedule_get_block(Schedule *schedule, const char *name, BlockRef *out);

@@ -10,7 +10,7 @@
 #define K(name, kind) {name, PARAM_##kind, true, false}
 #define O(name, kind) {name, PARAM_##kind, true, true}
 const StepInfo step_table[STEP_COUNT] = {
-#define STEP(NAME, ...) {#NAME, step_##NAME, {__VA_ARGS__}},
+#define STEP(NAME, RESULT, ...) {#NAME, RESULT_##RESULT, step_##NAME, {__VA_ARGS__}},
 #include "schedule/steps.def"
 #undef STEP
 };
@@ -120,8 +120,7 @@ bool schedule_refuse(Schedule *schedule, SourcePos pos, const char *format, ...)
 // ---- Values ----------------------------------------------------------------------------------
 
 static StepValue value_loops(Schedule *schedule, const LoopRef *loops, int count) {
-  StepValue list = {VALUE_LIST, {.list = {NULL, count}}};
-  list.as.list.items = arena_array(&schedule->context->arena, StepValue, count);
+  StepValue list = value_list(schedule->context, count);
   for (int i = 0; i < count; i++) list.as.list.items[i] = value_loop(loops[i]);
   return list;
 }
@@ -132,8 +131,7 @@ static StepValue value_target(BlockRef block, LoopRef loop) {
 
 static StepValue value_slot(Schedule *schedule, BufferSlot slot) {
   Context *context = schedule->context;
-  StepValue list = {VALUE_LIST, {.list = {NULL, 2}}};
-  list.as.list.items = arena_array(&context->arena, StepValue, 2);
+  StepValue list = value_list(context, 2);
   list.as.list.items[0] = value_string(str_intern(context, slot.write ? "write" : "read"));
   list.as.list.items[1] = value_int(slot.index);
   return list;
@@ -154,6 +152,7 @@ static void record(Schedule *schedule, const StepCall *call) {
   bool news = !is_query(call->info);
   for (int i = 0; i < call->results.count; i++) {
     const void *handle = handle_of(&call->results.items[i]);
+    if (!handle) continue;
     news |= !map_contains(&schedule->known, handle);
     map_put(&schedule->known, handle, handle);
   }
@@ -214,6 +213,7 @@ bool step_apply(Schedule *schedule, StepCall *call) {
     record(schedule, call);
   else
     schedule->func = before;
+  schedule->last = made ? *call : (StepCall){0};
   return made;
 }
 
@@ -278,8 +278,7 @@ bool schedule_get_consumers(Schedule *schedule, BlockRef block, BlockRefs *out) 
 
 bool schedule_split(Schedule *schedule, LoopRef loop, const int64_t *factors, int count,
                     LoopRef *out) {
-  StepValue list = {VALUE_LIST, {.list = {NULL, count}}};
-  list.as.list.items = arena_array(&schedule->context->arena, StepValue, count);
+  StepValue list = value_list(schedule->context, count);
   for (int i = 0; i < count; i++)
     list.as.list.items[i] = factors[i] > 0 ? value_int(factors[i]) : (StepValue){VALUE_NONE};
   return run_for_loops(schedule, STEP_split, ARGS(value_loop(loop), list), out);
@@ -310,15 +309,14 @@ bool schedule_loop_partition(Schedule *schedule, LoopRef loop) {
 
 static StepValue value_of_expr(Schedule *schedule, const Expr *e) {
   switch (e->op) {
-  case EXPR_FLOAT: return (StepValue){VALUE_FLOAT, {.f = e->as.f}};
+  case EXPR_FLOAT: return (StepValue){VALUE_FLOAT, .as.f = e->as.f};
   case EXPR_STRING: return value_string(e->as.s);
   case EXPR_INT:
-    return (StepValue){dtype_is_bool(e->type) ? VALUE_BOOL : VALUE_INT, {.i = e->as.i}};
+    return (StepValue){dtype_is_bool(e->type) ? VALUE_BOOL : VALUE_INT, .as.i = e->as.i};
   default: break;
   }
   if (e->op != EXPR_TUPLE) bug(schedule->context, "an annotation that is not constant");
-  StepValue list = {VALUE_LIST, {.list = {NULL, e->count}}};
-  list.as.list.items = arena_array(&schedule->context->arena, StepValue, e->count);
+  StepValue list = value_list(schedule->context, e->count);
   for (int i = 0; i < e->count; i++) list.as.list.items[i] = value_of_expr(schedule, e->args[i]);
   return list;
 }
@@ -338,7 +336,7 @@ bool schedule_reverse_compute_inline(Schedule *schedule, BlockRef block) {
 }
 
 static StepValue value_bool(bool b) {
-  return b ? (StepValue){VALUE_BOOL, {.i = 1}} : (StepValue){VALUE_NONE};
+  return b ? (StepValue){VALUE_BOOL, .as.i = 1} : (StepValue){VALUE_NONE};
 }
 
 bool schedule_compute_at(Schedule *schedule, BlockRef block, LoopRef loop,
@@ -388,14 +386,14 @@ bool schedule_rfactor(Schedule *schedule, LoopRef loop, int factor_axis, BlockRe
 }
 
 static StepValue value_map(const IndexMap *map) {
-  return (StepValue){VALUE_MAP, {.map = map}};
+  return (StepValue){VALUE_MAP, .as.map = map};
 }
 
 static StepValue value_padding(Schedule *schedule, const LayoutPadding *padding) {
   if (!padding || padding->kind == LAYOUT_PADDING_ANY) return (StepValue){VALUE_NONE};
   if (padding->kind == LAYOUT_PADDING_UNKNOWN)
     return value_string(str_intern(schedule->context, "unknown"));
-  return (StepValue){VALUE_FLOAT, {.f = padding->value}};
+  return (StepValue){VALUE_FLOAT, .as.f = padding->value};
 }
 
 bool schedule_transform_layout(Schedule *schedule, BlockRef block, BufferSlot slot,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the trace as text: one line for each step, in Python's syntax. Blocks are called b0, b1,
-// …, and loops l0, l1, …, in the order in which steps return them.
+// …, loops l0, l1, …, and sampled integers v0, v1, …, in the order in which steps return them.
 #include "schedule/internal.h"
 
 #include <math.h>
@@ -13,7 +13,9 @@ typedef struct TracePrinter {
   int blocks, loops;
 } TracePrinter;
 
+// A sampled integer is called v0, v1, … by the number of its choice.
 static const char *result_name(TracePrinter *printer, const StepValue *value) {
+  if (value->kind == VALUE_INT) return str_format(printer->context, "v%d", value->sample - 1);
   bool block = value->kind == VALUE_BLOCK;
   Str name = block ? str_format(printer->context, "b%d", printer->blocks++)
                    : str_format(printer->context, "l%d", printer->loops++);
@@ -69,7 +71,12 @@ static void print_value(TracePrinter *printer, const StepValue *value) {
     name = map_find(&printer->names, value->as.loop);
     text_puts(out, name ? name : "None");
     break;
-  case VALUE_INT: text_printf(out, "%lld", (long long)value->as.i); break;
+  case VALUE_INT:
+    if (value->sample)
+      text_puts(out, result_name(printer, value));
+    else
+      text_printf(out, "%lld", (long long)value->as.i);
+    break;
   case VALUE_FLOAT: print_float(out, value->as.f); break;
   case VALUE_BOOL: text_puts(out, value->as.i ? "True" : "False"); break;
   case VALUE_STRING: print_string(out, value->as.s); break;
@@ -125,23 +132,22 @@ const char *schedule_trace(const Schedule *schedule) {
     for (int k = 0; k < call->results.count; k++)
       text_printf(&out, "%s%s", k ? ", " : "", result_name(&printer, &call->results.items[k]));
     // A single result is unpacked from its list: `l0, = …`.
-    bool list = call->info == &step_table[STEP_get_loops] ||
-                call->info == &step_table[STEP_get_child_blocks] ||
-                call->info == &step_table[STEP_get_producers] ||
-                call->info == &step_table[STEP_get_consumers] ||
-                call->info == &step_table[STEP_split];
     if (call->results.count)
-      text_printf(&out, "%s = ", list && call->results.count == 1 ? "," : "");
+      text_printf(&out, "%s = ", result_is_list(call->info) && call->results.count == 1 ? "," : "");
     text_printf(&out, "sch.%s(%s)\n", call->info->name, text_string(&arguments));
   }
   return text_string(&out);
 }
 
 const char *schedule_last_result(const Schedule *schedule, int i) {
-  const StepCall *last = schedule->trace.count ? &array_last(&schedule->trace) : NULL;
-  if (!last || i < 0 || i >= last->results.count) return NULL;
+  const StepCall *last = &schedule->last;
+  if (i < 0 || i >= last->results.count) return NULL;
   const StepValue *value = &last->results.items[i];
-  return value->kind == VALUE_BLOCK ? value->as.block : value->as.loop->as.var->name;
+  if (value->kind == VALUE_INT)
+    return str_format(schedule->context, "%lld", (long long)value->as.i);
+  if (value->kind == VALUE_BLOCK) return value->as.block;
+  if (loop_is_place(value->as.loop)) return expr_is_int(value->as.loop, -1) ? "root" : "inline";
+  return value->as.loop->as.var->name;
 }
 
 int schedule_step_count(const Schedule *schedule) {

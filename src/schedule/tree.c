@@ -129,6 +129,9 @@ bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out) {
 bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out) {
   if (path_to_loop(schedule, loop, out)) return true;
   if (!loop) return schedule_refuse(schedule, schedule->func->pos, "no loop was given");
+  if (loop_is_place(loop))
+    return schedule_refuse(schedule, schedule->func->pos,
+                           "no loop was sampled, but a place for compute_at");
   return schedule_refuse(
       schedule, schedule->func->pos,
       "loop '%s' is no longer in the function: an earlier step replaced it; take the "

@@ -120,6 +120,49 @@ def test_traces_are_replayed(tmp_path):
     pleat.ir.assert_structural_equal(pleat.script.from_source(done.stdout), sch.func)
 
 
+def test_aligned_rows():
+    sch = tir.Schedule(matmul)
+    i, _, _ = sch.get_loops("product")
+    sch.storage_align("product", 0, axis=0, factor=32, offset=1)
+    check(sch)
+    sch.reverse_compute_at("relu", i)
+    check(sch)
+    assert "buffer_dim_align" in sch.func.script()
+
+
+def test_choices_are_drawn_by_seed():
+    def steps(seed):
+        sch = tir.Schedule(matmul, seed=seed)
+        i, j, _ = sch.get_loops("product")
+        lanes = sch.sample_categorical(candidates=[2, 4, 8], probs=[0.5, 0.25, 0.25])
+        assert lanes in (2, 4, 8) and isinstance(lanes, int)
+        _, inner = sch.split(j, factors=[None, lanes])
+        sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
+        sch.reorder(sch.get_loops("product")[-1], inner)
+        sch.enter_postproc()
+        sch.compute_at("product", sch.sample_compute_location("product"))
+        check(sch)
+        return sch.trace
+    traces = [steps(seed) for seed in range(6)]
+    assert traces == [steps(seed) for seed in range(6)] and len(set(traces)) > 1
+    assert all("factors=[None, v0]" in trace and "decision=" in trace for trace in traces)
+    assert tir.Schedule(matmul, seed=3).fork_seed() == tir.Schedule(matmul, seed=3).fork_seed()
+
+
+def test_stated_ranges():
+    sch = tir.Schedule(matmul)
+    sch.annotate_buffer_access("relu", 0, "read", lambda i, j: ((i, i + 1), (0, N)))
+    assert f"T.reads(product[vi, 0:{N}])" in sch.func.script()
+    with pytest.raises(ScheduleError, match="not proved to cover"):
+        sch.annotate_buffer_access("relu", 0, "read", lambda i, j: ((i, i + 1), (1, N)))
+
+
+def test_names_of_results_that_the_trace_has_already():
+    sch = tir.Schedule(matmul)
+    names = [sch.get_block(name).name for name in ("product", "relu", "product")]
+    assert names == ["product", "relu", "product"]
+
+
 def test_all_steps_have_a_method():
     rows = (pathlib.Path(__file__).parents[2] / "src" / "schedule" / "steps.def").read_text()
     steps = [line.split("(")[1].split(",")[0] for line in rows.splitlines()

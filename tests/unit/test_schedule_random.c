@@ -281,6 +281,47 @@ static bool try_block_layout(Walk *walk) {
                                          some_map(walk, block->var_count));
 }
 
+// Runs steps that are text; B is the block, and l0, l1, … are its loops.
+static bool try_text(Walk *walk, const char *format, ...) PRINTF_LIKE(2, 3);
+static bool try_text(Walk *walk, const char *format, ...) {
+  Context *context = schedule_context(walk->schedule);
+  va_list args;
+  va_start(args, format);
+  Text text = text_new(&context->arena);
+  text_printf(&text, "B = sch.get_block('%s')\nl = sch.get_loops(B)\n", walk->block);
+  for (int i = 0; i < walk->loops.count; i++) text_printf(&text, "l%d = l[%d]\n", i, i);
+  text_puts(&text, arena_vprintf(&context->arena, format, args));
+  va_end(args);
+  return check_replay(walk->schedule, text_string(&text));
+}
+static int some_number(Walk *walk) {
+  return pick(&walk->random, MAX_OF(walk->loops.count, 1));
+}
+
+static bool try_variables(Walk *walk) {
+  int count = schedule_block(walk->schedule, walk->block)->var_count;
+  if (count < 2) return false;
+  Text order = text_new(&schedule_context(walk->schedule)->arena);
+  int first = pick(&walk->random, count);
+  for (int i = 0; i < count; i++) text_printf(&order, "%d,", (first + i) % count);
+  return try_text(walk, "sch.reorder_block_iter_var(B, [%s])", text_string(&order));
+}
+static bool try_align(Walk *walk) {
+  return try_text(walk, "sch.storage_align(B, 0, 0, %d, %d)", 1 + pick(&walk->random, 9),
+                  pick(&walk->random, 4));
+}
+static bool try_widen(Walk *walk) {
+  return try_text(walk, "sch.unsafe_set_dtype(B, 0, 'float64')");
+}
+static bool try_tile(Walk *walk) {
+  int at = some_number(walk);
+  return try_text(walk, "f = sch.sample_perfect_tile(l%d, n=%d)\nsch.split(l%d, factors=f)", at,
+                  1 + pick(&walk->random, 3), at);
+}
+static bool try_place(Walk *walk) {
+  return try_text(walk, "p = sch.sample_compute_location(B)\nsch.compute_at(B, p)");
+}
+
 static const struct {
   const char *name;
   bool (*run)(Walk *walk);
@@ -303,6 +344,11 @@ static const struct {
     {"drop_padding_predicate", try_drop},
     {"transform_layout", try_layout},
     {"transform_block_layout", try_block_layout},
+    {"reorder_block_iter_var", try_variables},
+    {"storage_align", try_align},
+    {"unsafe_set_dtype", try_widen},
+    {"sample_perfect_tile", try_tile},
+    {"sample_compute_location", try_place},
 };
 
 static int through[COUNT_OF(tries)];

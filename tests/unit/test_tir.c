@@ -453,6 +453,8 @@ static void test_schedule_step_by_step(void **state) {
   assert_null(pleat_schedule_result(schedule, 1));
   apply(schedule, "loops = sch.get_loops(b)");
   assert_string_equal(pleat_schedule_result(schedule, 1), "j");
+  apply(schedule, "b = sch.get_block('B')"); // is in the trace already
+  assert_string_equal(pleat_schedule_result(schedule, 0), "B");
   status = pleat_schedule_apply(schedule, "sch.fuse(loops[0], b)", "user.py", 7, &messages);
   expect_refused(status, messages, "user.py:7:20: error: fuse");
   apply(schedule, "k = sch.fuse(loops[0], loops[1])");
@@ -573,6 +575,7 @@ static void test_null_is_refused(void **state) {
   assert_int_equal(pleat_schedule_module(NULL, &result, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_schedule_trace(NULL, &text, NULL), PLEAT_REFUSED);
   assert_null(pleat_schedule_result(NULL, 0));
+  pleat_schedule_seed(NULL, 1);
   assert_null(schedule);
   double operations;
   assert_int_equal(pleat_module_operations(NULL, NULL, &operations, NULL), PLEAT_REFUSED);

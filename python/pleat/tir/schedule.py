@@ -8,6 +8,8 @@
     sch.transform_layout("B", ("write", 0), lambda i, j: [j // 16, i, j % 16])
     run = pleat.build(sch.mod)
 """
+import inspect
+import random
 import sys
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
@@ -16,16 +18,19 @@ from pleat.ir._module import IRModule, _as_handle, _names
 from pleat.script._values import text_of
 from pleat.tir.index_map import IndexMap
 
-# The steps that return loops or blocks: as a list, or the only one.
-LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block",
-         "get_producers": "block", "get_consumers": "block"}
+# The steps that return loops, blocks or integers: as a list, or the only one.
+LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block", "get_output_blocks": "block",
+         "get_producers": "block", "get_consumers": "block", "sample_perfect_tile": "int",
+         "sample_partitioned_tile": "int"}
 SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "add_unit_loop": "loop",
           "cache_read": "block", "cache_write": "block", "decompose_reduction": "block",
-          "rfactor": "block"}
-OTHERS = ("reorder", "parallel", "vectorize", "unroll", "bind", "annotate", "unannotate",
-          "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
-          "reverse_compute_at", "prefetch", "set_scope", "transform_layout", "transform_block_layout",
-          "set_axis_separator", "pad_value", "drop_padding_predicate", "predicate_reduction")
+          "rfactor": "block", "sample_categorical": "int", "sample_compute_location": "loop"}
+OTHERS = ("reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
+          "unannotate", "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
+          "reverse_compute_at", "prefetch", "set_scope", "storage_align", "unsafe_set_dtype",
+          "annotate_buffer_access", "transform_layout", "transform_block_layout",
+          "set_axis_separator", "pad_value", "drop_padding_predicate", "predicate_reduction",
+          "enter_postproc")
 
 
 class ScheduleError(PleatError):
@@ -53,7 +58,24 @@ class LoopRV(_Reference):
     """A loop of a schedule; `name` is that of its variable when it was returned."""
 
 
+class ExprRV(int):
+    """An integer that a sampling step drew; where it is an argument of a step, the trace names it."""
+
+    def __new__(cls, text, name):
+        value = super().__new__(cls, name)
+        value._text = text
+        return value
+
+    def __script__(self):
+        return self._text
+
+
+REFERENCES = {"block": BlockRV, "loop": LoopRV, "int": ExprRV}
+
+
 def _argument(value):
+    if isinstance(value, ExprRV):
+        return value.__script__()
     if isinstance(value, IndexMap):
         return repr(str(value))
     if callable(value) and not isinstance(value, _Reference):
@@ -71,10 +93,11 @@ class Schedule:
     refused raises ScheduleError and changes nothing. `mod` is the module so far, `func` the
     function, and `trace` the steps as text."""
 
-    def __init__(self, mod, func_name=None):
+    def __init__(self, mod, func_name=None, *, seed=None):
         self._source = mod, func_name
         self._schedule = _new(_as_handle(mod), func_name or _main(mod))
         self._steps, self._name = [], func_name or _main(mod)
+        self.seed(seed)
 
     def _apply(self, step, arguments, keywords):
         parts = [_argument(value) for value in arguments]
@@ -87,7 +110,7 @@ class Schedule:
         self._steps.append((text, frame.f_code.co_filename, frame.f_lineno))
         if not has_result:
             return None
-        kind = BlockRV if (LISTS.get(step) or SINGLE.get(step)) == "block" else LoopRV
+        kind = REFERENCES[LISTS.get(step) or SINGLE.get(step)]
         names = list(self._result_names())
         if step in SINGLE:
             return kind(result, names[0])
@@ -129,13 +152,22 @@ class Schedule:
         check_status(_lib.pleat_schedule_trace(self._schedule, text, messages), messages)
         return _owned_text(text[0])
 
+    def seed(self, seed=None):
+        """Sets the state from which the sampling steps draw; None and -1: a seed that differs each time."""
+        self._random = random.Random(None if seed in (None, -1) else seed)
+        _lib.pleat_schedule_seed(self._schedule, self._random.getrandbits(63))
+
+    def fork_seed(self):
+        """A seed for another schedule, drawn from this one's."""
+        return self._random.getrandbits(31)
+
     def show(self):
         """Prints the module as it is scheduled so far."""
         self.mod.show()
 
     def copy(self):
         """A schedule with the same steps, in which the same blocks and loops can be used."""
-        result = Schedule(*self._source)
+        result = Schedule(*self._source, seed=self.fork_seed())
         for step in self._steps:
             result._run(*step)
         result._steps = list(self._steps)
@@ -164,5 +196,23 @@ def _method(step):
     return method
 
 
+def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
+    """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis, its
+    begin and end. It is refused where the region is not proved to cover what the block accesses."""
+    if callable(gen_new_ranges) and not isinstance(gen_new_ranges, IndexMap):
+        ranges = IndexMap.from_func(_flat_ranges(gen_new_ranges))
+    else:
+        ranges = gen_new_ranges
+    return self._apply("annotate_buffer_access", (block, buffer_index, buffer_type, ranges), {})
+
+
+def _flat_ranges(function):
+    def flat(*axes):
+        return [end for pair in function(*axes) for end in pair]
+    flat.__signature__ = inspect.signature(function)
+    return flat
+
+
 for _step in (*LISTS, *SINGLE, *OTHERS):
     setattr(Schedule, _step, _method(_step))
+Schedule.annotate_buffer_access = annotate_buffer_access

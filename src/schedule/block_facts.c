@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements steps that change what a block or its buffers state, but no loop: the order of the
+// block's variables, the element type of a buffer, alignment of its axes, and the regions that the
+// block states.
+#include "schedule/internal.h"
+
+static void set_block(Schedule *schedule, const Path *path, Block *block) {
+  Context *context = schedule->context;
+  Stmt *s = stmt_with_block(context, path_end(path), block);
+  schedule_set_body(schedule, path_replace(context, path, path->count - 1, s));
+}
+
+// ---- reorder_block_iter_var ------------------------------------------------------------------
+
+bool step_reorder_block_iter_var(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  const Block *block = path_end(&path)->as.block;
+  const StepValue *order = &call->args[1];
+  int count = block->var_count;
+  Block *copy = block_copy(context, block);
+  copy->vars = arena_array(&context->arena, BlockVar, count);
+  bool *taken = arena_array(&context->arena, bool, count);
+  bool formed = order->as.list.count == count;
+  for (int i = 0; i < count && formed; i++) {
+    const StepValue *item = &order->as.list.items[i];
+    formed = item->kind == VALUE_INT && item->as.i >= 0 && item->as.i < count && !taken[item->as.i];
+    if (!formed) break;
+    taken[item->as.i] = true;
+    copy->vars[i] = block->vars[item->as.i];
+  }
+  if (!formed)
+    return schedule_refuse(
+        schedule, path_end(&path)->pos,
+        "new_order has each of the numbers 0 to %d of the variables of block '%s' "
+        "once",
+        count - 1, block->name);
+  set_block(schedule, &path, copy);
+  return true;
+}
+
+// ---- Allocated buffers -----------------------------------------------------------------------
+
+// The buffer that the block writes, when the function allocates it and no alias or other use of its
+// memory depends on its description. NULL after a refusal.
+static Buffer *own_buffer(Schedule *schedule, const Stmt *at, int64_t index) {
+  Buffer *buffer = schedule_buffer_of(schedule, at, true, index);
+  const char *why;
+  if (!buffer) return NULL;
+  if (buffer_is_parameter(schedule, buffer))
+    schedule_refuse(schedule, at->pos,
+                    "'%s' is a parameter, whose memory is the caller's; use cache_write",
+                    buffer->name);
+  else if (storage_is_opaque(schedule, buffer, &why))
+    schedule_refuse(schedule, at->pos, "the memory of '%s' cannot change: %s", buffer->name, why);
+  else
+    return buffer;
+  return NULL;
+}
+
+static StepValue align_item(Context *context, const int64_t *numbers) {
+  StepValue item = value_list(context, 4);
+  for (int i = 0; i < 4; i++) item.as.list.items[i] = value_int(numbers[i]);
+  return item;
+}
+
+static bool same_axis(const Expr *item, const int64_t *numbers) {
+  return item->op == EXPR_TUPLE && item->count == 4 && expr_is_int(item->args[0], numbers[0]) &&
+         expr_is_int(item->args[1], numbers[1]);
+}
+
+// The value of the annotation "buffer_dim_align": the block's other items, and this one.
+static Expr *align_items(Context *context, const Block *block, const int64_t *numbers) {
+  const Expr *old = attrs_get(&block->annotations, "buffer_dim_align");
+  int count = old && old->op == EXPR_TUPLE ? old->count : 0, at = 0;
+  Expr **items = arena_array(&context->arena, Expr *, count + 1);
+  for (; at < count && !same_axis(old->args[at], numbers); at++) items[at] = old->args[at];
+  StepValue item = align_item(context, numbers);
+  items[at] = step_value_expr(context, &item);
+  for (int i = at + 1; i < count; i++) items[i] = old->args[i];
+  return expr_tuple(context, items, MAX_OF(count, at + 1));
+}
+
+bool step_storage_align(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  int64_t numbers[4];
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  const Stmt *at = path_end(&path);
+  for (int i = 0; i < 4; i++) numbers[i] = call->args[i + 1].as.i;
+  const Buffer *buffer = own_buffer(schedule, at, numbers[0]);
+  if (!buffer) return false;
+  if (numbers[1] < -buffer->rank || numbers[1] >= buffer->rank)
+    return schedule_refuse(schedule, at->pos, "'%s' has the axes 0 to %d; there is no axis %lld",
+                           buffer->name, buffer->rank - 1, (long long)numbers[1]);
+  if (numbers[1] < 0) numbers[1] += buffer->rank;
+  if (numbers[2] < 1)
+    return schedule_refuse(schedule, at->pos, "the factor %lld is not positive",
+                           (long long)numbers[2]);
+  Block *copy = block_copy(context, at->as.block);
+  copy->annotations =
+      attrs_with(&context->arena, copy->annotations, str_intern(context, "buffer_dim_align"),
+                 align_items(context, copy, numbers));
+  set_block(schedule, &path, copy);
+  return true;
+}
+
+// ---- unsafe_set_dtype ------------------------------------------------------------------------
+
+typedef struct Retype {
+  const Buffer *old;
+  Buffer *new;
+} Retype;
+
+static Expr *retype_load(Rewriter *rewriter, Expr *e) {
+  const Retype *retype = rewriter->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != retype->old) return e;
+  return expr_cast(rewriter->context, retype->old->type,
+                   expr_load(rewriter->context, retype->new, e->args, e->count));
+}
+
+static Region *retype_regions(const Retype *retype, Context *context, const Region *regions,
+                              int count) {
+  Region *out = arena_copy(&context->arena, regions, sizeof *regions * (size_t)count);
+  for (int i = 0; i < count; i++)
+    if (out[i].buffer == retype->old) out[i].buffer = retype->new;
+  return out;
+}
+
+static Stmt *retype_block(const Retype *retype, Context *context, const Stmt *s) {
+  Block *copy = block_copy(context, s->as.block);
+  copy->reads = retype_regions(retype, context, copy->reads, copy->read_count);
+  copy->writes = retype_regions(retype, context, copy->writes, copy->write_count);
+  copy->allocs =
+      arena_copy(&context->arena, copy->allocs, sizeof *copy->allocs * (size_t)copy->alloc_count);
+  for (int i = 0; i < copy->alloc_count; i++)
+    if (copy->allocs[i] == retype->old) copy->allocs[i] = retype->new;
+  return stmt_with_block(context, s, copy);
+}
+
+static Stmt *retype_stmt(Rewriter *rewriter, Stmt *s) {
+  const Retype *retype = rewriter->env;
+  Context *context = rewriter->context;
+  if (s->kind == STMT_BLOCK) return retype_block(retype, context, s);
+  if (s->kind != STMT_STORE || s->as.store.buffer != retype->old) return s;
+  return stmt_store(context, retype->new, s->as.store.indices, s->as.store.rank,
+                    expr_cast(context, retype->new->type, s->as.store.value));
+}
+
+bool step_unsafe_set_dtype(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  DType type;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  const Stmt *at = path_end(&path);
+  const Buffer *buffer = own_buffer(schedule, at, call->args[1].as.i);
+  if (!buffer) return false;
+  Str name = call->args[2].as.s;
+  if (!dtype_parse(name, strlen(name), &type) || !dtype_bytes(type) ||
+      type.lanes != buffer->type.lanes || type.code == TYPE_HANDLE || type.code == TYPE_VOID)
+    return schedule_refuse(schedule, at->pos, "'%s' is not a type of the elements of '%s'", name,
+                           buffer->name);
+  if (dtype_equal(type, buffer->type)) return true;
+  Retype retype = {buffer, buffer_copy(context, buffer)};
+  retype.new->type = type;
+  retype.new->data = expr_data_var(context, buffer->data->as.var->name, type, buffer->scope);
+  Rewriter rewriter = {
+      .context = context, .env = &retype, .expr = retype_load, .stmt = retype_stmt};
+  schedule_set_body(schedule, rewrite_stmt(&rewriter, schedule->func->body));
+  return true;
+}
+
+// ---- annotate_buffer_access ------------------------------------------------------------------
+
+// The region that the outputs of the map, begin and end of each axis in turn, state. False when the
+// map does not fit the buffer.
+static bool stated_region(Schedule *schedule, const Block *block, Buffer *buffer,
+                          const IndexMap *map, Region *out) {
+  Context *context = schedule->context;
+  if (map->input_count != block->var_count || map->output_count != 2 * buffer->rank) return false;
+  Expr **vars = arena_array(&context->arena, Expr *, block->var_count + 1);
+  Expr **ends = arena_array(&context->arena, Expr *, map->output_count + 1);
+  for (int i = 0; i < block->var_count; i++) vars[i] = block->vars[i].var;
+  Map symbols = schedule_size_symbols(schedule);
+  if (!index_map_apply_exprs(context, map, vars, &symbols, ends)) return false;
+  Analyzer *analyzer = analyzer_new(context);
+  block_bind_domain(analyzer, block);
+  *out = (Region){buffer, arena_array(&context->arena, Expr *, buffer->rank),
+                  arena_array(&context->arena, Expr *, buffer->rank)};
+  for (int i = 0; i < buffer->rank; i++) {
+    out->min[i] = analyzer_simplify(analyzer, ends[2 * i]);
+    out->extent[i] = analyzer_simplify(analyzer, expr_sub(context, ends[2 * i + 1], ends[2 * i]));
+  }
+  return true;
+}
+
+static Attrs with_explicit_region(Context *context, const Block *block, bool write, int64_t index) {
+  const char *key = write ? "explicit_write_region" : "explicit_read_region";
+  const Expr *old = attrs_get(&block->annotations, key);
+  int count = old && old->op == EXPR_TUPLE ? old->count : 0;
+  Expr **items = arena_array(&context->arena, Expr *, count + 1);
+  for (int i = 0; i < count; i++) {
+    if (expr_is_int(old->args[i], index)) return block->annotations;
+    items[i] = old->args[i];
+  }
+  items[count] = expr_index(context, index);
+  return attrs_with(&context->arena, block->annotations, str_intern(context, key),
+                    expr_tuple(context, items, count + 1));
+}
+
+bool step_annotate_buffer_access(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  Region stated;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  const Stmt *at = path_end(&path);
+  bool write = strcmp(call->args[2].as.s, "write") == 0;
+  if (!write && strcmp(call->args[2].as.s, "read") != 0)
+    return schedule_refuse(schedule, at->pos, "the buffer's type is \"read\" or \"write\"");
+  int64_t index = call->args[1].as.i;
+  Buffer *buffer = schedule_buffer_of(schedule, at, write, index);
+  if (!buffer) return false;
+  Block *copy = block_copy(context, at->as.block);
+  if (!stated_region(schedule, copy, buffer, call->args[3].as.map, &stated))
+    return schedule_refuse(schedule, at->pos,
+                           "the ranges of '%s' take the %d variables of block '%s', and give begin "
+                           "and end of each of its %d axes",
+                           buffer->name, copy->var_count, copy->name, buffer->rank);
+  Region **regions = write ? &copy->writes : &copy->reads;
+  int count = write ? copy->write_count : copy->read_count;
+  Analyzer *analyzer = analyzer_new(context);
+  block_bind_domain(analyzer, copy);
+  if (!region_covers(analyzer, &stated, &(*regions)[index]))
+    return schedule_refuse(schedule, at->pos,
+                           "the ranges are not proved to cover what block '%s' %s of '%s'",
+                           copy->name, write ? "writes" : "reads", buffer->name);
+  *regions = arena_copy(&context->arena, *regions, sizeof **regions * (size_t)count);
+  (*regions)[index] = stated;
+  copy->annotations = with_explicit_region(context, copy, write, index);
+  set_block(schedule, &path, copy);
+  return true;
+}
+
+// ---- enter_postproc --------------------------------------------------------------------------
+
+// A mark in the trace: the steps after it are no choices of a search.
+bool step_enter_postproc(Schedule *schedule, StepCall *call) {
+  (void)schedule;
+  (void)call;
+  return true;
+}
