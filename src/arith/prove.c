@@ -140,7 +140,7 @@ static bool by_choices(Analyzer *analyzer, const Form *f, int effort) {
 
 // ---- Floors and rests: c * (B // c) is at most B and at least B - (c - 1)
 
-// Removes one floor from a positive multiple of f: `least` is a lower bound of that multiple.
+// Removes one floor from cut * f, which is at least `least`. Where that is above -cut, f is above -1.
 static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
   for (int i = 0; i < f->count; i++) {
     Term t = f->terms[i];
@@ -152,6 +152,7 @@ static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
     if (t.coef > 0) least = form_add_const(analyzer, least, 1 - cut);
     least =
         form_add(analyzer, form_scale(analyzer, others, cut), form_scale(analyzer, least, t.coef));
+    least = form_add_const(analyzer, least, cut - 1);
     if (least && nonnegative(analyzer, least, effort - 2)) return true;
   }
   return false;

@@ -66,3 +66,20 @@ def split_into_free_parts(a: T.handle, b: T.handle):
             T.where(i * ((n + 9) // 10) + j < n)
             vi = T.axis.spatial(n, i * ((n + 9) // 10) + j)
             B[vi] = A[vi] * T.float32(2)
+
+
+@T.prim_func
+def floors(A: T.Buffer((127, 128), "float32"), B: T.Buffer((127, 128), "float32"),
+           C: T.Buffer((29, 13), "float32")):
+    for i in range(4):
+        for fused in range(T.min(31, 126 - i * 32) * 128 + 128):
+            with T.block("B"):
+                vi = T.axis.spatial(127, i * 32 + fused // 128)
+                vj = T.axis.spatial(128, fused % 128)
+                B[vi, vj] = A[vi, vj]
+    for i, j, k in T.grid(3, 11, 16):
+        with T.block("C"):
+            vi = T.axis.spatial(29, ((i * 11 + j) * 16 + k) % 377 // 13)
+            vj = T.axis.spatial(13, ((i * 11 + j) * 16 + k) % 377 % 13)
+            T.where((i * 11 + j) * 16 + k < 377)
+            C[vi, vj] = T.float32(1)

@@ -46,3 +46,13 @@ def fused_with_free_sizes(a: T.handle, b: T.handle, m: T.int32):
         with T.block("another divisor"):
             vi = T.axis.spatial(5, fused // n)
             B[vi, 0] = A[vi, 0]
+
+
+@T.prim_func
+def floors(A: T.Buffer((127, 128), "float32"), B: T.Buffer((127, 128), "float32")):
+    for i in range(4):
+        for fused in range(T.min(31, 126 - i * 32) * 128 + 129):
+            with T.block("one iteration too many"):
+                vi = T.axis.spatial(127, i * 32 + fused // 128)
+                vj = T.axis.spatial(128, fused % 128)
+                B[vi, vj] = A[vi, vj]
