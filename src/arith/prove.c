@@ -140,7 +140,8 @@ static bool by_choices(Analyzer *analyzer, const Form *f, int effort) {
 
 // ---- Floors and rests: c * (B // c) is at most B and at least B - (c - 1)
 
-// Removes one floor from cut * f, which is at least `least`. Where that is above -cut, f is above -1.
+// Removes one floor from cut * f, which is at least `least`. Where that is above -cut, f is above
+// -1.
 static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
   for (int i = 0; i < f->count; i++) {
     Term t = f->terms[i];

@@ -150,7 +150,8 @@ static bool same_attribute(Comparison *c, const Expr *a, const Expr *b) {
   if (a->op == EXPR_STRING) return strcmp(a->as.s, b->as.s) == 0;
   if (a->op == EXPR_VAR) return is_pair(c, a, b);
   if (a->op == EXPR_OBJECT && strcmp(a->as.s, b->as.s)) return false;
-  if (a->op != EXPR_TUPLE && a->op != EXPR_DICT && a->op != EXPR_OBJECT) return a == b;
+  if (a->op != EXPR_TUPLE && a->op != EXPR_DICT && a->op != EXPR_OBJECT)
+    return a == b || same_expr(c, "value of an attribute", a, b); // such as a buffer
   for (int i = 0; i < a->count; i++)
     if (!same_attribute(c, a->args[i], b->args[i])) return false;
   return true;

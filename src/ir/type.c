@@ -17,7 +17,9 @@ static const struct {
     {"bfloat16", TYPE_BFLOAT, 16},
     {"float8_e4m3fn", TYPE_FLOAT8_E4M3, 8},
     {"float8_e4m3", TYPE_FLOAT8_E4M3, 8}, // older
+    {"e4m3_float8", TYPE_FLOAT8_E4M3, 8}, // oldest
     {"float8_e5m2", TYPE_FLOAT8_E5M2, 8},
+    {"e5m2_float8", TYPE_FLOAT8_E5M2, 8}, // oldest
     {"float8_e4m3fnuz", TYPE_FLOAT8_E4M3_FNUZ, 8},
     {"float8_e5m2fnuz", TYPE_FLOAT8_E5M2_FNUZ, 8},
     {"float8_e3m4", TYPE_FLOAT8_E3M4, 8},

@@ -10,12 +10,22 @@ static Expr *tuple_of(Parser *parser, const PyNode *node) {
   return expr_tuple(parser->context, items, node->count);
 }
 
+// A key: a string, or the name of a buffer, A.name.
+static Str key_of(Parser *parser, const PyNode *node) {
+  bool is_name = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "name") &&
+                 node->items[0]->kind == PY_NAME;
+  Binding *buffer = is_name ? parser_find(parser, node->items[0]->text) : NULL;
+  if (buffer && buffer->kind == BOUND_BUFFER) return buffer->buffer->name;
+  return parse_string(parser, node, "a key");
+}
+
 static Expr *dictionary_of(Parser *parser, const PyNode *node) {
   Expr **items = arena_array(parser->arena, Expr *, node->count);
-  for (int i = 0; i < node->count; i++) {
-    bool is_key = i % 2 == 0;
-    if (is_key && !parse_string(parser, node->items[i], "a key")) return NULL;
-    if (!(items[i] = parse_attribute_value(parser, node->items[i]))) return NULL;
+  for (int i = 0; i < node->count; i += 2) {
+    Str key = key_of(parser, node->items[i]);
+    if (!key) return NULL;
+    items[i] = expr_string(parser->context, key);
+    if (!(items[i + 1] = parse_attribute_value(parser, node->items[i + 1]))) return NULL;
   }
   return expr_raw(parser->context, EXPR_DICT, DTYPE_VOID, NULL, items, node->count);
 }

@@ -91,13 +91,14 @@ static Expr *slice_ramp(Parser *parser, const PyNode *slice, Expr *whole) {
   int scalable;
   bool is_scalable = step == 1 && min->type.lanes == 1 && parse_scalable_lanes(extent, &scalable);
   if (is_scalable) lanes = scalable;
+  if (lanes == 1) return min;
   if (is_scalable || (lanes >= 2 && lanes <= MOST_LANES)) {
     Expr *stride = expr_int(parser->context, min->type, step);
     return expr_raw(parser->context, EXPR_RAMP, dtype_lanes(min->type, (int)lanes), NULL,
                     (Expr *[]){min, stride}, 2);
   }
   REPORT(parser, slice,
-         "a slice as a vector must have a constant number of elements, 2 to %d: write i:i + 4",
+         "a slice as a vector must have a constant number of elements, 1 to %d: write i:i + 4",
          MOST_LANES);
   return NULL;
 }

@@ -359,6 +359,31 @@ static Operand call_pure_extern(Parser *parser, const PyNode *call) {
   return parse_call_outside(parser, call, EXPR_CALL_PURE);
 }
 
+// T.Call("int32", "tir.isnullptr", [p]) is T.isnullptr(p, dtype="int32").
+static Operand call_node(Parser *parser, const PyNode *call) {
+  PyNode *args[3];
+  if (!py_arguments(parser->context, call, "dtype op args", args, NULL)) return nothing;
+  Str name = parse_string(parser, args[1], "the name of an operation");
+  bool is_list = args[2]->kind == PY_LIST || args[2]->kind == PY_TUPLE;
+  if (!is_list) REPORT(parser, args[2], "expected a list of operands");
+  if (!name || !is_list) return nothing;
+  const char *dot = strchr(name, '.');
+  PyNode *callee = arena_copy(parser->arena, call->items[0], sizeof *callee);
+  callee->text = str_intern(parser->context, dot ? dot + 1 : name);
+  PyNode *dtype = arena_new(parser->arena, PyNode), *named = arena_new(parser->arena, PyNode);
+  *dtype = (PyNode){
+      .kind = PY_KEYWORD, .pos = args[0]->pos, .text = str_intern(parser->context, "dtype")};
+  dtype->items = arena_copy(parser->arena, &args[0], sizeof *dtype->items);
+  dtype->count = 1;
+  *named = *call;
+  named->count = args[2]->count + 2;
+  named->items = arena_array(parser->arena, PyNode *, named->count);
+  named->items[0] = callee;
+  for (int i = 0; i < args[2]->count; i++) named->items[i + 1] = args[2]->items[i];
+  named->items[named->count - 1] = dtype;
+  return parse_operand(parser, named);
+}
+
 // ---- Shorthands
 
 // (a + b - 1) // b
@@ -425,6 +450,7 @@ static const CallRule rules[] = {
     {"load", load_call},
     {"call_extern", call_extern},
     {"call_pure_extern", call_pure_extern},
+    {"Call", call_node},
     {"ceildiv", ceildiv},
     {"min_value", min_value},
     {"max_value", max_value},

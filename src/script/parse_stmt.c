@@ -149,9 +149,9 @@ static Stmt *stepped_loop(Parser *parser, const PyNode *node, const PyNode *step
   return loop;
 }
 
-// range has a step in the place of annotations.
+// range has a step before its annotations.
 static const char *loop_signature(const LoopSyntax *form) {
-  return !form->name       ? "start stop? step?"
+  return !form->name       ? "start stop? step? annotations?"
          : form->is_thread ? "start stop? thread? annotations?"
                            : "start stop? annotations? step? unroll?";
 }
@@ -175,7 +175,7 @@ static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopSyntax *f
   if (!py_arguments(parser->context, iterator, loop_signature(form), args, NULL)) return NULL;
   PyNode *thread = form->is_thread ? args[2] : NULL;
   PyNode *step = !form->name ? args[2] : form->is_thread ? NULL : args[3], *unroll = args[4];
-  PyNode *annotations = !form->name ? NULL : args[form->is_thread ? 3 : 2];
+  PyNode *annotations = args[!form->name || form->is_thread ? 3 : 2];
   if (form->is_thread && !thread && args[1] && args[1]->kind == PY_STRING) {
     thread = args[1]; // T.thread_binding(4, "threadIdx.x")
     args[1] = NULL;

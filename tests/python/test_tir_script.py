@@ -58,6 +58,16 @@ def test_decorators_may_be_called_like_functions():
     assert f"{HERE.name}:{line}:16: error: 'missing' is not defined" in str(raised.value)
 
 
+def test_operations_are_captured():
+    packed = pleat.ir.Op.get("tir.tvm_call_packed")
+    assert repr(packed) == 'Op.get("tir.tvm_call_packed")'.replace('"', "'")
+
+    @T.prim_func
+    def f():
+        T.Call("void", packed, ["dummy"])
+    assert lines_of(f)[-1] == 'T.tvm_call_packed("dummy", dtype="")'
+
+
 def test_numbers_types_tuples_and_functions_are_captured():
     columns = 7
 

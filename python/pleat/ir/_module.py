@@ -129,6 +129,21 @@ class GlobalVar(str):
         return str(self)
 
 
+class Op:
+    """An operation by its name, such as Op.get("tir.exp"), as T.Call takes it."""
+
+    def __init__(self, name):
+        self.name = name
+
+    get = classmethod(lambda cls, name: cls(name))
+
+    def __script__(self):
+        return repr(self.name)
+
+    def __repr__(self):
+        return f"Op.get({self.name!r})"
+
+
 class IRModule(_Printed):
     """Functions by their names. Assigning to an item replaces or adds a function."""
 

@@ -37,3 +37,15 @@ def alias(A: T.Buffer[(16,), "float"]):
     pairs = T.buffer_decl([8], "float32x2", data=A.data)
     vectors[0] = A[T.ramp(4, 1, 4)] + vectors[2]
     pairs[7] = A[0:2]
+
+
+# Nodes of calls, types of float8 before 2024, annotations of range, slices of one element, and
+# names of buffers as keys.
+@T.prim_func
+def nodes(A: T.Buffer((128,), "e5m2_float8"), C: T.Buffer((3,), "e4m3_float8"), B: T.Buffer((16,), "float32"), p: T.handle):
+    T.func_attr({"constants": {B.name: B}})
+    for i in range(5, annotations={"pragma_1": "s"}):
+        if T.Call("bool", "tir.isnullptr", [p]):
+            T.Call("int32", "tir.tvm_throw_last_error", [])
+    for i in range(2, 12, 3, annotations={"pragma_1": "s"}):
+        B[i:i + 1:1] = B[i:i + 1] + T.Call("float32", "exp", (B[i],))
