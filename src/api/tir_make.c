@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "arith/arith.h"
 #include "ir/intrinsic.h"
 #include "script/const_data.h"
 #include "script/script.h"
@@ -748,6 +749,7 @@ static bool add_functions(NodesMaking *m, const json_t *functions, Module *modul
   json_object_foreach((json_t *)functions, name, reference) {
     m->failed = false;
     PrimFunc *func = object_of(m, "functions", reference, MADE_FUNC, false);
+    if (func) func->body = blocks_find_regions(m->context, func->body);
     if (!func || !verify_prim_func(m->context, func, IR_LEVEL_TENSOR)) return false;
     module_add_prim(module, func);
   }

@@ -66,8 +66,13 @@ def test_expressions():
             (tir.Call("float32", "tir.exp", [f]), tir.Call, "float32")]:
         assert type(expression) is kind and expression.dtype == expression.ty == dtype
     assert (2.5 * f).a == 2.5 and (2.5 * f).a.dtype == "float32" and (y + 1).b.dtype == "int64"
+    for expression, dtype in [(x + y, "int64"), (y * x, "int64"), (f - x, "float32"),
+                              (tir.Var("u", "uint32") + x, "int32"), (x + 1.5, "float32"),
+                              (tir.Var("h", "float16") * f, "float32"), (x < f, "bool")]:
+        assert expression.dtype == dtype and expression.a.dtype == expression.b.dtype
+    assert (f * nodes.const(3)).b.value == 3.0
     with pytest.raises(TypeError, match="Add of int32 and int64: cast one of them"):
-        x + y
+        tir.Add(x, y)
     with pytest.raises(TypeError, match="/ on integers is ambiguous"):
         x / 2
     with pytest.raises(TypeError, match="known only when the program runs"):
@@ -210,3 +215,14 @@ def test_nodes_are_made_again(path):
         made = pleat.IRModule(handle=make_module(table))
         for name, function in functions.items():
             ir.assert_structural_equal(made[name], function)
+
+
+def test_regions_are_found():
+    """A block that states no regions gets those of its accesses, as in a script."""
+    A, B, C = (tir.decl_buffer((M, N), "float32", name) for name in "ABC")
+    i, j, vi, vj = (tir.Var(name) for name in ("i", "j", "vi", "vj"))
+    block = tir.Block([tir.IterVar(tir.Range(0, M), vi), tir.IterVar(tir.Range(0, N), vj)], [], [],
+                      "B", tir.BufferStore(B, A[vi, vj] * C[vi, 0], [vi, vj]))
+    inner = tir.For(j, 0, N, nodes.ForKind.SERIAL, tir.BlockRealize([i, j], True, block))
+    script = tir.PrimFunc([A, B, C], tir.For(i, 0, M, nodes.ForKind.SERIAL, inner)).script()
+    assert "T.reads(A[vi, vj], C[vi, 0])" in script and "T.writes(B[vi, vj])" in script

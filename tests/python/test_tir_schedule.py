@@ -168,3 +168,13 @@ def test_all_steps_have_a_method():
     steps = [line.split("(")[1].split(",")[0] for line in rows.splitlines()
              if line.startswith("STEP(")]
     assert steps and set(steps) == {*LISTS, *SINGLE, *OTHERS} - {"get_sblock"}
+
+
+def test_queries_that_are_not_recorded_have_results():
+    sch = tir.Schedule(matmul)
+    _, _, k = sch.get_loops("product")
+    partial = sch.rfactor(k, 0)
+    assert [l.name for l in sch.get_loops(partial)] == ["i", "j", "k"]
+    assert [l.name for l in sch.get_loops("product")] == ["ax0", "ax1", "k"]
+    assert [l.name for l in sch.get_loops(partial)] == ["i", "j", "k"]
+    assert sch.get_consumers(partial)[0].name == "product"
