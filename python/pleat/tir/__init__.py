@@ -2,15 +2,33 @@
 """Tensor programs and index maps, with TVM's names. The parts that need the library are imported
 when they are first used."""
 import importlib
+import sys
 
-from pleat._expression import maximum as max, minimum as min, select as Select  # noqa: A004
+from pleat import _expression
 from pleat.tir.index_map import IndexMap
 
 __all__ = ["IndexMap", "PrimFunc", "Schedule", "Select", "analysis", "max", "min", "nodes",
            "stmt_functor", "transform"]
 
 _FUNCTIONS = {"const", "decl_buffer"}  # of nodes.py
-_MODULES = {"analysis", "nodes", "schedule", "stmt_functor", "transform"}
+_MODULES = {"analysis", "nodes", "op", "schedule", "stmt_functor", "transform"}
+
+
+def _chooser(name, of_indices):
+    """The function of this name of index maps; with a node among its arguments, that of pleat.tir.op."""
+    def choose(*arguments):
+        nodes = sys.modules.get("pleat.tir.nodes")
+        if nodes and any(isinstance(a, nodes.Node) or hasattr(a, "as_expression")
+                         for a in arguments):
+            return getattr(importlib.import_module("pleat.tir.op"), name)(*arguments)
+        return of_indices(*arguments)
+    choose.__name__, choose.__doc__ = name, of_indices.__doc__
+    return choose
+
+
+Select = _chooser("Select", _expression.select)
+min = _chooser("min", _expression.minimum)  # noqa: A001
+max = _chooser("max", _expression.maximum)  # noqa: A001
 
 
 def __getattr__(name):
@@ -24,4 +42,7 @@ def __getattr__(name):
         nodes = importlib.import_module("pleat.tir.nodes")
         if name in nodes.KINDS or name in _FUNCTIONS:
             return nodes.KINDS.get(name) or getattr(nodes, name)
+        functions = importlib.import_module("pleat.tir.op")
+        if name in functions.__all__:
+            return getattr(functions, name)
     raise AttributeError(f"module 'pleat.tir' has no attribute {name!r}")

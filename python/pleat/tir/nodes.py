@@ -293,11 +293,32 @@ def _bitwise(name, a, b):
     return KINDS["Call"](a.dtype, f"tir.{name}", [a, b if isinstance(b, Node) else const(b, a.dtype)])
 
 
+def _wider(a, b):
+    """The type to which TVM converts operands of the types a and b."""
+    if _is_float(a) != _is_float(b):
+        return a if _is_float(a) else b
+    bits = [int((re.search(r"\d+", dtype) or ["1"])[0]) for dtype in (a, b)]
+    return a if bits[0] > bits[1] or (bits[0] == bits[1] and a.startswith("int")) else b
+
+
+def matched(a, b):
+    """Two expressions, the one of the narrower type converted to that of the other."""
+    if a.dtype == b.dtype or lanes_of(a.dtype) != lanes_of(b.dtype):
+        return a, b
+    dtype = _wider(a.dtype, b.dtype)
+    return tuple(const(one.value, dtype) if isinstance(one, _Number) else one.astype(dtype)
+                 for one in (a, b))
+
+
 def _operator(apply, reflected):
     def method(self, other):
+        other = other.as_expression() if hasattr(other, "as_expression") else other
         if not isinstance(other, (PrimExpr, int, float)):
             return NotImplemented
-        return apply(other, self) if reflected else apply(self, other)
+        if isinstance(other, float) and not _is_float(self.dtype):
+            other = const(other)
+        mine, other = matched(self, other) if isinstance(other, PrimExpr) else (self, other)
+        return apply(other, mine) if reflected else apply(mine, other)
     return method
 
 

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of expressions with TVM's names: each makes a node (pleat.tir.nodes).
+
+Two operands get one type as in TVM: an integer becomes floating-point beside such a number, and the
+narrower of two types becomes the wider one."""
+import math
+import re
+
+from pleat.tir import nodes
+from pleat.tir.nodes import KINDS, Node, PrimExpr, const
+
+# The functions of one number.
+UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp",
+         "exp10", "exp2", "floor", "log", "log10", "log1p", "log2", "nearbyint", "popcount", "round",
+         "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")
+TESTS = ("isnan", "isinf", "isfinite")
+BINARY = ("atan2", "copysign", "fmod", "hypot", "nextafter", "power")
+__all__ = [*UNARY, *TESTS, *BINARY, "Select", "all", "any", "call_extern", "const", "div",
+           "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
+           "max_value", "min", "min_value", "truncdiv", "truncmod"]
+
+
+def as_expression(value, dtype=None):
+    """A Python number as an expression of a type, where one is given; what becomes an expression
+    (an element of a tensor without axes) as that; an expression is returned unchanged."""
+    if hasattr(value, "as_expression"):
+        value = value.as_expression()
+    if isinstance(value, PrimExpr):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return const(value, dtype)
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return const(value.item(), dtype)
+    raise TypeError(f"expected an expression or a number, not {type(value).__name__}")
+
+
+def same_type(a, b):
+    """Two operands as expressions of one type."""
+    if not isinstance(b, Node) and not hasattr(b, "as_expression"):
+        a = as_expression(a)
+        return a, as_expression(b, _type_of_number(a.dtype, b))
+    b = as_expression(b)
+    if not isinstance(a, Node) and not hasattr(a, "as_expression"):
+        return as_expression(a, _type_of_number(b.dtype, a)), b
+    a = as_expression(a)
+    return nodes.matched(a, b)
+
+
+def _type_of_number(dtype, number):
+    """The type of a Python number beside an operand of a type."""
+    is_fraction = isinstance(number, float) and "float" not in dtype
+    return "float32" if is_fraction else dtype
+
+
+def _unary(name, dtype=None):
+    def make(x):
+        x = as_expression(x)
+        if "int" in x.dtype and name not in ("abs", "popcount", *TESTS):
+            x = x.astype("float32")
+        return KINDS["Call"](dtype or x.dtype, f"tir.{name}", [x])
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{name} of a number."
+    return make
+
+
+def _binary(name):
+    operation = {"power": "pow"}.get(name, name)
+
+    def make(x, y):
+        x, y = same_type(x, y)
+        return KINDS["Call"](x.dtype, f"tir.{operation}", [x, y])
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{name} of two numbers."
+    return make
+
+
+def _of_kind(kind, name):
+    def make(a, b):
+        return KINDS[kind](*same_type(a, b))
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"The node {kind} of two operands."
+    return make
+
+
+globals().update({name: _unary(name) for name in UNARY})
+globals().update({name: _unary(name, "bool") for name in TESTS})
+globals().update({name: _binary(name) for name in BINARY})
+pow = globals()["power"]  # noqa: A001
+for _name, _kind in {"min": "Min", "max": "Max", "floordiv": "FloorDiv", "indexdiv": "FloorDiv",
+                     "floormod": "FloorMod", "indexmod": "FloorMod", "truncdiv": "Div",
+                     "truncmod": "Mod"}.items():
+    globals()[_name] = _of_kind(_kind, _name)
+
+
+def div(a, b):
+    """a / b: of integers, rounded towards zero."""
+    return KINDS["Div"](*same_type(a, b))
+
+
+def _joined(kind, conditions):
+    if not conditions:
+        raise ValueError("expected at least one condition")
+    whole = as_expression(conditions[0])
+    for condition in conditions[1:]:
+        whole = KINDS[kind](whole, as_expression(condition))
+    return whole
+
+
+def all(*conditions):  # noqa: A001
+    """Are all conditions true?"""
+    return _joined("And", conditions)
+
+
+def any(*conditions):  # noqa: A001
+    """Is one of the conditions true?"""
+    return _joined("Or", conditions)
+
+
+def if_then_else(cond, t, f):
+    """t if the condition is true, otherwise f; only the chosen value is computed."""
+    t, f = same_type(t, f)
+    return KINDS["Call"](t.dtype, "tir.if_then_else", [as_expression(cond), t, f])
+
+
+def Select(condition, true_value, false_value):
+    """true_value if the condition is true, otherwise false_value; both may be computed."""
+    return KINDS["Select"](as_expression(condition), *same_type(true_value, false_value))
+
+
+def likely(cond):
+    """The condition, with the hint that it is mostly true."""
+    return KINDS["Call"]("bool", "tir.likely", [as_expression(cond)])
+
+
+def call_extern(dtype, func_name, *args):
+    """A call of a C function."""
+    return KINDS["Call"](dtype, "tir.call_extern",
+                         [nodes.StringImm(func_name), *map(as_expression, args)])
+
+
+# ---- Types ----------------------------------------------------------------------------------------
+
+# The greatest finite number, by the type.
+_GREATEST = {"float64": math.ldexp(1 - 2.0**-53, 1024), "float32": (2 - 2.0**-23) * 2.0**127,
+             "float16": 65504.0, "bfloat16": (2 - 2.0**-7) * 2.0**127}
+
+
+def _bounds(dtype):
+    """(least, greatest) of a type."""
+    if dtype in _GREATEST:
+        return -_GREATEST[dtype], _GREATEST[dtype]
+    form = re.fullmatch(r"(u?)int(\d+)", dtype)
+    if dtype == "bool":
+        return 0, 1
+    if not form:
+        raise TypeError(f"the least and greatest numbers of {dtype} are not known")
+    bits = int(form[2])
+    return (0, 2**bits - 1) if form[1] else (-2**(bits - 1), 2**(bits - 1) - 1)
+
+
+def max_value(dtype):
+    """The greatest finite number of a type."""
+    return const(_bounds(dtype)[1], dtype)
+
+
+def min_value(dtype):
+    """The least finite number of a type."""
+    return const(_bounds(dtype)[0], dtype)
