@@ -251,6 +251,27 @@ static void test_padding_conditions(void **state) {
   context_free(c);
 }
 
+// A quotient that was divided by terms is still bounded by the assumption on the whole.
+static void test_quotients_are_integers(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *o = world_var(&w, "o", 0, 6), *i = world_var(&w, "i", 0, 6);
+  world_bind(&w, a);
+  Expr *whole = ADD(TIMES(o, I(6)), i);
+  analyzer_assume(a, LESS(whole, I(33)));
+  expect_proof(&w, a, LESS(OVER(whole, I(3)), I(11)), true);
+  expect_proof(&w, a, LESS(OVER(whole, I(3)), I(10)), false);
+  expect_proof(&w, a, LESS(TIMES(OVER(whole, I(3)), I(2)), I(21)), true);
+  expect_proof(&w, a, LESS(OVER(whole, I(2)), I(17)), true);
+  expect_proof(&w, a, LESS(OVER(whole, I(2)), I(16)), false);
+  analyzer_assume(a, LE(I(7), whole));
+  expect_proof(&w, a, LE(I(2), OVER(whole, I(3))), true);
+  expect_proof(&w, a, LE(I(3), OVER(whole, I(3))), false);
+  context_free(c);
+}
+
 // A coefficient may be cut above or below its quotient.
 static void test_reduced_coefficients(void **state) {
   (void)state;
@@ -362,6 +383,7 @@ static void test_casts_of_unsigned(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_symbolic_proofs),      cmocka_unit_test(test_padding_conditions),
+      cmocka_unit_test(test_quotients_are_integers),
       cmocka_unit_test(test_reduced_coefficients), cmocka_unit_test(test_bounds_are_exact),
       cmocka_unit_test(test_large_numbers),        cmocka_unit_test(test_random_symbolic),
       cmocka_unit_test(test_random_assumptions),   cmocka_unit_test(test_random_symbolic_boxes),
