@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor programs of tensor expressions: one block for each computation, which reads earlier tensors.
+
+The names are those that TVM gives: a block is called as its operation, a loop as its axis, and the
+variable of a block `v_` and the name of its loop."""
+from pleat._library import PleatError
+from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, Tensor, TensorLoad
+from pleat.tir import nodes
+from pleat.tir.nodes import Var, const
+from pleat.tir.op import if_then_else
+from pleat.tir.stmt_functor import _Rewriter
+
+SERIAL = nodes.ForKind.SERIAL
+SPATIAL_VAR, REDUCTION_VAR = nodes.IterVar.DataPar, nodes.IterVar.CommReduce
+
+
+def operations_of(tensors):
+    """The operations that tensors depend on, each behind those whose tensors it reads."""
+    order, seen, stack = [], set(), [(t.op, False) for t in reversed(tensors)]
+    while stack:
+        op, is_done = stack.pop()
+        if is_done:
+            order.append(op)
+        elif id(op) not in seen:
+            seen.add(id(op))
+            stack.append((op, True))
+            stack.extend((t.op, False) for t in reversed(op.input_tensors))
+    return order
+
+
+def unique(name, taken):
+    """A name that is not taken: name, or name_1, name_2, …"""
+    made, number = name, 0
+    while made in taken:
+        number += 1
+        made = f"{name}_{number}"
+    taken.add(made)
+    return made
+
+
+def output_name(op, index):
+    return f"{op.name}_v{index}" if op.num_outputs > 1 else op.name
+
+
+class _Maker:
+    """Makes the statements of operations over buffers of their tensors; `blocks` has the names of
+    the blocks of each operation, by the operation's id."""
+
+    def __init__(self, args):
+        self.buffers, self.blocks, self.names = {}, {}, {"root"}
+        self.args = [a for a in args if isinstance(a, Tensor)]
+        self.allocated, self.buffer_names = [], {a.name for a in args if isinstance(a, Var)}
+        for arg in self.args:
+            self.buffer(arg)
+
+    def buffer(self, tensor):
+        if tensor not in self.buffers:
+            name = unique(output_name(tensor.op, tensor.value_index), self.buffer_names)
+            self.buffers[tensor] = nodes.decl_buffer(list(tensor.shape), tensor.dtype, name)
+        return self.buffers[tensor]
+
+    def statement(self, op):
+        """The statement of an operation; None for an input."""
+        if isinstance(op, PlaceholderOp):
+            if op.output(0) not in self.args:
+                raise PleatError(f"the placeholder {op.name} is not among the arguments")
+            return None
+        self.allocated += [self.buffer(t) for t in op._outputs if t not in self.args]
+        return self.extern(op) if isinstance(op, ExternOp) else self.nest(op)
+
+    def extern(self, op):
+        named = {**dict(zip(op.in_buffers, map(self.buffer, op.input_tensors))),
+                 **dict(zip(op.out_buffers, map(self.buffer, op._outputs)))}
+        named.update({ours.data: theirs.data for ours, theirs in list(named.items())})
+        body = _Rewriter(named.get, None, with_buffers=True).value(op.body)
+        return self.block(op, op.name, [], body, [])
+
+    def block(self, op, name, iter_vars, body, values, init=None):
+        name = unique(name, self.names)
+        self.blocks.setdefault(id(op), []).append(name)
+        block = nodes.Block(iter_vars, [], [], name, body, init, annotations=dict(op.attrs))
+        return nodes.BlockRealize(values, True, block)
+
+    def nest(self, op):
+        """Loops around the blocks of a computation."""
+        axes = op.axis + op.reduce_axis
+        loops = [Var(a.name, a.dtype) for a in axes]
+        if op.reduce_axis:
+            body = _ReductionBlock(self, op, loops).statement()
+        else:
+            parts = [_Block(self, op, loops).element(i) for i in range(op.num_outputs)]
+            body = parts[0] if len(parts) == 1 else nodes.SeqStmt(parts)
+        for axis, loop in reversed(list(zip(axes, loops))):
+            body = nodes.For(loop, axis.dom.min, axis.dom.extent, SERIAL, body)
+        return body
+
+
+class _Block:
+    """A block of a computation, with variables for its axes."""
+
+    def __init__(self, maker, op, loops):
+        self.maker, self.op, self.loops = maker, op, loops
+        axes = op.axis + op.reduce_axis
+        self.vars = [Var(f"v_{a.name}", a.dtype) for a in axes]
+        self.named = dict(zip(axes, self.vars))
+        self.index = self.vars[:len(op.axis)]
+        self.rewriter = _Rewriter(self._before, self._behind)
+
+    def _before(self, node):
+        return self.named.get(node) if isinstance(node, IterVar) else None
+
+    def _behind(self, node):
+        if isinstance(node, TensorLoad):
+            return nodes.BufferLoad(self.maker.buffer(node.producer), node.indices)
+        return None
+
+    def value(self, expression):
+        """An expression of tensors over the axes as one of buffers over the block's variables."""
+        return self.rewriter.value(expression)
+
+    def realized(self, name, body, init=None):
+        axes = self.op.axis + self.op.reduce_axis
+        kinds = [SPATIAL_VAR] * len(self.op.axis) + [REDUCTION_VAR] * len(self.op.reduce_axis)
+        iter_vars = [nodes.IterVar(a.dom, v, kind) for a, v, kind in zip(axes, self.vars, kinds)]
+        return self.maker.block(self.op, name, iter_vars, body, self.loops, init)
+
+    def element(self, i):
+        """The block of output number i, which is no reduction."""
+        buffer = self.maker.buffer(self.op.output(i))
+        store = nodes.BufferStore(buffer, self.value(self.op.body[i]), self.index)
+        return self.realized(output_name(self.op, i), store)
+
+
+class _ReductionBlock(_Block):
+    """The block of a reduction to one or several tensors."""
+
+    def statement(self):
+        reduction = self.op.body[0]
+        buffers = [self.maker.buffer(t) for t in self.op._outputs]
+        types = [s.dtype for s in reduction.source]
+        identity = reduction.combiner.identity(types)
+        first = [self.value(i) for i in reduction.init] or identity
+        source = [self.value(s) for s in reduction.source]
+        if reduction.condition is not None:
+            condition = self.value(reduction.condition)
+            source = [if_then_else(condition, s, i) for s, i in zip(source, identity)]
+        loads = [nodes.BufferLoad(b, self.index) for b in buffers]
+        values = reduction.combiner.combined(loads, source)
+        return self.realized(self.op.name, self.stores(buffers, values),
+                             _sequence([self.store(b, v) for b, v in zip(buffers, first)]))
+
+    def store(self, buffer, value):
+        return nodes.BufferStore(buffer, value, self.index)
+
+    def stores(self, buffers, values):
+        """Stores the results; of several, all are computed before the first is stored."""
+        if len(buffers) == 1:
+            return self.store(buffers[0], values[0])
+        found = [Var(f"v_{b.name}", b.dtype) for b in buffers]
+        body = _sequence([self.store(b, v) for b, v in zip(buffers, found)])
+        for variable, value in reversed(list(zip(found, values))):
+            body = nodes.LetStmt(variable, value, body)
+        return body
+
+
+def _sequence(statements):
+    return statements[0] if len(statements) == 1 else nodes.SeqStmt(statements)
+
+
+def _empty():
+    return nodes.Evaluate(const(0))
+
+
+def made_program(args, outputs=(), name="main"):
+    """(PrimFunc, maker): the program of arguments, and what made it: maker.blocks has the names of the
+    blocks of each operation by its id, and maker.buffers the buffers by their tensors. The operations
+    are those of the arguments and of further outputs."""
+    args = list(args) if isinstance(args, (list, tuple)) else [args]
+    for arg in args:
+        if not isinstance(arg, (Tensor, Var)):
+            raise TypeError(f"an argument is a tensor or a variable, not {type(arg).__name__}")
+    maker = _Maker(args)
+    tensors = maker.args + [t for t in outputs if t not in maker.args]
+    statements = [s for s in map(maker.statement, operations_of(tensors)) if s is not None]
+    body = _sequence(statements) if statements else _empty()
+    root = nodes.Block([], [], [], "root", body, alloc_buffers=maker.allocated)
+    params = [maker.buffer(a) if isinstance(a, Tensor) else a for a in args]
+    attrs = {"global_symbol": name, "tir.noalias": True}
+    from pleat.tir import PrimFunc
+    return PrimFunc(params, nodes.BlockRealize([], True, root), attrs=attrs), maker
+
+
+def create_prim_func(ops, index_dtype_override=None):
+    """The tensor program of tensors and scalar variables, which are its parameters in this order:
+    inputs, and outputs, which it computes with all that they depend on. Tensors between them become
+    buffers of the program."""
+    if index_dtype_override is not None:
+        raise PleatError("index_dtype_override is not known here: give the extents that type")
+    return made_program(ops)[0]

@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors, and the operations that give them: inputs, computations over an index, external code."""
+import inspect
+import threading
+
+from pleat.tir import nodes, op as functions
+from pleat.tir.nodes import IntImm, PrimExpr, Range, Var, const
+from pleat.tir.op import as_expression
+
+DATA_PARALLEL, THREAD, REDUCE = 0, 1, 2
+
+
+class IterVar(Var):
+    """An axis: a variable with its domain `dom`, a Range, or None before that is known.
+
+    iter_type: 0 for an axis of data, 1 for threads, whose name is thread_tag, 2 for a reduction"""
+
+    @classmethod
+    def make(cls, dom, name, iter_type, thread_tag=""):
+        dtype = "int32" if dom is None else as_expression(dom.extent).dtype
+        if dom is not None:
+            begin = const(int(dom.min), dtype) if isinstance(dom.min, IntImm) else dom.min
+            dom = Range(begin, dom.extent)
+        axis = cls(name, dtype)
+        axis.dom, axis.iter_type, axis.thread_tag = dom, iter_type, thread_tag
+        return axis
+
+    @property
+    def var(self):
+        return self
+
+
+class TensorLoad(PrimExpr):
+    """An element of a tensor, in the definition of another one."""
+
+    ARGUMENTS = ("producer", "indices")
+    TYPE = staticmethod(lambda fields: fields["producer"].dtype)
+
+
+class Reduce(PrimExpr):
+    """A reduction of `source`, a list of expressions, over axes; its value is number value_index of
+    the results. Where `condition` is false, an element does not count. `init` has the first values,
+    or nothing for the identity of the combiner."""
+
+    ARGUMENTS = ("combiner", "source", "axis", "condition", "value_index", "init")
+    TYPE = staticmethod(lambda fields: fields["source"][fields["value_index"]].dtype)
+
+    def _completed(self, fields):
+        return {**fields, "dtype": self.TYPE(fields)}
+
+
+class Tensor:
+    """Output number value_index of an operation. Indexing gives elements: `T[i, j]`, or `T[i][j]`,
+    or `T(i, j)`. `shape` has Python's numbers, and expressions where a size is free."""
+
+    def __init__(self, op, value_index, shape, dtype):
+        self.op, self.value_index, self.dtype = op, value_index, dtype
+        self.shape = tuple(shape)
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def name(self):
+        several = self.op.num_outputs > 1
+        return f"{self.op.name}.v{self.value_index}" if several else self.op.name
+
+    def __call__(self, *indices):
+        if len(indices) != self.ndim:
+            raise ValueError(f"{self.name} has {self.ndim} axes, {len(indices)} indices were given")
+        indices = [as_expression(i) for i in indices]
+        for i in indices:
+            if "int" not in i.dtype and i.dtype != "bool":
+                raise TypeError(f"an index of {self.name} is of type {i.dtype}, not an integer")
+        return TensorLoad(self, indices)
+
+    def __getitem__(self, indices):
+        return TensorSlice(self, ())[indices]
+
+    def as_expression(self):
+        """The element of a tensor without axes."""
+        if self.ndim:
+            raise TypeError(f"{self.name} has {self.ndim} axes: index it to get an element")
+        return self()
+
+    def __repr__(self):
+        return f"Tensor(shape={list(self.shape)}, op.name={self.op.name})"
+
+
+class TensorSlice:
+    """A tensor with some of its indices: further indices give an element."""
+
+    def __init__(self, tensor, indices):
+        self.tensor, self.indices = tensor, indices
+
+    def __getitem__(self, indices):
+        indices = self.indices + (tuple(indices) if isinstance(indices, tuple) else (indices,))
+        tensor = self.tensor
+        is_element = len(indices) >= tensor.ndim
+        return tensor(*indices) if is_element else TensorSlice(tensor, indices)
+
+    def as_expression(self):
+        return self.tensor(*self.indices)
+
+
+for _name, _method in vars(PrimExpr).items():
+    if _name.startswith("__r") and _name != "__repr__" or _name in (
+            "__add__", "__sub__", "__mul__", "__truediv__", "__lt__", "__le__", "__gt__", "__ge__"):
+        setattr(Tensor, _name, lambda self, other, _name=_name:
+                getattr(self.as_expression(), _name)(other))
+
+
+# ---- Operations -----------------------------------------------------------------------------------
+
+class Operation:
+    """A source of tensors: `name`, `tag`, `attrs`, `axis`, `reduce_axis`, and `input_tensors`."""
+
+    def __init__(self, name, tag="", attrs=None):
+        self.name, self.tag, self.attrs = name, _tagged(tag), dict(attrs or {})
+        self.axis, self.reduce_axis, self.input_tensors = [], [], []
+
+    def _give(self, shapes, dtypes):
+        self._outputs = [Tensor(self, i, shape, dtype)
+                         for i, (shape, dtype) in enumerate(zip(shapes, dtypes))]
+
+    @property
+    def num_outputs(self):
+        return len(self._outputs)
+
+    def output(self, index):
+        """Output number index as a tensor."""
+        return self._outputs[index]
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.name})"
+
+
+class PlaceholderOp(Operation):
+    """An input."""
+
+    def __init__(self, shape, dtype, name):
+        super().__init__(name)
+        self.shape, self.dtype = tuple(shape), dtype
+        self._give([shape], [dtype])
+
+
+class ComputeOp(Operation):
+    """A computation: `body` has one expression over `axis` for each output; all are reductions over
+    `reduce_axis`, or none is."""
+
+    def __init__(self, name, axis, body, shape, tag="", attrs=None):
+        super().__init__(name, tag, attrs)
+        self.axis, self.body = list(axis), body
+        self.reduce_axis = list(body[0].axis) if isinstance(body[0], Reduce) else []
+        self.input_tensors = tensors_in(body)
+        self._give([shape] * len(body), [b.dtype for b in body])
+
+
+class ExternOp(Operation):
+    """External code: the statement `body` over in_buffers and out_buffers."""
+
+    def __init__(self, name, inputs, in_buffers, out_buffers, body, tag="", attrs=None):
+        super().__init__(name, tag, attrs)
+        self.input_tensors = list(inputs)
+        self.in_buffers, self.out_buffers, self.body = in_buffers, out_buffers, body
+        self._give([[as_extent(e) for e in b.shape] for b in out_buffers],
+                   [b.dtype for b in out_buffers])
+
+
+def tensors_in(expressions):
+    """The tensors that expressions read, in the order in which they occur."""
+    from pleat.tir.stmt_functor import post_order_visit
+    found = {}
+
+    def visit(node):
+        if isinstance(node, TensorLoad):
+            found.setdefault(id(node.producer), node.producer)
+    for expression in expressions:
+        post_order_visit(expression, visit)
+    return list(found.values())
+
+
+# ---- Tags -----------------------------------------------------------------------------------------
+
+_CURRENT = threading.local()
+
+
+class TagScope:
+    """Operations made in a `with` statement, or in a function that this decorates, get the tag."""
+
+    def __init__(self, tag):
+        self.tag = tag
+
+    def __enter__(self):
+        if getattr(_CURRENT, "tag", ""):
+            raise ValueError("nested tag is not allowed")
+        _CURRENT.tag = self.tag
+        return self
+
+    def __exit__(self, *_):
+        _CURRENT.tag = ""
+
+    def __call__(self, function):
+        import functools
+
+        @functools.wraps(function)
+        def inside(*arguments, **keywords):
+            with TagScope(self.tag):
+                return function(*arguments, **keywords)
+        return inside
+
+
+def tag_scope(tag):
+    """The scope of a tag: see TagScope."""
+    return TagScope(tag)
+
+
+def _tagged(tag):
+    current = getattr(_CURRENT, "tag", "")
+    if current and tag:
+        raise ValueError("nested tag is not allowed")
+    return current or tag
+
+
+# ---- Making ---------------------------------------------------------------------------------------
+
+def as_extent(extent):
+    """An extent as a Python number where it is constant, otherwise as an expression."""
+    if isinstance(extent, (PrimExpr, int)) and not isinstance(extent, (IntImm, bool)):
+        return extent
+    if isinstance(extent, float) and not extent.is_integer():
+        raise TypeError(f"an extent is an integer, not {extent!r}")
+    try:
+        return int(extent)
+    except (TypeError, ValueError):
+        raise TypeError(f"an extent is an integer or an expression, not {extent!r}") from None
+
+
+def as_shape(shape):
+    return [as_extent(e) for e in (shape if isinstance(shape, (list, tuple)) else [shape])]
+
+
+def var(name="tindex", dtype="int32"):
+    """A variable, such as a free size or a scalar parameter."""
+    return Var(name, dtype)
+
+
+def size_var(name="size", dtype="int32"):
+    """A variable that is not negative, as all sizes are."""
+    return Var(name, dtype)
+
+
+def placeholder(shape, dtype="float32", name="placeholder"):
+    """An input of a shape. An extent is a number, a variable, or an expression of variables."""
+    return PlaceholderOp(as_shape(shape), str(dtype), name).output(0)
+
+
+def reduce_axis(dom, name="rv", thread_tag="", span=None):
+    """An axis of a reduction from dom[0] to before dom[1]; dom may be a Range."""
+    return IterVar.make(_range(dom), name, REDUCE, thread_tag)
+
+
+def thread_axis(dom=None, tag="", name="", span=None):
+    """The axis of threads of a tag such as "threadIdx.x", for Stage.bind."""
+    if isinstance(dom, str):
+        dom, tag = None, dom
+    if not tag:
+        raise ValueError("expected a tag such as threadIdx.x")
+    return IterVar.make(None if dom is None else _range(dom), name or tag, THREAD, tag)
+
+
+def _range(dom):
+    if isinstance(dom, Range):
+        return dom
+    if not isinstance(dom, (list, tuple)):
+        dom = (0, dom)
+    begin, end = (as_extent(e) for e in dom)
+    return Range(begin, end if isinstance(begin, int) and begin == 0 else end - begin)
+
+
+def _axis_names(fcompute, rank, varargs_names):
+    """The names of the axes of a function, and how many of them it gets by position."""
+    names, many, behind = [], None, []
+    for parameter in inspect.signature(fcompute).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            raise TypeError("a function of an index takes no **keywords")
+        if parameter.default is not parameter.empty:
+            raise TypeError("a function of an index has no default arguments")
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            many = len(names)
+        else:
+            (behind if parameter.kind is parameter.KEYWORD_ONLY else names).append(parameter.name)
+    if many is None:
+        return names + behind, len(names)
+    count = rank - len(names) - len(behind)
+    if count < 0 or (varargs_names is not None and len(varargs_names) != count):
+        raise ValueError(f"the tensor has {rank} axes, the function names "
+                         f"{len(names) + len(behind) + len(varargs_names or [])}")
+    names += varargs_names or [f"i{k}" for k in range(count)]
+    return names + behind, len(names)
+
+
+def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
+    """The tensor of a shape whose element at an index is fcompute(*index).
+
+    fcompute takes one argument for each axis, or `*indices`; arguments behind these are the last
+    axes. It returns an expression, a number, or a reduction such as te.sum(…), or a list of them:
+    then the result is a tuple of tensors. attrs become annotations of the block."""
+    shape = as_shape(shape)
+    names, count = _axis_names(fcompute, len(shape), varargs_names)
+    if len(names) != len(shape):
+        raise ValueError(f"the function takes {len(names)} indices, the shape has {len(shape)} axes")
+    axis = [IterVar.make(Range(0, extent), one, DATA_PARALLEL)
+            for one, extent in zip(names, shape)]
+    keywords = dict(zip(names[count:], axis[count:]))
+    body = fcompute(*axis[:count], **keywords)
+    several = isinstance(body, (list, tuple))
+    body = [as_expression(b) for b in (body if several else [body])]
+    _check_body(body, name)
+    op = ComputeOp(name, axis, body, shape, tag, attrs)
+    return op.output(0) if len(body) == 1 else tuple(op._outputs)
+
+
+def _check_body(body, name):
+    from pleat.tir.stmt_functor import post_order_visit
+    if not body:
+        raise ValueError(f"{name}: expected at least one value")
+    if any(isinstance(b, Reduce) for b in body):
+        same = all(isinstance(b, Reduce) and b.source is body[0].source and b.value_index == i
+                   for i, b in enumerate(body))
+        if not same or len(body) != len(body[0].source):
+            raise ValueError(f"{name}: the outputs are not the results of one reduction")
+        return
+
+    def visit(node):
+        if isinstance(node, Reduce):
+            raise ValueError(f"{name}: a reduction is the whole value of a te.compute; make it a "
+                             "tensor of its own, and use its elements here")
+    for b in body:
+        post_order_visit(b, visit)
+
+
+def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, out_buffers=None,
+           tag="", attrs=None):
+    """Tensors of external code: fcompute(ins, outs) gives a statement, or the value of a call, over
+    buffers of the inputs and of the outputs.
+
+    shape: that of the output, or a list of those of several
+    dtype: the element types of the outputs; None: that of the inputs"""
+    shapes = shape if isinstance(shape, (list, tuple)) else [shape]
+    if not shapes or not isinstance(shapes[0], (list, tuple)):
+        shapes = [shapes]
+    given = {t.dtype for t in inputs}
+    if dtype is None and len(given) != 1:
+        raise ValueError("the inputs have several element types, or there are none: give dtype")
+    dtypes = [dtype or given.pop()] * len(shapes) if not isinstance(dtype, (list, tuple)) else dtype
+    ins = list(in_buffers or [nodes.decl_buffer(t.shape, t.dtype, t.op.name) for t in inputs])
+    outs = list(out_buffers or [nodes.decl_buffer(as_shape(s), d, name)
+                                for s, d in zip(shapes, dtypes)])
+    body = fcompute(ins, outs)
+    if isinstance(body, PrimExpr):
+        body = nodes.Evaluate(body)
+    op = ExternOp(name, inputs, ins, outs, body, tag, attrs)
+    return op.output(0) if len(outs) == 1 else op._outputs
+
+
+# ---- Reductions -----------------------------------------------------------------------------------
+
+class CommReducer:
+    """A combination of two values, or tuples of values, which is associative and commutative."""
+
+    def __init__(self, fcombine, fidentity, name):
+        self.fcombine, self.fidentity, self.name = fcombine, fidentity, name
+
+    def combined(self, a, b):
+        """The combination of two lists of expressions, as a list."""
+        result = self.fcombine(*((a, b) if len(a) > 1 else (a[0], b[0])))
+        return [as_expression(r, one.dtype) for r, one in
+                zip(result if isinstance(result, (list, tuple)) else [result], a)]
+
+    def identity(self, dtypes):
+        """The values that change no other one in a combination."""
+        result = self.fidentity(*dtypes)
+        return [as_expression(r, dtype) for r, dtype in
+                zip(result if isinstance(result, (list, tuple)) else [result], dtypes)]
+
+    def reduce(self, source, axis, where, init):
+        several = isinstance(source, (list, tuple))
+        source = [as_expression(s) for s in (source if several else [source])]
+        axis = list(axis) if isinstance(axis, (list, tuple)) else [axis]
+        for one in axis:
+            if not isinstance(one, IterVar) or one.iter_type != REDUCE:
+                raise TypeError(f"{self.name}: the axis {one!r} is no te.reduce_axis")
+        init = [] if init is None else init if isinstance(init, (list, tuple)) else [init]
+        init = [as_expression(i, s.dtype) for i, s in zip(init, source)]
+        where = None if where is None else as_expression(where)
+        made = [Reduce(self, source, axis, where, i, init) for i in range(len(source))]
+        return tuple(made) if several else made[0]
+
+    def __call__(self, expr, axis=None, where=None, init=None, *others):
+        """The reduction of expr, or of a tuple of expressions, over an axis or a list of them; with
+        other operands instead of axes, their combination."""
+        if isinstance(axis, (IterVar, list, tuple)) and (
+                not isinstance(axis, IterVar) or axis.iter_type == REDUCE):
+            return self.reduce(expr, axis, where, init)
+        operands = [one for one in (expr, axis, where, init, *others) if one is not None]
+        result = operands[0]
+        for one in operands[1:]:
+            result = self.fcombine(result, one)
+        return result
+
+
+def comm_reducer(fcombine, fidentity, name="reduce"):
+    """A reduction from the function that combines two values, and the one that gives its identity
+    for an element type. Of several values at once, fcombine takes two tuples and returns one, and
+    fidentity takes as many types. The result is called as te.sum is: reducer(expr, axis=k)."""
+    return CommReducer(fcombine, fidentity, name)
+
+
+sum = comm_reducer(lambda x, y: x + y, lambda t: nodes.const(0, t), name="sum")  # noqa: A001
+min = comm_reducer(functions.min, functions.max_value, name="min")  # noqa: A001
+max = comm_reducer(functions.max, functions.min_value, name="max")  # noqa: A001
