@@ -467,13 +467,20 @@ def _compiler(function, options):
     return compiled
 
 
-def build(mod, target="llvm", *, threads=0, cpu=None, quick=False, cache=True,
+def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quick=False, cache=True,
           unchecked=False):
-    """Compiles the tensor programs of an IRModule, or a PrimFunc, for this machine.
+    """Compiles the tensor programs of an IRModule, or a PrimFunc, for this machine; or a te.Schedule
+    with its arguments `args`, tensors and scalar variables, as a program of this name.
 
     target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C
     The other options are those of pleat.Model. A program without a schedule runs as the
     auto-scheduler schedules it. Returns a Module."""
+    if isinstance(args, str):
+        args, target = None, args
+    target = target or "llvm"
+    if args is not None:
+        from pleat.te.lowering import lower
+        mod = lower(mod, args, name)
     if not isinstance(mod, (IRModule, BaseFunc)):
         raise TypeError(f"expected an IRModule or a PrimFunc, not {type(mod).__name__}")
     if target not in TARGETS:

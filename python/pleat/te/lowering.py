@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies the recorded steps of a te.Schedule to the tensor program of its tensors.
+
+The steps of tensor programs change the program at once, those of tensor expressions describe what it
+is in the end; so their order is:
+ 1. the program of create_prim_func;
+ 2. copies and partial results, which change what is computed: cache_read, cache_write, rfactor;
+ 3. layouts, while loops run over whole tensors, so that loops follow the memory;
+ 4. stages that are computed where they are read (compute_inline);
+ 5. the other stages, readers before what they read: compute_at, which makes the loops for the elements
+    that are read, then the steps on these loops as they were recorded;
+ 6. the first values of reductions, in loops of their own where that is proved."""
+from pleat._library import PleatError
+from pleat.te.program import made_program
+from pleat.te.schedule import Schedule
+from pleat.tir import nodes, schedule as tir_schedule
+from pleat.tir.schedule import ScheduleError
+from pleat.tir.stmt_functor import pre_order_visit
+
+
+class _Placed(tir_schedule.Schedule):
+    """A schedule whose refusals are at the place of the step that is applied."""
+
+    place = None
+
+    def _run(self, text, file, line):
+        super()._run(text, *(self.place or (file, line)))
+
+
+class _Lowering:
+    """The schedule of a tensor program, `sch`, with its block for each stage, and its loop for each
+    axis."""
+
+    def __init__(self, schedule, args, name):
+        outputs = [t for op in schedule.outputs for t in op._outputs]
+        program, maker = made_program(args, outputs, name)
+        self.schedule, self.sch = schedule, _Placed(program)
+        self.loops, self.blocks, self.buffers = {}, {}, {}
+        self.variables = {}  # of a stage of partial results: its axes as the block's variables
+        for stage in schedule.stages:
+            names = maker.blocks.get(id(stage.origin_op), [])
+            self.blocks[stage] = [self.sch.get_block(one) for one in names]
+        for tensor, buffer in maker.buffers.items():
+            self.buffers[tensor.op] = buffer.name
+
+    def apply(self):
+        """All steps, in the order of this file's head."""
+        for step, new in self.schedule.changes:
+            self._at(step, getattr(self, "_" + step.name), new)
+        for stage in self.schedule.stages:
+            for step in stage.layouts:
+                self._at(step, self._transform_layout, stage)
+        for stage in self.schedule.stages:
+            if stage.attach_type == "inline":
+                self.sch.place = stage.attach_place
+                self.sch.compute_inline(self._block(stage))
+        for stage in reversed(self.schedule.stages):
+            if stage.attach_type != "inline" and self.blocks[stage]:
+                self._stage(stage)
+        self.sch.place = None
+        for stage in self.schedule.stages:
+            self._separate_first_values(stage)
+        return self.sch
+
+    def _at(self, step, function, stage):
+        self.sch.place = step.place
+        function(stage, *step.arguments)
+
+    def _block(self, stage):
+        """The only block of a stage, or the first one of several in the same loops."""
+        return self.blocks[stage][0]
+
+    # ---- Copies and partial results -----------------------------------------------------------
+
+    def _block_nodes(self):
+        """The nodes of the blocks by their names."""
+        found = {}
+
+        def visit(node):
+            if isinstance(node, nodes.Block):
+                found[node.name_hint] = node
+        pre_order_visit(self.sch.func.body, visit)
+        return found
+
+    def _made(self, stage, block):
+        """Notes the block and the buffer of a new stage."""
+        self.blocks[stage] = [block]
+        node = self._block_nodes()[block.name]
+        self.buffers[stage.op] = node.writes[0].buffer.name
+
+    def _buffer(self, tensor):
+        return self.buffers[self.schedule[tensor].origin_op]
+
+    def _cache_read(self, new, tensor, scope, readers):
+        found, buffer = self._block_nodes(), self._buffer(tensor)
+        blocks = [b for reader in readers for b in self.blocks[reader]]
+        for block in blocks:
+            if all(r.buffer.name != buffer for r in found[block.name].reads):
+                raise ScheduleError(f"{block.name} does not read {tensor.op.name}")
+        reads = [r.buffer.name for r in found[blocks[0].name].reads]
+        options = {"consumer_blocks": blocks} if len(blocks) > 1 else {}
+        made = self.sch.cache_read(blocks[0], reads.index(buffer), scope, **options)
+        self._made(new, made)
+
+    def _cache_write(self, new, stage, scope):
+        block, old = self._block(stage), self.buffers[stage.origin_op]
+        copy = self.sch.cache_write(block, 0, scope)
+        self.blocks[new], self.blocks[stage] = [block], [copy]
+        self.buffers[new.op] = self._block_nodes()[block.name].writes[0].buffer.name
+        self.buffers[stage.origin_op] = old
+
+    def _rfactor(self, new, stage, op, steps, axis, factor_axis, others, leaves):
+        block = self._block(stage)
+        self._take_loops(block, list(op.axis) + list(op.reduce_axis))
+        self._steps(stage, steps)
+        partial = self.sch.rfactor(self.loops[axis], factor_axis)
+        loops = self.sch.get_loops(partial)
+        self._made(new, partial)
+        before = {a: at for at, a in enumerate(leaves)}
+        data = list(op.axis)
+        data.insert(factor_axis, axis)
+        order = [loops[before[a]] for a in data + others]
+        if len(order) > 1:
+            self.sch.reorder(*order)
+        made = dict(zip(data + others, new.op.axis + new.op.reduce_axis))
+        self.variables[new] = [made[a] for a in [*op.axis, axis, *others]]
+
+    # ---- Layouts ------------------------------------------------------------------------------
+
+    def _transform_layout(self, stage, index_map, pad_value):
+        if stage.attach_type == "inline":
+            raise ScheduleError(f"{stage.op.name} is computed where it is read, and has no memory")
+        buffer = self.buffers[stage.origin_op]
+        options = {} if pad_value is None else {"pad_value": pad_value}
+        block = self._block(stage).name if self.blocks[stage] else self._reader(buffer)
+        if block is not None:
+            self.sch.transform_layout(block, buffer, index_map, **options)
+
+    def _reader(self, buffer):
+        """The name of a block that reads a buffer; None where there is none."""
+        for name, block in self._block_nodes().items():
+            if name != "root" and any(r.buffer.name == buffer for r in block.reads):
+                return name
+        return None
+
+    # ---- Stages -------------------------------------------------------------------------------
+
+    def _stage(self, stage):
+        if stage.attach_type == "at":
+            self.sch.place = stage.attach_place
+            self.sch.compute_at(self._block(stage), self.loops[stage.attach_ivar],
+                                preserve_unit_loops=True)
+        axes = list(stage.data_axes) + list(stage.op.reduce_axis)
+        self._take_loops(self._block(stage), axes)
+        if stage.attach_type == "at" and stage in self.variables and not stage.layouts:
+            self._take_loops(self._block(stage), self.variables[stage])
+            self._step_reorder(stage, axes)
+        self._steps(stage, stage.steps)
+
+    def _take_loops(self, block, axes):
+        """Notes the innermost loops of a block as those of axes."""
+        loops = self.sch.get_loops(block)
+        if len(loops) < len(axes):
+            raise PleatError(f"{block.name} has {len(loops)} loops for {len(axes)} axes")
+        self.loops.update(zip(axes, loops[len(loops) - len(axes):]))
+
+    def _steps(self, stage, steps):
+        for step in steps:
+            self.sch.place = step.place
+            results = getattr(self, "_step_" + step.name)(stage, *step.arguments)
+            self.loops.update(zip(step.results, results or ()))
+
+    def _step_split(self, _, parent, factors):
+        return self.sch.split(self.loops[parent], factors=factors)
+
+    def _step_fuse(self, _, axes):
+        return [self.sch.fuse(*(self.loops[a] for a in axes))]
+
+    def _step_unit(self, stage):
+        loops = self.sch.get_loops(self._block(stage))
+        return [self.sch.add_unit_loop(loops[0] if loops else self._block(stage))]
+
+    def _step_reorder(self, _, axes):
+        if len(axes) > 1:
+            self.sch.reorder(*(self.loops[a] for a in axes))
+
+    def _step_mark(self, _, axis, name, arguments):
+        getattr(self.sch, name)(self.loops[axis], *arguments)
+
+    def _step_block(self, stage, name, arguments, keywords):
+        self._method(name)(self._block(stage), *arguments, **keywords)
+
+    def _method(self, name):
+        method = getattr(self.sch, name, None)
+        if method is None:
+            raise ScheduleError(f"there is no step {name} of tensor programs")
+        return method
+
+    def _step_prefetch(self, stage, tensor, axis, offset):
+        block = self._block(stage)
+        reads = [r.buffer.name for r in self._block_nodes()[block.name].reads]
+        self.sch.prefetch(block, reads.index(self._buffer(tensor)), self.loops[axis], ahead=offset)
+
+    def _step_transform_layout(self, stage, index_map, pad_value):
+        self._transform_layout(stage, index_map, pad_value)
+
+    def _separate_first_values(self, stage):
+        """Stores the first values of a scheduled reduction in loops of their own."""
+        if not stage.op.reduce_axis or not stage.steps or not self.blocks[stage]:
+            return
+        inner = {id(a) for a in stage.leaf_iter_vars if a.iter_type != 0}
+        outermost = next(a for a in stage.leaf_iter_vars if id(a) in inner)
+        try:
+            self.sch.decompose_reduction(self._block(stage), self.loops[outermost])
+        except ScheduleError:
+            pass  # the block keeps its first values
+
+
+def schedule_of(schedule, args, name="main"):
+    """The pleat.tir.Schedule with all steps of a te.Schedule, on the program of the arguments; its
+    `trace` has the steps as text, and `mod` is the result."""
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"expected a te.Schedule, not {type(schedule).__name__}")
+    return _Lowering(schedule, args, name).apply()
+
+
+def lower(schedule, args, name="main", simple_mode=False):
+    """The module of a te.Schedule: the tensor program of the arguments, which are tensors and scalar
+    variables, with all steps applied. simple_mode: its loops alone, without blocks, to be read."""
+    module = schedule_of(schedule, args, name).mod
+    if simple_mode:
+        from pleat.tir import transform
+        module = transform.LowerOpaqueBlock()(module)
+    return module

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules of tensor expressions with TVM's names: each tensor is a stage with loops, its axes.
+
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(s[C].op.axis[1], factor=8)
+    n, c, h, w, ci = s[A].transform_layout(lambda n, h, w, c: [n, c // 4, h, w, c % 4])
+    run = pleat.build(s, [A, B, C])
+
+Steps are recorded, and applied by `lower` and `build` as those of pleat.tir.Schedule: a step that is
+not proved legal is refused there, at the Python line that made it. The order of steps on different
+stages does not matter, as in TVM: pleat/te/lowering.py has the order in which they are applied."""
+import sys
+
+from pleat._expression import AXIS_SEPARATOR
+from pleat.te.program import operations_of
+from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ExternOp, IterVar, Operation, PlaceholderOp,
+                             Tensor)
+from pleat.tir.index_map import IndexMap
+from pleat.tir.nodes import Range
+from pleat.tir.schedule import ScheduleError
+
+
+def user_place():
+    """(file, line) of the caller outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith("pleat.te"):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+class StageOp(Operation):
+    """The operation of a stage after cache_read, cache_write or rfactor, with axes of its own."""
+
+    def __init__(self, name, axis, reduce_axis, inputs, dtype):
+        super().__init__(name)
+        self.axis, self.reduce_axis, self.input_tensors = list(axis), list(reduce_axis), list(inputs)
+        shape = [a.dom.extent if a.dom else None for a in axis]
+        self._give([shape], [dtype])
+
+
+class Step:
+    """A recorded step: its name, its arguments, the axes that it gives, and its place."""
+
+    def __init__(self, name, arguments, results=()):
+        self.name, self.arguments, self.results = name, arguments, list(results)
+        self.place = user_place()
+
+
+def copied(axis, name=None):
+    return IterVar.make(axis.dom, name or axis.name, axis.iter_type)
+
+
+def _extent(axis):
+    """The extent of an axis where it is a known number; otherwise None."""
+    extent = axis.dom.extent if axis.dom is not None else None
+    try:
+        return None if extent is None else int(extent)
+    except (TypeError, ValueError):
+        return None
+
+
+def _axis(name, extent, like):
+    dom = None if extent is None else Range(0, extent)
+    return IterVar.make(dom, name, like.iter_type)
+
+
+class Stage:
+    """The loops of a tensor. `op` is what it computes, `leaf_iter_vars` are its loops, outermost
+    first. Its methods are steps, and give the loops that they make."""
+
+    def __init__(self, schedule, op):
+        self.schedule, self.op, self.origin_op = schedule, op, op
+        self.steps, self.layouts = [], []
+        self.attach_type, self.attach_stage, self.attach_ivar, self.attach_place = None, None, None, None
+        self.reset()
+
+    def reset(self):
+        """Starts again with the axes of the operation as loops."""
+        self.data_axes = list(self.op.axis)
+        self.leaf_iter_vars = self.data_axes + list(self.op.reduce_axis)
+
+    def __repr__(self):
+        return f"stage({self.op.name})"
+
+    # ---- Checks -------------------------------------------------------------------------------
+
+    def _refuse(self, why):
+        raise ScheduleError(f"{self.op.name}: {why}")
+
+    def _leaf(self, axis):
+        """The position of a loop."""
+        for i, leaf in enumerate(self.leaf_iter_vars):
+            if leaf is axis:
+                return i
+        names = ", ".join(a.name for a in self.leaf_iter_vars) or "none"
+        self._refuse(f"{axis!r} is no loop of this stage now; its loops are {names}")
+
+    def _record(self, name, arguments, results=()):
+        if isinstance(self.op, PlaceholderOp):
+            self._refuse("an input has no loops")
+        self.steps.append(Step(name, arguments, results))
+
+    def _mark(self, axis, name, *arguments):
+        self._leaf(axis)
+        self._record("mark", (axis, name, arguments))
+
+    # ---- Loops --------------------------------------------------------------------------------
+
+    def split(self, parent, factor=None, nparts=None, disable_predication=False):
+        """Splits a loop in an outer and an inner one: the inner one has `factor` iterations, or the
+        outer one `nparts`."""
+        if (factor is None) == (nparts is None):
+            self._refuse("split takes either factor or nparts")
+        at, extent = self._leaf(parent), _extent(parent)
+        given = int(nparts if factor is None else factor)
+        if given < 1:
+            self._refuse(f"split takes a positive number, not {given}")
+        other = None if extent is None else -(-extent // given)
+        sizes = (other, given) if nparts is None else (given, other)
+        results = [_axis(f"{parent.name}.{part}", size, parent)
+                   for part, size in zip(("outer", "inner"), sizes)]
+        factors = [None, given] if nparts is None else [given, None]
+        self._record("split", (parent, factors), results)
+        self.leaf_iter_vars[at:at + 1] = results
+        return tuple(results)
+
+    def fuse(self, *args):
+        """Makes one loop of loops that follow each other, outermost first; of none, a loop of one
+        iteration outside of the others."""
+        axes = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+        if not axes:
+            result = IterVar.make(Range(0, 1), "singleton", DATA_PARALLEL)
+            self._record("unit", (), [result])
+            self.leaf_iter_vars.insert(0, result)
+            return result
+        at = self._leaf(axes[0])
+        if any(self._leaf(a) != at + i for i, a in enumerate(axes)):
+            self._refuse("the loops that are fused follow each other, outermost first")
+        size = 1
+        for extent in map(_extent, axes):
+            size = None if extent is None or size is None else size * extent
+        result = axes[0] if len(axes) == 1 else _axis(".".join(a.name for a in axes) + ".fused", size,
+                                                      axes[0])
+        if len(axes) > 1:
+            self._record("fuse", (axes,), [result])
+            self.leaf_iter_vars[at:at + len(axes)] = [result]
+        return result
+
+    def reorder(self, *args):
+        """Puts loops in this order, at the positions that they have together."""
+        places = sorted(self._leaf(a) for a in args)
+        if len(set(places)) != len(args):
+            self._refuse("reorder takes each loop once")
+        for at, axis in zip(places, args):
+            self.leaf_iter_vars[at] = axis
+        self._record("reorder", (list(args),))
+
+    def tile(self, x_parent, y_parent, x_factor, y_factor):
+        """Splits two loops that follow each other: gives x outer, y outer, x inner, y inner, which
+        is their order."""
+        x_outer, x_inner = self.split(x_parent, x_factor)
+        y_outer, y_inner = self.split(y_parent, y_factor)
+        self.reorder(x_outer, y_outer, x_inner, y_inner)
+        return x_outer, y_outer, x_inner, y_inner
+
+    # ---- Kinds of loops -----------------------------------------------------------------------
+
+    def bind(self, ivar, thread_ivar):
+        """Makes the iterations of a loop those of threads: te.thread_axis("threadIdx.x")."""
+        self._mark(ivar, "bind", getattr(thread_ivar, "thread_tag", thread_ivar))
+
+    def vectorize(self, var):
+        """Makes the iterations of a loop lanes of vectors."""
+        self._mark(var, "vectorize")
+
+    def parallel(self, var):
+        """Runs the iterations of a loop on several threads of the processor."""
+        self._mark(var, "parallel")
+
+    def unroll(self, var):
+        """Writes the iterations of a loop one behind the other."""
+        self._mark(var, "unroll")
+
+    def pragma(self, var, pragma_type, pragma_value=None):
+        """Annotates a loop with pragma_ and the type."""
+        value = 1 if pragma_value is None else pragma_value
+        self._mark(var, "annotate", f"pragma_{pragma_type}", value)
+
+    def prefetch(self, tensor, var, offset):
+        """Asks for the elements of a tensor that the iteration `offset` later of a loop reads."""
+        self._leaf(var)
+        self._record("prefetch", (tensor, var, int(offset)))
+
+    # ---- Memory -------------------------------------------------------------------------------
+
+    def set_scope(self, scope):
+        """Puts the tensor in a memory such as "shared" or "local"."""
+        self._record("block", ("set_scope", (0, scope), {}))
+
+    def storage_align(self, axis, factor, offset):
+        """Makes the stride of an axis of the tensor factor * k + offset."""
+        at = [a is axis for a in self.data_axes]
+        if True not in at:
+            self._refuse(f"{axis!r} is no axis of the tensor")
+        keywords = {"axis": at.index(True), "factor": factor, "offset": offset}
+        self._record("block", ("storage_align", (0,), keywords))
+
+    def transform_layout(self, mapping_function, pad_value=None):
+        """Changes how the tensor is laid out in memory: all that reads or writes it follows.
+
+        mapping_function: gives the physical indices of the logical ones, with te.AXIS_SEPARATOR
+            between those that are flattened together. It takes one argument for each axis, or
+            `*indices`, or one list of all. A second transform_layout gets the axes that the first
+            one gave.
+        pad_value: what padding holds, where the physical shape has more elements
+
+        Returns the axes of the new layout. If the data axes are loops of the stage that no step has
+        changed, the new axes are loops in their place, and the tensor is computed in the order of its
+        memory. Otherwise only the memory changes, and the result is None, as in TVM."""
+        rank = self._rank()
+        index_map = _map_of(mapping_function, rank)
+        extents = self._new_extents(index_map)
+        self.shape = extents
+        step = Step("transform_layout", (index_map, pad_value))
+        if not self.data_axes or not self._walks_data():
+            (self.layouts if isinstance(self.op, PlaceholderOp) else self.steps).append(step)
+            return None
+        names = [e.args[0] if e.op == "var" else f"axis{i}"
+                 for i, e in enumerate(index_map.final_indices)]
+        axes = [IterVar.make(None if n is None else Range(0, n), name, DATA_PARALLEL)
+                for name, n in zip(names, extents)]
+        step.results = axes
+        self._replace_data(step, axes)
+        return tuple(axes)
+
+    def _rank(self):
+        if isinstance(self.op, ExternOp) or self.origin_op.num_outputs > 1:
+            self._refuse("transform_layout takes a tensor with an operation of its own")
+        return len(getattr(self, "shape", self.op.output(0).shape))
+
+    def _new_extents(self, index_map):
+        """The extents of the new layout, where the present ones are numbers; None each otherwise.
+        PleatError when the map is not injective."""
+        try:
+            shape = [int(e) for e in getattr(self, "shape", self.op.output(0).shape)]
+        except (TypeError, ValueError):
+            return [None] * len(index_map.final_indices)
+        layout = index_map.layout(shape)
+        if not layout.is_injective():
+            raise ScheduleError(f"{self.op.name}: `{index_map}` is not injective on {shape}: "
+                                "two elements would have one place")
+        return list(layout.physical_shape)
+
+    def _walks_data(self):
+        """Are the data axes loops of this stage, and has no step changed or marked them?"""
+        if isinstance(self.op, PlaceholderOp):
+            return False
+        marked = {id(s.arguments[0]) for s in self.steps if s.name == "mark"}
+        attached = {id(other.attach_ivar) for other in self.schedule.stages}
+        leaves = {id(a) for a in self.leaf_iter_vars}
+        return all(id(a) in leaves and id(a) not in marked | attached for a in self.data_axes)
+
+    def _replace_data(self, step, axes):
+        """Makes the new axes loops in place of the data axes; earlier orders of these are dropped."""
+        data = {id(a) for a in self.data_axes}
+        first = next(i for i, a in enumerate(self.leaf_iter_vars) if id(a) in data)
+        others = [a for a in self.leaf_iter_vars if id(a) not in data]
+        self.leaf_iter_vars = others[:first] + axes + others[first:]
+        had_order = any(s.name == "reorder" for s in self.steps)
+        self.steps = [s for s in self.steps if s.name != "reorder"]
+        if had_order or first:
+            self.steps.append(Step("reorder", (list(self.leaf_iter_vars),)))
+        self.layouts.append(step)
+        self.data_axes = axes
+
+    # ---- Where the stage is computed ----------------------------------------------------------
+
+    def _attach(self, kind, stage=None, ivar=None):
+        self.attach_type, self.attach_stage, self.attach_ivar = kind, stage, ivar
+        self.attach_place = user_place()
+
+    def compute_at(self, parent, scope):
+        """Computes, in each iteration of a loop of another stage, the elements read there."""
+        parent._leaf(scope)
+        if isinstance(self.op, PlaceholderOp):
+            self._refuse("an input is not computed")
+        self._attach("at", parent, scope)
+
+    def compute_inline(self):
+        """Computes each element where it is read."""
+        if isinstance(self.op, PlaceholderOp):
+            self._refuse("an input is not computed")
+        self._attach("inline")
+
+    def compute_root(self):
+        """Computes the whole tensor before the stages that read it, as at the beginning."""
+        self._attach(None)
+
+
+def _map_of(function, rank):
+    """The index map of a function of `rank` indices, which may take them as one list."""
+    if isinstance(function, IndexMap):
+        return function
+    import inspect
+    parameters = list(inspect.signature(function).parameters.values())
+    is_list = len(parameters) == 1 and rank != 1 and parameters[0].kind in (
+        parameters[0].POSITIONAL_ONLY, parameters[0].POSITIONAL_OR_KEYWORD)
+    if is_list:
+        given = function
+        function = lambda *i: given(list(i))  # noqa: E731
+    return IndexMap.from_func_with_separators(function, ndim=rank)[0]
+
+
+class Schedule:
+    """The stages of tensors. `s[T]` is that of a tensor or an operation; `stages` has them all, each
+    behind those whose tensors it reads; `outputs` are the operations that were given."""
+
+    def __init__(self, ops):
+        self.outputs = ops
+        order = operations_of([op.output(0) for op in ops])
+        self.stages = [Stage(self, op) for op in order]
+        self.stage_map = {op: stage for op, stage in zip(order, self.stages)}
+        self.changes = []  # cache_read, cache_write and rfactor, in this order
+
+    def __getitem__(self, tensor):
+        op = tensor.op if isinstance(tensor, Tensor) else tensor
+        if op not in self.stage_map:
+            raise ScheduleError(f"{getattr(op, 'name', op)} is no tensor of this schedule")
+        return self.stage_map[op]
+
+    def normalize(self):
+        """The schedule itself: the extents of loops are known without it."""
+        return self
+
+    def _insert(self, at, op):
+        stage = Stage(self, op)
+        self.stages.insert(at, stage)
+        self.stage_map[op] = stage
+        return stage
+
+    def cache_read(self, tensor, scope, readers):
+        """A copy of a tensor in another memory, which the readers read instead. Returns it as a
+        tensor with a stage of its own."""
+        stage = self[tensor]
+        readers = list(readers) if isinstance(readers, (list, tuple)) else [readers]
+        axes = [IterVar.make(Range(0, extent), f"ax{i}", DATA_PARALLEL)
+                for i, extent in enumerate(tensor.shape)]
+        op = StageOp(f"{tensor.op.name}.{scope}", axes, [], [tensor], tensor.dtype)
+        new = self._insert(self.stages.index(stage) + 1, op)
+        self.changes.append((Step("cache_read", (tensor, scope, [self[r] for r in readers])), new))
+        return op.output(0)
+
+    def cache_write(self, tensor, scope):
+        """Computes a tensor in another memory, and copies it: the result is the tensor in the other
+        memory, whose stage has the computation; the stage of the tensor is the copy."""
+        stage = self[tensor]
+        if stage.steps or stage.layouts:
+            stage._refuse("cache_write comes before the other steps of a stage")
+        old = stage.op
+        op = StageOp(f"{tensor.op.name}.{scope}", [copied(a, f"{a.name}.c") for a in old.axis],
+                     old.reduce_axis, old.input_tensors, tensor.dtype)
+        new = self._insert(self.stages.index(stage), op)
+        stage.op = StageOp(old.name, old.axis, [], [op.output(0)], tensor.dtype)
+        stage.reset()
+        self.changes.append((Step("cache_write", (stage, scope)), new))
+        return op.output(0)
+
+    def rfactor(self, tensor, axis, factor_axis=0):
+        """Reduces for each iteration of a loop of a reduction by itself, and then over these: the
+        result is the tensor of the partial results, with the loop as axis number factor_axis."""
+        stage = self[tensor]
+        old, at = stage.op, stage._leaf(axis)
+        if axis.iter_type != REDUCE or stage.layouts or not stage._walks_data():
+            stage._refuse("rfactor takes a loop of the reduction, before steps on the other axes")
+        data = [copied(a) for a in old.axis]
+        factor_axis = factor_axis % (len(data) + 1)
+        data.insert(factor_axis, IterVar.make(axis.dom, axis.name, DATA_PARALLEL))
+        others = [a for i, a in enumerate(stage.leaf_iter_vars)
+                  if i != at and a.iter_type == REDUCE]
+        op = StageOp(f"{old.name}.rf", data, [copied(a) for a in others], old.input_tensors,
+                     tensor.dtype)
+        new = self._insert(self.stages.index(stage), op)
+        step = Step("rfactor", (stage, old, stage.steps, axis, factor_axis, others,
+                                list(stage.leaf_iter_vars)))
+        stage.op = StageOp(old.name, old.axis, [copied(axis)], [op.output(0)], tensor.dtype)
+        stage.steps = []
+        stage.reset()
+        self.changes.append((step, new))
+        return op.output(0)
+
+
+def create_schedule(ops):
+    """The schedule of an operation, or of a list of them: stages for all that they depend on."""
+    ops = list(ops) if isinstance(ops, (list, tuple)) else [ops]
+    return Schedule([op.op if isinstance(op, Tensor) else op for op in ops])
+
+
+__all__ = ["AXIS_SEPARATOR", "Schedule", "ScheduleError", "Stage", "create_schedule"]

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules of tensor expressions: each result is compared with NumPy's, for extents that are distinct,
+prime and 1; refusals are at the Python line of the step."""
+import pathlib
+
+import numpy as np
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import te, tir  # noqa: E402
+from pleat.tir.schedule import ScheduleError  # noqa: E402
+
+
+def check(schedule, args, expected, layouts=None, sizes=None):
+    """Runs the schedule on whole numbers, and compares its last argument with expected(*inputs). The
+    arrays of tensors in `layouts` are packed by their maps. Returns the program."""
+    rng = np.random.default_rng(11)
+    run = pleat.build(schedule, args, cache=False)
+    logical = [rng.integers(-4, 5, [(sizes or {}).get(e, e) for e in a.shape]).astype(a.dtype)
+               for a in args]
+    maps = [tir.IndexMap.from_func((layouts or {}).get(a, lambda *i: list(i)), ndim=a.ndim)
+            if a.ndim else None for a in args]
+    arrays = [x if m is None else m.map_ndarray(x) for x, m in zip(logical, maps)]
+    run(*arrays)
+    result = expected(*logical[:-1]).astype(args[-1].dtype)
+    if maps[-1] is not None:
+        result = maps[-1].map_ndarray(result)
+        inside = maps[-1].map_ndarray(np.ones(logical[-1].shape, bool))
+        result, arrays[-1] = result * inside, arrays[-1] * inside
+    assert np.array_equal(arrays[-1], result)
+    return pleat.lower(schedule, args).script()
+
+
+def product(m=13, n=30, k=7):
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), "r")
+    return A, B, te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+
+
+def relu_of_product(*sizes):
+    A, B, C = product(*sizes)
+    return A, B, C, te.compute(C.shape, lambda i, j: te.max(C[i, j], 0.0), name="D")
+
+
+def relu(a, b):
+    return np.maximum(a @ b, 0)
+
+
+SIZES = [(13, 30, 7), (1, 17, 5), (5, 1, 1), (11, 3, 13)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_tiles_with_a_producer_inside(sizes):
+    A, B, C, D = relu_of_product(*sizes)
+    s = te.create_schedule(D.op)
+    io, jo, ii, ji = s[D].tile(*D.op.axis, 4, 8)
+    s[C].compute_at(s[D], jo)
+    ko, ki = s[C].split(s[C].op.reduce_axis[0], factor=3)
+    ci, cj = s[C].op.axis
+    s[C].reorder(ko, ci, ki, cj)
+    s[C].vectorize(cj)
+    s[D].vectorize(ji)
+    s[D].parallel(io)
+    script = check(s, [A, B, D], relu)
+    assert sizes[0] < 4 or "T.parallel" in script
+
+
+def test_the_order_of_steps_on_several_stages_does_not_matter():
+    scripts = []
+    for early in (False, True):
+        A, B, C, D = relu_of_product()
+        s = te.create_schedule([D.op])
+        if early:
+            s[C].unroll(C.op.reduce_axis[0])
+            s[C].split(C.op.axis[1], 2)
+        jo, ji = s[D].split(D.op.axis[1], nparts=4)
+        s[C].compute_at(s[D], jo)
+        if not early:
+            s[C].split(C.op.axis[1], factor=2)
+            s[C].unroll(C.op.reduce_axis[0])
+        scripts.append(check(s, [A, B, D], relu))
+    assert scripts[0] == scripts[1]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_fuse_split_and_reorder(sizes):
+    A, B, C = product(*sizes)
+    s = te.create_schedule(C.op)
+    i, j = C.op.axis
+    fused = s[C].fuse(i, j)
+    outer, inner = s[C].split(fused, factor=6)
+    s[C].reorder(C.op.reduce_axis[0], inner)
+    once = s[C].fuse()
+    assert [a.name for a in s[C].leaf_iter_vars] == [
+        "singleton", "i.j.fused.outer", "r", "i.j.fused.inner"] and once.name == "singleton"
+    check(s, [A, B, C], np.matmul)
+
+
+def test_inlined_chains():
+    A = te.placeholder((5, 7), name="A")
+    B = te.compute((5, 7), lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute((7, 5), lambda i, j: B[j, i] + 1.0, name="C")
+    D = te.compute((7, 5), lambda i, j: C[i, j] * C[i, 4 - j], name="D")
+    s = te.create_schedule(D.op)
+    s[B].compute_inline()
+    s[C].compute_inline()
+    script = check(s, [A, D], lambda a: (a.T * 2 + 1) * (a.T * 2 + 1)[:, ::-1])
+    assert "alloc_buffer" not in script
+    s[C].compute_root()
+    assert check(s, [A, D], lambda a: (a.T * 2 + 1) * (a.T * 2 + 1)[:, ::-1]).count("alloc") == 1
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_copies_in_other_memories(sizes):
+    A, B, C = product(*sizes)
+    s = te.create_schedule(C.op)
+    CL = s.cache_write(C, "local")
+    AL = s.cache_read(A, "local", [CL])
+    io, ii = s[C].split(s[C].op.axis[0], nparts=3)
+    s[CL].compute_at(s[C], io)
+    ko, ki = s[CL].split(s[CL].op.reduce_axis[0], 2)
+    s[CL].reorder(ko, *s[CL].op.axis, ki)
+    s[AL].compute_at(s[CL], ko)
+    s[AL].vectorize(s[AL].op.axis[1])
+    script = check(s, [A, B, C], np.matmul)
+    assert script.count('scope="local"') == 2
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("factor_axis", [0, 1, -1])
+def test_partial_results(sizes, factor_axis):
+    A, B, C = product(*sizes)
+    s = te.create_schedule(C.op)
+    ko, ki = s[C].split(C.op.reduce_axis[0], factor=sizes[2])
+    CF = s.rfactor(C, ki, factor_axis)
+    assert s[CF].op.axis[factor_axis].name == "r.inner"
+    s[CF].compute_at(s[C], s[C].op.axis[0])
+    s[CF].reorder(*reversed(s[CF].op.axis))
+    check(s, [A, B, C], np.matmul)
+
+
+def test_a_reduction_to_a_number():
+    A, k = te.placeholder((35,), name="A"), te.reduce_axis((0, 35), "k")
+    B = te.compute((), lambda: te.sum(A[k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    ko, ki = s[B].split(s[B].op.reduce_axis[0], factor=7)
+    BF = s.rfactor(B, ki)
+    s[BF].vectorize(s[BF].op.axis[0])
+    check(s, [A, B], np.sum)
+
+
+def test_free_sizes():
+    n, m = te.var("n"), te.size_var("m")
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((n, m), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    io, ii = s[C].split(C.op.axis[0], factor=4)
+    s[B].compute_at(s[C], io)
+    s[C].parallel(io)
+    for sizes in ((5, 7), (1, 1), (8, 13), (0, 3)):
+        check(s, [A, C], lambda a: (a + 1) * 2, sizes=dict(zip((n, m), sizes)))
+
+
+def test_several_outputs_share_their_loops():
+    A = te.placeholder((11, 5), name="A")
+    X, Y = te.compute((11, 5), lambda i, j: (A[i, j] + 1.0, A[i, j] * 2.0), name="XY")
+    s = te.create_schedule(X.op)
+    s[X].parallel(s[Y].op.axis[0])
+    outer, inner = s[X].split(s[X].op.axis[1], 2)
+    check(s, [A, X, Y], lambda a, _: a * 2)
+    check(s, [A, Y, X], lambda a, _: a + 1)
+
+
+# ---- Layouts --------------------------------------------------------------------------------------
+
+def to_panels(i, j):
+    return [j // 4, i, j % 4]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_layouts_of_arguments_and_intermediates(sizes):
+    A, B, C, D = relu_of_product(*sizes)
+    s = te.create_schedule(D.op)
+    assert s[A].transform_layout(lambda i, k: [k, i]) is None
+    jo, i, ji = s[C].transform_layout(to_panels)
+    s[C].vectorize(ji)
+    s[C].parallel(jo)
+    j, i = s[D].transform_layout(lambda i, j: [j, te.AXIS_SEPARATOR, i])
+    s[D].split(j, 4)
+    script = check(s, [A, B, D], relu, {A: lambda i, k: [k, i], D: lambda i, j: [j, i]})
+    assert f"({-(-sizes[1] // 4)}, {sizes[0]}, 4)" in script and "axis_separators=[1]" in script
+
+
+def test_layouts_are_composed():
+    A, B, C, D = relu_of_product(13, 30, 7)
+    s = te.create_schedule(D.op)
+    first = s[C].transform_layout(to_panels)
+    second = s[C].transform_layout(lambda jo, i, ji: [i // 2, jo, te.AXIS_SEPARATOR, i % 2, ji])
+    assert [a.dom.extent for a in first] == [8, 13, 4]
+    assert [a.dom.extent for a in second] == [7, 8, 2, 4]
+    third = s[C].transform_layout(lambda *i: [i[1], i[0], *i[2:]])
+    s[C].unroll(third[2])
+    script = check(s, [A, B, D], relu)
+    assert "C = T.alloc_buffer((8, 7, 2, 4)" in script
+    with pytest.raises(ScheduleError, match="jo is no loop|axis0 is no loop"):
+        s[C].unroll(first[0])
+
+
+def test_layouts_behind_steps_on_the_reduction():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    ko, ki = s[C].split(C.op.reduce_axis[0], 4)
+    s[C].reorder(ko, *C.op.axis, ki)
+    axes = s[C].transform_layout(to_panels)
+    assert [a.name for a in s[C].leaf_iter_vars] == ["r.outer", "axis0", "i", "axis2", "r.inner"]
+    s[C].vectorize(axes[2])
+    script = check(s, [A, B, C], np.matmul, {C: to_panels})
+    assert "for r_0, j_0, i, j_1" in script or "for r_0, j_0, i in" in script
+
+
+def test_loops_that_have_steps_stay():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.axis[1], 8)
+    s[C].vectorize(inner)
+    assert s[C].transform_layout(lambda i, j: [j, i]) is None
+    assert [a.name for a in s[C].leaf_iter_vars] == ["i", "j.outer", "j.inner", "r"]
+    check(s, [A, B, C], np.matmul, {C: lambda i, j: [j, i]})
+
+
+def test_layouts_of_copies():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    CL = s.cache_write(C, "local")
+    BL = s.cache_read(B, "local", CL)
+    s[BL].transform_layout(lambda k, j: [j // 8, k, j % 8])
+    jo, i, ji = s[CL].transform_layout(lambda i, j: [j // 8, i, j % 8])
+    s[CL].reorder(jo, i, CL.op.reduce_axis[0], ji)
+    s[CL].vectorize(ji)
+    i, j = s[C].transform_layout(lambda i, j: [j, i])
+    s[C].parallel(i)
+    script = check(s, [A, B, C], np.matmul, {C: lambda i, j: [j, i]})
+    assert "B_local = T.alloc_buffer((4, 7, 8)" in script
+
+
+def test_a_stage_in_a_layout_is_computed_at_a_loop():
+    A, B, C, D = relu_of_product(13, 32, 7)
+    s = te.create_schedule(D.op)
+    s[C].transform_layout(to_panels)
+    jo, i, ji = s[D].transform_layout(to_panels)
+    s[C].compute_at(s[D], jo)
+    s[C].vectorize(s[C].data_axes[2])
+    check(s, [A, B, D], relu, {D: to_panels})
+
+
+def test_padding():
+    A = te.placeholder((5, 7), name="A")
+    B = te.compute((5, 7), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].transform_layout(lambda i, j: [i, j // 4, j % 4], pad_value=0)
+    a, b = np.ones((5, 7), "float32"), np.full((5, 2, 4), 9, "float32")
+    pleat.build(s, [A, B], cache=False)(a, b)
+    assert np.array_equal(b.reshape(5, 8), np.pad(a + 1, ((0, 0), (0, 1))))
+
+
+def test_wrong_layouts_are_refused_at_once():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    with pytest.raises(pleat.PleatError, match="injective|both"):
+        s[C].transform_layout(lambda i, j: [i // 2, j])
+    with pytest.raises(TypeError, match="takes 3 indices"):
+        s[C].transform_layout(lambda i, j, k: [i, j, k])
+    assert s[C].transform_layout(lambda i, j: [j, i]) is not None
+    s[C].compute_inline()
+    D = te.compute(C.shape, lambda i, j: C[i, j], name="D")
+    s = te.create_schedule(D.op)
+    s[C].compute_inline()
+    s[C].transform_layout(lambda i, j: [j, i])
+    with pytest.raises(ScheduleError, match="has no memory"):
+        pleat.lower(s, [A, B, D])
+
+
+# ---- N-d tensors through schedules of two axes ----------------------------------------------------
+
+def schedule_of_rows(s, C, y, x):
+    """A schedule written for a product of matrices."""
+    k, = s[C].op.reduce_axis
+    yo, yi = s[C].split(y, 4)
+    xo, xi = s[C].split(x, 8)
+    ko, ki = s[C].split(k, 2)
+    s[C].reorder(yo, xo, ko, yi, ki, xi)
+    s[C].vectorize(xi)
+    s[C].parallel(yo)
+    return xo
+
+
+@pytest.mark.parametrize("shape", [(13, 7), (2, 5, 7), (3, 1, 2, 7), (1, 1, 1, 5)])
+def test_dense_of_any_number_of_axes(shape):
+    """A schedule for two axes, on a tensor of more: asked for in the review of RFC 39."""
+    A, W = te.placeholder(shape, name="A"), te.placeholder((shape[-1], 11), name="W")
+    k = te.reduce_axis((0, shape[-1]), "k")
+    C = te.compute((*shape[:-1], 11), lambda *rows, j: te.sum(
+        A[(*rows, k)] * W[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    CL = s.cache_write(C, "local")
+    y, x = s[C].fuse(*s[C].op.axis[:-1]), s[C].op.axis[-1]
+    yo, yi = s[C].split(y, 4)
+    s[CL].compute_at(s[C], yo)
+    s[CL].vectorize(s[CL].op.axis[-1])
+    check(s, [A, W, C], np.matmul)
+    s = te.create_schedule(C.op)
+    schedule_of_rows(s, C, s[C].fuse(*C.op.axis[:-1]), C.op.axis[-1])
+    check(s, [A, W, C], np.matmul)
+
+
+def flatten_all_but_last(*other_indices, j, shape):
+    row = 0
+    for extent, index in zip(shape, other_indices):
+        row = extent * row + index
+    return [row, j]
+
+
+@pytest.mark.parametrize("sizes", [(2, 5, 7, 3), (1, 3, 1, 5), (3, 1, 5, 11)])
+def test_products_of_batches_flattened_by_a_layout(sizes):
+    b, m, k, n = sizes
+    A, B = te.placeholder((b, m, k), name="A"), te.placeholder((b, k, n), name="B")
+    r = te.reduce_axis((0, k), "r")
+    C = te.compute((b, m, n), lambda b, i, j: te.sum(A[b, i, r] * B[b, r, j], axis=r), name="C")
+    D = te.compute((b, m, n), lambda b, i, j: C[b, i, j] + 1.0, name="D")
+    s = te.create_schedule(D.op)
+    y, x = s[C].transform_layout(lambda b, i, j: flatten_all_but_last(b, i, j=j, shape=C.shape))
+    schedule_of_rows(s, C, y, x)
+    check(s, [A, B, D], lambda a, b: a @ b + 1)
+
+
+def convolution(n, h, w, c, o, size, pad):
+    X, W = te.placeholder((n, h, w, c), name="X"), te.placeholder((size, size, c, o), name="W")
+    P = te.compute((n, h + 2 * pad, w + 2 * pad, c), lambda n, y, x, c: te.if_then_else(
+        te.all(y >= pad, y < h + pad, x >= pad, x < w + pad), X[n, y - pad, x - pad, c], 0.0), name="P")
+    ry, rx, rc = (te.reduce_axis((0, e), name) for e, name in ((size, "ry"), (size, "rx"), (c, "rc")))
+    shape = (n, h + 2 * pad - size + 1, w + 2 * pad - size + 1, o)
+    Y = te.compute(shape, lambda n, y, x, o: te.sum(
+        P[n, y + ry, x + rx, rc] * W[ry, rx, rc, o], axis=[ry, rx, rc]), name="Y")
+    return X, W, P, Y
+
+
+def convolved(pad):
+    def apply(x, w):
+        x = np.pad(x, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+        windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[:2], (1, 2))
+        return np.einsum("nyxcij,ijco->nyxo", windows, w)
+    return apply
+
+
+@pytest.mark.parametrize("sizes", [(2, 5, 7, 3, 11, 3, 1), (1, 4, 3, 1, 5, 1, 0), (1, 5, 5, 2, 3, 2, 2)])
+def test_convolutions_as_products(sizes):
+    """The schedule of a product on (n*y*x, o) and (ry*rx*c): the bounds of what it reads are exact."""
+    X, W, P, Y = convolution(*sizes)
+    s = te.create_schedule(Y.op)
+    s[P].compute_inline()
+    YL = s.cache_write(Y, "local")
+    row = s[Y].fuse(*s[Y].op.axis[:3])
+    ro, ri = s[Y].split(row, 4)
+    s[YL].compute_at(s[Y], ro)
+    k = s[YL].fuse(*s[YL].op.reduce_axis)
+    ko, ki = s[YL].split(k, 2)
+    s[YL].reorder(ko, *s[YL].op.axis, ki)
+    check(s, [X, W, Y], convolved(sizes[-1]))
+
+
+@pytest.mark.parametrize("sizes", [(2, 5, 7, 8, 12, 3, 1), (1, 4, 3, 5, 7, 3, 1)])
+def test_a_convolution_in_blocks_of_channels(sizes):
+    """RFC 39's story: the definition is NHWC, the memory NCHW4c."""
+    X, W, P, Y = convolution(*sizes)
+    s = te.create_schedule(Y.op)
+
+    def packed(n, h, w, c):
+        return [n, c // 4, h, w, c % 4]
+    s[X].transform_layout(packed)
+    s[P].transform_layout(packed)
+    s[W].transform_layout(lambda y, x, c, o: [o // 4, c // 4, y, x, c % 4, o % 4])
+    n, co, y, x, ci = s[Y].transform_layout(packed)
+    s[Y].reorder(n, co, y, x, *Y.op.reduce_axis, ci)
+    s[Y].vectorize(ci)
+    s[Y].parallel(co)
+    s[P].parallel(s[P].data_axes[1])
+    check(s, [X, W, Y], convolved(sizes[-1]),
+          {X: packed, Y: packed, W: lambda y, x, c, o: [o // 4, c // 4, y, x, c % 4, o % 4]})
+
+
+# ---- Refusals -------------------------------------------------------------------------------------
+
+def test_refusals_are_at_the_line_of_the_step():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    s[C].vectorize(C.op.reduce_axis[0])
+    line = pathlib.Path(__file__).read_text().splitlines().index(
+        "    s[C].vectorize(C.op.reduce_axis[0])") + 1
+    with pytest.raises(ScheduleError, match="vectorize") as error:
+        pleat.lower(s, [A, B, C])
+    message = error.value.messages[0]
+    assert (pathlib.Path(message.file).name, message.line) == ("test_te_schedule.py", line)
+
+
+def test_steps_that_cannot_be_meant_are_refused_at_once():
+    A, B, C, D = relu_of_product()
+    s = te.create_schedule(D.op)
+    i, j = D.op.axis
+    with pytest.raises(ScheduleError, match="i is no loop of this stage now; its loops are i, j, r"):
+        s[C].split(i, 4)
+    with pytest.raises(ScheduleError, match="an input has no loops"):
+        s[A].set_scope("local")
+    with pytest.raises(ScheduleError, match="either factor or nparts"):
+        s[D].split(i)
+    with pytest.raises(ScheduleError, match="follow each other"):
+        s[D].fuse(j, i)
+    with pytest.raises(ScheduleError, match="each loop once"):
+        s[D].reorder(i, i)
+    s[D].split(i, 4)
+    with pytest.raises(ScheduleError, match="i is no loop of this stage now; its loops are i.outer"):
+        s[D].reorder(j, i)
+    with pytest.raises(ScheduleError, match="before the other steps"):
+        s.cache_write(D, "local")
+    with pytest.raises(ScheduleError, match="is no tensor of this schedule"):
+        s[te.placeholder((3,))]
+    with pytest.raises(TypeError, match="expected a te.Schedule"):
+        pleat.lower(D, [A, B, D])
+    with pytest.raises(pleat.PleatError, match="the placeholder A is not among"):
+        pleat.lower(s, [B, D])
+
+
+def test_traces_and_loops_to_be_read():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    s[C].pragma(C.op.axis[0], "unroll_explicit", True)
+    s[C].split(C.op.axis[1], 8)
+    schedule = te.schedule_of(s, [A, B, C])
+    assert "sch.split(" in schedule.trace and "pragma_unroll_explicit" in schedule.mod.script()
+    assert "T.block" not in pleat.lower(s, [A, B, C], simple_mode=True).script()
+    assert list(pleat.lower(s, [A, B, C], name="f")) == ["f"]
