@@ -12,6 +12,7 @@
 typedef struct KernelParam {
   const Layout *layout; // the tensor's layout; NULL is row-major
   bool constant;        // contents are known at compile time: the auto-scheduler picks the layout
+  bool strided;         // a part of another tensor, with strides that the layout alone has not
 } KernelParam;
 
 typedef struct KernelChoice {

@@ -3,15 +3,92 @@
 // where the last axis allows that, and ordered updates run in vectors where they are independent.
 #include "autosched/internal.h"
 
+// ---- Loops that run as one
+
+typedef struct FlatSearch {
+  const Block *block;
+  int from; // position of the outermost of the loops among the block's variables
+  bool flat;
+} FlatSearch;
+
+// Does the expression use a variable that has several values?
+static bool uses_any(const FlatSearch *f, const Expr *e) {
+  for (int i = f->from; i < f->block->var_count; i++)
+    if (!expr_is_int(f->block->vars[i].extent, 1) && expr_uses(e, f->block->vars[i].var))
+      return true;
+  return false;
+}
+
+// Is the access contiguous along the loops together, or does none of them move it?
+static bool is_flat(const FlatSearch *f, const Buffer *buffer, Expr *const *indices, int rank) {
+  int count = f->block->var_count - f->from, first = rank - count;
+  bool moves = false;
+  for (int d = 0; d < rank; d++) moves |= uses_any(f, indices[d]);
+  if (!moves) return true;
+  if (buffer->strides && count > 1) return false;
+  for (int d = 0; d < first; d++)
+    if (uses_any(f, indices[d])) return false;
+  for (int i = 0; i < count; i++) {
+    const BlockVar *v = &f->block->vars[f->from + i];
+    if (first < 0 || (indices[first + i] != v->var && !expr_is_int(v->extent, 1))) return false;
+    if (i && buffer->shape[first + i] != v->extent) return false;
+  }
+  return true;
+}
+
+static bool note_access(Visitor *visitor, Expr *e) {
+  FlatSearch *f = visitor->env;
+  if (e->op == EXPR_LOAD) f->flat &= is_flat(f, e->as.buffer, e->args, e->count);
+  for (int i = f->from; i < f->block->var_count; i++) f->flat &= e != f->block->vars[i].var;
+  return e->op != EXPR_LOAD && f->flat;
+}
+
+static bool runs_flat(const Block *block, int from) {
+  const Stmt *store = block->body;
+  FlatSearch f = {block, from, true};
+  Visitor visitor = {.env = &f, .enter_expr = note_access};
+  f.flat = is_flat(&f, store->as.store.buffer, store->as.store.indices, store->as.store.rank);
+  if (f.flat) visit_expr(&visitor, store->as.store.value);
+  return f.flat;
+}
+
+// Do all parameters have the strides of their layouts?
+static bool is_dense(const AutoSched *s) {
+  for (int i = 0; i < s->func->param_count; i++)
+    if (s->params && s->params[i].strided) return false;
+  return true;
+}
+
+// Fuses the last loops where they do not divide into vectors and all accesses are contiguous along
+// more of them than the last.
+static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops) {
+  const Block *block = schedule_block(s->sch, ref);
+  int lanes = autosched_lanes(s, ref), from = loops->count;
+  if (block->var_count != loops->count || block->body->kind != STMT_STORE) return true;
+  if (!expr_is_true(block->predicate) || !is_dense(s)) return true;
+  for (int i = 0; i < loops->count; i++)
+    if (block->vars[i].binding != loops->items[i]) return true;
+  int64_t extent = 1;
+  while (from && runs_flat(block, from - 1) && extent % lanes)
+    extent *= autosched_loop_extent(s, loops->items[--from]);
+  if (lanes < 2 || loops->count - from < 2) return true;
+  TRY(schedule_fuse(s->sch, loops->items + from, loops->count - from, &loops->items[from]));
+  loops->count = from + 1;
+  return true;
+}
+
+// ---- Vectors
+
 static bool vectorise_last(AutoSched *s, BlockRef block) {
   LoopRefs loops = {0};
   TRY(schedule_get_loops(s->sch, block, &loops));
+  TRY(fuse_flat(s, block, &loops));
   if (loops.count == 0) return true;
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
   int lanes = autosched_lanes(s, block);
   int64_t extent = autosched_loop_extent(s, last);
   if (lanes > 1 && extent > lanes) TRY(autosched_split(s, last, lanes, &outer, &inner));
-  if (lanes > 1 && extent >= lanes) {
+  if (lanes > 1 && extent > 1) {
     TRY(schedule_vectorize(s->sch, inner));
     if (outer && extent % lanes) TRY(schedule_loop_partition(s->sch, outer));
   } else if (lanes > 1) {
@@ -19,7 +96,7 @@ static bool vectorise_last(AutoSched *s, BlockRef block) {
   }
   int parallel = MIN_OF(loops.count - 1, 3);
   LoopRef all = loops.items[0];
-  if (parallel < 1) return true;
+  if (parallel < 1) return !outer || schedule_parallel(s->sch, outer);
   if (parallel > 1) TRY(schedule_fuse(s->sch, loops.items, parallel, &all));
   return schedule_parallel(s->sch, all);
 }

@@ -234,9 +234,12 @@ static void set_placements(Plan *plan) {
     PlanKernel *kernel = plan->kernels.items[i];
     int count = kernel->params.count;
     kernel->placements = arena_array(&plan->context->arena, const PlanPlacement *, count);
-    for (int k = 0; k < count; k++)
-      kernel->placements[k] =
+    for (int k = 0; k < count; k++) {
+      const PlanPlacement *placement =
           plan_placement(plan, kernel->params.items[k], kernel->layouts[k].layout);
+      kernel->placements[k] = placement;
+      kernel->layouts[k].strided = placement && !placement->dense;
+    }
   }
 }
 

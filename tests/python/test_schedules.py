@@ -81,3 +81,47 @@ def test_full_tiles_stay_in_registers(channels, into, tmp_path):
     text = (tmp_path / "conv.s").read_text()
     assert text.count("vfmadd") > 20
     assert not re.findall(r"\tvmov[au]ps\t.*%zmm\d+, -?\d+\(%rsp\)", text)
+
+
+ROWS = {  # shapes of x and of b, which is added to it, and how the loops of the sum run
+    "flat": ((546, 15), (546, 15), ["fuse", "vectorize", "parallel"]),
+    "flat within": ((5, 7, 3), (5, 1, 1), ["fuse", "vectorize"]),
+    "one column": ((117, 1), (1,), ["fuse", "vectorize", "parallel"]),
+    "divides": ((11, 32), (11, 32), ["split", "vectorize", "parallel"]),
+    "short rows": ((13, 7), (7,), ["vectorize", "parallel"]),
+    "two": ((13, 2), (2,), ["vectorize", "parallel"]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_loops_of_short_rows(name, tmp_path):
+    """Where the last axis does not divide into vectors, axes along which all tensors are contiguous
+    run as one loop; else a short row is one vector."""
+    onnx = pytest.importorskip("onnx")
+    shape, other, steps = ROWS[name]
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+              for name, shape in (("x", shape), ("b", other), ("y", None))]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "b"], ["y"])], "sum",
+                                   values[:2], values[2:])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "sum.onnx")
+    text = pleat("plan", tmp_path / "sum.onnx", "--schedules", "--cpu", "avx512")
+    assert "not vectorised" not in text
+    made = re.findall(r"sch\.(\w+)", text)
+    assert ("fuse" in made) == ("fuse" in steps)
+    assert [step for step in made if step in steps] == steps
+    assert "agrees" in pleat("verify", tmp_path / "sum.onnx")
+
+
+def test_parts_of_tensors_run_by_rows(tmp_path):
+    """A part of another tensor that is written in place is not contiguous across its rows."""
+    onnx = pytest.importorskip("onnx")
+    node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    float32 = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [node("Exp", ["x"], ["e"], "exp"), node("Neg", ["x"], ["n"], "neg"),
+         node("Concat", ["e", "n"], ["y"], "both", axis=1)], "parts",
+        [info("x", float32, (13, 37))], [info("y", float32, None)])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "parts.onnx")
+    text = pleat("plan", tmp_path / "parts.onnx", "--schedules")
+    assert "'both'" not in text and "fuse" not in text
+    assert "agrees" in pleat("verify", tmp_path / "parts.onnx")
