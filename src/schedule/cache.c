@@ -16,7 +16,7 @@ static void change_scope(void *env, Buffer *b) {
   b->data = to->data;
 }
 
-static bool known_scope(Schedule *schedule, const Stmt *at, const char *scope) {
+bool schedule_check_scope(Schedule *schedule, const Stmt *at, const char *scope) {
   static const char *const scopes[] = {"global",        "local",         "shared",
                                        "shared.dyn",    "warp",          "global.texture",
                                        "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"};
@@ -42,7 +42,7 @@ bool step_set_scope(Schedule *schedule, StepCall *call) {
   Stmt *at = path_end(&path);
   Str scope = call->args[2].as.s;
   Buffer *buffer = schedule_buffer_of(schedule, at, true, call->args[1].as.i);
-  if (!buffer || !known_scope(schedule, at, scope)) return false;
+  if (!buffer || !schedule_check_scope(schedule, at, scope)) return false;
   if (buffer_is_parameter(schedule, buffer))
     return schedule_refuse(schedule, at->pos,
                            "'%s' is a parameter, whose memory is the caller's; use cache_write",
@@ -116,14 +116,6 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
   return s;
 }
 
-// The depth of the outermost loop around items[depth] within its scope, or `depth` itself.
-static int nest_depth(const Path *path, int depth) {
-  int scope = path_scope(path, depth), top = depth;
-  for (int i = depth; i > scope; i--)
-    if (path->items[i]->kind == STMT_FOR) top = i;
-  return top;
-}
-
 static Buffer *cached_buffer(Schedule *schedule, const Buffer *buffer, Str scope) {
   Context *context = schedule->context;
   Buffer *copy = buffer_copy(context, buffer);
@@ -168,13 +160,13 @@ static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Cachin
   c->at = path_end(&c->path);
   c->scope = call->args[2].as.s;
   c->buffer = schedule_buffer_of(schedule, c->at, write, call->args[1].as.i);
-  if (!c->buffer || !known_scope(schedule, c->at, c->scope)) return false;
+  if (!c->buffer || !schedule_check_scope(schedule, c->at, c->scope)) return false;
   if (path_scope(&c->path, c->path.count - 1) < 0)
     return schedule_refuse(schedule, c->at->pos, "the root block itself %s no buffer",
                            write ? "writes" : "reads");
   if (storage_is_opaque(schedule, c->buffer, &who))
     return schedule_refuse(schedule, c->at->pos, "'%s' cannot be cached: %s", c->buffer->name, who);
-  c->top = nest_depth(&c->path, c->path.count - 1);
+  c->top = path_nest_top(&c->path, c->path.count - 1);
   return true;
 }
 

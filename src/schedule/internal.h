@@ -177,6 +177,8 @@ bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out);
 Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacement);
 // The depth of the nearest block above items[depth]; -1 when there is none.
 int path_scope(const Path *path, int depth);
+// The depth of the outermost loop around items[depth] within its scope, or `depth` itself.
+int path_nest_top(const Path *path, int depth);
 // The loops between items[depth] and its scope, outermost first: returns their number.
 int path_loops(Schedule *schedule, const Path *path, int depth, Stmt ***loops);
 // True when, within one iteration of the common loops, the last statement of `a` runs before that
@@ -247,6 +249,8 @@ typedef struct ReductionUpdate {
 // True for equal indices, where a variable of extent 1 is equal to its value.
 bool block_same_element(const Block *block, Expr *const *a, Expr *const *b, int rank);
 bool reduction_update(const Block *block, ReductionUpdate *out);
+// Refuses a step on a block whose init uses a variable of its reduction; true when it is refused.
+bool refuse_late_init(Schedule *schedule, SourcePos pos, const Block *block);
 // Refuses a step on a block with block_init_is_partial.
 bool refuse_partial_init(Schedule *schedule, SourcePos pos, const Block *block);
 
@@ -354,6 +358,8 @@ Map schedule_size_symbols(const Schedule *schedule);
 Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
 // The buffer of the write or read number `index`; NULL after a refusal.
 Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *block, bool write, int64_t index);
+// Refuses a scope of memory that does not exist.
+bool schedule_check_scope(Schedule *schedule, const Stmt *at, const char *scope);
 // Replaces every alias of a buffer's storage by a changed copy, in the whole function.
 void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
                               void (*change)(void *env, Buffer *b), void *env, const Map *vars);

@@ -230,6 +230,15 @@ static bool update_parts(const Block *block, Expr *value, ReductionUpdate *out) 
   return !expr_reads(out->term, store->as.store.buffer);
 }
 
+bool refuse_late_init(Schedule *schedule, SourcePos pos, const Block *block) {
+  for (int i = 0; block->init && i < block->var_count; i++)
+    if (block->vars[i].kind == ITER_REDUCTION && stmt_uses(block->init, block->vars[i].var))
+      return !schedule_refuse(schedule, pos,
+                              "the init of block '%s' uses variable '%s' of its reduction",
+                              block->name, block->vars[i].var->as.var->name);
+  return false;
+}
+
 bool refuse_partial_init(Schedule *schedule, SourcePos pos, const Block *block) {
   return schedule_refuse(
       schedule, pos,

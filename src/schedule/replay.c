@@ -134,13 +134,12 @@ static bool fits(ParamKind kind, const StepValue *value) {
   return false;
 }
 
-// The number of inputs of the call's index map, which `*indices` needs; -1 when it is unknown.
+// The number of inputs of the call's index map, which `*indices` needs; -1 when it is unknown. They
+// are the axes of a buffer in transform_layout, and the variables of a block in other steps.
 static int map_rank(Replay *replay, const StepCall *call) {
   const Block *block = schedule_block(replay->schedule, call->args[0].as.block);
   if (call->args[0].kind != VALUE_BLOCK || !block) return -1;
-  if (call->info == &step_table[STEP_transform_block_layout] ||
-      call->info == &step_table[STEP_annotate_buffer_access])
-    return block->var_count;
+  if (call->info != &step_table[STEP_transform_layout]) return block->var_count;
   const StepValue *slot = &call->args[1];
   if (slot->kind != VALUE_LIST || slot->as.list.count != 2) return -1;
   const StepValue *items = slot->as.list.items;

@@ -52,6 +52,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
     return schedule_refuse(schedule, pos, "block '%s' is not a reduction of one term with an init",
                            block->name);
   if (block_init_is_partial(block)) return refuse_partial_init(schedule, pos, block);
+  if (refuse_late_init(schedule, pos, block)) return false;
   f->target = block->writes[0].buffer;
   if (!neutral_of(context, f->update.op, f->target->type))
     return schedule_refuse(schedule, pos, "the operation of block '%s' has no neutral element",

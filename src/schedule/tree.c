@@ -191,6 +191,13 @@ int path_scope(const Path *path, int depth) {
   return -1;
 }
 
+int path_nest_top(const Path *path, int depth) {
+  int scope = path_scope(path, depth), top = depth;
+  for (int i = depth; i > scope; i--)
+    if (path->items[i]->kind == STMT_FOR) top = i;
+  return top;
+}
+
 bool path_precedes(const Path *a, const Path *b) {
   for (int i = 0; i + 1 < a->count && i + 1 < b->count && a->items[i] == b->items[i]; i++)
     if (a->child[i] != b->child[i]) return a->child[i] < b->child[i];

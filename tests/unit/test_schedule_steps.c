@@ -174,13 +174,118 @@ static void test_output_blocks(void **state) {
   context_free(context);
 }
 
+// ---- Copies in the indices of a block ----------------------------------------------------------
+
+static const char *const conv =
+    HEAD "def f(X: T.Buffer((2, 11, 11, 3), 'float32'), W: T.Buffer((3, 3, 3, 5), 'float32'),\n"
+         "      Y: T.Buffer((2, 5, 5, 5), 'float32')):\n"
+         "    for n, h, w, o, y, x, c in T.grid(2, 5, 5, 5, 3, 3, 3):\n"
+         "        with T.block('Y'):\n"
+         "            vn, vh, vw, vo, vy, vx, vc = T.axis.remap('SSSSRRR', [n, h, w, o, y, x, c])\n"
+         "            with T.init():\n"
+         "                Y[vn, vh, vw, vo] = T.float32(0)\n"
+         "            Y[vn, vh, vw, vo] = Y[vn, vh, vw, vo] + X[vn, vh * 2 + vy, vw * 2 + vx, vo "
+         "// 5 * 3 + vc] * W[vy, vx, vc, vo]\n";
+
+static void test_reindex(void **state) {
+  (void)state;
+  gives(conv, "sch.reindex('Y', ('read', 0))", "X_reindex = T.alloc_buffer((2, 5, 5, 3, 3, 3)");
+  gives(conv, "sch.reindex('Y', 'W')", "W_reindex[vo, vy, vx, vc] = W[vy, vx, vc, vo]");
+  gives(conv, "sch.reindex('Y', ('write', 0))", "Y[vn, vh, vw, vo] = Y_reindex[vn, vh, vw, vo]");
+  made(conv,
+       "sch.reindex('Y', 'W')\nsch.reindex('Y', 'Y')\nb = sch.reindex('Y', 'X')\n"
+       "sch.transform_block_layout(b, lambda n, h, w, y, x, c: [n, h, w * 3 + y, x * 3 + c])\n"
+       "l = sch.get_loops('Y')\na, c = sch.split(l[1], factors=[None, 2])\n"
+       "sch.reindex('Y', 'Y_reindex')");
+  made(chain, "sch.reindex('D', 'B')\nsch.reindex('B', 'B')\nsch.reindex('D', 'D')");
+}
+
+static void test_reindexed_caches(void **state) {
+  (void)state;
+  gives(chain, "sch.reindex_cache_read('D', 0, 'local', lambda j, i: [i // 4, j, i % 4])",
+        "B_local[vi // 4, vj, vi % 4] = B[vi, vj]");
+  gives(chain, "sch.reindex_cache_write('B', 0, 'shared', lambda i, j: [j, i])",
+        "B[vi, vj] = B_shared[vj, vi]");
+  made(conv, "sch.reindex_cache_write('Y', 0, 'global', lambda n, h, w, o, y, x, c: "
+             "[n * 5 + h, w * 5 + o])\n"
+             "sch.reindex_cache_read('Y', 0, 'local', lambda n, h, w, o, y, x, c: "
+             "[h, n, x * 3 + c, w, y])\n");
+  refused(chain, "sch.reindex_cache_read('D', 0, 'local', lambda j, i: [i // 4, j])",
+          "an index of its own");
+  refused(chain, "sch.reindex_cache_read('D', 0, 'local', lambda j, i: [j])",
+          "an index of its own");
+  refused(chain, "sch.reindex_cache_read('D', 0, 'shred', lambda j, i: [i, j])", "did you mean");
+}
+
+static void test_reindexed_init(void **state) {
+  (void)state;
+  const char *biased = HEAD "def f(A: T.Buffer((9, 5), 'float32'), b: T.Buffer((9,), 'float32'),\n"
+                            "      S: T.Buffer((9,), 'float32')):\n"
+                            "    for i, k in T.grid(9, 5):\n"
+                            "        with T.block('S'):\n"
+                            "            vi, vk = T.axis.remap('SR', [i, k])\n"
+                            "            with T.init():\n"
+                            "                S[vi] = b[vi]\n"
+                            "            S[vi] = S[vi] + A[vi, vk]\n";
+  made(biased, "sch.reindex('S', 'b')\nsch.reindex('S', 'A')");
+  refused(biased, "sch.reindex_cache_read('S', 0, 'local', lambda i, k: [k, i])",
+          "the init of block 'S' uses variable 'vk' of its reduction");
+}
+
+static void test_reindex_refusals(void **state) {
+  (void)state;
+  const char *guarded = HEAD "def f(A: T.Buffer((9,), 'float32'), B: T.Buffer((10,), 'float32'),\n"
+                             "      C: T.Buffer((9,), 'float32')):\n"
+                             "    for i in range(10):\n"
+                             "        with T.block('B'):\n"
+                             "            vi = T.axis.spatial(10, i)\n"
+                             "            B[vi] = T.if_then_else(vi > 0, A[vi - 1], T.float32(0))\n"
+                             "    for i in range(9):\n"
+                             "        with T.block('C'):\n"
+                             "            vi = T.axis.spatial(9, i)\n"
+                             "            C[vi] = A[vi] + A[8 - vi]\n"
+                             "    for i in range(9):\n"
+                             "        with T.block('D'):\n"
+                             "            vi = T.axis.spatial(9, i)\n"
+                             "            C[vi] = C[vi] + T.float32(1)\n"
+                             "    for i in range(9):\n"
+                             "        with T.block('E'):\n"
+                             "            vi = T.axis.spatial(9, i)\n"
+                             "            C[vi // 2] = B[vi]\n"
+                             "    for i in range(9):\n"
+                             "        with T.block('F'):\n"
+                             "            vi = T.axis.spatial(9, i)\n"
+                             "            T.where(A[i] > T.float32(0))\n"
+                             "            C[vi] = B[vi]\n";
+  refused(guarded, "sch.reindex('B', 'A')", "axis 0 of 'A' is not proved to stay in its extent");
+  refused(guarded, "sch.reindex('C', 'A')", "does not access 'A' at one index only");
+  refused(guarded, "sch.reindex('D', 'C')", "without reading what was there");
+  refused(guarded, "sch.reindex('E', 'C')", "not proved to write different elements of 'C'");
+  refused(guarded, "sch.reindex('F', 'C')", "not proved to write 'C' in all iterations");
+  made(guarded, "sch.reindex('B', 'B')\nsch.reindex('E', 'B')\nsch.reindex('F', 'B')");
+  refused(HEAD "def f(A: T.Buffer((9, 5), 'float32')):\n"
+               "    for i, j in T.grid(8, 5):\n"
+               "        with T.block('A'):\n"
+               "            vi, vj = T.axis.remap('SS', [i, j])\n"
+               "            A[vi + 1, vj] = A[vi, vj] + T.float32(1)\n",
+          "sch.reindex('A', ('read', 0))", "at one index only");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_block_variables), cmocka_unit_test(test_alignment),
-      cmocka_unit_test(test_types),           cmocka_unit_test(test_stated_regions),
-      cmocka_unit_test(test_choices),         cmocka_unit_test(test_open_tiles),
-      cmocka_unit_test(test_places),          cmocka_unit_test(test_seeds),
+      cmocka_unit_test(test_block_variables),
+      cmocka_unit_test(test_alignment),
+      cmocka_unit_test(test_types),
+      cmocka_unit_test(test_stated_regions),
+      cmocka_unit_test(test_choices),
+      cmocka_unit_test(test_open_tiles),
+      cmocka_unit_test(test_places),
+      cmocka_unit_test(test_seeds),
       cmocka_unit_test(test_output_blocks),
+      cmocka_unit_test(test_reindex),
+      cmocka_unit_test(test_reindexed_caches),
+      cmocka_unit_test(test_reindexed_init),
+      cmocka_unit_test(test_reindex_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

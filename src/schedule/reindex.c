@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements reindex, reindex_cache_read and reindex_cache_write: copies of a buffer whose indices
+// are those of the iteration of the block that accesses it.
+//   B[i, j] = A[j, i] * 2   =>   A_reindex[i, j] = A[j, i];   B[i, j] = A_reindex[i, j] * 2
+// reindex has an axis for each variable of the access; the others take the axes from an index map.
+#include "schedule/internal.h"
+
+typedef struct Reindexing {
+  Schedule *schedule;
+  Path path;
+  const Stmt *at;
+  const Block *block;
+  Buffer *buffer, *copy;
+  bool write;
+  int top;      // depth of the nest's outermost statement
+  Expr **point; // the indices of the block's accesses to the buffer
+  Expr **to;    // those to the copy
+  int *chosen;  // the variables that the copy is made over
+  int count;
+} Reindexing;
+
+#define REFUSE(r, ...) schedule_refuse((r)->schedule, (r)->at->pos, __VA_ARGS__)
+
+// ---- The accesses of the block ---------------------------------------------------------------
+
+typedef struct AccessPoint {
+  const Buffer *buffer;
+  Expr *const *point; // of the first access; NULL: none yet
+  bool differs;
+} AccessPoint;
+
+static void note_point(AccessPoint *search, const Buffer *buffer, Expr *const *indices) {
+  if (buffer != search->buffer) return;
+  if (!search->point) search->point = indices;
+  for (int i = 0; i < buffer->rank; i++) search->differs |= indices[i] != search->point[i];
+}
+
+static bool point_of_expr(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_LOAD) note_point(visitor->env, e->as.buffer, e->args);
+  return true;
+}
+
+static bool point_of_stmt(Visitor *visitor, Stmt *s) {
+  if (s->kind == STMT_STORE) note_point(visitor->env, s->as.store.buffer, s->as.store.indices);
+  return true;
+}
+
+static bool uses_inner_variables(const Reindexing *r, const Expr *e) {
+  for (int i = r->top; i < r->path.count; i++)
+    if (r->path.items[i]->kind == STMT_FOR && expr_uses(e, r->path.items[i]->as.loop.var))
+      return true;
+  return false;
+}
+
+// Finds the one element that an execution of the block accesses. Its indices are simplified.
+static bool find_point(Reindexing *r) {
+  Context *context = r->schedule->context;
+  AccessPoint search = {r->buffer, NULL, false};
+  Visitor visitor = {.env = &search, .enter_expr = point_of_expr, .enter_stmt = point_of_stmt};
+  StmtArray inner = {0};
+  blocks_below(&context->arena, (Stmt *)r->at, &inner);
+  if (inner.count) return REFUSE(r, "block '%s' has blocks inside", r->block->name);
+  if (r->block->init) visit_stmt(&visitor, r->block->init);
+  visit_stmt(&visitor, r->block->body);
+  if (!search.point || search.differs)
+    return REFUSE(r, "block '%s' does not access '%s' at one index only", r->block->name,
+                  r->buffer->name);
+  Analyzer *analyzer = path_analyzer(r->schedule, &r->path, r->path.count - 1);
+  block_bind_domain(analyzer, r->block);
+  r->point = arena_array(&context->arena, Expr *, r->buffer->rank);
+  for (int i = 0; i < r->buffer->rank; i++) {
+    const Region *region = NULL;
+    for (int k = 0; k < r->block->write_count + r->block->read_count && !region; k++) {
+      const Region *other = k < r->block->write_count ? &r->block->writes[k]
+                                                      : &r->block->reads[k - r->block->write_count];
+      if (other->buffer == r->buffer) region = other;
+    }
+    r->point[i] = analyzer_simplify(analyzer, search.point[i]);
+    if (!region || !expr_is_int(region->extent[i], 1) || uses_inner_variables(r, r->point[i]))
+      return REFUSE(r, "the index of '%s' is not one of the variables of block '%s'",
+                    r->buffer->name, r->block->name);
+  }
+  return true;
+}
+
+// ---- The indices of the copy -----------------------------------------------------------------
+
+static bool one_uses(Expr *const *exprs, int count, const Expr *var) {
+  for (int i = 0; i < count; i++)
+    if (expr_uses(exprs[i], var)) return true;
+  return false;
+}
+
+static void choose_variables(Reindexing *r, int rank) {
+  const Block *block = r->block;
+  r->chosen = arena_array(&r->schedule->context->arena, int, block->var_count);
+  for (int i = 0; i < block->var_count; i++)
+    if (one_uses(r->point, r->buffer->rank, block->vars[i].var) ||
+        one_uses(r->to, rank, block->vars[i].var))
+      r->chosen[r->count++] = i;
+}
+
+// The variables of the access, in the block's order.
+static bool indices_of_block(Reindexing *r, Str name) {
+  Context *context = r->schedule->context;
+  choose_variables(r, 0);
+  Expr **shape = arena_array(&context->arena, Expr *, r->count);
+  r->to = arena_array(&context->arena, Expr *, r->count);
+  for (int k = 0; k < r->count; k++) {
+    const BlockVar *v = &r->block->vars[r->chosen[k]];
+    if (!expr_is_int(v->min, 0))
+      return REFUSE(r, "variable '%s' does not begin at 0", v->var->as.var->name);
+    shape[k] = v->extent;
+    r->to[k] = v->var;
+  }
+  r->copy = buffer_new(context, name, r->buffer->type, shape, r->count, "global");
+  return true;
+}
+
+static bool indices_of_map(Reindexing *r, const IndexMap *map, Str name, Str scope) {
+  Context *context = r->schedule->context;
+  const Block *block = r->block;
+  if (map->input_count != block->var_count)
+    return REFUSE(r, "the map takes %d axes, block '%s' has %d variables", map->input_count,
+                  block->name, block->var_count);
+  int64_t *extents = arena_array(&context->arena, int64_t, block->var_count);
+  Expr **vars = arena_array(&context->arena, Expr *, block->var_count);
+  Analyzer *analyzer = analyzer_new(context);
+  block_bind_domain(analyzer, block);
+  for (int i = 0; i < block->var_count; i++) {
+    vars[i] = block->vars[i].var;
+    if (!expr_is_int(block->vars[i].min, 0) || !expr_as_int(block->vars[i].extent, &extents[i]))
+      return REFUSE(r, "variable '%s' of block '%s' has a symbolic extent, or begins after 0",
+                    vars[i]->as.var->name, block->name);
+  }
+  const Layout *layout = layout_static(context, map, extents, r->at->pos);
+  int rank = map->output_count;
+  r->to = arena_array(&context->arena, Expr *, rank);
+  if (!layout || !index_map_apply_exprs(context, map, vars, NULL, r->to))
+    return REFUSE(r, "the map does not fit block '%s'", block->name);
+  Expr **shape = arena_array(&context->arena, Expr *, rank);
+  for (int i = 0; i < rank; i++) {
+    r->to[i] = analyzer_simplify(analyzer, r->to[i]);
+    shape[i] = expr_int(context, r->to[i]->type, layout->physical_extents[i]);
+  }
+  choose_variables(r, rank);
+  r->copy = buffer_new(context, name, r->buffer->type, shape, rank, scope);
+  return true;
+}
+
+// ---- Legality --------------------------------------------------------------------------------
+
+static bool is_each_variable(const Reindexing *r, Expr *const *exprs, int count) {
+  for (int k = 0; k < r->count; k++) {
+    const BlockVar *v = &r->block->vars[r->chosen[k]];
+    bool found = expr_is_int(v->extent, 1);
+    for (int i = 0; i < count; i++) found |= exprs[i] == v->var;
+    if (!found) return false;
+  }
+  return true;
+}
+
+// True when two points of the chosen variables never have the same values of the expressions.
+static bool tells_points(const Reindexing *r, Expr *const *exprs, int count) {
+  Context *context = r->schedule->context;
+  Expr **vars = arena_array(&context->arena, Expr *, r->count + 1);
+  int64_t *extents = arena_array(&context->arena, int64_t, r->count + 1);
+  if (is_each_variable(r, exprs, count)) return true;
+  for (int k = 0; k < r->count; k++) {
+    const BlockVar *v = &r->block->vars[r->chosen[k]];
+    vars[k] = v->var;
+    if (!expr_is_int(v->min, 0) || !expr_as_int(v->extent, &extents[k])) return false;
+  }
+  const IndexMap *map = index_map_from_exprs(context, vars, r->count, exprs, count, false);
+  int errors = context->error_count, diags = context->diags.count;
+  const Layout *layout = map ? layout_static(context, map, extents, r->at->pos) : NULL;
+  context->error_count = errors; // a map that does not fit is no proof, and no error
+  context->diags.count = diags;
+  return layout && layout_is_injective(context, layout).verdict == VERDICT_YES;
+}
+
+// The read may be under a condition of the block, which the copy does not have.
+static bool stays_inside(const Reindexing *r) {
+  Context *context = r->schedule->context;
+  Analyzer *analyzer = path_analyzer(r->schedule, &r->path, r->top);
+  block_bind_domain(analyzer, r->block);
+  for (int i = 0; i < r->buffer->rank; i++)
+    if (!analyzer_prove_within(analyzer, r->point[i], expr_index(context, 0), r->buffer->shape[i]))
+      return REFUSE(r, "axis %d of '%s' is not proved to stay in its extent for all iterations", i,
+                    r->buffer->name);
+  return true;
+}
+
+// True when no other block of the nest writes the buffer, or, when this one does, reads it.
+static bool alone_in_nest(const Reindexing *r) {
+  StmtArray blocks = {0};
+  blocks_innermost(&r->schedule->context->arena, r->path.items[r->top], &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *other = blocks.items[i]->as.block;
+    bool writes = block_touches(other, r->buffer, true);
+    bool reads = block_touches(other, r->buffer, false);
+    if (other == r->block ? writes && !r->write : writes || (reads && r->write))
+      return REFUSE(r, "block '%s' in the same nest %s '%s'", other->name,
+                    writes ? "writes" : "reads", r->buffer->name);
+  }
+  return !r->write || !expr_reads(r->block->predicate, r->buffer) ||
+         REFUSE(r, "the predicate of block '%s' reads '%s'", r->block->name, r->buffer->name);
+}
+
+// True when the block runs over its whole domain and writes the element each time.
+static bool writes_each_point(const Reindexing *r) {
+  Schedule *schedule = r->schedule;
+  Context *context = schedule->context;
+  ExprArray of_domain = {0}, of_vars = {0};
+  Stmt **loops;
+  int count = path_loops(schedule, &r->path, r->path.count - 1, &loops);
+  VarRange *ranges = arena_array(&context->arena, VarRange, count);
+  for (int k = 0; k < count; k++) ranges[k] = loop_range(loops[k]);
+  Analyzer *analyzer = path_analyzer(schedule, &r->path, r->path.count - 1);
+  Block *always = block_copy(context, r->block);
+  always->predicate = expr_bool(context, true);
+  bool reads = block_touches(r->block, r->buffer, false);
+  return (r->block->init || !reads) && !bindings_check(analyzer, r->block, ranges, count) &&
+         predicate_divide(schedule, &r->path, &of_domain, &of_vars) && !of_vars.count &&
+         block_writes_whole_domain(schedule, always, analyzer);
+}
+
+static bool check_write(const Reindexing *r) {
+  const Block *block = r->block;
+  for (int k = 0; k < r->count; k++)
+    if (block->vars[r->chosen[k]].kind != ITER_SPATIAL)
+      return REFUSE(r, "variable '%s' of block '%s', which the copy would have, is not spatial",
+                    block->vars[r->chosen[k]].var->as.var->name, block->name);
+  if (block->write_count != 1)
+    return REFUSE(r, "block '%s' does not write exactly one buffer", block->name);
+  if (!writes_each_point(r))
+    return REFUSE(r,
+                  "block '%s' is not proved to write '%s' in all iterations without reading what "
+                  "was there",
+                  block->name, r->buffer->name);
+  return tells_points(r, r->point, r->buffer->rank) ||
+         REFUSE(r, "iterations of block '%s' are not proved to write different elements of '%s'",
+                block->name, r->buffer->name);
+}
+
+static bool check_copy(const Reindexing *r) {
+  if (!tells_points(r, r->to, r->copy->rank))
+    return REFUSE(r,
+                  "the map is not proved to give each iteration of block '%s' an index of its "
+                  "own",
+                  r->block->name);
+  if (!alone_in_nest(r)) return false;
+  return r->write ? check_write(r) : stays_inside(r);
+}
+
+// ---- The copy --------------------------------------------------------------------------------
+
+// The nest that copies between the buffer and the copy, over the chosen variables.
+static Stmt *reindex_nest(const Reindexing *r, Str name) {
+  Context *context = r->schedule->context;
+  Block *block = arena_new(&context->arena, Block);
+  Map vars = map_new(&context->arena);
+  Expr **loops = arena_array(&context->arena, Expr *, r->count);
+  block->name = name;
+  block->predicate = expr_bool(context, true);
+  block->var_count = r->count;
+  block->vars = arena_array(&context->arena, BlockVar, r->count);
+  for (int k = 0; k < r->count; k++) {
+    BlockVar v = r->block->vars[r->chosen[k]];
+    loops[k] = expr_var(context, arena_printf(&context->arena, "ax%d", k), v.var->type);
+    v.binding = expr_add(context, v.min, loops[k]);
+    v.kind = ITER_SPATIAL;
+    v.pos = (SourcePos){0};
+    Expr *fresh = expr_var(context, v.var->as.var->name, v.var->type);
+    map_put(&vars, v.var, fresh);
+    v.var = fresh;
+    block->vars[k] = v;
+  }
+  Buffer *from = r->write ? r->copy : r->buffer;
+  Expr *value = expr_load(context, from, r->write ? r->to : r->point, from->rank);
+  Buffer *into = r->write ? r->buffer : r->copy;
+  Stmt *store = stmt_store(context, into, r->write ? r->point : r->to, into->rank, value);
+  block->body = substitute_stmt(context, store, &vars, NULL);
+  Stmt *s = stmt_block(context, block_with_regions(context, block));
+  for (int k = r->count - 1; k >= 0; k--)
+    s = stmt_for(context, loops[k], expr_int(context, loops[k]->type, 0), block->vars[k].extent,
+                 LOOP_SERIAL, s);
+  return s;
+}
+
+static Expr *reindex_load(Rewriter *rewriter, Expr *e) {
+  const Reindexing *r = rewriter->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != r->buffer) return e;
+  return expr_load(rewriter->context, r->copy, r->to, r->copy->rank);
+}
+
+static Stmt *reindex_store(Rewriter *rewriter, Stmt *s) {
+  const Reindexing *r = rewriter->env;
+  if (s->kind != STMT_STORE || s->as.store.buffer != r->buffer) return s;
+  return stmt_store(rewriter->context, r->copy, r->to, r->copy->rank, s->as.store.value);
+}
+
+static bool reindex_begin(Schedule *schedule, StepCall *call, const StepValue *slot,
+                          Reindexing *r) {
+  const char *who;
+  *r = (Reindexing){.schedule = schedule};
+  if (!schedule_find_block(schedule, call->args[0].as.block, &r->path)) return false;
+  r->at = path_end(&r->path);
+  r->block = r->at->as.block;
+  r->buffer = schedule_find_slot(schedule, r->at, slot);
+  if (!r->buffer) return false;
+  r->write = block_touches(r->block, r->buffer, true);
+  if (path_scope(&r->path, r->path.count - 1) < 0)
+    return REFUSE(r, "the root block itself has no buffer");
+  if (storage_is_opaque(schedule, r->buffer, &who))
+    return REFUSE(r, "'%s' cannot be copied: %s", r->buffer->name, who);
+  r->top = path_nest_top(&r->path, r->path.count - 1);
+  return find_point(r);
+}
+
+// `name` is that of the block that copies.
+static bool reindex_finish(Reindexing *r, StepCall *call, Str name) {
+  Schedule *schedule = r->schedule;
+  Context *context = schedule->context;
+  if (!check_copy(r)) return false;
+  Rewriter rewriter = {.context = context, .env = r, .expr = reindex_load, .stmt = reindex_store};
+  Block *block = block_copy(context, r->block);
+  if (block->init) block->init = rewrite_stmt(&rewriter, block->init);
+  block->body = rewrite_stmt(&rewriter, block->body);
+  if (refuse_late_init(schedule, r->at->pos, block)) return false;
+  Stmt *kept = stmt_with_block(context, r->at, block_with_regions(context, block));
+  for (int i = r->path.count - 2; i >= r->top; i--)
+    kept = stmt_with_child(context, r->path.items[i], r->path.child[i], kept);
+  name = schedule_unique_name(schedule, name);
+  path_place_beside(schedule, &r->path, r->top, kept, reindex_nest(r, name), r->write, r->copy);
+  step_result(schedule, call, value_block(name));
+  return true;
+}
+
+bool step_reindex(Schedule *schedule, StepCall *call) {
+  Reindexing r;
+  if (!reindex_begin(schedule, call, &call->args[1], &r)) return false;
+  Str name = str_format(schedule->context, "%s_reindex", r.buffer->name);
+  Str block = r.write ? name : str_format(schedule->context, "%s_reindex", name); // as in TVM
+  return indices_of_block(&r, name) && reindex_finish(&r, call, block);
+}
+
+static bool reindex_cache(Schedule *schedule, StepCall *call, bool write) {
+  Reindexing r;
+  StepValue slot = value_list(schedule->context, 2);
+  slot.as.list.items[0] = value_string(str_intern(schedule->context, write ? "write" : "read"));
+  slot.as.list.items[1] = call->args[1];
+  if (!reindex_begin(schedule, call, &slot, &r)) return false;
+  Str scope = call->args[2].as.s;
+  if (!schedule_check_scope(schedule, r.at, scope)) return false;
+  Str name =
+      str_format(schedule->context, "%s_%.*s", r.buffer->name, (int)strcspn(scope, "."), scope);
+  return indices_of_map(&r, call->args[3].as.map, name, scope) && reindex_finish(&r, call, name);
+}
+
+bool step_reindex_cache_read(Schedule *schedule, StepCall *call) {
+  return reindex_cache(schedule, call, false);
+}
+bool step_reindex_cache_write(Schedule *schedule, StepCall *call) {
+  return reindex_cache(schedule, call, true);
+}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedule steps give the program that TVM's steps of these names give. Needs apache-tvm; skipped without."""
+import importlib.util
+import sys
+
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+tvm = pytest.importorskip("tvm")
+
+PROGRAMS = '''
+@T.prim_func(s_tir=True)
+def chain(A: T.Buffer((13, 7), "float32"), D: T.Buffer((7, 13), "float32")):
+    B = T.sblock_alloc_buffer((13, 7))
+    for i, j in T.grid(13, 7):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for j, i in T.grid(7, 13):
+        with T.sblock("D"):
+            vj, vi = T.axis.remap("SS", [j, i])
+            D[vj, vi] = B[vi, vj] + T.float32(1)
+
+
+@T.prim_func(s_tir=True)
+def conv(X: T.Buffer((2, 11, 11, 3), "float32"), W: T.Buffer((3, 3, 3, 5), "float32"),
+         Y: T.Buffer((2, 5, 5, 5), "float32")):
+    for n, h, w, o, y, x, c in T.grid(2, 5, 5, 5, 3, 3, 3):
+        with T.sblock("Y"):
+            vn, vh, vw, vo, vy, vx, vc = T.axis.remap("SSSSRRR", [n, h, w, o, y, x, c])
+            with T.init():
+                Y[vn, vh, vw, vo] = T.float32(0)
+            Y[vn, vh, vw, vo] = (Y[vn, vh, vw, vo] + X[vn, vh * 2 + vy, vw * 2 + vx, vo // 5 * 3 + vc]
+                                 * W[vy, vx, vc, vo])
+'''
+
+
+def split_by_tile(sch):
+    i, _ = sch.get_loops(sch.get_sblock("B"))
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=2, decision=[13, 1]))
+    count = sch.sample_categorical(candidates=[2, 4], probs=[0.5, 0.5], decision=1)
+    sch.split(sch.get_loops(sch.get_sblock("D"))[1], factors=[None, count])
+
+
+def stated(sch):
+    sch.annotate_buffer_access(sch.get_sblock("D"), 0, "read", lambda j, i: ((i - 1, i + 2), (j, j + 1)))
+
+
+def aligned(sch):
+    sch.storage_align("B", 0, axis=0, factor=32, offset=1)
+    sch.storage_align("B", 0, axis=-1, factor=4, offset=0)
+
+
+def reindexed(sch):
+    sch.reindex("D", "B")
+    sch.reindex("B", ("write", 0))
+
+
+CASES = {
+    "split by a tile": ("chain", split_by_tile),
+    "stated ranges": ("chain", stated),
+    "aligned": ("chain", aligned),
+    "block variables": ("chain", lambda sch: sch.reorder_block_iter_var(sch.get_sblock("D"), [1, 0])),
+    "types": ("chain", lambda sch: sch.unsafe_set_dtype("B", 0, "float16")),
+    "reindex": ("chain", reindexed),
+    "reindex data": ("conv", lambda sch: sch.reindex("Y", ("read", 0))),
+    "reindex weight": ("conv", lambda sch: sch.reindex("Y", "W")),
+    "reindex result": ("conv", lambda sch: sch.reindex("Y", ("write", 0))),
+    "reindexed cache": ("chain", lambda sch: sch.reindex_cache_write(
+        "B", 0, "shared", lambda i, j: (j, i))),
+    "reindexed cache of a sum": ("conv", lambda sch: sch.reindex_cache_write(
+        "Y", 0, "local", lambda n, h, w, o, y, x, c: (n * 5 + h, w * 5 + o))),
+}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """The programs as TVM and as Pleat read them."""
+    modules = []
+    for package in ("tvm", "pleat"):
+        path = tmp_path_factory.mktemp("programs") / f"{package}_programs.py"
+        path.write_text(f"from {package}.script import tirx as T\n{PROGRAMS}")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        modules.append(importlib.util.module_from_spec(spec))
+        sys.modules[path.stem] = modules[-1]
+        spec.loader.exec_module(modules[-1])
+    return modules
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs_are_equal(both, name):
+    program, steps = CASES[name]
+    theirs = tvm.s_tir.Schedule(tvm.IRModule({"main": getattr(both[0], program)}), debug_mask="all")
+    ours = pleat.tir.Schedule(getattr(both[1], program))
+    steps(theirs)
+    steps(ours)
+    pleat.ir.assert_structural_equal(pleat.script.from_source(theirs.mod["main"].script()), ours.func)
