@@ -37,6 +37,8 @@ typedef struct Guarding {
   Array(PendingGuard) pending; // must stand around the visited statement or further out
   Array(AccessGuard) guards;   // all of them
   Map proved;                  // accesses of the visited statement that need nothing more
+  Map memory;                  // from data variables to the bytes of their memory, as Expr*
+  Map beyond;                  // buffers that are not proved to be inside of their memory
   SourcePos pos;
   Buffer *faults;
   bool ok;
@@ -95,12 +97,16 @@ static const char *access_text(Guarding *g, Buffer *buffer, Expr *const *indices
   return script_expr_text(g->context, expr_load(g->context, buffer, indices, rank));
 }
 
+// "index 7 of axis 1", or of all of the memory that an alias accesses.
+enum { WHOLE_MEMORY = -1 };
+
 static void report_outside(Guarding *g, const char *access, int axis,
                            const AccessWitness *witness) {
   SourcePos pos = g->pos.file ? g->pos : (SourcePos){0};
-  diag_error(g->context, pos,
-             "%s is out of bounds%s: index %lld of axis %d is outside of [0, %lld)", access,
-             access_witness_text(g->context, witness), (long long)witness->index, axis,
+  const char *where =
+      axis == WHOLE_MEMORY ? "its memory" : arena_printf(&g->context->arena, "axis %d", axis);
+  diag_error(g->context, pos, "%s is out of bounds%s: index %lld of %s is outside of [0, %lld)",
+             access, access_witness_text(g->context, witness), (long long)witness->index, where,
              (long long)witness->extent);
   g->ok = false;
 }
@@ -114,23 +120,23 @@ static Expr *evaluated(Guarding *g) {
 }
 
 static void add_guard(Guarding *g, Buffer *buffer, const char *access, int axis, Expr *index,
-                      Expr *inside) {
+                      Expr *extent, Expr *inside) {
   Context *context = g->context;
   Expr *evaluates = evaluated(g);
   if (!expr_is_true(evaluates)) // the second operand of `or` is evaluated if the first is false
     inside = expr_binary(context, EXPR_OR, expr_unary(context, EXPR_NOT, evaluates), inside);
   for (int i = 0; i < g->pending.count; i++)
     if (g->pending.items[i].condition == inside) return;
-  PendingGuard guard = {inside, index, buffer->shape[axis], buffer, g->pos, g->guards.count};
+  PendingGuard guard = {inside, index, extent, buffer, g->pos, g->guards.count};
   array_push(&context->arena, &g->pending, guard);
   AccessGuard entry = {str_intern(context, access), axis, g->pos};
   array_push(&context->arena, &g->guards, entry);
 }
 
 static void check_index(Guarding *g, Buffer *buffer, const char **access, Expr *const *indices,
-                        int axis, Expr *index) {
+                        int axis, Expr *index, Expr *extent) {
   Context *context = g->context;
-  Expr *zero = expr_int(context, index->type, 0), *extent = buffer->shape[axis];
+  Expr *zero = expr_int(context, index->type, 0);
   Expr *inside = analyzer_unproved_within(g->analyzer, index, zero, extent);
   if (expr_is_true(inside)) return;
   if (!*access) *access = access_text(g, buffer, indices, buffer->rank);
@@ -139,31 +145,104 @@ static void check_index(Guarding *g, Buffer *buffer, const char **access, Expr *
     report_outside(g, *access, axis, &witness);
     return;
   }
-  add_guard(g, buffer, *access, axis, index, inside);
+  add_guard(g, buffer, *access, axis, index, extent, inside);
 }
 
-// The first and the last element of a vector access decide for all, or the least and the largest
-// index where they are no range.
+// The least and the largest index of the lanes, which are the same for an index of one lane. The
+// first and the last lane decide for a range.
+static void index_limits(Context *context, Expr *index, Expr **least, Expr **largest) {
+  if (index->op == EXPR_BROADCAST) index = index->args[0];
+  *least = *largest = index;
+  if (index->op == EXPR_RAMP) {
+    DType type = index->args[1]->type;
+    Expr *steps =
+        expr_sub(context, expr_lanes(context, type, index->type), expr_int(context, type, 1));
+    Expr *reach = expr_mul(context, index->args[1], steps);
+    *least = index->args[0];
+    *largest = expr_add(context, index->args[0], reach);
+  }
+  if ((*least)->type.lanes > 1) {
+    *largest = expr_unary(context, EXPR_VECTOR_MAX, *largest);
+    *least = expr_unary(context, EXPR_VECTOR_MIN, *least);
+  }
+}
+
+static Expr *to_int64(Context *context, Expr *e) {
+  return expr_cast(context, DTYPE_INT64, e);
+}
+
+// The number of the element in the memory of an alias.
+static Expr *memory_index(Context *context, const Buffer *buffer, Expr *const *indices) {
+  Expr **strides = arena_array(&context->arena, Expr *, buffer->rank);
+  Expr *number = to_int64(context, buffer->offset);
+  buffer_stride_exprs(context, buffer, strides);
+  for (int d = 0; d < buffer->rank; d++)
+    number =
+        expr_add(context, number,
+                 expr_mul(context, to_int64(context, indices[d]), to_int64(context, strides[d])));
+  return number;
+}
+
+static Expr *element_bytes(Context *context, const Buffer *buffer) {
+  return expr_int(context, DTYPE_INT64, (int64_t)dtype_bytes(buffer->type) * buffer->type.lanes);
+}
+
 static void check_access(Guarding *g, Buffer *buffer, Expr *const *indices, int rank) {
   Context *context = g->context;
   const char *access = NULL;
+  Expr **least = arena_array(&context->arena, Expr *, rank);
+  Expr **largest = arena_array(&context->arena, Expr *, rank);
   for (int d = 0; d < rank && g->ok; d++) {
-    Expr *index = indices[d];
-    if (index->op == EXPR_BROADCAST) index = index->args[0];
-    if (index->op == EXPR_RAMP) {
-      DType type = index->args[1]->type;
-      Expr *steps =
-          expr_sub(context, expr_lanes(context, type, index->type), expr_int(context, type, 1));
-      Expr *reach = expr_mul(context, index->args[1], steps);
-      check_index(g, buffer, &access, indices, d, expr_add(context, index->args[0], reach));
-      index = index->args[0];
-    }
-    if (index->type.lanes > 1) {
-      check_index(g, buffer, &access, indices, d, expr_unary(context, EXPR_VECTOR_MIN, index));
-      index = expr_unary(context, EXPR_VECTOR_MAX, index);
-    }
-    check_index(g, buffer, &access, indices, d, index);
+    index_limits(context, indices[d], &least[d], &largest[d]);
+    if (largest[d] != least[d])
+      check_index(g, buffer, &access, indices, d, largest[d], buffer->shape[d]);
+    check_index(g, buffer, &access, indices, d, least[d], buffer->shape[d]);
   }
+  if (!g->ok || !map_contains(&g->beyond, buffer)) return;
+  Expr *bytes = map_find(&g->memory, buffer->data);
+  Expr *extent = analyzer_simplify(g->analyzer,
+                                   expr_floor_div(context, bytes, element_bytes(context, buffer)));
+  Expr *last = memory_index(context, buffer, largest),
+       *first = memory_index(context, buffer, least);
+  if (last != first) check_index(g, buffer, &access, indices, WHOLE_MEMORY, last, extent);
+  check_index(g, buffer, &access, indices, WHOLE_MEMORY, first, extent);
+}
+
+// ---- Memory of buffers
+
+// The bytes from the beginning of the memory to the end of the buffer's last element, where it has
+// elements.
+static Expr *bytes_to_end(Context *context, const Buffer *buffer) {
+  Expr **last = arena_array(&context->arena, Expr *, buffer->rank);
+  Expr *one = expr_int(context, DTYPE_INT64, 1);
+  for (int d = 0; d < buffer->rank; d++)
+    last[d] = expr_sub(context, to_int64(context, buffer->shape[d]), one);
+  Expr *count = expr_add(context, memory_index(context, buffer, last), one);
+  return expr_mul(context, count, element_bytes(context, buffer));
+}
+
+static void add_memory(Guarding *g, const Stmt *s) {
+  Context *context = g->context;
+  if (s->kind == STMT_ALLOCATE_CONST) {
+    Expr *bytes = expr_int(context, DTYPE_INT64, (int64_t)s->as.allocate_const.data->bytes);
+    map_put(&g->memory, s->as.allocate_const.var, bytes);
+    return;
+  }
+  Buffer whole = {.type = s->as.allocate.type,
+                  .rank = s->as.allocate.rank,
+                  .shape = s->as.allocate.extents,
+                  .offset = expr_int(context, DTYPE_INT64, 0)};
+  map_put(&g->memory, s->as.allocate.var, bytes_to_end(context, &whole));
+}
+
+// Notes an alias that is not proved to be inside of the memory.
+static void add_alias(Guarding *g, Buffer *buffer) {
+  Expr *bytes = map_find(&g->memory, buffer->data);
+  if (!bytes) return;
+  Expr *end = bytes_to_end(g->context, buffer);
+  if (end == bytes) return;
+  Expr *fits = expr_binary(g->context, EXPR_LE, end, bytes);
+  if (!analyzer_prove(g->analyzer, fits)) map_put(&g->beyond, buffer, buffer);
 }
 
 // ---- Expressions
@@ -383,6 +462,10 @@ static Stmt *guard_sequence(Guarding *g, Stmt *s) {
 
 static Stmt *guard_memory(Guarding *g, Stmt *s) {
   int first = g->pending.count;
+  if (s->kind != STMT_DECL_BUFFER)
+    add_memory(g, s);
+  else
+    add_alias(g, s->as.declare.buffer);
   Stmt *body = guarded(g, lower_body(s));
   return lower_with_body(g->context, s, settle(g, first, body, may_leave_memory, s));
 }
@@ -466,7 +549,12 @@ PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func) {
                 .analyzer = analyzer_new(context),
                 .pos = func->pos,
                 .faults = buffer_static(context, "faults", DTYPE_INT64, &none, 1, NULL),
+                .memory = map_new(&context->arena),
+                .beyond = map_new(&context->arena),
                 .ok = true};
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i])
+      map_put(&g.memory, func->buffers[i]->data, bytes_to_end(context, func->buffers[i]));
   Stmt *body = settle(&g, 0, guarded(&g, func->body), NULL, NULL);
   if (!g.ok) return NULL;
   return g.guards.count ? with_faults(&g, func, body) : func;

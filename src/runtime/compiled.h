@@ -49,7 +49,7 @@ typedef struct CompiledConstant {
 // An access that the code of a kernel checks; the code notes in the arena that it is out of bounds.
 typedef struct CompiledGuard {
   const char *access; // with its place: "kernel.py:7:13: A[idx[i], j]"
-  int axis;
+  int axis; // -1: the index is that of all elements of the memory, of which the buffer is an alias
 } CompiledGuard;
 
 // It does not change once it is made, so threads use it at the same time. All memory but the

@@ -16,6 +16,7 @@ int guards_find(const void *notes, int count) {
 
 const char *guard_text(Arena *arena, const char *access, int axis, const void *notes, int guard) {
   GuardNote note = ((const GuardNote *)notes)[guard];
-  return arena_printf(arena, "%s is out of bounds: index %lld of axis %d is outside of [0, %lld)",
-                      access, (long long)note.index, axis, (long long)note.extent_and_one - 1);
+  const char *where = axis < 0 ? "its memory" : arena_printf(arena, "axis %d", axis);
+  return arena_printf(arena, "%s is out of bounds: index %lld of %s is outside of [0, %lld)",
+                      access, (long long)note.index, where, (long long)note.extent_and_one - 1);
 }
