@@ -460,10 +460,28 @@ def _loaded_function(name, parameters, models):
     return Function(name, parameters, find)
 
 
-def _compiler(function, options):
+def _callees(node, names):
+    """The functions of the module with these names that a program calls."""
+    from pleat.tir.stmt_functor import post_order_visit
+    called = set()
+    post_order_visit(node.body, lambda part: called.add(str(getattr(part, "op", ""))))
+    return called & names
+
+
+def _is_helper(function, node):
+    """Can only other programs of the module call the program?"""
+    return "private" in function.attrs or node.ret_type not in (None, "", "void")
+
+
+def _compiler(module, name, calls, options):
     def compiled(sizes):
         from pleat.model import Model
-        return Model(function.specialize(sizes) if sizes else function, **options)
+        function = module[name].specialize(sizes) if sizes else module[name]
+        if not calls:
+            return Model(function, **options)
+        whole = module.clone()
+        whole[name] = function
+        return Model(whole, func=name, **options)
     return compiled
 
 
@@ -474,7 +492,9 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
 
     target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C
     The other options are those of pleat.Model. A program without a schedule runs as the
-    auto-scheduler schedules it. Returns a Module."""
+    auto-scheduler schedules it. Calls of other programs of the module become their bodies; private
+    programs, and those that return a value, are left out where others call them. Returns a
+    Module."""
     if isinstance(args, str):
         args, target = None, args
     target = target or "llvm"
@@ -493,6 +513,10 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     nodes = function_nodes(printed._handle)
     if not nodes:
         raise PleatError("the module has no tensor program; pleat.compile compiles graphs")
-    functions = {name: Function(name, _parameters(node), _compiler(printed[name], options))
-                 for name, node in nodes.items()}
+    calls = {name: _callees(node, nodes.keys()) for name, node in nodes.items()}
+    called = set().union(*calls.values())
+    functions = {name: Function(name, _parameters(node),
+                                _compiler(printed, name, calls[name], options))
+                 for name, node in nodes.items()
+                 if name not in called or not _is_helper(printed[name], node)}
     return Module(functions, text, target, options)

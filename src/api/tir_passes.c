@@ -72,7 +72,7 @@ static Module *lowered(const PassesCall *call, const Module *module, const Names
     bool runs = names->count && func.prim && is_chosen(call, &func);
     if (runs)
       func.prim = lower_run_passes(context, func.prim, names->items, names->count,
-                                   &(LowerOptions){.verify = true});
+                                   &(LowerOptions){.verify = true, .module = module});
     if (runs && !func.prim) return NULL;
     module_put(result, &func);
   }

@@ -321,7 +321,7 @@ int pleat_module_operations(const PleatModule *module, const char *function, dou
 typedef struct ReportCall {
   ModuleCall call;
   const char *function;
-  json_t *(*report)(Context *context, PrimFunc *func);
+  json_t *(*report)(Context *context, const Module *module, PrimFunc *func);
   char *json;
 } ReportCall;
 
@@ -329,7 +329,7 @@ static void make_report(void *arg) {
   ReportCall *call = arg;
   Context *context = call->call.context;
   PrimFunc *func = module_prim(context, call->call.on->module, call->function);
-  json_t *report = func ? call->report(context, func) : NULL;
+  json_t *report = func ? call->report(context, call->call.on->module, func) : NULL;
   if (!report) return;
   call->json = report_text(report);
   call->call.done = call->json != NULL;
@@ -345,9 +345,14 @@ static int report_function(ReportCall call, char **json, PleatMessages **message
   return status;
 }
 
+static json_t *aliases_of(Context *context, const Module *module, PrimFunc *func) {
+  (void)module;
+  return report_aliases(context, func);
+}
+
 int pleat_module_aliases(const PleatModule *module, const char *function, char **json,
                          PleatMessages **messages) {
-  ReportCall call = {.call.on = module, .function = function, .report = report_aliases};
+  ReportCall call = {.call.on = module, .function = function, .report = aliases_of};
   return report_function(call, json, messages);
 }
 

@@ -46,7 +46,7 @@ static bool load(Checked *c) {
     if (!module || !check_sizes(c, module)) return false;
     for (int i = 0; i < module->funcs.count; i++)
       if (module->funcs.items[i].prim)
-        lower_check_accesses(c->cli->context, module->funcs.items[i].prim, &c->loops);
+        lower_check_accesses(c->cli->context, module, module->funcs.items[i].prim, &c->loops);
     for (int i = 0; i < module->funcs.count; i++)
       if (module->funcs.items[i].graph && !check_graph(c, module->funcs.items[i].graph))
         return false;

@@ -179,9 +179,9 @@ static bool check_functions(Cli *cli, const OptOptions *o, const Module *module)
 }
 
 // Reading and printing a program works in spite of these mistakes, so they are warnings.
-static void warn_of_accesses(Context *context, PrimFunc *func) {
+static void warn_of_accesses(Context *context, const Module *module, PrimFunc *func) {
   int first = context->diags.count, errors = context->error_count;
-  lower_check_accesses(context, func, NULL);
+  lower_check_accesses(context, module, func, NULL);
   for (int i = first; i < context->diags.count; i++)
     if (context->diags.items[i].severity == DIAG_ERROR)
       context->diags.items[i].severity = DIAG_WARNING;
@@ -190,8 +190,10 @@ static void warn_of_accesses(Context *context, PrimFunc *func) {
 
 static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Module *module) {
   StringList names = {0};
-  LowerOptions lower = {
-      .print_after = o->print_after, .verify_each = o->verify_each, .guards = true};
+  LowerOptions lower = {.print_after = o->print_after,
+                        .verify_each = o->verify_each,
+                        .guards = true,
+                        .module = module};
   if (!run_graph_passes(cli, o, module, calls, &names)) return false;
   if (calls->count && !names.count && !o->schedule) return true;
   if (!check_functions(cli, o, module)) return false;
@@ -202,7 +204,7 @@ static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Mod
     if (o->schedule) func = scheduled(cli, func, o->schedule);
     if (func) func = lower_run_passes(cli->context, func, names.items, names.count, &lower);
     if (!func) return false;
-    warn_of_accesses(cli->context, read);
+    warn_of_accesses(cli->context, module, read);
     module->funcs.items[i].prim = func;
   }
   return true;

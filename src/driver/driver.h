@@ -173,7 +173,8 @@ double part_operations(const StagePart *part);
 
 // A tensor program of a user's file.
 typedef struct Kernel {
-  PrimFunc *func, *scheduled; // as written, and as it is to run
+  PrimFunc *written;          // as in the file
+  PrimFunc *func, *scheduled; // with its callees in the place of calls, and as it is to run
   const char *why_written;    // why both are equal; NULL: the auto-scheduler made the schedule
   KernelChoice choice;        // set when the auto-scheduler made the schedule
   const uint8_t *access;      // by parameter: PARAM_READ, PARAM_WRITTEN
@@ -185,8 +186,9 @@ typedef Array(Kernel) Kernels;
 // False with a diagnostic when there is no such function, or several graph functions.
 bool module_choose(Context *context, const char *path, const Module *module, const char *name,
                    GraphFunc **graph);
-// Adds the tensor programs of a module, or only the one called `name` (NULL: all), scheduled for
-// `machine`. `path` names the module in messages. False with a diagnostic.
+// Adds the tensor program called `name` of a module, scheduled for `machine`. With NULL, adds all
+// but those which other programs of the module call and which are private or return a value. `path`
+// names the module in messages. False with a diagnostic.
 bool kernels_load(Context *context, const char *path, const Module *module, const char *name,
                   const HostMachine *machine, Kernels *kernels);
 

@@ -96,12 +96,16 @@ double prim_func_operations(const PrimFunc *func) {
 
 // ---- The kernels of a file ---------------------------------------------------------------------
 
-static void add_kernel(Context *context, PrimFunc *func, const HostMachine *machine,
-                       Kernels *kernels) {
-  Kernel kernel = {.func = func, .scheduled = func, .access = access_of(context, func)};
+static bool add_kernel(Context *context, const Module *module, PrimFunc *written,
+                       const HostMachine *machine, Kernels *kernels) {
+  PrimFunc *func = lower_with_callees(context, module, written);
+  if (!func) return false;
+  Kernel kernel = {
+      .written = written, .func = func, .scheduled = func, .access = access_of(context, func)};
   if (autosched_unscheduled(context, machine, func, &kernel.choice, &kernel.why_written))
     kernel.scheduled = schedule_func(kernel.choice.schedule);
   array_push(&context->arena, kernels, kernel);
+  return true;
 }
 
 // "'main', 'scale'": the functions of the module, or only its graph functions.
@@ -146,12 +150,35 @@ bool module_choose(Context *context, const char *path, const Module *module, con
                                      graphs, function_names(context, module, true));
 }
 
+typedef struct CallSearch {
+  Str name;
+  bool found;
+} CallSearch;
+
+static bool see_call(Visitor *visitor, Expr *e) {
+  CallSearch *search = visitor->env;
+  search->found |= e->op == EXPR_CALL_MODULE && e->as.s == search->name;
+  return !search->found;
+}
+
+// Is the function there only for other functions of the module, which call it?
+static bool is_helper(const Module *module, const PrimFunc *func) {
+  CallSearch search = {func->name, false};
+  if (!attrs_int(&func->attrs, "private", 0) && func->result.code == TYPE_VOID) return false;
+  for (int i = 0; i < module->funcs.count; i++) {
+    const PrimFunc *caller = module->funcs.items[i].prim;
+    if (caller && caller != func)
+      visit_stmt(&(Visitor){.env = &search, .enter_expr = see_call}, caller->body);
+  }
+  return search.found;
+}
+
 bool kernels_load(Context *context, const char *path, const Module *module, const char *name,
                   const HostMachine *machine, Kernels *kernels) {
   for (int i = 0; i < module->funcs.count; i++) {
     PrimFunc *func = module->funcs.items[i].prim;
-    if (func && (!name || strcmp(func->name, name) == 0))
-      add_kernel(context, func, machine, kernels);
+    bool chosen = func && (name ? strcmp(func->name, name) == 0 : !is_helper(module, func));
+    if (chosen && !add_kernel(context, module, func, machine, kernels)) return false;
   }
   if (kernels->count) return true;
   if (name) return no_such_function(context, path, module, name);

@@ -220,7 +220,8 @@ void run_block(Machine *machine, const InterpStep *step) {
 enum { MAX_CALL_DEPTH = 200, MAX_EXTERN_ARGS = 16 };
 
 void eval_call(Machine *machine, const InterpNode *node) {
-  const InterpProgram *program = node->as.callee;
+  const InterpCall *call = node->as.call;
+  const InterpProgram *program = call->callee;
   if (++machine->depth > MAX_CALL_DEPTH)
     machine_fail(machine, "calls nest deeper than %d", MAX_CALL_DEPTH);
   FrameScope scope = scope_enter(machine);
@@ -232,6 +233,8 @@ void eval_call(Machine *machine, const InterpNode *node) {
     int width = node->args[i]->type.code == TYPE_HANDLE ? 2 : node->args[i]->lanes;
     memcpy(frame + program->params[i].slot, value, sizeof(InterpScalar) * (size_t)width);
   }
+  for (int i = 0; i < call->size_count; i++)
+    frame[call->slots[i]].i = node_value(machine, call->sizes[i])->i;
   InterpScalar *outer = machine->frame;
   machine->frame = frame;
   machine->returned.i = 0;

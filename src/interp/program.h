@@ -29,6 +29,7 @@ typedef struct Machine Machine;
 typedef struct InterpNode InterpNode;
 typedef struct InterpStep InterpStep;
 typedef struct InterpProgram InterpProgram;
+typedef struct InterpCall InterpCall;
 typedef void (*EvalFn)(Machine *machine, const InterpNode *node);
 
 // The operands of a LOAD, a store or an address.
@@ -49,7 +50,7 @@ struct InterpNode {
   union {
     double (*math)(double);
     InterpAccess *access;
-    InterpProgram *callee;
+    InterpCall *call;
     const InterpExtern *function;
     int *lane_numbers; // SHUFFLE
   } as;
@@ -134,6 +135,14 @@ struct InterpStep {
     InterpNode *evaluate;
     InterpStep *body;
   } as;
+};
+
+// A call of another function of the module.
+struct InterpCall {
+  InterpProgram *callee;
+  int size_count;
+  InterpNode **sizes; // of the buffers of the callee, in terms of the caller
+  int *slots;         // of the callee's frame, for each size
 };
 
 typedef struct BoundParam {

@@ -170,17 +170,52 @@ static const PrimFunc *find_function(const Module *module, const char *name) {
   return NULL;
 }
 
+// The slot of the callee's frame that has a size of a parameter.
+static int size_slot(const BoundParam *param, const CallSize *size) {
+  switch (size->kind) {
+  case CALL_SIZE_EXTENT: return param->shape[size->axis]->out;
+  case CALL_SIZE_STRIDE: return param->strides[size->axis]->out;
+  case CALL_SIZE_OFFSET: break;
+  }
+  return param->offset->out;
+}
+
+static void resolve_sizes(Resolver *resolver, const PrimFunc *func, const Expr *e,
+                          InterpCall *call) {
+  Machine *machine = resolver->machine;
+  CallSizes sizes = {0};
+  SourcePos pos = machine->stmt ? machine->stmt->pos : func->pos;
+  if (!resolver->scope.context) resolver->scope = call_scope(machine->context, resolver->func);
+  if (!call_sizes(&resolver->scope, pos, func, e, &sizes)) longjmp(machine->failed, 1);
+  call->size_count = sizes.count;
+  call->sizes = arena_array(resolver->arena, InterpNode *, sizes.count);
+  call->slots = arena_array(resolver->arena, int, sizes.count);
+  for (int i = 0; i < sizes.count; i++) {
+    const CallSize *size = &sizes.items[i];
+    call->sizes[i] = resolve_expr(resolver, size->value);
+    call->slots[i] = size_slot(&call->callee->params[size->param], size);
+  }
+}
+
+static InterpCall *resolve_module_call(Resolver *resolver, const PrimFunc *func, const Expr *e) {
+  Machine *machine = resolver->machine;
+  if (func->param_count != e->count)
+    machine_fail(machine, "%s takes %d arguments, the call gives %d", e->as.s, func->param_count,
+                 e->count);
+  InterpCall *call = arena_new(resolver->arena, InterpCall);
+  call->callee = program_resolve(machine, func);
+  resolve_sizes(resolver, func, e, call);
+  return call;
+}
+
 static InterpNode *resolve_call(Resolver *resolver, const Expr *e) {
   Machine *machine = resolver->machine;
   InterpNode *node = node_new(resolver, e);
   node->count = e->count;
   node->args = resolve_list(resolver, e->args, e->count);
   const PrimFunc *func = find_function(machine->module, e->as.s);
-  if (func && func->param_count != e->count)
-    machine_fail(machine, "%s takes %d arguments, the call gives %d", e->as.s, func->param_count,
-                 e->count);
   if (func) {
-    node->as.callee = program_resolve(machine, func);
+    node->as.call = resolve_module_call(resolver, func, e);
     node->eval = eval_call;
   } else {
     node->as.function = find_extern(&machine->options, e->as.s);
@@ -271,8 +306,12 @@ InterpProgram *program_resolve(Machine *machine, const PrimFunc *func) {
   if (program) return program;
   program = arena_new(machine->arena, InterpProgram);
   map_put(&machine->programs, func, program);
-  Resolver resolver = {machine, machine->arena, map_new(machine->arena), map_new(machine->arena),
-                       map_new(machine->arena)};
+  Resolver resolver = {machine,
+                       machine->arena,
+                       map_new(machine->arena),
+                       map_new(machine->arena),
+                       map_new(machine->arena),
+                       .func = func};
   const Stmt *caller = machine->stmt;
   program->func = func;
   resolve_params(&resolver, func, program);

@@ -5,6 +5,7 @@
 #define PLEAT_INTERP_RESOLVE_H
 
 #include "interp/program.h"
+#include "ir/call.h"
 
 typedef struct Constant {
   int slot;
@@ -19,6 +20,8 @@ typedef struct Resolver {
   Map views;     // Buffer* of a view with its source's data variable, to its own slot + 1
   Array(Constant) image;
   int frame_size;
+  const PrimFunc *func; // which is resolved
+  CallScope scope;      // of it; made at the first call of another function
 } Resolver;
 
 int slot_new(Resolver *resolver, int width);

@@ -16,9 +16,12 @@ static void warn_of_undecided(Context *context, const LoopRaces *races) {
                meeting, races->why);
 }
 
-Verdict lower_check_accesses(Context *context, PrimFunc *func, LoopRacesList *loops) {
+Verdict lower_check_accesses(Context *context, const Module *module, PrimFunc *func,
+                             LoopRacesList *loops) {
   int first = loops ? loops->count : 0;
   bool stated = lower_states_accesses(context, func);
+  func = lower_with_callees(context, module, func);
+  if (!func) return VERDICT_NO;
   Verdict inside = lower_accesses_are_inside(context, func);
   if (inside == VERDICT_NO) return inside;
   bool race = lower_find_races(context, func, loops);

@@ -101,6 +101,7 @@ typedef struct LowerOptions {
   FILE *print_to;          // NULL: standard error
   bool guards;             // check accesses that are not proved to be in bounds at run time
   bool drop_result;        // the value that the function returns is of no interest
+  const Module *module;    // of the functions that the function calls; NULL: none
   bool verify;             // look for the facts that passes promise in all builds
   bool verify_each;        // run before and after each pass on random inputs and compare
   uint64_t seed;           // of those inputs
@@ -114,6 +115,10 @@ typedef struct LowerOptions {
 // `func` ready for a code generator; `options` may be NULL. NULL with diagnostics in the context
 // when the function cannot be lowered (a free variable, an access outside of what is declared, …).
 PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *options);
+// `func` with the bodies of the functions of the module that it calls in the place of the calls;
+// itself when there are none. NULL with a diagnostic: recursion, a pointer to memory that is not
+// known, or a size without a value.
+PrimFunc *lower_with_callees(Context *context, const Module *module, PrimFunc *func);
 // False with a diagnostic at the first place of a function that has no code on any target, such as
 // an intrinsic of another machine.
 bool lower_check_runnable(Context *context, const PrimFunc *func);
@@ -146,10 +151,12 @@ typedef Array(LoopRaces) LoopRacesList;
 bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out);
 const char *loop_races_kind(const Stmt *loop); // "parallel" or "vectorized"
 
-// All three: NO with a diagnostic at each fault, UNDECIDED where accesses need guards. With `loops`
+// All three of the function with its callees in `module` (which may be NULL): NO with a diagnostic
+// at each fault, UNDECIDED where accesses need guards. With `loops`
 // also a warning at each loop that is not decided. Loops are not looked at when an access is out of
 // bounds.
-Verdict lower_check_accesses(Context *context, PrimFunc *func, LoopRacesList *loops);
+Verdict lower_check_accesses(Context *context, const Module *module, PrimFunc *func,
+                             LoopRacesList *loops);
 
 // ---- The passes ------------------------------------------------------------------------------
 

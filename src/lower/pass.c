@@ -103,6 +103,8 @@ static bool compare(LowerState *state, const LowerPass *pass, const PrimFunc *be
                        .fill = INTERP_FILL_EIGHTHS,
                        .rtol = 1e-4,
                        .atol = 1e-6,
+                       .module_a = state->options->module,
+                       .module_b = state->options->module,
                        .options = {.poison = true}};
   InterpDifference difference = {0};
   int errors = context->error_count;

@@ -24,6 +24,7 @@ PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
 // The passes of lower_separate_passes.
+PrimFunc *lower_inline_calls(LowerState *state, PrimFunc *func);
 PrimFunc *lower_init_blocks(LowerState *state, PrimFunc *func);
 PrimFunc *lower_match_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func);

@@ -89,6 +89,10 @@ const LowerPass lower_passes[] = {
 };
 
 const LowerPass lower_separate_passes[] = {
+    {.name = "inline_calls",
+     .run = lower_inline_calls,
+     .breaks = LOWER_FACTS_ALL,
+     .summary = "calls of functions of the module become their bodies"},
     {.name = "init_blocks",
      .run = lower_init_blocks,
      .summary = "the init of a block becomes an if in its body"},

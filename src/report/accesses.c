@@ -18,9 +18,9 @@ json_t *report_loops(const LoopRacesList *loops) {
   return list;
 }
 
-json_t *report_accesses(Context *context, PrimFunc *func) {
+json_t *report_accesses(Context *context, const Module *module, PrimFunc *func) {
   LoopRacesList loops = {0};
-  Verdict inside = lower_check_accesses(context, func, &loops);
+  Verdict inside = lower_check_accesses(context, module, func, &loops);
   if (inside == VERDICT_NO) return NULL;
   return json_pack("{s:s, s:o}", "bounds", inside == VERDICT_YES ? "proved" : "guarded", "loops",
                    report_loops(&loops));

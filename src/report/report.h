@@ -27,7 +27,7 @@ json_t *report_aliases(Context *context, PrimFunc *func);
 json_t *report_loops(const LoopRacesList *loops);
 // Checks the accesses of a tensor program (lower_check_accesses). NULL after an error; else
 // "bounds", which is "proved" or "guarded", and "loops".
-json_t *report_accesses(Context *context, PrimFunc *func);
+json_t *report_accesses(Context *context, const Module *module, PrimFunc *func);
 
 // ---- Plans -------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ TVM_NAMES = {
     "HoistIfThenElse": "hoist_conditions",
     "InjectDoubleBuffer": "inject_double_buffers",
     "InjectVirtualThread": "inject_virtual_threads",
+    "InlinePrivateFunctions": "inline_calls",
     "LoopPartition": "partition_loops",
     "LowerInitBlock": "init_blocks",
     "LowerMatchBuffer": "match_buffers",
