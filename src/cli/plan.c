@@ -20,6 +20,9 @@ static const Option options[] = {
     {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
     {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
      offsetof(PlanCommand, onnx)},
+    {"lp", 0, OPTION_TEXT, "FILE",
+     "write the choices and their costs as an integer program, in the LP format of other solvers",
+     offsetof(PlanCommand, lp)},
     {"fusion", 0, OPTION_FLAG, NULL,
      "for each kernel: its operators, the kernels that read it, and why they are not fused",
      offsetof(PlanCommand, fusion)},
@@ -260,12 +263,19 @@ static int print_kernels(const View *v) {
 
 // ---- The command -------------------------------------------------------------------------------
 
-// Writes what --html and --onnx ask for: both files or none.
+static bool write_program(const View *v, FileSet *files, const char *path) {
+  Text out = text_new(&v->cli->context->arena);
+  plan_integer_program(v->report.plan, &out);
+  return file_set_write(files, path, text_string(&out), out.size);
+}
+
+// Writes what --html, --onnx and --lp ask for: all files or none.
 static bool write_pages(const View *v) {
   const PlanCommand *o = v->options;
   FileSet *files = file_set_new(v->cli->context);
   return file_set_end(files, (!o->html || plan_write_html(v, files, o->html)) &&
-                                 (!o->onnx || plan_write_onnx(v, files, o->onnx)));
+                                 (!o->onnx || plan_write_onnx(v, files, o->onnx)) &&
+                                 (!o->lp || write_program(v, files, o->lp)));
 }
 
 static bool check_options(Cli *cli, const PlanCommand *o) {

@@ -273,7 +273,7 @@ static void combine_all(Combination *c) {
   combine_reads(c, 0);
   int64_t left_out = (int64_t)all - (p->choices[c->stage->index].count - before);
   p->choices_left_out = MIN_OF(p->choices_left_out + left_out, (int64_t)most);
-  drop_dominated(c, before);
+  if (!p->keeps_dominated) drop_dominated(c, before);
 }
 
 // Adds the only choice of a stage whose loops cannot be analysed: every tensor row-major.

@@ -113,6 +113,7 @@ struct Planner {
   bool row_major;            // only row-major layouts are considered
   bool proposals;            // reductions propose layouts; otherwise only constraints do
   int most_choices, most_layouts; // limits per stage and per tensor
+  bool keeps_dominated;           // choices are kept that another one makes unnecessary
   int64_t choices_left_out, choices_dominated;
   int *given; // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;

@@ -152,6 +152,9 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options);
 // A text such as "12 choices of 76 and 1 layout were not looked at", or NULL when nothing was left
 // out.
 const char *plan_left_out(Arena *arena, const Plan *plan);
+// Writes the plan's problem in the LP format, with all choices, for other solvers: its optimum is
+// the least cost of any plan. See integer_program.c for the names of its variables.
+void plan_integer_program(const Plan *plan, Text *out);
 // Does the kernel write this parameter? The last one, and further outputs of a call.
 bool plan_kernel_writes(const PlanKernel *kernel, int param);
 // The layout in which a parameter of a scheduled kernel is in memory, from its own element 0 on.

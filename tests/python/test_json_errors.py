@@ -30,6 +30,7 @@ CALLS = [
     (["plan", DIGITS, "--desired-layout", "Conv=NC"], "option"),
     (["plan", DIGITS, "--why", "nothing"], "option"),
     (["plan", DIGITS, "--html", "/nowhere/plan.html"], "file"),
+    (["plan", DIGITS, "--lp", "/nowhere/plan.lp"], "file"),
     (["verify", DIGITS, "--rtol", "0", "--atol", "0", "--max-ulp", "0"], "fault"),
     (["verify", "missing.onnx"], "file"),
     (["bench", "--op", "nosuch 3x4"], "option"),

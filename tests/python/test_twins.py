@@ -73,7 +73,8 @@ def test_direct_sums_are_no_cheaper(name, tmp_path):
                                         ("conv_views", 0), ("squeezed", 0)])
 def test_no_request_is_cheaper(name, twin, tmp_path):
     model = PAIRS[name][twin]
-    exact = ("--accuracy", "exact")  # which needs no weights of fewer products for each plan
+    # A request that keeps a reshape makes fewer products possible, which reshapes hide.
+    exact = ("--accuracy", "exact") if name == "conv_views" else ()
     cost = planned(model, tmp_path, *exact)["cost"]
     for node in model.graph.node:
         for layout in ("NCHW", "NHWC", "NCHW8c", "NCHW16c"):

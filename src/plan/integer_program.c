@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the planning problem as an integer program in the LP format of CPLEX, which other solvers
+// read. It is stated from the choices, in another way than for the planner's own solver
+// (problem.c), and has the choices too that the planner drops because another one is never worse.
+// The optimum of another solver is therefore a check of both.
+//   x3_5      stage 3 has its choice 5
+//   w7_2      tensor 7 is written in its candidate 2; an input is given in it
+//   c7_2_1    tensor 7 is written in candidate 2, and a rewrite copies it to candidate 1
+//   g3_0      stage 3 gathers the elements of its read 0 from a layout that it does not want
+#include "plan/internal.h"
+
+typedef struct IntegerProgram {
+  const Planner *p;
+  Text *out;
+  unsigned *written, *wanted; // by tensor->index: sets of candidates
+  bool *may_be_unwritten;     // by tensor->index
+} IntegerProgram;
+
+static void put_number(IntegerProgram *ip, double cycles) {
+  text_printf(ip->out, "+ %lld ", (long long)planner_integer_cost(cycles));
+}
+
+// ---- Facts about tensors
+
+static void note_output(IntegerProgram *ip, const StageTensor *tensor, int output) {
+  if (output < 0)
+    ip->may_be_unwritten[tensor->index] = true;
+  else
+    ip->written[tensor->index] |= 1u << output;
+}
+
+static void find_sets(IntegerProgram *ip) {
+  const StageGraph *g = ip->p->stages;
+  for (int i = 0; i < g->tensors.count; i++) {
+    const StageTensor *tensor = g->tensors.items[i];
+    if (tensor->input >= 0) ip->written[i] = 1u << ip->p->given[i];
+    if (tensor->is_output) ip->wanted[i] = 1u << ip->p->given[i];
+  }
+  for (int i = 0; i < g->stages.count; i++) {
+    const Stage *stage = g->stages.items[i];
+    const StageChoices *choices = &ip->p->choices[i];
+    for (int k = 0; k < choices->count; k++) {
+      const StageChoice *c = &choices->items[k];
+      if (stage->output->producer == stage) note_output(ip, stage->output, c->output);
+      for (int r = 0; r < stage->reads.count; r++)
+        if (c->reads[r] >= 0)
+          ip->wanted[((StageTensor *)stage->reads.items[r])->index] |= 1u << c->reads[r];
+    }
+  }
+}
+
+static bool is_written(const IntegerProgram *ip, const StageTensor *tensor, int candidate) {
+  return ip->written[tensor->index] >> candidate & 1;
+}
+
+static bool is_wanted(const IntegerProgram *ip, const StageTensor *tensor, int candidate) {
+  return ip->wanted[tensor->index] >> candidate & 1;
+}
+
+// ---- Costs
+
+static void put_stage_costs(IntegerProgram *ip, const Stage *stage) {
+  const StageChoices *choices = &ip->p->choices[stage->index];
+  for (int i = 0; i < choices->count; i++) {
+    const StageChoice *c = &choices->items[i];
+    double cost = (double)planner_integer_cost(c->cost);
+    for (int r = 0; r < stage->reads.count; r++)
+      if (c->reads[r] == READ_ANY) cost += planner_gather_cost(ip->p, stage, r);
+    put_number(ip, cost);
+    text_printf(ip->out, "x%d_%d\n", stage->index, i);
+  }
+  for (int r = 0; r < stage->reads.count; r++) {
+    if (((StageTensor *)stage->reads.items[r])->data) continue;
+    put_number(ip, planner_gather_cost(ip->p, stage, r));
+    text_printf(ip->out, "g%d_%d\n", stage->index, r);
+  }
+}
+
+static void put_copy_costs(IntegerProgram *ip, const StageTensor *tensor) {
+  int count = ip->p->candidates[tensor->index].count;
+  for (int from = 0; from < count; from++)
+    for (int to = 0; to < count; to++) {
+      if (from == to || !is_written(ip, tensor, from) || !is_wanted(ip, tensor, to)) continue;
+      put_number(ip, planner_rewrite_cost(ip->p, tensor, from, to));
+      text_printf(ip->out, "c%d_%d_%d\n", tensor->index, from, to);
+    }
+}
+
+// ---- Constraints on one stage
+
+static void put_one_choice(IntegerProgram *ip, const Stage *stage) {
+  for (int i = 0; i < ip->p->choices[stage->index].count; i++)
+    text_printf(ip->out, "+ x%d_%d\n", stage->index, i);
+  text_puts(ip->out, "= 1\n");
+}
+
+static void put_agreement(IntegerProgram *ip, const Stage *stage, const Stage *other) {
+  const StageChoices *own = &ip->p->choices[stage->index];
+  const StageChoices *theirs = &ip->p->choices[other->index];
+  for (int i = 0; i < own->count; i++) {
+    text_printf(ip->out, "x%d_%d\n", stage->index, i);
+    for (int k = 0; k < theirs->count; k++)
+      if (planner_agree(&own->items[i], other, &theirs->items[k]))
+        text_printf(ip->out, "- x%d_%d\n", other->index, k);
+    text_puts(ip->out, "<= 0\n");
+  }
+}
+
+static void put_fusion(IntegerProgram *ip, const Stage *stage, int number) {
+  const StageChoice *c = &ip->p->choices[stage->index].items[number];
+  if (c->fused < 0) return;
+  const Stage *producer = ((StageTensor *)stage->reads.items[c->fused])->producer;
+  const StageChoices *theirs = &ip->p->choices[producer->index];
+  text_printf(ip->out, "x%d_%d\n", stage->index, number);
+  for (int i = 0; i < theirs->count; i++)
+    if (planner_hosts(ip->p, &theirs->items[i], stage, c, c->fused))
+      text_printf(ip->out, "- x%d_%d\n", producer->index, i);
+  text_puts(ip->out, "<= 0\n");
+}
+
+// ---- Constraints on what a stage reads
+
+// The terms of the ways in which the tensor is in memory in the candidate, each subtracted.
+static void put_exists(IntegerProgram *ip, const StageTensor *tensor, int to) {
+  for (int from = 0; from < ip->p->candidates[tensor->index].count; from++) {
+    if (!is_written(ip, tensor, from)) continue;
+    if (from == to)
+      text_printf(ip->out, "- w%d_%d\n", tensor->index, to);
+    else
+      text_printf(ip->out, "- c%d_%d_%d\n", tensor->index, from, to);
+  }
+}
+
+// The terms of the stage's choices that read the candidate, and which may gather instead, or may
+// not. Returns their number.
+static int put_readers(IntegerProgram *ip, const Stage *stage, int read, int candidate,
+                       bool gathers) {
+  const StageChoices *choices = &ip->p->choices[stage->index];
+  int count = 0;
+  for (int i = 0; i < choices->count; i++) {
+    const StageChoice *c = &choices->items[i];
+    if (c->reads[read] != candidate || bit_set_has(&c->gathers, read) != gathers) continue;
+    text_printf(ip->out, "+ x%d_%d\n", stage->index, i);
+    count++;
+  }
+  return count;
+}
+
+// A tensor that is read is written in the layout that is wanted, or copied to it, or gathered.
+static void put_delivery(IntegerProgram *ip, const Stage *stage, int read) {
+  const StageTensor *tensor = stage->reads.items[read];
+  for (int to = 0; to < ip->p->candidates[tensor->index].count; to++)
+    for (int gathers = 0; gathers < 2; gathers++) {
+      if (!put_readers(ip, stage, read, to, gathers)) continue;
+      put_exists(ip, tensor, to);
+      if (gathers) text_printf(ip->out, "- g%d_%d\n", stage->index, read);
+      text_puts(ip->out, "<= 0\n");
+    }
+}
+
+// No stage reads a tensor that is not written.
+static void put_presence(IntegerProgram *ip, const Stage *stage, int read) {
+  const StageTensor *tensor = stage->reads.items[read];
+  const StageChoices *choices = &ip->p->choices[stage->index];
+  for (int i = 0; i < choices->count; i++)
+    if (choices->items[i].reads[read] != READ_NOTHING)
+      text_printf(ip->out, "+ x%d_%d\n", stage->index, i);
+  for (int w = 0; w < ip->p->candidates[tensor->index].count; w++)
+    if (is_written(ip, tensor, w)) text_printf(ip->out, "- w%d_%d\n", tensor->index, w);
+  text_puts(ip->out, "<= 0\n");
+}
+
+static void put_stage(IntegerProgram *ip, const Stage *stage) {
+  put_one_choice(ip, stage);
+  for (int i = 0; i < stage->others.count; i++) put_agreement(ip, stage, stage->others.items[i]);
+  for (int i = 0; i < ip->p->choices[stage->index].count; i++) put_fusion(ip, stage, i);
+  for (int r = 0; r < stage->reads.count; r++) {
+    const StageTensor *tensor = stage->reads.items[r];
+    if (!tensor->data) put_delivery(ip, stage, r);
+    if (ip->may_be_unwritten[tensor->index]) put_presence(ip, stage, r);
+  }
+}
+
+// ---- Constraints on tensors
+
+static void put_written(IntegerProgram *ip, const StageTensor *tensor, int candidate) {
+  text_printf(ip->out, "w%d_%d\n", tensor->index, candidate);
+  const Stage *producer = tensor->producer;
+  const StageChoices *choices = producer ? &ip->p->choices[producer->index] : NULL;
+  for (int i = 0; choices && i < choices->count; i++)
+    if (choices->items[i].output == candidate)
+      text_printf(ip->out, "- x%d_%d\n", producer->index, i);
+  text_printf(ip->out, "= %d\n", tensor->input >= 0);
+}
+
+static void put_tensor(IntegerProgram *ip, const StageTensor *tensor) {
+  int count = ip->p->candidates[tensor->index].count;
+  for (int w = 0; w < count; w++) {
+    if (!is_written(ip, tensor, w)) continue;
+    put_written(ip, tensor, w);
+    for (int to = 0; to < count; to++)
+      if (to != w && is_wanted(ip, tensor, to))
+        text_printf(ip->out, "c%d_%d_%d - w%d_%d <= 0\n", tensor->index, w, to, tensor->index, w);
+  }
+  if (!tensor->is_output) return;
+  put_exists(ip, tensor, ip->p->given[tensor->index]);
+  text_puts(ip->out, "<= -1\n");
+}
+
+// ---- The whole
+
+// The same planner with all choices of each stage.
+static Planner *with_all_choices(const Planner *p) {
+  Arena *arena = &p->context->arena;
+  Planner *all = arena_copy(arena, p, sizeof *p);
+  all->keeps_dominated = true;
+  all->choices = arena_array(arena, StageChoices, p->stages->stages.count);
+  for (int i = 0; i < p->stages->stages.count; i++)
+    if (!planner_find_choices(all, i)) bug(p->context, "a plan's stage has no choice");
+  return all;
+}
+
+static void put_program(IntegerProgram *ip) {
+  const StageGraph *g = ip->p->stages;
+  text_puts(ip->out, "Minimize\ncycles:\n");
+  for (int i = 0; i < g->stages.count; i++) put_stage_costs(ip, g->stages.items[i]);
+  for (int i = 0; i < g->tensors.count; i++) put_copy_costs(ip, g->tensors.items[i]);
+  text_puts(ip->out, "Subject To\n");
+  for (int i = 0; i < g->stages.count; i++) put_stage(ip, g->stages.items[i]);
+  for (int i = 0; i < g->tensors.count; i++) put_tensor(ip, g->tensors.items[i]);
+  text_puts(ip->out, "Binary\n");
+  for (int i = 0; i < g->stages.count; i++)
+    for (int k = 0; k < ip->p->choices[i].count; k++) text_printf(ip->out, "x%d_%d\n", i, k);
+  text_puts(ip->out, "End\n");
+}
+
+void plan_integer_program(const Plan *plan, Text *out) {
+  const Planner *p = plan->planner;
+  Arena *arena = &p->context->arena;
+  int count = p->stages->tensors.count;
+  planner_connect(p, NULL);
+  IntegerProgram ip = {with_all_choices(p), out, arena_array(arena, unsigned, count),
+                       arena_array(arena, unsigned, count), arena_array(arena, bool, count)};
+  find_sets(&ip);
+  put_program(&ip);
+  planner_connect(p, plan->choice);
+}
