@@ -189,7 +189,7 @@ static void propose_block(Planner *p, const StageTensor *tensor, int axis, int64
 static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
   enum { LEAST_BLOCK = 4 };
   int64_t extent, half = block / 2;
-  if (axis < 0 || tensor->buffer->rank < 3) return;
+  if (axis < 0) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
   propose_block(p, tensor, axis, block);
   if (half >= LEAST_BLOCK && extent > half && (extent - 1) % block < half)
@@ -302,7 +302,7 @@ static int preferred_dimension(const Planner *p, const Stage *stage, bool row_ma
 // Proposes every dimension along which the tiles of a reduction can be vectorised, for its output
 // and for the operands that are computed at run time and move along it: neighbours may prefer them.
 static void propose_others(Planner *p, const Stage *stage) {
-  const Nest *nest = stage->output->buffer->rank > 2 ? planner_nest(p, stage) : NULL;
+  const Nest *nest = planner_nest(p, stage);
   for (int d = 0; nest && d < nest->output->rank; d++) {
     if (cycles_along(p, stage, nest, d, false) < 0) continue;
     propose(p, stage->output, d, lanes_of(p, nest->output));

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("onnx")
+onnx = pytest.importorskip("onnx")
 from built import ROOT, skip_sanitized  # noqa: E402
 
 skip_sanitized()
@@ -31,6 +31,35 @@ def test_networks(name):
     climb = hill_climb.Climb(build.build(name, small=True), seed=3, most=40, combinations=10)
     assert len(climb.feasible) > 10
     assert not climb.found, str(climb)
+
+
+@pytest.mark.parametrize("operator, shape, axis", [
+    ("Hardmax", [3, 7, 13], 1), ("ReduceMin", [4, 102], 0), ("ReduceMax", [3, 7, 13], 1),
+    ("ReduceMax", [5, 13], 0)])
+def test_axes_that_blocks_do_not_divide(operator, shape, axis):
+    """Padding makes whole vectors of them, whatever the number of axes of what is written."""
+    single = operator == "Hardmax"
+    written = shape if single else shape[:axis] + shape[axis + 1:]
+    attributes = {"axis": axis} if single else {"axes": [axis], "keepdims": 0}
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, extents)
+              for name, extents in (("x", shape), ("y", written))]
+    node = onnx.helper.make_node(operator, ["x"], ["y"], **attributes)
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "net", values[:1], values[1:]),
+                                   opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    climb = hill_climb.Climb(model, seed=3, most=60, combinations=20)
+    assert len(climb.feasible) > 10
+    assert not climb.found, str(climb)
+
+
+def test_few_columns_of_a_matrix_that_is_given_at_run_time():
+    """Columns that make no whole vector took each product by itself."""
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+              for name, shape in (("x", [100, 30]), ("w", [30, 3]), ("y", [100, 3]))]
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "net", values[:2], values[2:]),
+                                   opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    plan = hill_climb.pleat.plan(model.SerializeToString(), cpu="avx2")
+    assert plan["cost"] < plan["cost_unplanned"] / 4
 
 
 # Requests that once cost less than the plan, by up to 1.6 %.
