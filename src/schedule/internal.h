@@ -347,8 +347,20 @@ bool rebind_begin(Schedule *schedule, const Path *path, const int *chosen, int c
 // Sets all fields from the inverse of a static layout over the chosen variables' domains.
 bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why);
 Stmt *rebind_block(const Rebinding *rebinding); // to replace path->items[depth]
+// Replaces variables in everything that stands inside of the block: its views, init and body.
+void block_substitute(Context *context, Block *block, const Map *vars);
 // Simplifies the indices and conditions below `s` under the analyzer's facts.
 Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
+
+// ---- Blocks around blocks --------------------------------------------------------------------
+
+// Makes the loop and what is inside of it the body of a new block, named *out. keep_units:
+// variables are bound to loops of one iteration rather than to 0. False after a refusal.
+bool schedule_blockize(Schedule *schedule, LoopRef loop, bool keep_units, BlockRef *out);
+// An argument that is True by default.
+static inline bool value_is_true(const StepValue *value) {
+  return value->kind != VALUE_BOOL || value->as.i;
+}
 
 // ---- Buffers ---------------------------------------------------------------------------------
 

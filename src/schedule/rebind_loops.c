@@ -192,8 +192,7 @@ static Stmt *rebind_loops(const Rebinding *rebinding, Stmt *s) {
   return s;
 }
 
-// Replaces variables in everything that stands inside of the block: its views, init and body.
-static void substitute_contents(Context *context, Block *block, const Map *vars) {
+void block_substitute(Context *context, Block *block, const Map *vars) {
   Block inside = *block;
   inside.var_count = 0;
   inside.predicate = expr_bool(context, true);
@@ -213,7 +212,7 @@ Stmt *rebind_block(const Rebinding *rebinding) {
     map_put(&vars, rebinding->block->vars[rebinding->chosen[k]].var, rebinding->logical[k]);
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, copy);
-  substitute_contents(context, copy, &vars);
+  block_substitute(context, copy, &vars);
   copy->init = stmt_simplify_indices(context, analyzer, copy->init);
   copy->body = stmt_simplify_indices(context, analyzer, copy->body);
   copy->predicate = substitute_expr(context, copy->predicate, &values);

@@ -58,7 +58,23 @@ def reindexed(sch):
     sch.reindex("B", ("write", 0))
 
 
+def blockized(sch):
+    i, j = sch.get_loops("D")
+    io, ii = sch.split(i, factors=[None, 7])
+    jo, ji = sch.split(j, factors=[13, 1])
+    sch.reorder(io, jo, ii, ji)
+    sch.blockize(ii)
+
+
+def blockized_sum(sch):
+    sch.blockize(sch.get_loops("Y")[1])
+
+
 CASES = {
+    "blockize": ("chain", blockized),
+    "blockize a sum": ("conv", blockized_sum),
+    "blockize inside": ("chain", lambda sch: sch.blockize(sch.get_loops("B")[1])),
+    "blockize outside": ("chain", lambda sch: sch.blockize(sch.get_loops("B")[0])),
     "split by a tile": ("chain", split_by_tile),
     "stated ranges": ("chain", stated),
     "aligned": ("chain", aligned),

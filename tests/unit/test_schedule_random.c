@@ -334,6 +334,11 @@ static bool try_reindex_cache(Walk *walk) {
                   slot.index, map);
 }
 
+static bool try_blockize(Walk *walk) {
+  return try_text(walk, "sch.blockize(l%d, preserve_unit_iters=%s)", some_number(walk),
+                  pick(&walk->random, 2) ? "True" : "False");
+}
+
 static const struct {
   const char *name;
   bool (*run)(Walk *walk);
@@ -361,6 +366,7 @@ static const struct {
     {"unsafe_set_dtype", try_widen},
     {"reindex", try_reindex},
     {"reindex_cache", try_reindex_cache},
+    {"blockize", try_blockize},
     {"sample_perfect_tile", try_tile},
     {"sample_compute_location", try_place},
 };

@@ -271,6 +271,70 @@ static void test_reindex_refusals(void **state) {
           "sch.reindex('A', ('read', 0))", "at one index only");
 }
 
+// ---- Blocks around blocks --------------------------------------------------------------------
+
+static const char *const matmul =
+    HEAD "def f(A: T.Buffer((13, 12), 'float32'), B: T.Buffer((12, 8), 'float32'),\n"
+         "      C: T.Buffer((13, 8), 'float32')):\n"
+         "    for i, j, k in T.grid(13, 8, 12):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"
+         "            with T.init():\n"
+         "                C[vi, vj] = T.float32(3)\n"
+         "            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n";
+
+#define TILES                                                                                      \
+  "i, j, k = sch.get_loops('C')\n"                                                                 \
+  "io, ii = sch.split(i, factors=[None, 4])\n"                                                     \
+  "jo, ji = sch.split(j, factors=[None, 4])\n"                                                     \
+  "ko, ki = sch.split(k, factors=[None, 3])\n"                                                     \
+  "sch.reorder(io, jo, ko, ii, ji, ki)\n"
+
+static void test_blockize(void **state) {
+  (void)state;
+  gives(chain, "i, j = sch.get_loops('B')\nsch.blockize(j)", "with T.block(\"B_o\"):");
+  gives(chain, "i, j = sch.get_loops('B')\nb = sch.blockize(i)\nl = sch.add_unit_loop(b)",
+        "T.reads(A[0:13, 0:7])");
+  gives(matmul, TILES "b = sch.blockize(ii)\nsch.decompose_reduction(b, ko)",
+        "with T.block(\"C_o_init\"):");
+  gives(matmul, TILES "sch.blockize(ii)", "T.where(vi_o * 4 + i_1 < 13)");
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.blockize(k)");
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.blockize(j)");
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, i, j)\nsch.blockize(i)");
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.blockize(i)");
+  made(matmul, TILES "b = sch.blockize(ki)\nl = sch.get_loops(b)\nsch.parallel(l[0])");
+  made(matmul, TILES "b = sch.blockize(ii)\n"
+                     "sch.transform_layout('C', 'A', lambda i, k: [k, i])");
+  gives(
+      chain,
+      "i, j = sch.get_loops('B')\nu = sch.add_unit_loop(i)\na, b = sch.split(i, factors=[1, 13])\n"
+      "sch.blockize(b, preserve_unit_iters=False)",
+      "vi_o = T.axis.spatial(1, 0)");
+  gives(chain, "i, j = sch.get_loops('B')\na, b = sch.split(i, factors=[1, 13])\nsch.blockize(b)",
+        "vi_o = T.axis.spatial(1, i_0)");
+}
+
+static void test_blockize_refusals(void **state) {
+  (void)state;
+  refused(matmul, TILES "b = sch.blockize(ii)\nsch.blockize(jo)", "not a reduction of one term");
+  refused(chain,
+          "i, j = sch.get_loops('B')\na, b = sch.split(i, factors=[None, 4])\n"
+          "sch.reorder(j, b, a)\nsch.blockize(a)",
+          "the binding of variable 'vi' of block 'B'");
+  refused(chain,
+          "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
+          "a, b = sch.split(f, factors=[None, 5])\nsch.blockize(b)",
+          "of block 'B' is not");
+  refused(HEAD "def f(A: T.Buffer((9, 5), 'float32'), S: T.Buffer((10,), 'float32')):\n"
+               "    for i, k in T.grid(9, 5):\n"
+               "        with T.block('S'):\n"
+               "            vi, vk = T.axis.remap('SR', [i, k])\n"
+               "            with T.init():\n"
+               "                S[vi] = T.float32(0)\n"
+               "            S[vi] = S[vi] + A[vi, vk] * S[vi + 1]\n",
+          "i, k = sch.get_loops('S')\nsch.blockize(i)", "not a reduction of one term");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
@@ -286,6 +350,8 @@ int main(void) {
       cmocka_unit_test(test_reindexed_caches),
       cmocka_unit_test(test_reindexed_init),
       cmocka_unit_test(test_reindex_refusals),
+      cmocka_unit_test(test_blockize),
+      cmocka_unit_test(test_blockize_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

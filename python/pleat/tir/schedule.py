@@ -24,7 +24,7 @@ LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block", "get
          "sample_partitioned_tile": "int"}
 SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "add_unit_loop": "loop",
           "cache_read": "block", "cache_write": "block",
-          "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
+          "blockize": "block", "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
           "rfactor": "block", "sample_categorical": "int", "sample_compute_location": "loop"}
 OTHERS = ("reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
           "unannotate", "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
