@@ -32,7 +32,7 @@ static bool is_parameter(const LambdaScope *scope, Str name) {
 
 // Functions of Python that the parser reads by itself.
 static bool is_known_function(Str name) {
-  static const char *const names[] = {"range", "min", "max", "abs"};
+  static const char *const names[] = {"range", "min", "max", "abs", "len"};
   for (int i = 0; i < COUNT_OF(names); i++)
     if (!strcmp(names[i], name)) return true;
   return false;
@@ -203,6 +203,30 @@ static void capture_items(Parser *parser, PyNode *node, const LambdaScope *scope
   if (has_star && !is_lambda) splice(parser, node);
 }
 
+// The element of a tuple at a written index, such as x[0] or x[-1] where x stands for loops; NULL
+// for another subscript.
+static PyNode *tuple_element(const PyNode *node) {
+  const PyNode *index = node->kind == PY_SUBSCRIPT && node->count == 2 ? node->items[1] : NULL;
+  const PyNode *tuple = index ? node->items[0] : NULL;
+  if (!tuple || (tuple->kind != PY_TUPLE && tuple->kind != PY_LIST)) return NULL;
+  bool is_negative = index->kind == PY_UNARY && !strcmp(index->text, "-");
+  if (is_negative) index = index->items[0];
+  if (index->kind != PY_INT) return NULL;
+  int64_t at = is_negative ? tuple->count - index->i : index->i;
+  return at >= 0 && at < tuple->count ? tuple->items[at] : NULL;
+}
+
+// len(A.shape), and that of other tuples.
+static PyNode *tuple_length(Parser *parser, const PyNode *node) {
+  bool is_len = node->kind == PY_CALL && node->count == 2 && node->items[0]->kind == PY_NAME &&
+                !strcmp(node->items[0]->text, "len");
+  PyKind kind = is_len ? node->items[1]->kind : PY_NAME;
+  if (kind != PY_TUPLE && kind != PY_LIST) return NULL;
+  PyNode *length = arena_new(parser->arena, PyNode);
+  *length = (PyNode){.kind = PY_INT, .pos = node->pos, .i = node->items[1]->count};
+  return length;
+}
+
 static void capture(Parser *parser, PyNode **slot, const LambdaScope *scope, bool asks) {
   PyNode *node = *slot;
   Uses uses = {0};
@@ -217,6 +241,9 @@ static void capture(Parser *parser, PyNode **slot, const LambdaScope *scope, boo
   }
   capture_items(parser, node, scope, asks);
   if (node->kind == PY_NAME || node->kind == PY_ATTRIBUTE) *slot = expanded(parser, node);
+  PyNode *element = tuple_element(node);
+  if (!element) element = tuple_length(parser, node);
+  if (element) *slot = element;
 }
 
 static bool captures(const Parser *parser) {

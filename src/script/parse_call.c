@@ -44,6 +44,17 @@ static Operand cast(Parser *parser, const PyNode *call) {
   return cast_of(parser, args[1], args[0], true);
 }
 
+// x.astype("int32")
+static bool is_astype(const PyNode *call) {
+  return call->items[0]->kind == PY_ATTRIBUTE && !strcmp(call->items[0]->text, "astype");
+}
+
+static Operand astype(Parser *parser, const PyNode *call) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "dtype", args, NULL)) return nothing;
+  return cast_of(parser, args[0], call->items[0]->items[0], true);
+}
+
 static Operand cast_node(Parser *parser, const PyNode *call) {
   PyNode *args[2];
   if (!py_arguments(parser->context, call, "dtype value", args, NULL)) return nothing;
@@ -359,6 +370,26 @@ static Operand call_pure_extern(Parser *parser, const PyNode *call) {
   return parse_call_outside(parser, call, EXPR_CALL_PURE);
 }
 
+// T.NAME(operands…, dtype=type) for the operation "tir.NAME".
+static Operand call_named(Parser *parser, const PyNode *call, PyNode *type, Str name,
+                          PyNode *const *operands, int count) {
+  const char *dot = strchr(name, '.');
+  PyNode *callee = arena_copy(parser->arena, call->items[0], sizeof *callee);
+  callee->text = str_intern(parser->context, dot ? dot + 1 : name);
+  PyNode *dtype = arena_new(parser->arena, PyNode), *named = arena_new(parser->arena, PyNode);
+  *dtype =
+      (PyNode){.kind = PY_KEYWORD, .pos = type->pos, .text = str_intern(parser->context, "dtype")};
+  dtype->items = arena_copy(parser->arena, &type, sizeof *dtype->items);
+  dtype->count = 1;
+  *named = *call;
+  named->count = count + 2;
+  named->items = arena_array(parser->arena, PyNode *, named->count);
+  named->items[0] = callee;
+  for (int i = 0; i < count; i++) named->items[i + 1] = operands[i];
+  named->items[named->count - 1] = dtype;
+  return parse_call(parser, named);
+}
+
 // T.Call("int32", "tir.isnullptr", [p]) is T.isnullptr(p, dtype="int32").
 static Operand call_node(Parser *parser, const PyNode *call) {
   PyNode *args[3];
@@ -367,21 +398,17 @@ static Operand call_node(Parser *parser, const PyNode *call) {
   bool is_list = args[2]->kind == PY_LIST || args[2]->kind == PY_TUPLE;
   if (!is_list) REPORT(parser, args[2], "expected a list of operands");
   if (!name || !is_list) return nothing;
-  const char *dot = strchr(name, '.');
-  PyNode *callee = arena_copy(parser->arena, call->items[0], sizeof *callee);
-  callee->text = str_intern(parser->context, dot ? dot + 1 : name);
-  PyNode *dtype = arena_new(parser->arena, PyNode), *named = arena_new(parser->arena, PyNode);
-  *dtype = (PyNode){
-      .kind = PY_KEYWORD, .pos = args[0]->pos, .text = str_intern(parser->context, "dtype")};
-  dtype->items = arena_copy(parser->arena, &args[0], sizeof *dtype->items);
-  dtype->count = 1;
-  *named = *call;
-  named->count = args[2]->count + 2;
-  named->items = arena_array(parser->arena, PyNode *, named->count);
-  named->items[0] = callee;
-  for (int i = 0; i < args[2]->count; i++) named->items[i + 1] = args[2]->items[i];
-  named->items[named->count - 1] = dtype;
-  return parse_operand(parser, named);
+  return call_named(parser, call, args[0], name, args[2]->items, args[2]->count);
+}
+
+// T.call_intrin("float32", "tir.exp", x)
+static Operand call_intrin(Parser *parser, const PyNode *call) {
+  Str name =
+      call->count > 2 ? parse_string(parser, call->items[2], "the name of an operation") : NULL;
+  if (call->count <= 2)
+    REPORT(parser, call, "expected a type, the name of an operation, and its operands");
+  if (!name) return nothing;
+  return call_named(parser, call, call->items[1], name, call->items + 3, call->count - 3);
 }
 
 // ---- Shorthands
@@ -451,6 +478,7 @@ static const CallRule rules[] = {
     {"call_extern", call_extern},
     {"call_pure_extern", call_pure_extern},
     {"Call", call_node},
+    {"call_intrin", call_intrin},
     {"ceildiv", ceildiv},
     {"min_value", min_value},
     {"max_value", max_value},
@@ -600,6 +628,7 @@ Operand parse_call(Parser *parser, const PyNode *call) {
   const char *name = member ? member : builtin_name(call->items[0]);
   Operand result;
   if (!name && parse_method(parser, call, &result)) return result;
+  if (!name && is_astype(call)) return astype(parser, call);
   if (!name && parser_function(parser, call->items[0])) return parse_module_call(parser, call);
   if (!name) {
     REPORT(parser, call, "%s cannot be called in a tensor program",

@@ -381,7 +381,11 @@ static bool named_type(const char *s, DType *out) {
     const char *name;
     DType type;
   } shorts[] = {
-      {"float", {TYPE_FLOAT, 32, 1}}, {"int", {TYPE_INT, 32, 1}}, {"uint", {TYPE_UINT, 32, 1}}};
+      {"float", {TYPE_FLOAT, 32, 1}},
+      {"int", {TYPE_INT, 32, 1}},
+      {"uint", {TYPE_UINT, 32, 1}},
+      {"boolean", {TYPE_BOOL, 8, 1}},
+  };
   for (int i = 0; i < COUNT_OF(shorts); i++) {
     if (strcmp(shorts[i].name, s)) continue;
     *out = shorts[i].type;

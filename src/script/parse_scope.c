@@ -309,11 +309,37 @@ static void evaluate(Parser *parser, Sequence *sequence, const PyNode *node, con
   if (e) sequence_add(parser, sequence, node, stmt_evaluate(parser->context, e));
 }
 
+typedef struct NamedBuffers {
+  Parser *parser;
+  const PyNode *node;
+} NamedBuffers;
+
+static bool refuse_local_buffer(Visitor *visitor, Expr *e) {
+  const NamedBuffers *named = visitor->env;
+  if (e->op != EXPR_LOAD) return true;
+  for (int i = 0; i < named->parser->matched.count; i++)
+    if (named->parser->matched.items[i] == e->as.buffer) return true;
+  REPORT(named->parser, named->node,
+         "buffer '%s' is no parameter, and only parameters can be values of an attribute of the "
+         "function",
+         e->as.buffer->name);
+  return false;
+}
+
+// The attributes are written before the statements of the body, and so cannot name what these make.
+static void check_func_attrs(Parser *parser, const PyNode *node) {
+  NamedBuffers named = {parser, node};
+  Visitor visitor = {.env = &named, .enter_expr = refuse_local_buffer};
+  for (int i = 0; i < parser->func_attrs.count; i++)
+    visit_expr(&visitor, parser->func_attrs.items[i].value);
+}
+
 static void func_attr(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
   (void)sequence, (void)node;
   PyNode *args[1];
-  if (py_arguments(parser->context, call, "attrs", args, NULL))
-    parse_attributes(parser, args[0], &parser->func_attrs);
+  if (!py_arguments(parser->context, call, "attrs", args, NULL)) return;
+  parse_attributes(parser, args[0], &parser->func_attrs);
+  check_func_attrs(parser, args[0]);
 }
 
 // T.buffer_store(A, value, [i, j])

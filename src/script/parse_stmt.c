@@ -212,19 +212,38 @@ const PyNode *const *parse_split_name(Parser *parser, const PyNode *target, int 
   return (const PyNode *const *)names;
 }
 
+// The names of `count` loops: those of a tuple, in which *x stands for the names that are left, or
+// those that one name stands for.
+static const PyNode *const *loop_names(Parser *parser, const PyNode *target, int count,
+                                       int *name_count) {
+  bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  *name_count = is_tuple ? target->count : count;
+  if (!is_tuple) return parse_split_name(parser, target, count);
+  Array(const PyNode *) names = {0};
+  bool has_star = false;
+  for (int i = 0; i < target->count; i++) {
+    const PyNode *item = target->items[i];
+    int rest = count - target->count + 1;
+    bool is_star = item->kind == PY_STAR && item->count && rest >= 0 && !has_star;
+    const PyNode *star = is_star ? item->items[0] : NULL;
+    has_star |= is_star;
+    const PyNode *const *split =
+        star && star->kind == PY_NAME ? parse_split_name(parser, star, rest) : NULL;
+    if (!split) array_push(parser->arena, &names, item);
+    for (int k = 0; split && k < rest; k++) array_push(parser->arena, &names, split[k]);
+  }
+  *name_count = names.count;
+  return names.items;
+}
+
 // Makes the loops of `for i, j in T.grid(30, 64)`; returns the innermost, and the outermost in
 // *outer.
 static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
   const PyNode *target = node->items[0], *iterator = node->items[1];
   int count = iterator->count - 1;
-  const PyNode *const *names = target->kind == PY_TUPLE || target->kind == PY_LIST
-                                   ? (const PyNode *const *)target->items
-                                   : &target;
-  int name_count = names == &target ? 1 : target->count;
-  if (target->kind == PY_NAME && count > 1) {
-    names = parse_split_name(parser, target, count);
-    name_count = count;
-  }
+  const PyNode *const *names = &target;
+  int name_count = 1;
+  if (target->kind != PY_NAME || count > 1) names = loop_names(parser, target, count, &name_count);
   if (name_count != count || !count) {
     REPORT(parser, node->items[0], "%d loop variables for %d extents", name_count, count);
     return NULL;

@@ -58,6 +58,21 @@ def test_decorators_may_be_called_like_functions():
     assert f"{HERE.name}:{line}:16: error: 'missing' is not defined" in str(raised.value)
 
 
+def test_the_length_of_a_shape():
+    shape = [3, 5, 2]
+
+    @T.prim_func
+    def f(A: T.Buffer((3, 5), "int32")):
+        for *others, last in T.grid(*A.shape):
+            A[others[0], last] = len(A.shape) + len(shape) + shape[-1]
+    assert lines_of(f)[-1] == "A[others_0, last] = 7"
+
+
+def test_the_dialects_of_the_parser():
+    from pleat.script.parser import tir
+    assert tir is T and T.exp.__name__ == "exp"
+
+
 def test_operations_are_captured():
     packed = pleat.ir.Op.get("tir.tvm_call_packed")
     assert repr(packed) == 'Op.get("tir.tvm_call_packed")'.replace('"', "'")

@@ -22,6 +22,8 @@ class Value:
         self._text = text if callable(text) else lambda: text
 
     def __getattr__(self, name):
+        if name == "__name__":
+            return self._text().rpartition(".")[2]
         if name.startswith("__"):
             raise AttributeError(name)
         return Value(lambda: f"{self._text()}.{name}")

@@ -49,3 +49,14 @@ def nodes(A: T.Buffer((128,), "e5m2_float8"), C: T.Buffer((3,), "e4m3_float8"), 
             T.Call("int32", "tir.tvm_throw_last_error", [])
     for i in range(2, 12, 3, annotations={"pragma_1": "s"}):
         B[i:i + 1:1] = B[i:i + 1] + T.Call("float32", "exp", (B[i],))
+
+
+# *name for the loops that are left, elements of tuples, len, astype, T.boolean.
+@T.prim_func
+def more(A: T.Buffer((3, 5, 7), "float32"), b: T.boolean, C: T.Buffer((3, 5, 7), "int32")):
+    for *spatial, k in T.grid(*A.shape):
+        for i, *none in T.grid(2):
+            for *x, y, z in T.grid(2, 3, 4, 5):
+                C[spatial[0], spatial[1], k] = A[spatial[0], spatial[1], k].astype("int32") + (k + y).astype("int32") + x[1]
+    C[0, 0, 0] = T.call_intrin("int32", "tir.max", C[0, 1, 0], 2)
+    C[0, 0, len(A.shape)] = T.Select(b, len((1, 2)), 2)
