@@ -184,7 +184,8 @@ def to_panels(i, j):
 def test_layouts_of_arguments_and_intermediates(sizes):
     A, B, C, D = relu_of_product(*sizes)
     s = te.create_schedule(D.op)
-    assert s[A].transform_layout(lambda i, k: [k, i]) is None
+    k, i = s[A].transform_layout(lambda i, k: [k, i])
+    assert (k.dom.extent, i.dom.extent) == (sizes[2], sizes[0])
     jo, i, ji = s[C].transform_layout(to_panels)
     s[C].vectorize(ji)
     s[C].parallel(jo)
@@ -226,7 +227,9 @@ def test_loops_that_have_steps_stay():
     s = te.create_schedule(C.op)
     outer, inner = s[C].split(C.op.axis[1], 8)
     s[C].vectorize(inner)
-    assert s[C].transform_layout(lambda i, j: [j, i]) is None
+    j, i = s[C].transform_layout(lambda i, j: [j, i])
+    with pytest.raises(ScheduleError, match="is no loop of this stage"):
+        s[C].unroll(j)
     assert [a.name for a in s[C].leaf_iter_vars] == ["i", "j.outer", "j.inner", "r"]
     check(s, [A, B, C], np.matmul, {C: lambda i, j: [j, i]})
 
@@ -273,8 +276,6 @@ def test_wrong_layouts_are_refused_at_once():
         s[C].transform_layout(lambda i, j: [i // 2, j])
     with pytest.raises(TypeError, match="takes 3 indices"):
         s[C].transform_layout(lambda i, j, k: [i, j, k])
-    assert s[C].transform_layout(lambda i, j: [j, i]) is not None
-    s[C].compute_inline()
     D = te.compute(C.shape, lambda i, j: C[i, j], name="D")
     s = te.create_schedule(D.op)
     s[C].compute_inline()

@@ -38,6 +38,24 @@ class StageOp(Operation):
         self._give([shape], [dtype])
 
 
+class LayoutAxes(tuple):
+    """The axes of a layout, as transform_layout gives them. They are also its `op.axis`, and s[…] of
+    them is the stage."""
+
+    def __new__(cls, stage, axes):
+        made = super().__new__(cls, axes)
+        made.stage = stage
+        return made
+
+    @property
+    def op(self):
+        return self
+
+    @property
+    def axis(self):
+        return list(self)
+
+
 class Step:
     """A recorded step: its name, its arguments, the axes that it gives, and its place."""
 
@@ -216,22 +234,21 @@ class Stage:
 
         Returns the axes of the new layout. If the data axes are loops of the stage that no step has
         changed, the new axes are loops in their place, and the tensor is computed in the order of its
-        memory. Otherwise only the memory changes, and the result is None, as in TVM."""
+        memory. Otherwise only the memory changes, and the axes are no loops."""
         rank = self._rank()
         index_map = _map_of(mapping_function, rank)
         extents = self._new_extents(index_map)
         self.shape = extents
         step = Step("transform_layout", (index_map, pad_value))
-        if not self.data_axes or not self._walks_data():
-            (self.layouts if isinstance(self.op, PlaceholderOp) else self.steps).append(step)
-            return None
         names = [e.args[0] if e.op == "var" else f"axis{i}"
                  for i, e in enumerate(index_map.final_indices)]
         axes = [IterVar.make(None if n is None else Range(0, n), name, DATA_PARALLEL)
                 for name, n in zip(names, extents)]
-        step.results = axes
-        self._replace_data(step, axes)
-        return tuple(axes)
+        if self.data_axes and self._walks_data():
+            self._replace_data(step, axes)
+        else:
+            (self.layouts if isinstance(self.op, PlaceholderOp) else self.steps).append(step)
+        return LayoutAxes(self, axes)
 
     def _rank(self):
         if isinstance(self.op, ExternOp) or self.origin_op.num_outputs > 1:
@@ -323,6 +340,8 @@ class Schedule:
         self.changes = []  # cache_read, cache_write and rfactor, in this order
 
     def __getitem__(self, tensor):
+        if isinstance(tensor, LayoutAxes):
+            return tensor.stage
         op = tensor.op if isinstance(tensor, Tensor) else tensor
         if op not in self.stage_map:
             raise ScheduleError(f"{getattr(op, 'name', op)} is no tensor of this schedule")
