@@ -141,6 +141,40 @@ def test_partial_results(sizes, factor_axis):
     check(s, [A, B, C], np.matmul)
 
 
+def test_threads_and_shared_memory():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    AS = s.cache_read(A, "shared", [C])
+    (bx, by, tx, ty) = s[C].tile(*s[C].op.axis, 4, 8)
+    for axis, name in ((bx, "blockIdx.x"), (by, "blockIdx.y"), (tx, "threadIdx.x"), (ty, "threadIdx.y")):
+        s[C].bind(axis, te.thread_axis(name))
+    s[AS].compute_at(s[C], by)
+    outer, inner = s[AS].split(s[AS].fuse(*s[AS].op.axis), factor=4)
+    s[AS].bind(inner, te.thread_axis((0, 4), "threadIdx.x"))
+    s[AS].storage_align(AS.op.axis[0], 8, 1)
+    script = check(s, [A, B, C], np.matmul)
+    assert script.count("T.thread_binding(") == 5 and "buffer_dim_align" in script
+    assert script.index("threadIdx.x") < script.index('T.block("A_shared")')
+
+
+def test_copies_of_copies_and_of_partial_results():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    CL = s.cache_write(C, "local")
+    CG = s.cache_write(CL, "global")
+    s[CL].compute_at(s[C], s[C].op.axis[0])
+    s[CG].compute_at(s[CL], s[CL].op.axis[0])
+    check(s, [A, B, C], np.matmul)
+    s = te.create_schedule(C.op)
+    CF = s.rfactor(C, C.op.reduce_axis[0])
+    CFL = s.cache_write(CF, "local")
+    r, i, j = s[CF].op.axis
+    s[CFL].compute_at(s[CF], r)
+    s[CFL].reorder(s[CFL].op.axis[2], s[CFL].op.axis[0])
+    s[s[C].op].parallel(s[C].op.axis[0])
+    check(s, [A, B, C], np.matmul)
+
+
 def test_a_reduction_to_a_number():
     A, k = te.placeholder((35,), name="A"), te.reduce_axis((0, 35), "k")
     B = te.compute((), lambda: te.sum(A[k], axis=k), name="B")

@@ -86,7 +86,7 @@ class _Lowering:
         """Notes the block and the buffer of a new stage."""
         self.blocks[stage] = [block]
         node = self._block_nodes()[block.name]
-        self.buffers[stage.op] = node.writes[0].buffer.name
+        self.buffers[stage.origin_op] = node.writes[0].buffer.name
 
     def _buffer(self, tensor):
         return self.buffers[self.schedule[tensor].origin_op]
@@ -105,13 +105,15 @@ class _Lowering:
     def _cache_write(self, new, stage, scope):
         block, old = self._block(stage), self.buffers[stage.origin_op]
         copy = self.sch.cache_write(block, 0, scope)
-        self.blocks[new], self.blocks[stage] = [block], [copy]
-        self.buffers[new.op] = self._block_nodes()[block.name].writes[0].buffer.name
-        self.buffers[stage.origin_op] = old
+        self._made(new, block)
+        self.blocks[stage], self.buffers[stage.origin_op] = [copy], old
+        if stage in self.variables:
+            renamed = dict(zip(_axes(stage.origin_op), _axes(new.origin_op)))
+            self.variables[new] = [renamed[a] for a in self.variables.pop(stage)]
 
     def _rfactor(self, new, stage, op, steps, axis, factor_axis, others, leaves):
         block = self._block(stage)
-        self._take_loops(block, list(op.axis) + list(op.reduce_axis))
+        self._take_loops(block, _axes(op))
         self._steps(stage, steps)
         partial = self.sch.rfactor(self.loops[axis], factor_axis)
         loops = self.sch.get_loops(partial)
@@ -122,7 +124,7 @@ class _Lowering:
         order = [loops[before[a]] for a in data + others]
         if len(order) > 1:
             self.sch.reorder(*order)
-        made = dict(zip(data + others, new.op.axis + new.op.reduce_axis))
+        made = dict(zip(data + others, _axes(new.origin_op)))
         self.variables[new] = [made[a] for a in [*op.axis, axis, *others]]
 
     # ---- Layouts ------------------------------------------------------------------------------
@@ -214,6 +216,10 @@ class _Lowering:
             self.sch.decompose_reduction(self._block(stage), self.loops[outermost])
         except ScheduleError:
             pass  # the block keeps its first values
+
+
+def _axes(op):
+    return [*op.axis, *op.reduce_axis]
 
 
 def schedule_of(schedule, args, name="main"):

@@ -357,6 +357,12 @@ class Schedule:
         self.stage_map[op] = stage
         return stage
 
+    def _replace(self, stage, op):
+        """Gives a stage another operation, and no steps."""
+        stage.op, stage.steps = op, []
+        self.stage_map[op] = stage
+        stage.reset()
+
     def cache_read(self, tensor, scope, readers):
         """A copy of a tensor in another memory, which the readers read instead. Returns it as a
         tensor with a stage of its own."""
@@ -379,8 +385,7 @@ class Schedule:
         op = StageOp(f"{tensor.op.name}.{scope}", [copied(a, f"{a.name}.c") for a in old.axis],
                      old.reduce_axis, old.input_tensors, tensor.dtype)
         new = self._insert(self.stages.index(stage), op)
-        stage.op = StageOp(old.name, old.axis, [], [op.output(0)], tensor.dtype)
-        stage.reset()
+        self._replace(stage, StageOp(old.name, old.axis, [], [op.output(0)], tensor.dtype))
         self.changes.append((Step("cache_write", (stage, scope)), new))
         return op.output(0)
 
@@ -401,9 +406,7 @@ class Schedule:
         new = self._insert(self.stages.index(stage), op)
         step = Step("rfactor", (stage, old, stage.steps, axis, factor_axis, others,
                                 list(stage.leaf_iter_vars)))
-        stage.op = StageOp(old.name, old.axis, [copied(axis)], [op.output(0)], tensor.dtype)
-        stage.steps = []
-        stage.reset()
+        self._replace(stage, StageOp(old.name, old.axis, [copied(axis)], [op.output(0)], tensor.dtype))
         self.changes.append((step, new))
         return op.output(0)
 
