@@ -301,13 +301,23 @@ static bool assume_rest(Analyzer *analyzer, const Form *f) {
   return true;
 }
 
+// Gives a variable a value that it is known to have; its range becomes assumptions on the value.
+static void assume_value(Analyzer *analyzer, Expr *var, const Form *value) {
+  Fact range = range_of(analyzer, var);
+  bind_form(analyzer, var, form_typed(analyzer, value, var->type));
+  const Form *first = fact_range_end(analyzer, &range, false);
+  const Form *last = fact_range_end(analyzer, &range, true);
+  if (first) assume_sign(analyzer, form_sub(analyzer, value, first));
+  if (last) assume_sign(analyzer, form_sub(analyzer, last, value));
+}
+
 static void assume_zero(Analyzer *analyzer, const Form *f) {
   int i = solvable_term(analyzer, f);
   if (i >= 0) {
     Term t = f->terms[i];
     const Form *rest = form_add_scaled(analyzer, f, form_of(analyzer, t.atom), -t.coef);
     rest = form_scale(analyzer, rest, -t.coef);
-    if (rest) bind_form(analyzer, t.atom, form_typed(analyzer, rest, t.atom->type));
+    if (rest) assume_value(analyzer, t.atom, rest);
     return;
   }
   assume_rest(analyzer, f);

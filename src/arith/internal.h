@@ -214,6 +214,8 @@ Expr *rules_apply(Analyzer *analyzer, Expr *e); // one step at the root; itself 
 enum { MOST_ASSUMED = 2 };
 
 bool form_nonnegative(Analyzer *analyzer, const Form *f); // true when proved
+// The first or last value of a variable with a range; NULL where it is not known.
+const Form *fact_range_end(Analyzer *analyzer, const Fact *fact, bool last);
 Verdict form_sign(Analyzer *analyzer, const Form *f);     // f >= 0
 Verdict form_zero(Analyzer *analyzer, const Form *f);     // f == 0
 // The form f with which the comparison is f >= 0 (EQ: f == 0, NE: f != 0). False for other types.

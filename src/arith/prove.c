@@ -91,7 +91,7 @@ static Fact *latest_range(Analyzer *analyzer, const Form *f) {
   return NULL;
 }
 
-static const Form *range_end(Analyzer *analyzer, const Fact *fact, bool last) {
+const Form *fact_range_end(Analyzer *analyzer, const Fact *fact, bool last) {
   const Form *symbolic = last ? fact->last : fact->first;
   int64_t constant = last ? fact->bounds.high : fact->bounds.low;
   if (symbolic) return symbolic;
@@ -105,7 +105,7 @@ static bool by_ranges(Analyzer *analyzer, const Form *f, int effort) {
   if (!fact || !split_var(analyzer, f, fact->atom, &slope, &rest)) return false;
   bool rising = nonnegative(analyzer, slope, effort - 2);
   if (!rising && !nonnegative(analyzer, form_scale(analyzer, slope, -1), effort - 2)) return false;
-  const Form *end = range_end(analyzer, fact, !rising);
+  const Form *end = fact_range_end(analyzer, fact, !rising);
   const Form *least = form_add(analyzer, rest, form_mul(analyzer, slope, end));
   return least && nonnegative(analyzer, least, effort - 1);
 }

@@ -272,6 +272,22 @@ static void test_quotients_are_integers(void **state) {
   context_free(c);
 }
 
+// A variable that an equality gives a value keeps its range.
+static void test_equalities_keep_ranges(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *o = world_var(&w, "o", 0, 3), *i = world_var(&w, "i", 0, 2);
+  world_bind(&w, a);
+  analyzer_assume(a, expr_binary(c, EXPR_EQ, ADD(TIMES(o, I(2)), i), I(0)));
+  expect_proof(&w, a, LE(I(0), i), true);
+  expect_proof(&w, a, LESS(i, I(2)), true);
+  expect_proof(&w, a, LESS(o, I(1)), true);
+  expect_proof(&w, a, LESS(o, I(0)), false);
+  context_free(c);
+}
+
 // A coefficient may be cut above or below its quotient.
 static void test_reduced_coefficients(void **state) {
   (void)state;
@@ -384,6 +400,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_symbolic_proofs),      cmocka_unit_test(test_padding_conditions),
       cmocka_unit_test(test_quotients_are_integers),
+      cmocka_unit_test(test_equalities_keep_ranges),
       cmocka_unit_test(test_reduced_coefficients), cmocka_unit_test(test_bounds_are_exact),
       cmocka_unit_test(test_large_numbers),        cmocka_unit_test(test_random_symbolic),
       cmocka_unit_test(test_random_assumptions),   cmocka_unit_test(test_random_symbolic_boxes),
