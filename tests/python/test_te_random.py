@@ -175,7 +175,7 @@ def outcome(seed):
     except ScheduleError:
         return "refused"
     except pleat.PleatError as error:
-        if "of a vectorized loop share" in str(error):  # a copy inside of the lanes of a vector
+        if "loop share" in str(error):  # a copy inside of the iterations of a parallel loop
             return "refused"
         raise
     arrays = [packed(s, a, x) if a.op in s.stage_map and not a.op.input_tensors else x

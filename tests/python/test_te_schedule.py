@@ -467,6 +467,16 @@ def test_steps_that_cannot_be_meant_are_refused_at_once():
         pleat.lower(s, [B, D])
 
 
+def test_loops_that_are_gone_in_the_end_are_refused():
+    A, B, C, D = relu_of_product()
+    E = te.compute(D.shape, lambda i, j: D[i, j] + 1.0, name="E")
+    s = te.create_schedule(E.op)
+    s[C].compute_at(s[D], D.op.axis[0])
+    s[D].compute_inline()
+    with pytest.raises(ScheduleError, match="C is computed at i, which is no loop of D in the end"):
+        pleat.lower(s, [A, B, E])
+
+
 def test_traces_and_loops_to_be_read():
     A, B, C = product()
     s = te.create_schedule(C.op)

@@ -150,6 +150,9 @@ class _Lowering:
     def _stage(self, stage):
         if stage.attach_type == "at":
             self.sch.place = stage.attach_place
+            if stage.attach_ivar not in self.loops:
+                raise ScheduleError(f"{stage.op.name} is computed at {stage.attach_ivar!r}, which is no "
+                                    f"loop of {stage.attach_stage.op.name} in the end")
             self.sch.compute_at(self._block(stage), self.loops[stage.attach_ivar],
                                 preserve_unit_loops=True)
         axes = list(stage.data_axes) + list(stage.op.reduce_axis)
