@@ -160,13 +160,14 @@ static bool same_attribute(Comparison *c, const Expr *a, const Expr *b) {
 static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
   for (int i = 0; i < a->count; i++) {
     const Expr *other = attrs_get(b, a->items[i].key);
+    if (attribute_is_dialect(a->items[i].key)) continue;
     if (!other) return differ(c, "attribute '%s': only the first has it", a->items[i].key);
     if (!same_attribute(c, a->items[i].value, other))
       return differ(c, "attribute '%s': %s and %s", a->items[i].key, brief(c, a->items[i].value),
                     brief(c, other));
   }
   for (int i = 0; i < b->count; i++)
-    if (!attrs_get(a, b->items[i].key))
+    if (!attrs_get(a, b->items[i].key) && !attribute_is_dialect(b->items[i].key))
       return differ(c, "attribute '%s': only the second has it", b->items[i].key);
   return true;
 }
@@ -306,11 +307,29 @@ static bool same_evaluate(Comparison *c, const Stmt *a, const Stmt *b) {
   return same_expr(c, "value", a->as.evaluate, b->as.evaluate);
 }
 
+// The statement at *at, or the first one with an effect behind it; NULL behind the last.
+static const Stmt *next_statement(const Stmt *s, int *at) {
+  int count = s->kind == STMT_SEQ ? s->as.seq.count : 1;
+  while (*at < count) {
+    const Stmt *item = s->kind == STMT_SEQ ? s->as.seq.items[*at] : s;
+    ++*at;
+    if (!stmt_is_idle(item)) return item;
+  }
+  return NULL;
+}
+
+// Compares sequences, or single statements, without what has no effect in them.
 static bool same_seq(Comparison *c, const Stmt *a, const Stmt *b) {
-  for (int i = 0; i < MIN_OF(a->as.seq.count, b->as.seq.count); i++)
-    if (!same_stmt(c, a->as.seq.items[i], b->as.seq.items[i])) return false;
-  return a->as.seq.count == b->as.seq.count ||
-         differ(c, "%d and %d statements", a->as.seq.count, b->as.seq.count);
+  for (int i = 0, j = 0;;) {
+    const Stmt *x = next_statement(a, &i), *y = next_statement(b, &j);
+    if (!x && !y) return true;
+    if (!x || !y) return differ(c, "only the %s has one more statement", x ? "first" : "second");
+    if (!same_stmt(c, x, y)) return false;
+  }
+}
+
+static bool is_list(const Stmt *s) {
+  return s->kind == STMT_SEQ || stmt_is_idle(s);
 }
 
 static bool same_allocate(Comparison *c, const Stmt *a, const Stmt *b) {
@@ -418,7 +437,6 @@ static bool (*const comparers[])(Comparison *, const Stmt *, const Stmt *) = {
     [STMT_WHILE] = same_while,
     [STMT_ASSERT] = same_assert,
     [STMT_EVALUATE] = same_evaluate,
-    [STMT_SEQ] = same_seq,
     [STMT_BLOCK] = same_block,
     [STMT_ALLOCATE] = same_allocate,
     [STMT_ALLOCATE_CONST] = same_allocate_const,
@@ -436,8 +454,10 @@ static bool same_stmt(Comparison *c, const Stmt *a, const Stmt *b) {
   SourcePos outer_a = c->a, outer_b = c->b;
   c->a = place_of(a, outer_a);
   c->b = place_of(b, outer_b);
-  if (a->kind != b->kind) return differ(c, "different statements");
-  if (!comparers[a->kind](c, a, b)) return false;
+  bool is_same = is_list(a) || is_list(b)                    ? same_seq(c, a, b)
+                 : a->kind == b->kind ? comparers[a->kind](c, a, b)
+                                      : differ(c, "different statements");
+  if (!is_same) return false;
   c->a = outer_a;
   c->b = outer_b;
   return true;

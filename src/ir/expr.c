@@ -233,6 +233,20 @@ Expr *expr_lanes(Context *context, DType type, DType vector) {
   return expr_cast(context, type, lanes);
 }
 
+static bool is_vscale(const Expr *e) {
+  return e->op == EXPR_INTRINSIC_PURE && !strcmp(e->as.s, "vscale");
+}
+
+bool expr_scalable_lanes(const Expr *e, int *lanes) {
+  int64_t factor = 1;
+  bool is_left = e->op == EXPR_MUL && is_vscale(e->args[0]);
+  bool is_right = e->op == EXPR_MUL && is_vscale(e->args[1]);
+  if (!is_left && !is_right && !is_vscale(e)) return false;
+  if ((is_left || is_right) && !expr_as_int(e->args[is_left], &factor)) return false;
+  *lanes = (int)factor | DTYPE_SCALABLE;
+  return factor >= 1 && factor < DTYPE_SCALABLE;
+}
+
 Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body) {
   return expr_raw(context, EXPR_LET, body->type, NULL, (Expr *[]){var, value, body}, 3);
 }

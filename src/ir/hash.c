@@ -60,7 +60,8 @@ static uint64_t attribute_hash(const Expr *e) {
 static void add_attrs(Hashing *h, const Attrs *attrs) {
   uint64_t sum = 0;
   for (int i = 0; i < attrs->count; i++)
-    sum += hash_mix(text_hash(attrs->items[i].key), attribute_hash(attrs->items[i].value));
+    if (!attribute_is_dialect(attrs->items[i].key))
+      sum += hash_mix(text_hash(attrs->items[i].key), attribute_hash(attrs->items[i].value));
   add(h, sum);
 }
 
@@ -126,7 +127,7 @@ static void add_statement(Hashing *h, const Stmt *s) {
   case STMT_ALLOCATE_CONST: add(h, s->as.allocate_const.data->bytes); break;
   case STMT_DECL_BUFFER: add_buffer(h, s->as.declare.buffer); break;
   case STMT_ATTR: add(h, text_hash(s->as.attr.key)); break;
-  case STMT_SEQ: add(h, (uint64_t)s->as.seq.count); break;
+  case STMT_SEQ:
   case STMT_LET:
   case STMT_IF:
   case STMT_WHILE:
@@ -137,7 +138,8 @@ static void add_statement(Hashing *h, const Stmt *s) {
 
 static bool enter_stmt(Visitor *visitor, Stmt *s) {
   Hashing *h = visitor->env;
-  add(h, s->kind);
+  if (stmt_is_idle(s)) return false;
+  if (s->kind != STMT_SEQ) add(h, s->kind);
   add_statement(h, s);
   if (s->kind == STMT_ATTR) { // numbers in the value are equal by their values
     add(h, attribute_hash(s->as.attr.value));

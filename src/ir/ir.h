@@ -173,6 +173,8 @@ Expr *expr_ramp(Context *context, Expr *base, Expr *stride, int lanes);
 Expr *expr_broadcast(Context *context, Expr *value, int lanes); // lanes 1: the value itself
 // The lanes of `vector` as a value of the integer type `type`; T.vscale() * 4 for a scalable one.
 Expr *expr_lanes(Context *context, DType type, DType vector);
+// Is the expression T.vscale() or a multiple of it? Stores the lanes of a vector with as many.
+bool expr_scalable_lanes(const Expr *e, int *lanes);
 Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body);
 Expr *expr_call(Context *context, DType type, const char *callee, Expr *const *args, int count);
 // The access of a logical buffer from which flattening made the load, as it is written now: A[i, j]
@@ -254,6 +256,8 @@ typedef struct Attrs {
   int count;
 } Attrs;
 Expr *attrs_get(const Attrs *attrs, const char *key); // NULL when absent
+// Does the attribute only name a dialect? It is printed, and not compared.
+bool attribute_is_dialect(const char *key);
 int64_t attrs_int(const Attrs *attrs, const char *key, int64_t otherwise);
 Attrs attrs_with(Arena *arena, Attrs attrs, Str key, Expr *value); // replaces or adds
 Attrs attrs_without(Arena *arena, Attrs attrs, const char *key);
@@ -454,6 +458,7 @@ Stmt *stmt_allocate(Context *context, Buffer *buffer, Stmt *body); // storage an
 Stmt *stmt_declare(Context *context, Buffer *buffer, Stmt *body);
 Stmt *stmt_nothing(Context *context); // an empty sequence
 bool stmt_is_nothing(const Stmt *s);
+bool stmt_is_idle(const Stmt *s); // nothing, or T.evaluate of an integer
 Stmt *stmt_copy(Context *context, const Stmt *s);
 Block *block_copy(Context *context, const Block *b);
 bool block_is_reduction(const Block *b);
@@ -570,7 +575,8 @@ typedef struct IrDifference {
   SourcePos a, b;
   const char *what; // "extent of the loop: 30 and 31"
 } IrDifference;
-// Structural equality up to the names of variables and buffers. The first difference is stored in
+// Structural equality up to the names of variables and buffers, and to statements without effect
+// (stmt_is_idle). The first difference is stored in
 // *difference (may be NULL).
 bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
                      IrDifference *difference);

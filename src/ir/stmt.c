@@ -77,6 +77,10 @@ bool stmt_is_nothing(const Stmt *s) {
   return s->kind == STMT_SEQ && s->as.seq.count == 0;
 }
 
+bool stmt_is_idle(const Stmt *s) {
+  return stmt_is_nothing(s) || (s->kind == STMT_EVALUATE && s->as.evaluate->op == EXPR_INT);
+}
+
 Stmt *stmt_evaluate(Context *context, Expr *value) {
   Stmt *s = new_stmt(context, STMT_EVALUATE);
   s->as.evaluate = value;
@@ -135,6 +139,10 @@ bool block_is_root(const Block *b) {
 }
 
 // ---- Attributes
+
+bool attribute_is_dialect(const char *key) {
+  return !strcmp(key, "s_tir");
+}
 
 Expr *attrs_get(const Attrs *attrs, const char *key) {
   for (int i = 0; i < attrs->count; i++)

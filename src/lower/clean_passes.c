@@ -15,6 +15,19 @@ static bool is_idle_branch(const Stmt *s) {
          (!s->as.branch.else_body || stmt_is_nothing(s->as.branch.else_body));
 }
 
+// A condition without effect decides nothing where a branch is empty, or where it is constant.
+static Stmt *shorter_branch(Context *context, Stmt *s) {
+  Expr *condition = s->as.branch.condition;
+  Stmt *then_body = s->as.branch.then_body, *else_body = s->as.branch.else_body;
+  if (is_idle_branch(s)) return stmt_nothing(context);
+  if (condition->op == EXPR_INT)
+    return condition->as.i ? then_body : else_body ? else_body : stmt_nothing(context);
+  if (else_body && stmt_is_nothing(else_body)) return stmt_if(context, condition, then_body, NULL);
+  if (else_body && stmt_is_nothing(then_body))
+    return stmt_if(context, expr_unary(context, EXPR_NOT, condition), else_body, NULL);
+  return s;
+}
+
 static bool is_idle_loop(const Stmt *s) {
   bool is_empty = expr_is_int(s->as.loop.extent, 0) || stmt_is_nothing(s->as.loop.body);
   return is_empty && expr_is_pure(s->as.loop.min) && expr_is_pure(s->as.loop.extent);
@@ -38,7 +51,7 @@ static Stmt *idle_or_same(Rewriter *rewriter, Stmt *s, bool is_idle) {
 static Stmt *without_no_op(Rewriter *rewriter, Stmt *s) {
   switch (s->kind) {
   case STMT_FOR: return idle_or_same(rewriter, s, is_idle_loop(s));
-  case STMT_IF: return idle_or_same(rewriter, s, is_idle_branch(s));
+  case STMT_IF: return shorter_branch(rewriter->context, s);
   case STMT_EVALUATE: return idle_or_same(rewriter, s, expr_is_pure(s->as.evaluate));
   case STMT_STORE: return idle_or_same(rewriter, s, is_idle_store(s));
   case STMT_BLOCK: return idle_or_same(rewriter, s, is_idle_block(s->as.block));

@@ -64,7 +64,7 @@ const LowerPass lower_passes[] = {
     {.name = "simplify_unrolled", .run = lower_simplify, .summary = simplify_summary},
     {.name = "vectorize_loops",
      .run = lower_vectorize_loops,
-     .needs = NO_BLOCKS | FLAT | NO_UNROLLED,
+     .needs = NO_BLOCKS | NO_UNROLLED,
      .gives = NO_VECTORIZED,
      .summary = "vectorised loops become vectors"},
     {.name = "simplify_vectors", .run = lower_simplify, .summary = simplify_summary},

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns vectorised loops of constant extent into vector operations on flat buffers.
+// Turns vectorised loops of constant extent into vector operations. The buffers may have several
+// axes, and the lanes are then neighbours along the last one.
 //
 //   for v in T.vectorized(16): C[i * 16 + v] = A[i * 16 + v] * B[0]
 //     →  C[T.Ramp(i * 16, 1, 16)] = A[T.Ramp(i * 16, 1, 16)] * T.Broadcast(B[0], 16)
 //
 // An extent that is not a power of two is cut into pieces (10 = 8 + 2). So are the lanes for which
 // a condition holds, where they are known and consecutive. Sums, minima and maxima over all lanes
-// into one element become one vector operation and a reduction of its lanes.
+// into one element become one vector operation and a reduction of its lanes. An extent that is a
+// multiple of T.vscale() becomes one vector of scalable length.
 //
 // A statement that cannot be a vector becomes a scalar loop over the lanes and is counted; the
 // smallest such statement is taken. These are: a condition that differs between lanes around a
@@ -33,6 +35,16 @@ static bool differs(const Vector *vector, Expr *e) {
   for (int i = 0; i < vector->values.count; i++)
     if (expr_uses(e, (Expr *)(uintptr_t)vector->values.entries[i].key)) return true;
   return false;
+}
+
+static bool is_scalable(const Vector *vector) {
+  return (vector->lanes & DTYPE_SCALABLE) != 0;
+}
+
+// The number of lanes as a value of the type of the loop's variable.
+static Expr *lane_count(const Vector *vector) {
+  DType type = vector->var->type;
+  return expr_lanes(vector->context, type, dtype_lanes(type, vector->lanes));
 }
 
 // Whether the index of every lane is inside the buffer, also where the conditions around the access
@@ -163,6 +175,10 @@ static Expr *spread(Vector *vector, Expr *e) {
   return e->type.lanes == 1 ? expr_broadcast(vector->context, e, vector->lanes) : e;
 }
 
+static bool is_number(const Expr *e) {
+  return e->op == EXPR_INT || e->op == EXPR_FLOAT;
+}
+
 // The builders broadcast a scalar operand beside a vector, except in calls of many operands.
 static Expr *vector_operands(Vector *vector, Expr *e) {
   Context *context = vector->context;
@@ -179,7 +195,10 @@ static Expr *vector_operands(Vector *vector, Expr *e) {
     return expr_ramp(context, expr_cast(context, scalar, args[0]->args[0]),
                      expr_cast(context, scalar, args[0]->args[1]), vector->lanes);
   }
-  return expr_with_args(context, e, args);
+  // A number that a script states on the left, T.Mul(2, x), stays there.
+  bool is_left = info->arity == 2 && info->result != OP_GIVEN && is_number(e->args[0]);
+  if (!is_left || is_number(e->args[1])) return expr_with_args(context, e, args);
+  return expr_raw(context, e->op, expr_result_type(e->op, args[0]->type), NULL, args, 2);
 }
 
 // `e` in all lanes: itself when they agree, otherwise a vector with `lanes` times as many lanes.
@@ -215,7 +234,7 @@ static Stmt *reduce_lanes(Vector *vector, Stmt *s) {
                   : value->op == EXPR_MIN ? EXPR_VECTOR_MIN
                   : value->op == EXPR_MAX ? EXPR_VECTOR_MAX
                                           : EXPR_OP_COUNT;
-  if (reduce == EXPR_OP_COUNT) return NULL;
+  if (reduce == EXPR_OP_COUNT || is_scalable(vector)) return NULL;
   int self = lower_loads_stored(value->args[0], s) ? 0 : 1;
   if (!lower_loads_stored(value->args[self], s)) return NULL;
   Expr *x = try_vector(vector, value->args[1 - self]);
@@ -340,7 +359,7 @@ static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
   ExprArray parts = {0}, rest = {0};
   Array(Stmt *) items = {0};
   int64_t from = 0, to = vector->lanes;
-  if (vector->lets) return NULL;
+  if (vector->lets || is_scalable(vector)) return NULL;
   expr_conjuncts(context, s->as.branch.condition, &parts);
   for (int i = 0; i < parts.count; i++)
     if (!differs(vector, parts.items[i]))
@@ -405,8 +424,8 @@ static Stmt *scalar_loop(Vector *vector, Stmt *s) {
   Expr *at = expr_add(context, vector->first, lane);
   Stmt *body = lower_substitute(context, stmt_renew(context, s), vector->var, at);
   vector->state->report->counts[LOWER_SCALARIZED]++;
-  return stmt_for(context, lane, expr_int(context, lane->type, 0),
-                  expr_int(context, lane->type, vector->lanes), LOOP_SERIAL, body);
+  return stmt_for(context, lane, expr_int(context, lane->type, 0), lane_count(vector), LOOP_SERIAL,
+                  body);
 }
 
 // A scalar loop may replace a statement only when no let around it became a vector.
@@ -503,7 +522,7 @@ static Stmt *piece(Vectorization *env, Stmt *loop, Expr *first, int lanes) {
   Expr *one = expr_int(context, var->type, 1);
   map_put(&vector.values, var, expr_ramp(context, first, one, lanes));
   int mark = analyzer_mark(env->analyzer);
-  analyzer_bind(env->analyzer, var, first, expr_int(context, var->type, lanes));
+  analyzer_bind(env->analyzer, var, first, lane_count(&vector));
   Stmt *result =
       hands_on(&vector, body) ? scalar_loop(&vector, body) : vector_or_scalar(&vector, body);
   analyzer_reset(env->analyzer, mark);
@@ -545,10 +564,12 @@ static Stmt *in_pieces(Vectorization *env, Stmt *loop, int64_t extent) {
 
 static Stmt *vectorize(Vectorization *env, Stmt *loop) {
   int64_t extent;
-  if (!expr_as_int(loop->as.loop.extent, &extent))
+  int lanes;
+  bool is_constant = expr_as_int(loop->as.loop.extent, &extent);
+  if (!is_constant && !expr_scalable_lanes(loop->as.loop.extent, &lanes))
     return serial(env, loop, "its extent is not constant");
   env->state->report->counts[LOWER_VECTORIZED]++;
-  return in_pieces(env, loop, extent);
+  return is_constant ? in_pieces(env, loop, extent) : piece(env, loop, loop->as.loop.min, lanes);
 }
 
 // The body of a branch, in which the condition is known unless the body may change what it reads.

@@ -89,7 +89,7 @@ static Expr *slice_ramp(Parser *parser, const PyNode *slice, Expr *whole) {
   bool known = expr_as_int(extent, &length) && step > 0 && min->type.lanes == 1;
   int64_t lanes = known ? ceil_div(length, step) : 0;
   int scalable;
-  bool is_scalable = step == 1 && min->type.lanes == 1 && parse_scalable_lanes(extent, &scalable);
+  bool is_scalable = step == 1 && min->type.lanes == 1 && expr_scalable_lanes(extent, &scalable);
   if (is_scalable) lanes = scalable;
   if (lanes == 1) return min;
   if (is_scalable || (lanes >= 2 && lanes <= MOST_LANES)) {

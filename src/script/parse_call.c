@@ -227,26 +227,12 @@ static Operand let(Parser *parser, const PyNode *call) {
 
 // ---- Vectors
 
-static bool is_vscale(const Expr *e) {
-  return e->op == EXPR_INTRINSIC_PURE && !strcmp(e->as.s, "vscale");
-}
-
-bool parse_scalable_lanes(const Expr *e, int *lanes) {
-  int64_t factor = 1;
-  bool is_left = e->op == EXPR_MUL && is_vscale(e->args[0]);
-  bool is_right = e->op == EXPR_MUL && is_vscale(e->args[1]);
-  if (!is_left && !is_right && !is_vscale(e)) return false;
-  if ((is_left || is_right) && !expr_as_int(e->args[is_left], &factor)) return false;
-  *lanes = (int)factor | DTYPE_SCALABLE;
-  return factor >= 1 && factor <= MOST_LANES;
-}
-
 // A constant, or a multiple of T.vscale().
 static bool parse_lanes(Parser *parser, const PyNode *node, int *lanes) {
   int64_t value = 0;
   Expr *e = parse_value(parser, node);
   if (!e) return false;
-  if (parse_scalable_lanes(e, lanes)) return true;
+  if (expr_scalable_lanes(e, lanes)) return true;
   if (!expr_as_int(e, &value))
     return REPORT(parser, node, "expected the number of lanes, a constant integer");
   *lanes = (int)value;
@@ -479,6 +465,7 @@ static const CallRule rules[] = {
     {"call_pure_extern", call_pure_extern},
     {"Call", call_node},
     {"call_intrin", call_intrin},
+    {"call_pure_intrin", call_intrin},
     {"ceildiv", ceildiv},
     {"min_value", min_value},
     {"max_value", max_value},

@@ -52,7 +52,18 @@ static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target
   return (Scope){s, &s->as.attr.body};
 }
 
-// ---- T.LetStmt
+// ---- T.LetStmt, T.let, T.bind
+
+// The scope of a value that a name stands for; a variable that exists already is defined by it.
+static Scope let_of(Parser *parser, const PyNode *name, Expr *value, bool is_known) {
+  Binding *known = is_known ? parser_find(parser, name->text) : NULL;
+  Expr *var = known && known->kind == BOUND_EXPR && known->expr->op == EXPR_VAR
+                  ? known->expr
+                  : expr_var(parser->context, name->text, value->type);
+  parser_bind_expr(parser, name->text, var);
+  Stmt *s = stmt_let(parser->context, var, value, NULL);
+  return (Scope){s, &s->as.let.body};
+}
 
 static Scope let_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   PyNode *args[2];
@@ -60,17 +71,9 @@ static Scope let_scope(Parser *parser, const PyNode *call, const PyNode *target)
   const PyNode *name = args[1] && args[1]->kind == PY_NAME ? args[1] : target;
   Expr *value = parse_value(parser, args[0]);
   if (!value) return (Scope){0};
-  if (!name || name->kind != PY_NAME) {
-    REPORT(parser, call, "expected `as` and a name");
-    return (Scope){0};
-  }
-  Binding *known = name == target ? NULL : parser_find(parser, name->text);
-  Expr *var = known && known->kind == BOUND_EXPR
-                  ? known->expr
-                  : expr_var(parser->context, name->text, value->type);
-  parser_bind_expr(parser, name->text, var);
-  Stmt *s = stmt_let(parser->context, var, value, NULL);
-  return (Scope){s, &s->as.let.body};
+  if (name && name->kind == PY_NAME) return let_of(parser, name, value, name != target);
+  REPORT(parser, call, "expected `as` and a name");
+  return (Scope){0};
 }
 
 // T.let(x, value)
@@ -80,17 +83,25 @@ static Scope classic_let_scope(Parser *parser, const PyNode *call, const PyNode 
   if (!py_arguments(parser->context, call, "var value", args, NULL)) return (Scope){0};
   Expr *value = parse_value(parser, args[1]);
   if (!value) return (Scope){0};
-  if (args[0]->kind != PY_NAME) {
-    REPORT(parser, args[0], "expected the name of a variable");
+  if (args[0]->kind == PY_NAME) return let_of(parser, args[0], value, true);
+  REPORT(parser, args[0], "expected the name of a variable");
+  return (Scope){0};
+}
+
+// x = T.bind(value), x = T.bind(value, T.int32), T.bind(value, var=x)
+static Scope bind_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  PyNode *args[3];
+  DType type = DTYPE_VOID;
+  if (!py_arguments(parser->context, call, "value type_annotation? var?", args, NULL))
+    return (Scope){0};
+  const PyNode *name = args[2] ? args[2] : target;
+  if (!name || name->kind != PY_NAME) {
+    REPORT(parser, call, "expected a name for the value, as in x = T.bind(1)");
     return (Scope){0};
   }
-  Binding *known = parser_find(parser, args[0]->text);
-  Expr *var = known && known->kind == BOUND_EXPR
-                  ? known->expr
-                  : expr_var(parser->context, args[0]->text, value->type);
-  parser_bind_expr(parser, args[0]->text, var);
-  Stmt *s = stmt_let(parser->context, var, value, NULL);
-  return (Scope){s, &s->as.let.body};
+  if (args[1] && !parse_dtype(parser, args[1], &type)) return (Scope){0};
+  Expr *value = parse_stated_value(parser, args[0], type);
+  return value ? let_of(parser, name, value, args[2] != NULL) : (Scope){0};
 }
 
 // ---- T.Assert
@@ -282,6 +293,8 @@ static const ScopeRule scope_rules[] = {
     {"attr", attr_scope},
     {"LetStmt", let_scope},
     {"let", classic_let_scope},
+    {"bind", bind_scope},
+    {"Bind", bind_scope},
     {"Assert", assert_scope},
     {"decl_buffer", decl_buffer_scope},
     {"buffer_decl", decl_buffer_scope},

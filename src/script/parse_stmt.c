@@ -341,7 +341,7 @@ static ExprOp augmented_op(const char *text) {
 // TVM casts a number that is stored among numbers of another type. A number with a fraction is not
 // cast to an integer here, since its fraction would be lost.
 static bool becomes_float(DType from, DType to) {
-  bool is_number = dtype_is_int(from) || dtype_is_float(from);
+  bool is_number = dtype_is_int(from) || dtype_is_float(from) || dtype_is_bool(from);
   return is_number && dtype_is_float(to) && from.lanes == to.lanes && !dtype_equal(from, to);
 }
 
@@ -589,8 +589,7 @@ static void assign_statement(Parser *parser, Sequence *sequence, const PyNode *n
   }
 }
 
-// The value of a definition, of the type that it states; void states none.
-static Expr *stated_value(Parser *parser, const PyNode *node, DType type) {
+Expr *parse_stated_value(Parser *parser, const PyNode *node, DType type) {
   Expr *e = type.bits ? parse_value_as(parser, node, type) : parse_value(parser, node);
   if (!e || !type.bits || dtype_equal(e->type, type)) return e;
   REPORT(parser, node, "a value of type %s, declared %s", parser_type_name(parser, e->type),
@@ -609,7 +608,7 @@ static void define_name(Parser *parser, Sequence *sequence, const PyNode *node, 
                         bool is_let) {
   const PyNode *target = node->items[0], *value = node->items[2];
   bool is_variable = !is_let && is_variable_type(parser, type);
-  Expr *e = value ? stated_value(parser, value, type) : NULL;
+  Expr *e = value ? parse_stated_value(parser, value, type) : NULL;
   if (is_variable && (e || !value)) {
     Buffer *buffer = define_variable(parser, sequence, node, target, type);
     set_variable(parser, sequence, node, buffer, (Operand){e, false});

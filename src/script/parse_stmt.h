@@ -22,6 +22,8 @@ void sequence_open(Parser *parser, Sequence *sequence, const PyNode *node, Stmt 
 void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node);
 Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **indices,
                   Operand value);
+// The value of a definition, of the type that it states; void states none.
+Expr *parse_stated_value(Parser *parser, const PyNode *node, DType type);
 bool parse_is_variable(Parser *parser, const PyNode *value); // T.int64() or T.var(…)
 // A name that stands for several variables, such as that of `for indices in T.grid(30, 64)`: binds
 // it to the tuple of `count` new names, and returns these.

@@ -120,7 +120,6 @@ typedef struct Operand {
 
 enum { MOST_LANES = 4096 };
 // The number of lanes of T.vscale() * 4, as in a type; false for another expression.
-bool parse_scalable_lanes(const Expr *e, int *lanes);
 
 Operand parse_operand(Parser *parser, const PyNode *node);
 Operand parse_call(Parser *parser, const PyNode *node);

@@ -420,7 +420,7 @@ def test_kinds_of_statements():
         stmt_functor.post_order_visit(script(name).body, lambda node: found.add(type(node)))
         return found
     assert {tir.LetStmt, tir.IfThenElse, nodes.Select, tir.EQ} <= kinds("let")
-    assert {tir.Allocate, tir.DeclBuffer, tir.While, tir.AssertStmt, tir.SeqStmt} <= kinds("storage")
+    assert {tir.AllocBuffer, tir.DeclBuffer, tir.While, tir.AssertStmt, tir.SeqStmt} <= kinds("storage")
     assert {tir.Evaluate, tir.Call, tir.StringImm} <= kinds("call")
     assert {tir.Ramp, tir.Broadcast} <= kinds("vector")
     storage = script("storage").body.body.body

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules, and their comparison, hashes and files, with TVM's names."""
-from pleat.ir import transform
+import importlib
+
+from pleat.ir import module, transform
 from pleat.ir._module import (BaseFunc, GlobalVar, IRModule, Op, StructuralDifference,
                               assert_structural_equal, load_json, save_json, structural_equal,
                               structural_hash)
 
 __all__ = ["BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
-           "save_json", "structural_equal", "structural_hash", "transform"]
+           "module", "save_json", "structural_equal", "structural_hash", "transform"]
+
+_NODES = {"PointerType", "PrimType", "Range"}  # of pleat.tir.nodes
+
+
+def __getattr__(name):
+    if name in _NODES:
+        return getattr(importlib.import_module("pleat.tir.nodes"), name)
+    raise AttributeError(f"module 'pleat.ir' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 """Modules and functions as Python objects over those of the library (pleat/tir.h)."""
 import functools
 import json
+import weakref
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
@@ -19,11 +20,22 @@ def _chars(text):
     return ffi.NULL if text is None else text.encode()
 
 
+_sources = weakref.WeakKeyDictionary()  # of modules that were made of others
+
+
+def sources_of(handle):
+    """The modules that were read and of which this one was made, as a set of one object for each."""
+    return _sources.setdefault(handle, frozenset([object()]))
+
+
 def transformed(function, handle, *arguments):
     """The module that a function of the library makes of one, freed with the Python object."""
     result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
     check_status(function(handle, *map(_argument, arguments), result, messages), messages)
-    return ffi.gc(result[0], _lib.pleat_module_free)
+    made = ffi.gc(result[0], _lib.pleat_module_free)
+    modules = (one for one in (handle, *arguments) if isinstance(one, ffi.CData))
+    _sources[made] = frozenset().union(*map(sources_of, modules))
+    return made
 
 
 def _argument(value):
@@ -87,6 +99,10 @@ class _Printed:
     def show(self, **options):
         """Prints the script."""
         print(self.script(**options))
+
+    def same_as(self, other):
+        """Is this the same object?"""
+        return self is other
 
     def __str__(self):
         return self.script()
@@ -156,8 +172,9 @@ class IRModule(_Printed):
 
     @classmethod
     def from_expr(cls, function):
-        """The module that has this function."""
-        return cls({function.__name__: function})
+        """The module that has this function, which is called main if it is private."""
+        is_named = isinstance(function, Function) or not function.attrs.get("private")
+        return cls({function.__name__ if is_named else "main": function})
 
     def __getitem__(self, name):
         name = str(name)
@@ -322,8 +339,9 @@ class PrimFunc(BaseFunc):
         pairs = given if isinstance(given, dict) else {given: attr_value}
         handle = self._handle
         for key, value in pairs.items():
-            if key == "global_symbol":
+            if key == "global_symbol":  # a name makes it public
                 handle = transformed(_lib.pleat_module_rename, handle, None, str(value))
+                handle = transformed(_lib.pleat_module_set_attribute, handle, None, "private", None)
             else:
                 handle = transformed(_lib.pleat_module_set_attribute, handle, None, key,
                                      text_of(value))

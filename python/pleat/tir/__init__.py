@@ -11,7 +11,7 @@ __all__ = ["IndexMap", "PrimFunc", "Schedule", "Select", "analysis", "max", "min
            "stmt_functor", "transform"]
 
 _FUNCTIONS = {"const", "decl_buffer"}  # of nodes.py
-_MODULES = {"analysis", "nodes", "op", "schedule", "stmt_functor", "transform"}
+MODULES = ("analysis", "index_map", "nodes", "op", "schedule", "stmt_functor", "transform")
 
 
 def _chooser(name, of_indices):
@@ -32,7 +32,7 @@ max = _chooser("max", _expression.maximum)  # noqa: A001
 
 
 def __getattr__(name):
-    if name in _MODULES:
+    if name in MODULES:
         return importlib.import_module(f"pleat.tir.{name}")
     if name == "PrimFunc":
         return importlib.import_module("pleat.ir._module").PrimFunc

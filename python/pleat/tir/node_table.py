@@ -5,8 +5,8 @@ import math
 
 from pleat._library import _lib, ffi
 from pleat._request import check_status
-from pleat.ir._module import nodes_of
-from pleat.tir.nodes import KINDS, Node, PrimFuncNode
+from pleat.ir._module import nodes_of, sources_of
+from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PrimFuncNode, Var
 
 
 def _value(field, made):
@@ -23,6 +23,8 @@ def function_nodes(handle):
     for record in table["nodes"]:
         fields = {name: _value(item, made) for name, item in record.items() if name != "type"}
         made.append(KINDS[record["type"]].read(fields))
+        if isinstance(made[-1], (Buffer, Var)):
+            made[-1].read_with = table["nodes"], sources_of(handle)
     return {name: made[item["node"]] for name, item in table["functions"].items()}
 
 
@@ -71,9 +73,8 @@ def make_module(functions):
     """The module of the library for nodes of functions by their names; it is checked."""
     order = _ordered(list(functions.values()))
     numbers = {id(node): i for i, node in enumerate(order)}
-    names = {kind: name for name, kind in KINDS.items() if name not in ("SBlock", "SBlockRealize")}
     records = [{**{name: _field(value, numbers) for name, value in node.fields.items()},
-                "type": names[type(node)]} for node in order]
+                "type": NAMES[type(node)]} for node in order]
     table = {"nodes": records,
              "functions": {name: {"node": numbers[id(node)]} for name, node in functions.items()}}
     module, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
@@ -84,7 +85,6 @@ def make_module(functions):
 
 def make_function(params, body, ret_type, buffer_map, attrs):
     """The module that has a function of these nodes. A buffer as a parameter stands for a handle."""
-    from pleat.tir.nodes import Buffer, Var
     buffers, variables, attrs = dict(buffer_map or {}), [], dict(attrs or {})
     for param in params:
         if isinstance(param, Buffer):

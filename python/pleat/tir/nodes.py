@@ -90,6 +90,23 @@ def with_lanes(dtype, lanes):
     return element if lanes == 1 else f"{element}x{lanes}"
 
 
+class PrimType(str):
+    """The type of an expression: its text, such as "float32x4"."""
+
+    @property
+    def dtype(self):
+        return self
+
+
+class PointerType(PrimType):
+    """The type of a variable that holds the address of the memory of buffers: "handle"."""
+
+    def __new__(cls, element_type, storage_scope="global"):
+        made = super().__new__(cls, "handle")
+        made.element_type, made.storage_scope = element_type, storage_scope
+        return made
+
+
 def _load_lanes(fields):
     """The lanes of an element of a buffer: those of the buffer's elements, or of the last index."""
     own, indices = lanes_of(fields["buffer"].dtype), fields["indices"]
@@ -114,7 +131,7 @@ class PrimExpr(Node):
 
     @property
     def ty(self):
-        return self.dtype
+        return PrimType(self.dtype)
 
     def astype(self, dtype):
         return self if self.dtype == dtype else KINDS["Cast"](dtype, self)
@@ -354,6 +371,11 @@ class Buffer(Node):
     ARGUMENTS = ("name", "dtype", "data", "shape", "[strides]", "[elem_offset]", "[axis_separators]",
                  "[data_alignment]", "[offset_factor]", "[storage_scope]", "[buffer_type]", "[layout]")
 
+    @property
+    def ty(self):
+        """The buffer, since its type has the same fields in TVM since 2026."""
+        return self
+
     def scope(self):
         return self.storage_scope
 
@@ -404,6 +426,67 @@ class Range(Node):
         return cls(min_value, extent)
 
 
+class _Scope(Stmt):
+    """A statement that defines something for its body, which may be left out in a SeqStmt."""
+
+    def is_open(self):
+        return self.body is None
+
+    def with_rest(self, rest):
+        """The statement with the ones behind it as its body."""
+        return self.with_fields(body=_one_statement(rest))
+
+
+def _one_statement(rest):
+    return rest[0] if len(rest) == 1 else SeqStmt(rest) if rest else KINDS["Evaluate"](0)
+
+
+class LetStmt(_Scope):
+    """A name for a value in the body; TVM calls it Bind since 2026."""
+    ARGUMENTS = ("var", "value", "[body]")
+
+
+class DeclBuffer(_Scope):
+    """A buffer over memory that exists."""
+    ARGUMENTS = ("buffer", "[body]")
+
+
+class Allocate(_Scope):
+    """Memory for the body."""
+    ARGUMENTS = ("buffer_var", "dtype", "extents", "condition", "body", "[annotations]")
+
+    @classmethod
+    def read(cls, fields):
+        below = fields["body"]
+        is_sole = cls is Allocate and isinstance(below, DeclBuffer) and \
+            below.buffer.data is fields["buffer_var"] and below.buffer.dtype == fields["dtype"]
+        return super(Allocate, AllocBuffer if is_sole else cls).read(fields)
+
+
+class AllocBuffer(Allocate):
+    """An Allocate with the DeclBuffer of its memory as its body; `buffer` is declared there.
+    AllocBuffer(buffer, annotations, body) makes both."""
+
+    def __init__(self, *values, **named):
+        if not (values and isinstance(values[0], Buffer)) and "buffer" not in named:
+            super().__init__(*values, **named)
+            return
+        given = {**dict(zip(("buffer", "annotations", "body"), values)), **named}
+        buffer = given["buffer"]
+        super().__init__(buffer.data, buffer.dtype, buffer.shape, const(True),
+                         DeclBuffer(buffer, given.get("body")), given.get("annotations"))
+
+    @property
+    def buffer(self):
+        return self.body.buffer
+
+    def is_open(self):
+        return self.body.body is None
+
+    def with_rest(self, rest):
+        return self.with_fields(body=self.body.with_rest(rest))
+
+
 class AllocateConst(Stmt):
     """An array of constants: `data` has its elements in row-major order."""
     ARGUMENTS = ("buffer_var", "dtype", "extents", "data", "body")
@@ -413,8 +496,15 @@ class AllocateConst(Stmt):
 
 
 class SeqStmt(Stmt):
-    """Statements, one after the other."""
+    """Statements, one after the other. A LetStmt, a DeclBuffer or an AllocBuffer that was made
+    without a body gets the statements behind it as its body."""
     ARGUMENTS = ("seq",)
+
+    def _completed(self, fields):
+        done = []
+        for one in reversed(converted(fields["seq"])):
+            done = [one.with_rest(done)] if isinstance(one, _Scope) and one.is_open() else [one, *done]
+        return {"seq": done}
 
     def __getitem__(self, i):
         return self.seq[i]
@@ -443,7 +533,6 @@ _EXPRESSIONS = {
 _STATEMENTS = {
     "For": "loop_var min extent kind body [thread_binding] [annotations]",
     "BufferStore": "buffer value indices",
-    "LetStmt": "var value body",
     "IfThenElse": "condition then_case [else_case]",
     "While": "condition body",
     "AssertStmt": "condition message [body]",
@@ -451,8 +540,6 @@ _STATEMENTS = {
     "BlockRealize": "iter_values predicate block",
     "Block": "iter_vars reads writes name_hint body [init] [alloc_buffers] [match_buffers] "
              "[annotations]",
-    "Allocate": "buffer_var dtype extents condition body [annotations]",
-    "DeclBuffer": "buffer body",
     "AttrStmt": "node attr_key value body",
 }
 _PARTS = {"BufferRegion": "buffer region", "MatchBufferRegion": "buffer source"}
@@ -460,8 +547,8 @@ _PARTS = {"BufferRegion": "buffer region", "MatchBufferRegion": "buffer source"}
 
 def _kinds():
     kinds = {kind.__name__: kind for kind in (
-        Var, IntImm, FloatImm, StringImm, BufferLoad, Buffer, IterVar, Range, ForKind, SeqStmt,
-        AllocateConst, Node, PrimExpr, Stmt)}
+        PrimType, PointerType, Var, IntImm, FloatImm, StringImm, BufferLoad, Buffer, IterVar, Range, ForKind, SeqStmt,
+        LetStmt, DeclBuffer, Allocate, AllocBuffer, AllocateConst, Node, PrimExpr, Stmt)}
     kinds["PrimFunc"] = PrimFuncNode
 
     def add(name, base, arguments=None, rule=None):
@@ -481,10 +568,12 @@ def _kinds():
         add(name, Stmt, arguments)
     for name, arguments in _PARTS.items():
         add(name, Node, arguments)
-    return {**kinds, "SBlock": kinds["Block"], "SBlockRealize": kinds["BlockRealize"]}
+    return kinds
 
 
 KINDS = _kinds()
+NAMES = {**{kind: name for name, kind in KINDS.items()}, AllocBuffer: "Allocate"}  # in tables
+KINDS.update(SBlock=KINDS["Block"], SBlockRealize=KINDS["BlockRealize"], Bind=LetStmt)
 globals().update({name: kind for name, kind in KINDS.items() if name not in ("None", "PrimFunc")})
 
 
@@ -503,6 +592,14 @@ _DEFINES = {"For": {"loop_var"}, "LetStmt": {"var"}, "Let": {"var"}, "IterVar": 
             "PrimFuncNode": {"params", "buffer_map"}}
 
 
+def _is_read_again(a, b):
+    """Are these the variable or buffer of one name before and after a pass?"""
+    if not hasattr(a, "read_with") or not hasattr(b, "read_with") or a.name != b.name:
+        return False
+    (table, sources), (other_table, other_sources) = a.read_with, b.read_with
+    return table is not other_table and not sources.isdisjoint(other_sources)
+
+
 class _Comparison:
     """Compares nodes. Variables and buffers get a partner where they are defined, and free ones, if
     maps_free, where they first occur; the others must be the same."""
@@ -514,7 +611,7 @@ class _Comparison:
         """Are two variables, or buffers, partners? None: they became partners just now."""
         if id(a) in self.partners or id(b) in self.partners:
             return self.partners.get(id(a)) is b and self.partners.get(id(b)) is a
-        if not defines and not self.maps_free:
+        if not defines and not self.maps_free and not _is_read_again(a, b):
             return a is b
         self.partners[id(a)], self.partners[id(b)] = b, a
         return None
@@ -551,6 +648,7 @@ class _Comparison:
 
 
 def nodes_equal(a, b, map_free_vars=True):
-    """Are two nodes equal up to the names of the variables and buffers that they define? With
-    map_free_vars those that they do not define may differ too."""
+    """Are two nodes equal up to the names of the variables and buffers that they define? Those that they
+    do not define must be the same ones; before and after a pass they are those of one name. With
+    map_free_vars they may differ too."""
     return _Comparison(map_free_vars).same(a, b)

@@ -29,6 +29,7 @@ TVM_NAMES = {
     "PointerValueTypeRewrite": "vector_buffers",
     "RemoveAssume": "remove_assumptions",
     "RemoveNoOp": "remove_no_ops",
+    "RemoveStoreUndef": "remove_undefined",
     "RemoveUndef": "remove_undefined",
     "Simplify": "simplify_loops",
     "StmtSimplify": "simplify_loops",

@@ -37,3 +37,21 @@ def h(A: T.Buffer((7,), "float32"), n: T.int32):
     T.evaluate(T.call_extern("int32", "kept", n))
     while A[0] > T.float32(0):
         T.evaluate(0)
+
+
+# An else without statements is left out, a condition with nothing but an else is turned around, and one
+# that is known chooses its branch.
+@T.prim_func
+def branches(A: T.Buffer((7,), "float32"), n: T.int32):
+    if n < 3:
+        A[0] = T.float32(1)
+    else:
+        T.evaluate(0)
+    if n < 4:
+        A[0] = A[0]
+    else:
+        A[1] = T.float32(2)
+    if T.bool(False):
+        A[2] = T.float32(3)
+    else:
+        A[3] = T.float32(4)

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counts how many of TVM's own tests of passes hold when they run over Pleat's package.
+
+    python3 scripts/count_tvm_tests.py ~/tvm [--markdown] [--python build/venv/bin/python]
+
+The argument is a checkout of TVM, of any version. Each file of tests in it that is about one of the passes
+below runs with `import tvm` meaning `import pleat` (tests/python/as_tvm.py). A file that cannot be
+collected counts as one failure."""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PASSES = ["lower_match_buffer", "lower_init_block", "plan_update_buffer_allocation_location",
+          "convert_blocks_to_opaque", "compact_buffer_region", "lower_opaque_block",
+          "flatten_buffer", "vectorize", "unroll_loop", "inject_double_buffer",
+          "inject_virtual_thread", "storage_rewrite", "pointer_value_type_rewrite", "convert_ssa",
+          "make_packed_api", "lower_thread_all_reduce", "simplify", "remove_no_op",
+          "narrow_datatype", "force_narrow_index_to_i32", "remove_assume", "remove_undef",
+          "loop_partition", "hoist_if", "common_subexpr_elim"]
+NAME = re.compile(rf"test_(s_)?(tir_)?(transform_)?({'|'.join(PASSES)})\.py")
+
+
+def files_of(checkout):
+    """The test files of each pass, in the order of PASSES."""
+    found = [(PASSES.index(match[4]), path) for path in checkout.glob("tests/python/**/test_*.py")
+             if (match := NAME.fullmatch(path.name)) and "relay" not in str(path)]
+    return [path for _, path in sorted(found)]
+
+
+def run(path, python):
+    """The counts of pytest by their names: passed, failed, ..."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"}
+    command = [python, "-m", "pytest", "-q", "--tb=no", "-p", "as_tvm", "-p", "no:cacheprovider",
+               "--noconftest", "-c", os.devnull, "--rootdir", str(path.parent), str(path)]
+    text = subprocess.run(command, env=environment, capture_output=True, text=True).stdout
+    pairs = re.findall(r"(\d+) (passed|failed|error|xfailed|xpassed|skipped)",
+                       text.strip().rpartition("\n")[2])
+    return {name: int(count) for count, name in pairs}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("checkout", type=pathlib.Path)
+    parser.add_argument("--markdown", action="store_true", help="print the rows of a table")
+    parser.add_argument("--python", default=sys.executable)
+    options = parser.parse_args()
+    total = [0, 0]
+    for path in files_of(options.checkout):
+        counts = run(path, options.python)
+        passed = counts.get("passed", 0) + counts.get("xpassed", 0)
+        every = sum(counts.values()) - counts.get("skipped", 0) - counts.get("xfailed", 0)
+        total = [total[0] + passed, total[1] + every]
+        row = "| `{}` | {} of {} |" if options.markdown else "{}: {} of {}"
+        print(row.format(path.name, passed, every), flush=True)
+    print(f"{total[0]} of {total[1]} tests hold")
+
+
+if __name__ == "__main__":
+    main()

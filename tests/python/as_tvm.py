@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pytest plugin that runs tests written for TVM's Python package over Pleat's: `import tvm` gives
+`pleat`. Nothing is made up: a module or name that Pleat lacks raises where it is used.
+
+    PYTHONPATH=python:tests/python python -m pytest -p as_tvm .../test_tir_transform_simplify.py
+
+The helpers of TVM's own test package, tvm.testing, are here, since they are no part of a compiler.
+test_tvm_tests.py counts with this plugin how many tests of each pass hold."""
+import importlib
+import importlib.abc
+import importlib.machinery
+import inspect
+import sys
+import textwrap
+import types
+
+import pytest
+
+import pleat
+
+
+class _Missing:
+    """A name that Pleat lacks: it can be imported, but not used."""
+
+    def __init__(self, name):
+        self.__dict__["_name"] = name
+
+    def _raise(self, *_, **__):
+        raise AttributeError(f"pleat has no {self._name[4:]}")
+
+    __call__ = __getitem__ = __iter__ = __setattr__ = __mro_entries__ = _raise
+
+    def __getattr__(self, name):
+        self._raise()
+
+
+class _Module(types.ModuleType):
+    """A module of Pleat by TVM's name, or one that Pleat lacks."""
+    __path__ = ()
+
+    def __init__(self, name, real):
+        super().__init__(name)
+        self.__dict__["_real"] = real
+        if name == "tvm":
+            self.__dict__["testing"] = sys.modules["tvm.testing"]
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name != "__version__":
+            raise AttributeError(name)
+        if self._real is not None and hasattr(self._real, name):
+            return getattr(self._real, name)
+        return _Missing(f"{self.__name__}.{name}")
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds tvm.NAME as pleat.NAME."""
+
+    def find_spec(self, name, path, target=None):
+        if name == "tvm" or name.startswith("tvm."):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        other = "pleat" + spec.name[3:]
+        try:
+            return _Module(spec.name, importlib.import_module(other))
+        except ModuleNotFoundError as error:
+            if error.name is None or not other.startswith(error.name):
+                raise
+            return _Module(spec.name, None)
+
+    def exec_module(self, module):
+        pass
+
+
+# ---- The helpers of tvm.testing ---------------------------------------------------------------------
+
+def _same(function=None, *_, **__):
+    """A decorator that states what a test requires: it stays as it is."""
+    return function if callable(function) else _same
+
+
+def _skipped(*_, **__):
+    return pytest.mark.skip(reason="needs a GPU or another package")
+
+
+def _parameter(*values, ids=None, by_dict=None):
+    if by_dict:
+        ids, values = list(by_dict), list(by_dict.values())
+    return pytest.fixture(params=list(values), ids=ids)(lambda request: request.param)
+
+
+def _parameters(*rows, ids=None):
+    return tuple(_parameter(*column) for column in zip(*rows))
+
+
+def _of_class(cls, name):
+    """A member of a CompareBeforeAfter as a fixture: a program, a function that gives one, or an
+    error."""
+    member = getattr(cls, name)
+    if isinstance(member, (pleat.IRModule, pleat.tir.PrimFunc)) or not inspect.isfunction(member):
+        return pytest.fixture(lambda self: member)
+    if "self" in inspect.signature(member).parameters:
+        return pytest.fixture(member)
+    text = "@T.prim_func\n" + textwrap.dedent(inspect.getsource(member))
+    names = {**member.__globals__, **inspect.getclosurevars(member).nonlocals}
+    return pytest.fixture(lambda self: pleat.script.from_source(text, names))
+
+
+class CompareBeforeAfter:
+    """A test that runs `transform` on `before` and compares with `expected`."""
+
+    check_well_formed = True
+
+    def __init_subclass__(cls):
+        for name in ("before", "expected"):
+            if name in cls.__dict__ and not hasattr(cls.__dict__[name], "_pytestfixturefunction"):
+                setattr(cls, name, _of_class(cls, name))
+        transform = cls.__dict__.get("transform")
+        if transform is not None and not inspect.isfunction(transform):
+            setattr(cls, "transform", pytest.fixture(lambda self: transform))
+        elif inspect.isfunction(transform):
+            is_rule = inspect.signature(transform).parameters.keys() - {"self"}
+            if not is_rule:
+                setattr(cls, "transform", pytest.fixture(transform))
+
+    def test_compare(self, before, expected, transform):
+        module = before if isinstance(before, pleat.IRModule) else pleat.IRModule({"main": before})
+        if isinstance(expected, type) and issubclass(expected, Exception):
+            with pytest.raises((expected, pleat.PleatError)):
+                transform(module)
+            return
+        after = transform(module)
+        if not isinstance(expected, pleat.IRModule):
+            expected = pleat.IRModule({"main": expected})
+        pleat.ir.assert_structural_equal(after, expected)
+
+
+def _other_helper(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _skipped() if name.startswith("requires_") else _Missing(f"tvm.testing.{name}")
+
+
+def _testing():
+    import numpy
+    module = types.ModuleType("tvm.testing")
+    module.__path__ = []
+    for name in ("fixture", "requires_llvm", "skip_if_32bit", "slow", "uses_gpu", "requires_x86"):
+        setattr(module, name, _same)
+    module.fixture = lambda function=None, **_: pytest.fixture(function) if function else \
+        pytest.fixture
+    module.parameter, module.parameters = _parameter, _parameters
+    module.CompareBeforeAfter = CompareBeforeAfter
+    module.main = lambda: None
+    module.assert_allclose = lambda a, b, rtol=1e-7, atol=1e-7: numpy.testing.assert_allclose(
+        a, b, rtol, atol)
+    module.device_enabled = lambda target: target in ("llvm", "c")
+    module.is_ampere_or_newer = lambda: False
+    module.__getattr__ = _other_helper
+    return module
+
+
+# The functions of the package tvm_ffi that its tests call are pleat.ir's.
+sys.modules["tvm_ffi"] = _Module("tvm_ffi", importlib.import_module("pleat.ir"))
+sys.meta_path.insert(0, _Finder())
+sys.modules["tvm.testing"] = _testing()

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests written for TVM run over this package through as_tvm.py, and the names of TVM that they use are
+there. With PLEAT_TVM_TESTS=CHECKOUT TVM's own tests of passes are counted; docs/from-tvm.md has the
+result."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import tirx  # noqa: E402
+from pleat.script import tirx as T  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+FOREIGN = '''
+import pytest
+import tvm
+import tvm.testing
+from tvm import s_tir, te, tirx, topi
+from tvm.script import ir as I, tirx as T
+
+
+def test_pass():
+    @T.prim_func(private=True)
+    def before(A: T.Buffer((8,), "float32")):
+        for i in T.unroll(2):
+            A[i] = T.float32(1)
+
+    after = tirx.transform.UnrollLoop()(tvm.IRModule.from_expr(before))["main"]
+    assert isinstance(after.body, tvm.tirx.SeqStmt) and len(after.body) == 2
+
+
+def test_missing():
+    with pytest.raises(AttributeError, match="pleat has no topi"):
+        topi.nn.relu
+    with pytest.raises(AttributeError, match="pleat has no no"):
+        tvm.no.thing()
+
+
+class TestCompare(tvm.testing.CompareBeforeAfter):
+    transform = tvm.tirx.transform.RemoveNoOp()
+
+    def before(A: T.Buffer((4,), "float32")):
+        A[1] = A[1]
+
+    def expected(A: T.Buffer((4,), "float32")):
+        T.evaluate(0)
+
+
+@tvm.testing.requires_cuda
+def test_left_out():
+    assert False
+'''
+
+
+def test_foreign_tests(tmp_path):
+    path = tmp_path / "test_foreign.py"
+    path.write_text(FOREIGN)
+    environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:"
+                                               f"{HERE.parent.parent / 'python'}:{HERE}"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "as_tvm", "-p", "no:cacheprovider",
+               "-c", os.devnull, "--rootdir", str(tmp_path), str(path)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "3 passed, 1 skipped" in result.stdout, result.stdout + result.stderr
+
+
+def test_modules_are_the_same():
+    import pleat.tirx.transform as newer
+    assert newer is pleat.tir.transform and pleat.s_tir.Schedule is pleat.tir.Schedule
+    assert tirx.BufferLoad is pleat.tir.BufferLoad
+    with pytest.raises(AttributeError):
+        tirx.nothing  # noqa: B018
+    with pytest.raises(AttributeError):
+        pleat.ir.nothing  # noqa: B018
+
+
+def test_statements_without_bodies():
+    """Bind, DeclBuffer and AllocBuffer in a sequence hold for the statements behind them."""
+    x = tirx.Var("x", "int32")
+    A = tirx.decl_buffer((3,), "int32", name="A")
+    B = tirx.decl_buffer((3,), "int32", name="B")
+    body = tirx.SeqStmt([tirx.AllocBuffer(B), tirx.Bind(x, tirx.IntImm("int32", 5)),
+                         tirx.BufferStore(B, x, [0]), tirx.BufferStore(A, B[0] + x, [1])])
+    made = tirx.PrimFunc([A], body)
+
+    @T.prim_func
+    def main(A: T.Buffer((3,), "int32")):
+        B = T.alloc_buffer((3,), "int32")
+        x: T.let = 5
+        B[0] = x
+        A[1] = B[0] + x
+
+    pleat.ir.assert_structural_equal(made, main)
+    allocation = made.body
+    assert isinstance(allocation, tirx.AllocBuffer) and isinstance(allocation, tirx.Allocate)
+    assert [e.value for e in allocation.buffer.ty.shape] == [3]
+    assert isinstance(allocation.body.body, tirx.Bind)
+    assert made.params[0].ty == "handle" and x.ty.dtype == pleat.ir.PrimType("int32")
+    at_end = tirx.SeqStmt([tirx.BufferStore(A, x, [0]), tirx.Bind(x, tirx.IntImm("int32", 2))])
+    assert isinstance(at_end.seq[1].body, tirx.Evaluate)
+    pointer = pleat.ir.PointerType(pleat.ir.PrimType("float32"), "shared")
+    assert (pointer.element_type, pointer.storage_scope) == ("float32", "shared")
+
+
+def test_names_of_functions():
+    @T.prim_func(private=True)
+    def hidden():
+        T.evaluate(0)
+
+    @T.prim_func
+    def shown():
+        T.evaluate(0)
+
+    assert list(pleat.IRModule.from_expr(hidden)) == ["main"]
+    assert list(pleat.IRModule.from_expr(shown)) == ["shown"]
+    assert "private" not in hidden.with_attr("global_symbol", "f").attrs
+    assert hidden.same_as(hidden) and not hidden.same_as(shown)
+
+
+def test_free_variables_before_and_after_passes():
+    @T.prim_func
+    def f(A: T.Buffer((3,), "int32"), n: T.int32, m: T.int32):
+        A[0] = n
+        T.evaluate(0)
+
+    @T.prim_func
+    def g(A: T.Buffer((3,), "int32"), n: T.int32, m: T.int32):
+        A[0] = n
+
+    after = pleat.tir.transform.RemoveNoOp()(pleat.IRModule({"main": f}))["main"]
+    assert pleat.ir.structural_equal(f.body.seq[0], after.body)
+    assert not pleat.ir.structural_equal(f.body.seq[0], g.body)
+    assert pleat.ir.structural_equal(f.params[1], after.params[1])
+    assert not pleat.ir.structural_equal(f.params[1], after.params[2])
+    assert not pleat.ir.structural_equal(f.params[1], f.params[2])
+
+
+@pytest.mark.parametrize("given, kind, attrs", [
+    ("llvm", "llvm", {}), ("cuda -arch=sm_80 -fast", "cuda", {"arch": "sm_80", "fast": 1}),
+    ({"kind": "llvm", "mcpu": "znver4"}, "llvm", {"mcpu": "znver4"}),
+    ('{"kind": "c"}', "c", {})])
+def test_targets(given, kind, attrs):
+    target = pleat.target.Target(given)
+    assert (target.kind.name, target.attrs) == (kind, attrs)
+    assert target == pleat.target.Target(str(target)) and hash(target) == hash(target.with_host(None))
+    assert pleat.target.Target.current() is None
+    with target.with_host("llvm") as inner:
+        assert pleat.target.Target.current() is inner and inner.host.kind.name == "llvm"
+        assert inner != target and eval(repr(inner), {"Target": pleat.target.Target}) == inner
+    with pytest.raises(ValueError):
+        pleat.target.Target.current(allow_none=False)
+
+
+def test_targets_in_scripts():
+    host = pleat.target.Target("llvm")
+
+    @T.prim_func
+    def f():
+        T.func_attr({"target": T.target("cuda", host="llvm")})
+        T.evaluate(0)
+
+    @T.prim_func
+    def g():
+        T.evaluate(0)
+
+    target = pleat.target.Target("cuda", host=host)
+    assert pleat.ir.structural_equal(f, g.with_attr("target", target))
+
+
+@pytest.mark.skipif("PLEAT_TVM_TESTS" not in os.environ, reason="needs a checkout of TVM")
+def test_counts():
+    script = HERE.parent.parent / "scripts" / "count_tvm_tests.py"
+    result = subprocess.run([sys.executable, script, os.environ["PLEAT_TVM_TESTS"]],
+                            capture_output=True, text=True)
+    assert re.search(r"^[1-9]\d* of \d+ tests hold$", result.stdout, re.M), result.stderr
