@@ -231,8 +231,25 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   return true;
 }
 
-// The box of the buffer that the block reads; it may exceed the buffer where the block has a
-// condition. False after a refusal.
+// Takes the part of a box that is in the buffer, as far as each end is proved to be outside.
+static void clip_to_buffer(Schedule *schedule, Analyzer *analyzer, const Buffer *buffer,
+                           Region *box) {
+  Context *context = schedule->context;
+  for (int d = 0; d < buffer->rank; d++) {
+    Expr *zero = expr_int(context, box->min[d]->type, 0);
+    Expr *end = expr_add(context, box->min[d], expr_cast(context, zero->type, box->extent[d]));
+    Expr *last = expr_cast(context, zero->type, buffer->shape[d]);
+    bool before = analyzer_prove(analyzer, expr_lt(context, box->min[d], zero));
+    bool beyond = analyzer_prove(analyzer, expr_lt(context, last, end));
+    if (!before && !beyond) continue;
+    if (before) box->min[d] = zero;
+    box->extent[d] =
+        analyzer_simplify(analyzer, expr_sub(context, beyond ? last : end, box->min[d]));
+  }
+}
+
+// The box of the buffer that the block reads; one of its ends may exceed the buffer where the block
+// has a condition. False after a refusal.
 static bool region_read(Schedule *schedule, Caching *c, Analyzer *analyzer, Region *read) {
   AccessArray accesses = {0};
   stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
@@ -240,8 +257,10 @@ static bool region_read(Schedule *schedule, Caching *c, Analyzer *analyzer, Regi
     if (accesses.items[i].write && buffers_alias(accesses.items[i].buffer, c->buffer))
       return schedule_refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest",
                              accesses.items[i].block->name, c->buffer->name);
-  return accesses_union(analyzer, &accesses, c->at->as.block, c->buffer, read) ||
-         schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
+  if (!accesses_union(analyzer, &accesses, c->at->as.block, c->buffer, read))
+    return schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
+  clip_to_buffer(schedule, analyzer, c->buffer, read);
+  return true;
 }
 
 bool step_cache_read(Schedule *schedule, StepCall *call) {
