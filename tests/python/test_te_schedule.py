@@ -283,6 +283,28 @@ def test_layouts_of_copies():
     assert "B_local = T.alloc_buffer((4, 7, 8)" in script
 
 
+def test_copies_of_what_is_read():
+    """A copy is made of the elements in the tensor that are read, whatever the padding around it."""
+    X, W, P, Y = convolution(2, 5, 7, 8, 12, 3, 1)
+    s = te.create_schedule(Y.op)
+    s[P].compute_inline()
+    XG = s.cache_read(X, "global", [P])
+    n, co, h, w, ci = s[XG].transform_layout(
+        lambda n, h, w, c: [n, c // 4, h, te.AXIS_SEPARATOR, w, c % 4])
+    s[XG].vectorize(ci)
+    script = check(s, [X, W, Y], convolved(1))
+    assert "for ax0, ax3_0, ax1, ax2 in T.grid(2, 2, 5, 7)" in script
+
+    A = te.placeholder((8, 12), name="A")
+    B = te.compute((3, 12), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    AL = s.cache_read(A, "local", B)
+    check(s, [A, B], lambda a: a[:3] + 1)
+    s[AL].transform_layout(lambda i, j: [j, i])
+    with pytest.raises(ScheduleError, match="do not run over the whole tensor"):
+        pleat.lower(s, [A, B])
+
+
 def test_a_stage_in_a_layout_is_computed_at_a_loop():
     A, B, C, D = relu_of_product(13, 32, 7)
     s = te.create_schedule(D.op)

@@ -49,7 +49,7 @@ class _Lowering:
             self._at(step, getattr(self, "_" + step.name), new)
         for stage in self.schedule.stages:
             for step in stage.layouts:
-                self._at(step, self._transform_layout, stage)
+                self._at(step, self._walk_layout, stage)
         for stage in self.schedule.stages:
             if stage.attach_type == "inline":
                 self.sch.place = stage.attach_place
@@ -137,6 +137,20 @@ class _Lowering:
         block = self._block(stage).name if self.blocks[stage] else self._reader(buffer)
         if block is not None:
             self.sch.transform_layout(block, buffer, index_map, **options)
+
+    def _walk_layout(self, stage, index_map, pad_value):
+        """Changes a layout before all steps on loops: the loops of the stage follow it."""
+        before = self._loop_names(stage)
+        self._transform_layout(stage, index_map, pad_value)
+        is_changed = str(index_map.final_indices) != str(index_map.initial_indices)
+        if before and is_changed and self._loop_names(stage) == before:
+            raise ScheduleError(f"{stage.op.name}: its loops do not run over the whole tensor, so they "
+                                "cannot follow a layout; choose the layout of the tensor it copies")
+
+    def _loop_names(self, stage):
+        if not self.blocks[stage]:
+            return []
+        return [loop.name for loop in self.sch.get_loops(self._block(stage))]
 
     def _reader(self, buffer):
         """The name of a block that reads a buffer; None where there is none."""
