@@ -41,22 +41,35 @@ static bool check_strides(const Message *message, const ArgumentSpec *spec, cons
   return true;
 }
 
+// Does the code access the memory by strides and an offset for which it was made?
+static bool has_own_strides(const ArgumentSpec *spec) {
+  return spec->strides && !spec->any_strides;
+}
+
 // The code finds the first element at the offset for which it was made.
 static bool check_offset(const Message *message, const ArgumentSpec *spec, const Tensor *tensor) {
   int64_t size = element_bytes(spec->type);
-  if (spec->any_strides || !spec->strides || tensor->byte_offset == (uint64_t)(spec->offset * size))
-    return true;
+  if (!has_own_strides(spec) || tensor->byte_offset == (uint64_t)(spec->offset * size)) return true;
   return wrong(message, "its elements begin %llu bytes after its memory does, expected %lld",
                (unsigned long long)tensor->byte_offset, (long long)(spec->offset * size));
+}
+
+// The bytes of which the memory's address is a multiple: those that are stated, or those of a lane.
+static int64_t alignment_of(const ArgumentSpec *spec) {
+  ElementType lane = {spec->type.code, spec->type.bits, 1};
+  return spec->alignment ? spec->alignment : element_bytes(lane);
+}
+
+bool argument_is_aligned(const ArgumentSpec *spec, const void *address) {
+  return (uintptr_t)address % (uint64_t)alignment_of(spec) == 0;
 }
 
 // A tensor whose strides do not matter is copied where it is not aligned.
 static bool check_alignment(const Message *message, const ArgumentSpec *spec,
                             const Tensor *tensor) {
-  return spec->any_strides || !spec->strides ||
-         tensor_is_aligned(tensor, tensor->data, spec->alignment) ||
+  return !has_own_strides(spec) || argument_is_aligned(spec, tensor->data) ||
          wrong(message, "its memory begins at %p, expected a multiple of %lld bytes", tensor->data,
-               (long long)(spec->alignment ? spec->alignment : element_bytes(spec->type)));
+               (long long)alignment_of(spec));
 }
 
 static bool check_description(const Message *message, const ArgumentSpec *spec,

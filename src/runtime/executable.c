@@ -99,8 +99,8 @@ static const ArgumentSpec *argument_spec(const Executable *e, int number) {
 // Does the code access the elements in a copy, without gaps and aligned?
 static bool needs_copy(const Executable *e, int number, const Tensor *tensor) {
   const ArgumentSpec *spec = argument_spec(e, number);
-  return spec->any_strides && !(tensor_is_compact(tensor) &&
-                                tensor_is_aligned(tensor, tensor_data(tensor), spec->alignment));
+  return spec->any_strides &&
+         !(tensor_is_compact(tensor) && argument_is_aligned(spec, tensor_data(tensor)));
 }
 
 // Finds the memory of argument `number`: its own, or that of a copy when it has gaps. Code that is

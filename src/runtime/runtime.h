@@ -123,8 +123,6 @@ int64_t tensor_count(const Tensor *tensor); // elements
 int64_t tensor_bytes(const Tensor *tensor); // of its elements, gaps not counted
 void *tensor_data(const Tensor *tensor);    // its first element
 bool tensor_is_compact(const Tensor *tensor);
-// Is the address a multiple of `bytes`? 0 stands for the size of an element, or of one lane of it.
-bool tensor_is_aligned(const Tensor *tensor, const void *address, int64_t bytes);
 // The place of element number `i` in the order of rows.
 void *tensor_element(const Tensor *tensor, int64_t i);
 // Equal shapes and types; any strides on either side.
@@ -139,11 +137,13 @@ typedef struct ArgumentSpec {
   const int64_t *strides; // in elements; NULL: compact
   int64_t offset;    // with strides: the elements from the start of the memory to the first one
   bool any_strides;  // `strides` and `offset` are not looked at
-  int64_t alignment; // of the memory, in bytes; 0: that of an element
+  int64_t alignment; // of the memory, in bytes; 0: that of a lane of an element
   bool is_read;      // of an output: what it holds before the run is read
 } ArgumentSpec;
 // The bytes of such an argument whose extents are all known; -1 when they do not fit.
 int64_t argument_bytes(const ArgumentSpec *spec);
+// Is the address a multiple of what the argument requires?
+bool argument_is_aligned(const ArgumentSpec *spec, const void *address);
 // Does the description of the tensor, without its memory and strides, fit? False with `message`
 // filled in, such as "axis 0 has extent 3, expected 5".
 bool argument_check_description(const ArgumentSpec *spec, const Tensor *tensor, char *message,

@@ -78,11 +78,6 @@ bool tensor_is_compact(const Tensor *tensor) {
   return true;
 }
 
-bool tensor_is_aligned(const Tensor *tensor, const void *address, int64_t bytes) {
-  int64_t element = element_bytes((ElementType){tensor->type.code, tensor->type.bits, 1});
-  return (uintptr_t)address % (uint64_t)(bytes ? bytes : element) == 0;
-}
-
 void *tensor_element(const Tensor *tensor, int64_t i) {
   int64_t offset = i;
   if (tensor->strides) {

@@ -111,9 +111,9 @@ static void test_threads_wake_from_sleep(void **state) {
 // ---- Element types
 
 static void test_element_names(void **state) {
-  static const char *const names[] = {"bool",    "int4",     "int8",        "int16",      "int32",
-                                      "int64",   "uint8",    "uint64",      "float16",    "float32",
-                                      "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2"};
+  static const char *const names[] = {
+      "bool",   "int4",    "int8",    "int16",   "int32",    "int64",         "uint8",
+      "uint64", "float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2"};
   for (int i = 0; i < COUNT_OF(names); i++) {
     ElementType type;
     assert_true(element_type_parse(names[i], &type));
@@ -260,8 +260,7 @@ static void expect_shifted(uint64_t offset, int64_t at, const char *expected) {
   Call *call = good_call();
   call->b.data = data + at;
   call->b.byte_offset = offset;
-  bool ok =
-      arguments_check("f", shifted, 2, call->tensors, 2, call->message, sizeof call->message);
+  bool ok = arguments_check("f", shifted, 2, call->tensors, 2, call->message, sizeof call->message);
   assert_int_equal(ok, expected == NULL);
   if (expected) assert_non_null(strstr(call->message, expected));
   free(call);
@@ -271,6 +270,22 @@ static void test_offsets_and_alignments_are_checked(void **state) {
   expect_shifted(3, 32, NULL);
   expect_shifted(0, 32, "begin 0 bytes after its memory does, expected 3");
   expect_shifted(3, 33, "expected a multiple of 32 bytes");
+}
+
+// Vectors are aligned to one lane, where nothing else is stated.
+static void test_vectors_are_aligned_to_a_lane(void **state) {
+  static _Alignas(64) char data[64];
+  static const int64_t extents[] = {2}, strides[] = {1};
+  const ArgumentSpec spec = {"W", {ELEMENT_FLOAT, 32, 4}, 1, extents, strides};
+  int64_t shape[] = {2};
+  Tensor tensor = tensor_over(data + 4, spec.type, shape, 1), *tensors[] = {&tensor};
+  char message[200];
+  assert_true(arguments_check("f", &spec, 1, tensors, 1, message, sizeof message));
+  assert_true(argument_is_aligned(&spec, data + 8));
+  assert_false(argument_is_aligned(&spec, data + 2));
+  tensor.data = data + 2;
+  assert_false(arguments_check("f", &spec, 1, tensors, 1, message, sizeof message));
+  assert_non_null(strstr(message, "expected a multiple of 4 bytes"));
 }
 
 static void test_arguments_are_checked(void **state) {
@@ -418,6 +433,7 @@ int main(void) {
       cmocka_unit_test(test_copy_between_strides),
       cmocka_unit_test(test_arguments_are_checked),
       cmocka_unit_test(test_offsets_and_alignments_are_checked),
+      cmocka_unit_test(test_vectors_are_aligned_to_a_lane),
       cmocka_unit_test(test_random_is_the_same_everywhere),
       cmocka_unit_test(test_random_covers_its_range),
   };
