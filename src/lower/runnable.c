@@ -46,7 +46,7 @@ static bool enter_expr(Visitor *visitor, Expr *e) {
 }
 
 static bool has_no_layout(Context *context, const Buffer *buffer) {
-  if (!buffer->tile_layout) return true;
+  if (!buffer->tile_layout || buffer->tile_layout->op == EXPR_NONE) return true;
   return diag_error_as(context, DIAG_UNSUPPORTED, buffer->pos,
                        "the layout of tiles of %s is read and printed, but no target of this build "
                        "has it",

@@ -138,6 +138,7 @@ Expr *parse_no_layout(Parser *parser, const PyNode *call) {
 
 Expr *parse_tile_layout(Parser *parser, const PyNode *node) {
   if (node->kind == PY_CALL) return layout_part(parser, node);
+  if (node->kind == PY_NONE) return parse_attribute_value(parser, node);
   REPORT(parser, node, "expected a layout such as T.TileLayout(T.S[(4, 8):(8, 1)]), or None");
   return NULL;
 }
