@@ -187,9 +187,10 @@ bool kernels_load(Context *context, const char *path, const Module *module, cons
 
 bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions *lower) {
   bool inside = true, undecided = false;
+  LoopRacesList loops = {0};
   for (int i = 0; lower->guards && i < kernels->count; i++) {
     Verdict verdict = lower_accesses_are_inside(context, kernels->items[i].func);
-    inside &= verdict != VERDICT_NO && !lower_find_races(context, kernels->items[i].func, NULL);
+    inside &= verdict != VERDICT_NO && !lower_report_races(context, kernels->items[i].func, &loops);
     undecided |= verdict == VERDICT_UNDECIDED;
   }
   lower->guards = undecided;

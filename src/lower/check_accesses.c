@@ -16,16 +16,22 @@ static void warn_of_undecided(Context *context, const LoopRaces *races) {
                meeting, races->why);
 }
 
+bool lower_report_races(Context *context, PrimFunc *func, LoopRacesList *loops) {
+  int first = loops->count;
+  bool race = lower_find_races(context, func, loops);
+  for (int i = first; i < loops->count; i++)
+    if (loops->items[i].verdict == VERDICT_UNDECIDED) warn_of_undecided(context, &loops->items[i]);
+  return race;
+}
+
 Verdict lower_check_accesses(Context *context, const Module *module, PrimFunc *func,
                              LoopRacesList *loops) {
-  int first = loops ? loops->count : 0;
   bool stated = lower_states_accesses(context, func);
   func = lower_with_callees(context, module, func);
   if (!func) return VERDICT_NO;
   Verdict inside = lower_accesses_are_inside(context, func);
   if (inside == VERDICT_NO) return inside;
-  bool race = lower_find_races(context, func, loops);
-  for (int i = first; loops && i < loops->count; i++)
-    if (loops->items[i].verdict == VERDICT_UNDECIDED) warn_of_undecided(context, &loops->items[i]);
+  bool race =
+      loops ? lower_report_races(context, func, loops) : lower_find_races(context, func, NULL);
   return stated && !race ? inside : VERDICT_NO;
 }

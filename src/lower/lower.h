@@ -149,6 +149,8 @@ typedef Array(LoopRaces) LoopRacesList;
 // The answer for each such loop of a tensor program, in order of the text; `out` may be NULL. True
 // with a diagnostic at each when there are two such iterations.
 bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out);
+// The same, with a warning at each loop that is not decided.
+bool lower_report_races(Context *context, PrimFunc *func, LoopRacesList *loops);
 const char *loop_races_kind(const Stmt *loop); // "parallel" or "vectorized"
 
 // All three of the function with its callees in `module` (which may be NULL): NO with a diagnostic
@@ -164,7 +166,7 @@ typedef struct LowerState {
   Context *context;
   const LowerOptions *options; // never NULL
   LowerReport *report;         // never NULL
-  bool compiles; // the function is lowered for a target, which gives no value back
+  bool compiles;               // the function is lowered for a target, which gives no value back
 } LowerState;
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) PRINTF_LIKE(3, 4);
 
@@ -188,10 +190,10 @@ typedef struct LowerPass {
   bool is_last; // functions that it changed have another interface, and no other pass runs on them
   const char *summary;
 } LowerPass;
-extern const LowerPass lower_passes[];  // in the order of lower_prim_func; ends with a NULL name
+extern const LowerPass lower_passes[]; // in the order of lower_prim_func; ends with a NULL name
 // Passes that lower_prim_func does not run: parts of its passes, and cleaning up.
 extern const LowerPass lower_separate_passes[]; // ends with a NULL name
-int lower_pass_index(const char *name); // in lower_passes; -1 when there is none
+int lower_pass_index(const char *name);         // in lower_passes; -1 when there is none
 const LowerPass *lower_pass_at(int i); // of both tables, one after the other; NULL past the end
 const LowerPass *lower_pass_find(const char *name);
 
