@@ -291,6 +291,11 @@ int pleat_schedule_apply(PleatSchedule *schedule, const char *steps, const char 
 /* Sets the state from which the steps sample_categorical, sample_perfect_tile and others draw:
  * schedules with one seed draw the same. The trace has what was drawn. */
 void pleat_schedule_seed(PleatSchedule *schedule, uint64_t seed);
+/* Adds an intrinsic for the step tensorize. `functions` is TVMScript with the functions `desc`,
+ * which says in loops what it computes, and `impl`, which says how, on the same parameters. Unless
+ * `impl` calls other functions, both are run on random inputs; PLEAT_REFUSED when they differ. */
+int pleat_schedule_intrinsic(PleatSchedule *schedule, const char *name, const char *functions,
+                             PleatMessages **messages);
 /* The name of number `i` of the blocks, or of the variables of the loops, that the last step
  * returned, or the integer that it drew, as text; NULL when it returned fewer. Borrowed until the
  * schedule is freed. */

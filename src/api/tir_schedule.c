@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "schedule/schedule.h"
+#include "script/script.h"
 
 struct PleatSchedule {
   PleatModule *module; // of the program before the first step
@@ -29,6 +30,7 @@ static void begin(void *arg) {
   if (!func) return;
   call->schedule->func = func;
   call->schedule->schedule = schedule_new(context, func);
+  schedule_use_module(call->schedule->schedule, call->call.on->module);
   call->call.done = true;
 }
 
@@ -88,6 +90,34 @@ int pleat_schedule_apply(PleatSchedule *schedule, const char *steps, const char 
                     .steps = steps,
                     .file = file,
                     .first_line = first_line};
+  return module_call_run(&call, NULL, messages);
+}
+
+static void add_intrinsic(void *arg) {
+  StepsCall *call = arg;
+  Context *context = call->call.context;
+  if (!call->function || !call->steps) {
+    field_error(context, call->function ? "functions" : "name", "is NULL, expected text");
+    return;
+  }
+  const Module *module = script_parse(
+      context, source_file_copy(context, "intrinsic", call->steps, strlen(call->steps)));
+  const ModuleFunc *desc = module ? module_find(module, "desc") : NULL;
+  const ModuleFunc *impl = module ? module_find(module, "impl") : NULL;
+  if (module && (!desc || !desc->prim || !impl || !impl->prim))
+    field_error(context, "functions", "has no tensor programs called desc and impl");
+  else if (module)
+    call->call.done =
+        schedule_add_intrinsic(call->schedule->schedule, call->function, desc->prim, impl->prim);
+}
+
+int pleat_schedule_intrinsic(PleatSchedule *schedule, const char *name, const char *functions,
+                             PleatMessages **messages) {
+  if (!schedule) return refuse_null(messages);
+  StepsCall call = {.call = {.on = schedule->module, .body = add_intrinsic},
+                    .schedule = schedule,
+                    .function = name,
+                    .steps = functions};
   return module_call_run(&call, NULL, messages);
 }
 

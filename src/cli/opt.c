@@ -121,11 +121,12 @@ static bool check_options(Cli *cli, const OptOptions *o, const PassCalls *names)
          cli_refuse(cli, &function, 1, "neither --pass nor --schedule says what to do with it");
 }
 
-static PrimFunc *scheduled(Cli *cli, PrimFunc *func, const char *path) {
+static PrimFunc *scheduled(Cli *cli, const Module *module, PrimFunc *func, const char *path) {
   size_t size;
   char *text = file_read(cli->context, &cli->context->arena, path, &size);
   if (!text) return NULL;
   Schedule *schedule = schedule_new(cli->context, func);
+  schedule_use_module(schedule, module);
   return schedule_replay(schedule, source_file_new(cli->context, path, text, size))
              ? schedule_func(schedule)
              : NULL;
@@ -201,7 +202,7 @@ static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Mod
     if (!is_chosen(o, &module->funcs.items[i])) continue;
     PrimFunc *func = module->funcs.items[i].prim;
     PrimFunc *read = func;
-    if (o->schedule) func = scheduled(cli, func, o->schedule);
+    if (o->schedule) func = scheduled(cli, module, func, o->schedule);
     if (func) func = lower_run_passes(cli->context, func, names.items, names.count, &lower);
     if (!func) return false;
     warn_of_accesses(cli->context, module, read);

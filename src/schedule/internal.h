@@ -109,6 +109,8 @@ struct Schedule {
   int sample_count; // choices of sampling steps so far
   uint64_t random;  // the state from which they are drawn
   const Stmt *jump; // a statement that leaves a loop early; NULL: the function has none
+  Map intrinsics;   // of tensorize, by name
+  const Module *module; // in which others are found; may be NULL
   Map names;        // names that scripts gave: interned name to StepValue
   SourcePos pos;
   bool quiet;

@@ -34,7 +34,15 @@ const char *schedule_refusal(const Schedule *schedule); // of the last step; NUL
 // Sets the state from which sampling steps draw; schedules with one seed draw the same.
 void schedule_seed(Schedule *schedule, uint64_t seed);
 
-// ---- Steps. Each is false when refused; out parameters may be NULL ----------------------------
+// Adds an intrinsic for tensorize: `impl` computes what `desc` describes, on the same parameters.
+// Unless `impl` calls other functions, both are run on random inputs. False with a diagnostic when
+// they differ. A copy of a schedule has its intrinsics.
+bool schedule_add_intrinsic(Schedule *schedule, const char *name, PrimFunc *desc, PrimFunc *impl);
+// The module in which tensorize finds the functions NAME_desc and NAME_impl of an intrinsic that
+// was not added.
+void schedule_use_module(Schedule *schedule, const Module *module);
+
+// ---- Steps. Each is false when refused; out parameters may be NULL ---------------------------
 
 bool schedule_get_block(Schedule *schedule, const char *name, BlockRef *out);
 // The loops from the outermost down to the block, without those outside of the enclosing block.

@@ -75,6 +75,7 @@ Schedule *schedule_copy(const Schedule *schedule) {
   copy->trace.capacity = copy->trace.count; // the next step copies the array
   copy->known = map_copy(&context->arena, &schedule->known);
   copy->names = map_copy(&context->arena, &schedule->names);
+  copy->intrinsics = map_copy(&context->arena, &schedule->intrinsics);
   return copy;
 }
 

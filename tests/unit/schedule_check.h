@@ -24,6 +24,11 @@ static inline PrimFunc *check_parse(Context *context, const char *program) {
   return module->funcs.items[0].prim;
 }
 
+// The functions of a program's text; check_parse takes the first.
+static inline Module *check_module(Context *context, const char *program) {
+  return script_parse(context, source_file_new(context, "program.py", program, strlen(program)));
+}
+
 static inline const char *check_text(Context *context, const PrimFunc *func) {
   Text out = text_new(&context->arena);
   script_print_prim_func(context, func, &out, NULL);

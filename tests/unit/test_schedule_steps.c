@@ -335,6 +335,142 @@ static void test_blockize_refusals(void **state) {
           "i, k = sch.get_loops('S')\nsch.blockize(i)", "not a reduction of one term");
 }
 
+// ---- Intrinsics ------------------------------------------------------------------------------
+
+static const char *const product =
+    HEAD "def f(A: T.Buffer((2, 12, 8), 'float32'), B: T.Buffer((8, 20), 'float32'),\n"
+         "      C: T.Buffer((2, 12, 20), 'float32')):\n"
+         "    for b, i, j, k in T.grid(2, 12, 20, 8):\n"
+         "        with T.block('C'):\n"
+         "            vb, vi, vj, vk = T.axis.remap('SSSR', [b, i, j, k])\n"
+         "            with T.init():\n"
+         "                C[vb, vi, vj] = T.float32(0)\n"
+         "            C[vb, vi, vj] = C[vb, vi, vj] + A[vb, vi, vk] * B[vk, vj]\n";
+
+#define INTRINSIC(NAME, UPDATE, IMPLEMENTATION)                                                    \
+  "@T.prim_func\n"                                                                                 \
+  "def " NAME "_desc(a: T.handle, b: T.handle, c: T.handle):\n"                                    \
+  "    A = T.match_buffer(a, (3, 2), 'float32', offset_factor=1)\n"                                \
+  "    B = T.match_buffer(b, (2, 5), 'float32', offset_factor=1)\n"                                \
+  "    C = T.match_buffer(c, (3, 5), 'float32', offset_factor=1)\n"                                \
+  "    with T.block('root'):\n"                                                                    \
+  "        T.reads(C[0:3, 0:5], A[0:3, 0:2], B[0:2, 0:5])\n"                                       \
+  "        T.writes(C[0:3, 0:5])\n"                                                                \
+  "        for i, j, k in T.grid(3, 5, 2):\n"                                                      \
+  "            with T.block('update'):\n"                                                          \
+  "                vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"                                  \
+  "                C[vi, vj] = " UPDATE "\n"                                                       \
+  "@T.prim_func\n"                                                                                 \
+  "def " NAME "_impl(a: T.handle, b: T.handle, c: T.handle):\n"                                    \
+  "    sa = T.int32()\n"                                                                           \
+  "    A = T.match_buffer(a, (3, 2), 'float32', strides=[sa, 1], offset_factor=1)\n"               \
+  "    B = T.match_buffer(b, (2, 5), 'float32', offset_factor=1)\n"                                \
+  "    C = T.match_buffer(c, (3, 5), 'float32', offset_factor=1)\n"                                \
+  "    with T.block('root'):\n"                                                                    \
+  "        T.reads(C[0:3, 0:5], A[0:3, 0:2], B[0:2, 0:5])\n"                                       \
+  "        T.writes(C[0:3, 0:5])\n"                                                                \
+  "        T.block_attr({'unit': 'mma'})\n" IMPLEMENTATION
+
+#define ROWS                                                                                       \
+  "        for k, i in T.grid(2, 3):\n"                                                            \
+  "            for j in T.vectorized(5):\n"                                                        \
+  "                C[i, j] = C[i, j] + A[i, k] * B[k, j]\n"
+
+#define INNER                                                                                      \
+  "b, i, j, k = sch.get_loops('C')\n"                                                              \
+  "io, ii = sch.split(i, factors=[None, 3])\n"                                                     \
+  "jo, ji = sch.split(j, factors=[None, 5])\n"                                                     \
+  "ko, ki = sch.split(k, factors=[None, 2])\n"                                                     \
+  "sch.reorder(io, jo, ko, ii, ji, ki)\n"
+
+// Replays the steps on the first program; the others are functions of its module.
+static Schedule *replay_with(Context *context, const char *functions, const char *steps,
+                             bool *made) {
+  PrimFunc *func = check_parse(context, product);
+  Schedule *schedule = schedule_new(context, func);
+  Module *module = check_module(
+      context, arena_printf(&context->arena, "from pleat.script import tir as T\n%s", functions));
+  assert_non_null(module);
+  schedule_use_module(schedule, module);
+  *made = check_replay(schedule, steps);
+  if (*made) check_same_meaning(context, func, schedule_func(schedule), true);
+  return schedule;
+}
+
+static void test_tensorize(void **state) {
+  (void)state;
+  static const char *const functions = INTRINSIC("mma", "C[vi, vj] + A[vi, vk] * B[vk, vj]", ROWS);
+  static const char *const steps[] = {
+      INNER "sch.tensorize(ii, 'mma')", INNER "b = sch.blockize(ii)\nsch.tensorize(b, 'mma')",
+      INNER "b = sch.blockize(ii)\nsch.decompose_reduction(b, ko)\nsch.tensorize(b, 'mma')\n"
+            "sch.parallel(io)"};
+  for (int i = 0; i < COUNT_OF(steps); i++) {
+    Context *context = context_new();
+    bool made;
+    Schedule *schedule = replay_with(context, functions, steps[i], &made);
+    if (!made) diag_print_all(context, stderr);
+    assert_true(made);
+    const char *text = check_text(context, schedule_func(schedule));
+    assert_non_null(strstr(text, "T.match_buffer(A[vb"));
+    assert_non_null(strstr(text, "{\"unit\": \"mma\"}"));
+    assert_non_null(strstr(text, "T.vectorized(5)"));
+    assert_true(check_replay(schedule_copy(schedule), "sch.get_block('C_o')"));
+    context_free(context);
+  }
+}
+
+static void tensorize_refused(const char *functions, const char *steps, const char *message) {
+  Context *context = context_new();
+  bool made;
+  replay_with(context, functions, steps, &made);
+  assert_false(made);
+  const char *text = context->diags.items[context->diags.count - 1].message;
+  if (!strstr(text, message)) fprintf(stderr, "wanted: %s\n%s\n", message, text);
+  assert_non_null(strstr(text, message));
+  context_free(context);
+}
+
+static void test_tensorize_refusals(void **state) {
+  (void)state;
+#define GOOD "C[vi, vj] + A[vi, vk] * B[vk, vj]"
+  tensorize_refused(INTRINSIC("mma", GOOD, ROWS), INNER "sch.tensorize(ii, 'mmb')",
+                    "there is no tensor intrinsic 'mmb'");
+  tensorize_refused(INTRINSIC("mma", "C[vi, vj] - A[vi, vk] * B[vk, vj]", ROWS),
+                    INNER "sch.tensorize(ii, 'mma')", "does not compute what it describes");
+  tensorize_refused(INTRINSIC("mma", GOOD, ROWS), INNER "sch.tensorize(ji, 'mma')",
+                    "has another extent than");
+  tensorize_refused(INTRINSIC("mma", GOOD, ROWS), "sch.tensorize('C', 'mma')",
+                    "is not what intrinsic");
+  tensorize_refused(INTRINSIC("mma", GOOD, ROWS),
+                    "b, i, j, k = sch.get_loops('C')\n"
+                    "io, ii = sch.split(i, factors=[None, 4])\n"
+                    "jo, ji = sch.split(j, factors=[None, 5])\n"
+                    "ko, ki = sch.split(k, factors=[None, 2])\n"
+                    "sch.reorder(io, jo, ko, ii, ji, ki)\n"
+                    "sch.tensorize(ii, 'mma')",
+                    "has another extent");
+  tensorize_refused(INTRINSIC("mma", GOOD, ROWS),
+                    INNER "sch.cache_read('C', 1, 'shared')\nsch.tensorize(ii, 'mma')",
+                    "is in shared memory and");
+}
+
+static void test_added_intrinsics(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = schedule_new(context, check_parse(context, product));
+  Module *module = check_module(
+      context, "from pleat.script import tir as T\n" INTRINSIC(
+                   "mma", GOOD,
+                   "        T.evaluate(T.call_extern('int32', 'mma', A.data, sa, B.data, "
+                   "C.data))\n"));
+  PrimFunc *desc = module->funcs.items[0].prim, *impl = module->funcs.items[1].prim;
+  assert_true(schedule_add_intrinsic(schedule, "mma", desc, impl)); // a call cannot be compared
+  assert_true(check_replay(schedule, INNER "sch.tensorize(ii, 'mma')"));
+  assert_true(verify_prim_func(context, schedule_func(schedule), IR_LEVEL_TENSOR));
+  assert_false(schedule_add_intrinsic(schedule, "bad", desc, schedule_func(schedule)));
+  context_free(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
@@ -352,6 +488,9 @@ int main(void) {
       cmocka_unit_test(test_reindex_refusals),
       cmocka_unit_test(test_blockize),
       cmocka_unit_test(test_blockize_refusals),
+      cmocka_unit_test(test_tensorize),
+      cmocka_unit_test(test_tensorize_refusals),
+      cmocka_unit_test(test_added_intrinsics),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -458,6 +458,13 @@ static void test_schedule_step_by_step(void **state) {
   status = pleat_schedule_apply(schedule, "sch.fuse(loops[0], b)", "user.py", 7, &messages);
   expect_refused(status, messages, "user.py:7:20: error: fuse");
   apply(schedule, "k = sch.fuse(loops[0], loops[1])");
+  pleat_schedule_seed(schedule, 3);
+  status = pleat_schedule_intrinsic(schedule, NULL, "", &messages);
+  expect_refused(status, messages, "name: error: is NULL");
+  status = pleat_schedule_intrinsic(schedule, "unit", NULL, &messages);
+  expect_refused(status, messages, "functions: error: is NULL");
+  status = pleat_schedule_intrinsic(schedule, "unit", scale_text, &messages);
+  expect_refused(status, messages, "no tensor programs called desc and impl");
   char *trace;
   status = pleat_schedule_trace(schedule, &trace, &messages);
   expect_ok(status, messages);
@@ -576,6 +583,7 @@ static void test_null_is_refused(void **state) {
   assert_int_equal(pleat_schedule_trace(NULL, &text, NULL), PLEAT_REFUSED);
   assert_null(pleat_schedule_result(NULL, 0));
   pleat_schedule_seed(NULL, 1);
+  assert_int_equal(pleat_schedule_intrinsic(NULL, "f", "", NULL), PLEAT_REFUSED);
   assert_null(schedule);
   double operations;
   assert_int_equal(pleat_module_operations(NULL, NULL, &operations, NULL), PLEAT_REFUSED);

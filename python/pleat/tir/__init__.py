@@ -36,8 +36,8 @@ def __getattr__(name):
         return importlib.import_module(f"pleat.tir.{name}")
     if name == "PrimFunc":
         return importlib.import_module("pleat.ir._module").PrimFunc
-    if name == "Schedule":
-        return importlib.import_module("pleat.tir.schedule").Schedule
+    if name in ("Schedule", "TensorIntrin"):
+        return getattr(importlib.import_module("pleat.tir.schedule"), name)
     if not name.startswith("_"):
         nodes = importlib.import_module("pleat.tir.nodes")
         if name in nodes.KINDS or name in _FUNCTIONS:

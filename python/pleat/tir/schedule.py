@@ -26,7 +26,7 @@ SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "add_unit
           "cache_read": "block", "cache_write": "block",
           "blockize": "block", "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
           "rfactor": "block", "sample_categorical": "int", "sample_compute_location": "loop"}
-OTHERS = ("reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
+OTHERS = ("tensorize", "reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
           "unannotate", "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
           "reverse_compute_at", "prefetch", "set_scope", "storage_align", "unsafe_set_dtype",
           "annotate_buffer_access", "transform_layout", "transform_block_layout",
@@ -97,7 +97,7 @@ class Schedule:
     def __init__(self, mod, func_name=None, *, seed=None):
         self._source = mod, func_name
         self._schedule = _new(_as_handle(mod), func_name or _main(mod))
-        self._steps, self._name = [], func_name or _main(mod)
+        self._steps, self._name, self._intrinsics = [], func_name or _main(mod), {}
         self.seed(seed)
 
     def _apply(self, step, arguments, keywords):
@@ -127,6 +127,13 @@ class Schedule:
             if status == _lib.PLEAT_REFUSED:
                 raise ScheduleError(str(error), error.messages) from None
             raise
+
+    def _add_intrinsic(self, name, intrinsic):
+        messages = ffi.new("PleatMessages **")
+        status = _lib.pleat_schedule_intrinsic(self._schedule, name.encode(),
+                                               intrinsic._text().encode(), messages)
+        check_status(status, messages)
+        self._intrinsics[name] = intrinsic
 
     def _result_names(self):
         i = 0
@@ -169,6 +176,8 @@ class Schedule:
     def copy(self):
         """A schedule with the same steps, in which the same blocks and loops can be used."""
         result = Schedule(*self._source, seed=self.fork_seed())
+        for name, intrinsic in self._intrinsics.items():
+            result._add_intrinsic(name, intrinsic)
         for step in self._steps:
             result._run(*step)
         result._steps = list(self._steps)
@@ -197,6 +206,44 @@ def _method(step):
     return method
 
 
+class TensorIntrin:
+    """An intrinsic for the step tensorize: `desc` says in loops what it computes, `impl` how."""
+
+    _registered = {}
+
+    def __init__(self, desc, impl):
+        self.desc, self.impl = desc, impl
+
+    @staticmethod
+    def register(name, desc, impl, override=False):
+        """Registers an intrinsic. Both functions have the same parameters, buffers of constant shape.
+        Unless `impl` calls other functions, the step runs both and refuses the intrinsic when they
+        differ."""
+        if name in TensorIntrin._registered and not override:
+            raise ValueError(f"the tensor intrinsic {name!r} is registered already; use override=True")
+        TensorIntrin._registered[name] = TensorIntrin(desc, impl)
+
+    @staticmethod
+    def get(name, allow_missing=False):
+        """The intrinsic registered by this name; None when allow_missing is true and there is none."""
+        if name not in TensorIntrin._registered and not allow_missing:
+            raise ValueError(f"no tensor intrinsic {name!r} is registered")
+        return TensorIntrin._registered.get(name)
+
+    def _text(self):
+        return IRModule({"desc": self.desc, "impl": self.impl}).script()
+
+
+def tensorize(self, block_or_loop, tensor_intrin, preserve_unit_iters=True):
+    """Replaces the body of a block, or of the blockized loop, by that of an intrinsic, whose description
+    the block must be. The module's functions NAME_desc and NAME_impl are an intrinsic too."""
+    intrinsic = TensorIntrin.get(tensor_intrin, allow_missing=True)
+    if intrinsic and self._intrinsics.get(tensor_intrin) is not intrinsic:
+        self._add_intrinsic(tensor_intrin, intrinsic)
+    keywords = {} if preserve_unit_iters else {"preserve_unit_iters": False}
+    return self._apply("tensorize", (block_or_loop, tensor_intrin), keywords)
+
+
 def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
     """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis, its
     begin and end. It is refused where the region is not proved to cover what the block accesses."""
@@ -217,3 +264,4 @@ def _flat_ranges(function):
 for _step in (*LISTS, *SINGLE, *OTHERS):
     setattr(Schedule, _step, _method(_step))
 Schedule.annotate_buffer_access = annotate_buffer_access
+Schedule.tensorize = tensorize
