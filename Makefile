@@ -9,14 +9,14 @@ BUILD ?= build
 VENV ?= $(BUILD)/venv
 CASES ?=
 
-.PHONY: all run test bench bench-model bless packages python
+.PHONY: all run test bench bench-model bless packages python device
 all: packages $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
 run: all
 	examples/digits/run.sh $(BUILD)/pleat
 
-test: python all
+test: python device all
 	$(VENV)/bin/python scripts/test.py --build $(BUILD) $(CASES)
 
 bench: python all
@@ -37,6 +37,10 @@ bless: all
 
 packages:
 	@scripts/install.sh
+
+# An OpenCL device for the tests that need one, which are left out where it cannot be installed.
+device: packages
+	@scripts/install.sh --opencl || echo "no OpenCL device: its tests are left out"
 
 python: packages
 	@scripts/install.sh --python $(VENV)

@@ -4,6 +4,7 @@
 #   scripts/install.sh              the Debian packages of the list below
 #   scripts/install.sh --python DIR also the Python packages of tests and benches, into DIR
 #   scripts/install.sh --offload    also the libraries of kernels that --offload loads
+#   scripts/install.sh --opencl     also an OpenCL device that runs on the processor
 set -eu
 
 packages="
@@ -14,6 +15,7 @@ packages="
   libcmocka-dev coinor-cbc libonnx-testdata python3 python3-venv mandoc zsh
 "
 [ "${1-}" != --offload ] || packages="$packages libdnnl-dev"
+[ "${1-}" != --opencl ] || packages="$packages ocl-icd-libopencl1 pocl-opencl-icd"
 
 missing=
 for package in $packages; do

@@ -302,6 +302,10 @@ typedef struct PleatRequest {
    * Relu that follow, are computed by oneDNN 2, which is loaded when the model is compiled; with
    * names, those of these operators or nodes. NULL: nothing is. Such a model cannot be saved. */
   const char *offload;
+  /* The code generator, and where its code runs: "llvm", "c" (by the system's C compiler), or
+   * "opencl" (a device, whose library is loaded when the model is compiled). NULL: "llvm" where the
+   * library has it. A model for another one than "llvm" cannot be saved. */
+  const char *target;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */

@@ -215,7 +215,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                   input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                   policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
                   parallel_for=None, unchecked=False, operators=None, accuracy=None,
-                  offload=None):
+                  offload=None, target=None):
     title = None
     if hasattr(model, "__script__"):  # a module or function of TVMScript
         title = f"script of {getattr(model, '__name__', 'the module')}"
@@ -223,7 +223,8 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
     request = _Request(model, threads=threads, quick=quick, no_cache=not cache,
                        most_variants=most_variants, unchecked=unchecked)
     request.set_texts(path=title, cpu=cpu, policy=policy, func=func, language="python",
-                      accuracy=None if accuracy is None else str(accuracy), offload=offload)
+                      accuracy=None if accuracy is None else str(accuracy), offload=offload,
+                      target=target)
     request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
                       output_layout=_layouts_text(output_layouts),
                       desired_layout=_layouts_text(desired_layouts),
@@ -436,7 +437,7 @@ class Model(_Runner):
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
                  parallel_for=None, unchecked=False, operators=None, accuracy=None,
-                 offload=None):
+                 offload=None, target=None):
         """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
         ends in .py, a graph or a kernel of TVMScript; or a pleat.IRModule or a function of one.
 
@@ -485,6 +486,7 @@ class Model(_Runner):
                 sum; "exact", not at all; or the most error relative to all results, such as 1e-6
         offload: "dnnl", or "dnnl=Conv,MatMul": what oneDNN computes, if it is installed: convolutions
                 and products of matrices with what follows them, of these operators or nodes
+        target: "llvm", "c" or "opencl": what makes and runs the code; None: "llvm"
         Raises PleatError with every reason why the model cannot be compiled."""
         self._source = model, {name: value for name, value in locals().items()
                                if name not in ("self", "model")}
@@ -683,7 +685,7 @@ def write(model, path, *, target=None, weights=None, openmp=False, lowered=False
     """Writes a model, or the kernels of a file of TVMScript, as what the ending of the path says:
     .so, .o, .s, .ll, .c with its header, or .py for TVMScript.
 
-    target:  "llvm" or "c"; None: by the ending
+    target:  "llvm", "c" or "opencl"; None: by the ending
     weights: "inside" the file of code or "beside" it; None: inside up to 1 MiB
     openmp:  parallel loops of C are written for -fopenmp
     lowered: TVMScript as the code generators read it, not as scheduled

@@ -25,7 +25,7 @@ from pleat.script._parse import parse
 
 np = Lazy("numpy")
 
-TARGETS = ("llvm", "c")
+TARGETS = ("llvm", "c", "opencl")
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
@@ -387,10 +387,10 @@ class Module:
         return self._source
 
     def get_source(self, fmt=None):
-        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), or "py" (TVMScript);
+        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), "cl" (OpenCL), or "py" (TVMScript);
         None: that of the target."""
         from pleat.model import write
-        ending = fmt or {"llvm": "ll", "c": "c"}[self.target]
+        ending = fmt or {"llvm": "ll", "c": "c", "opencl": "cl"}[self.target]
         with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
             path = pathlib.Path(folder) / f"module.{ending}"
             write(self._needs_source().encode(), path, func="", **self._options)
@@ -490,7 +490,8 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     """Compiles the tensor programs of an IRModule, or a PrimFunc, for this machine; or a te.Schedule
     with its arguments `args`, tensors and scalar variables, as a program of this name.
 
-    target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C
+    target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C; or
+            "opencl": they run on an OpenCL device
     The other options are those of pleat.Model. A program without a schedule runs as the
     auto-scheduler schedules it. Calls of other programs of the module become their bodies; private
     programs, and those that return a value, are left out where others call them. Returns a
@@ -509,6 +510,8 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     text = print_handle(mod._handle)
     options = {"threads": threads, "cpu": cpu, "quick": quick, "cache": cache,
                "unchecked": unchecked}
+    if target == "opencl":
+        options["target"] = target
     printed = IRModule(handle=parse(text, "module"))  # with the names that are printed
     nodes = function_nodes(printed._handle)
     if not nodes:

@@ -48,7 +48,7 @@ static bool knows_compact_tensors(const PleatRequest *request) {
 bool request_find(RequestCall *call) {
   PleatRequest *request = &call->request;
   Text more;
-  if (!call->wants_program || call->functions || request->offload ||
+  if (!call->wants_program || call->functions || request->offload || request->target ||
       !knows_compact_tensors(request))
     return false;
   call->kept = kept_model_begin(call->context, call->options.cache, request->path, request->bytes,

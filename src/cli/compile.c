@@ -14,7 +14,7 @@ static const Option options[] = {
     MODEL_OPTIONS,
     LOWER_OPTIONS,
     KNOWN_INPUT_OPTION,
-    {"target", 0, OPTION_TEXT, "llvm|c", "code generator (by the ending of the output)",
+    {"target", 0, OPTION_TEXT, "llvm|c|opencl", "code generator (by the ending of the output)",
      offsetof(CompileCommand, emit.target)},
     {"emit-weights", 0, OPTION_TEXT, "inside|beside",
      "where weights go (inside up to 1 MiB, otherwise beside, as FILE.weights)",
@@ -68,7 +68,7 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
   Kernels kernels = {0};
   if (!emit_check(context, EMIT_KERNELS, &o->emit, cli->output) || !lowers_kernels(cli, o) ||
       !kernels_are_open(cli, o) || !cli_check_pass(cli, "--print-ir-after", o->model.print_after) ||
-      !cli_machine(cli, &compile.machine) ||
+      !model_target(cli, &o->model, &compile) ||
       !kernels_load(context, cli->inputs.items[0], module, o->model.func, &compile.machine,
                     &kernels) ||
       !kernels_prove_bounds(context, &kernels, &compile.lower))
@@ -110,7 +110,7 @@ static bool compile_file(Cli *cli, const CompileCommand *o, const ModelFile *fil
 }
 
 static int run(Cli *cli, void *given) {
-  const CompileCommand *o = given;
+  CompileCommand *o = given;
   const char *path = cli->inputs.items[0];
   if (!cli->output) {
     diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
@@ -118,6 +118,7 @@ static int run(Cli *cli, void *given) {
     return STATUS_MISUSE;
   }
   ModelFile file;
+  o->model.target = o->emit.target;
   bool done = model_open(cli, path, &o->model, &file) && compile_file(cli, o, &file);
   return done ? STATUS_DONE : STATUS_BAD;
 }

@@ -109,13 +109,15 @@ static bool begin_kernel(Session *s, const Module *module, const InputContents *
                                       .report = &s->lower_report},
                             .cache = cli_cache(s->cli)};
   if (!cli_check_pass(s->cli, "--print-ir-after", s->model->print_after) ||
-      !cli_machine(s->cli, &s->machine) || !one_kernel(s, module, &contents->given, kernel) ||
+      !model_target(s->cli, s->model, &compile))
+    return false;
+  s->machine = compile.machine;
+  if (!one_kernel(s, module, &contents->given, kernel) ||
       !kernels_prove_bounds(s->cli->context, &(Kernels){.items = kernel, .count = 1},
                             &compile.lower) ||
       !kernel_make_arguments(s->cli, kernel, contents, model_sizes(s->cli, s->model), false,
                              &arguments))
     return false;
-  compile.machine = s->machine;
   s->inputs = arguments.tensors;
   s->input_count = kernel->func->param_count;
   s->kernel_args = arguments.args;

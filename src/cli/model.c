@@ -286,6 +286,16 @@ bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *opt
   return constraint_texts_read(cli->context, graph, &texts, compile);
 }
 
+bool model_target(Cli *cli, const ModelOptions *options, CompileOptions *compile) {
+  if (!cli_machine(cli, &compile->machine)) return false;
+  compile->target = options->target ? target_find(options->target) : NULL;
+  if (options->target && !compile->target)
+    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0}, "there is no target '%s'",
+                         options->target);
+  if (compile->target && !compile->target->level_flags) machine_use(&compile->machine, "baseline");
+  return true;
+}
+
 typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);
 
 static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
@@ -297,7 +307,7 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
                             .run_only = run_only,
                             .cache = cli_cache(cli)};
   if (!cli_check_pass(cli, "--print-ir-after", options->print_after)) return NULL;
-  if (!cli_machine(cli, &compile.machine)) return NULL;
+  if (!model_target(cli, options, &compile)) return NULL;
   if (asked) {
     compile.policy = asked->policy;
     compile.accuracy = asked->accuracy;

@@ -21,6 +21,7 @@ typedef struct ModelOptions {
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
   bool unchecked;          // --unchecked
+  const char *target;      // --target; NULL: target_for_running()
 } ModelOptions;
 
 // clang-format off
@@ -75,6 +76,10 @@ typedef struct ModelOptions {
   {"unchecked", 0, OPTION_FLAG, NULL,                                                              \
    "TVMScript: do not check accesses that are not proved to be in bounds",                         \
    offsetof(ModelOptions, unchecked)}
+// The option of a ModelOptions for subcommands that run code.
+#define TARGET_OPTION                                                                              \
+  {"target", 0, OPTION_TEXT, "llvm|c|opencl", "what makes and runs the code",                     \
+   offsetof(ModelOptions, target)}
 // clang-format on
 
 // A model as read from its file.
@@ -131,6 +136,10 @@ Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions
 // Works as model_build, but only plans and schedules, unless an option watches how kernels are
 // lowered.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
+
+// Sets the target of --target, and the machine of --cpu; kernels for a target that is no processor
+// are scheduled for the baseline of processors. False with a diagnostic.
+bool model_target(Cli *cli, const ModelOptions *options, CompileOptions *compile);
 
 // Reads the options' layout constraints and policy into `compile`. False with diagnostics that
 // point into the options.

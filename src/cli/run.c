@@ -17,6 +17,7 @@ typedef struct RunOptions {
 static const Option options[] = {
     MODEL_OPTIONS,
     LOWER_OPTIONS,
+    TARGET_OPTION,
     INPUT_OPTION,
     {"fill", 0, OPTION_TEXT, "random|zero", "contents of the inputs not given",
      offsetof(RunOptions, fill)},

@@ -19,6 +19,7 @@ typedef struct VerifyOptions {
 static const Option options[] = {
     MODEL_OPTIONS,
     LOWER_OPTIONS,
+    TARGET_OPTION,
     INPUT_OPTION,
     {"seed", 0, OPTION_INT, "N", "the seed of the random contents of other inputs",
      offsetof(VerifyOptions, seed)},
@@ -258,8 +259,10 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
                             .cache = cli_cache(k->cli)};
   context_at_free(context, release_kernels, k);
   if (!cli_check_pass(k->cli, "--print-ir-after", k->options->model.print_after) ||
-      !cli_machine(k->cli, &k->machine) ||
-      !kernels_load(context, k->cli->inputs.items[0], k->module, k->options->model.func,
+      !model_target(k->cli, &k->options->model, &compile))
+    return false;
+  k->machine = compile.machine;
+  if (!kernels_load(context, k->cli->inputs.items[0], k->module, k->options->model.func,
                     &k->machine, kernels) ||
       !kernels_prove_bounds(context, kernels, &compile.lower) ||
       !kernels_check_given(k->cli, kernels, &k->options->model.inputs,
@@ -267,7 +270,6 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
     return false;
   PrimFunc **funcs = arena_array(&context->arena, PrimFunc *, kernels->count);
   for (int i = 0; i < kernels->count; i++) funcs[i] = kernels->items[i].scheduled;
-  compile.machine = k->machine;
   k->code = kernel_code_new(context, funcs, kernels->count, &compile, NULL);
   k->pool = thread_pool_new(k->machine.threads);
   return k->code != NULL;

@@ -170,9 +170,10 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
                      .region = i,
                      .on_span = on_span,
                      .env = env};
-    region_run(&run, pool);
+    const char *failure = region_run(&run, pool);
+    if (failure) ok = diag_error(context, kernel->func->pos, "%s", failure);
   }
-  if (runs) ok = check_guards(&call, notes);
+  if (runs && ok) ok = check_guards(&call, notes);
   if (workspace) memory_free(call.pointers[n]);
   arena_reset(&context->scratch, mark);
   return ok;

@@ -259,7 +259,9 @@ bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const
   ArenaMark mark = arena_mark(&context->scratch);
   KernelBinding binding;
   int64_t workspace = 0;
-  bool whole = count == 1 && bind_all(context, kernels[0], access[0], &binding) &&
+  const TargetRow *writer = target ? target : target_for_file(path);
+  bool whole = count == 1 && writer && writer->write_program &&
+               bind_all(context, kernels[0], access[0], &binding) &&
                expr_as_int(kernels[0]->workspace_bytes, &workspace);
   bool done;
   if (whole) {

@@ -8,10 +8,12 @@
 //     for j in T.parallel(4): ...                    for j in range(4): ...
 //   s = allocate(16); ...                          s = allocate(16); ...      # a serial region
 //
-// A parallel loop that is not outermost becomes serial and is reported. The allocations inside a
-// region stay where they are while they fit the stack together; a larger one becomes workspace. For
-// a parallel region, the workspace holds one copy of it for each iteration, one after the other. A
-// function that has regions already gets them anew, so the pass may run twice.
+// An outermost loop over threads is a region of its own, because a device runs it at once;
+// allocations around such loops are workspace. A parallel loop that is not outermost becomes serial
+// and is reported. The allocations inside a region stay where they are while they fit the stack
+// together; a larger one becomes workspace. For a parallel region, the workspace holds one copy of
+// it for each iteration, one after the other. A function that has regions already gets them anew,
+// so the pass may run twice.
 #include "lower/pass.h"
 
 typedef struct Forming {
@@ -33,6 +35,10 @@ typedef struct Moved {
 } Moved;
 
 // ---- Parallel loops
+
+static bool is_thread_loop(const Stmt *s) {
+  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD;
+}
 
 static bool enter_parallel(Visitor *visitor, Stmt *s) {
   *(bool *)visitor->env |= s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL;
@@ -70,6 +76,17 @@ static Stmt *from_zero(Context *context, Stmt *loop) {
   Stmt *next = lower_with_body(context, loop, body);
   next->as.loop.min = expr_int(context, var->type, 0);
   return next;
+}
+
+static bool enter_thread(Visitor *visitor, Stmt *s) {
+  *(bool *)visitor->env |= is_thread_loop(s);
+  return true;
+}
+
+static bool has_region(Stmt *s) {
+  bool found = false;
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = enter_thread}, s);
+  return found || has_parallel(s);
 }
 
 // ---- Allocations inside a region
@@ -212,14 +229,14 @@ static void add_parallel_region(Forming *forming, Stmt *loop) {
 
 static bool ends_serially(const Forming *forming) {
   const Stmt *last = forming->regions.count ? array_last(&forming->regions) : NULL;
-  return last && !(last->kind == STMT_FOR && last->as.loop.kind == LOOP_PARALLEL);
+  return last && !lower_is_region_loop(last);
 }
 
 static void add_serial_statement(Forming *forming, Stmt *s) {
   if (stmt_is_nothing(s)) return;
   forming->stack = 0;
   s = without_large(forming, serialized(forming, s));
-  forming->region_count += !ends_serially(forming);
+  forming->region_count += !ends_serially(forming) || is_thread_loop(s);
   array_push(&forming->context->arena, &forming->regions, s);
 }
 
@@ -238,11 +255,11 @@ static bool holds_faults(const Forming *forming, const Stmt *s) {
 static void split(Forming *forming, Stmt *s, bool outermost) {
   if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL) {
     add_parallel_region(forming, s);
-  } else if (s->kind == STMT_SEQ && (outermost || has_parallel(s))) {
+  } else if (s->kind == STMT_SEQ && (outermost || has_region(s))) {
     for (int i = 0; i < s->as.seq.count; i++) split(forming, s->as.seq.items[i], false);
-  } else if (s->kind == STMT_ATTR && (has_parallel(s) || lower_is_regions(s))) {
+  } else if (s->kind == STMT_ATTR && (has_region(s) || lower_is_regions(s))) {
     split(forming, s->as.attr.body, outermost);
-  } else if (is_wrapper(s) && (has_parallel(s) || holds_faults(forming, s) ||
+  } else if (is_wrapper(s) && (has_region(s) || holds_faults(forming, s) ||
                                (outermost && s->kind != STMT_ALLOCATE && s->kind != STMT_LET))) {
     array_push(&forming->context->arena, &forming->wrappers, s);
     split(forming, lower_body(s), outermost);

@@ -89,12 +89,11 @@ static void take_apart(Cutting *cutting, Stmt *s) {
     array_push(arena, &cutting->regions, s);
     return;
   }
-  // Serial statements between two parallel loops are one region.
+  // Serial statements between two loops that are regions are one region.
   int begin = 0;
   for (int i = 0; i <= s->as.seq.count; i++) {
     Stmt *item = i < s->as.seq.count ? s->as.seq.items[i] : NULL;
-    bool parallel = item && item->kind == STMT_FOR && item->as.loop.kind == LOOP_PARALLEL;
-    if (item && !parallel) continue;
+    if (item && !lower_is_region_loop(item)) continue;
     if (i > begin)
       array_push(arena, &cutting->regions,
                  stmt_seq(cutting->context, s->as.seq.items + begin, i - begin));

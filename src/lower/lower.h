@@ -15,10 +15,11 @@
 // The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, LET of values that read no memory,
 // and ALLOCATE of workspace, nested; then ATTR LOWER_REGIONS_ATTR around one region or a SEQ of
 // regions. A *parallel region* is a LOOP_PARALLEL from 0, whose iterations are independent; a
-// serial region is serial statements, which count as one iteration. No LOOP_PARALLEL stands
-// anywhere else. The interpreter runs this body as it is. A code generator asks `lower_kernel_new`
-// for the same thing cut up: for each region one function that runs a *chunk* of it, the iterations
-// begin ≤ i < end that one thread takes,
+// serial region is serial statements, which count as one iteration. An outermost loop over threads
+// is a serial region of its own. No LOOP_PARALLEL stands anywhere else. The interpreter runs this
+// body as it is. A code generator asks `lower_kernel_new` for the same thing cut up: for each
+// region one function that runs a *chunk* of it, the iterations begin ≤ i < end that one thread
+// takes,
 //     void NAME(void *const *args, int64_t begin, int64_t end)
 // whose body is ready to be written down, and the offsets of the workspace. args[i] belongs to
 // LowerKernel.args[i] (the parameters, then the symbolic sizes). It is the address of the data of a
@@ -26,8 +27,9 @@
 // workspace, if there is one, aligned to 64 bytes.
 //
 // Statements inside a region:
-//   FOR        LOOP_SERIAL only; min and extent have the variable's type; an extent below 0 runs no
-//              iteration. `annotations` may hold "pleat.unroll" = n, a hint to unroll by n
+//   FOR        LOOP_SERIAL, or LOOP_THREAD, which a CPU runs like a serial one; min and extent have
+//              the variable's type; an extent below 0 runs no iteration. `annotations` may
+//              hold "pleat.unroll" = n, a hint to unroll by n
 //   STORE      one index per axis of a flat buffer: 1, or the number of axis separators + 1
 //   LET, IF, WHILE, EVALUATE, SEQ; conditions are scalar
 //   ASSERT     a condition that the caller must keep; a target may leave it out

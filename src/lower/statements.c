@@ -41,6 +41,11 @@ Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value) {
   return substitute_stmt(context, s, &vars, NULL);
 }
 
+bool lower_is_region_loop(const Stmt *s) {
+  return s->kind == STMT_FOR &&
+         (s->as.loop.kind == LOOP_PARALLEL || s->as.loop.kind == LOOP_THREAD);
+}
+
 bool lower_is_regions(const Stmt *s) {
   return s->kind == STMT_ATTR && strcmp(s->as.attr.key, LOWER_REGIONS_ATTR) == 0;
 }

@@ -6,16 +6,16 @@ CodeRegion code_region(CompiledCode *code, const char *name) {
   return (CodeRegion){code, code->find(code, name)};
 }
 
-void code_region_run(const CodeRegion *region, void *const *args, int64_t begin, int64_t end) {
+const char *code_region_run(const CodeRegion *region, void *const *args, int64_t begin,
+                            int64_t end) {
   CompiledCode *code = region->code;
   union { // a data pointer as a function pointer, as POSIX allows
     void *data;
     CodeFunction call;
   } function = {region->handle};
-  if (code->run)
-    code->run(code, region->handle, args, begin, end);
-  else
-    function.call(args, begin, end);
+  if (code->run) return code->run(code, region->handle, args, begin, end);
+  function.call(args, begin, end);
+  return NULL;
 }
 
 bool code_region_is_whole(const CodeRegion *region) {

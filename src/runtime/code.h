@@ -18,9 +18,10 @@ struct CompiledCode { // the struct of each kind of code begins with this
   // A handle of the region `name`, or NULL when there is no such region.
   void *(*find)(CompiledCode *code, const char *name);
   void (*free)(CompiledCode *code);
-  // Runs a chunk of a region; threads call it at the same time. NULL: the handle is the address of
-  // a CodeFunction.
-  void (*run)(CompiledCode *code, void *handle, void *const *args, int64_t begin, int64_t end);
+  // Runs a chunk of a region; threads call it at the same time. Returns NULL, or why it failed, as
+  // only code that is `whole` may. NULL: the handle is the address of a CodeFunction.
+  const char *(*run)(CompiledCode *code, void *handle, void *const *args, int64_t begin,
+                     int64_t end);
   // `run` is given all iterations of a region at once, by one thread, and shares them out itself.
   bool whole;
 };
@@ -31,8 +32,10 @@ typedef struct CodeRegion {
   void *handle;
 } CodeRegion;
 CodeRegion code_region(CompiledCode *code, const char *name);
-// Runs the iterations begin <= i < end. `args` are addresses in this process.
-void code_region_run(const CodeRegion *region, void *const *args, int64_t begin, int64_t end);
+// Runs the iterations begin <= i < end. `args` are addresses in this process. Returns NULL, or why
+// it failed.
+const char *code_region_run(const CodeRegion *region, void *const *args, int64_t begin,
+                            int64_t end);
 // The code runs the iterations in parallel by itself, so it is to be given all of them at once.
 bool code_region_is_whole(const CodeRegion *region);
 void code_free(CompiledCode *code); // NULL is allowed

@@ -182,6 +182,6 @@ typedef struct RegionRun {
 
 // Divides the iterations 0 <= i < extent of a parallel region among the threads of a pool, in
 // pieces of one or more chunks. Returns when all are done.
-void region_run(const RegionRun *run, ThreadPool *pool);
+const char *region_run(const RegionRun *run, ThreadPool *pool);
 
 #endif

@@ -204,7 +204,8 @@ static bool run_step(const Executable *e, int number, ThreadPool *pool, OnSpan o
                      .region = i,
                      .on_span = on_span,
                      .env = env};
-    region_run(&run, pool);
+    const char *failure = region_run(&run, pool);
+    if (failure) return diag_error(e->context, (SourcePos){NULL}, "'%s': %s", step->name, failure);
   }
   return true;
 }

@@ -9,10 +9,12 @@
 #include "target/link.h"
 #include "target/llvm/rows.h"
 #include "target/memories.h"
+#include "target/opencl/rows.h"
 
 #include <time.h>
 
 static const char *const c_endings[] = {".c", NULL};
+static const char *const opencl_endings[] = {".cl", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 // ---- Processor levels, as the tools of each target spell them
@@ -52,6 +54,14 @@ static const TargetMemory processor_memories[] = {{"global", 1, TARGET_ANY_RANK}
                                                   {"shared.dyn", 1, TARGET_ANY_RANK},
                                                   {NULL, 0, 0}};
 
+// The textures of a device have rows.
+static const TargetMemory opencl_memories[] = {{"global", 1, TARGET_ANY_RANK},
+                                               {"local", 1, TARGET_ANY_RANK},
+                                               {"shared", 1, TARGET_ANY_RANK},
+                                               {"shared.dyn", 1, TARGET_ANY_RANK},
+                                               {"global.texture", 2, 2},
+                                               {NULL, 0, 0}};
+
 // ---- The table
 
 const TargetRow target_table[] = {
@@ -80,6 +90,16 @@ const TargetRow target_table[] = {
      .keeps_kernels = true,
      .writes_openmp = true,
      .write_program = target_write_c},
+    {.name = "opencl",
+     .summary = "kernels for OpenCL devices: run now, .cl",
+     .memories = opencl_memories,
+     .endings = opencl_endings,
+     .emit = opencl_emit,
+     .load_begin = opencl_load_begin,
+     .load_add = opencl_load_add,
+     .load_finish = opencl_load_finish,
+     .is_present = opencl_is_present,
+     .keeps_kernels = true},
     {.name = NULL},
 };
 

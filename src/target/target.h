@@ -130,6 +130,8 @@ typedef struct TargetRow {
   TargetLoading *(*load_begin)(Context *context, const char *name, const TargetOptions *options);
   bool (*load_add)(TargetLoading *loading, LowerKernel *kernel);
   CompiledCode *(*load_finish)(TargetLoading *loading);
+  // Whether this machine has what the code runs on. NULL: it has.
+  bool (*is_present)(void);
   // The path of the library that makes code, which makes other code when it is replaced. Valid
   // until the process ends; NULL when it is not known.
   const char *(*library)(void);

@@ -242,6 +242,8 @@ ROWS += [
 # tests/python/test_offload.py has the option offload, which needs a library.
 ELSEWHERE = {(command, option) for option in ("no-cache", "offload")
              for command in ("inspect", "run", "compile", "plan", "verify", "bench")}
+# tests/python/test_opencl.py has the option target of those that run code, which needs a device.
+ELSEWHERE |= {(command, "target") for command in ("run", "verify")}
 CALLS = [(command, words, name, value) for command, words, options in ROWS
          for name, value in options.items()]
 

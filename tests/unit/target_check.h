@@ -71,6 +71,10 @@ static inline int target_check(Context *context, const TargetCases *cases, Targe
   ThreadPool *pool = thread_pool_new(2);
   for (const TargetRow *row = target_table; row->name; row++) {
     bool absent = !strcmp(row->name, "llvm") && row != target_for_running();
+    if (row->is_present && !row->is_present()) {
+      fprintf(stderr, "target %s is left out: this machine has no device for it\n", row->name);
+      continue;
+    }
     if (!row->load_begin || absent || (places.target && strcmp(places.target, row->name) != 0))
       continue;
     for (int i = 0; i < COUNT_OF(target_levels); i++) {

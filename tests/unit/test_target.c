@@ -95,7 +95,7 @@ static bool is_scalar_op(const OpInfo *info) {
 }
 
 // Compilers are slow, so each function runs at two levels of LLVM and at one of the C target.
-enum { TURNS = 4 };
+enum { TURNS = 4, BASELINE = 2 };
 
 typedef struct Turns {
   TargetCases llvm[TURNS], c[TURNS];
@@ -115,6 +115,7 @@ static void check_all(const Turns *turns) {
   for (int i = 0; i < TURNS; i++) {
     failures += target_check(context, &turns->llvm[i], (TargetPlaces){"llvm", 1u << i});
     failures += target_check(context, &turns->c[i], (TargetPlaces){"c", 1u << i});
+    failures += target_check(context, &turns->c[i], (TargetPlaces){"opencl", 1u << BASELINE});
   }
   assert_int_equal(failures, 0);
 }

@@ -5,11 +5,14 @@
 
 #include "target/target.h"
 
+typedef struct CSpelling CSpelling;
+
 // A file that is being written.
 typedef struct CModule {
   Context *context;
   Arena *arena;
-  Text types, macros; // for the vectors that are used, each once
+  const CSpelling *spelling; // of a dialect of C; that of C itself has no hooks
+  Text types, macros;        // for the vectors that are used, each once
   Text constants, declarations, functions;
   Map defined; // interned names in `types`, `macros`, `declarations`
   Map names;   // of the file's functions and constants
@@ -57,8 +60,38 @@ typedef struct CEmit {
   Map uses;          // expressions of the current statement: how often they occur
   Map values;        // expressions of the statement that have a name
   PtrArray computed; // the keys of `values`, for c_forget
+  Map spaces;        // data variables: the address space of their memory, such as "__global "
+  void *dialect;     // for the hooks of the dialect
   bool in_index;     // the arithmetic cannot overflow
 } CEmit;
+
+// Hooks for the parts of C that a dialect writes in another way. A hook that is NULL leaves the way
+// of C.
+struct CSpelling {
+  void (*define_vector)(CModule *module, DType type, const char *name);
+  // A vector of these lanes, "a, b, c".
+  CValue (*list)(CEmit *emit, const char *type, const char *lanes);
+  const char *(*lane)(CEmit *emit, const char *vector, int lane);
+  // Converts vectors, and a float32 or float64 that becomes an int32 or int64.
+  CValue (*convert)(CEmit *emit, DType from, DType to, CValue value);
+  CValue (*reinterpret)(CEmit *emit, DType to, CValue value);
+  // The lanes of `a` where `mask`, integers of the same bits, is -1, else those of `b`.
+  CValue (*choose)(CEmit *emit, DType type, const char *mask, CValue a, CValue b);
+  // The text of a macro's value: the lesser or greater lanes of a and b.
+  const char *(*extreme)(CModule *module, DType type, bool least);
+  // A call of a function of the C library, which is named as for float64.
+  CValue (*call)(CEmit *emit, DType type, const char *function, const char *arguments);
+  bool calls_vectors; // `call` takes vectors
+  // A not finite number.
+  CValue (*special)(CEmit *emit, DType type, double value);
+  CValue (*load_vector)(CEmit *emit, DType type, const char *first);
+  void (*store_vector)(CEmit *emit, DType type, const char *first, const char *value);
+  void (*constant)(CEmit *emit, const Stmt *s, const char *name, const char *element);
+  // True when the hook has written the statement or the store, or the value of the load.
+  bool (*stmt)(CEmit *emit, const Stmt *s);
+  bool (*store)(CEmit *emit, const Stmt *s);
+  bool (*load)(CEmit *emit, Expr *e, CValue *value);
+};
 
 // text.c
 const char *c_type(CModule *module, DType type); // of a value; defines vector types
@@ -97,6 +130,7 @@ CValue c_ramp(CEmit *emit, Expr *e);
 CValue c_broadcast(CEmit *emit, Expr *e);
 CValue c_spread(CEmit *emit, CValue scalar, DType vector); // a scalar of that lane type
 // A vector of a C type with the values of its `count` lanes.
+const char *c_lane(CEmit *emit, const char *vector, int lane);
 CValue c_list_of_lanes(CEmit *emit, const char *type, const char *const *lanes, int count);
 CValue c_shuffle(CEmit *emit, Expr *e);
 CValue c_reduction(CEmit *emit, Expr *e);
@@ -121,6 +155,10 @@ typedef struct CFunction { // of a region: void name(its arguments, begin, end)
   Map written;              // data variables
   bool uses_range;          // begin and end
 } CFunction;
+CFunction c_function_of(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
+                        Stmt *body); // without a name
+// Writes the type and shape of each tensor in memory as a comment.
+void c_comment_buffers(CModule *module, const CFunction *function);
 CModule c_module_new(Context *context, const TargetOptions *options);
 CEmit c_emit_new(CModule *module);
 // Adds the functions of a kernel, named as preferred (NULL: as its regions), and fills functions[i]

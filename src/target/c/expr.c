@@ -90,6 +90,8 @@ static CValue int_constant(CEmit *emit, DType type, int64_t value) {
 
 static CValue float_constant(CEmit *emit, DType type, double value) {
   const char *end = type.bits == 64 ? "" : "f";
+  const CSpelling *spelling = emit->module->spelling;
+  if (!isfinite(value) && spelling->special) return spelling->special(emit, type, value);
   if (isnan(value)) return c_format(emit, C_POSTFIX, "__builtin_nan%s(\"\")", end);
   if (isinf(value))
     return c_format(emit, C_POSTFIX, "%s__builtin_inf%s()", value < 0 ? "-" : "", end);
@@ -136,6 +138,8 @@ CValue c_wrapped(CEmit *emit, DType type, CValue value) {
 static CValue cast_scalar(CEmit *emit, DType from, DType to, CValue value) {
   if (dtype_is_bool(to))
     return c_format(emit, C_EQUAL, "%s != 0", c_operand(emit, value, C_RELATION));
+  if (emit->module->spelling->convert && dtype_is_float(from) && dtype_is_int(to))
+    return emit->module->spelling->convert(emit, from, to, value);
   CValue cast =
       c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, to), c_operand(emit, value, C_UNARY));
   (void)from;
@@ -163,6 +167,8 @@ static CValue emit_reinterpret(CEmit *emit, Expr *e) {
   const char *from = c_type(emit->module, e->args[0]->type), *to = c_type(emit->module, e->type);
   CValue value = c_expr(emit, e->args[0]);
   if (!strcmp(from, to)) return value;
+  const CSpelling *spelling = emit->module->spelling;
+  if (spelling->reinterpret) return spelling->reinterpret(emit, e->type, value);
   bool floats =
       dtype_is_float(c_value_type(e->type)) || dtype_is_float(c_value_type(e->args[0]->type));
   if (e->type.lanes > 1 || !floats)
@@ -184,6 +190,10 @@ static CValue emit_fma(CEmit *emit, Expr *e) {
   CValue a = c_expr(emit, e->args[0]), b = c_expr(emit, e->args[1]), c = c_expr(emit, e->args[2]);
   bool fused = emit->module->features.fma;
   if (!fused) emit->module->report->counts[TARGET_UNFUSED_FMA]++;
+  const CSpelling *spelling = emit->module->spelling;
+  if (spelling->call && (e->type.lanes == 1 || spelling->calls_vectors))
+    return spelling->call(emit, e->type, "fma",
+                          arena_printf(emit->arena, "%s, %s, %s", a.text, b.text, c.text));
   if (e->type.lanes == 1 && fused)
     return c_format(emit, C_POSTFIX, "__builtin_fma%s(%s, %s, %s)", e->type.bits == 64 ? "" : "f",
                     a.text, b.text, c.text);
@@ -194,12 +204,15 @@ static CValue emit_fma(CEmit *emit, Expr *e) {
 // Calls a function of the C library, lane by lane.
 static CValue by_lane(CEmit *emit, Expr *e, const char *function) {
   CValue a = c_expr(emit, e->args[0]);
+  const CSpelling *spelling = emit->module->spelling;
+  if (spelling->call && (e->type.lanes == 1 || spelling->calls_vectors))
+    return spelling->call(emit, e->type, function + strlen("__builtin_"), a.text);
   const char *end = e->type.bits == 64 ? "" : "f";
   if (e->type.lanes == 1) return c_format(emit, C_POSTFIX, "%s%s(%s)", function, end, a.text);
   const char *x = c_hold(emit, a, e->type);
   const char **lanes = arena_array(emit->arena, const char *, e->type.lanes);
   for (int i = 0; i < e->type.lanes; i++)
-    lanes[i] = arena_printf(emit->arena, "%s%s(%s[%d])", function, end, x, i);
+    lanes[i] = arena_printf(emit->arena, "%s%s(%s)", function, end, c_lane(emit, x, i));
   return c_list_of_lanes(emit, c_type(emit->module, e->type), lanes, e->type.lanes);
 }
 
@@ -224,7 +237,8 @@ static CValue emit_round(CEmit *emit, Expr *e) {
 }
 
 static CValue emit_abs(CEmit *emit, Expr *e) {
-  if (e->type.lanes == 1) return by_lane(emit, e, "__builtin_fabs");
+  if (e->type.lanes == 1 || emit->module->spelling->calls_vectors)
+    return by_lane(emit, e, "__builtin_fabs");
   const char *bits = c_type(emit->module, c_bits_type(e->type));
   return c_format(emit, C_UNARY, "(%s)((%s)%s & %s)", c_type(emit->module, e->type), bits,
                   c_operand(emit, c_expr(emit, e->args[0]), C_UNARY),
@@ -331,6 +345,7 @@ static CValue emit_let(CEmit *emit, Expr *e) {
 
 static CValue emit_prefetch(CEmit *emit, Expr *e) {
   int64_t write = 0, level = 1;
+  if (emit->module->spelling->call) return c_value(C_NAME, "0"); // a hint that is left out
   expr_as_int(e->args[1], &write);
   expr_as_int(e->args[2], &level);
   return c_format(emit, C_POSTFIX, "__builtin_prefetch(%s, %d, %d)", c_text(emit, e->args[0]),
@@ -339,11 +354,13 @@ static CValue emit_prefetch(CEmit *emit, Expr *e) {
 
 static CValue emit_call(CEmit *emit, Expr *e) {
   CModule *module = emit->module;
+  const CSpelling *spelling = module->spelling;
   Text given = text_new(emit->arena), wanted = text_new(emit->arena);
   for (int i = 0; i < e->count; i++) {
     text_printf(&given, "%s%s", i ? ", " : "", c_text(emit, e->args[i]));
     text_printf(&wanted, "%s%s", i ? ", " : "", c_type(module, e->args[i]->type));
   }
+  if (spelling->call) return spelling->call(emit, e->type, e->as.s, text_string(&given));
   if (c_define(module, e->as.s))
     text_printf(&module->declarations, "extern %s %s(%s);\n", c_type(module, e->type), e->as.s,
                 e->count ? text_string(&wanted) : "void");

@@ -10,7 +10,8 @@ static const char *data_of(CEmit *emit, const Buffer *buffer) {
   const char *element = c_memory_type(emit->module, buffer->type);
   const char *pointee = map_find(&emit->pointees, buffer->data);
   if (!strcmp(pointee, element)) return name;
-  return arena_printf(emit->arena, "((%s *)%s)", element, name);
+  const char *space = map_find(&emit->spaces, buffer->data);
+  return arena_printf(emit->arena, "((%s%s *)%s)", space ? space : "", element, name);
 }
 
 static bool is_register(CEmit *emit, const Buffer *buffer) {
@@ -39,7 +40,7 @@ static const char *place_of(CEmit *emit, const Buffer *buffer, Expr *index, int 
 
 // The index of one lane, which a ramp gives by arithmetic and another vector as one of its lanes.
 static const char *lane_index(CEmit *emit, Expr *index, int lane, const char *vector) {
-  if (vector) return arena_printf(emit->arena, "%s[%d]", vector, lane);
+  if (vector) return c_lane(emit, vector, lane);
   Expr *step = expr_int(emit->context, index->args[1]->type, lane);
   Expr *offset = expr_mul(emit->context, index->args[1], step);
   return c_index(emit, expr_add(emit->context, index->args[0], offset)).text;
@@ -52,8 +53,7 @@ static const char *vector_of_indices(CEmit *emit, Expr *index) {
 
 // ---- Memory to value, value to memory ----------------------------------------------------------
 
-static CValue loaded(CEmit *emit, DType type, const char *place, CPrecedence precedence) {
-  CValue value = c_value(precedence, place);
+static CValue loaded(CEmit *emit, DType type, CValue value) {
   if (!dtype_is_bool(type) || type.lanes == 1) return value;
   DType bytes = {TYPE_UINT, 8, type.lanes};
   value = c_convert(emit, bytes, c_mask_type(type), value);
@@ -76,18 +76,29 @@ static CValue gather(CEmit *emit, Expr *e, Expr *index) {
     lanes[i] = element_at(emit, buffer, lane_index(emit, index, i, vector));
   const char *type = c_memory_type(emit->module, e->type);
   CValue value = c_list_of_lanes(emit, type, lanes, index->type.lanes);
-  return loaded(emit, e->type, value.text, C_POSTFIX);
+  return loaded(emit, e->type, c_value(C_POSTFIX, value.text));
+}
+
+static const char *first_element(CEmit *emit, const Buffer *buffer, const Expr *index) {
+  return element_at(emit, buffer, c_index(emit, index->args[0]).text);
 }
 
 CValue c_load(CEmit *emit, Expr *e) {
   Buffer *buffer = e->as.buffer;
+  const CSpelling *spelling = emit->module->spelling;
   const char *held = map_find(&emit->registers, buffer->data);
-  if (held) return loaded(emit, e->type, held, C_NAME);
+  CValue value;
+  if (held) return loaded(emit, e->type, c_value(C_NAME, held));
+  if (spelling->load && spelling->load(emit, e, &value)) return value;
   Expr *index = target_flat_index(emit->context, buffer, e->args, e->count);
   if (index->type.lanes > 1 && !is_contiguous(index)) return gather(emit, e, index);
   bool vector = index->type.lanes > 1;
-  return loaded(emit, e->type, place_of(emit, buffer, index, index->type.lanes),
-                vector ? C_UNARY : C_POSTFIX);
+  if (vector && spelling->load_vector)
+    return loaded(emit, e->type,
+                  spelling->load_vector(emit, e->type, first_element(emit, buffer, index)));
+  return loaded(
+      emit, e->type,
+      c_value(vector ? C_UNARY : C_POSTFIX, place_of(emit, buffer, index, index->type.lanes)));
 }
 
 CValue c_address(CEmit *emit, Expr *load) {
@@ -104,7 +115,7 @@ static void scatter(CEmit *emit, const Buffer *buffer, Expr *index, CValue value
   emit->module->report->counts[TARGET_GATHERS]++;
   for (int i = 0; i < type.lanes; i++) {
     const char *place = element_at(emit, buffer, lane_index(emit, index, i, vector));
-    c_line(emit, "%s = %s%s[%d];", place, dtype_is_bool(lane_type) ? "-" : "", held, i);
+    c_line(emit, "%s = %s%s;", place, dtype_is_bool(lane_type) ? "-" : "", c_lane(emit, held, i));
   }
 }
 
@@ -113,10 +124,17 @@ void c_store(CEmit *emit, const Stmt *s) {
   Expr *index = target_flat_index(emit->context, buffer, s->as.store.indices, s->as.store.rank);
   int lanes = index->type.lanes;
   DType type = dtype_lanes(buffer->type, lanes * buffer->type.lanes);
+  const CSpelling *spelling = emit->module->spelling;
+  if (spelling->store && spelling->store(emit, s)) return;
   CValue value = c_expr(emit, s->as.store.value);
   if (s->as.store.value->type.lanes < type.lanes) value = c_spread(emit, value, type);
   if (lanes > 1 && !is_register(emit, buffer) && !is_contiguous(index)) {
     scatter(emit, buffer, index, value, type);
+    return;
+  }
+  if (lanes > 1 && spelling->store_vector && !is_register(emit, buffer)) {
+    const char *first = first_element(emit, buffer, index);
+    spelling->store_vector(emit, type, first, stored(emit, type, value));
     return;
   }
   const char *place = is_register(emit, buffer) ? map_find(&emit->registers, buffer->data)

@@ -18,10 +18,13 @@ static const char prelude[] =
     "#if defined(__clang__)\n#pragma STDC FP_CONTRACT ON\n"
     "#else\n#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#endif\n";
 
+static const CSpelling plain = {0};
+
 CModule c_module_new(Context *context, const TargetOptions *options) {
   Arena *arena = &context->scratch;
   CModule module = {
       .context = context, .arena = arena, .features = target_features(options->machine)};
+  module.spelling = &plain;
   module.report = options->report ? options->report : arena_new(arena, TargetReport);
   // C has no vector form of these.
   module.features.half_conversion = module.features.rounding = false;
@@ -43,6 +46,7 @@ CEmit c_emit_new(CModule *module) {
   emit.names = map_new(emit.arena);
   emit.vars = map_new(emit.arena);
   emit.pointees = map_new(emit.arena);
+  emit.spaces = map_new(emit.arena);
   emit.registers = map_new(emit.arena);
   emit.uses = map_new(emit.arena);
   emit.values = map_new(emit.arena);
@@ -133,8 +137,8 @@ static const char *definition_of(CEmit *emit, const CFunction *function) {
   return text_string(&text);
 }
 
-static CFunction function_of(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
-                             Stmt *body) {
+CFunction c_function_of(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
+                        Stmt *body) {
   Use use = use_of(module, body);
   CFunction function = {.kernel = kernel, .region = region, .written = use.written};
   function.params = arena_array(module->arena, int, kernel->arg_count + kernel->slot_count);
@@ -195,8 +199,7 @@ static void add_entry(CModule *module, const CFunction *function) {
               function->name, c_arguments(&entry, function, from));
 }
 
-// Writes the type and shape of each tensor in memory as a comment.
-static void comment_buffers(CModule *module, const CFunction *function) {
+void c_comment_buffers(CModule *module, const CFunction *function) {
   const LowerKernel *kernel = function->kernel;
   for (int i = 0; i < function->param_count && module->comments; i++) {
     int number = function->params[i];
@@ -215,7 +218,7 @@ static CFunction add_region(CModule *module, const LowerKernel *kernel, const Lo
                             const char *preferred) {
   if (module->with_entries) preferred = arena_printf(module->arena, "%s_task", preferred);
   Stmt *body = target_legalize(module->context, region->body, &module->features, module->report);
-  CFunction function = function_of(module, kernel, region, body);
+  CFunction function = c_function_of(module, kernel, region, body);
   function.name = c_global_name(module, preferred);
   CEmit emit = c_emit_new(module);
   const char *definition = definition_of(&emit, &function);
@@ -225,7 +228,7 @@ static CFunction add_region(CModule *module, const LowerKernel *kernel, const Lo
   c_stmt(&emit, body);
   definition = arena_printf(module->arena, "%sint64_t begin, int64_t end", definition);
   int column = (int)strlen(function.name) + 13; // after "static void NAME("
-  comment_buffers(module, &function);
+  c_comment_buffers(module, &function);
   text_printf(&module->functions, "static void %s(%s) {\n%s}\n\n", function.name,
               c_broken(module->arena, definition, column, 4), text_string(&emit.body));
   if (module->with_entries) add_entry(module, &function);

@@ -250,6 +250,11 @@ static void emit_allocate_const(CEmit *emit, const Stmt *s) {
   CModule *module = emit->module;
   const char *name = c_global_name(module, data->name ? data->name : "constant");
   const char *element = c_memory_type(module, data->type);
+  if (module->spelling->constant) {
+    module->spelling->constant(emit, s, name, element);
+    c_stmt(emit, s->as.allocate_const.body);
+    return;
+  }
   Text *text = &module->constants;
   text_printf(text,
               "static const union {\n  uint8_t bytes[%zu];\n  %s values[%zu];\n} %s "
@@ -299,5 +304,6 @@ static void (*const emitters[])(CEmit *, const Stmt *) = {
 };
 
 void c_stmt(CEmit *emit, const Stmt *s) {
-  emitters[s->kind](emit, s);
+  if (!emit->module->spelling->stmt || !emit->module->spelling->stmt(emit, s))
+    emitters[s->kind](emit, s);
 }

@@ -97,7 +97,10 @@ static const char *vector_name(CModule *module, DType type) {
 
 static const char *vector_type(CModule *module, DType type) {
   const char *name = vector_name(module, type);
-  if (c_define(module, name))
+  if (!c_define(module, name)) return name;
+  if (module->spelling->define_vector)
+    module->spelling->define_vector(module, type, name);
+  else
     text_printf(&module->types, "typedef %s %s __attribute__((vector_size(%d)));\n",
                 scalar_type(module, dtype_lanes(type, 1)), name, type.bits / 8 * c_lanes(type));
   return name;

@@ -14,7 +14,16 @@ CValue c_list_of_lanes(CEmit *emit, const char *type, const char *const *lanes, 
   Text list = text_new(emit->arena);
   int all = c_lanes((DType){.lanes = (uint16_t)count});
   for (int i = 0; i < all; i++) text_printf(&list, "%s%s", i ? ", " : "", lanes[i < count ? i : 0]);
-  return c_format(emit, C_POSTFIX, "(%s){%s}", type, text_string(&list));
+  const char *all_lanes = text_string(&list);
+  const CSpelling *spelling = emit->module->spelling;
+  return spelling->list ? spelling->list(emit, type, all_lanes)
+                        : c_format(emit, C_POSTFIX, "(%s){%s}", type, all_lanes);
+}
+
+const char *c_lane(CEmit *emit, const char *vector, int lane) {
+  const CSpelling *spelling = emit->module->spelling;
+  return spelling->lane ? spelling->lane(emit, vector, lane)
+                        : arena_printf(emit->arena, "%s[%d]", vector, lane);
 }
 
 // #define f32x4_all(x) ((f32x4){x, x, x, x})
@@ -25,10 +34,10 @@ CValue c_spread(CEmit *emit, CValue scalar, DType vector) {
   }
   const char *macro = vector_macro(emit, vector, "all");
   if (c_define(emit->module, macro)) {
-    Text *text = &emit->module->macros;
-    text_printf(text, "#define %s(x) ((%s){", macro, c_type(emit->module, vector));
-    for (int i = 0; i < c_lanes(vector); i++) text_printf(text, "%sx", i ? ", " : "");
-    text_puts(text, "})\n");
+    const char *lanes[LOWER_MAX_LANES];
+    for (int i = 0; i < c_lanes(vector); i++) lanes[i] = "x";
+    CValue list = c_list_of_lanes(emit, c_type(emit->module, vector), lanes, c_lanes(vector));
+    text_printf(&emit->module->macros, "#define %s(x) (%s)\n", macro, list.text);
   }
   bool simple = scalar.precedence == C_NAME || (*scalar.text == '-' && strlen(scalar.text) < 24);
   const char *x = simple ? scalar.text : c_hold(emit, scalar, dtype_lanes(vector, 1));
@@ -57,6 +66,8 @@ CValue c_ramp(CEmit *emit, Expr *e) {
 CValue c_convert(CEmit *emit, DType from, DType to, CValue value) {
   const char *source = c_type(emit->module, from), *target = c_type(emit->module, to);
   if (!strcmp(source, target)) return value;
+  if (emit->module->spelling->convert)
+    return emit->module->spelling->convert(emit, from, to, value);
   return c_format(emit, C_POSTFIX, "__builtin_convertvector(%s, %s)", value.text, target);
 }
 
@@ -67,6 +78,8 @@ CValue c_vector_select(CEmit *emit, DType type, const char *mask, CValue a, CVal
   const char *wide =
       c_hold(emit, c_convert(emit, c_mask_type(type), bits, c_value(C_NAME, mask)), bits);
   const char *name = c_type(emit->module, bits);
+  const CSpelling *spelling = emit->module->spelling;
+  if (spelling->choose) return spelling->choose(emit, value, wide, a, b);
   return c_format(emit, C_UNARY, "(%s)(((%s)%s & %s) | ((%s)%s & ~%s))",
                   c_type(emit->module, value), name, c_operand(emit, a, C_UNARY), wide, name,
                   c_operand(emit, b, C_UNARY), wide);
@@ -90,6 +103,11 @@ static const char *extreme_macro(CEmit *emit, DType type, bool least) {
   const char *what = least ? "min" : "max", *macro = vector_macro(emit, type, what);
   if (!c_define(emit->module, macro)) return macro;
   Text *text = &emit->module->macros;
+  const CSpelling *spelling = emit->module->spelling;
+  if (spelling->extreme) {
+    text_printf(text, "#define %s(a, b) %s\n", macro, spelling->extreme(emit->module, type, least));
+    return macro;
+  }
   const char *bits = c_type(emit->module, c_bits_type(type)), *name = c_type(emit->module, type);
   const ExtremeRow *found = NULL;
   for (int i = 0; i < COUNT_OF(extremes); i++)
@@ -118,11 +136,24 @@ CValue c_vector_extreme(CEmit *emit, DType type, bool least, CValue a, CValue b)
 
 // ---- Shuffles ----------------------------------------------------------------------------------
 
+// The lane of the vector of which lanes after `lanes` are those of the second vector.
+static const char *lane_of_pair(CEmit *emit, const char *a, const char *b, int lanes, int64_t i) {
+  return c_lane(emit, i < lanes ? a : b, (int)(i < lanes ? i : i - lanes));
+}
+
+static CValue pick_lanes(CEmit *emit, Expr *e, const char *a, const char *b, int lanes) {
+  const char **picked = arena_array(emit->arena, const char *, e->type.lanes);
+  for (int i = 0; i < e->type.lanes; i++)
+    picked[i] = lane_of_pair(emit, a, b, lanes, e->args[1]->args[i]->as.i);
+  return c_list_of_lanes(emit, c_type(emit->module, e->type), picked, e->type.lanes);
+}
+
 static CValue shuffle_pair(CEmit *emit, Expr *e) {
   const Expr *vectors = e->args[0];
   DType type = vectors->args[0]->type;
   const char *a = c_hold(emit, c_expr(emit, vectors->args[0]), type), *b = a;
   if (vectors->count > 1) b = c_hold(emit, c_expr(emit, vectors->args[1]), type);
+  if (emit->module->spelling->lane) return pick_lanes(emit, e, a, b, type.lanes);
   Text lanes = text_new(emit->arena);
   for (int i = 0; i < c_lanes(e->type); i++) {
     int64_t number = e->args[1]->args[i < e->type.lanes ? i : 0]->as.i;
@@ -137,7 +168,7 @@ static const char *numbered_lane(CEmit *emit, const char *const *names, Expr *co
   int i = 0;
   for (; number >= vectors[i]->type.lanes; i++) number -= vectors[i]->type.lanes;
   if (vectors[i]->type.lanes == 1) return names[i];
-  return arena_printf(emit->arena, "%s[%d]", names[i], (int)number);
+  return c_lane(emit, names[i], (int)number);
 }
 
 CValue c_shuffle(CEmit *emit, Expr *e) {
@@ -162,7 +193,13 @@ CValue c_shuffle(CEmit *emit, Expr *e) {
 // ---- Reductions --------------------------------------------------------------------------------
 
 static const char *half_of(CEmit *emit, const char *value, DType half, bool upper) {
-  if (half.lanes == 1) return arena_printf(emit->arena, "%s[%d]", value, upper);
+  if (half.lanes == 1) return c_lane(emit, value, upper);
+  if (emit->module->spelling->lane) {
+    const char **picked = arena_array(emit->arena, const char *, half.lanes);
+    for (int i = 0; i < half.lanes; i++)
+      picked[i] = c_lane(emit, value, i + (upper ? half.lanes : 0));
+    return c_list_of_lanes(emit, c_type(emit->module, half), picked, half.lanes).text;
+  }
   Text lanes = text_new(emit->arena);
   for (int i = 0; i < half.lanes; i++) text_printf(&lanes, ", %d", i + (upper ? half.lanes : 0));
   return arena_printf(emit->arena, "__builtin_shufflevector(%s, %s%s)", value, value,
@@ -180,10 +217,9 @@ static CValue combine(CEmit *emit, ExprOp op, DType type, const char *a, const c
 // Combines the lanes one after the other.
 static CValue reduce_in_order(CEmit *emit, ExprOp op, DType type, const char *whole) {
   DType lane = dtype_lanes(type, 1);
-  CValue value = c_format(emit, C_POSTFIX, "%s[0]", whole);
+  CValue value = c_value(C_POSTFIX, c_lane(emit, whole, 0));
   for (int i = 1; i < type.lanes; i++)
-    value = combine(emit, op, lane, c_hold(emit, value, lane),
-                    arena_printf(emit->arena, "%s[%d]", whole, i));
+    value = combine(emit, op, lane, c_hold(emit, value, lane), c_lane(emit, whole, i));
   return value;
 }
 

@@ -120,8 +120,8 @@ static InterpTensor tensor_of(Context *context, const Values *v, const Buffer *b
   return (InterpTensor){b->type, b->rank, shape, strides, data};
 }
 
-static void run_region(CompiledCode *code, void *handle, void *const *args, int64_t begin,
-                       int64_t end) {
+static const char *run_region(CompiledCode *code, void *handle, void *const *args, int64_t begin,
+                              int64_t end) {
   Context *context = ((TemplateCode *)code)->context;
   const DeviceRegion *region = handle;
   const LowerKernel *kernel = region->kernel;
@@ -145,6 +145,7 @@ static void run_region(CompiledCode *code, void *handle, void *const *args, int6
   tensors[count++] = (InterpTensor){.type = DTYPE_INT64, .data = &end};
   interp_run(context, NULL, region->func, tensors, count, NULL); // errors are diagnostics
   arena_reset(&context->scratch, mark);
+  return NULL;
 }
 
 static void *find_region(CompiledCode *generic, const char *name) {

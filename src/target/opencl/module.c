@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the regions of kernels as kernels of a device. Pieces of the workspace are parameters like
+// tensors, and textures are images.
+#include "target/opencl/emit.h"
+#include "target/opencl/rows.h"
+
+#include "script/script.h"
+
+// Names of OpenCL C that a program's names must not be.
+static const char *const reserved[] = {
+    "kernel",    "global",
+    "local",     "constant",
+    "private",   "half",
+    "float2",    "float3",
+    "float4",    "float8",
+    "int2",      "int3",
+    "int4",      "int8",
+    "uint2",     "uint3",
+    "uint4",     "uint8",
+    "long2",     "long4",
+    "double2",   "double4",
+    "uchar",     "ushort",
+    "uint",      "ulong",
+    "select",    "min",
+    "max",       "clamp",
+    "mix",       "step",
+    "sign",      "dot",
+    "cross",     "length",
+    "fma",       "mad",
+    "convert",   "barrier",
+    "image2d_t", "event_t",
+    "sampler_t", "distance",
+    "normalize", "radians",
+    "degrees",   "fmin",
+    "fmax",      "hypot",
+    "rint",      "pipe",
+    "rotate",    "hadd",
+    "all",       "any",
+    "shuffle",   "wait_group_events",
+    "prefetch",  "size_t",
+    "complex",   "imaginary",
+    "vec_step",
+};
+
+CModule opencl_module_new(Context *context, const TargetOptions *options) {
+  CModule module = c_module_new(context, options);
+  module.spelling = &opencl_spelling;
+  module.features = (TargetFeatures){.fma = true, .rounding = true, .vector_bytes = 16};
+  for (int i = 0; i < COUNT_OF(reserved); i++) c_global_name(&module, reserved[i]);
+  return module;
+}
+
+// ---- Parameters -------------------------------------------------------------------------------
+
+typedef struct ImageSearch {
+  const Expr *data;
+  const Buffer *found;
+} ImageSearch;
+
+static bool enter_declare(Visitor *visitor, Stmt *s) {
+  ImageSearch *search = visitor->env;
+  if (s->kind == STMT_DECL_BUFFER && s->as.declare.buffer->data == search->data &&
+      s->as.declare.buffer->separator_count)
+    search->found = s->as.declare.buffer;
+  return true;
+}
+
+// The flat buffer of the memory where it is a texture.
+static const Buffer *image_of(Stmt *body, Expr *data) {
+  ImageSearch search = {data, NULL};
+  if (strncmp(data->as.var->scope, "global.texture", 14)) return NULL;
+  visit_stmt(&(Visitor){.env = &search, .enter_stmt = enter_declare}, body);
+  return search.found;
+}
+
+static Expr *data_of(const LowerKernel *kernel, const DeviceParam *param) {
+  return param->kind == DEVICE_SLOT     ? kernel->slots[param->number].data
+         : param->kind == DEVICE_TENSOR ? kernel->args[param->number].buffer->data
+                                        : kernel->args[param->number].var;
+}
+
+static DeviceParam param_of(const CFunction *function, int number, Stmt *body) {
+  const LowerKernel *kernel = function->kernel;
+  DeviceParam param = {.kind = DEVICE_SLOT, .number = number - kernel->arg_count};
+  if (number < kernel->arg_count)
+    param = (DeviceParam){.kind = kernel->args[number].kind == LOWER_ARG_TENSOR ? DEVICE_TENSOR
+                                                                                : DEVICE_SCALAR,
+                          .number = number};
+  Expr *data = data_of(kernel, &param);
+  param.written = map_contains(&function->written, data);
+  if (param.kind != DEVICE_SCALAR) param.image = image_of(body, data);
+  return param;
+}
+
+static const char *param_text(CEmit *emit, const LowerKernel *kernel, const DeviceParam *param) {
+  Expr *data = data_of(kernel, param);
+  const char *preferred =
+      param->kind == DEVICE_SLOT ? data->as.var->name : kernel->args[param->number].name;
+  const char *name = c_name(emit, preferred);
+  map_put(&emit->vars, data, name);
+  if (param->kind == DEVICE_SCALAR)
+    return arena_printf(emit->arena, "const %s %s, ", c_memory_type(emit->module, data->type),
+                        name);
+  if (param->image)
+    return arena_printf(emit->arena, "%s image2d_t %s, ",
+                        param->written ? "__write_only" : "__read_only", name);
+  const char *element = c_memory_type(emit->module, data->as.var->pointee);
+  map_put(&emit->pointees, data, element);
+  map_put(&emit->spaces, data, "__global ");
+  return arena_printf(emit->arena, "%s__global %s *restrict %s, ", param->written ? "" : "const ",
+                      element, name);
+}
+
+enum { MOST_LANES = 16 }; // of OpenCL's vectors
+
+static bool enter_lanes(Visitor *visitor, Expr *e) {
+  if (e->type.lanes > MOST_LANES)
+    device_fail(visitor->env, (SourcePos){NULL},
+                "a vector of %d lanes: a device has vectors of up to %d lanes", e->type.lanes,
+                MOST_LANES);
+  return true;
+}
+
+// ---- Kernels ----------------------------------------------------------------------------------
+
+typedef struct TextureUse {
+  CEmit *emit;
+  DeviceKernel *kernel;
+} TextureUse;
+
+static bool enter_texture(Visitor *visitor, Expr *e) {
+  const TextureUse *use = visitor->env;
+  const Buffer *buffer = e->op == EXPR_LOAD ? e->as.buffer : NULL;
+  if (buffer && map_contains(&use->kernel->images, buffer->data) &&
+      map_contains(&use->kernel->written, buffer->data))
+    device_fail(use->emit, buffer->pos,
+                "%s is a texture that one kernel both reads and writes, which devices cannot",
+                buffer->name);
+  return true;
+}
+
+static bool enter_alias(Visitor *visitor, Stmt *s) {
+  const TextureUse *use = visitor->env;
+  if (s->kind != STMT_DECL_BUFFER) return true;
+  const Buffer *buffer = s->as.declare.buffer;
+  const Buffer *image = map_find(&use->kernel->images, buffer->data);
+  bool same = !image || (buffer->rank == image->rank && dtype_equal(buffer->type, image->type));
+  for (int i = 0; image && same && i < image->rank; i++) same = buffer->shape[i] == image->shape[i];
+  if (!same)
+    device_fail(use->emit, buffer->pos, "%s is a view of a texture with other rows", buffer->name);
+  return true;
+}
+
+static bool check_textures(CEmit *emit, const DeviceFunction *function, Stmt *body) {
+  DeviceKernel *kernel = emit->dialect;
+  for (int i = 0; i < function->param_count; i++) {
+    const DeviceParam *param = &function->params[i];
+    if (!param->image) continue;
+    map_put(&kernel->images, data_of(function->kernel, param), (void *)param->image);
+    texture_is_supported(emit, param->image);
+  }
+  TextureUse use = {emit, kernel};
+  visit_stmt(&(Visitor){.env = &use, .enter_expr = enter_texture, .enter_stmt = enter_alias}, body);
+  return !kernel->failed;
+}
+
+// Memory of scopes that are a thread's or a block's own exists only while a kernel runs.
+static bool check_slots(CEmit *emit, const DeviceFunction *function) {
+  for (int i = 0; i < function->param_count; i++) {
+    if (function->params[i].kind != DEVICE_SLOT) continue;
+    const Expr *data = data_of(function->kernel, &function->params[i]);
+    if (!strncmp(data->as.var->scope, "global", 6)) continue;
+    return device_fail(emit, function->kernel->func->pos,
+                       "%s of scope '%s' is used by several kernels of the device, or is larger "
+                       "than %d KiB\nallocate it inside of the loops over blocks, or in global "
+                       "memory",
+                       data->as.var->name, data->as.var->scope, LOWER_STACK_BYTES / 1024);
+  }
+  return true;
+}
+
+static void write_kernel(CModule *module, const CEmit *emit, const DeviceFunction *function,
+                         const char *params) {
+  const DeviceKernel *kernel = emit->dialect;
+  const int64_t *threads = function->launch.threads;
+  text_printf(&module->functions,
+              "__kernel __attribute__((reqd_work_group_size(%lld, %lld, %lld)))\nvoid %s(%s) {\n",
+              (long long)threads[0], (long long)threads[1], (long long)threads[2], function->name,
+              c_broken(module->arena, params, (int)strlen(function->name) + 6, 4));
+  text_printf(&module->functions, "%s%s}\n\n", kernel->locals.size ? kernel->locals.data : "",
+              emit->body.size ? emit->body.data : "");
+}
+
+static bool add_region(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
+                       DeviceFunction *function) {
+  Context *context = module->context;
+  Stmt *body = target_legalize(context, region->body, &module->features, module->report);
+  CFunction plain = c_function_of(module, kernel, region, body);
+  CEmit emit = c_emit_new(module);
+  DeviceKernel device = {.kernel = kernel,
+                         .memories = map_new(module->arena),
+                         .images = map_new(module->arena),
+                         .written = plain.written,
+                         .varying = map_new(module->arena),
+                         .locals = text_new(module->arena),
+                         .analyzer = analyzer_new(context)};
+  Text params = text_new(module->arena);
+  *function = (DeviceFunction){.kernel = kernel, .region = region};
+  emit.dialect = &device;
+  function->name = plain.name = c_global_name(module, region->name);
+  function->param_count = plain.param_count;
+  function->params = arena_array(&context->lasting, DeviceParam, plain.param_count);
+  if (!launch_of(context, region, body, &device.launch)) return false;
+  if (!device.launch.items && !device_memories(context, body, &device.memories)) return false;
+  function->launch = device.launch;
+  for (int i = 0; i < plain.param_count; i++) {
+    function->params[i] = param_of(&plain, plain.params[i], body);
+    text_puts(&params, param_text(&emit, kernel, &function->params[i]));
+  }
+  text_puts(&params, "const int64_t begin, const int64_t end");
+  map_put(&emit.vars, region->begin, "begin");
+  map_put(&emit.vars, region->end, "end");
+  visit_stmt(&(Visitor){.env = &emit, .enter_expr = enter_lanes}, body);
+  if (device.failed || !check_textures(&emit, function, body) || !check_slots(&emit, function))
+    return false;
+  c_stmt(&emit, body);
+  c_comment_buffers(module, &plain);
+  write_kernel(module, &emit, function, text_string(&params));
+  return !device.failed;
+}
+
+bool opencl_module_add(CModule *module, const LowerKernel *kernel, DeviceFunctions *functions) {
+  int errors = module->context->error_count;
+  for (int i = 0; i < kernel->region_count; i++) {
+    DeviceFunction function;
+    if (!add_region(module, kernel, &kernel->regions[i], &function)) return false;
+    array_push(&module->context->lasting, functions, function);
+  }
+  return module->context->error_count == errors;
+}
+
+void opencl_module_text(const CModule *module, Text *out) {
+  const Text *parts[] = {&module->types, &module->macros, &module->constants, &module->functions};
+  text_puts(out, opencl_prelude);
+  for (int i = 0; i < COUNT_OF(parts); i++)
+    if (parts[i]->size) text_printf(out, "\n%s", parts[i]->data);
+}
+
+// ---- Files ------------------------------------------------------------------------------------
+
+static void describe_extent(CModule *module, Text *out, Expr *extent) {
+  text_puts(out, extent ? script_expr_text(module->context, extent) : "1");
+}
+
+// "// f: blocks (6, 1, 1) of threads (7, 1, 1)"
+static void describe_launch(CModule *module, const DeviceFunction *function, Text *out) {
+  const Launch *launch = &function->launch;
+  text_printf(out, "// %s: ", function->name);
+  if (launch->items) {
+    text_puts(out, "end - begin threads, one for each iteration\n");
+    return;
+  }
+  text_puts(out, "blocks (");
+  for (int i = 0; i < LAUNCH_AXES; i++) {
+    text_puts(out, i ? ", " : "");
+    describe_extent(module, out, launch->blocks[i]);
+  }
+  text_printf(out, ") of threads (%lld, %lld, %lld)\n", (long long)launch->threads[0],
+              (long long)launch->threads[1], (long long)launch->threads[2]);
+}
+
+bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                 const char *ending, Text *out) {
+  CModule module = opencl_module_new(context, options);
+  DeviceFunctions functions = {0};
+  (void)ending;
+  for (int k = 0; k < unit->kernel_count; k++) {
+    TargetReport before = *module.report;
+    if (!opencl_module_add(&module, unit->kernels[k], &functions)) return false;
+    target_report_kernel(options, k, &before, module.report);
+  }
+  text_printf(out, "// %s: OpenCL C\n", unit->name);
+  for (int i = 0; i < functions.count; i++) describe_launch(&module, &functions.items[i], out);
+  opencl_module_text(&module, out);
+  return true;
+}

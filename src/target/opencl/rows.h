@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares the hooks of target opencl for the table of targets.
+#ifndef PLEAT_TARGET_OPENCL_ROWS_H
+#define PLEAT_TARGET_OPENCL_ROWS_H
+
+#include "target/target.h"
+
+bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                 const char *ending, Text *out);
+TargetLoading *opencl_load_begin(Context *context, const char *name, const TargetOptions *options);
+bool opencl_load_add(TargetLoading *loading, LowerKernel *kernel);
+CompiledCode *opencl_load_finish(TargetLoading *loading);
+bool opencl_is_present(void); // there is a device
+
+#endif

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the parts of C that OpenCL C has in another form: vector types are its own, lanes are
+// v.s0 to v.sf, and its functions take vectors.
+#include "target/opencl/emit.h"
+
+#include <math.h>
+
+const char opencl_prelude[] =
+    "#pragma OPENCL EXTENSION cl_khr_byte_addressable_store : enable\n"
+    "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
+    "typedef char int8_t;\ntypedef short int16_t;\ntypedef int int32_t;\ntypedef long int64_t;\n"
+    "typedef uchar uint8_t;\ntypedef ushort uint16_t;\ntypedef uint uint32_t;\n"
+    "typedef ulong uint64_t;\n"
+    "#define INT64_C(x) x##L\n#define UINT64_C(x) x##UL\n"
+    "#define INT64_MIN LONG_MIN\n#define INT64_MAX LONG_MAX\n"
+    "#define INT32_MIN INT_MIN\n#define INT32_MAX INT_MAX\n"
+    "#define _Alignas(n) __attribute__((aligned(n)))\n"
+    "#if __OPENCL_C_VERSION__ >= 200\n"
+    "#define UNROLL(n) __attribute__((opencl_unroll_hint(n)))\n"
+    "#else\n#define UNROLL(n)\n#endif\n";
+
+const DeviceWords opencl_words = {
+    .shared = "__local ",
+    .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    .block = {"get_group_id(0)", "get_group_id(1)", "get_group_id(2)"},
+    .thread = {"get_local_id(0)", "get_local_id(1)", "get_local_id(2)"},
+    .item = "get_global_id(0)",
+};
+
+// ---- Types ------------------------------------------------------------------------------------
+
+static const char *scalar_name(DType type) {
+  if (dtype_is_float(type)) return type.bits == 64 ? "double" : "float";
+  bool is_unsigned = type.code == TYPE_UINT;
+  switch (type.bits) {
+  case 8: return is_unsigned ? "uchar" : "char";
+  case 16: return is_unsigned ? "ushort" : "short";
+  case 32: return is_unsigned ? "uint" : "int";
+  default: return is_unsigned ? "ulong" : "long";
+  }
+}
+
+// "float4", or "float" for one lane.
+static const char *type_name(Arena *arena, DType type) {
+  type = c_value_type(type);
+  if (type.lanes == 1) return scalar_name(type);
+  return arena_printf(arena, "%s%d", scalar_name(type), c_lanes(type));
+}
+
+static void define_vector(CModule *module, DType type, const char *name) {
+  text_printf(&module->types, "typedef %s %s;\n", type_name(module->arena, type), name);
+}
+
+// ---- Vectors ----------------------------------------------------------------------------------
+
+static CValue list(CEmit *emit, const char *type, const char *lanes) {
+  return c_format(emit, C_POSTFIX, "(%s)(%s)", type, lanes);
+}
+
+static const char *lane(CEmit *emit, const char *vector, int lane) {
+  return arena_printf(emit->arena, "%s.s%x", vector, (unsigned)lane);
+}
+
+// A macro that gives the least integer for numbers out of range and NaN, for which OpenCL C leaves
+// the result open.
+static const char *truncation(CEmit *emit, DType from, DType to) {
+  Arena *arena = emit->arena;
+  const char *name = type_name(arena, to), *source = type_name(arena, from);
+  const char *macro = arena_printf(arena, "%s_of_%s", name, source);
+  if (!c_define(emit->module, macro)) return macro;
+  const char *limit = from.bits == 64 ? (to.bits == 64 ? "0x1p63" : "0x1p31")
+                                      : (to.bits == 64 ? "0x1p63f" : "0x1p31f");
+  const char *least = to.bits == 64 ? "LONG_MIN" : "INT_MIN";
+  const char *inside = arena_printf(arena, "(x) >= -%s && (x) < %s", limit, limit);
+  Text *text = &emit->module->macros;
+  if (to.lanes == 1)
+    text_printf(text, "#define %s(x) (%s ? (%s)(x) : %s)\n", macro, inside, name, least);
+  else
+    text_printf(text,
+                "#define %s(x) select((%s)(%s), convert_%s(select((%s)(0), x, %s)), "
+                "convert_%s(%s))\n",
+                macro, name, least, name, source, inside, name, inside);
+  return macro;
+}
+
+static CValue convert(CEmit *emit, DType from, DType to, CValue value) {
+  if (!dtype_is_float(from) || !dtype_is_int(to))
+    return c_format(emit, C_POSTFIX, "convert_%s(%s)", type_name(emit->arena, to), value.text);
+  return c_format(emit, C_POSTFIX, "%s(%s)", truncation(emit, from, to), c_hold(emit, value, from));
+}
+
+static CValue reinterpret(CEmit *emit, DType to, CValue value) {
+  return c_format(emit, C_POSTFIX, "as_%s(%s)", type_name(emit->arena, to), value.text);
+}
+
+static CValue choose(CEmit *emit, DType type, const char *mask, CValue a, CValue b) {
+  (void)type;
+  return c_format(emit, C_POSTFIX, "select(%s, %s, %s)", b.text, a.text, mask);
+}
+
+static const char *extreme(CModule *module, DType type, bool least) {
+  (void)module, (void)type;
+  return least ? "select(a, b, (b) < (a))" : "select(a, b, (b) > (a))";
+}
+
+static CValue load_vector(CEmit *emit, DType type, const char *first) {
+  return c_format(emit, C_POSTFIX, "vload%d(0, &%s)", c_lanes(type), first);
+}
+
+static void store_vector(CEmit *emit, DType type, const char *first, const char *value) {
+  c_line(emit, "vstore%d(%s, 0, &%s);", c_lanes(type), value, first);
+}
+
+// ---- Functions and constants ------------------------------------------------------------------
+
+// Functions that OpenCL C has under the name that C has for float64.
+static const char *const functions[] = {
+    "fma",   "sqrt",  "floor", "ceil",  "trunc", "fabs",  "exp",       "exp2",
+    "log",   "log2",  "log10", "log1p", "pow",   "tanh",  "erf",       "sin",
+    "cos",   "tan",   "asin",  "acos",  "atan",  "sinh",  "cosh",      "asinh",
+    "acosh", "atanh", "fmod",  "atan2", "hypot", "round", "nextafter",
+};
+
+// The rest of a text after its beginning; NULL where it begins otherwise.
+static const char *text_after(const char *text, const char *begin) {
+  size_t size = strlen(begin);
+  return strncmp(text, begin, size) ? NULL : text + size;
+}
+
+static const char *function_name(CEmit *emit, const char *name) {
+  if (!strcmp(name, "nearbyint")) return "rint";
+  for (int i = 0; i < COUNT_OF(functions); i++) {
+    const char *end = text_after(name, functions[i]);
+    if (end && (!*end || !strcmp(end, "f"))) return functions[i];
+  }
+  device_fail(emit, (SourcePos){NULL}, "%s is a function of C, which OpenCL does not have", name);
+  return name;
+}
+
+// Functions that some devices lack, or compute wrongly for float64.
+static const struct {
+  const char *name, *own, *text;
+} own_functions[] = {
+    {"log1p", "own_log1p",
+     "static inline double own_log1p(double x) {\n  const double u = 1.0 + x;\n"
+     "  return u == 1.0 || u - 1.0 == u ? x : log(u) * (x / (u - 1.0));\n}\n"},
+    {"atanh", "own_atanh",
+     "static inline double own_atanh(double x) {\n  const double u = 2.0 * x / (1.0 - x);\n"
+     "  const double v = 1.0 + u;\n"
+     "  return 0.5 * (v == 1.0 || v - 1.0 == v ? u : log(v) * (u / (v - 1.0)));\n}\n"},
+    {"atanhf", "own_atanhf",
+     "static inline float own_atanhf(float x) {\n"
+     "  return 0.5f * log1p(2.0f * x / (1.0f - x));\n}\n"},
+};
+
+static CValue call(CEmit *emit, DType type, const char *function, const char *arguments) {
+  for (int i = 0; i < COUNT_OF(own_functions); i++) {
+    if (type.lanes > 1 || strcmp(own_functions[i].name, function) != 0) continue;
+    if (c_define(emit->module, own_functions[i].own))
+      text_puts(&emit->module->macros, own_functions[i].text);
+    return c_format(emit, C_POSTFIX, "%s(%s)", own_functions[i].own, arguments);
+  }
+  return c_format(emit, C_POSTFIX, "%s(%s)", function_name(emit, function), arguments);
+}
+
+static CValue special(CEmit *emit, DType type, double value) {
+  const char *text = isnan(value) ? "NAN" : value < 0 ? "-INFINITY" : "INFINITY";
+  return c_format(emit, C_UNARY, type.bits == 64 ? "(double)%s" : "%s", text);
+}
+
+static void constant(CEmit *emit, const Stmt *s, const char *name, const char *element) {
+  const ConstData *data = s->as.allocate_const.data;
+  const Expr *var = s->as.allocate_const.var;
+  Text *text = &emit->module->constants;
+  text_printf(text, "__constant uint8_t %s[%zu] __attribute__((aligned(%d))) = {", name,
+              MAX_OF(data->bytes, (size_t)1), TENSOR_ALIGNMENT);
+  const uint8_t *bytes = data->data;
+  for (size_t i = 0; i < data->bytes; i++)
+    text_printf(text, "%s%u,", i % 24 ? "" : "\n  ", bytes[i]);
+  text_puts(text, data->bytes ? "\n};\n" : "0};\n");
+  map_put(&emit->vars, var, arena_printf(emit->arena, "((__constant %s *)%s)", element, name));
+  map_put(&emit->pointees, var, element);
+  map_put(&emit->spaces, var, "__constant ");
+}
+
+const CSpelling opencl_spelling = {
+    .define_vector = define_vector,
+    .list = list,
+    .lane = lane,
+    .convert = convert,
+    .reinterpret = reinterpret,
+    .choose = choose,
+    .extreme = extreme,
+    .call = call,
+    .calls_vectors = true,
+    .special = special,
+    .load_vector = load_vector,
+    .store_vector = store_vector,
+    .constant = constant,
+    .stmt = device_stmt,
+    .store = texture_store,
+    .load = texture_load,
+};

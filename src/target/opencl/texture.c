@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads and writes textures. A texture is memory of two physical axes: rows, and elements of a row,
+// of which four that follow one another are a texel.
+//
+//   A[y, T.Ramp(4 * x, 1, 4)]   →   read_imagef(A, (int2)(x, y))
+//   A[y, x]                     →   one lane of read_imagef(A, (int2)(x / 4, y))
+//
+// A kernel writes whole texels only, and does not read a texture that it writes.
+#include "target/opencl/emit.h"
+
+enum { TEXEL = 4 };
+
+static DeviceKernel *kernel_of(const CEmit *emit) {
+  return emit->dialect;
+}
+
+// The letter of the functions read_image and write_image, and the type of their texels.
+static char letter_of(DType type, DType *texel) {
+  bool is_float = dtype_is_float(type);
+  *texel = (DType){is_float ? TYPE_FLOAT : type.code, 32, TEXEL};
+  return is_float ? 'f' : type.code == TYPE_UINT ? 'u' : 'i';
+}
+
+static const char *function_of(CEmit *emit, const char *verb, DType type) {
+  DType texel;
+  char letter = letter_of(type, &texel);
+  return arena_printf(emit->arena, "%s_image%s%c", verb, letter == 'u' ? "u" : "",
+                      letter == 'u' ? 'i' : letter);
+}
+
+bool texture_is_supported(CEmit *emit, const Buffer *buffer) {
+  DType type = buffer->type;
+  int64_t divisor, rest;
+  bool is_word = type.bits == 32 && (type.code == TYPE_FLOAT || dtype_is_int(type));
+  if (!is_word || (type.lanes != 1 && type.lanes != TEXEL))
+    return device_fail(emit, buffer->pos,
+                       "%s is a texture of %s; its elements are float32, int32 or uint32, or "
+                       "vectors of 4 of them",
+                       buffer->name, dtype_name(emit->context, type));
+  if (type.lanes == TEXEL) return true;
+  modular_form(kernel_of(emit)->analyzer, buffer->shape[1], &divisor, &rest);
+  if (divisor ? divisor % TEXEL == 0 && rest % TEXEL == 0 : rest % TEXEL == 0) return true;
+  return device_fail(emit, buffer->pos,
+                     "%s is a texture whose rows are not a multiple of 4 elements, which is what a "
+                     "texel holds",
+                     buffer->name);
+}
+
+static bool is_texture(const CEmit *emit, const Buffer *buffer) {
+  return map_contains(&kernel_of(emit)->images, buffer->data);
+}
+
+static const char *texel_at(CEmit *emit, const Buffer *buffer, const char *x, Expr *y) {
+  return arena_printf(emit->arena, "%s, (int2)((int)(%s), (int)(%s))",
+                      (const char *)map_find(&emit->vars, buffer->data), x, c_index(emit, y).text);
+}
+
+// Whether the index is that of the first element of a texel.
+static bool begins_texel(CEmit *emit, Expr *index) {
+  int64_t divisor, rest;
+  modular_form(kernel_of(emit)->analyzer, index, &divisor, &rest);
+  return rest % TEXEL == 0 && divisor % TEXEL == 0;
+}
+
+// Whether the access is a whole texel; *x is then its number in the row.
+static bool whole_texel(CEmit *emit, const Buffer *buffer, Expr *index, const char **x) {
+  if (buffer->type.lanes == TEXEL && index->type.lanes == 1) {
+    *x = c_index(emit, index).text;
+    return true;
+  }
+  bool ramp = buffer->type.lanes == 1 && index->type.lanes == TEXEL && index->op == EXPR_RAMP &&
+              expr_is_int(index->args[1], 1) && begins_texel(emit, index->args[0]);
+  if (!ramp) return false;
+  CValue first = c_index(emit, index->args[0]);
+  *x = arena_printf(emit->arena, "%s / %d", c_operand(emit, first, C_PRODUCT), TEXEL);
+  return true;
+}
+
+static const char *one_lane(CEmit *emit, const Buffer *buffer, const char *index, Expr *y) {
+  const char *x = arena_printf(emit->arena, "(%s) / %d", index, TEXEL);
+  DType texel;
+  char letter = letter_of(buffer->type, &texel);
+  const char *macro = arena_printf(emit->arena, "texel_lane_%c", letter);
+  if (c_define(emit->module, macro))
+    text_printf(&emit->module->macros,
+                "static inline %s %s(%s t, int i) {\n"
+                "  return i < 2 ? (i ? t.s1 : t.s0) : (i < 3 ? t.s2 : t.s3);\n}\n",
+                c_type(emit->module, dtype_lanes(texel, 1)), macro, c_type(emit->module, texel));
+  return arena_printf(emit->arena, "%s(%s(%s), (int)((%s) %% %d))", macro,
+                      function_of(emit, "read", buffer->type), texel_at(emit, buffer, x, y), index,
+                      TEXEL);
+}
+
+static CValue each_lane(CEmit *emit, const Buffer *buffer, Expr *index, Expr *y, DType type) {
+  const char **lanes = arena_array(emit->arena, const char *, type.lanes);
+  const char *all = c_hold(emit, c_index(emit, index), index->type);
+  for (int i = 0; i < type.lanes; i++) lanes[i] = one_lane(emit, buffer, c_lane(emit, all, i), y);
+  return c_list_of_lanes(emit, c_type(emit->module, type), lanes, type.lanes);
+}
+
+bool texture_load(CEmit *emit, Expr *e, CValue *value) {
+  const Buffer *buffer = e->as.buffer;
+  const char *x;
+  if (!is_texture(emit, buffer)) return false;
+  Expr *y = e->args[0], *index = e->args[1];
+  if (e->args[0]->type.lanes > 1 || (buffer->type.lanes > 1 && index->type.lanes > 1)) {
+    device_fail(emit, buffer->pos, "%s is a texture that is read along several rows at once",
+                buffer->name);
+    *value = c_value(C_NAME, "0");
+  } else if (whole_texel(emit, buffer, index, &x)) {
+    *value = c_format(emit, C_POSTFIX, "%s(%s)", function_of(emit, "read", buffer->type),
+                      texel_at(emit, buffer, x, y));
+  } else if (index->type.lanes == 1) {
+    *value = c_value(C_POSTFIX, one_lane(emit, buffer, c_index(emit, index).text, y));
+  } else {
+    *value = each_lane(emit, buffer, index, y, e->type);
+  }
+  return true;
+}
+
+bool texture_store(CEmit *emit, const Stmt *s) {
+  const Buffer *buffer = s->as.store.buffer;
+  const char *x;
+  if (!is_texture(emit, buffer)) return false;
+  Expr *y = s->as.store.indices[0], *index = s->as.store.indices[1];
+  if (y->type.lanes > 1 || !whole_texel(emit, buffer, index, &x))
+    return device_fail(emit, s->pos,
+                       "%s is a texture, which is written in whole texels: 4 elements that follow "
+                       "one another, the first at a multiple of 4\n"
+                       "vectorize the innermost physical axis by 4",
+                       buffer->name) ||
+           true;
+  DType texel;
+  letter_of(buffer->type, &texel);
+  CValue value = c_expr(emit, s->as.store.value);
+  if (s->as.store.value->type.lanes == 1) value = c_spread(emit, value, texel);
+  const char *at = texel_at(emit, buffer, x, y);
+  c_line(emit, "%s(%s, %s);", function_of(emit, "write", buffer->type), at, value.text);
+  return true;
+}

@@ -1,0 +1,66 @@
+# Kernels for an OpenCL device: threads, shared memory with barriers, textures, parallel loops. What a
+# device cannot run is refused at its place.
+# RUN: for f in shared tiles tex par; do pleat compile %s --func $f --target opencl -o %t/$f.cl > /dev/null; sed '/^#pragma/,/^#endif$/d; /^typedef [a-z]* u*int/d; /^#define [IU_]/d; /^#if _/,/^#endif$/d' %t/$f.cl; done
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func outside
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func rows
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func one_element
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func both
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func inside
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func waits
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func own
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func flat
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func serial
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func lanes
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func twice
+# RUN 2: pleat run opencl_refused.py --target opengl --func flat
+from pleat.script import tir as T
+
+
+@T.prim_func
+def shared(A: T.Buffer((6, 7), "float32"), C: T.Buffer((6, 7), "float32")):
+    for b in T.thread_binding(6, thread="blockIdx.x"):
+        with T.sblock("block"):
+            S = T.alloc_buffer((7,), "float32", scope="shared")
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                S[t] = A[b, t]
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                with T.sblock("inner"):
+                    L = T.alloc_buffer((2,), "float32", scope="local")
+                    L[0] = S[6 - t] + 1.0
+                    L[1] = L[0] * S[t]
+                    C[b, t] = L[0] * 2.0 + L[1]
+
+
+# The shared rows are filled anew in each step of a serial loop, by fewer threads than the block has.
+@T.prim_func
+def tiles(A: T.Buffer((3, 5, 4), "float32"), C: T.Buffer((3, 7), "float32")):
+    for b in T.thread_binding(3, thread="blockIdx.y"):
+        for t in T.thread_binding(7, thread="threadIdx.x"):
+            with T.sblock("block"):
+                S = T.alloc_buffer((4,), "float32", scope="shared")
+                C[b, t] = 0.0
+                for k in range(5):
+                    for u in T.thread_binding(4, thread="threadIdx.x"):
+                        S[u] = A[b, k, u]
+                    C[b, t] = C[b, t] + S[t % 4] * S[0]
+
+
+@T.prim_func
+def tex(A: T.Buffer((5, 3, 4), "float32"), C: T.Buffer((5, 3, 4), "float32")):
+    B = T.alloc_buffer((5, 3, 4), "float32", scope="global.texture", axis_separators=[1])
+    for i in T.thread_binding(5, "blockIdx.x"):
+        for j in T.thread_binding(3, "threadIdx.x"):
+            for k in T.vectorized(4):
+                B[i, j, k] = A[i, j, k] + 1.0
+    for i in T.thread_binding(5, "blockIdx.x"):
+        for j in T.thread_binding(3, "threadIdx.x"):
+            for k in T.vectorized(4):
+                C[i, j, k] = B[4 - i, j, k] + B[i, j, 0]
+
+
+@T.prim_func
+def par(A: T.Buffer((6, 17), "float32"), C: T.Buffer((6, 17), "int8")):
+    for b in T.parallel(6):
+        for t in T.vectorized(16):
+            C[b, t] = T.cast(A[b, t] * 100.0, "int8")
+        C[b, 16] = T.int8(1)

@@ -1,0 +1,94 @@
+# Each is refused by target opencl; opencl.py compiles them.
+# RUN: pleat opt %s > /dev/null
+from pleat.script import tir as T
+
+
+# Memory of a thread that another thread would read.
+@T.prim_func
+def outside(C: T.Buffer((6, 7), "float32")):
+    for b in T.thread_binding(6, thread="blockIdx.x"):
+        with T.sblock("block"):
+            L = T.alloc_buffer((7,), "float32", scope="local")
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                L[t] = 1.0
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                C[b, t] = L[6 - t]
+
+
+@T.prim_func
+def rows(A: T.Buffer((5, 6), "float32", scope="global.texture", axis_separators=[1]),
+         C: T.Buffer((5, 6), "float32")):
+    for i, j in T.grid(5, 6):
+        C[i, j] = A[i, j]
+
+
+@T.prim_func
+def one_element(A: T.Buffer((5, 8), "float32"),
+                C: T.Buffer((5, 8), "float32", scope="global.texture", axis_separators=[1])):
+    for i, j in T.grid(5, 8):
+        C[i, j] = A[i, j]
+
+
+@T.prim_func
+def both(C: T.Buffer((5, 8), "float32", scope="global.texture", axis_separators=[1])):
+    for i in T.parallel(5):
+        for k in T.vectorized(4):
+            C[i, k] = C[i, k + 4]
+
+
+@T.prim_func
+def inside(C: T.Buffer((5, 8), "float32")):
+    for i in range(5):
+        for j in T.thread_binding(8, "blockIdx.x"):
+            C[i, j] = 1.0
+
+
+# A loop over threads under a condition that differs between them.
+@T.prim_func
+def waits(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for t in T.thread_binding(8, "threadIdx.x"):
+        if A[t] > 0.0:
+            for u in T.thread_binding(4, "threadIdx.y"):
+                C[t] = C[t] + A[u]
+
+
+# Each thread outside fills the shared memory with a value of its own.
+@T.prim_func
+def own(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for t in T.thread_binding(8, "threadIdx.x"):
+        with T.sblock("block"):
+            S = T.alloc_buffer((4,), "float32", scope="shared")
+            for u in T.thread_binding(4, "threadIdx.x"):
+                S[u] = A[t] + A[u]
+            C[t] = S[0] + S[1]
+
+
+@T.prim_func
+def flat(A: T.Buffer((5, 8), "float32", scope="global.texture"), C: T.Buffer((5, 8), "float32")):
+    for i, j in T.grid(5, 8):
+        C[i, j] = A[i, j]
+
+
+@T.prim_func
+def serial(A: T.Buffer((5, 8), "float32"), C: T.Buffer((5, 8), "float32")):
+    B = T.alloc_buffer((5, 8), "float32", scope="global.texture", axis_separators=[1])
+    for i in range(5):
+        for j in T.vectorized(8):
+            B[i, j] = A[i, j]
+    for i, j in T.grid(5, 8):
+        C[i, j] = B[4 - i, j]
+
+
+@T.prim_func
+def lanes(A: T.Buffer((5, 32), "float32"), C: T.Buffer((5, 32), "float32")):
+    for i in T.parallel(5):
+        for j in T.vectorized(32):
+            C[i, j] = A[i, j] + 1.0
+
+
+# Each step of the outer loop adds to every element.
+@T.prim_func
+def twice(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for t in T.thread_binding(8, "threadIdx.x"):
+        for u in T.thread_binding(8, "threadIdx.x"):
+            C[u] = C[u] + A[t]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on an OpenCL device: compared with NumPy, and random ones with the interpreter. Without a
+device the tests are left out; scripts/install.sh --opencl installs one that runs on the processor."""
+import os
+import random
+import subprocess
+
+import numpy as np
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat.script import tir as T  # noqa: E402
+
+PLEAT = os.environ.get("PLEAT", "build/pleat")
+HEAD = "from pleat.script import tir as T\n\n"
+COPY = HEAD + """@T.prim_func
+def f(A: T.Buffer((7,), "float32"), C: T.Buffer((7,), "float32")):
+    for i in T.thread_binding(7, "threadIdx.x"):
+        C[i] = A[i] * 2.0
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def device(tmp_path_factory):
+    path = tmp_path_factory.mktemp("opencl") / "copy.py"
+    path.write_text(COPY)
+    done = verify(path)
+    if "no OpenCL device" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+
+
+def verify(path):
+    return subprocess.run([PLEAT, "verify", path, "--target", "opencl", "--no-cache"],
+                          capture_output=True, text=True)
+
+
+# ---- Random programs -----------------------------------------------------------------------------
+
+EXTENTS = (1, 2, 3, 4, 5, 7, 11, 13)
+
+
+class Programs:
+    """Programs over a matrix A of (rows, columns), whose rows are given to blocks or parallel
+    iterations and whose columns to threads, with stages in shared memory, local memory and
+    textures."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.rows, self.columns = self.random.choice(EXTENTS), self.random.choice(EXTENTS)
+
+    def value(self, access, depth=2):
+        pick = self.random.choice
+        if depth == 0 or self.random.random() < 0.3:
+            return pick([access(), access(), pick(["1.5", "-2.0", "0.25"])])
+        a, b = self.value(access, depth - 1), self.value(access, depth - 1)
+        return pick([f"({a} + {b})", f"({a} * {b})", f"T.max({a}, {b})", f"T.exp(-T.abs({a}))",
+                     f"T.if_then_else({a} > {b}, {a}, {b})"])
+
+    def column(self, extent, t="t"):
+        """An index from 0 to extent - 1."""
+        k = self.random.randrange(5)
+        return self.random.choice([f"({t} + {k}) % {extent}", f"({extent - 1} - {t} % {extent})",
+                                   f"{t} % {extent}", str(k % extent)])
+
+    def shared(self, name):
+        """Each block fills shared memory, and reads it in another order."""
+        size, threads = self.random.choice(EXTENTS), self.random.choice(EXTENTS)
+        n, m = self.rows, self.columns
+        steps = self.random.choice([1, 3])
+        fill = self.value(lambda: f"A[b, {self.column(m, 'u')}]")
+        use = self.value(lambda: f"S[{self.column(size)}]")
+        return f"""@T.prim_func
+def {name}(A: T.Buffer(({n}, {m}), "float32"), C: T.Buffer(({n}, {threads}), "float32")):
+    for b in T.thread_binding({n}, "blockIdx.x"):
+        for t in T.thread_binding({threads}, "threadIdx.y"):
+            with T.sblock("outer"):
+                S = T.alloc_buffer(({size},), "float32", scope="shared")
+                C[b, t] = 0.0
+                for k in range({steps}):
+                    for u in T.thread_binding({size}, "threadIdx.x"):
+                        S[u] = {fill}
+                    C[b, t] = C[b, t] + {use}
+"""
+
+    def parallel(self, name):
+        n, m = self.rows, self.columns
+        lanes = self.random.choice([1, 2, 4, 8])
+        value = self.value(lambda: f"A[b, t * {lanes} + v]")
+        return f"""@T.prim_func
+def {name}(A: T.Buffer(({n}, {m * lanes}), "float32"), C: T.Buffer(({n}, {m * lanes}), "float32")):
+    for b in T.parallel({n}):
+        for t in range({m}):
+            for v in T.vectorized({lanes}):
+                C[b, t * {lanes} + v] = {value}
+"""
+
+    def texture(self, name):
+        n, m = self.rows, self.columns
+        first = self.value(lambda: f"A[b, t, {self.random.choice(['v', '3 - v', '0'])}]")
+        second = self.value(lambda: f"B[({n - 1} - b), {self.column(m)}, "
+                                    f"{self.random.choice(['v', '3 - v', '2'])}]")
+        return f"""@T.prim_func
+def {name}(A: T.Buffer(({n}, {m}, 4), "float32"), C: T.Buffer(({n}, {m}, 4), "float32")):
+    B = T.alloc_buffer(({n}, {m}, 4), "float32", scope="global.texture", axis_separators=[1])
+    for b in T.thread_binding({n}, "blockIdx.x"):
+        for t in T.thread_binding({m}, "threadIdx.x"):
+            for v in T.vectorized(4):
+                B[b, t, v] = {first}
+    for b in T.thread_binding({n}, "blockIdx.y"):
+        for t in T.thread_binding({m}, "threadIdx.z"):
+            for v in T.vectorized(4):
+                C[b, t, v] = {second}
+"""
+
+    def serial(self, name):
+        n, m = self.rows, self.columns
+        value = self.value(lambda: f"A[b, {self.column(m)}]")
+        return f"""@T.prim_func
+def {name}(A: T.Buffer(({n}, {m}), "float32"), C: T.Buffer(({n},), "float32")):
+    for b in range({n}):
+        C[b] = 0.0
+        for t in range({m}):
+            C[b] = C[b] + {value}
+"""
+
+
+def test_random_programs_agree_with_the_interpreter(tmp_path):
+    text, count = HEAD, 0
+    for seed in range(10):
+        for kind in ("shared", "parallel", "texture", "serial"):
+            text += getattr(Programs(1000 * count + seed), kind)(f"{kind}{seed}") + "\n\n"
+            count += 1
+    path = tmp_path / "programs.py"
+    path.write_text(text)
+    done = verify(path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(" agrees with the interpreter") == count
+
+
+# ---- From Python -----------------------------------------------------------------------------------
+
+@T.prim_func
+def transpose(A: T.Buffer((6, 5), "float32"), n: T.int32, C: T.Buffer((5, 6), "float32")):
+    for i in T.thread_binding(5, "blockIdx.x"):
+        for j in T.thread_binding(6, "threadIdx.x"):
+            C[i, j] = A[j, i] * T.Cast("float32", n)
+
+
+@T.prim_func
+def scale(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 3), "float32")
+    C = T.match_buffer(c, (n, 3), "float32")
+    for i in T.thread_binding(n, "blockIdx.x"):
+        for j in T.thread_binding(3, "threadIdx.x"):
+            C[i, j] = A[i, j] * T.float32(2)
+
+
+def numbers(*shape):
+    return np.random.default_rng(5).standard_normal(shape).astype("float32")
+
+
+def test_build_runs_on_the_device():
+    module = pleat.build(transpose, target="opencl", cache=False)
+    a, c = numbers(6, 5), np.zeros((5, 6), "float32")
+    module(a, 3, c)
+    assert np.array_equal(c, a.T * np.float32(3))
+    assert "__kernel" in module.get_source()
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 1000])
+def test_blocks_follow_a_size_of_the_call(n):
+    a, c = numbers(n, 3), np.zeros((n, 3), "float32")
+    pleat.build(scale, target="opencl", cache=False)(a, c)
+    assert np.array_equal(c, 2 * a)
+
+
+def test_no_such_device():
+    """Without a library or a device the message says so, and what to install."""
+    run = subprocess.run([PLEAT, "run", "-", "--fill", "zero", "--target", "opencl", "--no-cache"],
+                         input=COPY, capture_output=True, text=True,
+                         env={**os.environ, "OCL_ICD_VENDORS": "/nonexistent"})
+    assert run.returncode == 1
+    assert "no OpenCL device can be used: no device is installed" in run.stderr
+    assert "pocl-opencl-icd" in run.stderr
