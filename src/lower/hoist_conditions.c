@@ -20,7 +20,7 @@ static bool divides_by_constants(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static bool is_movable(Expr *condition) {
+bool lower_may_move(Expr *condition) {
   bool ok = !expr_reads_memory(condition) && expr_is_pure(condition);
   Visitor visitor = {.env = &ok, .enter_expr = divides_by_constants};
   visit_expr(&visitor, condition);
@@ -83,7 +83,7 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
   ConditionBounds original = bounds;
   for (int i = 0; i < all.count; i++) {
     ConditionBounds tried = bounds;
-    bool movable = is_movable(all.items[i]);
+    bool movable = lower_may_move(all.items[i]);
     if (movable && !expr_uses(all.items[i], var))
       array_push(&context->arena, &outside, all.items[i]);
     else if (movable && narrow(context, all.items[i], var, &tried) && may_narrow(loop, &tried))
@@ -110,7 +110,7 @@ static Stmt *hoist_from_scope(Context *context, Stmt *s) {
   expr_conjuncts(context, branch->as.branch.condition, &all);
   for (int i = 0; i < all.count; i++) {
     bool bound = s->kind == STMT_LET && expr_uses(all.items[i], s->as.let.var);
-    ExprArray *place = bound || !is_movable(all.items[i]) ? &inside : &outside;
+    ExprArray *place = bound || !lower_may_move(all.items[i]) ? &inside : &outside;
     array_push(&context->arena, place, all.items[i]);
   }
   if (!outside.count) return s;
@@ -144,7 +144,7 @@ static Stmt *hoist_from_seq(Context *context, Stmt *s) {
   if (s->as.seq.count == 0) return s;
   expr_conjuncts(context, s->as.seq.items[0]->as.branch.condition, &first);
   for (int k = 0; k < first.count; k++) {
-    bool everywhere = is_movable(first.items[k]);
+    bool everywhere = lower_may_move(first.items[k]);
     for (int i = 1; i < s->as.seq.count; i++)
       everywhere = everywhere && has_conjunct(context, s->as.seq.items[i], first.items[k]);
     if (everywhere) array_push(&context->arena, &common, first.items[k]);

@@ -13,6 +13,8 @@ PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func);
+PrimFunc *lower_hoist_branches(LowerState *state, PrimFunc *func);
+PrimFunc *lower_hoist_thread_branches(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_values(LowerState *state, PrimFunc *func);
 PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func);
@@ -128,6 +130,10 @@ Expr *lower_region_chunks(Context *context, const HostMachine *machine, const Lo
                           Stmt *loop, Expr *extent);
 
 // ---- Conditions ------------------------------------------------------------------------------
+
+// May the condition be computed elsewhere, and where it was not? It reads no memory, has no effect, and
+// divides by constants only.
+bool lower_may_move(Expr *condition);
 
 // Writes an integer comparison as `form >= 0` (LEAST), `form == 0` or `form != 0`. False for any
 // other condition.

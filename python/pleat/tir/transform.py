@@ -14,7 +14,7 @@ TVM_NAMES = {
     "ConvertBlocksToOpaque": "make_blocks_opaque",
     "ConvertSSA": "rename_repeated",
     "FlattenBuffer": "flatten_buffers",
-    "HoistIfThenElse": "hoist_conditions",
+    "HoistIfThenElse": "hoist_branches",
     "InjectDoubleBuffer": "inject_double_buffers",
     "InjectVirtualThread": "inject_virtual_threads",
     "InlinePrivateFunctions": "inline_calls",
@@ -70,9 +70,24 @@ def _check_arguments(shown, positional, keywords):
             raise PleatError(f"{shown}: '{key}' is {known[key]!r} here, it cannot be {value!r}")
 
 
+# Options of TVM's passes in PassContext.config, with the library's pass for a value.
+TVM_OPTIONS = {
+    "HoistIfThenElse": {"support_block_scope_hoisting": {True: "hoist_thread_branches"}},
+}
+
+
+def _chosen(shown, name, context):
+    """The library's pass for the options that the context has for TVM's pass."""
+    for dialect in ("tir", "tirx", "s_tir"):
+        for key, value in context.config.get(f"{dialect}.{shown}", {}).items():
+            name = TVM_OPTIONS.get(shown, {}).get(key, {}).get(value, name)
+    return name
+
+
 def _pass(shown, name):
-    def transform(module, _):
-        handle = transformed(_lib.pleat_module_run_passes, module._handle, None, name)
+    def transform(module, context):
+        name_here = _chosen(shown, name, context)
+        handle = transformed(_lib.pleat_module_run_passes, module._handle, None, name_here)
         return IRModule(handle=handle)
     return Pass(shown, transform)
 
