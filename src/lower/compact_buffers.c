@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shrinks an allocation inside of loops to the box that is accessed there, and shifts the indices.
+// Shrinks an allocation inside of loops or blocks to the box that is accessed there, and shifts the
+// indices.
 //
 //   for io in range(5):                           for io in range(5):
 //     B = allocate(50, 8)                     →     B = allocate(10, 8)
@@ -7,15 +8,19 @@
 //
 // The box is the union of the regions that the statements access (arith/region.c). An axis keeps
 // its extent where the box has no smaller constant extent. Memory that several buffers share, that
-// has strides, or whose address is taken stays as it is. Then the axes that the allocation's
-// annotation "buffer_dim_align" names are aligned (aligned_axes.c).
+// has strides, or whose address is taken stays as it is. The box of memory that threads share, by
+// its scope, covers all iterations of the loops over these threads. Then the axes that the
+// annotation "buffer_dim_align" of an allocation outside of blocks names are aligned
+// (aligned_axes.c).
 #include "lower/pass.h"
 
 typedef struct Compaction {
   Context *context;
   Analyzer *analyzer;
-  Map moved; // Buffer* → Shift*
-  Map users; // data variable → how many buffers it has, and how often it is a value
+  Map moved;            // Buffer* → Shift*
+  Map users;            // data variable → how many buffers it has, and how often it is a value
+  PtrArray threads;     // const Stmt *: the loops over threads around
+  ExprArray block_vars; // of the blocks around
 } Compaction;
 
 typedef struct Shift {
@@ -39,9 +44,24 @@ static bool count_in_expr(Visitor *visitor, Expr *e) {
   return true;
 }
 
+// A block's allocation declares its buffer. A view with strides of its own depends on the shape of
+// its source.
+static void count_in_block(Compaction *compaction, const Block *block) {
+  for (int i = 0; i < block->alloc_count; i++) count_user(compaction, block->allocs[i]->data);
+  for (int i = 0; i < block->match_count; i++)
+    if (block->matches[i].buffer->strides)
+      count_user(compaction, block->matches[i].source.buffer->data);
+}
+
 static bool count_in_stmt(Visitor *visitor, Stmt *s) {
   if (s->kind == STMT_DECL_BUFFER) count_user(visitor->env, s->as.declare.buffer->data);
+  if (s->kind == STMT_BLOCK) count_in_block(visitor->env, s->as.block);
   return true;
+}
+
+static bool is_sole(const Compaction *compaction, const Buffer *buffer) {
+  bool sole = (intptr_t)map_find(&compaction->users, buffer->data) == 1;
+  return sole && !buffer->strides && expr_is_int(buffer->offset, 0);
 }
 
 // The buffer declared directly below, when no other one accesses the memory; otherwise NULL.
@@ -49,9 +69,7 @@ static Buffer *sole_buffer(const Compaction *compaction, const Stmt *allocate) {
   const Stmt *below = allocate->as.allocate.body;
   if (below->kind != STMT_DECL_BUFFER) return NULL;
   Buffer *buffer = below->as.declare.buffer;
-  bool sole = (intptr_t)map_find(&compaction->users, buffer->data) == 1;
-  bool plain = !buffer->strides && expr_is_int(buffer->offset, 0);
-  return sole && plain && buffer->data == allocate->as.allocate.var ? buffer : NULL;
+  return is_sole(compaction, buffer) && buffer->data == allocate->as.allocate.var ? buffer : NULL;
 }
 
 // ---- The box
@@ -72,6 +90,42 @@ static bool accessed_box(Compaction *compaction, Stmt *body, const Buffer *buffe
   return found;
 }
 
+// Do the threads of a loop share memory of this scope?
+static bool is_shared_by(const char *scope, const char *thread) {
+  bool is_block = !strncmp(thread, "blockIdx", strlen("blockIdx"));
+  if (!strcmp(scope, "global")) return true;
+  if (!strncmp(scope, "shared", strlen("shared"))) return !is_block;
+  return !strcmp(scope, "warp") && !strcmp(thread, "threadIdx.x");
+}
+
+// A variable of a block hides which threads its values belong to.
+static bool uses_block_var(const Compaction *compaction, Expr *e) {
+  for (int i = 0; i < compaction->block_vars.count; i++)
+    if (expr_uses(e, compaction->block_vars.items[i])) return true;
+  return false;
+}
+
+// The box over all threads that share the buffer.
+static void relax_box(Compaction *compaction, const Buffer *buffer, Region *box) {
+  Context *context = compaction->context;
+  Array(VarRange) shared = {0};
+  for (int i = 0; i < compaction->threads.count; i++) {
+    const Stmt *loop = compaction->threads.items[i];
+    VarRange range = {loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent};
+    if (is_shared_by(buffer->scope, loop->as.loop.thread))
+      array_push(&context->arena, &shared, range);
+  }
+  for (int i = 0; shared.count && i < buffer->rank; i++) {
+    Expr *min = NULL, *count, *one = expr_int(context, box->extent[i]->type, 1);
+    if (!uses_block_var(compaction, box->min[i]))
+      index_region(compaction->analyzer, &box->min[i], 1, shared.items, shared.count, &min, &count,
+                   NULL);
+    box->min[i] = min ? min : expr_int(context, buffer->shape[i]->type, 0);
+    Expr *sum = min ? expr_add(context, count, expr_sub(context, box->extent[i], one)) : NULL;
+    box->extent[i] = min ? analyzer_simplify(compaction->analyzer, sum) : buffer->shape[i];
+  }
+}
+
 static bool shrink_axis(Compaction *compaction, const Buffer *buffer, const Region *box, int axis,
                         Expr **extent, Expr **min) {
   int64_t low, high, whole;
@@ -85,18 +139,20 @@ static bool shrink_axis(Compaction *compaction, const Buffer *buffer, const Regi
 }
 
 // Gives the buffer the strides that the allocation's annotation asks for. False where it keeps its
-// own.
-static bool align_axes(Context *context, const Stmt *allocate, Buffer *buffer) {
-  const Expr *items = attrs_get(&allocate->as.allocate.annotations, "buffer_dim_align");
+// own, as those of blocks do until the blocks are lowered.
+static bool align_axes(Context *context, const Attrs *annotations, Buffer *buffer) {
+  const Expr *items = annotations ? attrs_get(annotations, "buffer_dim_align") : NULL;
   if (items && !buffer->separator_count)
     buffer->strides = lower_aligned_strides(context, buffer, items);
   return buffer->strides != NULL;
 }
 
-static Shift *find_shift(Compaction *compaction, const Stmt *allocate) {
-  Buffer *buffer = sole_buffer(compaction, allocate);
+// Finds the smaller form of a buffer that is allocated around `body`; `annotations` may be NULL.
+static void find_shift(Compaction *compaction, Buffer *buffer, Stmt *body,
+                       const Attrs *annotations) {
   Region box;
-  if (!buffer || !accessed_box(compaction, allocate->as.allocate.body, buffer, &box)) return NULL;
+  if (!accessed_box(compaction, body, buffer, &box)) return;
+  relax_box(compaction, buffer, &box);
   Arena *arena = &compaction->context->arena;
   Shift *shift = arena_new(arena, Shift);
   *shift =
@@ -105,26 +161,53 @@ static Shift *find_shift(Compaction *compaction, const Stmt *allocate) {
   bool changed = false;
   for (int i = 0; i < buffer->rank; i++)
     changed |= shrink_axis(compaction, buffer, &box, i, &shift->buffer->shape[i], &shift->min[i]);
-  changed |= align_axes(compaction->context, allocate, shift->buffer);
+  changed |= align_axes(compaction->context, annotations, shift->buffer);
   if (changed) map_put(&compaction->moved, buffer, shift);
-  return changed ? shift : NULL;
+}
+
+static void find_block_shifts(Compaction *compaction, const Block *block) {
+  Stmt *both[] = {block->init, block->body};
+  Stmt *body = block->init ? stmt_seq(compaction->context, both, 2) : block->body;
+  for (int i = 0; i < block->alloc_count; i++)
+    if (is_sole(compaction, block->allocs[i])) find_shift(compaction, block->allocs[i], body, NULL);
 }
 
 // ---- Finding boxes with the facts of the loops around
 
+static void enter_block(Compaction *compaction, const Block *block) {
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    analyzer_bind(compaction->analyzer, v->var, v->min, v->extent);
+    array_push(&compaction->context->arena, &compaction->block_vars, v->var);
+  }
+  find_block_shifts(compaction, block);
+}
+
+static void find_in_allocation(Compaction *compaction, const Stmt *s) {
+  Buffer *buffer = sole_buffer(compaction, s);
+  if (buffer) find_shift(compaction, buffer, s->as.allocate.body, &s->as.allocate.annotations);
+}
+
 static bool enter_with_facts(Visitor *visitor, Stmt *s) {
   Compaction *compaction = visitor->env;
-  int mark = analyzer_mark(compaction->analyzer);
-  if (s->kind == STMT_FOR)
+  int mark = analyzer_mark(compaction->analyzer), threads = compaction->threads.count;
+  int block_vars = compaction->block_vars.count;
+  if (s->kind == STMT_FOR) {
     analyzer_bind(compaction->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
-  else if (s->kind == STMT_LET)
+    if (s->as.loop.thread) array_push(&compaction->context->arena, &compaction->threads, s);
+  } else if (s->kind == STMT_LET) {
     analyzer_bind_value(compaction->analyzer, s->as.let.var, s->as.let.value);
-  else {
-    if (s->kind == STMT_ALLOCATE) find_shift(compaction, s);
+  } else if (s->kind == STMT_BLOCK) {
+    enter_block(compaction, s->as.block);
+    if (s->as.block->init) visit_stmt(visitor, s->as.block->init);
+  } else {
+    if (s->kind == STMT_ALLOCATE) find_in_allocation(compaction, s);
     return true;
   }
-  visit_stmt(visitor, lower_body(s));
+  visit_stmt(visitor, s->kind == STMT_BLOCK ? s->as.block->body : lower_body(s));
   analyzer_reset(compaction->analyzer, mark);
+  compaction->threads.count = threads;
+  compaction->block_vars.count = block_vars;
   return false;
 }
 
@@ -151,8 +234,56 @@ static bool is_compacted(const Compaction *compaction, const Buffer *buffer) {
   return false;
 }
 
+// The region in the smaller buffer. One that is wider than the buffer now is, because the block
+// states more than it accesses, becomes the whole axis.
+static Region shifted_region(const Compaction *compaction, const Region *region) {
+  const Shift *shift = map_find(&compaction->moved, region->buffer);
+  if (!shift) return *region;
+  Context *context = compaction->context;
+  Region result = {shift->buffer, shifted(context, shift, region->min),
+                   arena_copy(&context->arena, region->extent,
+                              sizeof *region->extent * (size_t)region->buffer->rank)};
+  for (int i = 0; i < region->buffer->rank; i++) {
+    int64_t whole, stated;
+    bool is_known =
+        expr_as_int(shift->buffer->shape[i], &whole) && expr_as_int(region->extent[i], &stated);
+    if (shift->buffer->shape[i] == region->buffer->shape[i] || (is_known && stated < whole))
+      continue;
+    result.min[i] = expr_int(context, region->min[i]->type, 0);
+    result.extent[i] = shift->buffer->shape[i];
+  }
+  return result;
+}
+
+static Region *shifted_regions(const Compaction *compaction, const Region *regions, int count) {
+  Region *result = arena_array(&compaction->context->arena, Region, count);
+  for (int i = 0; i < count; i++) result[i] = shifted_region(compaction, &regions[i]);
+  return result;
+}
+
+static Stmt *shift_block(const Compaction *compaction, Stmt *s) {
+  Context *context = compaction->context;
+  Block *block = block_copy(context, s->as.block);
+  block->reads = shifted_regions(compaction, block->reads, block->read_count);
+  block->writes = shifted_regions(compaction, block->writes, block->write_count);
+  block->allocs =
+      arena_copy(&context->arena, block->allocs, sizeof(Buffer *) * (size_t)block->alloc_count);
+  for (int i = 0; i < block->alloc_count; i++) {
+    const Shift *shift = map_find(&compaction->moved, block->allocs[i]);
+    if (shift) block->allocs[i] = shift->buffer;
+  }
+  block->matches = arena_copy(&context->arena, block->matches,
+                              sizeof *block->matches * (size_t)block->match_count);
+  for (int i = 0; i < block->match_count; i++)
+    block->matches[i].source = shifted_region(compaction, &block->matches[i].source);
+  Stmt *next = stmt_copy(context, s);
+  next->as.block = block;
+  return next;
+}
+
 static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
   const Compaction *compaction = rewriter->env;
+  if (s->kind == STMT_BLOCK) return shift_block(compaction, s);
   const Buffer *buffer = s->kind == STMT_STORE         ? s->as.store.buffer
                          : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer
                                                        : NULL;
@@ -164,8 +295,8 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
     next->as.allocate.type = now->type;
     next->as.allocate.rank = now->rank;
     next->as.allocate.extents = now->shape;
-    next->as.allocate.annotations = attrs_without(
-        &rewriter->context->arena, next->as.allocate.annotations, "buffer_dim_align");
+    next->as.allocate.annotations =
+        attrs_without(&rewriter->context->arena, next->as.allocate.annotations, "buffer_dim_align");
     if (now->strides) { // the gaps between its rows are allocated too
       Expr *count = expr_mul(rewriter->context, now->shape[0], now->strides[0]);
       next->as.allocate.rank = 1;
@@ -187,8 +318,10 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
-  Compaction compaction = {context, analyzer_new(context), map_new(&context->arena),
-                           map_new(&context->arena)};
+  Compaction compaction = {.context = context,
+                           .analyzer = analyzer_new(context),
+                           .moved = map_new(&context->arena),
+                           .users = map_new(&context->arena)};
   Visitor counter = {.env = &compaction, .enter_expr = count_in_expr, .enter_stmt = count_in_stmt};
   visit_stmt(&counter, func->body);
   Visitor finder = {.env = &compaction, .enter_stmt = enter_with_facts};

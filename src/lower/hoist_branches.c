@@ -12,19 +12,19 @@
 // threads then run different loops.
 #include "lower/pass.h"
 
-typedef struct Hoisting {
+typedef struct BranchHoisting {
   Context *context;
   ExprArray threads; // variables of loops over threads whose conditions stay
-} Hoisting;
+} BranchHoisting;
 
 static bool find_thread_loop(Visitor *visitor, Stmt *s) {
-  Hoisting *hoisting = visitor->env;
+  BranchHoisting *hoisting = visitor->env;
   if (s->kind == STMT_FOR && s->as.loop.thread)
     array_push(&hoisting->context->arena, &hoisting->threads, s->as.loop.var);
   return true;
 }
 
-static bool leaves(const Hoisting *hoisting, const Stmt *loop, Expr *condition) {
+static bool leaves(const BranchHoisting *hoisting, const Stmt *loop, Expr *condition) {
   if (loop->as.loop.thread || expr_uses(condition, loop->as.loop.var)) return false;
   for (int i = 0; i < hoisting->threads.count; i++)
     if (expr_uses(condition, hoisting->threads.items[i])) return false;
@@ -34,8 +34,8 @@ static bool leaves(const Hoisting *hoisting, const Stmt *loop, Expr *condition) 
 static Stmt *hoist(Rewriter *rewriter, Stmt *s) {
   Context *context = rewriter->context;
   Stmt *branch = s->kind == STMT_FOR ? s->as.loop.body : NULL;
-  bool is_movable = branch && branch->kind == STMT_IF &&
-                    leaves(rewriter->env, s, branch->as.branch.condition);
+  bool is_movable =
+      branch && branch->kind == STMT_IF && leaves(rewriter->env, s, branch->as.branch.condition);
   if (!is_movable) return s;
   Stmt *then_loop = lower_with_body(context, s, branch->as.branch.then_body);
   Stmt *else_body = branch->as.branch.else_body, *else_loop = NULL;
@@ -45,14 +45,14 @@ static Stmt *hoist(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_hoist_branches(LowerState *state, PrimFunc *func) {
-  Hoisting hoisting = {.context = state->context};
+  BranchHoisting hoisting = {.context = state->context};
   visit_stmt(&(Visitor){.env = &hoisting, .enter_stmt = find_thread_loop}, func->body);
-  return lower_rewrite(
-      state, func, &(Rewriter){.env = &hoisting, .stmt = hoist, .buffer = lower_keep_buffer});
+  return lower_rewrite(state, func,
+                       &(Rewriter){.env = &hoisting, .stmt = hoist, .buffer = lower_keep_buffer});
 }
 
 PrimFunc *lower_hoist_thread_branches(LowerState *state, PrimFunc *func) {
-  Hoisting hoisting = {.context = state->context};
-  return lower_rewrite(
-      state, func, &(Rewriter){.env = &hoisting, .stmt = hoist, .buffer = lower_keep_buffer});
+  BranchHoisting hoisting = {.context = state->context};
+  return lower_rewrite(state, func,
+                       &(Rewriter){.env = &hoisting, .stmt = hoist, .buffer = lower_keep_buffer});
 }

@@ -131,7 +131,7 @@ Expr *lower_region_chunks(Context *context, const HostMachine *machine, const Lo
 
 // ---- Conditions ------------------------------------------------------------------------------
 
-// May the condition be computed elsewhere, and where it was not? It reads no memory, has no effect, and
+// May the condition be computed elsewhere? It reads no memory, has no effect, and
 // divides by constants only.
 bool lower_may_move(Expr *condition);
 

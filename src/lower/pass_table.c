@@ -26,7 +26,6 @@ const LowerPass lower_passes[] = {
      .summary = "accesses that are not proved to be in bounds are checked"},
     {.name = "compact_buffers",
      .run = lower_compact_buffers,
-     .needs = NO_BLOCKS,
      .summary = "allocations shrink to what is alive in them"},
     {.name = "guard_products",
      .run = lower_guard_products,
