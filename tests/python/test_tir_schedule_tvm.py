@@ -25,6 +25,22 @@ def chain(A: T.Buffer((13, 7), "float32"), D: T.Buffer((7, 13), "float32")):
 
 
 @T.prim_func(s_tir=True)
+def padded(X: T.Buffer((3, 11, 5), "float32"), S: T.Buffer((3, 13, 5), "float32")):
+    P = T.sblock_alloc_buffer((3, 15, 7))
+    for c, h, w in T.grid(3, 15, 7):
+        with T.sblock("P"):
+            vc, vh, vw = T.axis.remap("SSS", [c, h, w])
+            P[vc, vh, vw] = T.if_then_else(2 <= vh and vh < 13 and 1 <= vw and vw < 6,
+                                           X[vc, vh - 2, vw - 1], T.float32(2))
+    for c, h, w, y, x in T.grid(3, 13, 5, 3, 3):
+        with T.sblock("S"):
+            vc, vh, vw, vy, vx = T.axis.remap("SSSRR", [c, h, w, y, x])
+            with T.init():
+                S[vc, vh, vw] = T.float32(0)
+            S[vc, vh, vw] = S[vc, vh, vw] + P[vc, vh + vy, vw + vx]
+
+
+@T.prim_func(s_tir=True)
 def conv(X: T.Buffer((2, 11, 11, 3), "float32"), W: T.Buffer((3, 3, 3, 5), "float32"),
          Y: T.Buffer((2, 5, 5, 5), "float32")):
     for n, h, w, o, y, x, c in T.grid(2, 5, 5, 5, 3, 3, 3):
@@ -79,6 +95,8 @@ CASES = {
     "stated ranges": ("chain", stated),
     "aligned": ("chain", aligned),
     "block variables": ("chain", lambda sch: sch.reorder_block_iter_var(sch.get_sblock("D"), [1, 0])),
+    "padding": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[0])),
+    "padding of rows": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[2])),
     "types": ("chain", lambda sch: sch.unsafe_set_dtype("B", 0, "float16")),
     "reindex": ("chain", reindexed),
     "reindex data": ("conv", lambda sch: sch.reindex("Y", ("read", 0))),

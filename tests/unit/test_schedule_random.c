@@ -339,6 +339,10 @@ static bool try_blockize(Walk *walk) {
                   pick(&walk->random, 2) ? "True" : "False");
 }
 
+static bool try_decompose_padding(Walk *walk) {
+  return try_text(walk, "sch.decompose_padding(B, l%d)", some_number(walk));
+}
+
 static const struct {
   const char *name;
   bool (*run)(Walk *walk);
@@ -367,6 +371,7 @@ static const struct {
     {"reindex", try_reindex},
     {"reindex_cache", try_reindex_cache},
     {"blockize", try_blockize},
+    {"decompose_padding", try_decompose_padding},
     {"sample_perfect_tile", try_tile},
     {"sample_compute_location", try_place},
 };

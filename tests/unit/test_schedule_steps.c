@@ -471,6 +471,56 @@ static void test_added_intrinsics(void **state) {
   context_free(context);
 }
 
+// ---- Padding -----------------------------------------------------------------------------------
+
+static const char *const padded =
+    HEAD "def f(X: T.Buffer((3, 11, 5), 'float32'), Y: T.Buffer((3, 15, 7), 'float32'),\n"
+         "      S: T.Buffer((3, 13, 5), 'float32')):\n"
+         "    P = T.alloc_buffer((3, 15, 7))\n"
+         "    for c, h, w in T.grid(3, 15, 7):\n"
+         "        with T.block('P'):\n"
+         "            vc, vh, vw = T.axis.remap('SSS', [c, h, w])\n"
+         "            P[vc, vh, vw] = T.if_then_else(2 <= vh and vh < 13 and 1 <= vw and vw <= 5 "
+         "and (vh + vw) % 7 != 3, X[vc, vh - 2, vw - 1], T.float32(2))\n"
+         "    for c, h, w in T.grid(3, 15, 7):\n"
+         "        with T.block('Y'):\n"
+         "            vc, vh, vw = T.axis.remap('SSS', [c, h, w])\n"
+         "            Y[vc, vh, vw] = T.if_then_else(vh < 11, X[vc, vh, vw % 5], vw)\n"
+         "    for c, h, w, y, x in T.grid(3, 13, 5, 3, 3):\n"
+         "        with T.block('S'):\n"
+         "            vc, vh, vw, vy, vx = T.axis.remap('SSSRR', [c, h, w, y, x])\n"
+         "            with T.init():\n"
+         "                S[vc, vh, vw] = T.float32(0)\n"
+         "            S[vc, vh, vw] = S[vc, vh, vw] + P[vc, vh + vy, vw + vx]\n";
+
+static void test_decompose_padding(void **state) {
+  (void)state;
+  gives(padded, "c, h, w = sch.get_loops('P')\nsch.decompose_padding('P', c)",
+        "in T.grid(3, 11, 5)");
+  gives(padded, "c, h, w = sch.get_loops('P')\nsch.decompose_padding('P', w)",
+        "for w in range(5):");
+  made(padded, "c, h, w = sch.get_loops('P')\na, b = sch.split(h, factors=[None, 4])\n"
+               "k = sch.decompose_padding('P', a)\nl = sch.get_loops(k)\nsch.parallel(l[0])");
+  made(padded, "c, h, w = sch.get_loops('P')\nsch.fuse(h, w)\nsch.decompose_padding('P', c)");
+  made(padded, "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
+               "l = sch.get_loops('P')\nsch.decompose_padding('P', l[2])");
+  refused(padded, "c, h, w = sch.get_loops('Y')\nsch.decompose_padding('S', c)",
+          "is not around block 'S'");
+  refused(padded, "c, h, w, y, x = sch.get_loops('S')\nsch.decompose_padding('S', c)",
+          "not one store of an element under a condition");
+  refused(padded,
+          "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
+          "sch.decompose_padding('P', h)",
+          "block 'S' below that loop uses 'P' too");
+  refused(HEAD "def f(A: T.Buffer((9,), 'float32'), B: T.Buffer((5,), 'float32')):\n"
+               "    for i in range(9):\n"
+               "        with T.block('B'):\n"
+               "            vi = T.axis.spatial(9, i)\n"
+               "            B[vi // 2] = T.if_then_else(vi % 2 == 0, A[vi], T.float32(0))\n",
+          "i, = sch.get_loops('B')\nsch.decompose_padding('B', i)",
+          "not proved to write different elements of 'B'");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
@@ -491,6 +541,7 @@ int main(void) {
       cmocka_unit_test(test_tensorize),
       cmocka_unit_test(test_tensorize_refusals),
       cmocka_unit_test(test_added_intrinsics),
+      cmocka_unit_test(test_decompose_padding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block", "get
          "sample_partitioned_tile": "int"}
 SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "add_unit_loop": "loop",
           "cache_read": "block", "cache_write": "block",
-          "blockize": "block", "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
+          "blockize": "block", "decompose_padding": "block", "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
           "rfactor": "block", "sample_categorical": "int", "sample_compute_location": "loop"}
 OTHERS = ("tensorize", "reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
           "unannotate", "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
@@ -168,6 +168,14 @@ class Schedule:
     def fork_seed(self):
         """A seed for another schedule, drawn from this one's."""
         return self._random.getrandbits(31)
+
+    def can_decompose_padding(self, block, loop):
+        """Whether the step decompose_padding would be made; the schedule does not change."""
+        try:
+            self.copy().decompose_padding(block, loop)
+        except ScheduleError:
+            return False
+        return True
 
     def show(self):
         """Prints the module as it is scheduled so far."""
