@@ -25,6 +25,17 @@ def chain(A: T.Buffer((13, 7), "float32"), D: T.Buffer((7, 13), "float32")):
 
 
 @T.prim_func(s_tir=True)
+def matmul(A: T.Buffer((13, 10), "float32"), B: T.Buffer((10, 7), "float32"),
+           C: T.Buffer((13, 7), "float32")):
+    for i, j, k in T.grid(13, 7, 10):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@T.prim_func(s_tir=True)
 def padded(X: T.Buffer((3, 11, 5), "float32"), S: T.Buffer((3, 13, 5), "float32")):
     P = T.sblock_alloc_buffer((3, 15, 7))
     for c, h, w in T.grid(3, 15, 7):
@@ -97,6 +108,7 @@ CASES = {
     "block variables": ("chain", lambda sch: sch.reorder_block_iter_var(sch.get_sblock("D"), [1, 0])),
     "padding": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[0])),
     "padding of rows": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[2])),
+    "einsum": ("matmul", lambda sch: sch.pad_einsum("C", [4, 4, 4])),
     "types": ("chain", lambda sch: sch.unsafe_set_dtype("B", 0, "float16")),
     "reindex": ("chain", reindexed),
     "reindex data": ("conv", lambda sch: sch.reindex("Y", ("read", 0))),

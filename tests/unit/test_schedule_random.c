@@ -343,6 +343,13 @@ static bool try_decompose_padding(Walk *walk) {
   return try_text(walk, "sch.decompose_padding(B, l%d)", some_number(walk));
 }
 
+static bool try_pad_einsum(Walk *walk) {
+  int count = schedule_block(walk->schedule, walk->block)->var_count;
+  Text padding = text_new(&schedule_context(walk->schedule)->arena);
+  for (int i = 0; i < count; i++) text_printf(&padding, "%d,", 1 + pick(&walk->random, 4));
+  return try_text(walk, "sch.pad_einsum(B, [%s])", text_string(&padding));
+}
+
 static const struct {
   const char *name;
   bool (*run)(Walk *walk);
@@ -372,6 +379,7 @@ static const struct {
     {"reindex_cache", try_reindex_cache},
     {"blockize", try_blockize},
     {"decompose_padding", try_decompose_padding},
+    {"pad_einsum", try_pad_einsum},
     {"sample_perfect_tile", try_tile},
     {"sample_compute_location", try_place},
 };

@@ -521,6 +521,48 @@ static void test_decompose_padding(void **state) {
           "not proved to write different elements of 'B'");
 }
 
+static void test_pad_einsum(void **state) {
+  (void)state;
+  gives(matmul, "sch.pad_einsum('C', [4, 5, 5])", "C_pad = T.alloc_buffer((16, 10)");
+  gives(matmul, "sch.pad_einsum('C', [1, 1, 5])", "C[vi, vj] = C[vi, vj] + A_pad[vi, vk] * B_pad");
+  made(matmul, "sch.pad_einsum('C', [1, 1, 1])");
+  made(matmul, "sch.pad_einsum('C', [1, 3, 1])\ni, j, k = sch.get_loops('C')\n"
+               "a, b = sch.split(j, factors=[None, 3])\nsch.decompose_reduction('C', k)");
+  const char *biased = HEAD "def f(A: T.Buffer((9, 5), 'float32'), b: T.Buffer((9,), 'float32'),\n"
+                            "      S: T.Buffer((9, 1), 'float32'), M: T.Buffer((9,), 'float32')):\n"
+                            "    for k, i in T.grid(5, 9):\n"
+                            "        with T.block('S'):\n"
+                            "            vk, vi = T.axis.remap('RS', [k, i])\n"
+                            "            with T.init():\n"
+                            "                S[vi, 0] = b[vi]\n"
+                            "            S[vi, 0] = S[vi, 0] - A[vi, vk] * T.float32(2)\n"
+                            "    for i, k in T.grid(9, 5):\n"
+                            "        with T.block('M'):\n"
+                            "            vi, vk = T.axis.remap('SR', [i, k])\n"
+                            "            with T.init():\n"
+                            "                M[vi] = T.float32(0)\n"
+                            "            M[vi] = M[vi] + (A[vi, vk] + T.float32(1))\n";
+  gives(biased, "sch.pad_einsum('S', [3, 4])", "b_pad = T.alloc_buffer((12,)");
+  made(biased, "sch.pad_einsum('M', [2, 1])\nsch.pad_einsum('S', [1, 2])");
+  refused(biased, "sch.pad_einsum('M', [1, 2])", "not proved to be 0 where 'vk' is padded");
+  refused(biased, "sch.pad_einsum('S', [3])", "has 2 variables, and 1 numbers were given");
+  refused(biased, "sch.pad_einsum('S', [3, 0])", "its number is not positive");
+  refused(biased,
+          "k, i = sch.get_loops('S')\nsch.split(i, factors=[None, 3])\n"
+          "sch.pad_einsum('S', [3, 2])",
+          "each loop is one of its variables");
+  refused(HEAD "def f(A: T.Buffer((9, 5), 'int32'), b: T.Buffer((9,), 'int32'),\n"
+               "      S: T.Buffer((9,), 'int32')):\n"
+               "    for i, k in T.grid(9, 5):\n"
+               "        with T.block('S'):\n"
+               "            vi, vk = T.axis.remap('SR', [i, k])\n"
+               "            with T.init():\n"
+               "                S[vi] = 0\n"
+               "            S[vi] = S[vi] + A[vi, vk] // b[vi]\n",
+          "sch.pad_einsum('S', [2, 1])", "divides by what may be 0 in padding");
+  refused(conv, "sch.pad_einsum('Y', [1, 1, 1, 1, 2, 1, 1])", "neither a variable nor a constant");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
@@ -542,6 +584,7 @@ int main(void) {
       cmocka_unit_test(test_tensorize_refusals),
       cmocka_unit_test(test_added_intrinsics),
       cmocka_unit_test(test_decompose_padding),
+      cmocka_unit_test(test_pad_einsum),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

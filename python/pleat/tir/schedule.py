@@ -26,7 +26,7 @@ SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "add_unit
           "cache_read": "block", "cache_write": "block",
           "blockize": "block", "decompose_padding": "block", "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
           "rfactor": "block", "sample_categorical": "int", "sample_compute_location": "loop"}
-OTHERS = ("tensorize", "reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
+OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
           "unannotate", "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
           "reverse_compute_at", "prefetch", "set_scope", "storage_align", "unsafe_set_dtype",
           "annotate_buffer_access", "transform_layout", "transform_block_layout",
