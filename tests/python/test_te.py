@@ -70,6 +70,19 @@ def total(te, tir):
     return [A, te.compute((), lambda: te.sum(A[i, j].astype("int32"), axis=[i, j]), name="total")]
 
 
+def no_axes(te, tir):
+    a = te.placeholder((), "int32", name="a")
+    b = te.compute((), lambda: a() + 1, name="b")
+    return [a, b, te.compute((), lambda *i: b(*i) * a(*i), name="c")]
+
+
+def free_layout(te, tir):
+    k = te.reduce_axis((0, 7), "k")
+    A, B = te.placeholder((3, 7), name="A"), te.placeholder((5, 7), name="B")
+    return [A, B, te.compute((3, 5), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C",
+                             attrs={"layout_free_placeholders": [B]})]
+
+
 def least(te, tir):
     A = te.placeholder((3, 5), "int16", name="A")
     j = te.reduce_axis((0, 5), "j")
@@ -82,7 +95,8 @@ def mixed_types(te, tir):
     return [A, B, te.compute((6,), lambda i: A[i].astype("float32") * B[i] + i, name="C")]
 
 
-CASES = [matmul, free_sizes, several, argmax, padded, scalars, total, least, mixed_types]
+CASES = [matmul, free_sizes, several, argmax, padded, scalars, total, no_axes, free_layout, least,
+         mixed_types]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
@@ -148,6 +162,15 @@ def test_scalars_and_tensors_without_axes():
     assert out == a[:, 1:].sum(dtype="int32")
 
 
+def test_tensors_without_axes():
+    b, c = np.zeros((), "int32"), np.zeros((), "int32")
+    run(no_axes(te, tir), np.array(6, "int32"), b, c)
+    assert (b, c) == (7, 42)
+    a, b, c = numbers(3, 7), numbers(5, 7), numbers(3, 5)
+    run(free_layout(te, tir), a, b, c)
+    assert np.array_equal(c, a @ b.T)
+
+
 def test_two_tensors_of_one_name():
     a, out = numbers(3, 5, dtype="int16"), [np.zeros(3, "int16") for _ in range(2)]
     run(least(te, tir), a, *out)
@@ -190,6 +213,33 @@ def test_functions_of_any_number_of_axes():
     assert np.array_equal(c, a @ b)
 
 
+def test_equality_is_an_expression():
+    A, k = te.placeholder((5, 7), name="A"), te.reduce_axis((0, 7), "k")
+    B = te.compute((5, 7), lambda i, j: te.if_then_else(i == j, A[i, j], te.if_then_else(
+        te.any(j == 0, i != 3), 1.0, A[0, 0] == A[i, j])), name="B")
+    C = te.compute((5,), lambda i: te.sum(B[i, k], axis=k, where=te.floormod(k, 2) == 0), name="C")
+    a, b, c = numbers(5, 7), numbers(5, 7), numbers(5)
+    run([A, B, C], a, b, c)
+    i, j = np.indices((5, 7))
+    expected = np.where(i == j, a, np.where((j == 0) | (i != 3), 1, a[0, 0] == a))
+    assert np.array_equal(b, expected) and np.array_equal(c, expected[:, ::2].sum(1))
+    i, j = B.op.axis
+    assert i == i and not i == j and i != j and not i != i and i in [j, i] and {i: 3}[i] == 3
+    assert tir.const(3) == 3 and tir.const(3) != 4 and not tir.const(3) != 3
+    assert tir.const(3) != tir.const(3, "int64") and isinstance((i == 3).as_expression(), tir.EQ)
+
+
+def test_identities_and_combinations_that_depend_on_the_index():
+    A, b = te.placeholder((5, 3), name="A"), te.placeholder((5,), name="b")
+    k = te.reduce_axis((0, 3), "k")
+    C = te.compute((5,), lambda i: te.comm_reducer(
+        lambda x, y: te.max(x, y - b[i] * 2), lambda t: b[i])(A[i, k], axis=[k]), name="C")
+    assert [t.name for t in C.op.input_tensors] == ["b", "A"]
+    x, y, z = numbers(5, 3), numbers(5), numbers(5)
+    run([A, b, C], x, y, z)
+    assert np.array_equal(z, np.maximum((x - 2 * y[:, None]).max(1), y))
+
+
 def test_slices_and_calls():
     A = te.placeholder((3, 5), name="A")
     B = te.compute((3, 5), lambda i, j: A[i][j] + A(i, 0) - A[0][0] * 2 + (1 - A[i, j]) / 4)
@@ -229,8 +279,12 @@ def test_what_is_refused():
     A, k = te.placeholder((3, 5), name="A"), te.reduce_axis((0, 5), "k")
     with pytest.raises(ValueError, match="takes 3 indices, the shape has 2 axes"):
         te.compute((3, 5), lambda i, j, c: A[i, j])
-    with pytest.raises(ValueError, match="a reduction is the whole value of a te.compute"):
+    with pytest.raises(pleat.PleatError, match="a reduction is the whole value of a te.compute"):
         te.compute((3,), lambda i: te.sum(A[i, k], axis=k) + 1.0)
+    with pytest.raises(pleat.PleatError, match="the outputs are not the results of one reduction"):
+        te.compute((3,), lambda i: (te.sum(A[i, k], axis=k), A[i, 0]))
+    with pytest.raises(pleat.PleatError, match="the range of a reduction depends on the axis i"):
+        te.compute((3,), lambda i: te.sum(A[i, k], axis=te.reduce_axis((0, i), "r")))
     with pytest.raises(ValueError, match="A has 2 axes, 3 indices were given"):
         A[0, 1, 2]
     with pytest.raises(TypeError, match="an index of A is of type float32"):

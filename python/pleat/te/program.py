@@ -6,10 +6,11 @@ variable of a block `v_` and the name of its loop."""
 from pleat._library import PleatError
 from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, Tensor, TensorLoad
 from pleat.tir import nodes
-from pleat.tir.nodes import Var, const
+from pleat.tir.nodes import Range, Var, const
 from pleat.tir.op import if_then_else
-from pleat.tir.stmt_functor import _Rewriter
+from pleat.tir.stmt_functor import _Rewriter, substitute
 
+FREE = "layout_free_placeholders"  # the attribute of tensors whose layout may be chosen
 SERIAL = nodes.ForKind.SERIAL
 SPATIAL_VAR, REDUCTION_VAR = nodes.IterVar.DataPar, nodes.IterVar.CommReduce
 
@@ -78,7 +79,8 @@ class _Maker:
     def block(self, op, name, iter_vars, body, values, init=None):
         name = unique(name, self.names)
         self.blocks.setdefault(id(op), []).append(name)
-        block = nodes.Block(iter_vars, [], [], name, body, init, annotations=dict(op.attrs))
+        annotations = {key: value for key, value in op.attrs.items() if key != FREE}
+        block = nodes.Block(iter_vars, [], [], name, body, init, annotations=annotations)
         return nodes.BlockRealize(values, True, block)
 
     def nest(self, op):
@@ -122,7 +124,10 @@ class _Block:
         axes = self.op.axis + self.op.reduce_axis
         kinds = [SPATIAL_VAR] * len(self.op.axis) + [REDUCTION_VAR] * len(self.op.reduce_axis)
         iter_vars = [nodes.IterVar(a.dom, v, kind) for a, v, kind in zip(axes, self.vars, kinds)]
-        return self.maker.block(self.op, name, iter_vars, body, self.loops, init)
+        values = self.loops
+        if not axes:  # a block has a variable, as in TVM
+            iter_vars, values = [nodes.IterVar(Range(0, 1), Var("vi"), SPATIAL_VAR)], [const(0)]
+        return self.maker.block(self.op, name, iter_vars, body, values, init)
 
     def element(self, i):
         """The block of output number i, which is no reduction."""
@@ -137,15 +142,15 @@ class _ReductionBlock(_Block):
     def statement(self):
         reduction = self.op.body[0]
         buffers = [self.maker.buffer(t) for t in self.op._outputs]
-        types = [s.dtype for s in reduction.source]
-        identity = reduction.combiner.identity(types)
+        identity = [self.value(i) for i in reduction.identity]
         first = [self.value(i) for i in reduction.init] or identity
         source = [self.value(s) for s in reduction.source]
         if reduction.condition is not None:
             condition = self.value(reduction.condition)
             source = [if_then_else(condition, s, i) for s, i in zip(source, identity)]
         loads = [nodes.BufferLoad(b, self.index) for b in buffers]
-        values = reduction.combiner.combined(loads, source)
+        operands = dict(zip(reduction.lhs + reduction.rhs, loads + source))
+        values = [substitute(self.value(r), operands) for r in reduction.result]
         return self.realized(self.op.name, self.stores(buffers, values),
                              _sequence([self.store(b, v) for b, v in zip(buffers, first)]))
 
@@ -186,6 +191,9 @@ def made_program(args, outputs=(), name="main"):
     root = nodes.Block([], [], [], "root", body, alloc_buffers=maker.allocated)
     params = [maker.buffer(a) if isinstance(a, Tensor) else a for a in args]
     attrs = {"global_symbol": name, "tir.noalias": True}
+    free = [t for op in operations_of(tensors) for t in op.attrs.get(FREE, ())]
+    if any(t in args for t in free):
+        attrs["layout_free_buffers"] = [i for i, arg in enumerate(args) if arg in free]
     from pleat.tir import PrimFunc
     return PrimFunc(params, nodes.BlockRealize([], True, root), attrs=attrs), maker
 

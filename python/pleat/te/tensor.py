@@ -3,6 +3,7 @@
 import inspect
 import threading
 
+from pleat._library import PleatError
 from pleat.tir import nodes, op as functions
 from pleat.tir.nodes import IntImm, PrimExpr, Range, Var, const
 from pleat.tir.op import as_expression
@@ -39,10 +40,12 @@ class TensorLoad(PrimExpr):
 
 class Reduce(PrimExpr):
     """A reduction of `source`, a list of expressions, over axes; its value is number value_index of
-    the results. Where `condition` is false, an element does not count. `init` has the first values,
-    or nothing for the identity of the combiner."""
+    the results. `result` combines the variables lhs, the values so far, and rhs, those of an element;
+    `identity` has values that change nothing. Where `condition` is false, an element does not count.
+    `init` has the first values, or nothing for the identity."""
 
-    ARGUMENTS = ("combiner", "source", "axis", "condition", "value_index", "init")
+    ARGUMENTS = ("lhs", "rhs", "result", "identity", "source", "axis", "condition", "value_index",
+                 "init")
     TYPE = staticmethod(lambda fields: fields["source"][fields["value_index"]].dtype)
 
     def _completed(self, fields):
@@ -322,6 +325,17 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     return op.output(0) if len(body) == 1 else tuple(op._outputs)
 
 
+def _check_domains(axes, name):
+    from pleat.tir.stmt_functor import post_order_visit
+
+    def visit(node):
+        if isinstance(node, IterVar):
+            raise PleatError(f"{name}: the range of a reduction depends on the axis {node!r}; reduce over "
+                             "a larger range, and give a condition, where=…")
+    for axis in axes:
+        post_order_visit(axis.dom, visit)
+
+
 def _check_body(body, name):
     from pleat.tir.stmt_functor import post_order_visit
     if not body:
@@ -330,12 +344,13 @@ def _check_body(body, name):
         same = all(isinstance(b, Reduce) and b.source is body[0].source and b.value_index == i
                    for i, b in enumerate(body))
         if not same or len(body) != len(body[0].source):
-            raise ValueError(f"{name}: the outputs are not the results of one reduction")
+            raise PleatError(f"{name}: the outputs are not the results of one reduction")
+        _check_domains(body[0].axis, name)
         return
 
     def visit(node):
         if isinstance(node, Reduce):
-            raise ValueError(f"{name}: a reduction is the whole value of a te.compute; make it a "
+            raise PleatError(f"{name}: a reduction is the whole value of a te.compute; make it a "
                              "tensor of its own, and use its elements here")
     for b in body:
         post_order_visit(b, visit)
@@ -395,7 +410,9 @@ class CommReducer:
         init = [] if init is None else init if isinstance(init, (list, tuple)) else [init]
         init = [as_expression(i, s.dtype) for i, s in zip(init, source)]
         where = None if where is None else as_expression(where)
-        made = [Reduce(self, source, axis, where, i, init) for i in range(len(source))]
+        lhs, rhs = ([Var(f"{side}{i}", s.dtype) for i, s in enumerate(source)] for side in "xy")
+        combiner = [lhs, rhs, self.combined(lhs, rhs), self.identity([s.dtype for s in source])]
+        made = [Reduce(*combiner, source, axis, where, i, init) for i in range(len(source))]
         return tuple(made) if several else made[0]
 
     def __call__(self, expr, axis=None, where=None, init=None, *others):

@@ -136,6 +136,14 @@ class PrimExpr(Node):
     def astype(self, dtype):
         return self if self.dtype == dtype else KINDS["Cast"](dtype, self)
 
+    def __eq__(self, other):
+        return Equality("EQ", self, other) if _is_operand(other) else NotImplemented
+
+    def __ne__(self, other):
+        return Equality("NE", self, other) if _is_operand(other) else NotImplemented
+
+    __hash__ = object.__hash__
+
     def __neg__(self):
         return binary("Sub", const(0, self.dtype), self)
 
@@ -144,6 +152,33 @@ class PrimExpr(Node):
 
     def __bool__(self):
         raise TypeError(f"{self!r} is known only when the program runs")
+
+
+class Equality:
+    """The result of == or != of expressions: the expression EQ or NE where one is expected, and for
+    Python's `if`, whether both are the same object, or are not."""
+
+    __slots__ = ("kind", "a", "b")
+
+    def __init__(self, kind, a, b):
+        self.kind, self.a, self.b = kind, a, b
+
+    def __bool__(self):
+        return (self.a is self.b) == (self.kind == "EQ")
+
+    def as_expression(self):
+        other = self.b.as_expression() if hasattr(self.b, "as_expression") else self.b
+        if isinstance(other, float) and not _is_float(self.a.dtype):
+            other = const(other)
+        pair = matched(self.a, other) if isinstance(other, PrimExpr) else (self.a, other)
+        return KINDS[self.kind](*pair)
+
+    def __repr__(self):
+        return repr(self.as_expression())
+
+
+def _is_operand(value):
+    return isinstance(value, (PrimExpr, int, float)) or hasattr(value, "as_expression")
 
 
 class Stmt(Node):
@@ -162,6 +197,9 @@ class Var(PrimExpr):
     def name_hint(self):
         return self.name
 
+    def __script__(self):
+        return f"T.{self.dtype}()"
+
     def __repr__(self):
         return self.name
 
@@ -172,7 +210,14 @@ class _Number(PrimExpr):
     def __eq__(self, other):
         if isinstance(other, (int, float)):
             return self.value == other
-        return isinstance(other, _Number) and (self.value, self.dtype) == (other.value, other.dtype)
+        if isinstance(other, _Number):
+            return (self.value, self.dtype) == (other.value, other.dtype)
+        return super().__eq__(other)
+
+    def __ne__(self, other):
+        equal = self == other
+        return super().__ne__(other) if isinstance(equal, Equality) or equal is NotImplemented \
+            else not equal
 
     def __hash__(self):
         return hash(self.value)
@@ -214,7 +259,7 @@ class FloatImm(_Number):
 
     def __eq__(self, other):
         both = isinstance(other, FloatImm) and math.isnan(self.value) and math.isnan(other.value)
-        return both or super().__eq__(other)
+        return True if both else super().__eq__(other)
 
     __hash__ = _Number.__hash__
 
@@ -279,6 +324,8 @@ def converted(value):
         return [converted(item) for item in value]
     if isinstance(value, (bool, int, float)):
         return const(value)
+    if isinstance(value, Equality):
+        return value.as_expression()
     return StringImm(value) if isinstance(value, str) else value
 
 

@@ -35,15 +35,18 @@ def as_expression(value, dtype=None):
 
 
 def same_type(a, b):
-    """Two operands as expressions of one type."""
-    if not isinstance(b, Node) and not hasattr(b, "as_expression"):
+    """Two operands as expressions of one type; a number takes the type of the other operand."""
+    if not _is_number(a):
         a = as_expression(a)
-        return a, as_expression(b, _type_of_number(a.dtype, b))
-    b = as_expression(b)
-    if not isinstance(a, Node) and not hasattr(a, "as_expression"):
-        return as_expression(a, _type_of_number(b.dtype, a)), b
-    a = as_expression(a)
+        b = as_expression(b, _type_of_number(a.dtype, b))
+    else:
+        b = as_expression(b)
+        a = as_expression(a, _type_of_number(b.dtype, a))
     return nodes.matched(a, b)
+
+
+def _is_number(value):
+    return not isinstance(value, Node) and not hasattr(value, "as_expression")
 
 
 def _type_of_number(dtype, number):
