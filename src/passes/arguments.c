@@ -15,11 +15,8 @@ const PyNode *pass_dict_find(const PyNode *dict, const char *key) {
 }
 
 const IndexMap *pass_index_map(Context *context, const PyNode *node, int rank) {
-  LayoutSource source = {.rank = rank, .pos = node->pos};
-  if (node->kind == PY_STRING) source = layout_source(node->text, rank);
-  source.text = node->kind == PY_STRING ? node->text : node->pos.file->text + node->pos.begin;
-  if (node->kind == PY_LAMBDA) source.size = (size_t)(node->pos.end - node->pos.begin);
-  if (node->kind == PY_STRING || node->kind == PY_LAMBDA) return index_map_parse(context, &source);
+  LayoutSource source = py_layout_source(node, rank);
+  if (source.text) return index_map_parse(context, &source);
   diag_error(context, node->pos, "an index map is a lambda or a layout's spelling in quotes");
   return NULL;
 }

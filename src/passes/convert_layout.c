@@ -57,7 +57,9 @@ static bool layout_for(Context *context, const PyNode *at, const char *desired, 
                            value->rank);
     return true;
   }
-  LayoutSource source = layout_source(desired, value->rank);
+  bool is_text = at->kind == PY_STRING && strcmp(at->text, desired) == 0;
+  LayoutSource source =
+      is_text ? py_layout_source(at, value->rank) : layout_source(desired, value->rank);
   source.order = present;
   const IndexMap *map =
       strlen(present) == (size_t)value->rank ? index_map_parse(context, &source) : NULL;
@@ -87,8 +89,8 @@ static bool desired_layouts(NodeFlow *flow, const Desired *d, const Layout **giv
   if (!layout_for(context, d->data, to, data, node->inputs[0], &given[0]) ||
       !layout_for(context, d->output ? d->output : d->data, to_output, output, node->outputs[0],
                   &given[flow->input_count]) ||
-      (usual_weights &&
-       !layout_for(context, d->data, to_weights, weights, node->inputs[1], &given[1])))
+      (usual_weights && !layout_for(context, d->weights ? d->weights : d->data, to_weights, weights,
+                                    node->inputs[1], &given[1])))
     return false;
   flow->attrs = node->attrs;
   flow->with_attrs = true;

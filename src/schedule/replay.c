@@ -152,17 +152,9 @@ static int map_rank(Replay *replay, const StepCall *call) {
 
 static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, StepValue *out) {
   if (node->kind == PY_CALL && node->count == 2) node = node->items[1]; // IndexMap.from_func(…)
-  LayoutSource source = {.rank = map_rank(replay, call), .pos = node->pos};
-  if (node->kind == PY_STRING) {
-    source.text = node->text;
-    source.size = strlen(node->text);
-    source.pos.file = NULL;
-  } else if (node->kind == PY_LAMBDA) {
-    source.text = node->pos.file->text + node->pos.begin;
-    source.size = (size_t)(node->pos.end - node->pos.begin);
-  } else {
+  LayoutSource source = py_layout_source(node, map_rank(replay, call));
+  if (!source.text)
     return COMPLAIN(replay, node, "an index map is a lambda or a layout's spelling in quotes");
-  }
   const IndexMap *map = index_map_parse(replay->context, &source);
   if (map && map->replica_count)
     return COMPLAIN(replay, node, "a buffer cannot be replicated: the map has replica axes");

@@ -6,11 +6,7 @@
 // A lambda in the text of the file, or a string that holds one, becomes the string of its canonical
 // form: "lambda n, c: [n, c // 4, c % 4]".
 static Expr *index_map(Parser *parser, const PyNode *node) {
-  bool is_text = node->kind == PY_STRING;
-  LayoutSource source = {.rank = -1, .pos = node->pos};
-  source.text = is_text ? node->text : node->pos.file->text + node->pos.begin;
-  source.size = is_text ? strlen(node->text) : (size_t)(node->pos.end - node->pos.begin);
-  if (is_text) source.pos.file = NULL;
+  LayoutSource source = py_layout_source(node, -1);
   const IndexMap *map = index_map_parse(parser->context, &source);
   return map ? expr_string(parser->context, index_map_lambda(parser->context, map)) : NULL;
 }

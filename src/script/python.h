@@ -6,6 +6,7 @@
 #define PLEAT_SCRIPT_PYTHON_H
 
 #include "base/base.h"
+#include "layout/layout.h"
 
 // The contents of `items` (NULL for an absent optional one) and `text` for each kind.
 typedef enum PyKind {
@@ -76,6 +77,9 @@ PyNode *py_parse_file(Context *context, Arena *arena, const SourceFile *file, Py
 PyNode *py_parse_expression(Context *context, Arena *arena, const SourceFile *file);
 // The dotted name of a name or attribute, "T.axis.spatial" (interned); NULL for any other node.
 Str py_dotted_name(Context *context, const PyNode *node);
+// The map that a lambda or a string writes, with its position in the file; that of a string without
+// its quotes. A string with escapes is a text of its own. The text is NULL for any other node.
+LayoutSource py_layout_source(const PyNode *node, int rank);
 // Is the decorator @tvm.script.tir, which marked functions and classes in TVM 0.8 and before?
 bool py_is_oldest_decorator(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages

@@ -129,3 +129,32 @@ bool py_print(const PyNode *node, Text *out) {
   default: return false;
   }
 }
+
+// ---- Maps -------------------------------------------------------------------------------------
+
+// The position of the contents of a string that stand in the file as they are; without a file for
+// others.
+static SourcePos contents_pos(const PyNode *node) {
+  SourcePos pos = node->pos;
+  size_t length = strlen(node->text), size = (size_t)(pos.end - pos.begin);
+  const char *at = pos.file ? pos.file->text + pos.begin : "";
+  size_t quotes = size >= 6 && at[0] == at[1] && at[1] == at[2] ? 3 : 1;
+  bool is_same = size == length + 2 * quotes && (at[0] == '"' || at[0] == '\'') &&
+                 memcmp(at + quotes, node->text, length) == 0;
+  if (!is_same) return (SourcePos){0};
+  pos.begin += (int32_t)quotes;
+  pos.end -= (int32_t)quotes;
+  return pos;
+}
+
+LayoutSource py_layout_source(const PyNode *node, int rank) {
+  LayoutSource source = {.rank = rank, .pos = node->pos};
+  if (node->kind == PY_STRING) {
+    source = layout_source(node->text, rank);
+    source.pos = contents_pos(node);
+  } else if (node->kind == PY_LAMBDA) {
+    source.text = node->pos.file->text + node->pos.begin;
+    source.size = (size_t)(node->pos.end - node->pos.begin);
+  }
+  return source;
+}
