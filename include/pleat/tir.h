@@ -113,6 +113,7 @@ typedef struct PleatPrintOptions {
   int newer_names;      /* not 0: T.sblock and tirx in place of T.block and tir */
   int no_imports;       /* not 0: without the import statements at the start */
   const char *function; /* only this function; NULL: all */
+  int annotate;         /* not 0: comments with the logical accesses that flat ones came from */
 } PleatPrintOptions;
 
 /* Prints a module as TVMScript, which reads back as an equal module. `options` may be NULL. *text

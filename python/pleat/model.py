@@ -681,7 +681,8 @@ def verify(model, inputs=None, *, seed=0, rtol=0, atol=0, max_ulp=0, exact=False
     return verified(request, how)
 
 
-def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, **options):
+def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, annotate=False,
+          **options):
     """Writes a model, or the kernels of a file of TVMScript, as what the ending of the path says:
     .so, .o, .s, .ll, .c with its header, or .py for TVMScript.
 
@@ -689,12 +690,14 @@ def write(model, path, *, target=None, weights=None, openmp=False, lowered=False
     weights: "inside" the file of code or "beside" it; None: inside up to 1 MiB
     openmp:  parallel loops of C are written for -fopenmp
     lowered: TVMScript as the code generators read it, not as scheduled
+    annotate: .py and .ll have the logical accesses that flat ones came from, as .c has always
     The other options are those of Model. Returns the list of warnings."""
     request = _request_of(model, options)
     texts = {name: ffi.new("char[]", text.encode())
              for name, text in (("target", target), ("weights", weights)) if text is not None}
     how = ffi.new("PleatWriteOptions *", {"size": ffi.sizeof("PleatWriteOptions"),
-                                          "openmp": openmp, "lowered": lowered, **texts})
+                                          "openmp": openmp, "lowered": lowered,
+                                          "annotate": annotate, **texts})
     messages = ffi.new("PleatMessages **")
     status = _lib.pleat_write(request.struct, how, os.fsencode(path), messages)
     return check_status(status, messages, request.hooks)

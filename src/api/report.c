@@ -150,7 +150,8 @@ static bool read_options(const WriteCall *call, EmitOptions *emit) {
   *emit = (EmitOptions){.target = options.target,
                         .weights = options.weights,
                         .openmp = options.openmp != 0,
-                        .lowered = options.lowered != 0};
+                        .lowered = options.lowered != 0,
+                        .annotate = options.annotate != 0};
   return emit_check(call->call.context, EMIT_PROGRAM, emit, call->path);
 }
 

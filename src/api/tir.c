@@ -283,9 +283,10 @@ static void print(void *arg) {
   if (options.function) module = only_function(context, module, options.function);
   if (!module) return;
   Text text = text_new(&context->scratch);
-  script_print_module(
-      context, module, &text,
-      &(ScriptOptions){.newer = options.newer_names, .no_imports = options.no_imports});
+  script_print_module(context, module, &text,
+                      &(ScriptOptions){.newer = options.newer_names,
+                                       .no_imports = options.no_imports,
+                                       .annotate = options.annotate});
   call->text = module_owned_text(context, &text);
   call->call.done = call->text != NULL;
 }

@@ -11,6 +11,7 @@ const char *caller_option(const Context *context, CallerOption option) {
       [CALLER_WEIGHTS] = {"--emit-weights", "weights", "weights="},
       [CALLER_OPENMP] = {"--openmp", "openmp", "openmp="},
       [CALLER_LOWERED] = {"--lowered", "lowered", "lowered="},
+      [CALLER_ANNOTATE] = {"--annotate", "annotate", "annotate="},
       [CALLER_OPERATORS] = {"operators in C, or operators= in Python", "operators", "operators="},
       [CALLER_OFFLOAD] = {"--offload", "offload", "offload="},
   };

@@ -10,10 +10,11 @@ typedef enum CallerOption {
   CALLER_KEEP_LAYOUT,
   CALLER_INPUT_LAYOUT,
   CALLER_KNOWN,  // the values of inputs that the compiler must know
-  CALLER_TARGET, // these four are of files that are written
+  CALLER_TARGET, // these five are of files that are written
   CALLER_WEIGHTS,
   CALLER_OPENMP,
   CALLER_LOWERED,
+  CALLER_ANNOTATE,
   CALLER_OPERATORS,
   CALLER_OFFLOAD,
 } CallerOption;

@@ -8,7 +8,7 @@
 typedef struct OptOptions {
   StringList passes; // each item may hold several names, separated by commas
   const char *schedule, *function, *stop_after, *print_after;
-  bool verify_each, newer, list;
+  bool verify_each, newer, annotate, list;
 } OptOptions;
 
 static const Option options[] = {
@@ -24,6 +24,8 @@ static const Option options[] = {
      offsetof(OptOptions, print_after)},
     {"verify-each", 0, OPTION_FLAG, NULL, "run each pass's input and output and compare",
      offsetof(OptOptions, verify_each)},
+    {"annotate", 0, OPTION_FLAG, NULL, "print the logical accesses of flat ones as comments",
+     offsetof(OptOptions, annotate)},
     {"newer-names", 0, OPTION_FLAG, NULL, "print T.sblock and tirx", offsetof(OptOptions, newer)},
     {"list", 0, OPTION_FLAG, NULL, "print the passes", offsetof(OptOptions, list)},
 };
@@ -107,6 +109,7 @@ static bool check_options(Cli *cli, const OptOptions *o, const PassCalls *names)
                                    {"--stop-after", o->stop_after != NULL},
                                    {"--print-ir-after", o->print_after != NULL},
                                    {"--verify-each", o->verify_each},
+                                   {"--annotate", o->annotate},
                                    {"--newer-names", o->newer},
                                    {"--output", cli->output != NULL},
                                    {"the file", cli->inputs.count > 0}};
@@ -114,10 +117,12 @@ static bool check_options(Cli *cli, const OptOptions *o, const PassCalls *names)
       {"--stop-after", o->stop_after && !is_among(names, o->stop_after)},
       {"--print-ir-after", !prints},
       {"--verify-each", o->verify_each && !names->count}};
+  const GivenOption annotate = {"--annotate", o->annotate && !names->count};
   const GivenOption function = {"--func", o->function && !names->count && !o->schedule};
   if (o->list)
     return cli_refuse(cli, with_list, COUNT_OF(with_list), "--list prints the passes alone");
   return cli_refuse(cli, of_passes, COUNT_OF(of_passes), "no such pass is among those of --pass") &&
+         cli_refuse(cli, &annotate, 1, "passes flatten accesses, and --pass names none") &&
          cli_refuse(cli, &function, 1, "neither --pass nor --schedule says what to do with it");
 }
 
@@ -140,9 +145,10 @@ static bool is_chosen(const OptOptions *o, const ModuleFunc *func) {
   return func->prim && is_named(o, func);
 }
 
-static void print_after(Cli *cli, const char *pass, const Module *module) {
+static void print_after(Cli *cli, const OptOptions *o, const char *pass, const Module *module) {
   Text text = text_new(&cli->context->arena);
-  script_print_module(cli->context, module, &text, &(ScriptOptions){.no_imports = true});
+  const ScriptOptions how = {.no_imports = true, .annotate = o->annotate};
+  script_print_module(cli->context, module, &text, &how);
   fprintf(stderr, "# after %s\n%s\n", pass, text_string(&text));
 }
 
@@ -158,7 +164,7 @@ static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, cons
     if (!pass) array_push(&cli->context->arena, names, call->name);
     if (pass && !graph_pass_run(cli->context, pass, call, module, o->function)) return false;
     if (pass && after && (strcmp(after, "all") == 0 || strcmp(after, call->name) == 0))
-      print_after(cli, call->name, module);
+      print_after(cli, o, call->name, module);
   }
   return true;
 }
@@ -231,7 +237,8 @@ static int run(Cli *cli, void *given) {
   Module *module = script_load(cli, cli->inputs.items[0]);
   if (!module || !transform(cli, o, &calls, module)) return STATUS_BAD;
   Text text = text_new(&cli->context->arena);
-  script_print_module(cli->context, module, &text, &(ScriptOptions){.newer = o->newer});
+  script_print_module(cli->context, module, &text,
+                      &(ScriptOptions){.newer = o->newer, .annotate = o->annotate});
   const char *path = cli->output ? cli->output : "-";
   return file_write(cli->context, path, text_string(&text), text.size) ? STATUS_DONE : STATUS_BAD;
 }

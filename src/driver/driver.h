@@ -217,6 +217,7 @@ typedef struct EmitOptions {
   const char *weights; // "inside" or "beside" the file of code; NULL: by their size
   bool openmp;         // C: parallel loops for -fopenmp
   bool lowered;        // TVMScript: as lowered, not as scheduled
+  bool annotate;       // write the logical accesses that flat ones came from
 } EmitOptions;
 typedef enum EmitKind { EMIT_PROGRAM, EMIT_KERNELS, EMIT_SAVED } EmitKind;
 // Can a file of this kind be written to this path, and has each option an effect on it? Asked

@@ -33,6 +33,15 @@ static bool refuse_unused(Context *context, const char *path, const UnusedOption
   return used;
 }
 
+// Why a file gets no annotations; NULL when it can have some.
+static const char *unannotated(const EmitOptions *options, const char *path) {
+  if (is_script(path) && !options->lowered)
+    return "is TVMScript as scheduled, and flat accesses are made by lowering; give lowered too";
+  if (text_ends_with(path, ".c")) return "is C, which names the logical accesses always";
+  bool is_text = is_script(path) || text_ends_with(path, ".ll");
+  return is_text ? NULL : "is not TVMScript or .ll, which are annotated";
+}
+
 static bool options_are_used(Context *context, EmitKind kind, const EmitOptions *options,
                              const char *path) {
   bool script = is_script(path) && kind != EMIT_SAVED;
@@ -55,6 +64,7 @@ static bool options_are_used(Context *context, EmitKind kind, const EmitOptions 
        saved    ? saved
        : script ? NULL
                 : "is code; TVMScript alone has a form before the kernels are lowered"},
+      {CALLER_ANNOTATE, options->annotate, saved ? saved : unannotated(options, path)},
   };
   return refuse_unused(context, path, rows, COUNT_OF(rows));
 }
@@ -91,34 +101,36 @@ bool emit_check(Context *context, EmitKind kind, const EmitOptions *options, con
 
 // ---- TVMScript ----------------------------------------------------------------------------------
 
-static bool write_module(Context *context, const Module *module, const char *path) {
+static bool write_module(Context *context, const Module *module, bool annotate, const char *path) {
   Text text = text_new(&context->arena);
-  script_print_module(context, module, &text, NULL);
+  script_print_module(context, module, &text, &(ScriptOptions){.annotate = annotate});
   return file_write(context, path, text_string(&text), text.size);
 }
 
 // Writes every kernel once, named k0, k1, … as in profiles.
-static bool write_program_script(const Program *program, bool lowered, const char *path) {
+static bool write_program_script(const Program *program, const EmitOptions *options,
+                                 const char *path) {
   Context *context = program->context;
   Module *module = module_new(context, "");
   for (int i = 0; i < program->steps.count; i++) {
     const ProgramStep *step = &program->steps.items[i];
     if (step->plan->same_as >= 0) continue;
-    PrimFunc *func = step->kernel < 0 ? step->plan->func
-                     : lowered        ? program->kernels.items[step->kernel]->func
-                                      : schedule_func(step->plan->choice.schedule);
+    PrimFunc *func = step->kernel < 0   ? step->plan->func
+                     : options->lowered ? program->kernels.items[step->kernel]->func
+                                        : schedule_func(step->plan->choice.schedule);
     func = prim_func_copy(context, func);
     func->name = step->kernel < 0 ? str_format(context, "call%d", i)
                                   : str_format(context, "k%d", step->kernel);
     module_add_prim(module, func);
   }
-  return write_module(context, module, path);
+  return write_module(context, module, options->annotate, path);
 }
 
-static bool write_kernel_script(Context *context, const Kernels *kernels, const char *path) {
+static bool write_kernel_script(Context *context, const Kernels *kernels,
+                                const EmitOptions *options, const char *path) {
   Module *module = module_new(context, "");
   for (int i = 0; i < kernels->count; i++) module_add_prim(module, kernels->items[i].scheduled);
-  return write_module(context, module, path);
+  return write_module(context, module, options->annotate, path);
 }
 
 // ---- Code ---------------------------------------------------------------------------------------
@@ -134,7 +146,7 @@ static bool refuse_call(const Program *program, int step) {
 
 bool emit_program(Program *program, const EmitOptions *options, const char *path) {
   if (!emit_check(program->context, EMIT_PROGRAM, options, path)) return false;
-  if (is_script(path)) return write_program_script(program, options->lowered, path);
+  if (is_script(path)) return write_program_script(program, options, path);
   for (int i = 0; i < program->steps.count; i++)
     if (program->steps.items[i].kernel < 0) return refuse_call(program, i);
   bool beside = options->weights ? !strcmp(options->weights, "beside")
@@ -142,6 +154,7 @@ bool emit_program(Program *program, const EmitOptions *options, const char *path
   TargetProgramOptions write = {.target = {.machine = &program->options.machine},
                                 .weights_beside = beside,
                                 .openmp = options->openmp};
+  write.target.annotate = options->annotate;
   write.target.kernels = program->target_reports;
   return program_write(program, target_of(options, path), &write, path);
 }
@@ -168,9 +181,10 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
     lowered[i] = lower_scheduled(context, &kernels->items[i], compile, lower ? &lower[i] : NULL);
     if (!lowered[i]) return false;
   }
-  if (script) return write_kernel_script(context, kernels, path);
+  if (script) return write_kernel_script(context, kernels, options, path);
   TargetProgramOptions write = {.target = {.machine = &compile->machine},
                                 .openmp = options->openmp};
+  write.target.annotate = options->annotate;
   write.target.kernels = reports;
   return kernels_write(context, lowered, access, kernels->count, target_of(options, path), &write,
                        path);

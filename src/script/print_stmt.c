@@ -492,6 +492,7 @@ void print_stmt(Printer *printer, const Stmt *s, bool is_last) {
     body_lines(printer, s);
     return;
   }
+  if (printer->options.annotate) print_logical(printer, s);
   if (s->kind != STMT_DECL_BUFFER && s->kind != STMT_ATTR) printer_line(printer);
   forms[s->kind](printer, s, is_last);
 }

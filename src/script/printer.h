@@ -46,6 +46,8 @@ void printer_reset(Printer *printer, int mark);
 bool printer_is_variable(const Printer *printer, const Buffer *buffer);
 bool printer_offset_is_open(const Printer *printer, const Buffer *buffer);
 void print_target(Printer *printer, const Stmt *store); // A[i, 0:4]
+// Writes the logical accesses of a statement as a comment line, if it has any.
+void print_logical(Printer *printer, const Stmt *s);
 void print_string(Printer *printer, const char *s);
 void print_expr(Printer *printer, const Expr *e);
 // Prints a region or a part of a tile's layout; false for another object.

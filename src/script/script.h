@@ -10,6 +10,7 @@
 typedef struct ScriptOptions {
   bool newer;      // the names of TVM in 2026: T.sblock, tirx
   bool no_imports; // leave out the lines that import the dialects
+  bool annotate;   // write the logical accesses of flat ones as comments
 } ScriptOptions;
 
 // A script may use names of the program around it, such as the Python function that it is in.
@@ -60,6 +61,9 @@ void script_print_prim_func(Context *context, const PrimFunc *func, Text *out,
 void script_print_graph_func(Context *context, const GraphFunc *func, Text *out,
                              const ScriptOptions *options);
 void script_print_stmt(Context *context, const Stmt *s, Text *out, const ScriptOptions *options);
+// The logical accesses that the flat ones of a statement came from, "C[i, j] <- A[j, i], B[i]", or
+// "". In the scratch arena.
+const char *script_logical_text(Context *context, const Stmt *s);
 // The same as text in the context's arena, for messages.
 const char *script_expr_text(Context *context, const Expr *e);
 const char *script_buffer_text(Context *context, const Buffer *buffer); // A: T.Buffer((3, 4), …)

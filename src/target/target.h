@@ -40,6 +40,7 @@ typedef struct TargetOptions {
   TargetReport *kernels;      // one for each kernel of the unit, likewise; may be NULL
   bool quick;                 // generate code in little time, which may then run slower
   Cache *cache;               // of code for this process; NULL: none is used
+  bool annotate;              // LLVM: stores name the logical accesses that they came from
 } TargetOptions;
 
 // The kernels of one file or of one piece of code in memory. The names of their regions differ.
@@ -142,9 +143,9 @@ typedef struct TargetRow {
   bool (*write_program)(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
 } TargetRow;
-extern const TargetRow target_table[];              // ends with a NULL name
-const TargetRow *target_find(const char *name);     // NULL when there is none
-const TargetRow *target_for_file(const char *path); // by ending; NULL when none writes it
+extern const TargetRow target_table[];                      // ends with a NULL name
+const TargetRow *target_find(const char *name);             // NULL when there is none
+const TargetRow *target_for_file(const char *path);         // by ending; NULL when none writes it
 bool target_writes(const TargetRow *row, const char *path); // files of this ending
 
 // The target for code in this process: llvm, or c in builds without LLVM.

@@ -60,6 +60,8 @@ def test_models_know_their_plan(tmp_path):
 def test_files_are_written(tmp_path):
     pleat.write(MATMUL, tmp_path / "matmul.py", lowered=True)
     assert "def matmul" in (tmp_path / "matmul.py").read_text()
+    pleat.write(MATMUL, tmp_path / "matmul.py", lowered=True, annotate=True)
+    assert " <- " in (tmp_path / "matmul.py").read_text()
     pleat.write(DIGITS, tmp_path / "digits.o", threads=1)
     assert (tmp_path / "digits.o").stat().st_size
     with pytest.raises(pleat.PleatError, match="says what to write"):

@@ -462,6 +462,14 @@ def test_free_variables():
         ir.assert_structural_equal(store.value.a, store.value.b)
 
 
+def test_flat_accesses_name_the_logical_ones():
+    flat = transform.Sequential([transform.LowerOpaqueBlock(), transform.FlattenBuffer()])(
+        pleat.IRModule({"main": matmul}))
+    lines = [line.strip() for line in flat["main"].script(annotate=True).splitlines()]
+    assert any(line.startswith("# C[i, j] <- C[i, j], A[i, k], B[k, j]") for line in lines), lines
+    assert not [line for line in flat["main"].script().splitlines() if "# C[" in line]
+
+
 def test_block_variables_are_ordered():
     """RFC 41, "Reference-level explanation"."""
     def with_axes(first, second):

@@ -550,6 +550,10 @@ static void test_files_are_written(void **state) {
   options = (PleatWriteOptions){.size = sizeof options, .lowered = 1};
   written(&kernels, &options, "kernel.py");
   write_refused(&kernels, &options, "kernel.so", "lowered: ");
+  options = (PleatWriteOptions){.size = sizeof options, .annotate = 1};
+  write_refused(&kernels, &options, "kernel.py", "annotate: ");
+  write_refused(&kernels, &options, "kernel.c", "which names the logical accesses always");
+  written(&kernels, &options, "kernel.ll");
   write_refused(&request, NULL, "digits.pleat", "pleat_model_save writes a .pleat");
   written(&kernels, NULL, "kernel.so");
   remove(in_folder("kernel.h"));

@@ -83,6 +83,7 @@ static void test_parts(void **state) {
   assert_int_equal(pleat_module_function_is_tensor_program(module, -1), -1);
   char *text = printed(module, &(PleatPrintOptions){.size = sizeof(PleatPrintOptions),
                                                     .newer_names = 1,
+                                                    .annotate = 1,
                                                     .no_imports = 1,
                                                     .function = "scale"});
   assert_non_null(strstr(text, "T.sblock(\"B\")"));

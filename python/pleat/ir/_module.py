@@ -48,9 +48,10 @@ def _text(function, handle, *arguments):
     return _owned_text(text[0])
 
 
-def print_handle(handle, newer_names=False, no_imports=False):
-    options = ffi.new("PleatPrintOptions *", {"size": ffi.sizeof("PleatPrintOptions"),
-                                              "newer_names": newer_names, "no_imports": no_imports})
+def print_handle(handle, newer_names=False, no_imports=False, annotate=False):
+    options = ffi.new("PleatPrintOptions *", {
+        "size": ffi.sizeof("PleatPrintOptions"), "newer_names": newer_names,
+        "no_imports": no_imports, "annotate": annotate})
     return _text(_lib.pleat_module_print, handle, options)
 
 
@@ -90,11 +91,12 @@ def unwrapped(handle):
 class _Printed:
     """Something with a handle of the library, which prints as TVMScript."""
 
-    def script(self, *, newer_names=False, no_imports=False):
+    def script(self, *, newer_names=False, no_imports=False, annotate=False):
         """The text of TVMScript, which reads back as an equal object.
 
-        newer_names: TVM's names since 2026, T.sblock and tirx"""
-        return print_handle(self._handle, newer_names, no_imports)
+        newer_names: TVM's names since 2026, T.sblock and tirx
+        annotate: comments with the logical accesses that flat ones came from"""
+        return print_handle(self._handle, newer_names, no_imports, annotate)
 
     def show(self, **options):
         """Prints the script."""

@@ -14,42 +14,11 @@ static void begin_statement(CEmit *emit) {
 
 // ---- Comments ----------------------------------------------------------------------------------
 
-typedef struct Logical { // logical loads of a value
-  CEmit *emit;
-  Text text;
-  Map seen;
-} Logical;
-
-static const char *logical_text(CEmit *emit, Expr *origin) {
-  return script_expr_text(emit->context, expr_logical(emit->context, origin));
-}
-
-static bool note_load(Visitor *visitor, Expr *e) {
-  Logical *logical = visitor->env;
-  if (e->op != EXPR_LOAD) return true;
-  Expr *origin = expr_origin(e);
-  if (!origin || map_contains(&logical->seen, origin)) return true;
-  map_put(&logical->seen, origin, origin);
-  text_printf(&logical->text, "%s%s", logical->text.size ? ", " : "",
-              logical_text(logical->emit, origin));
-  return true;
-}
-
-static const char *logical_loads(CEmit *emit, Expr *e) {
-  Logical logical = {emit, text_new(emit->arena), map_new(emit->arena)};
-  Visitor visitor = {.env = &logical, .enter_expr = note_load};
-  visit_expr(&visitor, e);
-  return text_string(&logical.text);
-}
-
 static void comment_store(CEmit *emit, const Stmt *s) {
   if (!emit->module->comments) return;
-  Expr *origin = s->as.store.origin;
-  const char *loads = logical_loads(emit, s->as.store.value);
-  if (!origin && !*loads) return;
-  const char *text =
-      arena_printf(emit->arena, "// %s%s%s", origin ? logical_text(emit, origin) : "",
-                   *loads ? (origin ? " <- " : "<- ") : "", loads);
+  const char *accesses = script_logical_text(emit->context, s);
+  if (!*accesses) return;
+  const char *text = arena_printf(emit->arena, "// %s", accesses);
   int width = COMMENT_WIDTH - 2 * emit->depth;
   bool fits = (int)strlen(text) <= width || width < 20;
   c_line(emit, "%.*s%s", fits ? (int)strlen(text) : width, text, fits ? "" : " ...");

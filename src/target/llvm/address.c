@@ -8,6 +8,8 @@
 // outside of the buffer.
 #include "target/llvm/emit.h"
 
+#include "script/script.h"
+
 enum { MAX_TERMS = 64, INNERMOST = 1 << 20 };
 
 typedef struct AddressTerm {
@@ -161,7 +163,8 @@ static void store_value(Emit *emit, DType type, const char *value, const char *p
   if (dtype_is_bool(type) || type.bits < 8)
     value = emit_value(emit, "%s %s %s to %s", type.code == TYPE_INT ? "sext" : "zext", given,
                        value, memory);
-  emit_line(emit, "store %s %s, ptr %s, align %d", memory, value, pointer, alignment);
+  emit_line(emit, "store %s %s, ptr %s, align %d%s", memory, value, pointer, alignment,
+            emit->access);
 }
 
 // Whether the lanes of an access are consecutive: one axis, a ramp of step 1 from a scalar.
@@ -299,6 +302,19 @@ static void scatter(Emit *emit, Buffer *buffer, Expr *index, const char *value, 
   }
 }
 
+// Metadata of a store: the logical accesses that it and the loads of its value came from.
+static const char *access_metadata(Emit *emit, const Stmt *s) {
+  const char *accesses = emit->module->annotate ? script_logical_text(emit->context, s) : "";
+  if (!*accesses) return "";
+  int number = emit->module->next++;
+  Text *text = &emit->module->metadata;
+  text_printf(text, "!%d = !{!\"", number);
+  for (const char *c = accesses; *c; c++)
+    text_printf(text, *c == '"' || *c == '\\' ? "\\%02X" : "%c", *c);
+  text_puts(text, "\"}\n");
+  return arena_printf(emit->arena, ", !pleat.access !%d", number);
+}
+
 void emit_store(Emit *emit, const Stmt *s) {
   Buffer *buffer = s->as.store.buffer;
   int rank = s->as.store.rank, lanes = index_lanes(s->as.store.indices, rank);
@@ -306,6 +322,7 @@ void emit_store(Emit *emit, const Stmt *s) {
   DType type = dtype_lanes(buffer->type, lanes * buffer->type.lanes);
   const char *value = emit_expr(emit, s->as.store.value);
   if (given.lanes < type.lanes) value = emit_spread(emit, value, type);
+  emit->access = access_metadata(emit, s);
   if (lanes > 1 && !is_contiguous(s->as.store.indices, rank)) {
     scatter(emit, buffer, target_flat_index(emit->context, buffer, s->as.store.indices, rank),
             value, type);

@@ -18,7 +18,8 @@ typedef struct LlvmModule {
   const HostMachine *machine;
   TargetFeatures features;
   TargetReport *report;
-  bool local; // the functions of regions are seen in this module only
+  bool annotate; // stores name logical accesses
+  bool local;    // the functions of regions are seen in this module only
 } LlvmModule;
 
 // A function that is being written. A value is its name as text, without the type: "%v12", "7".
@@ -36,6 +37,7 @@ typedef struct Emit {
   Map depths;        // variables: number of loops around
   Map data;          // data variables: pointers
   int depth;
+  const char *access; // metadata of the stores of the current statement, or ""
 } Emit;
 
 // text.c. Types, constants, instructions.
@@ -79,7 +81,7 @@ void emit_stmt(Emit *emit, const Stmt *s);
 
 // entry.c
 void llvm_add_program(Emit *emit, const LlvmProgram *whole);
-void llvm_add_call(Emit *emit, const LlvmProgram *whole); // its NAME_call
+void llvm_add_call(Emit *emit, const LlvmProgram *whole);                        // its NAME_call
 void llvm_add_bytes(Text *out, const char *name, const void *data, size_t size); // a constant
 // Pointer `number` of an array of them.
 const char *llvm_offset_from(Emit *emit, const char *base, int64_t offset); // in bytes

@@ -27,6 +27,7 @@ static Emit emit_new(LlvmModule *module) {
   emit.entry = text_new(module->arena);
   emit.body = text_new(module->arena);
   emit.block = "%entry";
+  emit.access = "";
   emit.values = map_new(module->arena);
   emit.vars = map_new(module->arena);
   emit.wide = map_new(module->arena);
@@ -132,6 +133,7 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
   module.metadata = text_new(arena);
   module.declared = map_new(arena);
   module.local = whole != NULL;
+  module.annotate = options->annotate;
   for (int k = 0; k < unit->kernel_count; k++) {
     TargetReport before = *module.report;
     for (int t = 0; t < unit->kernels[k]->region_count; t++)
