@@ -34,7 +34,7 @@ class Message:
         return f"{place + ': ' if place else ''}{self.severity}: {node}{self.text}"
 
 
-class PleatError(Exception):
+class PleatError(RuntimeError):
     """A refused question or model. The text says what is wrong and where, with a caret;
     `messages` is a list of the same as Message objects."""
 

@@ -125,6 +125,25 @@ static bool is_undefined(Expr *e) {
   return found;
 }
 
+static bool find_undefined_index(Visitor *visitor, Expr *e) {
+  bool *found = visitor->env;
+  for (int i = 0; e->op == EXPR_LOAD && i < e->count; i++) *found |= is_undefined(e->args[i]);
+  return true;
+}
+
+static bool loads_undefined_place(Expr *e) {
+  bool found = false;
+  visit_expr(&(Visitor){.env = &found, .enter_expr = find_undefined_index}, e);
+  return found;
+}
+
+// A name for an undefined value is replaced by the value.
+static Stmt *without_undefined_name(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_LET || !is_undefined(s->as.let.value)) return NULL;
+  Stmt *body = lower_substitute(rewriter->context, s->as.let.body, s->as.let.var, s->as.let.value);
+  return rewrite_stmt(rewriter, body);
+}
+
 // A value that is computed from T.undef is undefined too. An index must be defined.
 static Stmt *without_undefined(Rewriter *rewriter, Stmt *s) {
   if (s->kind == STMT_STORE) {
@@ -132,6 +151,8 @@ static Stmt *without_undefined(Rewriter *rewriter, Stmt *s) {
       if (is_undefined(s->as.store.indices[i]))
         diag_error(rewriter->context, s->pos,
                    "an index of this store is T.undef, which is no place");
+    if (loads_undefined_place(s->as.store.value))
+      diag_error(rewriter->context, s->pos, "an index of a load is T.undef, which is no place");
     return idle_or_same(rewriter, s, is_undefined(s->as.store.value));
   }
   bool found = false;
@@ -146,7 +167,9 @@ static Stmt *without_undefined(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func) {
   func = lower_rewrite(state, func,
-                       &(Rewriter){.stmt = without_undefined, .buffer = lower_keep_buffer});
+                       &(Rewriter){.enter_stmt = without_undefined_name,
+                                   .stmt = without_undefined,
+                                   .buffer = lower_keep_buffer});
   return func ? lower_remove_no_ops(state, func) : NULL;
 }
 

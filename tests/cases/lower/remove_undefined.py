@@ -11,6 +11,8 @@ def f(A: T.Buffer((7,), "int32"), B: T.Buffer((7,), "int32")):
     for i in range(7):
         B[i] = A[i] + T.undef(dtype="int32") * 2
         A[i] = i
+        x: T.int32 = T.undef(dtype="int32") + i
+        A[i] = x * 2
 
 
 @T.prim_func
@@ -18,3 +20,6 @@ def g(A: T.Buffer((7,), "int32")):
     A[T.undef(dtype="int32")] = 1
     if T.undef(dtype="int32") > 0:
         A[1] = 2
+    A[2] = A[T.undef(dtype="int32")]
+    y: T.int32 = T.undef(dtype="int32")
+    A[y] = 3
