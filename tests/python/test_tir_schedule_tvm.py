@@ -25,6 +25,18 @@ def chain(A: T.Buffer((13, 7), "float32"), D: T.Buffer((7, 13), "float32")):
 
 
 @T.prim_func(s_tir=True)
+def neighbours(A: T.Buffer((9, 5), "float32"), B: T.Buffer((9, 5), "float32"), C: T.Buffer((9, 5), "float32")):
+    for i, j in T.grid(9, 5):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(9, 5):
+        with T.sblock("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + T.float32(2)
+
+
+@T.prim_func(s_tir=True)
 def matmul(A: T.Buffer((13, 10), "float32"), B: T.Buffer((10, 7), "float32"),
            C: T.Buffer((13, 7), "float32")):
     for i, j, k in T.grid(13, 7, 10):
@@ -109,6 +121,8 @@ CASES = {
     "padding": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[0])),
     "padding of rows": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[2])),
     "einsum": ("matmul", lambda sch: sch.pad_einsum("C", [4, 4, 4])),
+    "merge": ("neighbours", lambda sch: sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0])),
+    "merge inside": ("neighbours", lambda sch: sch.merge(sch.get_loops("B")[1], sch.get_loops("C")[1])),
     "types": ("chain", lambda sch: sch.unsafe_set_dtype("B", 0, "float16")),
     "reindex": ("chain", reindexed),
     "reindex data": ("conv", lambda sch: sch.reindex("Y", ("read", 0))),

@@ -347,7 +347,14 @@ static bool try_pad_einsum(Walk *walk) {
   int count = schedule_block(walk->schedule, walk->block)->var_count;
   Text padding = text_new(&schedule_context(walk->schedule)->arena);
   for (int i = 0; i < count; i++) text_printf(&padding, "%d,", 1 + pick(&walk->random, 4));
-  return try_text(walk, "sch.pad_einsum(B, [%s])", text_string(&padding));
+  return try_text(walk, "sch.pad_einsum(B, [%s])", text_string(&padding)) ||
+         try_text(walk, "sch.pad_einsum('S', [4, %d])", 1 + pick(&walk->random, 4));
+}
+
+static bool try_merge(Walk *walk) {
+  BlockRef other = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
+  int at = some_number(walk);
+  return try_text(walk, "m = sch.get_loops('%s')\nsch.merge(l%d, m[%d])", other, at, at);
 }
 
 static const struct {
@@ -380,6 +387,7 @@ static const struct {
     {"blockize", try_blockize},
     {"decompose_padding", try_decompose_padding},
     {"pad_einsum", try_pad_einsum},
+    {"merge", try_merge},
     {"sample_perfect_tile", try_tile},
     {"sample_compute_location", try_place},
 };

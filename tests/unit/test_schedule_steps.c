@@ -563,6 +563,66 @@ static void test_pad_einsum(void **state) {
   refused(conv, "sch.pad_einsum('Y', [1, 1, 1, 1, 2, 1, 1])", "neither a variable nor a constant");
 }
 
+// ---- merge -------------------------------------------------------------------------------------
+
+static const char *const sums =
+    HEAD "def f(A: T.Buffer((9, 5), 'float32'), B: T.Buffer((9, 5), 'float32'),\n"
+         "      C: T.Buffer((9, 5), 'float32'), S: T.Buffer((1,), 'float32'),\n"
+         "      R: T.Buffer((1,), 'float32'), E: T.Buffer((9, 5), 'float32')):\n"
+         "    for i, j in T.grid(9, 5):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+         "    for i, j in T.grid(9, 5):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            C[vi, vj] = B[vi, vj] * A[vi, 4 - vj]\n"
+         "    for i, j in T.grid(9, 5):\n"
+         "        with T.block('S'):\n"
+         "            vi, vj = T.axis.remap('RR', [i, j])\n"
+         "            with T.init():\n"
+         "                S[0] = T.float32(0)\n"
+         "            S[0] = S[0] + A[vi, vj]\n"
+         "    for i, j in T.grid(9, 5):\n"
+         "        with T.block('R'):\n"
+         "            vi, vj = T.axis.remap('RR', [i, j])\n"
+         "            with T.init():\n"
+         "                R[0] = T.float32(1)\n"
+         "            R[0] = T.max(R[0], A[vi, vj])\n"
+         "    for i, j in T.grid(9, 5):\n"
+         "        with T.block('E'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            E[vi, vj] = R[0] + C[vi, 4 - vj]\n"
+         "    for i in range(8):\n"
+         "        with T.block('F'):\n"
+         "            vi = T.axis.spatial(8, i)\n"
+         "            E[vi, 0] = T.float32(1)\n";
+
+#define LOOPS(A, B)                                                                                \
+  "ai, aj = sch.get_loops('" A "')\n"                                                              \
+  "bi, bj = sch.get_loops('" B "')\n"
+
+static void test_merge(void **state) {
+  (void)state;
+  gives(sums, LOOPS("B", "C") "l = sch.merge(ai, bi)\nsch.parallel(l)",
+        "for i_m in T.parallel(9):");
+  gives(sums, LOOPS("B", "C") "l = sch.merge(aj, bj)\nsch.unroll(l)", "for i_m in range(9):");
+  made(sums, LOOPS("S", "R") "sch.merge(aj, bj)");
+  made(sums, LOOPS("C", "S") "c, d = sch.get_loops('R')\nsch.merge(ai, bi, c)");
+  refused(sums, LOOPS("R", "E") "sch.merge(ai, bi)", "in the same iterations of 'i'");
+  refused(sums, LOOPS("B", "S") "sch.merge(ai, bi)", "nests that follow one another");
+  refused(sums, LOOPS("B", "C") "sch.merge(bi, ai)", "nests that follow one another");
+  refused(sums, LOOPS("B", "C") "sch.merge(ai, bj)", "nests that follow one another");
+  refused(sums, LOOPS("B", "C") "sch.merge(ai)", "two loops or more");
+  refused(sums, LOOPS("B", "C") "sch.parallel(ai)\nsch.merge(ai, bi)", "does not run in order");
+  refused(sums, "a, b = sch.get_loops('E')\nc, = sch.get_loops('F')\nsch.merge(a, c)",
+          "the same iterations");
+  refused(sums,
+          LOOPS("B", "C") "sch.transform_block_layout('B', lambda i, j: [j, i])\n"
+                          "x, y = sch.get_loops('B')\nsch.merge(x, bi)",
+          "the same iterations");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
@@ -585,6 +645,7 @@ int main(void) {
       cmocka_unit_test(test_added_intrinsics),
       cmocka_unit_test(test_decompose_padding),
       cmocka_unit_test(test_pad_einsum),
+      cmocka_unit_test(test_merge),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ from pleat.tir.index_map import IndexMap
 LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block", "get_output_blocks": "block",
          "get_producers": "block", "get_consumers": "block", "sample_perfect_tile": "int",
          "sample_partitioned_tile": "int"}
-SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "add_unit_loop": "loop",
+SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": "loop", "add_unit_loop": "loop",
           "cache_read": "block", "cache_write": "block",
           "blockize": "block", "decompose_padding": "block", "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
           "rfactor": "block", "sample_categorical": "int", "sample_compute_location": "loop"}

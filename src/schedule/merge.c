@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements merge, which runs the bodies of loops of neighbouring nests one after the other in one
+// loop.
+//   for i: for j: B[i, j] = …            for i_m:
+//   for i: for j: C[i, j] = …      =>      for j: B[i_m, j] = …
+//                                          for j: C[i_m, j] = …
+// The loops around the given ones, up to the sequence of the nests, are merged too.
+#include "schedule/internal.h"
+
+typedef struct Merge {
+  Schedule *schedule;
+  const StepValue *loops;
+  int count, depth,
+      levels; // depth of the sequence of the nests; loops from there to the given ones
+  Path *paths;
+} Merge;
+
+static const char *name_of(const Stmt *loop) {
+  return loop->as.loop.var->as.var->name;
+}
+
+static bool refuse_places(const Merge *m) {
+  return schedule_refuse(
+      m->schedule, path_end(&m->paths[0])->pos,
+      "the loops are not at one depth of nests that follow one another, given in "
+      "their order");
+}
+
+// Finds the sequence in which the nests follow one another.
+static bool find_sequence(Merge *m) {
+  const Path *first = &m->paths[0];
+  m->depth = -1;
+  for (int i = 0; i < first->count - 1; i++) {
+    bool common = true;
+    for (int k = 1; k < m->count; k++)
+      common &= i < m->paths[k].count - 1 && m->paths[k].items[i] == first->items[i];
+    if (!common) break;
+    m->depth = i;
+  }
+  if (m->depth < 0 || first->items[m->depth]->kind != STMT_SEQ) return refuse_places(m);
+  m->levels = first->count - 1 - m->depth;
+  for (int k = 0; k < m->count; k++)
+    if (m->paths[k].count != first->count ||
+        m->paths[k].child[m->depth] != first->child[m->depth] + k)
+      return refuse_places(m);
+  return true;
+}
+
+static Stmt *loop_at(const Merge *m, int nest, int level) {
+  return m->paths[nest].items[m->depth + 1 + level];
+}
+
+static bool check_loops(const Merge *m) {
+  Analyzer *analyzer = path_analyzer(m->schedule, &m->paths[0], m->depth);
+  for (int k = 0; k < m->count; k++)
+    for (int i = 0; i < m->levels; i++) {
+      const Stmt *loop = loop_at(m, k, i), *first = loop_at(m, 0, i);
+      if (loop->kind != STMT_FOR) return refuse_places(m);
+      if (!loop_is_plain(loop))
+        return schedule_refuse(m->schedule, loop->pos,
+                               "loop '%s' is annotated, or does not run in order", name_of(loop));
+      if (!analyzer_prove_equal(analyzer, loop->as.loop.min, first->as.loop.min) ||
+          !analyzer_prove_equal(analyzer, loop->as.loop.extent, first->as.loop.extent))
+        return schedule_refuse(m->schedule, loop->pos,
+                               "loops '%s' and '%s' are not proved to have the same iterations",
+                               name_of(first), name_of(loop));
+      for (int outer = 0; outer < i; outer++)
+        if (expr_uses(loop->as.loop.extent, loop_at(m, k, outer)->as.loop.var) ||
+            expr_uses(loop->as.loop.min, loop_at(m, k, outer)->as.loop.var))
+          return schedule_refuse(m->schedule, loop->pos,
+                                 "the extent of loop '%s' depends on loop '%s'", name_of(loop),
+                                 name_of(loop_at(m, k, outer)));
+    }
+  return true;
+}
+
+// ---- The merged nest -------------------------------------------------------------------------
+
+static Stmt *merged_nest(const Merge *m, Expr **vars) {
+  Context *context = m->schedule->context;
+  Stmt **bodies = arena_array(&context->arena, Stmt *, m->count);
+  for (int i = 0; i < m->levels; i++) {
+    const Expr *var = loop_at(m, 0, i)->as.loop.var;
+    vars[i] =
+        expr_var(context, arena_printf(&context->arena, "%s_m", var->as.var->name), var->type);
+  }
+  for (int k = 0; k < m->count; k++) {
+    Map to = map_new(&context->arena);
+    for (int i = 0; i < m->levels; i++) {
+      Expr *var = loop_at(m, k, i)->as.loop.var;
+      map_put(&to, var, expr_cast(context, var->type, vars[i]));
+    }
+    Stmt *body = loop_at(m, k, m->levels - 1)->as.loop.body;
+    bodies[k] = substitute_stmt(context, body, &to, NULL);
+  }
+  Stmt *s = stmt_seq(context, bodies, m->count);
+  for (int i = m->levels - 1; i >= 0; i--) {
+    const Stmt *loop = loop_at(m, 0, i);
+    s = loop_like(context, loop, vars[i], loop->as.loop.min, loop->as.loop.extent, s);
+  }
+  return s;
+}
+
+static void replace_nests(const Merge *m, Stmt *merged) {
+  Context *context = m->schedule->context;
+  const Path *first = &m->paths[0];
+  const Stmt *seq = first->items[m->depth];
+  int begin = first->child[m->depth], count = 0;
+  Stmt **items = arena_array(&context->arena, Stmt *, seq->as.seq.count);
+  for (int i = 0; i < seq->as.seq.count; i++)
+    if (i <= begin || i >= begin + m->count)
+      items[count++] = i == begin ? merged : seq->as.seq.items[i];
+  schedule_set_body(m->schedule,
+                    path_replace(context, first, m->depth, stmt_seq(context, items, count)));
+}
+
+// ---- Legality --------------------------------------------------------------------------------
+
+static bool conflict(const Stmt *a, const Stmt *b, bool write_a, bool write_b) {
+  const Block *x = a->as.block, *y = b->as.block;
+  for (int i = 0; i < (write_a ? x->write_count : x->read_count); i++)
+    if (block_touches(y, (write_a ? x->writes : x->reads)[i].buffer, write_b)) return true;
+  return false;
+}
+
+// True when no nest writes what another one reads or writes.
+static bool share_nothing(const Merge *m) {
+  Arena *arena = &m->schedule->context->arena;
+  for (int k = 0; k < m->count; k++)
+    for (int n = 0; n < k; n++) {
+      StmtArray a = {0}, b = {0};
+      blocks_all(arena, loop_at(m, k, 0), &a);
+      blocks_all(arena, loop_at(m, n, 0), &b);
+      for (int i = 0; i < a.count; i++)
+        for (int j = 0; j < b.count; j++)
+          if (conflict(a.items[i], b.items[j], true, true) ||
+              conflict(a.items[i], b.items[j], true, false) ||
+              conflict(b.items[j], a.items[i], true, false))
+            return false;
+    }
+  return true;
+}
+
+// In the merged nest, an iteration's elements are its own: then each part sees what it saw before.
+static bool check_merged(const Merge *m, Expr *const *vars) {
+  for (int i = 0; i < m->levels; i++) {
+    Path path;
+    const char *why = NULL;
+    path_to_loop(m->schedule, vars[i], &path);
+    if (!loops_independent(m->schedule, &path, path.count - 1, 0, &why))
+      return schedule_refuse(
+          m->schedule, path_end(&m->paths[0])->pos,
+          "the nests are not proved to use what they share in the same iterations "
+          "of '%s': %s",
+          name_of(loop_at(m, 0, i)), why);
+  }
+  return true;
+}
+
+bool step_merge(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Merge m = {.schedule = schedule, .loops = &call->args[0], .count = call->args[0].as.list.count};
+  if (m.count < 2)
+    return schedule_refuse(schedule, schedule->func->pos, "two loops or more are merged");
+  m.paths = arena_array(&context->arena, Path, m.count);
+  for (int k = 0; k < m.count; k++)
+    if (!schedule_find_loop(schedule, m.loops->as.list.items[k].as.loop, &m.paths[k])) return false;
+  if (!find_sequence(&m) || !check_loops(&m)) return false;
+  for (int k = 0; k < m.count; k++)
+    if (stmt_has_loose_stores(loop_at(&m, k, 0)))
+      return schedule_refuse(schedule, loop_at(&m, k, 0)->pos,
+                             "there are statements outside of blocks below loop '%s'",
+                             name_of(loop_at(&m, k, 0)));
+  bool apart = share_nothing(&m);
+  Expr **vars = arena_array(&context->arena, Expr *, m.levels);
+  replace_nests(&m, merged_nest(&m, vars));
+  if (!apart && !check_merged(&m, vars)) return false;
+  step_result(schedule, call, value_loop(vars[m.levels - 1]));
+  return true;
+}
