@@ -319,6 +319,8 @@ typedef struct PleatRequest {
  *               plan, and whether none is better; "cost_optimal", "cost_forward", "cost_backward"
  *               and "cost_unplanned" are the prices of other policies, 0 where not planned
  *   "choices", "choices_left_out", "layouts_left_out"  how much was looked at
+ *   "fusions_decided"  how many fusions were decided before layouts were planned; with any, or with
+ *               something left out, "optimal" is false
  *   "kernels"   the number of kernels
  *   "bilinear"  a list of the sums that are computed with fewer products: "tensor", "outputs",
  *               "taps", "cycles", "direct_cycles", "error", "direct_error" and "bound", as in
@@ -414,12 +416,14 @@ typedef struct PleatPlan {
   const PleatPlanTensor *const *tensors;
   /* The price of a run in cycles: as planned; with every tensor row-major; by each policy for the
    * same choices (0: not planned); and a bound below that of every plan. `gap` is the part of the
-   * price that may be above the best plan's; `optimal` is not 0 if no plan is better. */
+   * price that may be above the best plan's; `optimal` is not 0 if it is proved that no plan
+   * is better. */
   double cycles, cycles_row_major, cycles_optimal, cycles_forward, cycles_backward, lower_bound;
   double gap;
   int optimal;
-  /* How many ways to run an operator were considered, and what was left out. */
-  int64_t choices, choices_left_out, layouts_left_out;
+  /* How many ways to run an operator were considered, what was left out, and how many fusions were
+   * decided before layouts were planned. */
+  int64_t choices, choices_left_out, layouts_left_out, fusions_decided;
   /* How many nodes of the model are computed in kernels, are computed while compiling, only move
    * elements which their readers read in place, and are not needed. */
   int nodes_in_kernels, nodes_folded, nodes_in_place, nodes_unused;

@@ -96,15 +96,16 @@ class Plan(dict):
     cycles: the price of a run; cycles_row_major: with every tensor row-major; cycles_optimal,
             cycles_forward, cycles_backward: by each policy, 0 where not planned
     lower_bound, gap, optimal: a bound below the price of every plan, the part of the price that
-            may be above the best plan's, and whether no plan is better
+            may be above the best plan's, and whether it is proved that no plan is better
     choices, choices_left_out, layouts_left_out: how much was considered
+    fusions_decided: how many operators were fused before layouts were planned
     nodes_in_kernels, nodes_folded, nodes_in_place, nodes_unused: how many nodes of the model are
             computed in kernels, computed while compiling, only move elements which their readers
             read in place, and are not needed"""
 
     NUMBERS = ("cycles", "cycles_row_major", "cycles_optimal", "cycles_forward", "cycles_backward",
                "lower_bound", "gap", "choices", "choices_left_out", "layouts_left_out",
-               "nodes_in_kernels", "nodes_folded", "nodes_in_place", "nodes_unused")
+               "fusions_decided", "nodes_in_kernels", "nodes_folded", "nodes_in_place", "nodes_unused")
 
     def __init__(self, plan):
         super().__init__(json.loads(_text(plan.json)))

@@ -252,7 +252,7 @@ static void put_tiles(Page *p) {
   Arena *arena = &v->cli->context->arena;
   int at_run = 0;
   for (int i = 0; i < plan->rewrite_count; i++) at_run += !plan->rewrites[i]->folded;
-  bool is_limited = plan->choices_left_out || plan->layouts_left_out;
+  bool is_limited = plan->choices_left_out || plan->layouts_left_out || plan->fusions_decided;
   text_puts(p->out, "<div class=\"tiles\">\n");
   tile(p, view_cycles(v, plan->cycles), "estimated cycles");
   tile(p, view_gap(v), is_limited ? "of all plans" : "against every other plan");

@@ -161,6 +161,13 @@ static Expr *composed(const Domain *d, const ElementMove *outer, const ElementMo
                            both.other);
 }
 
+// Would the tensor get a second reader when it is read through a stage that stays? The producer of
+// the tensor could then not be fused with that stage.
+static bool gets_second_reader(const Stage *through) {
+  const StageTensor *tensor = through->reads.items[0];
+  return through->output->is_output && tensor->producer && tensor->users.count == 1;
+}
+
 // Lets the stage read what its producer reads, when both are moves. Two plain loads are left to
 // stage_graph_inline_views unless they cancel.
 static bool compose_with_producer(StageGraph *s, Stage *stage) {
@@ -169,7 +176,8 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
   if (!read_move(stage, &outer)) return false;
   const StageTensor *tensor = stage->reads.items[0];
   Stage *producer = tensor->producer;
-  if (!producer || tensor->kept || !read_move(producer, &inner)) return false;
+  if (!producer || tensor->kept || !read_move(producer, &inner) || gets_second_reader(producer))
+    return false;
   Domain d = domain_of(s->context, stage->te);
   Expr *value = composed(&d, &outer, &inner, producer->te);
   if (!value || expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) return false;
@@ -178,6 +186,7 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
   TeStage *te = te_with_value(s->context, stage->te, value);
   te->outside = NULL; // it was about the tensor between the two
   stage->te = te;
+  s->fusions_decided += !cancels;
   stage_graph_reread(s, stage);
   return true;
 }

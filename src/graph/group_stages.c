@@ -447,6 +447,7 @@ static Stage *make_group(StageGrouping *g) {
       array_push(arena, &stage->parts, member->parts.items[k]);
   }
   stage->output->producer = stage;
+  g->graph->fusions_decided += g->count - 1;
   return stage;
 }
 

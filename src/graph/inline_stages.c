@@ -262,10 +262,17 @@ static TeStage **readers_with(StageGraph *s, const Stage *stage, InlineInReader 
   return readers;
 }
 
+// Does the stage compute something that takes time at each run, and that another plan may store?
+static bool is_work(const Stage *stage) {
+  const StageTensor *tensor = stage->reads.items[0];
+  return !tensor->data && !(stage_is_view(stage) && stage_reads_in_place(stage, tensor));
+}
+
 static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlined) {
   if (stage->output->is_output || stage->output->kept) return;
   TeStage **readers = readers_with(s, stage, inlined);
   if (!readers) return;
+  s->fusions_decided += is_work(stage);
   PtrArray users = stage->output->users;
   users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
   for (int k = 0; k < users.count; k++) {
@@ -493,6 +500,7 @@ static void inline_by_turning(StageGraph *graph, Stage *view) {
   for (int i = 0; i < users.count; i++)
     if (!read_turned(t, view, users.items[i])) return;
   for (int i = 0; i < t->count; i++) replace_turned(graph, &t->items[i]);
+  graph->fusions_decided++;
   stage_graph_detach(graph, view);
 }
 
@@ -576,6 +584,18 @@ static Stage *reader_in_place(const Stage *stage) {
   return in_place ? user : NULL;
 }
 
+// Does the reader compute each element from one of the stage's and constants alone, and not store
+// more bytes? Then no plan is better that stores the stage's output: it would be written and read
+// again, and whatever layout it has costs as much as the same layout of the reader's output.
+static bool never_costs_more(const Stage *stage, const Stage *reader) {
+  const StageTensor *tensor = stage->output;
+  for (int i = 0; i < reader->reads.count; i++) {
+    const StageTensor *other = reader->reads.items[i];
+    if (other != tensor && !other->data && !other->constant) return false;
+  }
+  return dtype_bytes(reader->output->buffer->type) <= dtype_bytes(tensor->buffer->type);
+}
+
 void stage_graph_inline_intermediates(StageGraph *s) {
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
@@ -587,6 +607,7 @@ void stage_graph_inline_intermediates(StageGraph *s) {
     for (int k = 0; k < user->parts.count; k++)
       array_push(&s->context->arena, &stage->parts, user->parts.items[k]);
     user->parts = stage->parts;
+    s->fusions_decided += !stage->output->constant && !never_costs_more(stage, user);
     stage_graph_reread(s, user);
     stage_graph_detach(s, stage);
   }

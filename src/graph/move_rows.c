@@ -166,6 +166,7 @@ void stage_graph_move_rows(StageGraph *s) {
         !can_move(&m))
       continue;
     move_rows(&m, group, reader);
+    s->fusions_decided++;
     any = true;
   }
   if (!any) return;

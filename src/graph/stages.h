@@ -55,6 +55,8 @@ typedef struct StageGraph {
   Array(StageTensor *) inputs, outputs;
   int folded_stages;        // number of stages computed while compiling
   double folded_iterations; // number of iterations that the interpreter ran
+  int fusions_decided;      // number of stages that were put into their readers or into groups
+                            // although a plan that stores their outputs may cost less
   Map by_buffer;            // Buffer* -> StageTensor*
 } StageGraph;
 

@@ -118,7 +118,9 @@ static Assignment assign(const Planner *planner, const PlanOptions *options, dou
 }
 
 static PlanLimits limits_of(const Planner *p) {
-  PlanLimits limits = {.choices = p->choices_dominated, .choices_left_out = p->choices_left_out};
+  PlanLimits limits = {.choices = p->choices_dominated,
+                       .choices_left_out = p->choices_left_out,
+                       .fusions_decided = p->stages->fusions_decided};
   for (int i = 0; i < p->stages->stages.count; i++) limits.choices += p->choices[i].count;
   for (int i = 0; i < p->stages->tensors.count; i++)
     limits.layouts_left_out += p->candidates[i].left_out;
@@ -131,8 +133,7 @@ static void note_costs(Plan *plan, const PlanOptions *options, double seconds,
   plan->cost = (double)taken->cost;
   plan->lower_bound = (double)taken->bound;
   plan->limits = limits_of(plan->planner);
-  plan->optimal =
-      taken->optimal && !plan->limits.choices_left_out && !plan->limits.layouts_left_out;
+  plan->optimal = taken->optimal && !plan_left_out(&plan->context->arena, plan);
   if (options->policy == PLAN_NONE) return;
   plan->cost_optimal = plan->cost;
   if (options->policy != PLAN_OPTIMAL) {
@@ -144,8 +145,8 @@ static void note_costs(Plan *plan, const PlanOptions *options, double seconds,
   plan->cost_backward = (double)planner_backward(plan->planner).cost;
 }
 
-const char *plan_left_out(Arena *arena, const Plan *plan) {
-  const PlanLimits *limits = &plan->limits;
+// The choices and layouts that limits left out; NULL: none were.
+static const char *not_looked_at(Arena *arena, const PlanLimits *limits) {
   long long choices = limits->choices_left_out, all = limits->choices + choices;
   long long layouts = limits->layouts_left_out;
   if (!choices && !layouts) return NULL;
@@ -154,6 +155,17 @@ const char *plan_left_out(Arena *arena, const Plan *plan) {
   if (choices && layouts)
     return arena_printf(arena, "%s and %s were not looked at", of_choices, of_layouts);
   return arena_printf(arena, "%s were not looked at", choices ? of_choices : of_layouts);
+}
+
+const char *plan_left_out(Arena *arena, const Plan *plan) {
+  const PlanLimits *limits = &plan->limits;
+  const char *left_out = not_looked_at(arena, limits);
+  long long fusions = limits->fusions_decided;
+  if (!fusions) return left_out;
+  const char *decided =
+      fusions == 1 ? "1 fusion was decided before planning"
+                   : arena_printf(arena, "%lld fusions were decided before planning", fusions);
+  return left_out ? arena_printf(arena, "%s, and %s", left_out, decided) : decided;
 }
 
 // Keeps the bilinear algorithms whose stages are in the plan.

@@ -67,12 +67,14 @@ typedef struct PlanOptions {
                                   // which is the most for layouts
 } PlanOptions;
 
-// Counts what the limits of PlanOptions left out. A plan made from fewer choices than exist is not
-// called optimal.
+// Counts what the limits of PlanOptions left out, and what was decided without the solver. A plan
+// made from fewer choices than exist is not called optimal.
 typedef struct PlanLimits {
   int64_t choices;          // ways to run an operator that were considered, over all operators
   int64_t choices_left_out; // ways that were not considered
   int64_t layouts_left_out; // layouts of tensors that were not considered
+  int64_t fusions_decided;  // stages that were put into others before layouts were planned, which
+                            // by themselves might cost less
 } PlanLimits;
 
 enum { PLAN_MAX_PHYSICAL = 32 };
@@ -149,8 +151,8 @@ typedef struct Plan {
 
 // The plan, or NULL with diagnostics when the constraints cannot be met.
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options);
-// A text such as "12 choices of 76 and 1 layout were not looked at", or NULL when nothing was left
-// out.
+// A text such as "12 choices of 76 and 1 layout were not looked at, and 3 fusions were decided
+// before planning", or NULL when the solver chose from everything.
 const char *plan_left_out(Arena *arena, const Plan *plan);
 // Writes the plan's problem in the LP format, with all choices, for other solvers: its optimum is
 // the least cost of any plan. See integer_program.c for the names of its variables.
@@ -178,9 +180,9 @@ enum { PLAN_MAX_CHANGES = 3 };
 // input: given) in this layout.
 typedef struct PlanCandidate {
   const Layout *layout;
-  bool feasible; // a plan exists
-  double cost;   // cycles of the whole plan
-  bool chosen;   // the plan writes the tensor in this layout
+  bool feasible;         // a plan exists
+  double cost;           // cycles of the whole plan
+  bool chosen;           // the plan writes the tensor in this layout
   const char *forbidden; // what forbids the layout, where no plan exists; otherwise NULL
   PlanChange changes[PLAN_MAX_CHANGES]; // the largest first
   int change_count;

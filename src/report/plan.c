@@ -313,6 +313,7 @@ static void set_costs(PleatPlan *data, const Plan *plan) {
   data->choices = plan->limits.choices;
   data->choices_left_out = plan->limits.choices_left_out;
   data->layouts_left_out = plan->limits.layouts_left_out;
+  data->fusions_decided = plan->limits.fusions_decided;
 }
 
 static void count_nodes(PlanReport *report) {
@@ -427,11 +428,12 @@ json_t *plan_report_json(const PleatPlan *plan) {
   for (int i = 0; i < plan->kernel_count; i++)
     json_array_append_new(kernels, kernel_json(plan->kernels[i], i));
   return json_pack(
-      "{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:i, s:o, s:o}", "rewrites",
+      "{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:i, s:o, s:o}", "rewrites",
       rewrites, "cost", plan->cycles, "cost_unplanned", plan->cycles_row_major, "cost_optimal",
       plan->cycles_optimal, "cost_forward", plan->cycles_forward, "cost_backward",
       plan->cycles_backward, "lower_bound", plan->lower_bound, "optimal", plan->optimal, "choices",
       (json_int_t)plan->choices, "choices_left_out", (json_int_t)plan->choices_left_out,
-      "layouts_left_out", (json_int_t)plan->layouts_left_out, "kernels", plan->kernel_count,
-      "joins", kernels, "bilinear", bilinear);
+      "layouts_left_out", (json_int_t)plan->layouts_left_out, "fusions_decided",
+      (json_int_t)plan->fusions_decided, "kernels", plan->kernel_count, "joins", kernels,
+      "bilinear", bilinear);
 }

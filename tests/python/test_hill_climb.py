@@ -62,6 +62,37 @@ def test_few_columns_of_a_matrix_that_is_given_at_run_time():
     assert plan["cost"] < plan["cost_unplanned"] / 4
 
 
+def test_a_plan_is_optimal_only_where_all_was_chosen():
+    """A group of a normalisation is made before planning, and a request can undo it."""
+    single = onnx.load_model_from_string(TWINS["residual 0"].SerializeToString())
+    plan = hill_climb.pleat.plan(single.SerializeToString())
+    assert plan["fusions_decided"] > 0 and not plan["optimal"] and plan.gap == 0
+    assert plan["cost"] == plan["lower_bound"]
+    assert "fusions were decided before planning" in str(plan)
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3, 16])
+            for name in "xy")
+    node = onnx.helper.make_node("Exp", ["x"], ["y"])
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "net", [x], [y]),
+                                   opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    plan = hill_climb.pleat.plan(model.SerializeToString())
+    assert plan["optimal"] and not plan["fusions_decided"] and "optimal (gap 0)" in str(plan)
+
+
+def test_a_copy_that_is_an_output_is_fused():
+    """The sum of one element is stored once, although a reader of the copy could read the sum."""
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+              for name, shape in (("x", [2, 13, 9]), ("s", [2, 13]), ("y", [2, 13]))]
+    nodes = [onnx.helper.make_node("ReduceSum", ["x", "axes"], ["r"], keepdims=0),
+             onnx.helper.make_node("Identity", ["r"], ["s"]),
+             onnx.helper.make_node("Identity", ["s"], ["t"]),
+             onnx.helper.make_node("Exp", ["t"], ["y"])]
+    axes = onnx.numpy_helper.from_array(hill_climb.np.array([2]), "axes")
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "net", values[:1], values[1:], [axes]),
+        opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    assert hill_climb.pleat.plan(model.SerializeToString())["kernels"] == 2
+
+
 # Requests that once cost less than the plan, by up to 1.6 %.
 @pytest.mark.parametrize("name, request_text", [
     ("efficientnet_b0", "mul6:output0=abcD16d"), ("squeezenet", "fire5.squeeze:input0=aBcd8b")])

@@ -106,6 +106,28 @@ static void test_nothing_is_left_out(void **state) {
   context_free(context);
 }
 
+// The two stages of a gate are one, which the solver cannot undo. The addition and the Relu of
+// test_nothing_is_left_out are too, but their sum by itself would cost more in every plan.
+static void test_fusions_that_are_decided_are_counted(void **state) {
+  static const char gate[] = "from pleat.script import relax as R\n\n\n"
+                             "@R.function\n"
+                             "def main(x: R.Tensor((5, 13), \"float32\")):\n"
+                             "    with R.dataflow():\n"
+                             "        a = R.sigmoid(x)\n"
+                             "        y = R.multiply(x, a)\n"
+                             "        R.output(y)\n"
+                             "    return y\n";
+  Context *context = context_new();
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine};
+  Plan *plan = planned(context, gate, &options);
+  assert_int_equal(plan->limits.fusions_decided, 1);
+  assert_false(plan->optimal);
+  assert_true(plan->cost == plan->lower_bound);
+  assert_string_equal(plan_left_out(&context->arena, plan), "1 fusion was decided before planning");
+  context_free(context);
+}
+
 static void test_choices_left_out_are_counted(void **state) {
   Context *context = context_new();
   HostMachine machine = machine_probe();
@@ -360,6 +382,7 @@ int main(void) {
       cmocka_unit_test(test_nothing_is_left_out),
       cmocka_unit_test(test_choices_left_out_are_counted),
       cmocka_unit_test(test_layouts_left_out_are_counted),
+      cmocka_unit_test(test_fusions_that_are_decided_are_counted),
       cmocka_unit_test(test_the_costed_tile_is_built),
       cmocka_unit_test(test_vectors_hold_elements_of_the_type),
       cmocka_unit_test(test_scalar_code_has_no_vectors),
