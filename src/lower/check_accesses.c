@@ -4,7 +4,8 @@
 #include "lower/lower.h"
 
 const char *loop_races_kind(const Stmt *loop) {
-  return loop->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized";
+  LoopKind kind = loop->as.loop.kind;
+  return kind == LOOP_PARALLEL ? "parallel" : kind == LOOP_THREAD ? "thread" : "vectorized";
 }
 
 static void warn_of_undecided(Context *context, const LoopRaces *races) {

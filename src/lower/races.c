@@ -255,6 +255,7 @@ typedef struct RaceSearch {
   Array(VarRange) ranges; // of the loops around the visited statement
   Array(int) marks;       // of the analyzer, one for each of these loops and lets
   LoopRacesList *out;
+  bool threads; // look at loops over threads instead
   bool found;
 } RaceSearch;
 
@@ -313,7 +314,9 @@ static void enter_loop(RaceSearch *search, Stmt *s) {
   VarRange range = loop_range(s);
   int64_t min, extent;
   bool known = loop_range_of(&search->outer, s, &min, &extent);
-  bool is_parallel = s->as.loop.kind == LOOP_PARALLEL || s->as.loop.kind == LOOP_VECTORIZED;
+  LoopKind kind = s->as.loop.kind;
+  bool is_parallel =
+      search->threads ? kind == LOOP_THREAD : kind == LOOP_PARALLEL || kind == LOOP_VECTORIZED;
   if (is_parallel && !(known && extent < 2)) look_at(search, s);
   analyzer_bind_kept(search->analyzer, range.var, range.min, range.extent);
   array_push(&search->context->arena, &search->ranges, range);
@@ -342,11 +345,12 @@ static void assume_sizes(RaceSearch *search, const PrimFunc *func) {
   for (int i = 0; i < sizes.count; i++) bind(&search->outer, sizes.items[i], ASSUMED_SIZE);
 }
 
-bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {
+static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRacesList *out) {
   static const char *const passes[] = {"convert_blocks"};
   RaceSearch search = {.context = context,
                        .outer = {.context = context},
                        .analyzer = analyzer_new(context),
+                       .threads = threads,
                        .out = out};
   LowerOptions options = {.drop_result = true};
   if (lower_is_packed(func)) return false;
@@ -356,4 +360,12 @@ bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {
   search.outer.sizes = search.outer.count;
   visit_stmt(&(Visitor){.env = &search, .enter_stmt = enter, .leave_stmt = leave}, func->body);
   return search.found;
+}
+
+bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {
+  return find_races(context, func, false, out);
+}
+
+bool lower_find_thread_races(Context *context, PrimFunc *func) {
+  return find_races(context, func, true, NULL);
 }

@@ -7,13 +7,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from built import skip_sanitized
+from built import ROOT, skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat.script import tir as T  # noqa: E402
 
-PLEAT = os.environ.get("PLEAT", "build/pleat")
+PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
 HEAD = "from pleat.script import tir as T\n\n"
 COPY = HEAD + """@T.prim_func
 def f(A: T.Buffer((7,), "float32"), C: T.Buffer((7,), "float32")):
@@ -186,3 +186,141 @@ def test_no_such_device():
     assert run.returncode == 1
     assert "no OpenCL device can be used: no device is installed" in run.stderr
     assert "pocl-opencl-icd" in run.stderr
+
+
+# ---- RFC 39's texture ----------------------------------------------------------------------------
+
+# "NHWC logical layout to NCHWc physical layout, packed into a 2-d physical layout with NCH in the
+# first physical axis and Wc in the second" (the RFC's section on axis separators).
+LAY_OUT = """sch.set_scope("x", 0, "global.texture")
+sch.transform_layout("x", ("write", 0),
+                     lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4])
+n, co, h, w, ci = sch.get_loops("x")
+rows = sch.fuse(n, co, h)
+sch.bind(rows, "blockIdx.x")
+sch.bind(w, "threadIdx.x")
+sch.vectorize(ci)
+"""
+READ = """n, h, w, c = sch.get_loops("C")
+sch.bind(n, "blockIdx.y")
+sch.bind(h, "blockIdx.x")
+sch.bind(w, "threadIdx.x")
+co, ci = sch.split(c, [None, 4])
+sch.vectorize(ci)
+"""
+STORED = HEAD + """@T.prim_func
+def f(A: T.Buffer((3, 5, 7, 8), "float32"), C: T.Buffer((3, 5, 7, 8), "float32")):
+    x = T.alloc_buffer((3, 5, 7, 8), "float32")
+    for n, h, w, c in T.grid(3, 5, 7, 8):
+        with T.sblock("x"):
+            vn, vh, vw, vc = T.axis.remap("SSSS", [n, h, w, c])
+            x[vn, vh, vw, vc] = A[vn, vh, vw, vc] * T.float32(2)
+    for n, h, w, c in T.grid(3, 5, 7, 8):
+        with T.sblock("C"):
+            vn, vh, vw, vc = T.axis.remap("SSSS", [n, h, w, c])
+            C[vn, vh, vw, vc] = x[vn, vh, vw, 7 - vc] + x[vn, 4 - vh, vw, vc]
+"""
+
+
+def scheduled(folder, text, steps):
+    (folder / "f.py").write_text(text)
+    (folder / "f.steps").write_text(steps)
+    path = folder / "scheduled.py"
+    done = subprocess.run([PLEAT, "opt", folder / "f.py", "--schedule", folder / "f.steps", "-o",
+                           path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def source(path):
+    out = path.with_suffix(".cl")
+    done = subprocess.run([PLEAT, "compile", path, "--target", "opencl", "-o", out],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out.read_text()
+
+
+def test_nhwc_becomes_nchwc_in_a_texture(tmp_path):
+    path = scheduled(tmp_path, STORED, LAY_OUT + READ)
+    done = verify(path)
+    assert done.returncode == 0 and "'f' agrees" in done.stdout, done.stderr
+    text = source(path)
+    assert "__write_only image2d_t x" in text and "__read_only image2d_t x" in text
+    assert "write_imagef(x, " in text and "read_imagef(x, " in text
+
+
+CONVOLUTION = HEAD + """@T.prim_func
+def f(A: T.Buffer((1, 9, 7, 8), "float32"), W: T.Buffer((3, 3, 8, 12), "float32"),
+      C: T.Buffer((1, 7, 5, 12), "float32")):
+    for n, h, w, k, r, s, c in T.grid(1, 7, 5, 12, 3, 3, 8):
+        with T.sblock("C"):
+            vn, vh, vw, vk, vr, vs, vc = T.axis.remap("SSSSRRR", [n, h, w, k, r, s, c])
+            with T.init():
+                C[vn, vh, vw, vk] = T.float32(0)
+            C[vn, vh, vw, vk] = C[vn, vh, vw, vk] + A[vn, vh + vr, vw + vs, vc] * W[vr, vs, vc, vk]
+"""
+CONVOLUTION_STEPS = """image = sch.cache_read("C", 0, "global.texture")
+sch.transform_layout(image, ("write", 0),
+                     lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4])
+n, co, h, w, ci = sch.get_loops(image)
+rows = sch.fuse(n, co, h)
+sch.bind(rows, "blockIdx.x")
+sch.bind(w, "threadIdx.x")
+sch.vectorize(ci)
+weights = sch.cache_read("C", 1, "global.texture")
+sch.set_axis_separator(weights, ("write", 0), [2])
+r, s, c, k = sch.get_loops(weights)
+taps = sch.fuse(r, s)
+sch.bind(taps, "blockIdx.x")
+sch.bind(c, "threadIdx.x")
+ko, ki = sch.split(k, [None, 4])
+sch.vectorize(ki)
+n, h, w, k, r, s, c = sch.get_loops("C")
+ko, ki = sch.split(k, [None, 4])
+sch.reorder(n, h, w, ko, r, s, c, ki)
+sch.bind(h, "blockIdx.x")
+sch.bind(w, "threadIdx.x")
+sch.bind(ko, "threadIdx.y")
+sch.vectorize(ki)
+"""
+
+
+def test_convolution_reads_image_and_weights_from_textures(tmp_path):
+    path = scheduled(tmp_path, CONVOLUTION, CONVOLUTION_STEPS)
+    done = verify(path)
+    assert done.returncode == 0 and "'f' agrees" in done.stdout, done.stderr
+    assert source(path).count("__read_only image2d_t") == 2
+
+
+# ---- Shared memory and models ----------------------------------------------------------------------
+
+@T.prim_func
+def swizzled(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    """The kernel of the RFC's thread: a transposition through shared memory whose columns are
+    permuted by XOR, so that neither rows nor columns meet in one bank."""
+    for i in T.thread_binding(16, "threadIdx.y"):
+        for j in T.thread_binding(16, "threadIdx.x"):
+            C[i, j] = T.float32(0)
+    for b in T.thread_binding(1, "blockIdx.x"):
+        with T.sblock("block"):
+            S = T.alloc_buffer((16, 16), "float32", scope="shared")
+            for i in T.thread_binding(16, "threadIdx.y"):
+                for j in T.thread_binding(16, "threadIdx.x"):
+                    S[i, T.bitwise_xor(i, j)] = A[i, j]
+            for i in T.thread_binding(16, "threadIdx.y"):
+                for j in T.thread_binding(16, "threadIdx.x"):
+                    C[i, j] = S[j, T.bitwise_xor(i, j)]
+
+
+def test_swizzled_shared_memory():
+    module = pleat.build(swizzled, target="opencl", cache=False)
+    a, c = numbers(16, 16), np.zeros((16, 16), "float32")
+    module(a, c)
+    assert np.array_equal(c, a.T)
+    assert "__local float S[256]" in module.get_source() and "barrier(" in module.get_source()
+
+
+def test_model_runs_on_the_device():
+    done = verify(ROOT / "examples" / "digits" / "digits.onnx")
+    assert done.returncode == 0, done.stderr
+    assert "agrees with the interpreter" in done.stdout

@@ -109,6 +109,21 @@ static bool has_race(const Loop *loop) {
          (loop->read_kind && share(loop, loop->write, loop->read));
 }
 
+// Loops over threads are looked at for devices alone.
+static void threads_race_on_devices(void **state) {
+  (void)state;
+  static const char text[] = "from pleat.script import tir as T\n@T.prim_func\n"
+                             "def f(C: T.Buffer((4,), \"int32\")):\n"
+                             "    for t in T.thread_binding(8, \"threadIdx.x\"):\n"
+                             "        C[t // 2] = t\n";
+  Context *context = context_new();
+  PrimFunc *func = parsed(context, text);
+  assert_non_null(func);
+  assert_false(lower_find_races(context, func, NULL));
+  assert_true(lower_find_thread_races(context, func));
+  context_free(context);
+}
+
 static void random_loops_are_decided(void **state) {
   (void)state;
   int counts[3] = {0};
@@ -136,6 +151,7 @@ static void random_loops_are_decided(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(random_loops_are_decided)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(threads_race_on_devices),
+                                     cmocka_unit_test(random_loops_are_decided)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,7 @@ static bool add_region(CModule *module, const LowerKernel *kernel, const LowerRe
 
 bool opencl_module_add(CModule *module, const LowerKernel *kernel, DeviceFunctions *functions) {
   int errors = module->context->error_count;
+  if (lower_find_thread_races(module->context, kernel->func)) return false;
   for (int i = 0; i < kernel->region_count; i++) {
     DeviceFunction function;
     if (!add_region(module, kernel, &kernel->regions[i], &function)) return false;

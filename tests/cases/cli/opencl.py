@@ -12,6 +12,8 @@
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func serial
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func lanes
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func twice
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func meet
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func add
 # RUN 2: pleat run opencl_refused.py --target opengl --func flat
 from pleat.script import tir as T
 

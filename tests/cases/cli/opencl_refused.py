@@ -45,11 +45,11 @@ def inside(C: T.Buffer((5, 8), "float32")):
 
 # A loop over threads under a condition that differs between them.
 @T.prim_func
-def waits(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+def waits(A: T.Buffer((8,), "float32"), C: T.Buffer((8, 4), "float32")):
     for t in T.thread_binding(8, "threadIdx.x"):
         if A[t] > 0.0:
             for u in T.thread_binding(4, "threadIdx.y"):
-                C[t] = C[t] + A[u]
+                C[t, u] = A[u]
 
 
 # Each thread outside fills the shared memory with a value of its own.
@@ -86,9 +86,24 @@ def lanes(A: T.Buffer((5, 32), "float32"), C: T.Buffer((5, 32), "float32")):
             C[i, j] = A[i, j] + 1.0
 
 
-# Each step of the outer loop adds to every element.
+# Each step of the outer loop writes every element.
 @T.prim_func
 def twice(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     for t in T.thread_binding(8, "threadIdx.x"):
         for u in T.thread_binding(8, "threadIdx.x"):
-            C[u] = C[u] + A[t]
+            C[u] = A[u] * 2.0
+
+
+# Neighbours write one element.
+@T.prim_func
+def meet(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(8, "threadIdx.x"):
+        C[t // 2] = A[t]
+
+
+# A sum over threads needs another form on a device.
+@T.prim_func
+def add(A: T.Buffer((8, 5), "float32"), C: T.Buffer((8,), "float32")):
+    for b in T.thread_binding(8, "blockIdx.x"):
+        for t in T.thread_binding(5, "threadIdx.x"):
+            C[b] = C[b] + A[b, t]
