@@ -77,7 +77,7 @@ class Model:
                 alike[self.code[number], kernel["cycles"]].append(number)
         for (_, cycles), numbers in alike.items():
             first = numbers[0] - 1
-            yield Row(self.path.stem, self.kernels[first]["name"], self.kinds[first], len(numbers),
+            yield Row(self.path.stem, self.kernels[first]["writes"], self.kinds[first], len(numbers),
                       cycles, statistics.median(self.least[n] for n in numbers))
 
 
