@@ -7,6 +7,7 @@
 //           if 0 <= io: B[io*16 + ii + k] = A[(io*16 + ii)//16]
 // A condition that reads memory is never assumed, because the body may write to that memory.
 #include "arith/internal.h"
+#include "ir/intrinsic.h"
 
 typedef struct Pass {
   Context *context;
@@ -65,9 +66,10 @@ static Stmt *put_for_var(Pass *pass, Stmt *body, Expr *var, Expr *value) {
   return substitute_stmt(pass->context, body, &vars, NULL);
 }
 
-// True when no pass or runtime depends on the loop itself, so that it may be removed.
+// True when no pass, runtime or jump depends on the loop itself, so that it may be removed.
 static bool is_plain_loop(const Stmt *s) {
-  return s->as.loop.kind != LOOP_THREAD && s->as.loop.annotations.count == 0;
+  return s->as.loop.kind != LOOP_THREAD && s->as.loop.annotations.count == 0 &&
+         !stmt_leaves_iteration(s->as.loop.body);
 }
 
 static Stmt *pass_loop(Pass *pass, Stmt *s) {

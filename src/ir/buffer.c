@@ -46,6 +46,10 @@ bool buffer_static_shape(const Buffer *buffer, int64_t *shape) {
   return true;
 }
 
+DType buffer_open_offset_type(const Buffer *buffer) {
+  return buffer->rank ? buffer->shape[0]->type : DTYPE_INT32;
+}
+
 bool buffer_same_shape(const Buffer *a, const Buffer *b) {
   for (int i = 0; i < a->rank; i++)
     if (i >= b->rank || a->shape[i] != b->shape[i]) return false;

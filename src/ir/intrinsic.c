@@ -117,6 +117,18 @@ static bool find_jump(Visitor *visitor, Stmt *s) {
   return !search->found;
 }
 
+static bool find_own_jump(Visitor *visitor, Stmt *s) {
+  bool *found = visitor->env;
+  *found |= (stmt_jump(s) & (JUMP_BREAK | JUMP_CONTINUE)) != 0;
+  return !*found && s->kind != STMT_FOR && s->kind != STMT_WHILE;
+}
+
+bool stmt_leaves_iteration(const Stmt *body) {
+  bool found = false;
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = find_own_jump}, (Stmt *)body);
+  return found;
+}
+
 Stmt *stmt_find_jump(Stmt *s, int kinds) {
   JumpSearch search = {kinds, NULL};
   visit_stmt(&(Visitor){.env = &search, .enter_stmt = find_jump}, s);

@@ -49,5 +49,7 @@ Jump stmt_jump(const Stmt *s);
 const char *jump_text(Jump jump); // "break", "continue", "return"
 enum { JUMP_ANY = JUMP_BREAK | JUMP_CONTINUE | JUMP_RETURN };
 Stmt *stmt_find_jump(Stmt *s, int kinds); // the first one of these in the statement, or NULL
+// Has the body of a loop a break or continue of that loop?
+bool stmt_leaves_iteration(const Stmt *body);
 
 #endif

@@ -300,6 +300,8 @@ Buffer *buffer_copy(Context *context,
 bool buffers_alias(const Buffer *a, const Buffer *b);
 bool buffer_static_shape(const Buffer *buffer, int64_t *shape); // false with a symbolic extent
 bool buffer_same_shape(const Buffer *a, const Buffer *b);
+// The type of the offset of a bound buffer that states none.
+DType buffer_open_offset_type(const Buffer *buffer);
 // The distance in elements between neighbours along each axis: the strides, or row-major products.
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides);
 

@@ -273,6 +273,19 @@ static Stmt *rewrite_seq(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
+// A branch whose condition becomes constant is replaced by what it takes, as stmt_if does.
+static Stmt *rewrite_branch(Rewriter *rewriter, Stmt *s) {
+  Expr *condition = rewrite_expr(rewriter, s->as.branch.condition);
+  Stmt *then_body = rewrite_stmt(rewriter, s->as.branch.then_body);
+  Stmt *else_body = s->as.branch.else_body ? rewrite_stmt(rewriter, s->as.branch.else_body) : NULL;
+  if (condition == s->as.branch.condition && then_body == s->as.branch.then_body &&
+      else_body == s->as.branch.else_body)
+    return s;
+  Stmt *next = stmt_if(rewriter->context, condition, then_body, else_body);
+  if (next->kind == STMT_IF) next->pos = s->pos;
+  return next;
+}
+
 Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
   prepare(rewriter);
   Stmt next = *s;
@@ -287,7 +300,7 @@ Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
     EXPR(store.value);
     break;
   case STMT_LET: EXPR(let.var), EXPR(let.value), BODY(let.body); break;
-  case STMT_IF: EXPR(branch.condition), BODY(branch.then_body), BODY(branch.else_body); break;
+  case STMT_IF: return rewrite_branch(rewriter, s);
   case STMT_WHILE: EXPR(repeat.condition), BODY(repeat.body); break;
   case STMT_ASSERT: EXPR(check.condition), EXPR(check.message), BODY(check.body); break;
   case STMT_EVALUATE: EXPR(evaluate); break;

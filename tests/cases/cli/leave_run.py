@@ -6,6 +6,7 @@
 # RUN: pleat verify %s --func blocks
 # RUN: pleat verify %s --func single
 # RUN: pleat opt %s --func skips --pass convert_blocks
+# RUN: pleat opt %s --func single --pass simplify_loops,convert_blocks --verify-each | sed -n "/def single/,/^$/p"
 # RUN 1: pleat opt %s --func blocks --schedule leave_run.steps
 # RUN 1: pleat opt %s --func skips --pass unroll_loops
 # Loops and functions that are left early: passes make conditions of them, and steps refuse them.
