@@ -417,9 +417,8 @@ Buffer *parse_view(Parser *parser, const PyNode *call, Buffer *source, Str name)
 // A buffer that is bound to memory of its caller, with an `offset_factor` and without
 // `elem_offset`: its offset is a variable.
 static void open_offset(Parser *parser, Buffer *buffer) {
-  DType type = buffer->rank ? buffer->shape[0]->type : DTYPE_INT32;
   Str name = str_format(parser->context, "%s_elem_offset", buffer->name);
-  buffer->offset = expr_var(parser->context, name, type);
+  buffer->offset = expr_var(parser->context, name, buffer_open_offset_type(buffer));
 }
 
 static Buffer *declaration(Parser *parser, const PyNode *node, Str name, PyNode **source,

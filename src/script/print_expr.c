@@ -483,6 +483,7 @@ static void print_separators(Printer *printer, const Buffer *buffer) {
 bool printer_offset_is_open(const Printer *printer, const Buffer *buffer) {
   const Buffer *shifted = map_find(&printer->offsets, buffer->offset);
   return buffer->offset->op == EXPR_VAR && buffer->offset_factor &&
+         dtype_equal(buffer->offset->type, buffer_open_offset_type(buffer)) &&
          !printer_knows(printer, buffer->offset) && (!shifted || shifted == buffer);
 }
 

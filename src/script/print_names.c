@@ -40,24 +40,18 @@ void print_parameter(Printer *printer, int column, bool is_first, const char *te
   text_puts(printer->out, text);
 }
 
-// True for words of Python and for names that the reader gives a meaning.
-static bool is_reserved(const char *name) {
-  static const char *const words[] = {
-      "T",      "R",      "I",     "cls",    "True",    "False",    "None",    "and",
-      "as",     "assert", "break", "class",  "def",     "del",      "elif",    "else",
-      "except", "for",    "from",  "if",     "import",  "in",       "is",      "lambda",
-      "not",    "or",     "pass",  "raise",  "return",  "try",      "while",   "with",
-      "yield",  "await",  "async", "global", "finally", "continue", "nonlocal"};
+bool script_is_reserved(const char *name) {
+  static const char *const words[] = {"T", "R", "I", "cls"};
   for (int i = 0; i < COUNT_OF(words); i++)
     if (!strcmp(words[i], name)) return true;
-  return false;
+  return py_is_keyword(name);
 }
 
 Str printer_valid_name(Printer *printer, const char *name) {
   Arena *scratch = &printer->context->scratch; // the interned name is not in scratch memory
   ArenaMark mark = arena_mark(scratch);
   char *copy = arena_printf(scratch, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
-                            name, is_reserved(name) ? "_" : "");
+                            name, script_is_reserved(name) ? "_" : "");
   for (char *p = copy; *p;) {
     int letter = py_letter_bytes(p);
     if (!letter && !isalnum((unsigned char)*p) && *p != '_') *p = '_';

@@ -130,15 +130,27 @@ static PyNode *node_text(PyParser *parser, PyKind kind, int32_t begin, Str text,
 
 static PyNode *expression(PyParser *parser);
 
-static bool is_keyword(const Token *token) {
-  static const char *const words[] = {"and", "as",    "assert", "break", "class",  "continue",
-                                      "def", "del",   "elif",   "else",  "except", "finally",
-                                      "for", "from",  "global", "if",    "import", "in",
-                                      "is",  "not",   "or",     "pass",  "raise",  "return",
-                                      "try", "while", "with",   "yield", "await",  "nonlocal"};
+bool py_is_keyword(const char *name) {
+  static const char *const words[] = {
+      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
   for (int i = 0; i < COUNT_OF(words); i++)
-    if (!strcmp(token->text, words[i])) return true;
+    if (!strcmp(name, words[i])) return true;
   return false;
+}
+
+bool py_at_name(const PyParser *parser) {
+  return py_at_kind(parser, TOKEN_NAME) && !py_is_keyword(py_token(parser)->text);
+}
+
+// A keyword that is no value.
+static bool is_word(const Token *token) {
+  static const char *const values[] = {"False", "None", "True"};
+  for (int i = 0; i < COUNT_OF(values); i++)
+    if (!strcmp(token->text, values[i])) return false;
+  return py_is_keyword(token->text);
 }
 
 // item ("," item)* ","?  up to and including `close`. `has_comma` is set when there is a comma.
@@ -248,7 +260,7 @@ static PyNode *lambda(PyParser *parser) {
     int32_t start = py_token(parser)->begin;
     bool is_star = py_accept(parser, "*");
     PyNode *name = NULL;
-    if (py_at_kind(parser, TOKEN_NAME) && !is_keyword(py_token(parser))) {
+    if (py_at_name(parser)) {
       Str text = py_token(parser)->text;
       int32_t at = py_token(parser)->begin;
       py_advance(parser);
@@ -290,7 +302,7 @@ static PyNode *number(PyParser *parser) {
 
 static PyNode *name(PyParser *parser) {
   const Token *token = py_token(parser);
-  if (is_keyword(token)) return py_expected(parser, "an expression");
+  if (is_word(token)) return py_expected(parser, "an expression");
   py_advance(parser);
   bool is_true = !strcmp(token->text, "True");
   if (is_true || !strcmp(token->text, "False")) {

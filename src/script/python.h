@@ -97,6 +97,8 @@ enum { PY_MOST_ARGUMENTS = 16 };
 bool py_arguments(Context *context, const PyNode *call, const char *signature, PyNode **out,
                   int *rest);
 
+bool py_is_keyword(const char *name); // a word of Python's grammar; True, False and None too
+
 // The number of bytes of the letter beyond ASCII with which `s` begins, in UTF-8; 0 for others.
 int py_letter_bytes(const char *s);
 

@@ -19,6 +19,7 @@ typedef struct PyParser {
 PyParser py_parser_new(Context *context, Arena *arena, const SourceFile *file, PyMode mode);
 const Token *py_token(const PyParser *parser);
 bool py_at_kind(const PyParser *parser, TokenKind kind);
+bool py_at_name(const PyParser *parser);              // a name that is no keyword
 bool py_at(const PyParser *parser, const char *text); // the token is this name or operator
 void py_advance(PyParser *parser);
 bool py_accept(PyParser *parser, const char *text);

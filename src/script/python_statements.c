@@ -154,7 +154,7 @@ static PyNode *with_statement(PyParser *parser) {
 // parameter: NAME (":" expression)? ("=" expression)?
 static PyNode *parameter(PyParser *parser) {
   int32_t begin = py_token(parser)->begin;
-  if (!py_at_kind(parser, TOKEN_NAME)) return py_expected(parser, "the name of a parameter");
+  if (!py_at_name(parser)) return py_expected(parser, "the name of a parameter");
   Str name = py_token(parser)->text;
   py_advance(parser);
   PyNode *parts[2] = {NULL};
@@ -183,7 +183,7 @@ static PyNode *list_until(PyParser *parser, const char *close, PyNode *(*item)(P
 static PyNode *def_statement(PyParser *parser, PyNode *decorators) {
   int32_t begin = py_token(parser)->begin;
   py_advance(parser);
-  if (!py_at_kind(parser, TOKEN_NAME)) return py_expected(parser, "the name of a function");
+  if (!py_at_name(parser)) return py_expected(parser, "the name of a function");
   Str name = py_token(parser)->text;
   py_advance(parser);
   if (!py_expect(parser, "(")) return NULL;
@@ -204,7 +204,7 @@ static PyNode *def_statement(PyParser *parser, PyNode *decorators) {
 static PyNode *class_statement(PyParser *parser, PyNode *decorators) {
   int32_t begin = py_token(parser)->begin;
   py_advance(parser);
-  if (!py_at_kind(parser, TOKEN_NAME)) return py_expected(parser, "the name of a class");
+  if (!py_at_name(parser)) return py_expected(parser, "the name of a class");
   Str name = py_token(parser)->text;
   py_advance(parser);
   PyNode *parts[3] = {decorators};
@@ -263,12 +263,12 @@ static PyNode *dotted(PyParser *parser) {
 static PyNode *import_alias(PyParser *parser, Str module) {
   int32_t begin = py_token(parser)->begin;
   if (py_accept(parser, "*")) return py_node(parser, PY_PASS, begin, NULL, 0);
-  if (!py_at_kind(parser, TOKEN_NAME)) return py_expected(parser, "a name to import");
+  if (!py_at_name(parser)) return py_expected(parser, "a name to import");
   PyNode *source = dotted(parser);
   Str local = source->text;
   if (module) source->text = str_format(parser->context, "%s.%s", module, source->text);
   if (py_accept(parser, "as")) {
-    if (!py_at_kind(parser, TOKEN_NAME)) return py_expected(parser, "a name after 'as'");
+    if (!py_at_name(parser)) return py_expected(parser, "a name after 'as'");
     local = py_token(parser)->text;
     py_advance(parser);
   }

@@ -108,8 +108,11 @@ static bool has_oldest_decorator(Parser *parser, const PyNode *definition) {
 }
 
 static bool name_is_free(Parser *parser, const PyNode *def) {
-  if (!module_find(parser->module, def->text)) return true;
-  return REPORT(parser, def, "there are two functions '%s'", def->text);
+  if (module_find(parser->module, def->text))
+    return REPORT(parser, def, "there are two functions '%s'", def->text);
+  return !script_is_reserved(def->text) ||
+         REPORT(parser, def,
+                "a function cannot have the name '%s', which stands for a dialect here", def->text);
 }
 
 static void take_function(Parser *parser, const PyNode *def) {

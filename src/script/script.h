@@ -52,6 +52,9 @@ Module *script_parse_captured(Context *context, const SourceFile *file,
 // file imports. All mistakes in the file are reported; NULL when there are any.
 Module *script_parse(Context *context, const SourceFile *file);
 
+// True for keywords of Python and for names that the reader gives a meaning, such as T.
+bool script_is_reserved(const char *name);
+
 // Prints the module; `options` may be NULL. Names of functions, statements and expressions are
 // unique.
 void script_print_module(Context *context, const Module *module, Text *out,
