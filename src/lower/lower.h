@@ -121,6 +121,10 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
 // itself when there are none. NULL with a diagnostic: recursion, a pointer to memory that is not
 // known, or a size without a value.
 PrimFunc *lower_with_callees(Context *context, const Module *module, PrimFunc *func);
+// Does the function run in the interpreter to its end within so many loop iterations, and read only
+// what was written? Otherwise LowerOptions.verify_each means nothing.
+bool lower_can_compare(Context *context, const PrimFunc *func, const LowerOptions *options,
+                       int64_t max_steps);
 // False with a diagnostic at the first place of a function that has no code on any target, such as
 // an intrinsic of another machine.
 bool lower_check_runnable(Context *context, const PrimFunc *func);

@@ -93,19 +93,37 @@ static FreeSizes choose_sizes(Context *context, const PrimFunc *func) {
   return sizes;
 }
 
+static InterpCompare how_to_compare(Context *context, const PrimFunc *func,
+                                    const LowerOptions *options) {
+  FreeSizes sizes = choose_sizes(context, func);
+  return (InterpCompare){.sizes = sizes.sizes.items,
+                         .size_count = sizes.sizes.count,
+                         .seed = options->seed,
+                         .fill = INTERP_FILL_EIGHTHS,
+                         .rtol = 1e-4,
+                         .atol = 1e-6,
+                         .module_a = options->module,
+                         .module_b = options->module,
+                         .options = {.poison = true}};
+}
+
+bool lower_can_compare(Context *context, const PrimFunc *func, const LowerOptions *options,
+                       int64_t max_steps) {
+  InterpCompare how = how_to_compare(context, func, options);
+  InterpDifference difference;
+  int diags = context->diags.count, errors = context->error_count;
+  how.options.report_reads = true;
+  how.options.max_steps = max_steps;
+  bool ok = interp_compare(context, func, func, &how, &difference);
+  context->diags.count = diags;
+  context->error_count = errors;
+  return ok;
+}
+
 static bool compare(LowerState *state, const LowerPass *pass, const PrimFunc *before,
                     const PrimFunc *after) {
   Context *context = state->context;
-  FreeSizes sizes = choose_sizes(context, before);
-  InterpCompare how = {.sizes = sizes.sizes.items,
-                       .size_count = sizes.sizes.count,
-                       .seed = state->options->seed,
-                       .fill = INTERP_FILL_EIGHTHS,
-                       .rtol = 1e-4,
-                       .atol = 1e-6,
-                       .module_a = state->options->module,
-                       .module_b = state->options->module,
-                       .options = {.poison = true}};
+  InterpCompare how = how_to_compare(context, before, state->options);
   InterpDifference difference = {0};
   int errors = context->error_count;
   if (interp_compare(context, before, after, &how, &difference)) return true;
