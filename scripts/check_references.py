@@ -23,8 +23,8 @@ PLACEHOLDER = re.compile(r"NAME|FOLDER|_X\.|/X\.")
 OTHER_FILES = {"LinearLayout.h", "config.h", "kernel.py", "matmul.h", "steps.py", "stdint.h"}
 # Names of other systems, and of things that are made while building.
 OTHER_NAMES = {"BackendTest", "DetectIterMap", "DynamicQuantizeLSTM", "EmbeddingBag",
-               "fuzz_onnx_models", "libpleat_layout", "libpleat_solve", "max_total_time",
-               "quantize_dynamic"}
+               "fuzz_onnx_models", "fuzz_scripts", "libpleat_layout", "libpleat_solve",
+               "max_total_time", "quantize_dynamic"}
 
 
 def repository_files():

@@ -126,6 +126,7 @@ typedef struct Info {
   int64_t divisor, rest;
   uint32_t seen_serial; // serial when it was met without a fact
   Memo partial, memory;  // see is_partial and analyzer_reads_memory
+  Memo effect;           // the expression calls a function that has an effect
 } Info;
 
 // Passing memory is freed as a whole when the outermost call of arith.h returns.

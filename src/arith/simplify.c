@@ -344,6 +344,18 @@ static Expr *simplify_index(Analyzer *analyzer, Expr *e) {
   return r;
 }
 
+// ---- Effects
+
+static bool has_effect(Analyzer *analyzer, Expr *e) {
+  if (!e->count) return op_table[e->op].flags & OP_EFFECT;
+  Info *info = analyzer_info(analyzer, e);
+  if (info->effect != MEMO_NONE) return info->effect == MEMO_YES;
+  bool effect = op_table[e->op].flags & OP_EFFECT;
+  for (int i = 0; i < e->count && !effect; i++) effect = has_effect(analyzer, e->args[i]);
+  info->effect = effect ? MEMO_YES : MEMO_NO;
+  return effect;
+}
+
 // ---- Everything else
 
 static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
@@ -364,6 +376,9 @@ static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
 }
 
 static Expr *simplify_any(Analyzer *analyzer, Expr *e) {
+  // Calls with an effect take place as often as they are written, in their order among loads and
+  // other calls: A[0] + f(A) + A[0 + 0]  =>  A[0] + f(A) + A[0]
+  if (has_effect(analyzer, e)) return rebuild(analyzer, e);
   if (dtype_is_index(e->type)) return simplify_index(analyzer, e);
   if (e->count == 0 && !dtype_is_bool(e->type)) return e;
   Info *info = analyzer_info(analyzer, e);

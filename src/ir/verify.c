@@ -504,6 +504,33 @@ static void check_region(Verifier *verifier, const Region *region) {
     report(verifier, "buffer '%s' is used where it is not declared", region->buffer->name);
   check_exprs(verifier, region->min, region->buffer->rank);
   check_exprs(verifier, region->extent, region->buffer->rank);
+  for (int i = 0; i < region->buffer->rank; i++) {
+    int64_t extent;
+    const Expr *parts[] = {region->min[i], region->extent[i]};
+    for (int k = 0; k < 2; k++)
+      if (!dtype_is_int(parts[k]->type))
+        report(verifier, "the %s of a region of buffer '%s' has the type %s",
+               k ? "extent" : "start", region->buffer->name, type_text(verifier, parts[k]));
+    if (expr_as_int(region->extent[i], &extent) && extent < 0)
+      report(verifier, "a region of buffer '%s' ends before it begins on axis %d",
+             region->buffer->name, i);
+  }
+}
+
+// The last extents of its region are those of a view.
+static void check_view(Verifier *verifier, const MatchBuffer *match) {
+  const Buffer *view = match->buffer;
+  int before = match->source.buffer->rank - view->rank;
+  SourcePos outer = verifier->pos;
+  int64_t stated, extent;
+  if (view->pos.file) verifier->pos = view->pos;
+  check_region(verifier, &match->source);
+  for (int i = 0; before >= 0 && i < view->rank; i++)
+    if (expr_as_int(match->source.extent[before + i], &extent) &&
+        expr_as_int(view->shape[i], &stated) && extent != stated)
+      report(verifier, "axis %d of view '%s' has %lld elements, its region has %lld", i,
+             view->name, (long long)stated, (long long)extent);
+  verifier->pos = outer;
 }
 
 // Defines the buffers of allocations and views; a view also defines the sizes that it binds to its
@@ -516,7 +543,7 @@ static void define_block_buffers(Verifier *verifier, const Block *block) {
   }
   for (int i = 0; i < block->match_count; i++) {
     const MatchBuffer *match = &block->matches[i];
-    check_region(verifier, &match->source);
+    check_view(verifier, match);
     define_sizes(verifier, match->buffer);
     define_buffer(verifier, match->buffer);
   }

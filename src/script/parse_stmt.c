@@ -551,8 +551,13 @@ static bool assign_numbers(Parser *parser, Sequence *sequence, const PyNode *nod
   Expr *whole = parse_value(parser, call);
   bool fits = whole && whole->count && whole->args[0]->op == EXPR_TUPLE &&
               whole->args[0]->count == target->count && target->count > 1;
-  if (whole && !fits)
+  bool are_names = true;
+  for (int i = 0; i < target->count; i++) are_names &= target->items[i]->kind == PY_NAME;
+  if (!are_names)
+    REPORT(parser, target, "expected a name for each axis");
+  else if (whole && !fits)
     REPORT(parser, call, "expected a list of %d extents for these names", target->count);
+  fits &= are_names;
   if (!fits) {
     parser_bind_nothing(parser, target);
     return true;
