@@ -332,6 +332,10 @@ static void bind_pointer(CallSite *c, Bound *b, const PrimFunc *callee, int i, E
     pointer_error(c, callee, i, "points to an element of another size");
     return;
   }
+  if (moves && !is_used_alone(callee, param)) {
+    pointer_error(c, callee, i, "points into a buffer, and the function has other uses of it");
+    return;
+  }
   Buffer *buffer = buffer_copy(context, param);
   buffer->data = pointer.data;
   buffer->scope = pointer.data->as.var->scope ? pointer.data->as.var->scope : param->scope;

@@ -103,6 +103,7 @@ const LowerPass lower_separate_passes[] = {
      .summary = "variables of blocks are replaced by their bindings"},
     {.name = "match_buffers",
      .run = lower_match_buffers,
+     .breaks = FLAT,
      .summary = "accesses of views become accesses of their source"},
     {.name = "remove_no_ops",
      .run = lower_remove_no_ops,
