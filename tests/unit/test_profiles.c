@@ -8,10 +8,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { ROWS = 5, COLUMNS = 7, ELEMENTS = ROWS * COLUMNS };
+enum { ROWS = 16, COLUMNS = 7, ELEMENTS = ROWS * COLUMNS };
 
 static const char model_text[] =
-    "in a float 5x7; in c float 7x5; out product; out again;"
+    "in a float 16x7; in c float 7x16; out product; out again;"
     "node MatMul - a,c product; node Softmax - product soft; node MatMul - soft,soft again";
 
 typedef struct Fixture {
@@ -104,7 +104,7 @@ static void test_free_sizes_follow_from_the_inputs(void **state) {
   PleatModel *model;
   PleatProfile *profile;
   PleatRequest request = {.size = sizeof request,
-                          .path = world_model(&f->world, "in a float Nx7; in c float 7x5; out y;"
+                          .path = world_model(&f->world, "in a float Nx7; in c float 7x16; out y;"
                                                          "node MatMul - a,c y"),
                           .threads = 1,
                           .free_sizes = 1};
