@@ -56,6 +56,8 @@ static bool is_small_and_free_of_races(Context *context, const Module *module, P
     for (int d = 0; buffer && d < buffer->rank; d++)
       if (expr_as_int(buffer->shape[d], &extent) && !mul_fits(elements, extent, &elements))
         return false;
+    for (int d = 0; buffer && buffer->strides && d < buffer->rank; d++)
+      if (expr_as_int(buffer->strides[d], &extent) && extent > MOST_ELEMENTS) return false;
     if (elements > MOST_ELEMENTS) return false;
   }
   if (lower_check_accesses(context, module, func, &loops) == VERDICT_NO) return false;

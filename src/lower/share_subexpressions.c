@@ -28,7 +28,8 @@ typedef struct SubexpressionSharing {
   Context *context;
   Map known;   // Expr* → Shared*
   Map blocked; // expressions that stay
-  Map inner;   // variables that expressions bind
+  Map inner;   // variables that expressions bind, or several statements
+  Map bound;   // variables that the keys of attributes bind
   Map at;      // number of a statement + 1 → PtrArray* of Shared*
   Array(int) path;
   int number; // of the next statement in the order of the walk
@@ -98,8 +99,11 @@ static bool block_expr(Visitor *visitor, Expr *e) {
 }
 
 // The sizes of allocations and the values of attributes are read by others, and stay.
+// A variable of T.iter_var may have several attributes, each with a scope of its own.
 static bool block_in_stmt(Visitor *visitor, Stmt *s) {
   SubexpressionSharing *sharing = visitor->env;
+  Expr *var = s->kind == STMT_ATTR ? expr_iter_var(s->as.attr.node) : NULL;
+  if (var) map_put(map_contains(&sharing->bound, var) ? &sharing->inner : &sharing->bound, var, s);
   if (s->kind == STMT_ALLOCATE || s->kind == STMT_ATTR)
     visit_stmt_exprs(&(Visitor){.env = &sharing->blocked, .enter_expr = block_expr}, s);
   return true;
@@ -239,6 +243,7 @@ static Stmt *share_once(Context *context, Stmt *s, int *names) {
                                   .known = map_new(arena),
                                   .blocked = map_new(arena),
                                   .inner = map_new(arena),
+                                  .bound = map_new(arena),
                                   .at = map_new(arena),
                                   .names = *names};
   visit_stmt(&(Visitor){.env = &sharing, .enter_expr = note_inner, .enter_stmt = block_in_stmt}, s);

@@ -28,10 +28,10 @@ bool graph_is_attribute(Parser *parser, const PyNode *node) {
   if (kind == PY_CALL)
     return is_index_map(map_inside(parser, node)) || parser_called(parser, node, DIALECT_TIR);
   if (kind == PY_UNARY) return graph_is_attribute(parser, node->items[0]);
-  bool is_list = kind == PY_LIST || kind == PY_TUPLE;
-  for (int i = 0; is_list && i < node->count; i++)
+  bool has_parts = kind == PY_LIST || kind == PY_TUPLE || kind == PY_BINARY;
+  for (int i = 0; has_parts && i < node->count; i++)
     if (!graph_is_attribute(parser, node->items[i])) return false;
-  return is_list || kind == PY_INT || kind == PY_FLOAT || kind == PY_STRING || kind == PY_BOOL ||
+  return has_parts || kind == PY_INT || kind == PY_FLOAT || kind == PY_STRING || kind == PY_BOOL ||
          is_index_map(node);
 }
 

@@ -411,7 +411,7 @@ Buffer *parse_view(Parser *parser, const PyNode *call, Buffer *source, Str name)
   view->data = source->data;
   view->offset = source->offset;
   view->tile_layout = layout;
-  return view;
+  return check_extents(parser, call, view) ? view : NULL;
 }
 
 // A buffer that is bound to memory of its caller, with an `offset_factor` and without

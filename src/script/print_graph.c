@@ -68,7 +68,7 @@ static void print_term(Printer *printer, const GraphTerm *term, bool quoted) {
     if (quoted && term->e->op != EXPR_STRING)
       print_extent(printer, term->e, true);
     else if (term->plain)
-      print_attribute_value(printer, term->e);
+      print_plain_value(printer, term->e);
     else
       print_expr(printer, term->e);
     break;
