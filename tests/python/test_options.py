@@ -296,6 +296,7 @@ SILENT = {(command, "verify-each")
     (command, "accuracy") for command in ("inspect", "plan", "run", "compile", "verify", "bench")}
 
 
+@pytest.mark.slow  # all options of all commands take minutes when sanitized
 @pytest.mark.parametrize("command, words, name, value", CALLS, ids=map(name_of, CALLS))
 def test_it_has_an_effect(files, tmp_path, command, words, name, value):
     words = words.split()

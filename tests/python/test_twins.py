@@ -68,6 +68,7 @@ def test_direct_sums_are_no_cheaper(name, tmp_path):
         assert planned(model, tmp_path, "--accuracy", "exact")["cost"] >= cost * (1 - ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, twin", [("concat_odd", 0), ("dense", 0), ("residual", 0),
                                         ("residual", 1), ("branches", 0), ("bias_between", 1),
                                         ("conv_views", 0), ("squeezed", 0)])
