@@ -69,9 +69,9 @@ static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops) {
   for (int i = 0; i < loops->count; i++)
     if (block->vars[i].binding != loops->items[i]) return true;
   int64_t extent = 1;
-  while (from && runs_flat(block, from - 1) && extent % lanes)
+  while (from && extent % lanes && runs_flat(block, from - 1))
     extent *= autosched_loop_extent(s, loops->items[--from]);
-  if (lanes < 2 || loops->count - from < 2) return true;
+  if (loops->count - from < 2) return true;
   TRY(schedule_fuse(s->sch, loops->items + from, loops->count - from, &loops->items[from]));
   loops->count = from + 1;
   return true;

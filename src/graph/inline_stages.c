@@ -68,8 +68,8 @@ static bool view_searches(StageGraph *s, const Stage *view) {
 }
 
 static bool enter_load(Visitor *visitor, Expr *e) {
-  Visitor indices = {.env = visitor->env, .enter_expr = searches};
-  for (int i = 0; e->op == EXPR_LOAD && i < e->count; i++) visit_expr(&indices, e->args[i]);
+  bool *found = visitor->env;
+  for (int i = 0; e->op == EXPR_LOAD && i < e->count; i++) *found |= expr_searches(e->args[i]);
   return true;
 }
 

@@ -174,10 +174,7 @@ static bool transform_windows(Choosing *c, BilinearVariant *v, int outputs) {
 
 static bool make_variant(Choosing *c, const WindowProduct *product, int outputs, double direct,
                          BilinearVariant *out) {
-  *out = (BilinearVariant){.product = *product,
-                           .use = {.node = product->stage->node,
-                                   .tensor = product->stage->output,
-                                   .direct_cycles = direct}};
+  *out = (BilinearVariant){.product = *product, .use = {.direct_cycles = direct}};
   if (!transform_windows(c, out, outputs)) return false;
   out->stages = bilinear_stages(c->planner.context, &out->product);
   out->use.cycles = variant_cycles(c, out);

@@ -192,10 +192,9 @@ static PlanCandidate price(const Plan *plan, const StageTensor *tensor, int numb
   PlanCandidate found = {.layout = layout_as_asked(plan, tensor, number),
                          .chosen = layout == layout_now(plan, tensor)};
   Assignment other = planner_solve(p, SECONDS, tensor, number);
-  found.feasible = other.choice != NULL;
   found.cost = other.choice ? (double)other.cost : 0;
   PlanComparison c = {p, plan->choice, other.choice, tensor, number, {0}};
-  if (!found.feasible)
+  if (!other.choice)
     found.forbidden = unwritten_because(p, tensor, number);
   else if (!found.chosen)
     find_changes(&c, &found);

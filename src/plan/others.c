@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles stages whose output can be computed in several ways, of which a plan has one: the sum of
-// products of a convolution or the stages of a bilinear algorithm; a group of stages that runs row
-// by row or its members by themselves. The stages of all ways are in the graph, and each has a
-// choice that leaves it out of the plan.
+// products of a convolution, or the stages of a bilinear algorithm. The stages of all ways are in
+// the graph, and each has a choice that leaves it out of the plan.
 //   y = conv(x, w)   or   t = tiles(x);  p = products(t, v);  y = outputs(p)
 //   conv is left out  => outputs writes y in the layout that conv's choice says
 //   tiles is left out => no stage that is in the plan reads t

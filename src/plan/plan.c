@@ -127,13 +127,18 @@ static PlanLimits limits_of(const Planner *p) {
   return limits;
 }
 
+// Did the solver choose from everything?
+static bool all_is_looked_at(const PlanLimits *limits) {
+  return !limits->choices_left_out && !limits->layouts_left_out && !limits->fusions_decided;
+}
+
 static void note_costs(Plan *plan, const PlanOptions *options, double seconds,
                        const Assignment *taken, const Assignment *unplanned) {
   plan->cost_unplanned = (double)unplanned->cost;
   plan->cost = (double)taken->cost;
   plan->lower_bound = (double)taken->bound;
   plan->limits = limits_of(plan->planner);
-  plan->optimal = taken->optimal && !plan_left_out(&plan->context->arena, plan);
+  plan->optimal = taken->optimal && all_is_looked_at(&plan->limits);
   if (options->policy == PLAN_NONE) return;
   plan->cost_optimal = plan->cost;
   if (options->policy != PLAN_OPTIMAL) {
@@ -172,7 +177,7 @@ const char *plan_left_out(Arena *arena, const Plan *plan) {
 static void note_bilinear(Plan *plan, const PlanBilinears *offered) {
   for (int i = 0; i < offered->count; i++) {
     const PlanBilinear *use = &offered->items[i];
-    if (use->tensor->producer == use->stage)
+    if (use->stage->output->producer == use->stage)
       array_push(&plan->context->arena, &plan->bilinear, *use);
   }
 }

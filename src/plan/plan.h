@@ -45,10 +45,8 @@ typedef struct PlanAccuracy {
 
 // A stage that is computed by bilinear algorithms (graph/window_products.h).
 typedef struct PlanBilinear {
-  const Node *node;
-  const Stage *stage;        // the last of its stages
-  const StageTensor *tensor; // that it writes
-  int count;                 // of transformed windows
+  const Stage *stage; // the last of its stages
+  int count;          // of transformed windows
   int64_t outputs[2], taps[2];
   double cycles, direct_cycles; // predicted: of all its stages, and of the direct sum
   double error, direct_error;   // of both, in the root mean square as above
@@ -180,8 +178,7 @@ enum { PLAN_MAX_CHANGES = 3 };
 // input: given) in this layout.
 typedef struct PlanCandidate {
   const Layout *layout;
-  bool feasible;         // a plan exists
-  double cost;           // cycles of the whole plan
+  double cost;           // cycles of the whole plan; 0 where no plan exists
   bool chosen;           // the plan writes the tensor in this layout
   const char *forbidden; // what forbids the layout, where no plan exists; otherwise NULL
   PlanChange changes[PLAN_MAX_CHANGES]; // the largest first

@@ -333,7 +333,7 @@ static void add_bilinear(Gathering *g) {
   for (int i = 0; i < uses->count; i++) {
     const PlanBilinear *use = &uses->items[i];
     PleatPlanBilinear *row = arena_new(g->arena, PleatPlanBilinear);
-    *row = (PleatPlanBilinear){.tensor = arena_text(g->arena, plan_tensor_name(use->tensor)),
+    *row = (PleatPlanBilinear){.tensor = arena_text(g->arena, plan_tensor_name(use->stage->output)),
                                .axis_count = use->count,
                                .cycles = use->cycles,
                                .direct_cycles = use->direct_cycles,

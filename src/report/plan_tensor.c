@@ -80,8 +80,8 @@ static void add_prices(const Describing *d, TensorReport *report) {
     *price = (PleatLayoutPrice){.layout = layout_name(d, items[i].layout),
                                 .bytes = plan_bytes(d->tensor, items[i].layout),
                                 .chosen = items[i].chosen,
-                                .possible = items[i].feasible,
-                                .cycles = items[i].feasible ? items[i].cost : 0,
+                                .possible = !items[i].forbidden,
+                                .cycles = items[i].cost,
                                 .because = price_because(d, &items[i])};
     prices[i] = price;
     report->layouts[i] = items[i].layout;
