@@ -8,7 +8,7 @@ from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, Tensor, TensorLoad
 from pleat.tir import nodes
 from pleat.tir.nodes import Range, Var, const
 from pleat.tir.op import if_then_else
-from pleat.tir.stmt_functor import _Rewriter, substitute
+from pleat.tir.stmt_functor import _Rewriter, post_ordered, substitute
 
 FREE = "layout_free_placeholders"  # the attribute of tensors whose layout may be chosen
 SERIAL = nodes.ForKind.SERIAL
@@ -17,16 +17,7 @@ SPATIAL_VAR, REDUCTION_VAR = nodes.IterVar.DataPar, nodes.IterVar.CommReduce
 
 def operations_of(tensors):
     """The operations that tensors depend on, each behind those whose tensors it reads."""
-    order, seen, stack = [], set(), [(t.op, False) for t in reversed(tensors)]
-    while stack:
-        op, is_done = stack.pop()
-        if is_done:
-            order.append(op)
-        elif id(op) not in seen:
-            seen.add(id(op))
-            stack.append((op, True))
-            stack.extend((t.op, False) for t in reversed(op.input_tensors))
-    return order
+    return list(post_ordered([t.op for t in tensors], lambda op: [t.op for t in op.input_tensors]))
 
 
 def unique(name, taken):

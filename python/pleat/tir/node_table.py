@@ -7,6 +7,7 @@ from pleat._library import _lib, ffi
 from pleat._request import check_status
 from pleat.ir._module import nodes_of, sources_of
 from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PrimFuncNode, Var
+from pleat.tir.stmt_functor import post_ordered
 
 
 def _value(field, made):
@@ -54,24 +55,9 @@ def _field(value, numbers):
     return value
 
 
-def _ordered(roots):
-    """All nodes below the roots, each behind its parts."""
-    order, seen, stack = [], set(), [(root, False) for root in reversed(roots)]
-    while stack:
-        node, is_done = stack.pop()
-        if is_done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            parts = [part for value in node.fields.values() for part in parts_of(value)]
-            stack.extend((part, False) for part in reversed(parts))
-    return order
-
-
 def make_module(functions):
     """The module of the library for nodes of functions by their names; it is checked."""
-    order = _ordered(list(functions.values()))
+    order = list(post_ordered(list(functions.values()), lambda node: parts_of(node.fields)))
     numbers = {id(node): i for i, node in enumerate(order)}
     records = [{**{name: _field(value, numbers) for name, value in node.fields.items()},
                 "type": NAMES[type(node)]} for node in order]

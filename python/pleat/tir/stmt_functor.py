@@ -25,18 +25,24 @@ def _start(thing):
     return thing if isinstance(thing, Node) else thing.body
 
 
+def post_ordered(roots, parts):
+    """The roots and all below them, each once and behind its own parts, which parts(one) gives."""
+    seen, stack = set(), [(root, False) for root in reversed(roots)]
+    while stack:
+        one, is_done = stack.pop()
+        if is_done:
+            yield one
+        elif id(one) not in seen:
+            seen.add(id(one))
+            stack.append((one, True))
+            stack.extend((part, False) for part in reversed(list(parts(one))))
+
+
 def post_order_visit(stmt, fvisit):
     """Calls fvisit with each node of a statement, an expression or a PrimFunc once, the parts of a
     node before it."""
-    seen, stack = set(), [(_start(stmt), False)]
-    while stack:
-        node, is_done = stack.pop()
-        if is_done:
-            fvisit(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(list(_children(node))))
+    for node in post_ordered([_start(stmt)], _children):
+        fvisit(node)
 
 
 def pre_order_visit(stmt, fvisit):
