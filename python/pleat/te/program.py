@@ -6,7 +6,7 @@ variable of a block `v_` and the name of its loop."""
 from pleat._library import PleatError
 from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, Tensor, TensorLoad
 from pleat.tir import nodes
-from pleat.tir.nodes import Range, Var, const
+from pleat.tir.nodes import Range, Var, const, one_statement
 from pleat.tir.op import if_then_else
 from pleat.tir.stmt_functor import _Rewriter, post_ordered, substitute
 
@@ -81,8 +81,8 @@ class _Maker:
         if op.reduce_axis:
             body = _ReductionBlock(self, op, loops).statement()
         else:
-            parts = [_Block(self, op, loops).element(i) for i in range(op.num_outputs)]
-            body = parts[0] if len(parts) == 1 else nodes.SeqStmt(parts)
+            body = one_statement([_Block(self, op, loops).element(i)
+                                  for i in range(op.num_outputs)])
         for axis, loop in reversed(list(zip(axes, loops))):
             body = nodes.For(loop, axis.dom.min, axis.dom.extent, SERIAL, body)
         return body
@@ -143,7 +143,7 @@ class _ReductionBlock(_Block):
         operands = dict(zip(reduction.lhs + reduction.rhs, loads + source))
         values = [substitute(self.value(r), operands) for r in reduction.result]
         return self.realized(self.op.name, self.stores(buffers, values),
-                             _sequence([self.store(b, v) for b, v in zip(buffers, first)]))
+                             one_statement([self.store(b, v) for b, v in zip(buffers, first)]))
 
     def store(self, buffer, value):
         return nodes.BufferStore(buffer, value, self.index)
@@ -153,18 +153,10 @@ class _ReductionBlock(_Block):
         if len(buffers) == 1:
             return self.store(buffers[0], values[0])
         found = [Var(f"v_{b.name}", b.dtype) for b in buffers]
-        body = _sequence([self.store(b, v) for b, v in zip(buffers, found)])
+        body = one_statement([self.store(b, v) for b, v in zip(buffers, found)])
         for variable, value in reversed(list(zip(found, values))):
             body = nodes.LetStmt(variable, value, body)
         return body
-
-
-def _sequence(statements):
-    return statements[0] if len(statements) == 1 else nodes.SeqStmt(statements)
-
-
-def _empty():
-    return nodes.Evaluate(const(0))
 
 
 def made_program(args, outputs=(), name="main"):
@@ -177,12 +169,12 @@ def made_program(args, outputs=(), name="main"):
             raise TypeError(f"an argument is a tensor or a variable, not {type(arg).__name__}")
     maker = _Maker(args)
     tensors = maker.args + [t for t in outputs if t not in maker.args]
-    statements = [s for s in map(maker.statement, operations_of(tensors)) if s is not None]
-    body = _sequence(statements) if statements else _empty()
+    operations = operations_of(tensors)
+    body = one_statement([s for s in map(maker.statement, operations) if s is not None])
     root = nodes.Block([], [], [], "root", body, alloc_buffers=maker.allocated)
     params = [maker.buffer(a) if isinstance(a, Tensor) else a for a in args]
     attrs = {"global_symbol": name, "tir.noalias": True}
-    free = [t for op in operations_of(tensors) for t in op.attrs.get(FREE, ())]
+    free = [t for op in operations for t in op.attrs.get(FREE, ())]
     if any(t in args for t in free):
         attrs["layout_free_buffers"] = [i for i, arg in enumerate(args) if arg in free]
     from pleat.tir import PrimFunc

@@ -481,11 +481,12 @@ class _Scope(Stmt):
 
     def with_rest(self, rest):
         """The statement with the ones behind it as its body."""
-        return self.with_fields(body=_one_statement(rest))
+        return self.with_fields(body=one_statement(rest))
 
 
-def _one_statement(rest):
-    return rest[0] if len(rest) == 1 else SeqStmt(rest) if rest else KINDS["Evaluate"](0)
+def one_statement(parts):
+    """Statements as one, which of none does nothing."""
+    return parts[0] if len(parts) == 1 else SeqStmt(parts) if parts else KINDS["Evaluate"](0)
 
 
 class LetStmt(_Scope):
