@@ -13,6 +13,7 @@ is in the end; so their order is:
 from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.schedule import Schedule
+from pleat.te.tensor import DATA_PARALLEL
 from pleat.tir import nodes, schedule as tir_schedule
 from pleat.tir.schedule import ScheduleError
 from pleat.tir.stmt_functor import pre_order_visit
@@ -129,7 +130,7 @@ class _Lowering:
 
     # ---- Layouts ------------------------------------------------------------------------------
 
-    def _transform_layout(self, stage, index_map, pad_value):
+    def _step_transform_layout(self, stage, index_map, pad_value):
         if stage.attach_type == "inline":
             raise ScheduleError(f"{stage.op.name} is computed where it is read, and has no memory")
         buffer = self.buffers[stage.origin_op]
@@ -141,7 +142,7 @@ class _Lowering:
     def _walk_layout(self, stage, index_map, pad_value):
         """Changes a layout before all steps on loops: the loops of the stage follow it."""
         before = self._loop_names(stage)
-        self._transform_layout(stage, index_map, pad_value)
+        self._step_transform_layout(stage, index_map, pad_value)
         is_changed = str(index_map.final_indices) != str(index_map.initial_indices)
         if before and is_changed and self._loop_names(stage) == before:
             raise ScheduleError(f"{stage.op.name}: its loops do not run over the whole tensor, so they "
@@ -169,7 +170,7 @@ class _Lowering:
                                     f"loop of {stage.attach_stage.op.name} in the end")
             self.sch.compute_at(self._block(stage), self.loops[stage.attach_ivar],
                                 preserve_unit_loops=True)
-        axes = list(stage.data_axes) + list(stage.op.reduce_axis)
+        axes = [*stage.data_axes, *stage.op.reduce_axis]
         self._take_loops(self._block(stage), axes)
         if stage.attach_type == "at" and stage in self.variables and not stage.layouts:
             self._take_loops(self._block(stage), self.variables[stage])
@@ -207,28 +208,18 @@ class _Lowering:
         getattr(self.sch, name)(self.loops[axis], *arguments)
 
     def _step_block(self, stage, name, arguments, keywords):
-        self._method(name)(self._block(stage), *arguments, **keywords)
-
-    def _method(self, name):
-        method = getattr(self.sch, name, None)
-        if method is None:
-            raise ScheduleError(f"there is no step {name} of tensor programs")
-        return method
+        getattr(self.sch, name)(self._block(stage), *arguments, **keywords)
 
     def _step_prefetch(self, stage, tensor, axis, offset):
         block = self._block(stage)
         reads = [r.buffer.name for r in self._block_nodes()[block.name].reads]
         self.sch.prefetch(block, reads.index(self._buffer(tensor)), self.loops[axis], ahead=offset)
 
-    def _step_transform_layout(self, stage, index_map, pad_value):
-        self._transform_layout(stage, index_map, pad_value)
-
     def _separate_first_values(self, stage):
         """Stores the first values of a scheduled reduction in loops of their own."""
         if not stage.op.reduce_axis or not stage.steps or not self.blocks[stage]:
             return
-        inner = {id(a) for a in stage.leaf_iter_vars if a.iter_type != 0}
-        outermost = next(a for a in stage.leaf_iter_vars if id(a) in inner)
+        outermost = next(a for a in stage.leaf_iter_vars if a.iter_type != DATA_PARALLEL)
         try:
             self.sch.decompose_reduction(self._block(stage), self.loops[outermost])
         except ScheduleError:

@@ -88,7 +88,7 @@ class Stage:
 
     def __init__(self, schedule, op):
         self.schedule, self.op, self.origin_op = schedule, op, op
-        self.steps, self.layouts = [], []
+        self.steps, self.layouts, self.shape = [], [], op.output(0).shape
         self.attach_type, self.attach_stage, self.attach_ivar, self.attach_place = None, None, None, None
         self.reset()
 
@@ -253,13 +253,13 @@ class Stage:
     def _rank(self):
         if isinstance(self.op, ExternOp) or self.origin_op.num_outputs > 1:
             self._refuse("transform_layout takes a tensor with an operation of its own")
-        return len(getattr(self, "shape", self.op.output(0).shape))
+        return len(self.shape)
 
     def _new_extents(self, index_map):
         """The extents of the new layout, where the present ones are numbers; None each otherwise.
         PleatError when the map is not injective."""
         try:
-            shape = [int(e) for e in getattr(self, "shape", self.op.output(0).shape)]
+            shape = [int(e) for e in self.shape]
         except (TypeError, ValueError):
             return [None] * len(index_map.final_indices)
         layout = index_map.layout(shape)

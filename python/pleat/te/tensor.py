@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors, and the operations that give them: inputs, computations over an index, external code."""
+import functools
 import inspect
 import threading
 
@@ -7,6 +8,7 @@ from pleat._library import PleatError
 from pleat.tir import nodes, op as functions
 from pleat.tir.nodes import IntImm, PrimExpr, Range, Var, const
 from pleat.tir.op import as_expression
+from pleat.tir.stmt_functor import post_order_visit
 
 DATA_PARALLEL, THREAD, REDUCE = 0, 1, 2
 
@@ -173,7 +175,6 @@ class ExternOp(Operation):
 
 def tensors_in(expressions):
     """The tensors that expressions read, in the order in which they occur."""
-    from pleat.tir.stmt_functor import post_order_visit
     found = {}
 
     def visit(node):
@@ -205,8 +206,6 @@ class TagScope:
         _CURRENT.tag = ""
 
     def __call__(self, function):
-        import functools
-
         @functools.wraps(function)
         def inside(*arguments, **keywords):
             with TagScope(self.tag):
@@ -326,8 +325,6 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
 
 
 def _check_domains(axes, name):
-    from pleat.tir.stmt_functor import post_order_visit
-
     def visit(node):
         if isinstance(node, IterVar):
             raise PleatError(f"{name}: the range of a reduction depends on the axis {node!r}; reduce over "
@@ -337,7 +334,6 @@ def _check_domains(axes, name):
 
 
 def _check_body(body, name):
-    from pleat.tir.stmt_functor import post_order_visit
     if not body:
         raise ValueError(f"{name}: expected at least one value")
     if any(isinstance(b, Reduce) for b in body):
