@@ -167,11 +167,7 @@ class Equality:
         return (self.a is self.b) == (self.kind == "EQ")
 
     def as_expression(self):
-        other = self.b.as_expression() if hasattr(self.b, "as_expression") else self.b
-        if isinstance(other, float) and not _is_float(self.a.dtype):
-            other = const(other)
-        pair = matched(self.a, other) if isinstance(other, PrimExpr) else (self.a, other)
-        return KINDS[self.kind](*pair)
+        return KINDS[self.kind](*_operands(self.a, self.b))
 
     def __repr__(self):
         return repr(self.as_expression())
@@ -374,14 +370,20 @@ def matched(a, b):
                  for one in (a, b))
 
 
+def _operands(mine, other):
+    """An expression and what _is_operand: two expressions of one type, or a Python number that gets the
+    type of the first."""
+    other = other.as_expression() if hasattr(other, "as_expression") else other
+    if isinstance(other, float) and not _is_float(mine.dtype):
+        other = const(other)
+    return matched(mine, other) if isinstance(other, PrimExpr) else (mine, other)
+
+
 def _operator(apply, reflected):
     def method(self, other):
-        other = other.as_expression() if hasattr(other, "as_expression") else other
-        if not isinstance(other, (PrimExpr, int, float)):
+        if not _is_operand(other):
             return NotImplemented
-        if isinstance(other, float) and not _is_float(self.dtype):
-            other = const(other)
-        mine, other = matched(self, other) if isinstance(other, PrimExpr) else (self, other)
+        mine, other = _operands(self, other)
         return apply(other, mine) if reflected else apply(mine, other)
     return method
 
