@@ -21,11 +21,12 @@ def _value(field, made):
 def function_nodes(handle):
     """The nodes of all tensor programs of a module by their names."""
     table, made = nodes_of(handle), []
+    read_with = object(), sources_of(handle)
     for record in table["nodes"]:
         fields = {name: _value(item, made) for name, item in record.items() if name != "type"}
         made.append(KINDS[record["type"]].read(fields))
         if isinstance(made[-1], (Buffer, Var)):
-            made[-1].read_with = table["nodes"], sources_of(handle)
+            made[-1].read_with = read_with
     return {name: made[item["node"]] for name, item in table["functions"].items()}
 
 

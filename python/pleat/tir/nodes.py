@@ -646,8 +646,8 @@ def _is_read_again(a, b):
     """Are these the variable or buffer of one name before and after a pass?"""
     if not hasattr(a, "read_with") or not hasattr(b, "read_with") or a.name != b.name:
         return False
-    (table, sources), (other_table, other_sources) = a.read_with, b.read_with
-    return table is not other_table and not sources.isdisjoint(other_sources)
+    (reading, sources), (other_reading, other_sources) = a.read_with, b.read_with
+    return reading is not other_reading and not sources.isdisjoint(other_sources)
 
 
 class _Comparison:
