@@ -50,10 +50,8 @@ def names_around(thing, module_names, names):
 
 
 def _imports(names):
-    """Imports that give the dialects the aliases that they have in the program, and those that
-    parse_definition uses."""
-    lines = [f"from pleat.script import {dialect} as _pleat_{dialect}"
-             for dialect in ("tir", "relax", "ir")]
+    """Imports that give the dialects the aliases that they have in the program."""
+    lines = []
     for dialect, module in DIALECTS.items():
         module = sys.modules.get(module)
         lines += [f"from pleat.script import {dialect} as {name}" for name, value in names.items()
@@ -127,11 +125,12 @@ def parse_definition(thing, frame, marker):
     marker: the decorator, such as "tir.prim_func", of a definition that was written without one
     and given to the function instead"""
     text, file, first_line = source_of(thing)
+    names = names_around(thing, frame.f_globals, local_names(frame, thing))
     if not text.lstrip().startswith("@"):
-        indent = text[:len(text) - len(text.lstrip())]
+        indent, dialect = text[:len(text) - len(text.lstrip())], marker.partition(".")[0]
+        names[f"_pleat_{dialect}"] = sys.modules[DIALECTS[dialect]]
         text, first_line = f"{indent}@_pleat_{marker}\n{text}", first_line - 1
-    return parse(text, file, first_line,
-                 names_around(thing, frame.f_globals, local_names(frame, thing)))
+    return parse(text, file, first_line, names)
 
 
 def is_in_module_class(frame):
