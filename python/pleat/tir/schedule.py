@@ -19,19 +19,21 @@ from pleat.script._values import text_of
 from pleat.tir.index_map import IndexMap
 
 # The steps that return loops, blocks or integers: as a list, or the only one.
-LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block", "get_output_blocks": "block",
-         "get_producers": "block", "get_consumers": "block", "sample_perfect_tile": "int",
-         "sample_partitioned_tile": "int"}
-SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": "loop", "add_unit_loop": "loop",
-          "cache_read": "block", "cache_write": "block",
-          "blockize": "block", "decompose_padding": "block", "reindex": "block", "reindex_cache_read": "block", "reindex_cache_write": "block", "decompose_reduction": "block",
-          "rfactor": "block", "sample_categorical": "int", "sample_compute_location": "loop"}
-OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "parallel", "vectorize", "unroll", "bind", "annotate",
-          "unannotate", "loop_partition", "compute_inline", "reverse_compute_inline", "compute_at",
-          "reverse_compute_at", "prefetch", "set_scope", "storage_align", "unsafe_set_dtype",
-          "annotate_buffer_access", "transform_layout", "transform_block_layout",
-          "set_axis_separator", "pad_value", "drop_padding_predicate", "predicate_reduction",
-          "enter_postproc")
+LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block",
+         "get_output_blocks": "block", "get_producers": "block", "get_consumers": "block",
+         "sample_perfect_tile": "int", "sample_partitioned_tile": "int"}
+SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": "loop",
+          "add_unit_loop": "loop", "cache_read": "block", "cache_write": "block",
+          "blockize": "block", "decompose_padding": "block", "reindex": "block",
+          "reindex_cache_read": "block", "reindex_cache_write": "block",
+          "decompose_reduction": "block", "rfactor": "block", "sample_categorical": "int",
+          "sample_compute_location": "loop"}
+OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "parallel", "vectorize",
+          "unroll", "bind", "annotate", "unannotate", "loop_partition", "compute_inline",
+          "reverse_compute_inline", "compute_at", "reverse_compute_at", "prefetch", "set_scope",
+          "storage_align", "unsafe_set_dtype", "annotate_buffer_access", "transform_layout",
+          "transform_block_layout", "set_axis_separator", "pad_value", "drop_padding_predicate",
+          "predicate_reduction", "enter_postproc")
 
 
 class ScheduleError(PleatError):
@@ -177,6 +179,26 @@ class Schedule:
             return False
         return True
 
+    def tensorize(self, block_or_loop, tensor_intrin, preserve_unit_iters=True):
+        """Replaces the body of a block, or of the blockized loop, by that of an intrinsic, whose
+        description the block must be. The module's functions NAME_desc and NAME_impl are an
+        intrinsic too."""
+        intrinsic = TensorIntrin.get(tensor_intrin, allow_missing=True)
+        if intrinsic and self._intrinsics.get(tensor_intrin) is not intrinsic:
+            self._add_intrinsic(tensor_intrin, intrinsic)
+        keywords = {} if preserve_unit_iters else {"preserve_unit_iters": False}
+        return self._apply("tensorize", (block_or_loop, tensor_intrin), keywords)
+
+    def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
+        """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,
+        its begin and end. It is refused where the region is not proved to cover what the block
+        accesses."""
+        if callable(gen_new_ranges) and not isinstance(gen_new_ranges, IndexMap):
+            ranges = IndexMap.from_func(_flat_ranges(gen_new_ranges))
+        else:
+            ranges = gen_new_ranges
+        return self._apply("annotate_buffer_access", (block, buffer_index, buffer_type, ranges), {})
+
     def show(self):
         """Prints the module as it is scheduled so far."""
         self.mod.show()
@@ -242,26 +264,6 @@ class TensorIntrin:
         return IRModule({"desc": self.desc, "impl": self.impl}).script()
 
 
-def tensorize(self, block_or_loop, tensor_intrin, preserve_unit_iters=True):
-    """Replaces the body of a block, or of the blockized loop, by that of an intrinsic, whose description
-    the block must be. The module's functions NAME_desc and NAME_impl are an intrinsic too."""
-    intrinsic = TensorIntrin.get(tensor_intrin, allow_missing=True)
-    if intrinsic and self._intrinsics.get(tensor_intrin) is not intrinsic:
-        self._add_intrinsic(tensor_intrin, intrinsic)
-    keywords = {} if preserve_unit_iters else {"preserve_unit_iters": False}
-    return self._apply("tensorize", (block_or_loop, tensor_intrin), keywords)
-
-
-def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
-    """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis, its
-    begin and end. It is refused where the region is not proved to cover what the block accesses."""
-    if callable(gen_new_ranges) and not isinstance(gen_new_ranges, IndexMap):
-        ranges = IndexMap.from_func(_flat_ranges(gen_new_ranges))
-    else:
-        ranges = gen_new_ranges
-    return self._apply("annotate_buffer_access", (block, buffer_index, buffer_type, ranges), {})
-
-
 def _flat_ranges(function):
     def flat(*axes):
         return [end for pair in function(*axes) for end in pair]
@@ -269,7 +271,5 @@ def _flat_ranges(function):
     return flat
 
 
-for _step in (*LISTS, *SINGLE, *OTHERS):
+for _step in {*LISTS, *SINGLE, *OTHERS} - vars(Schedule).keys():
     setattr(Schedule, _step, _method(_step))
-Schedule.annotate_buffer_access = annotate_buffer_access
-Schedule.tensorize = tensorize
