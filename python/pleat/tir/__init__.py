@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor programs and index maps, with TVM's names. The parts that need the library are imported
 when they are first used."""
+import functools
 import importlib
 import sys
 
@@ -46,3 +47,10 @@ def __getattr__(name):
         if name in functions.__all__:
             return getattr(functions, name)
     raise AttributeError(f"module 'pleat.tir' has no attribute {name!r}")
+
+
+def _as_package(name):
+    """Makes the modules here those of a package with another name too; returns its __getattr__."""
+    for module in MODULES:
+        sys.modules[f"{name}.{module}"] = importlib.import_module(f"pleat.tir.{module}")
+    return functools.partial(getattr, sys.modules[__name__])
