@@ -23,8 +23,8 @@ typedef struct GraphParser {
 bool graph_type(GraphParser *graph, const PyNode *node, Value *value, DType otherwise);
 // The value v where the type is written as v.ty or v.struct_info; NULL for other forms.
 const Value *graph_typed_value(Parser *parser, const PyNode *node);
-// A type as a term, such as R.Callable((R.Object,), R.Object).
 GraphTerm *term_of_expr(Parser *parser, Expr *e, bool plain); // plain: a literal
+// A type as a term, such as R.Callable((R.Object,), R.Object).
 GraphTerm *graph_type_term(GraphParser *graph, const PyNode *node);
 // Reads a tuple of extents, or R.shape([…]), as the shape of `value`.
 bool graph_shape(Parser *parser, const PyNode *node, Value *value);

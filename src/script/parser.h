@@ -119,7 +119,6 @@ typedef struct Operand {
 } Operand;
 
 enum { MOST_LANES = 4096 };
-// The number of lanes of T.vscale() * 4, as in a type; false for another expression.
 
 Operand parse_operand(Parser *parser, const PyNode *node);
 Operand parse_call(Parser *parser, const PyNode *node);

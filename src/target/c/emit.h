@@ -129,8 +129,8 @@ CValue c_index(CEmit *emit, Expr *e);
 CValue c_ramp(CEmit *emit, Expr *e);
 CValue c_broadcast(CEmit *emit, Expr *e);
 CValue c_spread(CEmit *emit, CValue scalar, DType vector); // a scalar of that lane type
-// A vector of a C type with the values of its `count` lanes.
 const char *c_lane(CEmit *emit, const char *vector, int lane);
+// A vector of a C type with the values of its `count` lanes.
 CValue c_list_of_lanes(CEmit *emit, const char *type, const char *const *lanes, int count);
 CValue c_shuffle(CEmit *emit, Expr *e);
 CValue c_reduction(CEmit *emit, Expr *e);

@@ -83,8 +83,8 @@ void emit_stmt(Emit *emit, const Stmt *s);
 void llvm_add_program(Emit *emit, const LlvmProgram *whole);
 void llvm_add_call(Emit *emit, const LlvmProgram *whole);                        // its NAME_call
 void llvm_add_bytes(Text *out, const char *name, const void *data, size_t size); // a constant
-// Pointer `number` of an array of them.
 const char *llvm_offset_from(Emit *emit, const char *base, int64_t offset); // in bytes
+// Pointer `number` of an array of them.
 const char *llvm_load_pointer(Emit *emit, const char *array, int number);
 
 // module.c. The text of the unit in the scratch arena, with the program's own functions unless
