@@ -84,8 +84,8 @@ const TargetRow target_table[] = {
      .level_flags = c_flags,
      .level_tuning = c_tuning,
      .emit = c_target_emit,
-     .load_begin = c_load_begin,
-     .load_add = c_load_add,
+     .load_begin = target_keep_begin,
+     .load_add = target_keep_add,
      .load_finish = c_load_finish,
      .keeps_kernels = true,
      .writes_openmp = true,
@@ -95,8 +95,8 @@ const TargetRow target_table[] = {
      .memories = opencl_memories,
      .endings = opencl_endings,
      .emit = opencl_emit,
-     .load_begin = opencl_load_begin,
-     .load_add = opencl_load_add,
+     .load_begin = target_keep_begin,
+     .load_add = target_keep_add,
      .load_finish = opencl_load_finish,
      .is_present = opencl_is_present,
      .keeps_kernels = true},
@@ -280,6 +280,30 @@ CompiledCode *target_load(Context *context, const TargetRow *target, const Targe
   for (int i = 0; loading && i < unit->kernel_count; i++)
     if (!target_load_add(loading, unit->kernels[i])) return NULL;
   return loading ? target_load_finish(loading) : NULL;
+}
+
+typedef struct KeptLoading {
+  TargetLoading loading; // first
+  Str name;
+  PtrArray kernels; // LowerKernel *
+} KeptLoading;
+
+TargetLoading *target_keep_begin(Context *context, const char *name, const TargetOptions *options) {
+  (void)options;
+  KeptLoading *kept = arena_new(&context->lasting, KeptLoading);
+  kept->name = str_intern(context, name);
+  return &kept->loading;
+}
+
+bool target_keep_add(TargetLoading *loading, LowerKernel *kernel) {
+  KeptLoading *kept = (KeptLoading *)loading;
+  array_push(&loading->context->lasting, &kept->kernels, kernel);
+  return true;
+}
+
+TargetUnit target_kept_unit(const TargetLoading *loading) {
+  const KeptLoading *kept = (const KeptLoading *)loading;
+  return (TargetUnit){kept->name, (LowerKernel **)kept->kernels.items, kept->kernels.count};
 }
 
 // ---- For code generators

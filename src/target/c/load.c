@@ -34,43 +34,23 @@ static CompiledCode *open_library(Context *context, const char *path) {
   return NULL;
 }
 
-// The kernels are kept and compiled together, since starting a compiler takes longer than a kernel.
-typedef struct CLoading {
-  TargetLoading loading; // first
-  Str name;
-  PtrArray kernels; // LowerKernel *
-} CLoading;
-
-TargetLoading *c_load_begin(Context *context, const char *name, const TargetOptions *options) {
-  (void)options;
-  CLoading *loading = arena_new(&context->lasting, CLoading);
-  loading->name = str_intern(context, name);
-  return &loading->loading;
-}
-
-bool c_load_add(TargetLoading *generic, LowerKernel *kernel) {
-  CLoading *loading = (CLoading *)generic;
-  array_push(&generic->context->lasting, &loading->kernels, kernel);
-  return true;
-}
-
 static const char *compiler_flags(Context *context, const TargetLoading *loading) {
   const HostMachine *machine = loading->options.machine;
   return arena_printf(&context->scratch, "%s%s", target_level_flags(loading->target, machine),
                       target_level_tuning(loading->target, machine));
 }
 
-CompiledCode *c_load_finish(TargetLoading *generic) {
-  const CLoading *loading = (const CLoading *)generic;
-  Context *context = generic->context;
-  TargetUnit unit = {loading->name, (LowerKernel **)loading->kernels.items, loading->kernels.count};
+// All kernels are compiled together, since starting a compiler takes longer than a kernel.
+CompiledCode *c_load_finish(TargetLoading *loading) {
+  Context *context = loading->context;
+  TargetUnit unit = target_kept_unit(loading);
   Text source = text_new(&context->scratch);
   char *folder = link_folder(context);
-  if (!folder || !c_target_emit(context, &unit, &generic->options, ".c", &source)) return NULL;
+  if (!folder || !c_target_emit(context, &unit, &loading->options, ".c", &source)) return NULL;
   const char *path = arena_printf(&context->scratch, "%s/code.so", folder);
   CompiledCode *code = NULL;
   FileSet *files = file_set_new(context);
-  const char *flags = compiler_flags(context, generic);
+  const char *flags = compiler_flags(context, loading);
   if (file_set_end(files, link_shared(context, files, &source, ".c", flags, path)))
     code = open_library(context, path);
   unlink(path);

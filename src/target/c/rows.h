@@ -9,8 +9,6 @@ bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions
                    const char *ending, Text *out);
 // Code for this process by the system's C compiler and the dynamic linker, for tests and for builds
 // without LLVM.
-TargetLoading *c_load_begin(Context *context, const char *name, const TargetOptions *options);
-bool c_load_add(TargetLoading *loading, LowerKernel *kernel);
 CompiledCode *c_load_finish(TargetLoading *loading);
 
 #endif

@@ -100,9 +100,9 @@ typedef struct DeviceFunction { // the kernel of a region: name(its parameters, 
   Launch launch;
 } DeviceFunction;
 typedef Array(DeviceFunction) DeviceFunctions;
-// Adds the kernels of a lowered kernel to the module and the list. False with a diagnostic.
-bool opencl_module_add(CModule *module, const LowerKernel *kernel, DeviceFunctions *functions);
-CModule opencl_module_new(Context *context, const TargetOptions *options);
+// Writes the kernels of a unit to a new module, and adds them to the list. False with a diagnostic.
+bool opencl_module_make(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                        CModule *module, DeviceFunctions *functions);
 void opencl_module_text(const CModule *module, Text *out);
 
 #endif

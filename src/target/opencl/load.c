@@ -133,25 +133,6 @@ typedef struct ClCode {
   int count;
 } ClCode;
 
-typedef struct ClLoading {
-  TargetLoading loading; // first
-  Str name;
-  PtrArray kernels; // LowerKernel *
-} ClLoading;
-
-TargetLoading *opencl_load_begin(Context *context, const char *name, const TargetOptions *options) {
-  (void)options;
-  ClLoading *loading = arena_new(&context->lasting, ClLoading);
-  loading->name = str_intern(context, name);
-  return &loading->loading;
-}
-
-bool opencl_load_add(TargetLoading *generic, LowerKernel *kernel) {
-  ClLoading *loading = (ClLoading *)generic;
-  array_push(&generic->context->lasting, &loading->kernels, kernel);
-  return true;
-}
-
 static void *find_region(CompiledCode *generic, const char *name) {
   ClCode *code = (ClCode *)generic;
   for (int i = 0; i < code->count; i++)
@@ -404,17 +385,13 @@ static bool build_program(Context *context, ClCode *code, const Text *source) {
   return diag_error(context, (SourcePos){NULL}, "the OpenCL compiler refuses the code: %s", log);
 }
 
-static bool make_code(const ClLoading *loading, ClCode *code) {
-  Context *context = loading->loading.context;
-  const TargetOptions *options = &loading->loading.options;
-  CModule module = opencl_module_new(context, options);
+static bool make_code(const TargetLoading *loading, ClCode *code) {
+  Context *context = loading->context;
+  TargetUnit unit = target_kept_unit(loading);
+  CModule module;
   DeviceFunctions functions = {0};
   Text source = text_new(&context->scratch);
-  for (int k = 0; k < loading->kernels.count; k++) {
-    TargetReport before = *module.report;
-    if (!opencl_module_add(&module, loading->kernels.items[k], &functions)) return false;
-    target_report_kernel(options, k, &before, module.report);
-  }
+  if (!opencl_module_make(context, &unit, &loading->options, &module, &functions)) return false;
   opencl_module_text(&module, &source);
   const char *why = cl_open(&code->cl);
   if (why)
@@ -431,12 +408,12 @@ static bool make_code(const ClLoading *loading, ClCode *code) {
   return code->regions != NULL;
 }
 
-CompiledCode *opencl_load_finish(TargetLoading *generic) {
+CompiledCode *opencl_load_finish(TargetLoading *loading) {
   ClCode *code = calloc(1, sizeof *code);
   if (!code) return NULL;
   code->code =
       (CompiledCode){.find = find_region, .free = free_code, .run = run_region, .whole = true};
-  if (make_code((const ClLoading *)generic, code)) return &code->code;
+  if (make_code(loading, code)) return &code->code;
   free_code(&code->code);
   return NULL;
 }

@@ -42,7 +42,7 @@ static const char *const reserved[] = {
     "vec_step",
 };
 
-CModule opencl_module_new(Context *context, const TargetOptions *options) {
+static CModule device_module_new(Context *context, const TargetOptions *options) {
   CModule module = c_module_new(context, options);
   module.spelling = &opencl_spelling;
   module.features = (TargetFeatures){.fma = true, .rounding = true, .vector_bytes = 16};
@@ -229,7 +229,7 @@ static bool add_region(CModule *module, const LowerKernel *kernel, const LowerRe
   return !device.failed;
 }
 
-bool opencl_module_add(CModule *module, const LowerKernel *kernel, DeviceFunctions *functions) {
+static bool add_kernel(CModule *module, const LowerKernel *kernel, DeviceFunctions *functions) {
   int errors = module->context->error_count;
   if (lower_find_thread_races(module->context, kernel->func)) return false;
   for (int i = 0; i < kernel->region_count; i++) {
@@ -238,6 +238,17 @@ bool opencl_module_add(CModule *module, const LowerKernel *kernel, DeviceFunctio
     array_push(&module->context->lasting, functions, function);
   }
   return module->context->error_count == errors;
+}
+
+bool opencl_module_make(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                        CModule *module, DeviceFunctions *functions) {
+  *module = device_module_new(context, options);
+  for (int k = 0; k < unit->kernel_count; k++) {
+    TargetReport before = *module->report;
+    if (!add_kernel(module, unit->kernels[k], functions)) return false;
+    target_report_kernel(options, k, &before, module->report);
+  }
+  return true;
 }
 
 void opencl_module_text(const CModule *module, Text *out) {
@@ -272,14 +283,10 @@ static void describe_launch(CModule *module, const DeviceFunction *function, Tex
 
 bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                  const char *ending, Text *out) {
-  CModule module = opencl_module_new(context, options);
+  CModule module;
   DeviceFunctions functions = {0};
   (void)ending;
-  for (int k = 0; k < unit->kernel_count; k++) {
-    TargetReport before = *module.report;
-    if (!opencl_module_add(&module, unit->kernels[k], &functions)) return false;
-    target_report_kernel(options, k, &before, module.report);
-  }
+  if (!opencl_module_make(context, unit, options, &module, &functions)) return false;
   text_printf(out, "// %s: OpenCL C\n", unit->name);
   for (int i = 0; i < functions.count; i++) describe_launch(&module, &functions.items[i], out);
   opencl_module_text(&module, out);

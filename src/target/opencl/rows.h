@@ -7,8 +7,6 @@
 
 bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                  const char *ending, Text *out);
-TargetLoading *opencl_load_begin(Context *context, const char *name, const TargetOptions *options);
-bool opencl_load_add(TargetLoading *loading, LowerKernel *kernel);
 CompiledCode *opencl_load_finish(TargetLoading *loading);
 bool opencl_is_present(void); // there is a device
 
