@@ -89,34 +89,32 @@ static void barrier(CEmit *emit, const Stmt *at) {
   c_line(emit, "%s", opencl_words.barrier);
 }
 
-static bool enter_varying(Visitor *visitor, Expr *e) {
-  bool *found = ((void **)visitor->env)[1];
-  const DeviceKernel *kernel = ((void **)visitor->env)[0];
-  *found |= (e->op == EXPR_VAR && map_contains(&kernel->varying, e)) ||
-            (e->op == EXPR_LOAD && is_private(kernel, e->as.buffer));
+typedef struct Dependence {
+  const DeviceKernel *kernel;
+  bool varies;   // the value may differ between the threads of a block
+  bool unsteady; // it is read from memory that threads write
+} Dependence;
+
+static bool enter_dependence(Visitor *visitor, Expr *e) {
+  Dependence *d = visitor->env;
+  bool is_load = e->op == EXPR_LOAD, own = is_load && is_private(d->kernel, e->as.buffer);
+  d->varies |= own || (e->op == EXPR_VAR && map_contains(&d->kernel->varying, e));
+  d->unsteady |= is_load && !own && map_contains(&d->kernel->written, e->as.buffer->data);
   return true;
 }
 
-// Whether the value may differ between the threads of a block.
+static Dependence dependence_of(const DeviceKernel *kernel, Expr *e) {
+  Dependence dependence = {.kernel = kernel};
+  visit_expr(&(Visitor){.env = &dependence, .enter_expr = enter_dependence}, e);
+  return dependence;
+}
+
 static bool varies(const DeviceKernel *kernel, Expr *e) {
-  bool found = false;
-  visit_expr(&(Visitor){.env = (void *[]){(void *)kernel, &found}, .enter_expr = enter_varying}, e);
-  return found;
+  return dependence_of(kernel, e).varies;
 }
 
-static bool enter_written(Visitor *visitor, Expr *e) {
-  bool *found = ((void **)visitor->env)[1];
-  const DeviceKernel *kernel = ((void **)visitor->env)[0];
-  *found |= e->op == EXPR_LOAD && map_contains(&kernel->written, e->as.buffer->data) &&
-            !is_private(kernel, e->as.buffer);
-  return true;
-}
-
-// Whether the value is read from memory that threads write.
 static bool is_unsteady(const DeviceKernel *kernel, Expr *e) {
-  bool found = false;
-  visit_expr(&(Visitor){.env = (void *[]){(void *)kernel, &found}, .enter_expr = enter_written}, e);
-  return found;
+  return dependence_of(kernel, e).unsteady;
 }
 
 // ---- Statements -------------------------------------------------------------------------------
@@ -332,10 +330,10 @@ bool device_stmt(CEmit *emit, const Stmt *s) {
   kernel->entered = NULL;
   if (entered) return false;
   switch (s->kind) {
-  case STMT_SEQ: return has_threads(kernel_of(emit)) && seq(emit, s);
+  case STMT_SEQ: return has_threads(kernel) && seq(emit, s);
   case STMT_FOR: return loop(emit, s);
   case STMT_ALLOCATE: return allocate(emit, s);
-  case STMT_STORE: return has_threads(kernel_of(emit)) && store(emit, s);
+  case STMT_STORE: return has_threads(kernel) && store(emit, s);
   case STMT_LET: return let(emit, s);
   case STMT_IF: return condition(emit, s, s->as.branch.condition);
   case STMT_WHILE: return condition(emit, s, s->as.repeat.condition);

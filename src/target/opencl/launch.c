@@ -120,16 +120,17 @@ typedef struct Placing {
   bool ok;
 } Placing;
 
-static bool is_thread_loop(const Stmt *s) {
+// The axis of a loop over threads; -1 for another statement.
+static int thread_axis(const Stmt *s) {
   bool is_block;
-  return s->kind == STMT_FOR && launch_axis(s, &is_block) >= 0 && !is_block;
+  int axis = s->kind == STMT_FOR ? launch_axis(s, &is_block) : -1;
+  return axis >= 0 && !is_block ? axis : -1;
 }
 
 // Enters or leaves a loop over threads.
 static void count_loop(Placing *p, const Stmt *s, int step) {
-  bool is_block;
-  int axis = s->kind == STMT_FOR ? launch_axis(s, &is_block) : -1;
-  if (axis < 0 || is_block) return;
+  int axis = thread_axis(s);
+  if (axis < 0) return;
   p->depth += step;
   p->loops[axis] += step;
   if (step > 0 && p->loops[axis] == 1) p->outer[axis] = p->depth;
@@ -262,7 +263,7 @@ static void check_shared(SharedCheck *sharing, const Stmt *s) {
   if (!t.memory->is_shared || !t.memory->depth) return;
   for (int i = 0; i < sharing->around.count; i++) {
     const Stmt *around = sharing->around.items[i];
-    if (around->kind == STMT_FOR && (is_thread_loop(around) || loop_is_tainted(&t, around)))
+    if (around->kind == STMT_FOR && (thread_axis(around) >= 0 || loop_is_tainted(&t, around)))
       map_put(&t.tainted, around->as.loop.var, around);
     else if (around->kind == STMT_LET && is_tainted(&t, around->as.let.value))
       map_put(&t.tainted, around->as.let.var, around);
