@@ -137,30 +137,16 @@ static const char *function_name(CEmit *emit, const char *name) {
   return name;
 }
 
-// Functions that some devices lack, or compute wrongly for float64.
-static const struct {
-  const char *name, *own, *text;
-} own_functions[] = {
-    {"log1p", "own_log1p",
-     "static inline double own_log1p(double x) {\n  const double u = 1.0 + x;\n"
-     "  return u == 1.0 || u - 1.0 == u ? x : log(u) * (x / (u - 1.0));\n}\n"},
-    {"atanh", "own_atanh",
-     "static inline double own_atanh(double x) {\n  const double u = 2.0 * x / (1.0 - x);\n"
-     "  const double v = 1.0 + u;\n"
-     "  return 0.5 * (v == 1.0 || v - 1.0 == v ? u : log(v) * (u / (v - 1.0)));\n}\n"},
-    {"atanhf", "own_atanhf",
-     "static inline float own_atanhf(float x) {\n"
-     "  return 0.5f * log1p(2.0f * x / (1.0f - x));\n}\n"},
-};
+// Some devices compute log1p of float64 wrongly.
+static const char own_log1p[] =
+    "static inline double own_log1p(double x) {\n  const double u = 1.0 + x;\n"
+    "  return u == 1.0 || u - 1.0 == u ? x : log(u) * (x / (u - 1.0));\n}\n";
 
 static CValue call(CEmit *emit, DType type, const char *function, const char *arguments) {
-  for (int i = 0; i < COUNT_OF(own_functions); i++) {
-    if (type.lanes > 1 || strcmp(own_functions[i].name, function) != 0) continue;
-    if (c_define(emit->module, own_functions[i].own))
-      text_puts(&emit->module->macros, own_functions[i].text);
-    return c_format(emit, C_POSTFIX, "%s(%s)", own_functions[i].own, arguments);
-  }
-  return c_format(emit, C_POSTFIX, "%s(%s)", function_name(emit, function), arguments);
+  bool own = type.lanes == 1 && !strcmp(function, "log1p");
+  if (own && c_define(emit->module, "own_log1p")) text_puts(&emit->module->macros, own_log1p);
+  return c_format(emit, C_POSTFIX, "%s(%s)", own ? "own_log1p" : function_name(emit, function),
+                  arguments);
 }
 
 static CValue special(CEmit *emit, DType type, double value) {
