@@ -42,18 +42,6 @@ void request_begin_call_backs(RequestCall *call) {
 
 // ---- Models -------------------------------------------------------------------------------------
 
-// Kernels for a target that is no processor are scheduled for the baseline of processors.
-static bool find_target(RequestCall *call, CompileOptions *options) {
-  const char *name = call->request.target;
-  options->target = name ? target_find(name) : NULL;
-  if (name && !options->target)
-    return diag_error_as(call->context, DIAG_OPTION, (SourcePos){NULL}, "there is no target '%s'",
-                         name);
-  if (options->target && !options->target->level_flags)
-    machine_use(&options->machine, "baseline");
-  return true;
-}
-
 static bool find_machine(RequestCall *call, HostMachine *machine) {
   const PleatRequest *request = &call->request;
   *machine = machine_probe();
@@ -342,7 +330,9 @@ bool request_load(RequestCall *call) {
   options->offload = call->request.offload;
   request_progress(call, "reading", 0, 1);
   if (!call->request.no_cache) options->cache = cache_open(context);
-  if (!find_machine(call, &options->machine) || !find_target(call, options)) return false;
+  if (!find_machine(call, &options->machine) ||
+      !compile_use_target(context, call->request.target, options))
+    return false;
   if (!read_operators(call)) return false;
   bool script = is_script(&call->request);
   if (!script && request_find(call)) return true;

@@ -287,13 +287,8 @@ bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *opt
 }
 
 bool model_target(Cli *cli, const ModelOptions *options, CompileOptions *compile) {
-  if (!cli_machine(cli, &compile->machine)) return false;
-  compile->target = options->target ? target_find(options->target) : NULL;
-  if (options->target && !compile->target)
-    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0}, "there is no target '%s'",
-                         options->target);
-  if (compile->target && !compile->target->level_flags) machine_use(&compile->machine, "baseline");
-  return true;
+  return cli_machine(cli, &compile->machine) &&
+         compile_use_target(cli->context, options->target, compile);
 }
 
 typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);

@@ -137,8 +137,7 @@ Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions
 // lowered.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 
-// Sets the target of --target, and the machine of --cpu; kernels for a target that is no processor
-// are scheduled for the baseline of processors. False with a diagnostic.
+// Sets the machine of --cpu and the target of --target. False with a diagnostic.
 bool model_target(Cli *cli, const ModelOptions *options, CompileOptions *compile);
 
 // Reads the options' layout constraints and policy into `compile`. False with diagnostics that

@@ -14,6 +14,12 @@ typedef struct Compiling {
 
 // ---- Code
 
+bool compile_use_target(Context *context, const char *name, CompileOptions *options) {
+  if (!target_named(context, name, &options->target)) return false;
+  if (options->target && !options->target->level_flags) machine_use(&options->machine, "baseline");
+  return true;
+}
+
 static void add_report(TargetReport *to, const TargetReport *from) {
   for (int i = 0; i < TARGET_COUNT_KINDS; i++) to->counts[i] += from->counts[i];
   to->seconds += from->seconds;

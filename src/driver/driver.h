@@ -52,6 +52,10 @@ typedef struct ConstraintTexts {
 bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
                            CompileOptions *options);
 
+// Sets the target called `name` (NULL: target_for_running()). Kernels for one that is no processor
+// are scheduled for the baseline of processors. False with a diagnostic.
+bool compile_use_target(Context *context, const char *name, CompileOptions *options);
+
 const char *policy_name(PlanPolicy policy); // as these texts have it
 
 typedef enum SlotKind { SLOT_INPUT, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_ARENA } SlotKind;

@@ -89,13 +89,12 @@ static bool is_written(Context *context, const EmitOptions *options, const char 
 
 bool emit_check(Context *context, EmitKind kind, const EmitOptions *options, const char *path) {
   const char *weights = options->weights;
+  const TargetRow *target;
   if (weights && strcmp(weights, "inside") != 0 && strcmp(weights, "beside") != 0)
     return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
                          "weights '%s': expected inside or beside", weights);
-  if (options->target && !target_find(options->target))
-    return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "there is no target '%s'",
-                         options->target);
-  return (kind == EMIT_SAVED || is_written(context, options, path)) &&
+  return target_named(context, options->target, &target) &&
+         (kind == EMIT_SAVED || is_written(context, options, path)) &&
          options_are_used(context, kind, options, path);
 }
 

@@ -148,6 +148,12 @@ const TargetRow *target_find(const char *name) {
   return NULL;
 }
 
+bool target_named(Context *context, const char *name, const TargetRow **row) {
+  *row = name ? target_find(name) : NULL;
+  return !name || *row ||
+         diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "there is no target '%s'", name);
+}
+
 static const char *ending_of(const TargetRow *row, const char *path) {
   size_t size = strlen(path);
   for (int i = 0; row->endings && row->endings[i]; i++) {

@@ -145,6 +145,8 @@ typedef struct TargetRow {
 } TargetRow;
 extern const TargetRow target_table[];                      // ends with a NULL name
 const TargetRow *target_find(const char *name);             // NULL when there is none
+// The same with a diagnostic when there is none, which returns false. NULL has the row NULL.
+bool target_named(Context *context, const char *name, const TargetRow **row);
 const TargetRow *target_for_file(const char *path);         // by ending; NULL when none writes it
 bool target_writes(const TargetRow *row, const char *path); // files of this ending
 
