@@ -69,7 +69,8 @@ static bool options_are_used(Context *context, EmitKind kind, const EmitOptions 
   return refuse_unused(context, path, rows, COUNT_OF(rows));
 }
 
-static bool is_written(Context *context, const EmitOptions *options, const char *path) {
+static bool is_written(Context *context, EmitKind kind, const EmitOptions *options,
+                       const char *path) {
   static const char *const first[] = {[CALLER_COMMAND] = ".pleat, ", [CALLER_PYTHON] = ""};
   static const char *const last[] = {[CALLER_COMMAND] = "",
                                      [CALLER_C] = "; pleat_model_save writes a .pleat",
@@ -79,12 +80,14 @@ static bool is_written(Context *context, const EmitOptions *options, const char 
   if (is_script(path)) return true;
   if (options->target && target_for_file(path) && !target_writes(target_of(options, path), path))
     return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
-                         "%s %s: this target does not write files like %s",
-                         caller_option(context, CALLER_TARGET), options->target, path);
+                         "%s %s: this target does not write files like %s; it writes %s",
+                         caller_option(context, CALLER_TARGET), options->target, path,
+                         target_endings(context, target_of(options, path), false));
   return target_of(options, path) ||
          diag_error_as(context, DIAG_OPTION, (SourcePos){0},
-                       "%s: its ending says what to write: %s.so, .o, .s, .ll, .c or .py%s", path,
-                       first[caller] ? first[caller] : "", last[caller]);
+                       "%s: its ending says what to write: %s%s or .py%s", path,
+                       first[caller] ? first[caller] : "",
+                       target_endings(context, NULL, kind == EMIT_PROGRAM), last[caller]);
 }
 
 bool emit_check(Context *context, EmitKind kind, const EmitOptions *options, const char *path) {
@@ -94,7 +97,7 @@ bool emit_check(Context *context, EmitKind kind, const EmitOptions *options, con
     return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
                          "weights '%s': expected inside or beside", weights);
   return target_named(context, options->target, &target) &&
-         (kind == EMIT_SAVED || is_written(context, options, path)) &&
+         (kind == EMIT_SAVED || is_written(context, kind, options, path)) &&
          options_are_used(context, kind, options, path);
 }
 

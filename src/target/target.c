@@ -167,6 +167,16 @@ bool target_writes(const TargetRow *row, const char *path) {
   return ending_of(row, path) != NULL;
 }
 
+const char *target_endings(Context *context, const TargetRow *target, bool programs) {
+  Text text = text_new(&context->scratch);
+  for (const TargetRow *row = target_table; row->name; row++) {
+    bool listed = (!target || row == target) && (!programs || row->write_program);
+    for (int i = 0; listed && row->endings && row->endings[i]; i++)
+      text_printf(&text, "%s%s", text.size ? ", " : "", row->endings[i]);
+  }
+  return text_string(&text);
+}
+
 const TargetRow *target_for_running(void) {
   return target_find(PLEAT_HAVE_LLVM ? "llvm" : "c");
 }

@@ -149,6 +149,9 @@ const TargetRow *target_find(const char *name);             // NULL when there i
 bool target_named(Context *context, const char *name, const TargetRow **row);
 const TargetRow *target_for_file(const char *path);         // by ending; NULL when none writes it
 bool target_writes(const TargetRow *row, const char *path); // files of this ending
+// The endings of the files that the target (NULL: any) writes, ".o, .s"; with `programs`, only if
+// these can be whole programs. In the scratch arena.
+const char *target_endings(Context *context, const TargetRow *target, bool programs);
 
 // The target for code in this process: llvm, or c in builds without LLVM.
 const TargetRow *target_for_running(void);
