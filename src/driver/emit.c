@@ -153,11 +153,11 @@ bool emit_program(Program *program, const EmitOptions *options, const char *path
     if (program->steps.items[i].kernel < 0) return refuse_call(program, i);
   bool beside = options->weights ? !strcmp(options->weights, "beside")
                                  : program->weight_bytes > WEIGHTS_INSIDE;
-  TargetProgramOptions write = {.target = {.machine = &program->options.machine},
+  TargetProgramOptions write = {.target = {.machine = &program->options.machine,
+                                           .kernels = program->target_reports,
+                                           .annotate = options->annotate},
                                 .weights_beside = beside,
                                 .openmp = options->openmp};
-  write.target.annotate = options->annotate;
-  write.target.kernels = program->target_reports;
   return program_write(program, target_of(options, path), &write, path);
 }
 
@@ -184,10 +184,9 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
     if (!lowered[i]) return false;
   }
   if (script) return write_kernel_script(context, kernels, options, path);
-  TargetProgramOptions write = {.target = {.machine = &compile->machine},
-                                .openmp = options->openmp};
-  write.target.annotate = options->annotate;
-  write.target.kernels = reports;
+  TargetProgramOptions write = {
+      .target = {.machine = &compile->machine, .kernels = reports, .annotate = options->annotate},
+      .openmp = options->openmp};
   return kernels_write(context, lowered, access, kernels->count, target_of(options, path), &write,
                        path);
 }
