@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedule steps give the program that TVM's steps of these names give. Needs apache-tvm; skipped without."""
-import importlib.util
-import sys
 
 import pytest
+from beside_tvm import read_both
 from built import skip_sanitized
 
 skip_sanitized()
@@ -138,15 +137,7 @@ CASES = {
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """The programs as TVM and as Pleat read them."""
-    modules = []
-    for package in ("tvm", "pleat"):
-        path = tmp_path_factory.mktemp("programs") / f"{package}_programs.py"
-        path.write_text(f"from {package}.script import tirx as T\n{PROGRAMS}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        modules.append(importlib.util.module_from_spec(spec))
-        sys.modules[path.stem] = modules[-1]
-        spec.loader.exec_module(modules[-1])
-    return modules
+    return read_both(tmp_path_factory.mktemp("programs"), "programs", PROGRAMS)
 
 
 @pytest.mark.parametrize("name", CASES)

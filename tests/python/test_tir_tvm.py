@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python functions with captured names mean the same to TVM: the programs that both read are equal, and
 their nodes have the same fields. Needs apache-tvm; skipped without."""
-import importlib.util
 import pathlib
-import sys
 
 import pytest
+from beside_tvm import read_both
 from built import skip_sanitized
 
 skip_sanitized()
@@ -18,15 +17,7 @@ NAMES = ["captured", "chosen", "shapes", "loops", "reduction"]
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """The cases as TVM and as Pleat read them."""
-    modules = []
-    for package in ("tvm", "pleat"):
-        path = tmp_path_factory.mktemp("cases") / f"{package}_cases.py"
-        path.write_text(f"from {package}.script import tirx as T\n{CASES.read_text()}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        modules.append(importlib.util.module_from_spec(spec))
-        sys.modules[path.stem] = modules[-1]
-        spec.loader.exec_module(modules[-1])
-    return modules
+    return read_both(tmp_path_factory.mktemp("cases"), "cases", CASES.read_text())
 
 
 @pytest.mark.parametrize("name", NAMES)
