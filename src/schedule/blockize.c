@@ -284,9 +284,7 @@ static Stmt *outer_block(const Blockize *b, Str name) {
   block->init = reduces ? outer_init(b) : NULL;
   Stmt *s =
       inner_block(b, &none, false, b->block->name, b->block->body, reduces ? NULL : b->block->init);
-  for (int i = b->path.count - 2; i >= b->depth; i--)
-    s = stmt_with_child(context, b->path.items[i], 0, s);
-  block->body = s;
+  block->body = path_with_end(context, &b->path, b->depth, s);
   return stmt_block(context, block_with_regions(context, block));
 }
 

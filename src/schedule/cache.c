@@ -271,9 +271,7 @@ bool step_cache_read(Schedule *schedule, StepCall *call) {
   Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
   if (!region_read(schedule, &c, analyzer, &read)) return false;
   Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
-  Stmt *kept = with_copy(schedule, c.at, &c, local);
-  for (int i = c.path.count - 2; i >= c.top; i--)
-    kept = stmt_with_child(context, c.path.items[i], c.path.child[i], kept);
+  Stmt *kept = path_with_end(context, &c.path, c.top, with_copy(schedule, c.at, &c, local));
   Str name = schedule_unique_name(schedule, local->name);
   Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent, analyzer);
   path_place_beside(schedule, &c.path, c.top, kept, nest, false, local);

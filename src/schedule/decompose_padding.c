@@ -130,9 +130,9 @@ static int own_loop(const PadDivision *d, const BlockVar *v) {
 
 typedef struct CopyBlock {
   Block *block;
-  Stmt **loops; // of the path, changed
-  Map values;   // old variables in terms of new ones
-  Map shifted;  // loops that begin later: their old values
+  Path path;   // with changed loops
+  Map values;  // old variables in terms of new ones
+  Map shifted; // loops that begin later: their old values
   Expr *predicate;
 } CopyBlock;
 
@@ -148,7 +148,7 @@ static void shrink_variable(const PadDivision *d, CopyBlock *c, int i, int64_t l
   if (at >= 0) {
     Stmt *loop = stmt_copy(context, d->path.items[at]);
     loop->as.loop.extent = expr_cast(context, loop->as.loop.var->type, extent);
-    c->loops[at] = loop;
+    c->path.items[at] = loop;
     map_put(&c->shifted, loop->as.loop.var, expr_add(context, loop->as.loop.var, from));
   } else {
     Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->path.count - 1);
@@ -179,13 +179,13 @@ static Expr *rest_of_condition(const PadDivision *d, const CopyBlock *c) {
 
 static Stmt *copy_nest(const PadDivision *d) {
   Context *context = d->schedule->context;
-  CopyBlock c = {
-      .block = block_copy(context, d->block),
-      .loops = arena_copy(&context->arena, d->path.items, sizeof(Stmt *) * (size_t)d->path.count),
-      .values = map_new(&context->arena),
-      .shifted = map_new(&context->arena),
-      .predicate = d->block->predicate};
+  CopyBlock c = {.block = block_copy(context, d->block),
+                 .path = d->path,
+                 .values = map_new(&context->arena),
+                 .shifted = map_new(&context->arena),
+                 .predicate = d->block->predicate};
   Analyzer *inside = analyzer_new(context), *domain = analyzer_new(context);
+  c.path.items = arena_copy(&context->arena, d->path.items, sizeof(Stmt *) * (size_t)d->path.count);
   c.block->vars =
       arena_copy(&context->arena, c.block->vars, sizeof(BlockVar) * (size_t)c.block->var_count);
   block_bind_domain(inside, d->block);
@@ -203,9 +203,7 @@ static Stmt *copy_nest(const PadDivision *d) {
   c.block->body = block_with_value(d, c.block, value)->as.block->body;
   c.block->body = stmt_simplify_indices(context, domain, c.block->body);
   Stmt *s = stmt_with_block(context, path_end(&d->path), block_with_regions(context, c.block));
-  for (int i = d->path.count - 2; i >= d->depth; i--)
-    s = stmt_with_child(context, c.loops[i], d->path.child[i], s);
-  return s;
+  return path_with_end(context, &c.path, d->depth, s);
 }
 
 // ---- The step --------------------------------------------------------------------------------

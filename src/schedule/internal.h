@@ -104,14 +104,14 @@ struct Schedule {
   Context *context;
   PrimFunc *func;
   Array(StepCall) trace;
-  StepCall last;    // the last step that was made, recorded or not
-  Map known;        // handles that have a name in the trace
-  int sample_count; // choices of sampling steps so far
-  uint64_t random;  // the state from which they are drawn
-  const Stmt *jump; // a statement that leaves a loop early; NULL: the function has none
-  Map intrinsics;   // of tensorize, by name
+  StepCall last;        // the last step that was made, recorded or not
+  Map known;            // handles that have a name in the trace
+  int sample_count;     // choices of sampling steps so far
+  uint64_t random;      // the state from which they are drawn
+  const Stmt *jump;     // a statement that leaves a loop early; NULL: the function has none
+  Map intrinsics;       // of tensorize, by name
   const Module *module; // in which others are found; may be NULL
-  Map names;        // names that scripts gave: interned name to StepValue
+  Map names;            // names that scripts gave: interned name to StepValue
   SourcePos pos;
   bool quiet;
   const StepInfo *step; // the running step
@@ -177,6 +177,8 @@ bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out);
 // The function's body with items[depth] replaced. A replacement that is NULL or an empty sequence
 // removes the statement, and also the loops and conditions that become empty.
 Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacement);
+// items[depth] with the end of the path replaced.
+Stmt *path_with_end(Context *context, const Path *path, int depth, Stmt *end);
 // The depth of the nearest block above items[depth]; -1 when there is none.
 int path_scope(const Path *path, int depth);
 // The depth of the outermost loop around items[depth] within its scope, or `depth` itself.

@@ -125,8 +125,7 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
   Block *update = block_copy(context, d.block);
   update->init = NULL;
   Stmt *s = stmt_with_block(context, path_end(&d.path), block_with_regions(context, update));
-  for (int i = d.path.count - 2; i >= d.depth; i--)
-    s = stmt_with_child(context, d.path.items[i], d.path.child[i], s);
+  s = path_with_end(context, &d.path, d.depth, s);
   path_replace_flat(schedule, &d.path, d.depth, stmt_seq(context, (Stmt *[]){init, s}, 2));
   step_result(schedule, call, value_block(name));
   return true;

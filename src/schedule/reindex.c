@@ -329,8 +329,7 @@ static bool reindex_finish(Reindexing *r, StepCall *call, Str name) {
   block->body = rewrite_stmt(&rewriter, block->body);
   if (refuse_late_init(schedule, r->at->pos, block)) return false;
   Stmt *kept = stmt_with_block(context, r->at, block_with_regions(context, block));
-  for (int i = r->path.count - 2; i >= r->top; i--)
-    kept = stmt_with_child(context, r->path.items[i], r->path.child[i], kept);
+  kept = path_with_end(context, &r->path, r->top, kept);
   name = schedule_unique_name(schedule, name);
   path_place_beside(schedule, &r->path, r->top, kept, reindex_nest(r, name), r->write, r->copy);
   step_result(schedule, call, value_block(name));

@@ -249,9 +249,7 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
         f.block->name);
   make_partial(&f);
   Str name = schedule_unique_name(schedule, arena_printf(&context->arena, "%s_rf", f.block->name));
-  Stmt *kept = partial_block(&f, name);
-  for (int i = f.path.count - 2; i >= top; i--)
-    kept = stmt_with_child(context, f.path.items[i], f.path.child[i], kept);
+  Stmt *kept = path_with_end(context, &f.path, top, partial_block(&f, name));
   path_place_beside(schedule, &f.path, top, kept, final_nest(&f, condition), true, f.partial);
   step_result(schedule, call, value_block(name));
   return true;

@@ -181,6 +181,12 @@ Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacem
   return s;
 }
 
+Stmt *path_with_end(Context *context, const Path *path, int depth, Stmt *end) {
+  for (int i = path->count - 2; i >= depth; i--)
+    end = stmt_with_child(context, path->items[i], path->child[i], end);
+  return end;
+}
+
 void schedule_set_body(Schedule *schedule, Stmt *body) {
   schedule->func = prim_func_with_body(schedule->context, schedule->func, body);
 }
