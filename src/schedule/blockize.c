@@ -308,10 +308,8 @@ static bool blockize_begin(Schedule *schedule, LoopRef loop, bool keep_units, Bl
                            loop->as.var->name);
   b->block = path_end(&b->path)->as.block;
   b->analyzer = path_analyzer(schedule, &b->path, b->path.count - 1);
-  Stmt **loops;
-  int count = path_loops(schedule, &b->path, b->path.count - 1, &loops);
-  VarRange *ranges = arena_array(&context->arena, VarRange, count);
-  for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
+  VarRange *ranges;
+  int count = path_ranges(schedule, &b->path, b->path.count - 1, &ranges);
   b->inner_count = b->path.count - 1 - b->depth;
   b->outer_count = count - b->inner_count;
   b->outer = ranges;

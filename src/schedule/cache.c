@@ -193,12 +193,8 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
       if (!index_is_axis(block, block->writes[0].min[d], buffer->shape[d])) return false;
     Path at;
     path_to_block(schedule, block->name, &at);
-    Stmt **loops;
-    int count = path_loops(schedule, &at, at.count - 1, &loops);
-    VarRange *ranges = arena_array(&context->arena, VarRange, count);
-    for (int k = 0; k < count; k++) ranges[k] = loop_range(loops[k]);
     Analyzer *analyzer = path_analyzer(schedule, &at, at.count - 1);
-    return !bindings_check(analyzer, block, ranges, count) &&
+    return !path_bindings_check(schedule, &at, analyzer, block) &&
            block_writes_whole_domain(schedule, block, analyzer);
   }
   return false;

@@ -145,17 +145,13 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
 // the point itself, which the new nest keeps. Only then may the new nest replace the old one.
 static bool covers_domain(Move *move) {
   Schedule *schedule = move->schedule;
-  Stmt **loops;
-  int count = path_loops(schedule, &move->block, move->block.count - 1, &loops);
-  VarRange *ranges = arena_array(&schedule->context->arena, VarRange, count);
   Analyzer *analyzer = path_analyzer(schedule, &move->block, move->block.count - 1);
-  for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
   ExprArray of_domain = {0}, of_vars = {0};
   if (!predicate_divide(schedule, &move->block, &of_domain, &of_vars))
     return refuse_move(move, "its predicate depends on its loops in a way that cannot be moved");
   Block *check = block_copy(schedule->context, move->moved);
   check->predicate = expr_conjunction(schedule->context, &of_domain);
-  const char *why = bindings_check(analyzer, check, ranges, count);
+  const char *why = path_bindings_check(schedule, &move->block, analyzer, check);
   if (!why) return true;
   return refuse_move(move,
                      arena_printf(&schedule->context->arena,

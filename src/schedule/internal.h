@@ -185,6 +185,7 @@ int path_scope(const Path *path, int depth);
 int path_nest_top(const Path *path, int depth);
 // The loops between items[depth] and its scope, outermost first: returns their number.
 int path_loops(Schedule *schedule, const Path *path, int depth, Stmt ***loops);
+int path_ranges(Schedule *schedule, const Path *path, int depth, VarRange **ranges); // their ranges
 // True when, within one iteration of the common loops, the last statement of `a` runs before that
 // of `b`.
 bool path_precedes(const Path *a, const Path *b);
@@ -241,6 +242,10 @@ Block *block_with_regions(Context *context, Block *b);
 Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block);
 // True when the block may skip a read of the buffer, because the read is under a condition.
 bool block_reads_conditionally(const Block *block, const Buffer *buffer);
+// bindings_check of the block with the loops around the end of the path, whose facts the analyzer
+// has.
+const char *path_bindings_check(Schedule *schedule, const Path *path, Analyzer *analyzer,
+                                const Block *block);
 // The consumers or producers of the path's block in its scope, in order.
 void blocks_related(Schedule *schedule, const Path *path, bool consumers, StmtArray *out);
 

@@ -244,14 +244,10 @@ static bool covers_places(const Dropping *d) {
   for (int i = 0; i < write->buffer->rank; i++)
     if (!index_is_axis(block, write->min[i], write->buffer->shape[i])) return false;
   Schedule *schedule = d->schedule;
-  Stmt **loops;
-  int count = path_loops(schedule, d->path, d->path->count - 1, &loops);
-  VarRange *ranges = arena_array(&schedule->context->arena, VarRange, count);
-  for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
   Block *whole = block_copy(schedule->context, block);
   whole->predicate = expr_conjunction(schedule->context, &d->kept);
   Analyzer *analyzer = path_analyzer(schedule, d->path, d->path->count - 1);
-  return !bindings_check(analyzer, whole, ranges, count);
+  return !path_bindings_check(schedule, d->path, analyzer, whole);
 }
 
 // Makes the writer store `value` to padding instead of excluding padding.

@@ -126,6 +126,13 @@ Block *block_with_regions(Context *context, Block *b) {
   return copy;
 }
 
+const char *path_bindings_check(Schedule *schedule, const Path *path, Analyzer *analyzer,
+                                const Block *block) {
+  VarRange *ranges;
+  int count = path_ranges(schedule, path, path->count - 1, &ranges);
+  return bindings_check(analyzer, block, ranges, count);
+}
+
 Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block) {
   Stmt *copy = stmt_copy(context, s);
   copy->as.block = block;

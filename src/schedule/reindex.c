@@ -212,15 +212,12 @@ static bool writes_each_point(const Reindexing *r) {
   Schedule *schedule = r->schedule;
   Context *context = schedule->context;
   ExprArray of_domain = {0}, of_vars = {0};
-  Stmt **loops;
-  int count = path_loops(schedule, &r->path, r->path.count - 1, &loops);
-  VarRange *ranges = arena_array(&context->arena, VarRange, count);
-  for (int k = 0; k < count; k++) ranges[k] = loop_range(loops[k]);
   Analyzer *analyzer = path_analyzer(schedule, &r->path, r->path.count - 1);
   Block *always = block_copy(context, r->block);
   always->predicate = expr_bool(context, true);
   bool reads = block_touches(r->block, r->buffer, false);
-  return (r->block->init || !reads) && !bindings_check(analyzer, r->block, ranges, count) &&
+  return (r->block->init || !reads) &&
+         !path_bindings_check(schedule, &r->path, analyzer, r->block) &&
          predicate_divide(schedule, &r->path, &of_domain, &of_vars) && !of_vars.count &&
          block_writes_whole_domain(schedule, always, analyzer);
 }

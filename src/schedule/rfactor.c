@@ -65,10 +65,8 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
   if (f->axis < 0 || f->axis > f->target->rank)
     return schedule_refuse(schedule, pos, "the partial results of '%s' have axes 0 to %d",
                            f->target->name, f->target->rank);
-  VarRange *ranges = arena_array(&context->arena, VarRange, count);
   for (int i = 0; i < count; i++) {
     Expr *var = loops[i]->as.loop.var;
-    ranges[i] = loop_range(loops[i]);
     if (loops[i] == f->loop || !uses_loop(block, ITER_REDUCTION, var)) continue;
     if (uses_loop(block, ITER_SPATIAL, var))
       return schedule_refuse(schedule, loops[i]->pos,
@@ -77,7 +75,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
     array_push(&context->arena, &f->inner, var);
   }
   Analyzer *analyzer = path_analyzer(schedule, &f->path, f->path.count - 1);
-  const char *why = bindings_check(analyzer, block, ranges, count);
+  const char *why = path_bindings_check(schedule, &f->path, analyzer, block);
   if (why)
     return schedule_refuse(schedule, pos,
                            "the loops of block '%s' are not proved to run over its domain: %s",

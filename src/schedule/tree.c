@@ -218,6 +218,14 @@ int path_loops(Schedule *schedule, const Path *path, int depth, Stmt ***loops) {
   return count;
 }
 
+int path_ranges(Schedule *schedule, const Path *path, int depth, VarRange **ranges) {
+  Stmt **loops;
+  int count = path_loops(schedule, path, depth, &loops);
+  *ranges = arena_array(&schedule->context->arena, VarRange, count);
+  for (int i = 0; i < count; i++) (*ranges)[i] = loop_range(loops[i]);
+  return count;
+}
+
 // ---- Blocks ----------------------------------------------------------------------------------
 
 static void gather_blocks(Arena *arena, Stmt *s, bool within, StmtArray *out) {
