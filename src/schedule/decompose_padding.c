@@ -58,22 +58,14 @@ static bool writes_alone(PadDivision *d) {
 }
 
 static bool division_begin(Schedule *schedule, const StepCall *call, PadDivision *d) {
-  Path loop;
   *d = (PadDivision){.schedule = schedule};
-  if (!schedule_find_block(schedule, call->args[0].as.block, &d->path) ||
-      !schedule_find_loop(schedule, call->args[1].as.loop, &loop))
-    return false;
+  if (!schedule_find_block_in_loop(schedule, call, &d->path, &d->depth)) return false;
   d->block = path_end(&d->path)->as.block;
-  d->depth = loop.count - 1;
-  if (d->depth >= d->path.count - 1 || d->path.items[d->depth] != path_end(&loop) ||
-      path_scope(&d->path, d->path.count - 1) > d->depth)
-    return schedule_refuse(schedule, path_end(&loop)->pos, "loop '%s' is not around block '%s'",
-                           path_end(&loop)->as.loop.var->as.var->name, d->block->name);
   for (int i = d->depth; i < d->path.count - 1; i++)
     if (d->path.items[i]->kind != STMT_FOR && d->path.items[i]->kind != STMT_SEQ)
       return schedule_refuse(schedule, d->path.items[i]->pos,
                              "between loop '%s' and block '%s' there is more than loops",
-                             path_end(&loop)->as.loop.var->as.var->name, d->block->name);
+                             d->path.items[d->depth]->as.loop.var->as.var->name, d->block->name);
   d->alone = d->path.count - 1;
   while (d->alone > d->depth && d->path.items[d->alone - 1]->kind == STMT_FOR) d->alone--;
   return take_parts(d) && writes_alone(d);

@@ -174,6 +174,9 @@ bool path_to_loop(const Schedule *schedule, LoopRef loop, Path *out);
 // The same; when it is not found, they refuse with a message that suggests a similar name.
 bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out);
 bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out);
+// Finds the block and the loop that are the first arguments of a step. The loop must be around the
+// block in the same scope; its depth in the block's path is *depth. False after a refusal.
+bool schedule_find_block_in_loop(Schedule *schedule, const StepCall *call, Path *path, int *depth);
 // The function's body with items[depth] replaced. A replacement that is NULL or an empty sequence
 // removes the statement, and also the loops and conditions that become empty.
 Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacement);

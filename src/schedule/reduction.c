@@ -108,16 +108,8 @@ static Stmt *init_nest(Decompose *d, Str name) {
 bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Decompose d = {schedule};
-  Path loop;
-  if (!schedule_find_block(schedule, call->args[0].as.block, &d.path) ||
-      !schedule_find_loop(schedule, call->args[1].as.loop, &loop))
-    return false;
+  if (!schedule_find_block_in_loop(schedule, call, &d.path, &d.depth)) return false;
   d.block = path_end(&d.path)->as.block;
-  d.depth = loop.count - 1;
-  if (d.depth >= d.path.count - 1 || d.path.items[d.depth] != path_end(&loop) ||
-      path_scope(&d.path, d.path.count - 1) > d.depth)
-    return schedule_refuse(schedule, path_end(&loop)->pos, "loop '%s' is not around block '%s'",
-                           path_end(&loop)->as.loop.var->as.var->name, d.block->name);
   if (!check_decompose(&d) || !alone_below(&d)) return false;
   Str name =
       schedule_unique_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));

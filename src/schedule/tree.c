@@ -139,6 +139,19 @@ bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out) {
       loop->as.var->name);
 }
 
+bool schedule_find_block_in_loop(Schedule *schedule, const StepCall *call, Path *path, int *depth) {
+  Path loop;
+  if (!schedule_find_block(schedule, call->args[0].as.block, path) ||
+      !schedule_find_loop(schedule, call->args[1].as.loop, &loop))
+    return false;
+  *depth = loop.count - 1;
+  return (*depth < path->count - 1 && path->items[*depth] == path_end(&loop) &&
+          path_scope(path, path->count - 1) <= *depth) ||
+         schedule_refuse(schedule, path_end(&loop)->pos, "loop '%s' is not around block '%s'",
+                         path_end(&loop)->as.loop.var->as.var->name,
+                         path_end(path)->as.block->name);
+}
+
 // ---- Replacing -------------------------------------------------------------------------------
 
 static bool vanishes_when_empty(const Stmt *s) {
