@@ -330,11 +330,11 @@ static bool check_loops(Blockize *b) {
   ExprArray of_domain = {0};
   for (int i = 0; i < b->inner_count; i++) {
     const Stmt *loop = b->path.items[b->depth + i];
-    if (uses_some(b->inner[i].extent, b->outer, b->outer_count) ||
-        uses_some(b->inner[i].min, b->outer, b->outer_count))
-      return schedule_refuse(schedule, loop->pos,
-                             "the extent of loop '%s' depends on a loop outside",
-                             loop->as.loop.var->as.var->name);
+    for (int k = 0; k < b->outer_count; k++)
+      if (loop_bounds_use(loop, b->outer[k].var))
+        return schedule_refuse(schedule, loop->pos,
+                               "the extent of loop '%s' depends on a loop outside",
+                               loop->as.loop.var->as.var->name);
   }
   return predicate_divide(schedule, &b->path, &of_domain, &b->conditions) ||
          schedule_refuse(schedule, pos_of(b),

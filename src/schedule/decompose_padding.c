@@ -106,15 +106,11 @@ static bool bounds_inside(Analyzer *analyzer, const BlockVar *v, int64_t *low, i
 // loops; -1: there is none.
 static int own_loop(const PadDivision *d, const BlockVar *v) {
   for (int i = d->alone; i < d->path.count - 1; i++) {
-    const Stmt *loop = d->path.items[i];
-    bool same = loop->as.loop.var == v->binding && loop_is_plain(loop) &&
-                expr_is_int(loop->as.loop.min, 0) && expr_is_int(v->min, 0) &&
-                loop->as.loop.extent == v->extent;
+    bool same = loop_is_variable(d->path.items[i], v);
     for (int k = 0; k < d->block->var_count && same; k++)
       same = &d->block->vars[k] == v || !expr_uses(d->block->vars[k].binding, v->binding);
     for (int k = i + 1; k < d->path.count - 1 && same; k++)
-      same = !expr_uses(d->path.items[k]->as.loop.extent, v->binding) &&
-             !expr_uses(d->path.items[k]->as.loop.min, v->binding);
+      same = !loop_bounds_use(d->path.items[k], v->binding);
     if (same) return i;
   }
   return -1;

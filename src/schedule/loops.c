@@ -135,10 +135,6 @@ static const char *loop_name(const Stmt *loop) {
   return loop->as.loop.var->as.var->name;
 }
 
-static bool extent_uses(const Stmt *loop, const Expr *var) {
-  return expr_uses(loop->as.loop.min, var) || expr_uses(loop->as.loop.extent, var);
-}
-
 static bool check_neighbours(Schedule *schedule, const StepValue *loops, Path *path) {
   int count = loops->as.list.count;
   if (!schedule_find_loop(schedule, loops->as.list.items[count - 1].as.loop, path)) return false;
@@ -153,7 +149,7 @@ static bool check_neighbours(Schedule *schedule, const StepValue *loops, Path *p
                              want->as.var->name);
     if (!loop_is_plain(loop)) return refuse_decorated(schedule, loop);
     for (int k = 0; k < i; k++)
-      if (extent_uses(loop, path->items[top + k]->as.loop.var))
+      if (loop_bounds_use(loop, path->items[top + k]->as.loop.var))
         return schedule_refuse(schedule, loop->pos, "the extent of loop '%s' depends on loop '%s'",
                                loop_name(loop), loop_name(path->items[top + k]));
   }
@@ -260,7 +256,7 @@ static bool extents_allow(Schedule *schedule, const LoopOrder *order) {
   int count = order->bottom - order->top + 1;
   for (int i = 0; i < count; i++)
     for (int k = i; k < count; k++)
-      if (extent_uses(order->loops[i], order->loops[k]->as.loop.var))
+      if (loop_bounds_use(order->loops[i], order->loops[k]->as.loop.var))
         return schedule_refuse(
             schedule, order->loops[i]->pos,
             "the extent of loop '%s' depends on loop '%s', which would be inside it",

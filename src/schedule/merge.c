@@ -65,8 +65,7 @@ static bool check_loops(const Merge *m) {
                                "loops '%s' and '%s' are not proved to have the same iterations",
                                name_of(first), name_of(loop));
       for (int outer = 0; outer < i; outer++)
-        if (expr_uses(loop->as.loop.extent, loop_at(m, k, outer)->as.loop.var) ||
-            expr_uses(loop->as.loop.min, loop_at(m, k, outer)->as.loop.var))
+        if (loop_bounds_use(loop, loop_at(m, k, outer)->as.loop.var))
           return schedule_refuse(m->schedule, loop->pos,
                                  "the extent of loop '%s' depends on loop '%s'", name_of(loop),
                                  name_of(loop_at(m, k, outer)));

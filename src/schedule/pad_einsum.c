@@ -164,12 +164,10 @@ static bool check_nest(PaddedSum *e) {
                  block->body->kind == STMT_STORE && block->init->kind == STMT_STORE &&
                  !block_init_is_partial(block);
   for (int k = e->top; k < e->path.count - 1 && trivial; k++) {
-    const Stmt *loop = e->path.items[k];
-    trivial = loop->kind == STMT_FOR && loop_is_plain(loop) && expr_is_int(loop->as.loop.min, 0);
-    const BlockVar *own = NULL;
-    for (int i = 0; i < block->var_count && trivial; i++)
-      if (block->vars[i].binding == loop->as.loop.var) own = &block->vars[i];
-    trivial = trivial && own && own->extent == loop->as.loop.extent && expr_is_int(own->min, 0);
+    bool own = false;
+    for (int i = 0; i < block->var_count; i++)
+      own |= loop_is_variable(e->path.items[k], &block->vars[i]);
+    trivial = own;
   }
   return trivial ||
          REFUSE(e,

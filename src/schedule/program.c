@@ -66,6 +66,15 @@ bool loop_is_plain(const Stmt *loop) {
   return loop->as.loop.kind == LOOP_SERIAL && !loop->as.loop.annotations.count;
 }
 
+bool loop_bounds_use(const Stmt *loop, const Expr *var) {
+  return expr_uses(loop->as.loop.min, var) || expr_uses(loop->as.loop.extent, var);
+}
+
+bool loop_is_variable(const Stmt *s, const BlockVar *v) {
+  return s->kind == STMT_FOR && s->as.loop.var == v->binding && loop_is_plain(s) &&
+         expr_is_int(s->as.loop.min, 0) && expr_is_int(v->min, 0) && s->as.loop.extent == v->extent;
+}
+
 void block_bind_domain(Analyzer *analyzer, const Block *block) {
   for (int i = 0; i < block->var_count; i++)
     analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);

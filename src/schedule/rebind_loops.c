@@ -9,12 +9,8 @@
 // ---- Conditions ------------------------------------------------------------------------------
 
 static int loop_of_binding(const Rebinding *rebinding, const BlockVar *v) {
-  for (int i = 0; i < rebinding->loop_count; i++) {
-    const Stmt *loop = rebinding->loops[i];
-    if (v->binding == loop->as.loop.var && loop_is_plain(loop) &&
-        expr_is_int(loop->as.loop.min, 0) && loop->as.loop.extent == v->extent)
-      return i;
-  }
+  for (int i = 0; i < rebinding->loop_count; i++)
+    if (loop_is_variable(rebinding->loops[i], v)) return i;
   return -1;
 }
 
