@@ -334,7 +334,7 @@ static bool check_loops(Blockize *b) {
       if (loop_bounds_use(loop, b->outer[k].var))
         return schedule_refuse(schedule, loop->pos,
                                "the extent of loop '%s' depends on a loop outside",
-                               loop->as.loop.var->as.var->name);
+                               loop_name(loop));
   }
   return predicate_divide(schedule, &b->path, &of_domain, &b->conditions) ||
          schedule_refuse(schedule, pos_of(b),

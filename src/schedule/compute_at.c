@@ -110,7 +110,7 @@ static Stmt *moved_nest(Move *move, const char **why) {
 static bool refuse_move(Move *move, const char *why) {
   return schedule_refuse(move->schedule, path_end(&move->block)->pos,
                          "block '%s' cannot move under loop '%s': %s", move->moved->name,
-                         path_end(&move->loop)->as.loop.var->as.var->name, why);
+                         loop_name(path_end(&move->loop)), why);
 }
 
 static bool is_below(const Path *path, const Stmt *loop) {

@@ -65,7 +65,7 @@ static bool division_begin(Schedule *schedule, const StepCall *call, PadDivision
     if (d->path.items[i]->kind != STMT_FOR && d->path.items[i]->kind != STMT_SEQ)
       return schedule_refuse(schedule, d->path.items[i]->pos,
                              "between loop '%s' and block '%s' there is more than loops",
-                             d->path.items[d->depth]->as.loop.var->as.var->name, d->block->name);
+                             loop_name(d->path.items[d->depth]), d->block->name);
   d->alone = d->path.count - 1;
   while (d->alone > d->depth && d->path.items[d->alone - 1]->kind == STMT_FOR) d->alone--;
   return take_parts(d) && writes_alone(d);

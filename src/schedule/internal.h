@@ -224,8 +224,11 @@ Stmt *stmt_map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
 // Both conditions, of which NULL counts as true; one that reads memory is evaluated last.
 Expr *condition_and(Context *context, Expr *a, Expr *b);
 
-int64_t loop_const_extent(const Stmt *loop);             // -1 when symbolic
-bool loop_is_plain(const Stmt *loop);                    // serial, without annotations
+int64_t loop_const_extent(const Stmt *loop); // -1 when symbolic
+bool loop_is_plain(const Stmt *loop);        // serial, without annotations
+static inline const char *loop_name(const Stmt *loop) {
+  return loop->as.loop.var->as.var->name;
+}
 bool loop_bounds_use(const Stmt *loop, const Expr *var); // its min or extent
 // True for a plain loop from 0 that the block's variable is bound to and whose extent it has.
 bool loop_is_variable(const Stmt *s, const BlockVar *v);

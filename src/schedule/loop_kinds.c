@@ -17,7 +17,7 @@ static bool make_kind(Schedule *schedule, StepCall *call, LoopKind kind, unsigne
   const char *why = NULL;
   if (!schedule_find_loop(schedule, call->args[0].as.loop, &path)) return false;
   Stmt *loop = path_end(&path);
-  const char *name = loop->as.loop.var->as.var->name;
+  const char *name = loop_name(loop);
   if (kind != LOOP_THREAD && loop->as.loop.kind == LOOP_THREAD)
     return schedule_refuse(schedule, loop->pos, "loop '%s' is bound to a thread", name);
   if (kind == LOOP_VECTORIZED && loop_const_extent(loop) < 0)

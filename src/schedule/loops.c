@@ -21,7 +21,7 @@ static bool split_factors(Split *split, const StepValue *factors) {
   Context *context = schedule->context;
   int open = -1;
   int64_t product = 1;
-  const char *name = split->loop->as.loop.var->as.var->name;
+  const char *name = loop_name(split->loop);
   split->count = factors->as.list.count;
   if (!split->count)
     return schedule_refuse(schedule, split->loop->pos, "loop '%s': no factors were given", name);
@@ -64,7 +64,7 @@ static bool split_covers(Split *split, Analyzer *analyzer) {
   if (rounded_up || (fixed && have >= want)) return true;
   if (!fixed && analyzer_prove(analyzer, expr_binary(context, EXPR_GE, product, extent)))
     return true;
-  const char *name = split->loop->as.loop.var->as.var->name;
+  const char *name = loop_name(split->loop);
   if (!fixed)
     return schedule_refuse(
         split->schedule, split->loop->pos,
@@ -100,7 +100,7 @@ static Stmt *split_body(Split *split) {
 
 static bool refuse_decorated(Schedule *schedule, const Stmt *loop) {
   return schedule_refuse(schedule, loop->pos, "loop '%s' is already %s; do this step before",
-                         loop->as.loop.var->as.var->name,
+                         loop_name(loop),
                          loop->as.loop.kind == LOOP_SERIAL ? "annotated"
                                                            : "parallel, vectorized, unrolled "
                                                              "or bound");
@@ -130,10 +130,6 @@ bool step_split(Schedule *schedule, StepCall *call) {
 }
 
 // ---- Fuse ------------------------------------------------------------------------------------
-
-static const char *loop_name(const Stmt *loop) {
-  return loop->as.loop.var->as.var->name;
-}
 
 static bool check_neighbours(Schedule *schedule, const StepValue *loops, Path *path) {
   int count = loops->as.list.count;

@@ -15,10 +15,6 @@ typedef struct Merge {
   Path *paths;
 } Merge;
 
-static const char *name_of(const Stmt *loop) {
-  return loop->as.loop.var->as.var->name;
-}
-
 static bool refuse_places(const Merge *m) {
   return schedule_refuse(
       m->schedule, path_end(&m->paths[0])->pos,
@@ -58,17 +54,17 @@ static bool check_loops(const Merge *m) {
       if (loop->kind != STMT_FOR) return refuse_places(m);
       if (!loop_is_plain(loop))
         return schedule_refuse(m->schedule, loop->pos,
-                               "loop '%s' is annotated, or does not run in order", name_of(loop));
+                               "loop '%s' is annotated, or does not run in order", loop_name(loop));
       if (!analyzer_prove_equal(analyzer, loop->as.loop.min, first->as.loop.min) ||
           !analyzer_prove_equal(analyzer, loop->as.loop.extent, first->as.loop.extent))
         return schedule_refuse(m->schedule, loop->pos,
                                "loops '%s' and '%s' are not proved to have the same iterations",
-                               name_of(first), name_of(loop));
+                               loop_name(first), loop_name(loop));
       for (int outer = 0; outer < i; outer++)
         if (loop_bounds_use(loop, loop_at(m, k, outer)->as.loop.var))
           return schedule_refuse(m->schedule, loop->pos,
-                                 "the extent of loop '%s' depends on loop '%s'", name_of(loop),
-                                 name_of(loop_at(m, k, outer)));
+                                 "the extent of loop '%s' depends on loop '%s'", loop_name(loop),
+                                 loop_name(loop_at(m, k, outer)));
     }
   return true;
 }
@@ -151,7 +147,7 @@ static bool check_merged(const Merge *m, Expr *const *vars) {
           m->schedule, path_end(&m->paths[0])->pos,
           "the nests are not proved to use what they share in the same iterations "
           "of '%s': %s",
-          name_of(loop_at(m, 0, i)), why);
+          loop_name(loop_at(m, 0, i)), why);
   }
   return true;
 }
@@ -169,7 +165,7 @@ bool step_merge(Schedule *schedule, StepCall *call) {
     if (stmt_has_loose_stores(loop_at(&m, k, 0)))
       return schedule_refuse(schedule, loop_at(&m, k, 0)->pos,
                              "there are statements outside of blocks below loop '%s'",
-                             name_of(loop_at(&m, k, 0)));
+                             loop_name(loop_at(&m, k, 0)));
   bool apart = share_nothing(&m);
   Expr **vars = arena_array(&context->arena, Expr *, m.levels);
   replace_nests(&m, merged_nest(&m, vars));

@@ -154,11 +154,11 @@ static bool refuse_loop(Schedule *schedule, const Stmt *loop, const Path *path, 
                         const char *block) {
   if (depth >= path->count || path->items[depth] != loop)
     return !schedule_refuse(schedule, loop->pos, "block '%s' is not below loop '%s'", block,
-                            loop->as.loop.var->as.var->name);
+                            loop_name(loop));
   if (loop_is_ordered(loop)) return false;
   return !schedule_refuse(schedule, loop->pos,
                           "the iterations of loop '%s' do not run one after the other",
-                          loop->as.loop.var->as.var->name);
+                          loop_name(loop));
 }
 
 bool step_prefetch(Schedule *schedule, StepCall *call) {

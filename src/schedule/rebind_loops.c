@@ -84,9 +84,8 @@ static void rebind_names(Rebinding *rebinding, const IndexMap *map) {
   Str *var_names = arena_array(&context->arena, Str, rebinding->count);
   for (int k = 0; k < rebinding->count; k++) {
     var_names[k] = block->vars[rebinding->chosen[k]].var->as.var->name;
-    loop_names[k] = rebinding->loop_at[k] < 0
-                        ? var_names[k]
-                        : rebinding->loops[rebinding->loop_at[k]]->as.loop.var->as.var->name;
+    loop_names[k] = rebinding->loop_at[k] < 0 ? var_names[k]
+                                              : loop_name(rebinding->loops[rebinding->loop_at[k]]);
   }
   rebinding->new_vars = arena_array(&context->arena, Expr *, map->output_count);
   rebinding->new_loops = arena_array(&context->arena, Expr *, map->output_count);

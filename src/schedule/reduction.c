@@ -30,7 +30,7 @@ static bool check_decompose(Decompose *d) {
   for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
     Stmt *s = d->path.items[i];
     if (s->kind != STMT_FOR) continue;
-    const char *name = s->as.loop.var->as.var->name;
+    const char *name = loop_name(s);
     bool reduces = feeds(block, s->as.loop.var, true);
     if (i < d->depth && reduces && loop_const_extent(s) != 1)
       return schedule_refuse(

@@ -61,7 +61,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
       uses_loop(block, ITER_SPATIAL, f->loop->as.loop.var))
     return schedule_refuse(schedule, f->loop->pos,
                            "loop '%s' is not one of the reduction of block '%s'",
-                           f->loop->as.loop.var->as.var->name, block->name);
+                           loop_name(f->loop), block->name);
   if (f->axis < 0 || f->axis > f->target->rank)
     return schedule_refuse(schedule, pos, "the partial results of '%s' have axes 0 to %d",
                            f->target->name, f->target->rank);
@@ -220,7 +220,7 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
   blocks_below(&context->arena, f.loop, &blocks);
   if (blocks.count != 1 || stmt_has_loose_stores(f.loop))
     return schedule_refuse(schedule, f.loop->pos, "loop '%s' must have exactly one block below it",
-                           f.loop->as.loop.var->as.var->name);
+                           loop_name(f.loop));
   path_to_block(schedule, blocks.items[0]->as.block->name, &f.path);
   f.block = blocks.items[0]->as.block;
   Stmt **loops;

@@ -128,7 +128,7 @@ static bool tile_begin(Schedule *schedule, const StepCall *call, TileChoice *til
   if (count >= 1 && count <= MOST_TILES && tile->extent != 0) return true;
   return schedule_refuse(schedule, loop->pos,
                          "loop '%s' is tiled into 1 to %d factors, and has iterations",
-                         loop->as.loop.var->as.var->name, MOST_TILES);
+                         loop_name(loop), MOST_TILES);
 }
 
 // Takes the factors of the decision; a factor that does not divide what is left becomes what is

@@ -172,11 +172,11 @@ static bool match_stmt(IntrinsicMatch *m, const Stmt *ours, const Stmt *desc);
 
 static bool match_loop(IntrinsicMatch *m, const Stmt *ours, const Stmt *desc) {
   if (ours->as.loop.kind != desc->as.loop.kind)
-    return mismatch(m, "loop '%s' is of another kind", ours->as.loop.var->as.var->name);
+    return mismatch(m, "loop '%s' is of another kind", loop_name(ours));
   if (!equal_values(m, ours->as.loop.min, desc->as.loop.min) ||
       !equal_values(m, ours->as.loop.extent, desc->as.loop.extent))
-    return mismatch(m, "loop '%s' has another extent than loop '%s'",
-                    ours->as.loop.var->as.var->name, desc->as.loop.var->as.var->name);
+    return mismatch(m, "loop '%s' has another extent than loop '%s'", loop_name(ours),
+                    loop_name(desc));
   map_variable(m, desc->as.loop.var, ours->as.loop.var);
   analyzer_bind(m->analyzer, ours->as.loop.var, ours->as.loop.min, ours->as.loop.extent);
   return match_stmt(m, ours->as.loop.body, desc->as.loop.body);

@@ -148,8 +148,7 @@ bool schedule_find_block_in_loop(Schedule *schedule, const StepCall *call, Path 
   return (*depth < path->count - 1 && path->items[*depth] == path_end(&loop) &&
           path_scope(path, path->count - 1) <= *depth) ||
          schedule_refuse(schedule, path_end(&loop)->pos, "loop '%s' is not around block '%s'",
-                         path_end(&loop)->as.loop.var->as.var->name,
-                         path_end(path)->as.block->name);
+                         loop_name(path_end(&loop)), path_end(path)->as.block->name);
 }
 
 // ---- Replacing -------------------------------------------------------------------------------
