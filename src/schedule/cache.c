@@ -28,10 +28,7 @@ bool schedule_check_scope(Schedule *schedule, const Stmt *at, const char *scope)
 }
 
 Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *at, bool write, int64_t index) {
-  Context *context = schedule->context;
-  StepValue slot = value_list(context, 2);
-  slot.as.list.items[0] = value_string(str_intern(context, write ? "write" : "read"));
-  slot.as.list.items[1] = value_int(index);
+  StepValue slot = value_slot(schedule->context, write, value_int(index));
   return schedule_find_slot(schedule, at, &slot);
 }
 
@@ -116,10 +113,14 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
   return s;
 }
 
+Str cached_name(Context *context, const Buffer *buffer, Str scope) {
+  return str_format(context, "%s_%.*s", buffer->name, (int)strcspn(scope, "."), scope);
+}
+
 static Buffer *cached_buffer(Schedule *schedule, const Buffer *buffer, Str scope) {
   Context *context = schedule->context;
   Buffer *copy = buffer_copy(context, buffer);
-  copy->name = str_format(context, "%s_%.*s", buffer->name, (int)strcspn(scope, "."), scope);
+  copy->name = cached_name(context, buffer, scope);
   copy->data = expr_data_var(context, copy->name, buffer->type, scope);
   copy->scope = scope;
   copy->strides = NULL;

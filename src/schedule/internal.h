@@ -135,6 +135,24 @@ static inline StepValue value_list(Context *context, int count) {
   return (StepValue){VALUE_LIST,
                      .as.list = {arena_array(&context->arena, StepValue, count), count}};
 }
+// The value of a SLOT.
+static inline StepValue value_slot(Context *context, bool write, StepValue index) {
+  StepValue slot = value_list(context, 2);
+  slot.as.list.items[0] = value_string(str_intern(context, write ? "write" : "read"));
+  slot.as.list.items[1] = index;
+  return slot;
+}
+// An argument that is True by default.
+static inline bool value_is_true(const StepValue *value) {
+  return value->kind != VALUE_BOOL || value->as.i;
+}
+// An optional INT, and the value of a NUMBER.
+static inline int64_t value_int_or(const StepValue *value, int64_t otherwise) {
+  return value->kind == VALUE_INT ? value->as.i : otherwise;
+}
+static inline double value_number(const StepValue *value) {
+  return value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
+}
 static inline bool result_is_list(const StepInfo *info) {
   return info->result >= RESULT_BLOCKS;
 }
@@ -375,10 +393,6 @@ Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 // Makes the loop and what is inside of it the body of a new block, named *out. keep_units:
 // variables are bound to loops of one iteration rather than to 0. False after a refusal.
 bool schedule_blockize(Schedule *schedule, LoopRef loop, bool keep_units, BlockRef *out);
-// An argument that is True by default.
-static inline bool value_is_true(const StepValue *value) {
-  return value->kind != VALUE_BOOL || value->as.i;
-}
 
 // ---- Buffers ---------------------------------------------------------------------------------
 
@@ -388,6 +402,8 @@ Map schedule_size_symbols(const Schedule *schedule);
 Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
 // The buffer of the write or read number `index`; NULL after a refusal.
 Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *block, bool write, int64_t index);
+// The name of a buffer's copy in the scope, and of the block that copies.
+Str cached_name(Context *context, const Buffer *buffer, Str scope);
 // Refuses a scope of memory that does not exist.
 bool schedule_check_scope(Schedule *schedule, const Stmt *at, const char *scope);
 // Replaces every alias of a buffer's storage by a changed copy, in the whole function.

@@ -331,10 +331,8 @@ bool step_pad_value(Schedule *schedule, StepCall *call) {
   if (!buffer->layout)
     return schedule_refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
                            buffer->name);
-  const StepValue *value = &call->args[2];
-  double number = value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
-  return buffer_set_padding(schedule, at->pos, buffer,
-                            (LayoutPadding){LAYOUT_PADDING_CONSTANT, number});
+  LayoutPadding padding = {LAYOUT_PADDING_CONSTANT, value_number(&call->args[2])};
+  return buffer_set_padding(schedule, at->pos, buffer, padding);
 }
 
 // ---- predicate_reduction -----------------------------------------------------------------------

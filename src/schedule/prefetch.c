@@ -136,10 +136,6 @@ static Stmt *prefetch_lines(const Prefetch *p) {
 
 // ---- prefetch
 
-static int64_t given_or(const StepValue *value, int64_t otherwise) {
-  return value->kind == VALUE_INT ? value->as.i : otherwise;
-}
-
 static bool refuse_numbers(Schedule *schedule, const Stmt *at, int64_t ahead, int64_t level) {
   if (ahead < 1)
     return !schedule_refuse(schedule, at->pos,
@@ -168,7 +164,7 @@ bool step_prefetch(Schedule *schedule, StepCall *call) {
     return false;
   Stmt *at = path_end(&path);
   int depth = to_loop.count - 1;
-  int64_t ahead = given_or(&call->args[3], 1), level = given_or(&call->args[4], 2);
+  int64_t ahead = value_int_or(&call->args[3], 1), level = value_int_or(&call->args[4], 2);
   Prefetch p = {schedule, path_end(&to_loop), .level = level};
   if (refuse_numbers(schedule, at, ahead, level) ||
       refuse_loop(schedule, p.loop, &path, depth, at->as.block->name))

@@ -343,14 +343,11 @@ bool step_reindex(Schedule *schedule, StepCall *call) {
 
 static bool reindex_cache(Schedule *schedule, StepCall *call, bool write) {
   Reindexing r;
-  StepValue slot = value_list(schedule->context, 2);
-  slot.as.list.items[0] = value_string(str_intern(schedule->context, write ? "write" : "read"));
-  slot.as.list.items[1] = call->args[1];
+  StepValue slot = value_slot(schedule->context, write, call->args[1]);
   if (!reindex_begin(schedule, call, &slot, &r)) return false;
   Str scope = call->args[2].as.s;
   if (!schedule_check_scope(schedule, r.at, scope)) return false;
-  Str name =
-      str_format(schedule->context, "%s_%.*s", r.buffer->name, (int)strcspn(scope, "."), scope);
+  Str name = cached_name(schedule->context, r.buffer, scope);
   return indices_of_map(&r, call->args[3].as.map, name, scope) && reindex_finish(&r, call, name);
 }
 

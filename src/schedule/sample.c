@@ -23,15 +23,10 @@ static void sampled(Schedule *schedule, StepCall *call, int64_t value) {
   step_result(schedule, call, result);
 }
 
-static int64_t int_or(const StepValue *value, int64_t otherwise) {
-  return value->kind == VALUE_INT ? value->as.i : otherwise;
-}
-
 // ---- sample_categorical ----------------------------------------------------------------------
 
 static double weight_of(const StepValue *value) {
-  if (value->kind == VALUE_INT) return (double)value->as.i;
-  return value->kind == VALUE_FLOAT ? value->as.f : -1;
+  return value->kind == VALUE_INT || value->kind == VALUE_FLOAT ? value_number(value) : -1;
 }
 
 static bool check_weights(Schedule *schedule, const StepValue *candidates, const StepValue *probs) {
@@ -174,7 +169,7 @@ static void draw_perfect(TileChoice *tile, int64_t most) {
 
 bool step_sample_perfect_tile(Schedule *schedule, StepCall *call) {
   TileChoice tile;
-  int64_t most = int_or(&call->args[2], 16);
+  int64_t most = value_int_or(&call->args[2], 16);
   StepValue *decision = &call->args[3];
   if (!tile_begin(schedule, call, &tile)) return false;
   if (tile.extent < 0)
@@ -202,7 +197,7 @@ static void repair_partition(TileChoice *tile, int position, int64_t inner) {
 
 bool step_sample_partitioned_tile(Schedule *schedule, StepCall *call) {
   TileChoice tile;
-  int64_t position = int_or(&call->args[2], 0), inner = int_or(&call->args[3], 1);
+  int64_t position = value_int_or(&call->args[2], 0), inner = value_int_or(&call->args[3], 1);
   StepValue *decision = &call->args[4];
   if (!tile_begin(schedule, call, &tile)) return false;
   if (position < 0 || position >= tile.count || inner < 1)

@@ -130,14 +130,6 @@ static StepValue value_target(BlockRef block, LoopRef loop) {
   return loop ? value_loop(loop) : value_block(block);
 }
 
-static StepValue value_slot(Schedule *schedule, BufferSlot slot) {
-  Context *context = schedule->context;
-  StepValue list = value_list(context, 2);
-  list.as.list.items[0] = value_string(str_intern(context, slot.write ? "write" : "read"));
-  list.as.list.items[1] = value_int(slot.index);
-  return list;
-}
-
 // ---- Running steps ---------------------------------------------------------------------------
 
 static bool is_query(const StepInfo *info) {
@@ -400,8 +392,9 @@ static StepValue value_padding(Schedule *schedule, const LayoutPadding *padding)
 bool schedule_transform_layout(Schedule *schedule, BlockRef block, BufferSlot slot,
                                const IndexMap *map, const LayoutPadding *padding) {
   return step_run(schedule, STEP_transform_layout,
-                  ARGS(value_block(block), value_slot(schedule, slot), value_map(map),
-                       value_padding(schedule, padding)),
+                  ARGS(value_block(block),
+                       value_slot(schedule->context, slot.write, value_int(slot.index)),
+                       value_map(map), value_padding(schedule, padding)),
                   NULL);
 }
 bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const IndexMap *map) {

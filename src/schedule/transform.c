@@ -393,7 +393,7 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
   if (value->kind != VALUE_INT && value->kind != VALUE_FLOAT)
     return schedule_refuse(schedule, at->pos, "pad_value is a number or None");
   out->kind = LAYOUT_PADDING_CONSTANT;
-  out->value = value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
+  out->value = value_number(value);
   return true;
 }
 
