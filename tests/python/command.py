@@ -23,10 +23,14 @@ def value_info(name, shape, kind=1):
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def save_model(path, nodes, inputs, outputs, weights=()):
-    import onnx
+def make_model(nodes, inputs, outputs, weights=()):
     from onnx import helper
     graph = helper.make_graph(nodes, "case", inputs, outputs, list(weights))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, path)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def save_model(path, *parts):
+    """Saves the model of parts, as make_model takes them, and returns the path."""
+    import onnx
+    onnx.save(make_model(*parts), path)
     return path

@@ -7,6 +7,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 from built import ROOT, skip_sanitized  # noqa: E402
+from command import make_model, value_info  # noqa: E402
 
 skip_sanitized()
 import hill_climb  # noqa: E402
@@ -41,11 +42,8 @@ def test_axes_that_blocks_do_not_divide(operator, shape, axis):
     single = operator == "Hardmax"
     written = shape if single else shape[:axis] + shape[axis + 1:]
     attributes = {"axis": axis} if single else {"axes": [axis], "keepdims": 0}
-    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, extents)
-              for name, extents in (("x", shape), ("y", written))]
-    node = onnx.helper.make_node(operator, ["x"], ["y"], **attributes)
-    model = onnx.helper.make_model(onnx.helper.make_graph([node], "net", values[:1], values[1:]),
-                                   opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    model = make_model([onnx.helper.make_node(operator, ["x"], ["y"], **attributes)],
+                       [value_info("x", shape)], [value_info("y", written)])
     climb = hill_climb.Climb(model, seed=3, most=60, combinations=20)
     assert len(climb.feasible) > 10
     assert not climb.found, str(climb)
@@ -53,11 +51,9 @@ def test_axes_that_blocks_do_not_divide(operator, shape, axis):
 
 def test_few_columns_of_a_matrix_that_is_given_at_run_time():
     """Columns that make no whole vector took each product by itself."""
-    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
-              for name, shape in (("x", [100, 30]), ("w", [30, 3]), ("y", [100, 3]))]
-    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
-    model = onnx.helper.make_model(onnx.helper.make_graph([node], "net", values[:2], values[2:]),
-                                   opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    model = make_model([onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
+                       [value_info("x", [100, 30]), value_info("w", [30, 3])],
+                       [value_info("y", [100, 3])])
     plan = hill_climb.pleat.plan(model.SerializeToString(), cpu="avx2")
     assert plan["cost"] < plan["cost_unplanned"] / 4
 
@@ -69,27 +65,21 @@ def test_a_plan_is_optimal_only_where_all_was_chosen():
     assert plan["fusions_decided"] > 0 and not plan["optimal"] and plan.gap == 0
     assert plan["cost"] == plan["lower_bound"]
     assert "fusions were decided before planning" in str(plan)
-    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3, 16])
-            for name in "xy")
-    node = onnx.helper.make_node("Exp", ["x"], ["y"])
-    model = onnx.helper.make_model(onnx.helper.make_graph([node], "net", [x], [y]),
-                                   opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    model = make_model([onnx.helper.make_node("Exp", ["x"], ["y"])], [value_info("x", [3, 16])],
+                       [value_info("y", [3, 16])])
     plan = hill_climb.pleat.plan(model.SerializeToString())
     assert plan["optimal"] and not plan["fusions_decided"] and "optimal (gap 0)" in str(plan)
 
 
 def test_a_copy_that_is_an_output_is_fused():
     """The sum of one element is stored once, although a reader of the copy could read the sum."""
-    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
-              for name, shape in (("x", [2, 13, 9]), ("s", [2, 13]), ("y", [2, 13]))]
     nodes = [onnx.helper.make_node("ReduceSum", ["x", "axes"], ["r"], keepdims=0),
              onnx.helper.make_node("Identity", ["r"], ["s"]),
              onnx.helper.make_node("Identity", ["s"], ["t"]),
              onnx.helper.make_node("Exp", ["t"], ["y"])]
     axes = onnx.numpy_helper.from_array(hill_climb.np.array([2]), "axes")
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph(nodes, "net", values[:1], values[1:], [axes]),
-        opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    model = make_model(nodes, [value_info("x", [2, 13, 9])],
+                       [value_info("s", [2, 13]), value_info("y", [2, 13])], [axes])
     assert hill_climb.pleat.plan(model.SerializeToString())["kernels"] == 2
 
 

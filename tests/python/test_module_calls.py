@@ -4,9 +4,10 @@ modules, and give what Python computes."""
 import ctypes
 import subprocess
 
+import command
 import numpy as np
 import pytest
-from built import BUILD, skip_sanitized
+from built import skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
@@ -96,8 +97,7 @@ def test_emitted_c(tmp_path):
     source = tmp_path / "calls.py"
     source.write_text(Calls.script())
     code = tmp_path / "calls.c"
-    subprocess.run([BUILD / "pleat", "compile", source, "--func", "main", "-o", code], check=True,
-                   capture_output=True)
+    command.pleat("compile", source, "--func", "main", "-o", code)
     library = tmp_path / "calls.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, code, "-lm"], check=True)
     a, b, c = arguments(7)

@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 
+import command
 import numpy as np
 import pytest
 from built import ROOT, skip_sanitized
@@ -13,28 +14,28 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat.script import tir as T  # noqa: E402
 
-PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
 HEAD = "from pleat.script import tir as T\n\n"
 COPY = HEAD + """@T.prim_func
 def f(A: T.Buffer((7,), "float32"), C: T.Buffer((7,), "float32")):
     for i in T.thread_binding(7, "threadIdx.x"):
         C[i] = A[i] * 2.0
 """
+ON_DEVICE = ("--target", "opencl", "--no-cache")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def device(tmp_path_factory):
     path = tmp_path_factory.mktemp("opencl") / "copy.py"
     path.write_text(COPY)
-    done = verify(path)
+    done = subprocess.run([command.PLEAT, "verify", path, *ON_DEVICE], capture_output=True, text=True)
     if "no OpenCL device" in done.stderr:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
 
 
-def verify(path):
-    return subprocess.run([PLEAT, "verify", path, "--target", "opencl", "--no-cache"],
-                          capture_output=True, text=True)
+def verified(path):
+    """Verifies the programs of a file, or a model, on the device; the output of the command."""
+    return command.pleat("verify", path, *ON_DEVICE)
 
 
 # ---- Random programs -----------------------------------------------------------------------------
@@ -135,9 +136,7 @@ def test_random_programs_agree_with_the_interpreter(tmp_path):
             count += 1
     path = tmp_path / "programs.py"
     path.write_text(text)
-    done = verify(path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count(" agrees with the interpreter") == count
+    assert verified(path).count(" agrees with the interpreter") == count
 
 
 # ---- From Python -----------------------------------------------------------------------------------
@@ -180,8 +179,8 @@ def test_blocks_follow_a_size_of_the_call(n):
 
 def test_no_such_device():
     """Without a library or a device the message says so, and what to install."""
-    run = subprocess.run([PLEAT, "run", "-", "--fill", "zero", "--target", "opencl", "--no-cache"],
-                         input=COPY, capture_output=True, text=True,
+    run = subprocess.run([command.PLEAT, "run", "-", "--fill", "zero", *ON_DEVICE], input=COPY,
+                         capture_output=True, text=True,
                          env={**os.environ, "OCL_ICD_VENDORS": "/nonexistent"})
     assert run.returncode == 1
     assert "no OpenCL device can be used: no device is installed" in run.stderr
@@ -226,24 +225,19 @@ def scheduled(folder, text, steps):
     (folder / "f.py").write_text(text)
     (folder / "f.steps").write_text(steps)
     path = folder / "scheduled.py"
-    done = subprocess.run([PLEAT, "opt", folder / "f.py", "--schedule", folder / "f.steps", "-o",
-                           path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    command.pleat("opt", folder / "f.py", "--schedule", folder / "f.steps", "-o", path)
     return path
 
 
 def source(path):
     out = path.with_suffix(".cl")
-    done = subprocess.run([PLEAT, "compile", path, "--target", "opencl", "-o", out],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    command.pleat("compile", path, "--target", "opencl", "-o", out)
     return out.read_text()
 
 
 def test_nhwc_becomes_nchwc_in_a_texture(tmp_path):
     path = scheduled(tmp_path, STORED, LAY_OUT + READ)
-    done = verify(path)
-    assert done.returncode == 0 and "'f' agrees" in done.stdout, done.stderr
+    assert "'f' agrees" in verified(path)
     text = source(path)
     assert "__write_only image2d_t x" in text and "__read_only image2d_t x" in text
     assert "write_imagef(x, " in text and "read_imagef(x, " in text
@@ -287,8 +281,7 @@ sch.vectorize(ki)
 
 def test_convolution_reads_image_and_weights_from_textures(tmp_path):
     path = scheduled(tmp_path, CONVOLUTION, CONVOLUTION_STEPS)
-    done = verify(path)
-    assert done.returncode == 0 and "'f' agrees" in done.stdout, done.stderr
+    assert "'f' agrees" in verified(path)
     assert source(path).count("__read_only image2d_t") == 2
 
 
@@ -321,6 +314,4 @@ def test_swizzled_shared_memory():
 
 
 def test_model_runs_on_the_device():
-    done = verify(ROOT / "examples" / "digits" / "digits.onnx")
-    assert done.returncode == 0, done.stderr
-    assert "agrees with the interpreter" in done.stdout
+    assert "agrees with the interpreter" in verified(ROOT / "examples" / "digits" / "digits.onnx")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from command import ROOT, pleat
+from command import ROOT, pleat, save_model, value_info
 
 
 def by_kernel(text):
@@ -99,29 +99,24 @@ def test_loops_of_short_rows(name, tmp_path):
     run as one loop; else a short row is one vector."""
     onnx = pytest.importorskip("onnx")
     shape, other, steps = ROWS[name]
-    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
-              for name, shape in (("x", shape), ("b", other), ("y", None))]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "b"], ["y"])], "sum",
-                                   values[:2], values[2:])
-    onnx.save(onnx.helper.make_model(graph), tmp_path / "sum.onnx")
-    text = pleat("plan", tmp_path / "sum.onnx", "--schedules", "--cpu", "avx512")
+    path = save_model(tmp_path / "sum.onnx", [onnx.helper.make_node("Add", ["x", "b"], ["y"])],
+                      [value_info("x", shape), value_info("b", other)], [value_info("y", None)])
+    text = pleat("plan", path, "--schedules", "--cpu", "avx512")
     assert "not vectorised" not in text
     made = re.findall(r"sch\.(\w+)", text)
     assert ("fuse" in made) == ("fuse" in steps)
     assert [step for step in made if step in steps] == steps
-    assert "agrees" in pleat("verify", tmp_path / "sum.onnx")
+    assert "agrees" in pleat("verify", path)
 
 
 def test_parts_of_tensors_run_by_rows(tmp_path):
     """A part of another tensor that is written in place is not contiguous across its rows."""
     onnx = pytest.importorskip("onnx")
-    node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
-    float32 = onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        [node("Exp", ["x"], ["e"], "exp"), node("Neg", ["x"], ["n"], "neg"),
-         node("Concat", ["e", "n"], ["y"], "both", axis=1)], "parts",
-        [info("x", float32, (13, 37))], [info("y", float32, None)])
-    onnx.save(onnx.helper.make_model(graph), tmp_path / "parts.onnx")
-    text = pleat("plan", tmp_path / "parts.onnx", "--schedules")
+    node = onnx.helper.make_node
+    path = save_model(tmp_path / "parts.onnx",
+                      [node("Exp", ["x"], ["e"], "exp"), node("Neg", ["x"], ["n"], "neg"),
+                       node("Concat", ["e", "n"], ["y"], "both", axis=1)],
+                      [value_info("x", (13, 37))], [value_info("y", None)])
+    text = pleat("plan", path, "--schedules")
     assert "'both'" not in text and "fuse" not in text
-    assert "agrees" in pleat("verify", tmp_path / "parts.onnx")
+    assert "agrees" in pleat("verify", path)
