@@ -32,12 +32,16 @@ def files_of(checkout):
     return [path for _, path in sorted(found)]
 
 
-def run(path, python):
-    """The counts of pytest by their names: passed, failed, ..."""
+def run(path, python, *options):
+    """Runs pytest on a file, in which `import tvm` means `import pleat`."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"}
-    command = [python, "-m", "pytest", "-q", "--tb=no", "-p", "as_tvm", "-p", "no:cacheprovider",
-               "--noconftest", "-c", os.devnull, "--rootdir", str(path.parent), str(path)]
-    text = subprocess.run(command, env=environment, capture_output=True, text=True).stdout
+    command = [python, "-m", "pytest", "-q", "-p", "as_tvm", "-p", "no:cacheprovider",
+               "--noconftest", "-c", os.devnull, "--rootdir", str(path.parent), *options, str(path)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def counts_of(text):
+    """The counts that pytest prints at last by their names: passed, failed, ..."""
     pairs = re.findall(r"(\d+) (passed|failed|error|xfailed|xpassed|skipped)",
                        text.strip().rpartition("\n")[2])
     return {name: int(count) for count, name in pairs}
@@ -51,7 +55,7 @@ def main():
     options = parser.parse_args()
     total = [0, 0]
     for path in files_of(options.checkout):
-        counts = run(path, options.python)
+        counts = counts_of(run(path, options.python, "--tb=no").stdout)
         passed = counts.get("passed", 0) + counts.get("xpassed", 0)
         every = sum(counts.values()) - counts.get("skipped", 0) - counts.get("xfailed", 0)
         total = [total[0] + passed, total[1] + every]

@@ -5,7 +5,7 @@
     PYTHONPATH=python:tests/python python -m pytest -p as_tvm .../test_tir_transform_simplify.py
 
 The helpers of TVM's own test package, tvm.testing, are here, since they are no part of a compiler.
-test_tvm_tests.py counts with this plugin how many tests of each pass hold."""
+scripts/count_tvm_tests.py counts with this plugin how many tests of each pass hold."""
 import importlib
 import importlib.abc
 import importlib.machinery

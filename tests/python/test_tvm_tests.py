@@ -3,20 +3,20 @@
 there. With PLEAT_TVM_TESTS=CHECKOUT TVM's own tests of passes are counted; docs/from-tvm.md has the
 result."""
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
-from built import skip_sanitized
+from built import ROOT, skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import tirx  # noqa: E402
 from pleat.script import tirx as T  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "scripts"))
+import count_tvm_tests  # noqa: E402
 
 FOREIGN = '''
 import pytest
@@ -62,11 +62,7 @@ def test_left_out():
 def test_foreign_tests(tmp_path):
     path = tmp_path / "test_foreign.py"
     path.write_text(FOREIGN)
-    environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:"
-                                               f"{HERE.parent.parent / 'python'}:{HERE}"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "as_tvm", "-p", "no:cacheprovider",
-               "-c", os.devnull, "--rootdir", str(tmp_path), str(path)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    result = count_tvm_tests.run(path, sys.executable)
     assert "3 passed, 1 skipped" in result.stdout, result.stdout + result.stderr
 
 
@@ -175,7 +171,6 @@ def test_targets_in_scripts():
 
 @pytest.mark.skipif("PLEAT_TVM_TESTS" not in os.environ, reason="needs a checkout of TVM")
 def test_counts():
-    script = HERE.parent.parent / "scripts" / "count_tvm_tests.py"
-    result = subprocess.run([sys.executable, script, os.environ["PLEAT_TVM_TESTS"]],
+    result = subprocess.run([sys.executable, count_tvm_tests.__file__, os.environ["PLEAT_TVM_TESTS"]],
                             capture_output=True, text=True)
     assert re.search(r"^[1-9]\d* of \d+ tests hold$", result.stdout, re.M), result.stderr
