@@ -63,3 +63,11 @@ void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides)
     stride = expr_mul(context, stride, buffer->shape[i]);
   }
 }
+
+Expr *buffer_element_offset(Context *context, const Buffer *buffer, Expr *const *indices) {
+  Expr **strides = arena_array(&context->arena, Expr *, buffer->rank), *offset = buffer->offset;
+  buffer_stride_exprs(context, buffer, strides);
+  for (int i = 0; i < buffer->rank; i++)
+    offset = expr_add(context, offset, expr_mul(context, indices[i], strides[i]));
+  return offset;
+}

@@ -36,14 +36,6 @@ CallScope call_scope(Context *context, const PrimFunc *caller) {
 
 // ---- Pointers ----------------------------------------------------------------------------------
 
-static Expr *element_offset(Context *context, const Buffer *buffer, Expr *const *indices) {
-  Expr **strides = arena_array(&context->arena, Expr *, buffer->rank), *offset = buffer->offset;
-  buffer_stride_exprs(context, buffer, strides);
-  for (int i = 0; i < buffer->rank; i++)
-    offset = expr_add(context, offset, expr_mul(context, indices[i], strides[i]));
-  return offset;
-}
-
 static CallPointer pointer_to(const CallScope *scope, const Buffer *buffer, Expr *const *indices);
 
 // The data of a view is that of its source: from the region on where the view has data of its own
@@ -75,7 +67,8 @@ static CallPointer pointer_to(const CallScope *scope, const Buffer *buffer, Expr
   const MatchBuffer *match = map_find(&scope->views, buffer);
   if (match) return pointer_to(scope, match->source.buffer, source_indices(scope, match, indices));
   CallPointer pointer = data_pointer(scope, buffer->data);
-  pointer.offset = expr_add(context, pointer.offset, element_offset(context, buffer, indices));
+  pointer.offset =
+      expr_add(context, pointer.offset, buffer_element_offset(context, buffer, indices));
   pointer.buffer = buffer;
   pointer.indices = indices;
   return pointer;

@@ -304,6 +304,8 @@ bool buffer_same_shape(const Buffer *a, const Buffer *b);
 DType buffer_open_offset_type(const Buffer *buffer);
 // The distance in elements between neighbours along each axis: the strides, or row-major products.
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides);
+// The distance in elements of the element at these indices from the beginning of the memory.
+Expr *buffer_element_offset(Context *context, const Buffer *buffer, Expr *const *indices);
 
 // ---- Statements ------------------------------------------------------------------------------
 

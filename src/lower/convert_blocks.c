@@ -44,9 +44,7 @@ static void bind_view_vars(Context *context, const MatchBuffer *match, const int
   const Buffer *view = match->buffer, *source = match->source.buffer;
   Expr **strides = arena_array(&context->arena, Expr *, source->rank);
   buffer_stride_exprs(context, source, strides);
-  Expr *offset = source->offset;
-  for (int i = 0; i < source->rank; i++)
-    offset = expr_add(context, offset, expr_mul(context, match->source.min[i], strides[i]));
+  Expr *offset = buffer_element_offset(context, source, match->source.min);
   for (int i = 0; i < view->rank; i++) {
     bind_if_var(vars, view->shape[i], match->source.extent[axes[i]]);
     if (view->strides) bind_if_var(vars, view->strides[i], strides[axes[i]]);

@@ -174,17 +174,6 @@ static bool differ(Proof *p, Expr *a, Expr *b) {
          analyzer_prove(p->analyzer, expr_binary(context, EXPR_NE, a, b));
 }
 
-// The element's distance from the start of the memory, in elements.
-static Expr *flat_index(const Proof *p, const LoopAccess *access) {
-  const Buffer *buffer = access->buffer;
-  Expr **strides = arena_array(&p->context->arena, Expr *, buffer->rank + 1);
-  Expr *sum = buffer->offset;
-  buffer_stride_exprs(p->context, buffer, strides);
-  for (int d = 0; d < buffer->rank; d++)
-    sum = expr_add(p->context, sum, expr_mul(p->context, access->indices[d], strides[d]));
-  return sum;
-}
-
 static bool sides_differ(Proof *p, const RaceSide *a, const RaceSide *b) {
   const Buffer *buffer = a->access->buffer;
   bool same = buffer == b->access->buffer && !buffer->strides && !buffer->broadcasts;
@@ -195,7 +184,8 @@ static bool sides_differ(Proof *p, const RaceSide *a, const RaceSide *b) {
       return true;
   }
   if (same) return false;
-  Expr *first = flat_index(p, a->access), *second = flat_index(p, b->access);
+  Expr *first = buffer_element_offset(p->context, a->access->buffer, a->access->indices);
+  Expr *second = buffer_element_offset(p->context, b->access->buffer, b->access->indices);
   return is_fixed(p, first) && is_fixed(p, second) &&
          differ(p, of_side(p, a, first), of_side(p, b, second));
 }
