@@ -56,6 +56,10 @@ bool buffer_same_shape(const Buffer *a, const Buffer *b) {
   return a->rank == b->rank;
 }
 
+int buffer_element_bytes(const Buffer *buffer) {
+  return dtype_bytes(buffer->type) * buffer->type.lanes;
+}
+
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides) {
   Expr *stride = expr_index(context, 1);
   for (int i = buffer->rank - 1; i >= 0; i--) {

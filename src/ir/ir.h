@@ -302,6 +302,7 @@ bool buffer_static_shape(const Buffer *buffer, int64_t *shape); // false with a 
 bool buffer_same_shape(const Buffer *a, const Buffer *b);
 // The type of the offset of a bound buffer that states none.
 DType buffer_open_offset_type(const Buffer *buffer);
+int buffer_element_bytes(const Buffer *buffer); // with all lanes
 // The distance in elements between neighbours along each axis: the strides, or row-major products.
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides);
 // The distance in elements of the element at these indices from the beginning of the memory.

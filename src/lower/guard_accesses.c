@@ -184,7 +184,7 @@ static Expr *memory_index(Context *context, const Buffer *buffer, Expr *const *i
 }
 
 static Expr *element_bytes(Context *context, const Buffer *buffer) {
-  return expr_int(context, DTYPE_INT64, (int64_t)dtype_bytes(buffer->type) * buffer->type.lanes);
+  return expr_int(context, DTYPE_INT64, buffer_element_bytes(buffer));
 }
 
 static void check_access(Guarding *g, Buffer *buffer, Expr *const *indices, int rank) {

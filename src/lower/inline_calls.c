@@ -250,10 +250,6 @@ static bool same_form(const Buffer *a, const Buffer *b) {
          same_exprs(&a->offset, &b->offset, 1);
 }
 
-static int element_size(const Buffer *buffer) {
-  return dtype_bytes(buffer->type) * buffer->type.lanes;
-}
-
 // ---- Rows of the caller's buffers
 
 typedef struct DataUses {
@@ -328,7 +324,7 @@ static void bind_pointer(CallSite *c, Bound *b, const PrimFunc *callee, int i, E
     return;
   }
   bool moves = !expr_is_int(pointer.offset, 0);
-  if (moves && element_size(pointer.buffer) != element_size(param)) {
+  if (moves && buffer_element_bytes(pointer.buffer) != buffer_element_bytes(param)) {
     pointer_error(c, callee, i, "points to an element of another size");
     return;
   }

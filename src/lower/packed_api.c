@@ -287,7 +287,7 @@ static void check_strides(Packing *p, int i, Expr *handle, Expr *shape) {
 static void check_offset(Packing *p, int i, Expr *handle) {
   Context *context = p->context;
   const Buffer *b = p->func->buffers[i];
-  int64_t bytes = dtype_bytes(b->type) * (int64_t)b->type.lanes, constant;
+  int64_t bytes = buffer_element_bytes(b), constant;
   DType type = DTYPE(TYPE_UINT, 64);
   Expr *found = get_field(p, handle, 0, FIELD_BYTE_OFFSET, type);
   const char *what = text_of(p, "%s.byte_offset", b->name);

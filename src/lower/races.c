@@ -65,7 +65,7 @@ static bool address_of(const Following *f, const Buffer *buffer, Expr *const *in
     number += index;
   }
   return value_of(f, buffer->offset, &offset) &&
-         mul_fits(number + offset, dtype_bytes(buffer->type) * buffer->type.lanes, address);
+         mul_fits(number + offset, buffer_element_bytes(buffer), address);
 }
 
 static const char *element_text(const Following *f, const Buffer *buffer, Expr *const *indices) {

@@ -206,7 +206,7 @@ static void leave_stmt(Visitor *visitor, Stmt *s) {
 static Expr *touched_bytes(const RegionWork *work, const Traffic *traffic) {
   Context *context = work->context;
   const Buffer *buffer = traffic->buffer;
-  Expr *size = expr_int(context, DTYPE_INT64, dtype_bytes(buffer->type) * buffer->type.lanes);
+  Expr *size = expr_int(context, DTYPE_INT64, buffer_element_bytes(buffer));
   for (int i = 0; i < buffer->rank; i++) {
     if (!is_known(work, buffer->shape[i])) return sum_value(context, &traffic->bytes);
     size = expr_mul(context, size, expr_cast(context, DTYPE_INT64, buffer->shape[i]));

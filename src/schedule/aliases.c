@@ -90,10 +90,6 @@ typedef struct AliasCompare {
   DType type; // of indices
 } AliasCompare;
 
-static int element_bytes(const Buffer *buffer) {
-  return dtype_bytes(buffer->type) * buffer->type.lanes;
-}
-
 static Expr *number(const AliasCompare *c, int64_t value) {
   return expr_int(c->context, c->type, value);
 }
@@ -103,7 +99,7 @@ static Expr *index_of(const AliasCompare *c, Expr *e) {
 }
 
 static Expr *in_bytes(const AliasCompare *c, const Buffer *buffer, Expr *elements) {
-  return expr_mul(c->context, index_of(c, elements), number(c, element_bytes(buffer)));
+  return expr_mul(c->context, index_of(c, elements), number(c, buffer_element_bytes(buffer)));
 }
 
 static Expr *size_of(const AliasCompare *c, const Buffer *buffer) {
@@ -162,7 +158,7 @@ static bool strided_buffer(const AliasCompare *c, const Buffer *buffer, StridedB
   Arena *arena = &c->context->arena;
   Expr **strides = arena_array(arena, Expr *, buffer->rank + 1);
   buffer_stride_exprs(c->context, buffer, strides);
-  *out = (StridedBuffer){buffer->rank, element_bytes(buffer), 0,
+  *out = (StridedBuffer){buffer->rank, buffer_element_bytes(buffer), 0,
                          arena_array(arena, int64_t, buffer->rank + 1),
                          arena_array(arena, int64_t, buffer->rank + 1)};
   bool known = constant(c, buffer->offset, &out->offset);
@@ -277,7 +273,7 @@ static void find_elements(const AliasCompare *c, const AliasStorage *storage, Al
   pair->outer = swap ? pair->a : pair->b;
   const Buffer *inner = storage->buffers.items[pair->inner].buffer;
   const Buffer *outer = storage->buffers.items[pair->outer].buffer;
-  int size = element_bytes(inner), whole = element_bytes(outer);
+  int size = buffer_element_bytes(inner), whole = buffer_element_bytes(outer);
   if (inner->strides || outer->strides || (size % whole && whole % size)) return;
   int mark = analyzer_mark(c->analyzer);
   pair->vars = index_vars(c, inner);
@@ -299,7 +295,7 @@ static DType index_type(const AliasStorage *storage) {
   double largest = 0;
   for (int i = 0; i < storage->buffers.count; i++) {
     const Buffer *buffer = storage->buffers.items[i].buffer;
-    double size = element_bytes(buffer);
+    double size = buffer_element_bytes(buffer);
     for (int k = 0; k < buffer->rank; k++) {
       int64_t extent;
       if (expr_as_int(buffer->shape[k], &extent))
@@ -309,7 +305,7 @@ static DType index_type(const AliasStorage *storage) {
     }
     int64_t offset = 0;
     expr_as_int(buffer->offset, &offset);
-    largest = MAX_OF(largest, size + (double)offset * element_bytes(buffer));
+    largest = MAX_OF(largest, size + (double)offset * buffer_element_bytes(buffer));
   }
   return largest < INT32_MAX ? DTYPE_INT32 : DTYPE_INT64;
 }
