@@ -19,17 +19,6 @@ static void walk_expr(Walk *walk, Expr *e);
 
 // ---- Recording
 
-static Region whole_region(Walk *walk, Buffer *buffer) {
-  Arena *arena = &walk->context->arena;
-  Region r = {buffer, arena_array(arena, Expr *, buffer->rank),
-              arena_array(arena, Expr *, buffer->rank)};
-  for (int i = 0; i < buffer->rank; i++) {
-    r.min[i] = expr_int(walk->context, buffer->shape[i]->type, 0);
-    r.extent[i] = buffer->shape[i];
-  }
-  return r;
-}
-
 // Outside of loops, an index keeps its written form, except that variables bound by inner lets and
 // blocks are replaced.
 static Expr *const *free_outside(Walk *walk, Buffer *buffer, Expr *const *indices) {
@@ -41,7 +30,7 @@ static Expr *const *free_outside(Walk *walk, Buffer *buffer, Expr *const *indice
 
 // The box over all iterations of the inner loops, in terms of the variables that are free outside.
 static Region run_through(Walk *walk, Buffer *buffer, Expr *const *first, Expr *const *last) {
-  Region r = whole_region(walk, buffer), end = r;
+  Region r = region_whole(walk->context, buffer), end = r;
   Arena *arena = walk->analyzer->arena;
   Expr **min = arena_array(arena, Expr *, 2 * buffer->rank + 1), **extent = min + buffer->rank;
   first = free_outside(walk, buffer, first);
@@ -50,7 +39,7 @@ static Region run_through(Walk *walk, Buffer *buffer, Expr *const *first, Expr *
   for (int i = 0; i < buffer->rank; i++)
     if (min[i]) r.min[i] = min[i], r.extent[i] = extent[i];
   if (!last) return r;
-  end = whole_region(walk, buffer);
+  end = region_whole(walk->context, buffer);
   last = free_outside(walk, buffer, last);
   index_region_of_bound(walk->analyzer, last, buffer->rank, walk->vars.items, walk->vars.count, min,
                         extent, NULL);
@@ -100,7 +89,7 @@ static void record_indices(Walk *walk, Buffer *buffer, Expr *const *indices, boo
 }
 
 static void record_whole(Walk *walk, Buffer *buffer) {
-  Region r = whole_region(walk, buffer);
+  Region r = region_whole(walk->context, buffer);
   record_access(walk, buffer, &r, false);
   record_access(walk, buffer, &r, true);
 }

@@ -75,3 +75,13 @@ Expr *buffer_element_offset(Context *context, const Buffer *buffer, Expr *const 
     offset = expr_add(context, offset, expr_mul(context, indices[i], strides[i]));
   return offset;
 }
+
+Region region_whole(Context *context, Buffer *buffer) {
+  Region region = {buffer, arena_array(&context->arena, Expr *, buffer->rank),
+                   arena_array(&context->arena, Expr *, buffer->rank)};
+  for (int i = 0; i < buffer->rank; i++) {
+    region.min[i] = expr_int(context, buffer->shape[i]->type, 0);
+    region.extent[i] = buffer->shape[i];
+  }
+  return region;
+}

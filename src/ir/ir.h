@@ -425,6 +425,7 @@ typedef struct Region {
   Buffer *buffer;
   Expr **min, **extent; // buffer->rank of each
 } Region;
+Region region_whole(Context *context, Buffer *buffer);
 
 typedef struct MatchBuffer {
   Buffer *buffer; // a view of `source`

@@ -625,13 +625,6 @@ static bool see_declared(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-static Region whole_region(Context *context, Buffer *buffer) {
-  Region region = {buffer, arena_array(&context->arena, Expr *, buffer->rank), buffer->shape};
-  for (int i = 0; i < buffer->rank; i++)
-    region.min[i] = expr_int(context, buffer->shape[i]->type, 0);
-  return region;
-}
-
 static void add_region(Context *context, RegionArray *list, Region region) {
   for (int i = 0; i < list->count; i++)
     if (list->items[i].buffer == region.buffer) {
@@ -650,7 +643,7 @@ static RegionArray regions_outside(CallSite *c, const Map *declared, const Regio
   for (int i = 0; i < found->count; i++) {
     Buffer *buffer = found->items[i].buffer, *owner = map_find(&c->scope.owners, buffer->data);
     if (map_contains(declared, buffer) && owner && !map_contains(declared, owner))
-      add_region(c->context, &result, whole_region(c->context, owner));
+      add_region(c->context, &result, region_whole(c->context, owner));
   }
   return result;
 }

@@ -121,12 +121,6 @@ Expr **parse_indices(Parser *parser, const PyNode *node, Buffer *buffer) {
 
 // ---- Regions
 
-static void region_whole(Parser *parser, Region *region, int axis) {
-  Expr *extent = region->buffer->shape[axis];
-  region->min[axis] = expr_int(parser->context, extent->type, 0);
-  region->extent[axis] = extent;
-}
-
 static bool region_axis(Parser *parser, const PyNode *item, Region *region, int axis) {
   Expr **min = &region->min[axis], **extent = &region->extent[axis];
   if (item->kind == PY_SLICE)
@@ -142,17 +136,11 @@ bool parse_region(Parser *parser, const PyNode *node, Region *out) {
   const PyNode *name = node->kind == PY_SUBSCRIPT ? node->items[0] : node;
   Buffer *buffer = parse_buffer_name(parser, name);
   if (!buffer) return false;
-  Context *context = parser->context;
-  out->buffer = buffer;
-  out->min = arena_array(&context->arena, Expr *, buffer->rank);
-  out->extent = arena_array(&context->arena, Expr *, buffer->rank);
-  if (!is_whole && !rank_agrees(parser, node, buffer, node->count - 1)) return false;
-  for (int i = 0; i < buffer->rank; i++) {
-    if (is_whole)
-      region_whole(parser, out, i);
-    else if (!region_axis(parser, node->items[i + 1], out, i))
-      return false;
-  }
+  *out = region_whole(parser->context, buffer);
+  if (is_whole) return true;
+  if (!rank_agrees(parser, node, buffer, node->count - 1)) return false;
+  for (int i = 0; i < buffer->rank; i++)
+    if (!region_axis(parser, node->items[i + 1], out, i)) return false;
   return true;
 }
 
