@@ -111,9 +111,8 @@ static void relax_box(Compaction *compaction, const Buffer *buffer, Region *box)
   Array(VarRange) shared = {0};
   for (int i = 0; i < compaction->threads.count; i++) {
     const Stmt *loop = compaction->threads.items[i];
-    VarRange range = {loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent};
     if (is_shared_by(buffer->scope, loop->as.loop.thread))
-      array_push(&context->arena, &shared, range);
+      array_push(&context->arena, &shared, loop_range(loop));
   }
   for (int i = 0; shared.count && i < buffer->rank; i++) {
     Expr *min = NULL, *count, *one = expr_int(context, box->extent[i]->type, 1);

@@ -36,10 +36,6 @@ typedef struct Moved {
 
 // ---- Parallel loops
 
-static bool is_thread_loop(const Stmt *s) {
-  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD;
-}
-
 static bool enter_parallel(Visitor *visitor, Stmt *s) {
   *(bool *)visitor->env |= s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL;
   return true;
@@ -78,15 +74,15 @@ static Stmt *from_zero(Context *context, Stmt *loop) {
   return next;
 }
 
-static bool enter_thread(Visitor *visitor, Stmt *s) {
-  *(bool *)visitor->env |= is_thread_loop(s);
+static bool enter_region_loop(Visitor *visitor, Stmt *s) {
+  *(bool *)visitor->env |= lower_is_region_loop(s);
   return true;
 }
 
 static bool has_region(Stmt *s) {
   bool found = false;
-  visit_stmt(&(Visitor){.env = &found, .enter_stmt = enter_thread}, s);
-  return found || has_parallel(s);
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = enter_region_loop}, s);
+  return found;
 }
 
 // ---- Allocations inside a region
@@ -236,7 +232,7 @@ static void add_serial_statement(Forming *forming, Stmt *s) {
   if (stmt_is_nothing(s)) return;
   forming->stack = 0;
   s = without_large(forming, serialized(forming, s));
-  forming->region_count += !ends_serially(forming) || is_thread_loop(s);
+  forming->region_count += !ends_serially(forming) || lower_is_region_loop(s);
   array_push(&forming->context->arena, &forming->regions, s);
 }
 
