@@ -235,10 +235,10 @@ static bool is_compacted(const Compaction *compaction, const Buffer *buffer) {
 
 // The region in the smaller buffer. One that is wider than the buffer now is, because the block
 // states more than it accesses, becomes the whole axis.
-static Region shifted_region(const Compaction *compaction, const Region *region) {
+static Region shifted_region(Context *context, const void *env, const Region *region) {
+  const Compaction *compaction = env;
   const Shift *shift = map_find(&compaction->moved, region->buffer);
   if (!shift) return *region;
-  Context *context = compaction->context;
   Region result = {shift->buffer, shifted(context, shift, region->min),
                    arena_copy(&context->arena, region->extent,
                               sizeof *region->extent * (size_t)region->buffer->rank)};
@@ -254,29 +254,16 @@ static Region shifted_region(const Compaction *compaction, const Region *region)
   return result;
 }
 
-static Region *shifted_regions(const Compaction *compaction, const Region *regions, int count) {
-  Region *result = arena_array(&compaction->context->arena, Region, count);
-  for (int i = 0; i < count; i++) result[i] = shifted_region(compaction, &regions[i]);
-  return result;
-}
-
 static Stmt *shift_block(const Compaction *compaction, Stmt *s) {
   Context *context = compaction->context;
-  Block *block = block_copy(context, s->as.block);
-  block->reads = shifted_regions(compaction, block->reads, block->read_count);
-  block->writes = shifted_regions(compaction, block->writes, block->write_count);
+  Stmt *next = lower_change_regions(context, s, shifted_region, compaction);
+  Block *block = next->as.block;
   block->allocs =
       arena_copy(&context->arena, block->allocs, sizeof(Buffer *) * (size_t)block->alloc_count);
   for (int i = 0; i < block->alloc_count; i++) {
     const Shift *shift = map_find(&compaction->moved, block->allocs[i]);
     if (shift) block->allocs[i] = shift->buffer;
   }
-  block->matches = arena_copy(&context->arena, block->matches,
-                              sizeof *block->matches * (size_t)block->match_count);
-  for (int i = 0; i < block->match_count; i++)
-    block->matches[i].source = shifted_region(compaction, &block->matches[i].source);
-  Stmt *next = stmt_copy(context, s);
-  next->as.block = block;
   return next;
 }
 

@@ -75,7 +75,8 @@ static Expr *view_load(Rewriter *rewriter, Expr *e) {
                    source->rank);
 }
 
-static Region region_of_source(Context *context, const BlockView *view, const Region *region) {
+static Region region_of_source(Context *context, const void *env, const Region *region) {
+  const BlockView *view = env;
   if (region->buffer != view->match->buffer) return *region;
   const Region *source = &view->match->source;
   int rank = source->buffer->rank;
@@ -87,30 +88,31 @@ static Region region_of_source(Context *context, const BlockView *view, const Re
   return result;
 }
 
-static Region *regions_of_source(Context *context, const BlockView *view, const Region *regions,
-                                 int count) {
+static Region *changed_regions(Context *context, const Region *regions, int count,
+                               RegionChange *change, const void *env) {
   Region *result = arena_array(&context->arena, Region, count);
-  for (int i = 0; i < count; i++) result[i] = region_of_source(context, view, &regions[i]);
+  for (int i = 0; i < count; i++) result[i] = change(context, env, &regions[i]);
   return result;
 }
 
-// A block in the body of the view's block states regions of the view, and has views of it.
-static Stmt *view_block(Context *context, const BlockView *view, Stmt *s) {
+Stmt *lower_change_regions(Context *context, const Stmt *s, RegionChange *change, const void *env) {
   Block *block = block_copy(context, s->as.block);
-  block->reads = regions_of_source(context, view, block->reads, block->read_count);
-  block->writes = regions_of_source(context, view, block->writes, block->write_count);
+  block->reads = changed_regions(context, block->reads, block->read_count, change, env);
+  block->writes = changed_regions(context, block->writes, block->write_count, change, env);
   block->matches = arena_copy(&context->arena, block->matches,
                               sizeof *block->matches * (size_t)block->match_count);
   for (int i = 0; i < block->match_count; i++)
-    block->matches[i].source = region_of_source(context, view, &block->matches[i].source);
+    block->matches[i].source = change(context, env, &block->matches[i].source);
   Stmt *next = stmt_copy(context, s);
   next->as.block = block;
   return next;
 }
 
+// A block in the body of the view's block states regions of the view, and has views of it.
 static Stmt *view_store(Rewriter *rewriter, Stmt *s) {
   const BlockView *view = rewriter->env;
-  if (s->kind == STMT_BLOCK) return view_block(rewriter->context, view, s);
+  if (s->kind == STMT_BLOCK)
+    return lower_change_regions(rewriter->context, s, region_of_source, view);
   if (s->kind != STMT_STORE || s->as.store.buffer != view->match->buffer) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.store.buffer = view->match->source.buffer;
