@@ -525,7 +525,8 @@ static Expr *hoisted(CallSite *c, Expr *e) {
   if (e->op == EXPR_LET) return hoisted_let(c, e);
   Expr **args = arena_array(&c->context->arena, Expr *, e->count);
   for (int i = 0; i < e->count; i++) {
-    for (int k = 0; has_call(e->args[i]) && k < i; k++) args[k] = settled(c, args[k]);
+    bool calls = has_call(e->args[i]);
+    for (int k = 0; calls && k < i; k++) args[k] = settled(c, args[k]);
     args[i] = hoisted(c, e->args[i]);
   }
   Expr *next = expr_with_args(c->context, e, args);
