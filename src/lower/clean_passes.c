@@ -20,8 +20,7 @@ static Stmt *shorter_branch(Context *context, Stmt *s) {
   Expr *condition = s->as.branch.condition;
   Stmt *then_body = s->as.branch.then_body, *else_body = s->as.branch.else_body;
   if (is_idle_branch(s)) return stmt_nothing(context);
-  if (condition->op == EXPR_INT)
-    return condition->as.i ? then_body : else_body ? else_body : stmt_nothing(context);
+  if (condition->op == EXPR_INT) return stmt_if(context, condition, then_body, else_body);
   if (else_body && stmt_is_nothing(else_body)) return stmt_if(context, condition, then_body, NULL);
   if (else_body && stmt_is_nothing(then_body))
     return stmt_if(context, expr_unary(context, EXPR_NOT, condition), else_body, NULL);
