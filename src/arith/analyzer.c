@@ -226,14 +226,27 @@ bool expr_reads_memory(Expr *e) {
   return found;
 }
 
-bool analyzer_reads_memory(Analyzer *analyzer, Expr *e) {
-  if (!e->count) return is_memory(e);
-  Info *info = analyzer_info(analyzer, e);
-  if (info->memory != MEMO_NONE) return info->memory == MEMO_YES;
-  bool reads = is_memory(e);
-  for (int i = 0; i < e->count && !reads; i++) reads = analyzer_reads_memory(analyzer, e->args[i]);
-  info->memory = reads ? MEMO_YES : MEMO_NO;
-  return reads;
+static bool is_partial(const Expr *e) {
+  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
+                 e->op == EXPR_TRUNC_MOD;
+  return (e->op == EXPR_LOAD && e->count) || (divides && e->args[1]->count);
+}
+
+static bool has_effect(const Expr *e) {
+  return op_table[e->op].flags & OP_EFFECT;
+}
+
+// The answers are remembered, because operands are shared.
+bool analyzer_has_trait(Analyzer *analyzer, Expr *e, Trait trait) {
+  static bool (*const is_own[])(const Expr *) = {
+      [TRAIT_PARTIAL] = is_partial, [TRAIT_MEMORY] = is_memory, [TRAIT_EFFECT] = has_effect};
+  if (!e->count) return is_own[trait](e);
+  Memo *memo = &analyzer_info(analyzer, e)->traits[trait];
+  if (*memo != MEMO_NONE) return *memo == MEMO_YES;
+  bool has = is_own[trait](e);
+  for (int i = 0; i < e->count && !has; i++) has = analyzer_has_trait(analyzer, e->args[i], trait);
+  *memo = has ? MEMO_YES : MEMO_NO;
+  return has;
 }
 
 // The facts that hold for the value hold for the variable too, whenever the value is read.

@@ -258,7 +258,8 @@ static bool is_sum(const Form *f) {
 
 const Form *form_product(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
   bool expands = a && b && a->count && b->count && (is_sum(a) || is_sum(b));
-  return expands && analyzer_reads_memory(analyzer, e) ? NULL : form_mul(analyzer, a, b);
+  bool reads = expands && analyzer_has_trait(analyzer, e, TRAIT_MEMORY);
+  return reads ? NULL : form_mul(analyzer, a, b);
 }
 
 static const Form *read(Analyzer *analyzer, Expr *e) {

@@ -113,7 +113,13 @@ typedef struct Stamp {
   uint32_t serial; // 0: never
 } Stamp;
 
-// An answer that holds whatever the facts are.
+// A property of an expression, or of one below it, which does not depend on facts.
+typedef enum Trait {
+  TRAIT_PARTIAL, // it may be undefined for some values of its operands
+  TRAIT_MEMORY,  // it reads memory, or calls a function
+  TRAIT_EFFECT,  // it calls a function that has an effect
+  TRAIT_COUNT,
+} Trait;
 typedef enum Memo { MEMO_NONE, MEMO_NO, MEMO_YES } Memo;
 
 typedef struct Info {
@@ -125,8 +131,7 @@ typedef struct Info {
   Interval bounds;
   int64_t divisor, rest;
   uint32_t seen_serial; // serial when it was met without a fact
-  Memo partial, memory;  // see is_partial and analyzer_reads_memory
-  Memo effect;           // the expression calls a function that has an effect
+  Memo traits[TRAIT_COUNT];
 } Info;
 
 // Passing memory is freed as a whole when the outermost call of arith.h returns.
@@ -160,8 +165,7 @@ struct Analyzer {
 
 // Gives the variable the value's range; the variable stays in simplified expressions.
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
-// As expr_reads_memory, remembered, because operands are shared.
-bool analyzer_reads_memory(Analyzer *analyzer, Expr *e);
+bool analyzer_has_trait(Analyzer *analyzer, Expr *e, Trait trait);
 void *passing_alloc(Analyzer *analyzer, size_t size); // not zeroed
 #define passing_array(analyzer, Type, n)                                                           \
   ((Type *)passing_alloc((analyzer), sizeof(Type) * (size_t)(n)))

@@ -106,7 +106,7 @@ static const Form *divide_symbolic(Analyzer *analyzer, Expr *e, const Form *a, c
 // Numbers in memory have any value of their type, and indices and sizes do not overflow.
 static bool may_overflow(Analyzer *analyzer, Expr *e) {
   bool computed = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_MUL;
-  return computed && analyzer_reads_memory(analyzer, e) &&
+  return computed && analyzer_has_trait(analyzer, e, TRAIT_MEMORY) &&
          !form_fits_type(analyzer, form_of(analyzer, e));
 }
 
@@ -230,24 +230,12 @@ static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool t
   return r;
 }
 
-// May e be undefined for some values of its operands? Memoised, because operands are shared.
-static bool is_partial(Analyzer *analyzer, Expr *e) {
-  if (!e->count) return false;
-  Info *info = analyzer_info(analyzer, e);
-  if (info->partial != MEMO_NONE) return info->partial == MEMO_YES;
-  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-                 e->op == EXPR_TRUNC_MOD;
-  bool partial = e->op == EXPR_LOAD || (divides && e->args[1]->count);
-  for (int i = 0; i < e->count && !partial; i++) partial = is_partial(analyzer, e->args[i]);
-  info->partial = partial ? MEMO_YES : MEMO_NO;
-  return partial;
-}
-
 // A Select also computes the value that it does not choose. That value must be defined (an index
 // stays inside its buffer) where the condition is false, so it is simplified without the condition.
 static Expr *simplify_value(Analyzer *analyzer, Expr *choice, int number, Expr *condition) {
   Expr *e = choice->args[number];
-  if (choice->op == EXPR_SELECT && is_partial(analyzer, e)) return analyzer_simplify(analyzer, e);
+  if (choice->op == EXPR_SELECT && analyzer_has_trait(analyzer, e, TRAIT_PARTIAL))
+    return analyzer_simplify(analyzer, e);
   return simplify_given(analyzer, e, condition, number == 1);
 }
 
@@ -344,18 +332,6 @@ static Expr *simplify_index(Analyzer *analyzer, Expr *e) {
   return r;
 }
 
-// ---- Effects
-
-static bool has_effect(Analyzer *analyzer, Expr *e) {
-  if (!e->count) return op_table[e->op].flags & OP_EFFECT;
-  Info *info = analyzer_info(analyzer, e);
-  if (info->effect != MEMO_NONE) return info->effect == MEMO_YES;
-  bool effect = op_table[e->op].flags & OP_EFFECT;
-  for (int i = 0; i < e->count && !effect; i++) effect = has_effect(analyzer, e->args[i]);
-  info->effect = effect ? MEMO_YES : MEMO_NO;
-  return effect;
-}
-
 // ---- Everything else
 
 static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
@@ -378,7 +354,7 @@ static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
 static Expr *simplify_any(Analyzer *analyzer, Expr *e) {
   // Calls with an effect take place as often as they are written, in their order among loads and
   // other calls: A[0] + f(A) + A[0 + 0]  =>  A[0] + f(A) + A[0]
-  if (has_effect(analyzer, e)) return rebuild(analyzer, e);
+  if (analyzer_has_trait(analyzer, e, TRAIT_EFFECT)) return rebuild(analyzer, e);
   if (dtype_is_index(e->type)) return simplify_index(analyzer, e);
   if (e->count == 0 && !dtype_is_bool(e->type)) return e;
   Info *info = analyzer_info(analyzer, e);
