@@ -156,7 +156,7 @@ static void splice(Parser *parser, PyNode *node) {
     const PyNode *list = is_tuple_index(node, i)         ? item
                          : item && item->kind == PY_STAR ? item->items[0]
                                                          : NULL;
-    if (!list || (list->kind != PY_TUPLE && list->kind != PY_LIST)) {
+    if (!py_is_list(list)) {
       array_push(parser->arena, &items, item);
       continue;
     }
@@ -208,7 +208,7 @@ static void capture_items(Parser *parser, PyNode *node, const LambdaScope *scope
 static PyNode *tuple_element(const PyNode *node) {
   const PyNode *index = node->kind == PY_SUBSCRIPT && node->count == 2 ? node->items[1] : NULL;
   const PyNode *tuple = index ? node->items[0] : NULL;
-  if (!tuple || (tuple->kind != PY_TUPLE && tuple->kind != PY_LIST)) return NULL;
+  if (!py_is_list(tuple)) return NULL;
   bool is_negative = index->kind == PY_UNARY && !strcmp(index->text, "-");
   if (is_negative) index = index->items[0];
   if (index->kind != PY_INT) return NULL;
@@ -220,8 +220,7 @@ static PyNode *tuple_element(const PyNode *node) {
 static PyNode *tuple_length(Parser *parser, const PyNode *node) {
   bool is_len = node->kind == PY_CALL && node->count == 2 && node->items[0]->kind == PY_NAME &&
                 !strcmp(node->items[0]->text, "len");
-  PyKind kind = is_len ? node->items[1]->kind : PY_NAME;
-  if (kind != PY_TUPLE && kind != PY_LIST) return NULL;
+  if (!is_len || !py_is_list(node->items[1])) return NULL;
   PyNode *length = arena_new(parser->arena, PyNode);
   *length = (PyNode){.kind = PY_INT, .pos = node->pos, .i = node->items[1]->count};
   return length;

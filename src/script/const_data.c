@@ -62,7 +62,7 @@ Expr *const_data_load(Context *context, const ConstData *data, int64_t at) {
 enum { MOST_ELEMENTS = 1 << 24, MOST_AXES = 16 };
 
 static int64_t list_count(const PyNode *node) {
-  if (node->kind != PY_LIST && node->kind != PY_TUPLE) return 1;
+  if (!py_is_list(node)) return 1;
   int64_t count = 0;
   for (int i = 0; i < node->count; i++) count += list_count(node->items[i]);
   return count;
@@ -70,7 +70,7 @@ static int64_t list_count(const PyNode *node) {
 
 static int list_shape(const PyNode *node, int64_t *shape) {
   int rank = 0;
-  while ((node->kind == PY_LIST || node->kind == PY_TUPLE) && rank < MOST_AXES) {
+  while (py_is_list(node) && rank < MOST_AXES) {
     shape[rank++] = node->count;
     if (!node->count) break;
     node = node->items[0];
@@ -80,7 +80,7 @@ static int list_shape(const PyNode *node, int64_t *shape) {
 
 static bool store_list(Parser *parser, const PyNode *node, ConstData *data, void *bytes,
                        int64_t *at) {
-  if (node->kind == PY_LIST || node->kind == PY_TUPLE) {
+  if (py_is_list(node)) {
     for (int i = 0; i < node->count; i++)
       if (!store_list(parser, node->items[i], data, bytes, at)) return false;
     return true;

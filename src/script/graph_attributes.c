@@ -28,7 +28,7 @@ bool graph_is_attribute(Parser *parser, const PyNode *node) {
   if (kind == PY_CALL)
     return is_index_map(map_inside(parser, node)) || parser_called(parser, node, DIALECT_TIR);
   if (kind == PY_UNARY) return graph_is_attribute(parser, node->items[0]);
-  bool has_parts = kind == PY_LIST || kind == PY_TUPLE || kind == PY_BINARY;
+  bool has_parts = py_is_list(node) || kind == PY_BINARY;
   for (int i = 0; has_parts && i < node->count; i++)
     if (!graph_is_attribute(parser, node->items[i])) return false;
   return has_parts || kind == PY_INT || kind == PY_FLOAT || kind == PY_STRING || kind == PY_BOOL ||

@@ -65,7 +65,7 @@ static Expr *extent(Parser *parser, const PyNode *item) {
 }
 
 bool graph_shape(Parser *parser, const PyNode *node, Value *value) {
-  bool is_list = node->kind == PY_TUPLE || node->kind == PY_LIST;
+  bool is_list = py_is_list(node);
   if (parser_called(parser, node, DIALECT_GRAPH) && node->count == 2) // R.shape([…])
     return graph_shape(parser, node->items[1], value);
   if (!is_list) return REPORT(parser, node, "expected a tuple of extents");
@@ -141,7 +141,7 @@ static bool has_extents(const char *name) {
 }
 
 static GraphTerm *type_argument(GraphParser *graph, const char *name, const PyNode *node) {
-  bool is_list = node->kind == PY_TUPLE || node->kind == PY_LIST;
+  bool is_list = py_is_list(node);
   if (is_list && has_extents(name)) return extent_list(graph->parser, node);
   return graph_term(graph, node);
 }

@@ -156,7 +156,7 @@ static bool output_types(GraphParser *graph, const PyNode *info, const PyNode *d
     return parse_dtype(graph->parser, dtype, &value->type) &&
            graph_shape(graph->parser, info, value);
   }
-  bool is_list = info->kind == PY_LIST || info->kind == PY_TUPLE;
+  bool is_list = py_is_list(info);
   for (int i = 0; i < node->output_count; i++)
     if (!graph_type(graph, is_list ? info->items[i] : info, node->outputs[i], DTYPE_FLOAT32))
       return false;

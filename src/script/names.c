@@ -44,7 +44,7 @@ void parser_bind_buffer(Parser *parser, Str name, Buffer *buffer) {
 void parser_bind_nothing(Parser *parser, const PyNode *target) {
   if (!target) return;
   if (target->kind == PY_NAME) parser_bind(parser, target->text, BOUND_NOTHING);
-  if (target->kind == PY_TUPLE || target->kind == PY_LIST)
+  if (py_is_list(target))
     for (int i = 0; i < target->count; i++) parser_bind_nothing(parser, target->items[i]);
 }
 

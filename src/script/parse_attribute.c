@@ -33,7 +33,7 @@ static Expr *dictionary_of(Parser *parser, const PyNode *node) {
 // ---- Functions as values
 
 static Expr *lambda_body(Parser *parser, const PyNode *node) {
-  if (node->kind != PY_TUPLE && node->kind != PY_LIST) return parse_value(parser, node);
+  if (!py_is_list(node)) return parse_value(parser, node);
   Expr **items = arena_array(parser->arena, Expr *, node->count);
   for (int i = 0; i < node->count; i++)
     if (!(items[i] = parse_value(parser, node->items[i]))) return NULL;
@@ -74,7 +74,7 @@ Expr *parsed_object(Parser *parser, const char *name, Expr *const *args, int cou
 static Expr *comm_reducer(Parser *parser, const PyNode *call) {
   PyNode *args[2];
   if (!py_arguments(parser->context, call, "combiner identity", args, NULL)) return NULL;
-  if (args[1]->kind != PY_LIST && args[1]->kind != PY_TUPLE) {
+  if (!py_is_list(args[1])) {
     REPORT(parser, args[1], "expected the list of the identity values");
     return NULL;
   }
@@ -147,7 +147,7 @@ Expr *parse_attribute_value(Parser *parser, const PyNode *node) {
 }
 
 Expr *parse_call_operand(Parser *parser, const PyNode *node) {
-  if (node->kind == PY_LIST || node->kind == PY_TUPLE) {
+  if (py_is_list(node)) {
     Expr **items = arena_array(parser->arena, Expr *, node->count);
     for (int i = 0; i < node->count; i++)
       if (!(items[i] = parse_call_operand(parser, node->items[i]))) return NULL;

@@ -149,15 +149,14 @@ static void remap(Parser *parser, Sequence *sequence, const PyNode *node, const 
   BlockBuilder *block = block_heading(parser, node);
   bool ok = block && py_arguments(parser->context, call, "kinds bindings", args, NULL);
   Str kinds = ok ? parse_string(parser, args[0], "the kinds of the axes") : NULL;
-  bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  bool is_tuple = py_is_list(target);
   const PyNode *const *names = is_tuple ? (const PyNode *const *)target->items : &target;
   int count = is_tuple ? target->count : 1;
   if (kinds && target->kind == PY_NAME && strlen(kinds) > 1) {
     count = (int)strlen(kinds);
     names = parse_split_name(parser, target, count);
   }
-  if (kinds && ((args[1]->kind != PY_LIST && args[1]->kind != PY_TUPLE) ||
-                args[1]->count != count || (int)strlen(kinds) != count)) {
+  if (kinds && (!py_is_list(args[1]) || args[1]->count != count || (int)strlen(kinds) != count)) {
     REPORT(parser, call, "expected %d kinds and a list of %d loop variables", count, count);
     kinds = NULL;
   }

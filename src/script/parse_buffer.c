@@ -183,7 +183,7 @@ static Expr *extent_value(Parser *parser, const PyNode *node) {
 }
 
 bool parse_shape(Parser *parser, const PyNode *node, Expr ***out, int *rank) {
-  bool is_list = node->kind == PY_TUPLE || node->kind == PY_LIST;
+  bool is_list = py_is_list(node);
   const PyNode *const single[] = {node};
   const PyNode *const *items = is_list ? (const PyNode *const *)node->items : single;
   *rank = is_list ? node->count : 1;
@@ -207,7 +207,7 @@ static bool check_extents(Parser *parser, const PyNode *node, const Buffer *buff
 
 static bool parse_strides(Parser *parser, const PyNode *node, Buffer *buffer) {
   int count;
-  bool is_empty = (node->kind == PY_LIST || node->kind == PY_TUPLE) && !node->count;
+  bool is_empty = py_is_list(node) && !node->count;
   if (is_empty) return true;
   if (!parse_shape(parser, node, &buffer->strides, &count)) return false;
   if (count == buffer->rank) return true;
@@ -215,8 +215,7 @@ static bool parse_strides(Parser *parser, const PyNode *node, Buffer *buffer) {
 }
 
 static bool parse_separators(Parser *parser, const PyNode *node, Buffer *buffer) {
-  if (node->kind != PY_LIST && node->kind != PY_TUPLE)
-    return REPORT(parser, node, "expected a list of axis numbers");
+  if (!py_is_list(node)) return REPORT(parser, node, "expected a list of axis numbers");
   int *separators = arena_array(&parser->context->arena, int, node->count);
   int64_t axis, last = -1;
   for (int i = 0; i < node->count; i++, last = axis) {

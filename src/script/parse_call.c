@@ -268,7 +268,7 @@ static Operand broadcast(Parser *parser, const PyNode *call) {
 }
 
 static Expr *tuple_of(Parser *parser, const PyNode *node) {
-  if (node->kind != PY_LIST && node->kind != PY_TUPLE) {
+  if (!py_is_list(node)) {
     REPORT(parser, node, "expected a list, saw %s", py_kind_name(node->kind));
     return NULL;
   }
@@ -381,7 +381,7 @@ static Operand call_node(Parser *parser, const PyNode *call) {
   PyNode *args[3];
   if (!py_arguments(parser->context, call, "dtype op args", args, NULL)) return nothing;
   Str name = parse_string(parser, args[1], "the name of an operation");
-  bool is_list = args[2]->kind == PY_LIST || args[2]->kind == PY_TUPLE;
+  bool is_list = py_is_list(args[2]);
   if (!is_list) REPORT(parser, args[2], "expected a list of operands");
   if (!name || !is_list) return nothing;
   return call_named(parser, call, args[0], name, args[2]->items, args[2]->count);

@@ -76,8 +76,8 @@ static void assign(GraphParser *graph, const PyNode *target, const PyNode *annot
     return;
   }
   if (names_module(parser, expression)) return;
-  bool several = target->kind == PY_TUPLE || target->kind == PY_LIST;
-  bool values = expression->kind == PY_TUPLE || expression->kind == PY_LIST;
+  bool several = py_is_list(target);
+  bool values = py_is_list(expression);
   if (several && values && target->count == expression->count) {
     assign_each(graph, target, expression);
     return;

@@ -180,7 +180,7 @@ static Operand vload(Parser *parser, const PyNode *call, const Buffer *buffer) {
   if (!py_arguments(parser->context, call, "begin dtype?", args, NULL) ||
       (args[1] && !parse_dtype(parser, args[1], &type)))
     return nothing;
-  bool is_list = args[0]->kind == PY_LIST || args[0]->kind == PY_TUPLE;
+  bool is_list = py_is_list(args[0]);
   bool fits = dtype_equal(dtype_lanes(type, 1), dtype_lanes(buffer->type, 1)) &&
               type.lanes % buffer->type.lanes == 0 && !dtype_is_scalable(type);
   if (!is_list || args[0]->count != buffer->rank || !buffer->rank || !fits) {

@@ -216,7 +216,7 @@ const PyNode *const *parse_split_name(Parser *parser, const PyNode *target, int 
 // those that one name stands for.
 static const PyNode *const *loop_names(Parser *parser, const PyNode *target, int count,
                                        int *name_count) {
-  bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  bool is_tuple = py_is_list(target);
   *name_count = is_tuple ? target->count : count;
   if (!is_tuple) return parse_split_name(parser, target, count);
   Array(const PyNode *) names = {0};
@@ -532,8 +532,7 @@ static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) 
 // n, m = T.int32(), T.int32(): one assignment for each name.
 static bool assign_tuple(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *value = node->items[1];
-  bool fits = (target->kind == PY_TUPLE || target->kind == PY_LIST) &&
-              (value->kind == PY_TUPLE || value->kind == PY_LIST) && target->count == value->count;
+  bool fits = py_is_list(target) && py_is_list(value) && target->count == value->count;
   for (int i = 0; fits && i < target->count; i++) {
     PyNode single = *node;
     single.items = (PyNode *[]){target->items[i], value->items[i]};
@@ -546,7 +545,7 @@ static bool assign_tuple(Parser *parser, Sequence *sequence, const PyNode *node)
 static bool assign_numbers(Parser *parser, Sequence *sequence, const PyNode *node, Str member) {
   const PyNode *target = node->items[0], *call = node->items[1];
   const Intrinsic *row = member ? intrinsic_find(member) : NULL;
-  bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  bool is_tuple = py_is_list(target);
   if (!row || !(row->flags & INTRINSIC_NAMES) || !is_tuple) return false;
   Expr *whole = parse_value(parser, call);
   bool fits = whole && whole->count && whole->args[0]->op == EXPR_TUPLE &&

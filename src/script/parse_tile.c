@@ -49,7 +49,7 @@ Expr *parse_tile_operand(Parser *parser, const PyNode *node) {
   Str member = parser_called(parser, node, DIALECT_MODULE);
   if (member && !strcmp(member, "Op")) return operator_of(parser, node, member);
   if (node->kind == PY_DICT) return dictionary_of(parser, node);
-  if (node->kind != PY_LIST && node->kind != PY_TUPLE) return parse_call_operand(parser, node);
+  if (!py_is_list(node)) return parse_call_operand(parser, node);
   Expr **items = arena_array(parser->arena, Expr *, node->count);
   for (int i = 0; i < node->count; i++)
     if (!(items[i] = parse_tile_operand(parser, node->items[i]))) return NULL;

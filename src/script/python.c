@@ -31,6 +31,10 @@ const char *py_kind_name(PyKind kind) {
   return names[kind] ? names[kind] : "a statement";
 }
 
+bool py_is_list(const PyNode *node) {
+  return node && (node->kind == PY_LIST || node->kind == PY_TUPLE);
+}
+
 // ---- Tokens
 
 const Token *py_token(const PyParser *parser) {

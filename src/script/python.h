@@ -83,6 +83,7 @@ LayoutSource py_layout_source(const PyNode *node, int rank);
 // Is the decorator @tvm.script.tir, which marked functions and classes in TVM 0.8 and before?
 bool py_is_oldest_decorator(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages
+bool py_is_list(const PyNode *node);   // a list or a tuple; false for NULL
 // Writes an expression as Python, with brackets around each operation. False for a node that is
 // not an expression.
 bool py_print(const PyNode *node, Text *out);

@@ -73,7 +73,7 @@ static const char *extent_of(const Upgrader *u, const PyNode *iterator, int i, i
 
 static void add_loops(Upgrader *u, const PyNode *node) {
   const PyNode *target = node->items[0];
-  bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  bool is_tuple = py_is_list(target);
   int count = is_tuple ? target->count : 1;
   for (int i = 0; i < count; i++) {
     const PyNode *name = is_tuple ? target->items[i] : target;
@@ -134,10 +134,6 @@ static void read_domain(const Upgrader *u, const PyNode *node, OldVar *var) {
     var->domain = str_format(u->context, "(%s, %s)", source_of(u, ends[0]), source_of(u, ends[1]));
 }
 
-static bool is_list(const PyNode *node) {
-  return node && (node->kind == PY_LIST || node->kind == PY_TUPLE);
-}
-
 // The block of `with tir.block([…], "name") as […]:`. False for any other statement.
 static bool old_block(const Upgrader *u, const PyNode *node, OldBlock *out) {
   const PyNode *call = node->kind == PY_WITH && node->count == 3 ? node->items[0] : NULL;
@@ -159,7 +155,7 @@ static bool old_block(const Upgrader *u, const PyNode *node, OldBlock *out) {
 
 static bool name_vars(Upgrader *u, OldBlock *block) {
   const PyNode *target = block->target;
-  int count = !target ? 0 : is_list(target) ? target->count : 1;
+  int count = !target ? 0 : py_is_list(target) ? target->count : 1;
   if (count != block->count) {
     refuse(u, block->call,
            str_format(u->context,
@@ -167,7 +163,8 @@ static bool name_vars(Upgrader *u, OldBlock *block) {
                       block->count, count));
     return false;
   }
-  for (int i = 0; i < count; i++) block->vars[i].name = is_list(target) ? target->items[i] : target;
+  for (int i = 0; i < count; i++)
+    block->vars[i].name = py_is_list(target) ? target->items[i] : target;
   return true;
 }
 
