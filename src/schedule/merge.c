@@ -9,9 +9,9 @@
 
 typedef struct Merge {
   Schedule *schedule;
-  const StepValue *loops;
-  int count, depth,
-      levels; // depth of the sequence of the nests; loops from there to the given ones
+  int count;  // of the nests
+  int depth;  // of the sequence of the nests
+  int levels; // loops from there to the given ones
   Path *paths;
 } Merge;
 
@@ -111,10 +111,11 @@ static void replace_nests(const Merge *m, Stmt *merged) {
 
 // ---- Legality --------------------------------------------------------------------------------
 
-static bool conflict(const Stmt *a, const Stmt *b, bool write_a, bool write_b) {
-  const Block *x = a->as.block, *y = b->as.block;
-  for (int i = 0; i < (write_a ? x->write_count : x->read_count); i++)
-    if (block_touches(y, (write_a ? x->writes : x->reads)[i].buffer, write_b)) return true;
+// True when `a` writes what `b` reads or writes.
+static bool writes_into(const Block *a, const Block *b) {
+  for (int i = 0; i < a->write_count; i++)
+    if (block_touches(b, a->writes[i].buffer, true) || block_touches(b, a->writes[i].buffer, false))
+      return true;
   return false;
 }
 
@@ -128,9 +129,8 @@ static bool share_nothing(const Merge *m) {
       blocks_all(arena, loop_at(m, n, 0), &b);
       for (int i = 0; i < a.count; i++)
         for (int j = 0; j < b.count; j++)
-          if (conflict(a.items[i], b.items[j], true, true) ||
-              conflict(a.items[i], b.items[j], true, false) ||
-              conflict(b.items[j], a.items[i], true, false))
+          if (writes_into(a.items[i]->as.block, b.items[j]->as.block) ||
+              writes_into(b.items[j]->as.block, a.items[i]->as.block))
             return false;
     }
   return true;
@@ -154,12 +154,13 @@ static bool check_merged(const Merge *m, Expr *const *vars) {
 
 bool step_merge(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
-  Merge m = {.schedule = schedule, .loops = &call->args[0], .count = call->args[0].as.list.count};
+  const StepValue *loops = &call->args[0];
+  Merge m = {.schedule = schedule, .count = loops->as.list.count};
   if (m.count < 2)
     return schedule_refuse(schedule, schedule->func->pos, "two loops or more are merged");
   m.paths = arena_array(&context->arena, Path, m.count);
   for (int k = 0; k < m.count; k++)
-    if (!schedule_find_loop(schedule, m.loops->as.list.items[k].as.loop, &m.paths[k])) return false;
+    if (!schedule_find_loop(schedule, loops->as.list.items[k].as.loop, &m.paths[k])) return false;
   if (!find_sequence(&m) || !check_loops(&m)) return false;
   for (int k = 0; k < m.count; k++)
     if (stmt_has_loose_stores(loop_at(&m, k, 0)))

@@ -291,10 +291,7 @@ static bool fill_by_writers(Schedule *schedule, SourcePos pos, Buffer *buffer, d
   int writers = 0;
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
-    bool writes = false;
-    for (int k = 0; k < block->write_count; k++)
-      writes |= buffers_alias(block->writes[k].buffer, buffer);
-    if (!writes) continue;
+    if (!block_touches(block, buffer, true)) continue;
     Path path;
     path_to_block(schedule, block->name, &path);
     Dropping d = dropping_begin(schedule, &path);

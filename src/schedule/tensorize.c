@@ -227,12 +227,6 @@ static bool match_stmt(IntrinsicMatch *m, const Stmt *ours, const Stmt *desc) {
 
 // ---- Views -----------------------------------------------------------------------------------
 
-static bool written_by(const Block *block, const Buffer *buffer) {
-  for (int i = 0; i < block->write_count; i++)
-    if (buffers_alias(block->writes[i].buffer, buffer)) return true;
-  return false;
-}
-
 // True when each buffer of the description was met, has its whole shape inside of the buffer it
 // stands for, and shares no memory that is written with another one.
 static bool check_placed(IntrinsicMatch *m, const Block *block, const PrimFunc *desc) {
@@ -249,7 +243,8 @@ static bool check_placed(IntrinsicMatch *m, const Block *block, const PrimFunc *
     }
     for (int k = 0; k < m->placed.count; k++) {
       const IntrinsicBuffer *other = &m->placed.items[k];
-      if (other != p && buffers_alias(p->buffer, other->buffer) && written_by(block, p->buffer))
+      if (other != p && buffers_alias(p->buffer, other->buffer) &&
+          block_touches(block, p->buffer, true))
         return mismatch(m, "'%s' and '%s' share memory that is written", p->desc->name,
                         other->desc->name);
     }
