@@ -73,20 +73,13 @@ static bool division_begin(Schedule *schedule, const StepCall *call, PadDivision
 
 // ---- The block that fills --------------------------------------------------------------------
 
-static Stmt *block_with_value(const PadDivision *d, Block *copy, Expr *value) {
-  Context *context = d->schedule->context;
-  const Stmt *store = copy->body;
-  copy->body = stmt_store(context, store->as.store.buffer, store->as.store.indices,
-                          store->as.store.rank, value);
-  return stmt_with_block(context, path_end(&d->path), block_with_regions(context, copy));
-}
-
 static Stmt *fill_nest(const PadDivision *d, Str name) {
   Context *context = d->schedule->context;
   Block *copy = block_copy(context, d->block);
   copy->name = name;
   copy->annotations = (Attrs){0};
-  Stmt *s = block_with_value(d, copy, d->constant);
+  copy->body = store_with_value(context, copy->body, d->constant);
+  Stmt *s = stmt_with_block(context, path_end(&d->path), block_with_regions(context, copy));
   for (int i = d->path.count - 2; i >= d->depth; i--)
     if (d->path.items[i]->kind == STMT_FOR) s = stmt_with_child(context, d->path.items[i], 0, s);
   return stmt_renew(context, s);
@@ -186,9 +179,8 @@ static Stmt *copy_nest(const PadDivision *d) {
   c.block->predicate = substitute_expr(context, c.predicate, &c.shifted);
   c.block->predicate = condition_and(context, c.block->predicate, rest_of_condition(d, &c));
   block_bind_domain(domain, c.block);
+  c.block->body = store_with_value(context, c.block->body, d->inside);
   c.block->body = substitute_stmt(context, c.block->body, &c.values, NULL);
-  Expr *value = substitute_expr(context, d->inside, &c.values);
-  c.block->body = block_with_value(d, c.block, value)->as.block->body;
   c.block->body = stmt_simplify_indices(context, domain, c.block->body);
   Stmt *s = stmt_with_block(context, path_end(&d->path), block_with_regions(context, c.block));
   return path_with_end(context, &c.path, d->depth, s);

@@ -233,8 +233,8 @@ bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
 // ---- Content of padding ------------------------------------------------------------------------
 
 static Stmt *store_or(Context *context, Stmt *s, Expr *valid, Expr *otherwise) {
-  Expr *value = expr_if_then_else(context, valid, s->as.store.value, otherwise);
-  return stmt_store(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank, value);
+  return store_with_value(context, s,
+                          expr_if_then_else(context, valid, s->as.store.value, otherwise));
 }
 
 // True when each physical index is exactly one point of the block with the predicate d->kept.
@@ -437,8 +437,7 @@ bool step_predicate_reduction(Schedule *schedule, StepCall *call) {
   Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
   copy->predicate = condition_and(context, copy->predicate, analyzer_simplify(analyzer, condition));
   Expr *value = expr_binary(context, update.op, update.target, guarded.inside);
-  copy->body = stmt_store(context, block->body->as.store.buffer, block->body->as.store.indices,
-                          block->body->as.store.rank, value);
+  copy->body = store_with_value(context, block->body, value);
   Stmt *s = stmt_with_block(context, at, block_with_regions(context, copy));
   schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
   return true;

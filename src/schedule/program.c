@@ -148,6 +148,11 @@ Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block) {
   return copy;
 }
 
+Stmt *store_with_value(Context *context, const Stmt *store, Expr *value) {
+  return stmt_store(context, store->as.store.buffer, store->as.store.indices, store->as.store.rank,
+                    value);
+}
+
 typedef struct InputSearch {
   Context *context;
   PtrArray *out;
