@@ -113,39 +113,22 @@ typedef struct Retype {
   Buffer *new;
 } Retype;
 
+static Buffer *retype_buffer(Rewriter *rewriter, Buffer *b) {
+  const Retype *retype = rewriter->env;
+  return b == retype->old ? retype->new : rewrite_buffer(rewriter, b);
+}
+
 static Expr *retype_load(Rewriter *rewriter, Expr *e) {
   const Retype *retype = rewriter->env;
-  if (e->op != EXPR_LOAD || e->as.buffer != retype->old) return e;
-  return expr_cast(rewriter->context, retype->old->type,
-                   expr_load(rewriter->context, retype->new, e->args, e->count));
+  if (e->op != EXPR_LOAD || e->as.buffer != retype->new) return e;
+  return expr_cast(rewriter->context, retype->old->type, e);
 }
 
-static Region *retype_regions(const Retype *retype, Context *context, const Region *regions,
-                              int count) {
-  Region *out = arena_copy(&context->arena, regions, sizeof *regions * (size_t)count);
-  for (int i = 0; i < count; i++)
-    if (out[i].buffer == retype->old) out[i].buffer = retype->new;
-  return out;
-}
-
-static Stmt *retype_block(const Retype *retype, Context *context, const Stmt *s) {
-  Block *copy = block_copy(context, s->as.block);
-  copy->reads = retype_regions(retype, context, copy->reads, copy->read_count);
-  copy->writes = retype_regions(retype, context, copy->writes, copy->write_count);
-  copy->allocs =
-      arena_copy(&context->arena, copy->allocs, sizeof *copy->allocs * (size_t)copy->alloc_count);
-  for (int i = 0; i < copy->alloc_count; i++)
-    if (copy->allocs[i] == retype->old) copy->allocs[i] = retype->new;
-  return stmt_with_block(context, s, copy);
-}
-
-static Stmt *retype_stmt(Rewriter *rewriter, Stmt *s) {
+static Stmt *retype_store(Rewriter *rewriter, Stmt *s) {
   const Retype *retype = rewriter->env;
-  Context *context = rewriter->context;
-  if (s->kind == STMT_BLOCK) return retype_block(retype, context, s);
-  if (s->kind != STMT_STORE || s->as.store.buffer != retype->old) return s;
-  return stmt_store(context, retype->new, s->as.store.indices, s->as.store.rank,
-                    expr_cast(context, retype->new->type, s->as.store.value));
+  if (s->kind != STMT_STORE || s->as.store.buffer != retype->new) return s;
+  return store_with_value(rewriter->context, s,
+                          expr_cast(rewriter->context, retype->new->type, s->as.store.value));
 }
 
 bool step_unsafe_set_dtype(Schedule *schedule, StepCall *call) {
@@ -165,8 +148,11 @@ bool step_unsafe_set_dtype(Schedule *schedule, StepCall *call) {
   Retype retype = {buffer, buffer_copy(context, buffer)};
   retype.new->type = type;
   retype.new->data = expr_data_var(context, buffer->data->as.var->name, type, buffer->scope);
-  Rewriter rewriter = {
-      .context = context, .env = &retype, .expr = retype_load, .stmt = retype_stmt};
+  Rewriter rewriter = {.context = context,
+                       .env = &retype,
+                       .buffer = retype_buffer,
+                       .expr = retype_load,
+                       .stmt = retype_store};
   schedule_set_body(schedule, rewrite_stmt(&rewriter, schedule->func->body));
   return true;
 }
