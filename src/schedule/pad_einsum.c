@@ -227,11 +227,7 @@ static Stmt *pad_nest(const PaddedSum *e, const EinsumAccess *access, bool in) {
   Expr *value = expr_load(context, in ? buffer : padded, vars, rank);
   if (in) value = expr_if_then_else(context, inside, value, expr_const(context, buffer->type, 0));
   block->body = stmt_store(context, in ? padded : buffer, vars, rank, value);
-  Stmt *s = stmt_block(context, block_with_regions(context, block));
-  for (int d = rank - 1; d >= 0; d--)
-    s = stmt_for(context, loops[d], expr_int(context, loops[d]->type, 0), block->vars[d].extent,
-                 LOOP_SERIAL, s);
-  return s;
+  return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));
 }
 
 // ---- The padded nest -------------------------------------------------------------------------

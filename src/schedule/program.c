@@ -153,6 +153,14 @@ Stmt *store_with_value(Context *context, const Stmt *store, Expr *value) {
                     value);
 }
 
+Stmt *block_in_loops(Context *context, Expr *const *loops, Stmt *s) {
+  const Block *block = s->as.block;
+  for (int i = block->var_count - 1; i >= 0; i--)
+    s = stmt_for(context, loops[i], expr_int(context, loops[i]->type, 0), block->vars[i].extent,
+                 LOOP_SERIAL, s);
+  return s;
+}
+
 typedef struct InputSearch {
   Context *context;
   PtrArray *out;

@@ -278,11 +278,7 @@ static Stmt *reindex_nest(const Reindexing *r, Str name) {
   Buffer *into = r->write ? r->buffer : r->copy;
   Stmt *store = stmt_store(context, into, r->write ? r->point : r->to, into->rank, value);
   block->body = substitute_stmt(context, store, &vars, NULL);
-  Stmt *s = stmt_block(context, block_with_regions(context, block));
-  for (int k = r->count - 1; k >= 0; k--)
-    s = stmt_for(context, loops[k], expr_int(context, loops[k]->type, 0), block->vars[k].extent,
-                 LOOP_SERIAL, s);
-  return s;
+  return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));
 }
 
 static Expr *reindex_load(Rewriter *rewriter, Expr *e) {

@@ -196,10 +196,7 @@ static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
                           expr_binary(context, op, target, part));
   copy->init = substitute_stmt(context, block->init, &vars, NULL);
   Stmt *s = stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));
-  for (int i = copy->var_count - 1; i >= 0; i--)
-    s = stmt_for(context, loops[i], expr_int(context, loops[i]->type, 0), copy->vars[i].extent,
-                 LOOP_SERIAL, s);
-  return s;
+  return block_in_loops(context, loops, s);
 }
 
 // True when the condition uses loops of the old nest, so that the new nest cannot have it.
