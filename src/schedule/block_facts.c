@@ -4,12 +4,6 @@
 // block states.
 #include "schedule/internal.h"
 
-static void set_block(Schedule *schedule, const Path *path, Block *block) {
-  Context *context = schedule->context;
-  Stmt *s = stmt_with_block(context, path_end(path), block);
-  schedule_set_body(schedule, path_replace(context, path, path->count - 1, s));
-}
-
 // ---- reorder_block_iter_var ------------------------------------------------------------------
 
 bool step_reorder_block_iter_var(Schedule *schedule, StepCall *call) {
@@ -36,7 +30,7 @@ bool step_reorder_block_iter_var(Schedule *schedule, StepCall *call) {
         "new_order has each of the numbers 0 to %d of the variables of block '%s' "
         "once",
         count - 1, block->name);
-  set_block(schedule, &path, copy);
+  path_replace_block(schedule, &path, copy);
   return true;
 }
 
@@ -102,7 +96,7 @@ bool step_storage_align(Schedule *schedule, StepCall *call) {
   copy->annotations =
       attrs_with(&context->arena, copy->annotations, str_intern(context, "buffer_dim_align"),
                  align_items(context, copy, numbers));
-  set_block(schedule, &path, copy);
+  path_replace_block(schedule, &path, copy);
   return true;
 }
 
@@ -224,7 +218,7 @@ bool step_annotate_buffer_access(Schedule *schedule, StepCall *call) {
   *regions = arena_copy(&context->arena, *regions, sizeof **regions * (size_t)count);
   (*regions)[index] = stated;
   copy->annotations = with_explicit_region(context, copy, write, index);
-  set_block(schedule, &path, copy);
+  path_replace_block(schedule, &path, copy);
   return true;
 }
 

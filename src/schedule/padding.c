@@ -179,11 +179,11 @@ bool block_in_bounds(Schedule *schedule, const Path *path, const char **why) {
 
 // ---- drop_padding_predicate --------------------------------------------------------------------
 
-static Stmt *with_predicate(const Dropping *d) {
+static Block *with_predicate(const Dropping *d) {
   Context *context = d->schedule->context;
   Block *copy = block_copy(context, d->block);
   copy->predicate = expr_conjunction(context, &d->kept);
-  return stmt_with_block(context, path_end(d->path), copy);
+  return copy;
 }
 
 static bool content_is_any(const Buffer *buffer) {
@@ -197,7 +197,6 @@ static bool kept_condition_reads(const Dropping *d) {
 }
 
 bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
-  Context *context = schedule->context;
   Path path;
   if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
@@ -226,7 +225,7 @@ bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
         "block '%s' cannot run in the padding of '%s': %s; pad that buffer as well, or "
         "keep the predicate",
         block->name, written->name, check.why);
-  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, with_predicate(&d)));
+  path_replace_block(schedule, &path, with_predicate(&d));
   return true;
 }
 
@@ -244,8 +243,7 @@ static bool covers_places(const Dropping *d) {
   for (int i = 0; i < write->buffer->rank; i++)
     if (!index_is_axis(block, write->min[i], write->buffer->shape[i])) return false;
   Schedule *schedule = d->schedule;
-  Block *whole = block_copy(schedule->context, block);
-  whole->predicate = expr_conjunction(schedule->context, &d->kept);
+  Block *whole = with_predicate(d);
   Analyzer *analyzer = path_analyzer(schedule, d->path, d->path->count - 1);
   return !path_bindings_check(schedule, d->path, analyzer, whole);
 }
@@ -263,15 +261,14 @@ static bool write_padding(Dropping *d, double value) {
   block_bind_domain(analyzer, block);
   Expr *valid = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
   Expr *constant = expr_const(context, block->writes[0].buffer->type, value);
-  Stmt *s = with_predicate(d);
-  Block *copy = s->as.block;
+  Block *copy = with_predicate(d);
   Expr *self =
       expr_load(context, store->as.store.buffer, store->as.store.indices, store->as.store.rank);
   bool updates = block_is_reduction(block);
   if (updates && !block->init) return false;
   copy->body = store_or(context, store, valid, updates ? self : constant);
   if (block->init) copy->init = store_or(context, block->init, valid, constant);
-  schedule_set_body(d->schedule, path_replace(context, d->path, d->path->count - 1, s));
+  path_replace_block(d->schedule, d->path, copy);
   return true;
 }
 
@@ -438,7 +435,6 @@ bool step_predicate_reduction(Schedule *schedule, StepCall *call) {
   copy->predicate = condition_and(context, copy->predicate, analyzer_simplify(analyzer, condition));
   Expr *value = expr_binary(context, update.op, update.target, guarded.inside);
   copy->body = store_with_value(context, block->body, value);
-  Stmt *s = stmt_with_block(context, at, block_with_regions(context, copy));
-  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
+  path_replace_block(schedule, &path, block_with_regions(context, copy));
   return true;
 }

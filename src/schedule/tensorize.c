@@ -369,7 +369,6 @@ bool step_tensorize(Schedule *schedule, StepCall *call) {
     return schedule_refuse(schedule, path_end(&path)->pos,
                            "block '%s' is not what intrinsic '%s' describes: %s", block->name,
                            call->args[1].as.s, m.why);
-  Stmt *s = stmt_with_block(context, path_end(&path), with_implementation(&m, block, intrinsic));
-  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
+  path_replace_block(schedule, &path, with_implementation(&m, block, intrinsic));
   return true;
 }

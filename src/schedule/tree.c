@@ -336,6 +336,12 @@ void path_replace_flat(Schedule *schedule, const Path *path, int depth, Stmt *re
   schedule_set_body(schedule, path_replace(context, path, depth, replacement));
 }
 
+void path_replace_block(Schedule *schedule, const Path *path, Block *block) {
+  Context *context = schedule->context;
+  Stmt *s = stmt_with_block(context, path_end(path), block);
+  schedule_set_body(schedule, path_replace(context, path, path->count - 1, s));
+}
+
 static Stmt *add_alloc(Context *context, const Stmt *s, Buffer *buffer) {
   Block *copy = block_copy(context, s->as.block);
   copy->allocs = arena_array(&context->arena, Buffer *, copy->alloc_count + 1);
