@@ -154,9 +154,9 @@ bool step_unsafe_set_dtype(Schedule *schedule, StepCall *call) {
 // ---- annotate_buffer_access ------------------------------------------------------------------
 
 // The region that the outputs of the map, begin and end of each axis in turn, state. False when the
-// map does not fit the buffer.
-static bool stated_region(Schedule *schedule, const Block *block, Buffer *buffer,
-                          const IndexMap *map, Region *out) {
+// map does not fit the buffer. The analyzer has the facts of the block's domain.
+static bool stated_region(Schedule *schedule, Analyzer *analyzer, const Block *block,
+                          Buffer *buffer, const IndexMap *map, Region *out) {
   Context *context = schedule->context;
   if (map->input_count != block->var_count || map->output_count != 2 * buffer->rank) return false;
   Expr **vars = arena_array(&context->arena, Expr *, block->var_count + 1);
@@ -164,8 +164,6 @@ static bool stated_region(Schedule *schedule, const Block *block, Buffer *buffer
   for (int i = 0; i < block->var_count; i++) vars[i] = block->vars[i].var;
   Map symbols = schedule_size_symbols(schedule);
   if (!index_map_apply_exprs(context, map, vars, &symbols, ends)) return false;
-  Analyzer *analyzer = analyzer_new(context);
-  block_bind_domain(analyzer, block);
   *out = (Region){buffer, arena_array(&context->arena, Expr *, buffer->rank),
                   arena_array(&context->arena, Expr *, buffer->rank)};
   for (int i = 0; i < buffer->rank; i++) {
@@ -202,15 +200,15 @@ bool step_annotate_buffer_access(Schedule *schedule, StepCall *call) {
   Buffer *buffer = schedule_buffer_of(schedule, at, write, index);
   if (!buffer) return false;
   Block *copy = block_copy(context, at->as.block);
-  if (!stated_region(schedule, copy, buffer, call->args[3].as.map, &stated))
+  Analyzer *analyzer = analyzer_new(context);
+  block_bind_domain(analyzer, copy);
+  if (!stated_region(schedule, analyzer, copy, buffer, call->args[3].as.map, &stated))
     return schedule_refuse(schedule, at->pos,
                            "the ranges of '%s' take the %d variables of block '%s', and give begin "
                            "and end of each of its %d axes",
                            buffer->name, copy->var_count, copy->name, buffer->rank);
   Region **regions = write ? &copy->writes : &copy->reads;
   int count = write ? copy->write_count : copy->read_count;
-  Analyzer *analyzer = analyzer_new(context);
-  block_bind_domain(analyzer, copy);
   if (!region_covers(analyzer, &stated, &(*regions)[index]))
     return schedule_refuse(schedule, at->pos,
                            "the ranges are not proved to cover what block '%s' %s of '%s'",

@@ -52,6 +52,15 @@ static bool uses_inner_variables(const Reindexing *r, const Expr *e) {
   return false;
 }
 
+// The region of the buffer that the block states to write, or else to read; NULL: none.
+static const Region *region_of(const Block *block, const Buffer *buffer) {
+  for (int i = 0; i < block->write_count; i++)
+    if (block->writes[i].buffer == buffer) return &block->writes[i];
+  for (int i = 0; i < block->read_count; i++)
+    if (block->reads[i].buffer == buffer) return &block->reads[i];
+  return NULL;
+}
+
 // Finds the one element that an execution of the block accesses. Its indices are simplified.
 static bool find_point(Reindexing *r) {
   Context *context = r->schedule->context;
@@ -67,14 +76,9 @@ static bool find_point(Reindexing *r) {
                   r->buffer->name);
   Analyzer *analyzer = path_analyzer(r->schedule, &r->path, r->path.count - 1);
   block_bind_domain(analyzer, r->block);
+  const Region *region = region_of(r->block, r->buffer);
   r->point = arena_array(&context->arena, Expr *, r->buffer->rank);
   for (int i = 0; i < r->buffer->rank; i++) {
-    const Region *region = NULL;
-    for (int k = 0; k < r->block->write_count + r->block->read_count && !region; k++) {
-      const Region *other = k < r->block->write_count ? &r->block->writes[k]
-                                                      : &r->block->reads[k - r->block->write_count];
-      if (other->buffer == r->buffer) region = other;
-    }
     r->point[i] = analyzer_simplify(analyzer, search.point[i]);
     if (!region || !expr_is_int(region->extent[i], 1) || uses_inner_variables(r, r->point[i]))
       return REFUSE(r, "the index of '%s' is not one of the variables of block '%s'",
