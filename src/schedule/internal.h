@@ -273,6 +273,9 @@ Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block);
 Stmt *store_with_value(Context *context, const Stmt *store, Expr *value);
 // The block statement `s` in serial loops from 0, one for each variable of the block.
 Stmt *block_in_loops(Context *context, Expr *const *loops, Stmt *s);
+// Calls `visit` for each store and load of the block's init and body, a store before its loads.
+typedef void (*AccessVisit)(void *env, Buffer *buffer, Expr *const *indices);
+void block_visit_accesses(const Block *block, AccessVisit visit, void *env);
 // True when the block may skip a read of the buffer, because the read is under a condition.
 bool block_reads_conditionally(const Block *block, const Buffer *buffer);
 // bindings_check of the block with the loops around the end of the path, whose facts the analyzer

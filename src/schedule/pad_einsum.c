@@ -45,7 +45,8 @@ static bool uses_padded(const PaddedSum *e, const EinsumAccess *access) {
 
 // ---- Accesses --------------------------------------------------------------------------------
 
-static void note_access(PaddedSum *e, Buffer *buffer, Expr *const *indices) {
+static void note_access(void *env, Buffer *buffer, Expr *const *indices) {
+  PaddedSum *e = env;
   bool target = buffer == e->target.buffer;
   EinsumAccess *known = target ? &e->target : NULL;
   for (int d = 0; d < buffer->rank; d++)
@@ -58,16 +59,6 @@ static void note_access(PaddedSum *e, Buffer *buffer, Expr *const *indices) {
   }
   array_push(&e->schedule->context->arena, &e->accesses,
              ((EinsumAccess){.buffer = buffer, .indices = indices}));
-}
-
-static bool note_load(Visitor *visitor, Expr *e) {
-  if (e->op == EXPR_LOAD) note_access(visitor->env, e->as.buffer, e->args);
-  return true;
-}
-
-static bool note_store(Visitor *visitor, Stmt *s) {
-  if (s->kind == STMT_STORE) note_access(visitor->env, s->as.store.buffer, s->as.store.indices);
-  return true;
 }
 
 // True when the term is 0 where variable `i` of the reduction is beyond its extent, since an
@@ -112,9 +103,7 @@ static bool check_buffers(PaddedSum *e) {
   const char *who;
   const Stmt *store = e->block->body;
   e->target = (EinsumAccess){.buffer = store->as.store.buffer, .indices = store->as.store.indices};
-  Visitor visitor = {.env = e, .enter_expr = note_load, .enter_stmt = note_store};
-  visit_stmt(&visitor, e->block->init);
-  visit_stmt(&visitor, e->block->body);
+  block_visit_accesses(e->block, note_access, e);
   if (e->irregular)
     return REFUSE(
         e, "an index of block '%s' is neither a variable nor a constant, or a buffer has two",

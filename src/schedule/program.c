@@ -161,6 +161,30 @@ Stmt *block_in_loops(Context *context, Expr *const *loops, Stmt *s) {
   return s;
 }
 
+typedef struct AccessVisitor {
+  AccessVisit visit;
+  void *env;
+} AccessVisitor;
+
+static bool access_of_load(Visitor *visitor, Expr *e) {
+  const AccessVisitor *to = visitor->env;
+  if (e->op == EXPR_LOAD) to->visit(to->env, e->as.buffer, e->args);
+  return true;
+}
+
+static bool access_of_store(Visitor *visitor, Stmt *s) {
+  const AccessVisitor *to = visitor->env;
+  if (s->kind == STMT_STORE) to->visit(to->env, s->as.store.buffer, s->as.store.indices);
+  return true;
+}
+
+void block_visit_accesses(const Block *block, AccessVisit visit, void *env) {
+  AccessVisitor to = {visit, env};
+  Visitor visitor = {.env = &to, .enter_expr = access_of_load, .enter_stmt = access_of_store};
+  if (block->init) visit_stmt(&visitor, block->init);
+  visit_stmt(&visitor, block->body);
+}
+
 typedef struct InputSearch {
   Context *context;
   PtrArray *out;

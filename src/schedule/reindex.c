@@ -29,20 +29,11 @@ typedef struct AccessPoint {
   bool differs;
 } AccessPoint;
 
-static void note_point(AccessPoint *search, const Buffer *buffer, Expr *const *indices) {
+static void note_point(void *env, Buffer *buffer, Expr *const *indices) {
+  AccessPoint *search = env;
   if (buffer != search->buffer) return;
   if (!search->point) search->point = indices;
   for (int i = 0; i < buffer->rank; i++) search->differs |= indices[i] != search->point[i];
-}
-
-static bool point_of_expr(Visitor *visitor, Expr *e) {
-  if (e->op == EXPR_LOAD) note_point(visitor->env, e->as.buffer, e->args);
-  return true;
-}
-
-static bool point_of_stmt(Visitor *visitor, Stmt *s) {
-  if (s->kind == STMT_STORE) note_point(visitor->env, s->as.store.buffer, s->as.store.indices);
-  return true;
 }
 
 static bool uses_inner_variables(const Reindexing *r, const Expr *e) {
@@ -65,12 +56,10 @@ static const Region *region_of(const Block *block, const Buffer *buffer) {
 static bool find_point(Reindexing *r) {
   Context *context = r->schedule->context;
   AccessPoint search = {r->buffer, NULL, false};
-  Visitor visitor = {.env = &search, .enter_expr = point_of_expr, .enter_stmt = point_of_stmt};
   StmtArray inner = {0};
   blocks_below(&context->arena, (Stmt *)r->at, &inner);
   if (inner.count) return REFUSE(r, "block '%s' has blocks inside", r->block->name);
-  if (r->block->init) visit_stmt(&visitor, r->block->init);
-  visit_stmt(&visitor, r->block->body);
+  block_visit_accesses(r->block, note_point, &search);
   if (!search.point || search.differs)
     return REFUSE(r, "block '%s' does not access '%s' at one index only", r->block->name,
                   r->buffer->name);
