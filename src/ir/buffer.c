@@ -85,3 +85,12 @@ Region region_whole(Context *context, Buffer *buffer) {
   }
   return region;
 }
+
+Expr **match_source_indices(Context *context, const MatchBuffer *match, Expr *const *indices) {
+  Expr **min = match->source.min;
+  int rank = match->source.buffer->rank, extra = rank - match->buffer->rank;
+  Expr **result = arena_array(&context->arena, Expr *, rank);
+  for (int i = 0; i < rank; i++)
+    result[i] = i < extra ? min[i] : expr_add(context, min[i], indices[i - extra]);
+  return result;
+}

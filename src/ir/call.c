@@ -50,22 +50,11 @@ static CallPointer data_pointer(const CallScope *scope, Expr *data) {
   return pointer_to(scope, source, match->source.min);
 }
 
-// An element of a view is one of its source, whose last axes it has.
-static Expr *const *source_indices(const CallScope *scope, const MatchBuffer *match,
-                                   Expr *const *indices) {
-  const Region *source = &match->source;
-  int rank = source->buffer->rank, extra = rank - match->buffer->rank;
-  Expr **result = arena_array(&scope->context->arena, Expr *, rank);
-  for (int d = 0; d < rank; d++)
-    result[d] =
-        d < extra ? source->min[d] : expr_add(scope->context, source->min[d], indices[d - extra]);
-  return result;
-}
-
 static CallPointer pointer_to(const CallScope *scope, const Buffer *buffer, Expr *const *indices) {
   Context *context = scope->context;
   const MatchBuffer *match = map_find(&scope->views, buffer);
-  if (match) return pointer_to(scope, match->source.buffer, source_indices(scope, match, indices));
+  if (match)
+    return pointer_to(scope, match->source.buffer, match_source_indices(context, match, indices));
   CallPointer pointer = data_pointer(scope, buffer->data);
   pointer.offset =
       expr_add(context, pointer.offset, buffer_element_offset(context, buffer, indices));

@@ -431,6 +431,9 @@ typedef struct MatchBuffer {
   Buffer *buffer; // a view of `source`
   Region source;
 } MatchBuffer;
+// The indices of the element of the source that the view has at `indices`: a view has the last axes
+// of its source.
+Expr **match_source_indices(Context *context, const MatchBuffer *match, Expr *const *indices);
 
 // A block and its realisation: for each point of the surrounding loops where `predicate` holds, the
 // block runs once with its variables bound.

@@ -20,16 +20,15 @@
 
 // ---- Views
 
-// The axes of the source that the view's axes stand for, counted from the right. The region of the
+// The axes of a view stand for those of the source, counted from the right. The region of the
 // source has extent 1 along the other ones; false with a diagnostic when it has not.
-static bool view_axes(Context *context, const MatchBuffer *match, int *axes) {
+static bool check_axes(Context *context, const MatchBuffer *match) {
   int extra = match->source.buffer->rank - match->buffer->rank;
   for (int i = 0; i < extra; i++)
     if (!expr_is_int(match->source.extent[i], 1))
       return diag_error(context, match->buffer->pos,
                         "view %s of %s: axis %d is dropped though its extent is not 1",
                         match->buffer->name, match->source.buffer->name, i);
-  for (int i = 0; i < match->buffer->rank; i++) axes[i] = i + extra;
   return extra >= 0 || diag_error(context, match->buffer->pos, "view %s has more axes than %s",
                                   match->buffer->name, match->source.buffer->name);
 }
@@ -40,51 +39,38 @@ static void bind_if_var(Map *vars, Expr *var, Expr *value) {
 
 // Gives values to the variables that the view's description introduces: extents, strides, offset
 // and data.
-static void bind_view_vars(Context *context, const MatchBuffer *match, const int *axes, Map *vars) {
+static void bind_view_vars(Context *context, const MatchBuffer *match, Map *vars) {
   const Buffer *view = match->buffer, *source = match->source.buffer;
+  int extra = source->rank - view->rank;
   Expr **strides = arena_array(&context->arena, Expr *, source->rank);
   buffer_stride_exprs(context, source, strides);
   Expr *offset = buffer_element_offset(context, source, match->source.min);
   for (int i = 0; i < view->rank; i++) {
-    bind_if_var(vars, view->shape[i], match->source.extent[axes[i]]);
-    if (view->strides) bind_if_var(vars, view->strides[i], strides[axes[i]]);
+    bind_if_var(vars, view->shape[i], match->source.extent[i + extra]);
+    if (view->strides) bind_if_var(vars, view->strides[i], strides[i + extra]);
   }
   bind_if_var(vars, view->offset, offset);
   bind_if_var(vars, view->data, source->data);
 }
 
-typedef struct BlockView {
-  const MatchBuffer *match;
-  const int *axes;
-} BlockView;
-
-static Expr **source_indices(Context *context, const BlockView *view, Expr *const *indices) {
-  const Region *source = &view->match->source;
-  Expr **result = arena_array(&context->arena, Expr *, source->buffer->rank);
-  for (int i = 0; i < source->buffer->rank; i++) result[i] = source->min[i];
-  for (int i = 0; i < view->match->buffer->rank; i++)
-    result[view->axes[i]] = expr_add(context, source->min[view->axes[i]], indices[i]);
-  return result;
-}
-
 static Expr *view_load(Rewriter *rewriter, Expr *e) {
-  const BlockView *view = rewriter->env;
-  if (e->op != EXPR_LOAD || e->as.buffer != view->match->buffer) return e;
-  Buffer *source = view->match->source.buffer;
-  return expr_load(rewriter->context, source, source_indices(rewriter->context, view, e->args),
-                   source->rank);
+  const MatchBuffer *match = rewriter->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != match->buffer) return e;
+  Buffer *source = match->source.buffer;
+  return expr_load(rewriter->context, source,
+                   match_source_indices(rewriter->context, match, e->args), source->rank);
 }
 
 static Region region_of_source(Context *context, const void *env, const Region *region) {
-  const BlockView *view = env;
-  if (region->buffer != view->match->buffer) return *region;
-  const Region *source = &view->match->source;
-  int rank = source->buffer->rank;
-  Region result = {source->buffer, source_indices(context, view, region->min),
+  const MatchBuffer *match = env;
+  if (region->buffer != match->buffer) return *region;
+  const Region *source = &match->source;
+  int rank = source->buffer->rank, extra = rank - match->buffer->rank;
+  Region result = {source->buffer, match_source_indices(context, match, region->min),
                    arena_array(&context->arena, Expr *, rank)};
-  for (int i = 0; i < rank; i++) result.extent[i] = expr_int(context, source->min[i]->type, 1);
-  for (int i = 0; i < view->match->buffer->rank; i++)
-    result.extent[view->axes[i]] = region->extent[i];
+  for (int i = 0; i < rank; i++)
+    result.extent[i] =
+        i < extra ? expr_int(context, source->min[i]->type, 1) : region->extent[i - extra];
   return result;
 }
 
@@ -110,34 +96,32 @@ Stmt *lower_change_regions(Context *context, const Stmt *s, RegionChange *change
 
 // A block in the body of the view's block states regions of the view, and has views of it.
 static Stmt *view_store(Rewriter *rewriter, Stmt *s) {
-  const BlockView *view = rewriter->env;
+  const MatchBuffer *match = rewriter->env;
   if (s->kind == STMT_BLOCK)
-    return lower_change_regions(rewriter->context, s, region_of_source, view);
-  if (s->kind != STMT_STORE || s->as.store.buffer != view->match->buffer) return s;
+    return lower_change_regions(rewriter->context, s, region_of_source, match);
+  if (s->kind != STMT_STORE || s->as.store.buffer != match->buffer) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
-  next->as.store.buffer = view->match->source.buffer;
+  next->as.store.buffer = match->source.buffer;
   next->as.store.rank = next->as.store.buffer->rank;
-  next->as.store.indices = source_indices(rewriter->context, view, s->as.store.indices);
+  next->as.store.indices = match_source_indices(rewriter->context, match, s->as.store.indices);
   return next;
 }
 
 Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body) {
-  int *axes = arena_array(&context->arena, int, match->buffer->rank + 1);
-  if (!view_axes(context, match, axes)) return body;
+  if (!check_axes(context, match)) return body;
   if (!dtype_equal(match->buffer->type, match->source.buffer->type)) {
     diag_error(context, match->buffer->pos, "view %s and its source %s differ in element type",
                match->buffer->name, match->source.buffer->name);
     return body;
   }
-  BlockView view = {match, axes};
   Rewriter rewriter = {.context = context,
-                       .env = &view,
+                       .env = (MatchBuffer *)match,
                        .expr = view_load,
                        .stmt = view_store,
                        .buffer = lower_keep_buffer};
   body = rewrite_stmt(&rewriter, body);
   Map vars = map_new(&context->arena);
-  bind_view_vars(context, match, axes, &vars);
+  bind_view_vars(context, match, &vars);
   return vars.count ? substitute_stmt(context, body, &vars, NULL) : body;
 }
 
