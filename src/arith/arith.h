@@ -41,6 +41,7 @@ bool analyzer_const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *h
 // Finds e ≡ *rest (mod *divisor) with the largest divisor known; divisor 0 says that e is the
 // constant *rest.
 void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest);
+bool modular_is_multiple(Analyzer *analyzer, Expr *e, int64_t factor); // known to be one
 // Simplifies a whole statement under the facts of its loops, blocks, lets and conditions.
 // Conditions that are proved, loops of one iteration and dead branches are removed.
 Stmt *arith_simplify_stmt(Context *context, Stmt *s);

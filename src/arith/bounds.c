@@ -465,3 +465,9 @@ void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest) 
   form_modular(analyzer, form_of_simplified(analyzer, e), divisor, rest);
   analyzer_leave(analyzer);
 }
+
+bool modular_is_multiple(Analyzer *analyzer, Expr *e, int64_t factor) {
+  int64_t divisor, rest;
+  modular_form(analyzer, e, &divisor, &rest);
+  return divisor % factor == 0 && rest % factor == 0;
+}

@@ -41,12 +41,6 @@ static Memory *memory_of(VectorBuffers *v, const Expr *data) {
   return memory;
 }
 
-static bool is_multiple(VectorBuffers *v, Expr *e, int64_t factor) {
-  int64_t divisor, rest;
-  modular_form(v->analyzer, e, &divisor, &rest);
-  return divisor % factor == 0 && rest % factor == 0;
-}
-
 static bool has_lane(VectorBuffers *v, Expr *index, int64_t lanes, int64_t *lane) {
   int64_t divisor, rest;
   if (index->type.lanes != 1) return false;
@@ -80,7 +74,7 @@ static void note_access(VectorBuffers *v, const Buffer *b, Expr *const *indices,
     return;
   }
   memory->stays |= !is_plain_ramp(last) || (memory->lanes && memory->lanes != last->type.lanes) ||
-                   !is_multiple(v, last->args[0], last->type.lanes);
+                   !modular_is_multiple(v->analyzer, last->args[0], last->type.lanes);
   memory->lanes = last->type.lanes;
 }
 
@@ -106,8 +100,9 @@ static bool note_stmt(Visitor *visitor, Stmt *s) {
 static void check_filled(VectorBuffers *v, const Expr *data, DType type, Expr *const *extents,
                          int rank) {
   Memory *memory = memory_of(v, data);
-  if (memory->lanes && (rank == 0 || !is_multiple(v, extents[rank - 1], memory->lanes) ||
-                        !dtype_equal(type, memory->type)))
+  if (memory->lanes &&
+      (rank == 0 || !modular_is_multiple(v->analyzer, extents[rank - 1], memory->lanes) ||
+       !dtype_equal(type, memory->type)))
     memory->stays = true;
 }
 

@@ -30,7 +30,6 @@ static const char *function_of(CEmit *emit, const char *verb, DType type) {
 
 bool texture_is_supported(CEmit *emit, const Buffer *buffer) {
   DType type = buffer->type;
-  int64_t divisor, rest;
   bool is_word = type.bits == 32 && (type.code == TYPE_FLOAT || dtype_is_int(type));
   if (!is_word || (type.lanes != 1 && type.lanes != TEXEL))
     return device_fail(emit, buffer->pos,
@@ -38,8 +37,7 @@ bool texture_is_supported(CEmit *emit, const Buffer *buffer) {
                        "vectors of 4 of them",
                        buffer->name, dtype_name(emit->context, type));
   if (type.lanes == TEXEL) return true;
-  modular_form(kernel_of(emit)->analyzer, buffer->shape[1], &divisor, &rest);
-  if (divisor ? divisor % TEXEL == 0 && rest % TEXEL == 0 : rest % TEXEL == 0) return true;
+  if (modular_is_multiple(kernel_of(emit)->analyzer, buffer->shape[1], TEXEL)) return true;
   return device_fail(emit, buffer->pos,
                      "%s is a texture whose rows are not a multiple of 4 elements, which is what a "
                      "texel holds",
@@ -55,13 +53,6 @@ static const char *texel_at(CEmit *emit, const Buffer *buffer, const char *x, Ex
                       (const char *)map_find(&emit->vars, buffer->data), x, c_index(emit, y).text);
 }
 
-// Whether the index is that of the first element of a texel.
-static bool begins_texel(CEmit *emit, Expr *index) {
-  int64_t divisor, rest;
-  modular_form(kernel_of(emit)->analyzer, index, &divisor, &rest);
-  return rest % TEXEL == 0 && divisor % TEXEL == 0;
-}
-
 // Whether the access is a whole texel; *x is then its number in the row.
 static bool whole_texel(CEmit *emit, const Buffer *buffer, Expr *index, const char **x) {
   if (buffer->type.lanes == TEXEL && index->type.lanes == 1) {
@@ -69,7 +60,8 @@ static bool whole_texel(CEmit *emit, const Buffer *buffer, Expr *index, const ch
     return true;
   }
   bool ramp = buffer->type.lanes == 1 && index->type.lanes == TEXEL && index->op == EXPR_RAMP &&
-              expr_is_int(index->args[1], 1) && begins_texel(emit, index->args[0]);
+              expr_is_int(index->args[1], 1) &&
+              modular_is_multiple(kernel_of(emit)->analyzer, index->args[0], TEXEL);
   if (!ramp) return false;
   CValue first = c_index(emit, index->args[0]);
   *x = arena_printf(emit->arena, "%s / %d", c_operand(emit, first, C_PRODUCT), TEXEL);
