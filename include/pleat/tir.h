@@ -306,6 +306,12 @@ int pleat_schedule_module(const PleatSchedule *schedule, PleatModule **result,
                           PleatMessages **messages);
 /* The steps so far with all arguments written out. *trace is owned text. */
 int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessages **messages);
+/* The same with changes of layouts in another form: "axes" writes a transform_layout as steps on
+ * single axes (split_axis, fuse_axes, reorder_axes, pad_axis, swizzle_axes, separate_axis), or says
+ * in a comment why there are none; "maps" writes a run of such steps as one transform_layout;
+ * "made" is pleat_schedule_trace. */
+int pleat_schedule_trace_as(const PleatSchedule *schedule, const char *form, char **trace,
+                            PleatMessages **messages);
 
 #ifdef __cplusplus
 }

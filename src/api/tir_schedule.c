@@ -18,6 +18,7 @@ typedef struct StepsCall {
   PleatSchedule *schedule;
   const char *function, *steps, *file;
   int first_line;
+  TraceForm form;
   char *trace;
 } StepsCall;
 
@@ -151,20 +152,31 @@ int pleat_schedule_module(const PleatSchedule *schedule, PleatModule **result,
 static void take_trace(void *arg) {
   StepsCall *call = arg;
   Text text = text_new(&call->call.context->scratch);
-  text_puts(&text, schedule_trace(call->schedule->schedule));
+  text_puts(&text, schedule_trace_as(call->schedule->schedule, call->form));
   call->trace = module_owned_text(call->call.context, &text);
   call->call.done = call->trace != NULL;
 }
 
-int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessages **messages) {
+int pleat_schedule_trace_as(const PleatSchedule *schedule, const char *form, char **trace,
+                            PleatMessages **messages) {
+  static const char *const names[] = {"made", "axes", "maps"};
   if (!trace) return messages_refuse("trace", "is NULL, expected where to store it", messages);
   *trace = NULL;
   if (!schedule) return refuse_null(messages);
+  int number = 0;
+  while (form && number < COUNT_OF(names) && strcmp(form, names[number]) != 0) number++;
+  if (!form || number == COUNT_OF(names))
+    return messages_refuse("form", "is not \"made\", \"axes\" or \"maps\"", messages);
   StepsCall call = {.call = {.on = schedule->module, .body = take_trace},
-                    .schedule = (PleatSchedule *)schedule};
+                    .schedule = (PleatSchedule *)schedule,
+                    .form = (TraceForm)number};
   int status = module_call_run(&call, NULL, messages);
   *trace = call.trace;
   return status;
+}
+
+int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessages **messages) {
+  return pleat_schedule_trace_as(schedule, "made", trace, messages);
 }
 
 // ---- All steps at once --------------------------------------------------------------------------

@@ -94,9 +94,18 @@ extern const StepInfo step_table[STEP_COUNT];
 #include "schedule/steps.def"
 #undef STEP
 
+// The change of a buffer's layout by a step.
+typedef struct Relaid {
+  const Buffer *buffer; // before the step
+  const Layout *layout; // the step's map on the shape of the buffer
+  bool named;           // the name of the buffer is enough to find it in the step's block
+  PrimFunc *before, *after;
+} Relaid;
+
 struct StepCall {
   const StepInfo *info;
   StepValue args[STEP_MAX_PARAMS];
+  const Relaid *relaid;      // NULL: the step changes no layout
   Array(StepValue) results; // blocks, loops and integers that were sampled
 };
 
@@ -169,6 +178,15 @@ bool schedule_refuse(Schedule *schedule, SourcePos pos, const char *format, ...)
 
 // The constant, string or tuple of an annotation; NULL when the value is none of these.
 Expr *step_value_expr(Context *context, const StepValue *value);
+
+typedef Array(StepCall) StepCallArray;
+// Steps on single axes that change the layout as this step does, and give the same loops. False
+// with *why.
+bool layout_as_axis_steps(const Schedule *schedule, const StepCall *call, StepCallArray *out,
+                          const char **why);
+// The longest run of steps on single axes, from the first of these on, that one transform_layout
+// replaces: returns its length and stores the step. 0: there is none.
+int axis_steps_as_layout(const Schedule *schedule, const StepCall *calls, int count, StepCall *out);
 
 // ---- Paths -----------------------------------------------------------------------------------
 
@@ -411,6 +429,14 @@ Map schedule_size_symbols(const Schedule *schedule);
 Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
 // The buffer of the write or read number `index`; NULL after a refusal.
 Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *block, bool write, int64_t index);
+// The block and the buffer that are the first arguments of a step; false after a refusal.
+bool schedule_find_buffer(Schedule *schedule, const StepCall *call, Path *path, Buffer **out);
+// The extents of the buffer for an index map; NULL where one is too complex.
+const LayoutExpr **buffer_layout_shape(Context *context, const Buffer *buffer);
+// Stores the buffer of the running step in the layout `map`; `content` is the value of the padding,
+// or NONE.
+bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffer *buffer,
+                       const IndexMap *map, const StepValue *content);
 // The name of a buffer's copy in the scope, and of the block that copies.
 Str cached_name(Context *context, const Buffer *buffer, Str scope);
 // Refuses a scope of memory that does not exist.

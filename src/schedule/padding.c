@@ -318,10 +318,9 @@ bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, Layou
 
 bool step_pad_value(Schedule *schedule, StepCall *call) {
   Path path;
-  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  Buffer *buffer;
+  if (!schedule_find_buffer(schedule, call, &path, &buffer)) return false;
   Stmt *at = path_end(&path);
-  Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
-  if (!buffer) return false;
   if (!buffer->layout)
     return schedule_refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
                            buffer->name);

@@ -138,6 +138,10 @@ bool schedule_predicate_reduction(Schedule *schedule, BlockRef block);
 // The steps as text, one line each: `b0 = sch.get_block("conv")`, `l1, l2 = sch.split(l0,
 // factors=[None, 4])`.
 const char *schedule_trace(const Schedule *schedule);
+// The same with changes of layouts written as steps on single axes, or as maps. Where a form gives
+// another program, the step stays as it was made; by axis, a comment says why.
+typedef enum TraceForm { TRACE_AS_MADE, TRACE_BY_AXIS, TRACE_BY_MAP } TraceForm;
+const char *schedule_trace_as(const Schedule *schedule, TraceForm form);
 int schedule_step_count(const Schedule *schedule);
 // Reads text in that form and runs its steps; stops at the first step that is refused. The text
 // chooses the names of blocks, loops and the schedule (`sch`), and may use those that texts before

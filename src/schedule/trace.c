@@ -117,26 +117,52 @@ static void print_arguments(TracePrinter *printer, const StepCall *call) {
   }
 }
 
-const char *schedule_trace(const Schedule *schedule) {
+static void print_call(TracePrinter *printer, Text *out, const StepCall *call) {
+  // Arguments are printed first, because a result may take the name of a handle that is an
+  // argument.
+  Text arguments = text_new(&printer->context->arena);
+  printer->out = &arguments;
+  print_arguments(printer, call);
+  for (int k = 0; k < call->results.count; k++)
+    text_printf(out, "%s%s", k ? ", " : "", result_name(printer, &call->results.items[k]));
+  // A single result is unpacked from its list: `l0, = …`.
+  if (call->results.count)
+    text_printf(out, "%s = ", result_is_list(call->info) && call->results.count == 1 ? "," : "");
+  text_printf(out, "sch.%s(%s)\n", call->info->name, text_string(&arguments));
+}
+
+static void print_by_axis(TracePrinter *printer, Text *out, const Schedule *schedule,
+                          const StepCall *call) {
+  StepCallArray steps = {0};
+  const char *why;
+  bool found = layout_as_axis_steps(schedule, call, &steps, &why);
+  if (!found) text_printf(out, "# The next step is not written axis by axis: %s.\n", why);
+  if (!found) print_call(printer, out, call);
+  for (int i = 0; found && i < steps.count; i++) print_call(printer, out, &steps.items[i]);
+}
+
+const char *schedule_trace_as(const Schedule *schedule, TraceForm form) {
   Context *context = schedule->context;
   Text out = text_new(&context->arena);
   TracePrinter printer = {context, &out, map_new(&context->arena), 0, 0};
-  for (int i = 0; i < schedule->trace.count; i++) {
+  int count = schedule->trace.count;
+  for (int i = 0, run; i < count; i += run) {
     const StepCall *call = &schedule->trace.items[i];
-    // Arguments are printed first, because a result may take the name of a handle that is an
-    // argument.
-    Text arguments = text_new(&context->arena);
-    printer.out = &arguments;
-    print_arguments(&printer, call);
-    printer.out = &out;
-    for (int k = 0; k < call->results.count; k++)
-      text_printf(&out, "%s%s", k ? ", " : "", result_name(&printer, &call->results.items[k]));
-    // A single result is unpacked from its list: `l0, = …`.
-    if (call->results.count)
-      text_printf(&out, "%s = ", result_is_list(call->info) && call->results.count == 1 ? "," : "");
-    text_printf(&out, "sch.%s(%s)\n", call->info->name, text_string(&arguments));
+    StepCall map;
+    run = form == TRACE_BY_MAP ? axis_steps_as_layout(schedule, call, count - i, &map) : 0;
+    bool by_axis = form == TRACE_BY_AXIS && call->relaid &&
+                   call->info == &step_table[STEP_transform_layout];
+    if (by_axis)
+      print_by_axis(&printer, &out, schedule, call);
+    else
+      print_call(&printer, &out, run ? &map : call);
+    run = MAX_OF(run, 1);
   }
   return text_string(&out);
+}
+
+const char *schedule_trace(const Schedule *schedule) {
+  return schedule_trace_as(schedule, TRACE_AS_MADE);
 }
 
 const char *schedule_last_result(const Schedule *schedule, int i) {

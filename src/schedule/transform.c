@@ -57,7 +57,7 @@ static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *ali
 
 // ---- Layouts ---------------------------------------------------------------------------------
 
-static const LayoutExpr **shape_of(Context *context, const Buffer *buffer) {
+const LayoutExpr **buffer_layout_shape(Context *context, const Buffer *buffer) {
   const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++)
     shape[i] = layout_from_expr(context, buffer->shape[i], NULL, 0, true);
@@ -106,7 +106,7 @@ static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const 
                     buffer->name, buffer->rank);
     return NULL;
   }
-  const LayoutExpr **shape = shape_of(context, buffer);
+  const LayoutExpr **shape = buffer_layout_shape(context, buffer);
   for (int i = 0; i < buffer->rank; i++)
     if (!shape[i]) {
       schedule_refuse(schedule, at->pos, "the extent of axis %d of '%s' is too complex", i,
@@ -174,13 +174,14 @@ static Buffer *physical_buffer(Schedule *schedule, const Buffer *buffer, const L
 typedef struct Relayout {
   Schedule *schedule;
   const IndexMap *map;
+  Map symbols; // the sizes that the map may use
   Map buffers; // old to new
 } Relayout;
 
 static Expr **physical_indices(Relayout *relayout, Expr *const *indices) {
   Context *context = relayout->schedule->context;
   Expr **out = arena_array(&context->arena, Expr *, relayout->map->output_count);
-  if (!index_map_apply_exprs(context, relayout->map, indices, NULL, out))
+  if (!index_map_apply_exprs(context, relayout->map, indices, &relayout->symbols, out))
     bug(context, "an index map that was applied before");
   return out;
 }
@@ -344,7 +345,8 @@ static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_bu
   for (int k = 0; k < count; k++) logical[k] = rebinding.block->vars[chosen[k]].var;
   Pointwise env = {schedule, physical, analyzer_new(context),
                    arena_array(&context->arena, Expr *, physical->rank)};
-  if (!index_map_apply_exprs(context, on_buffer->map, logical, NULL, env.from)) return;
+  Map symbols = schedule_size_symbols(schedule);
+  if (!index_map_apply_exprs(context, on_buffer->map, logical, &symbols, env.from)) return;
   // A variable of extent 1 is replaced by its value.
   for (int i = 0; i < rebinding.block->var_count; i++) {
     const BlockVar *v = &rebinding.block->vars[i];
@@ -397,22 +399,21 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
   return true;
 }
 
-bool step_transform_layout(Schedule *schedule, StepCall *call) {
+bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffer *buffer,
+                       const IndexMap *map, const StepValue *content) {
   Context *context = schedule->context;
-  Path path;
-  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
-  Stmt *at = path_end(&path);
-  Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
   LayoutPadding padding;
-  if (!buffer || !padding_of(schedule, at, &call->args[3], &padding)) return false;
+  if (!padding_of(schedule, at, content, &padding)) return false;
   Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
   if (!check_aliases(schedule, at, &aliases)) return false;
-  const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, call->args[2].as.map);
+  const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, map);
   if (!on_buffer) return false;
-
+  Relaid relaid = {buffer, on_buffer, buffer_named(at->as.block, buffer->name) == buffer,
+                   schedule->func, NULL};
   WriterArray writers = {0};
   find_writers(schedule, buffer, &writers);
-  Relayout relayout = {schedule, on_buffer->map, map_new(&context->arena)};
+  Relayout relayout = {schedule, on_buffer->map, schedule_size_symbols(schedule),
+                       map_new(&context->arena)};
   for (int i = 0; i < aliases.found.count; i++) {
     Buffer *alias = aliases.found.items[i];
     LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
@@ -422,8 +423,26 @@ bool step_transform_layout(Schedule *schedule, StepCall *call) {
   Buffer *physical = map_find(&relayout.buffers, buffer);
   for (int i = 0; i < writers.count; i++)
     remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
-  if (padding.kind == LAYOUT_PADDING_ANY) return true;
-  return buffer_set_padding(schedule, at->pos, physical, padding);
+  if (padding.kind != LAYOUT_PADDING_ANY &&
+      !buffer_set_padding(schedule, at->pos, physical, padding))
+    return false;
+  relaid.after = schedule->func;
+  call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);
+  return true;
+}
+
+bool schedule_find_buffer(Schedule *schedule, const StepCall *call, Path *path, Buffer **out) {
+  if (!schedule_find_block(schedule, call->args[0].as.block, path)) return false;
+  *out = schedule_find_slot(schedule, path_end(path), &call->args[1]);
+  return *out != NULL;
+}
+
+bool step_transform_layout(Schedule *schedule, StepCall *call) {
+  Path path;
+  Buffer *buffer;
+  if (!schedule_find_buffer(schedule, call, &path, &buffer)) return false;
+  return schedule_relayout(schedule, call, path_end(&path), buffer, call->args[2].as.map,
+                           &call->args[3]);
 }
 
 // ---- Axis separators -------------------------------------------------------------------------
@@ -468,10 +487,9 @@ static void change_separators(void *env, Buffer *b) {
 bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
-  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  Buffer *buffer;
+  if (!schedule_find_buffer(schedule, call, &path, &buffer)) return false;
   Stmt *at = path_end(&path);
-  Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
-  if (!buffer) return false;
   Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
   if (!check_aliases(schedule, at, &aliases)) return false;
   int count = call->args[2].as.list.count;

@@ -120,6 +120,28 @@ def test_traces_are_replayed(tmp_path):
     pleat.ir.assert_structural_equal(pleat.script.from_source(done.stdout), sch.func)
 
 
+def test_layouts_axis_by_axis(capsys):
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [j // 8, i, j % 8])
+    by_axes = sch.trace.by_axes()
+    assert "transform_layout" not in by_axes and "sch.split_axis(b0, " in by_axes
+    sch.trace.show()
+    assert capsys.readouterr().out == sch.trace == "".join(f"{s}\n" for s in sch.trace.as_python())
+    other = tir.Schedule(matmul)
+    other.split_axis("product", ("write", 0), 1, [None, 8])
+    other.reorder_axes("product", ("write", 0), [1, 0, 2])
+    check(other)
+    pleat.ir.assert_structural_equal(sch.func, other.func)
+    assert "transform_layout" in other.trace.by_maps()
+    other.fuse_axes("product", ("write", 0), [0, 1])
+    other.pad_axis("product", ("write", 0), 0, 64, pad_value=0)
+    other.swizzle_axes("product", ("write", 0), 1, 0)
+    other.separate_axis("product", ("write", 0), 1)
+    check(other)
+    with pytest.raises(ScheduleError, match="test_tir_schedule.py.*there is no axis 5"):
+        other.separate_axis("product", ("write", 0), 5)
+
+
 def test_aligned_rows():
     sch = tir.Schedule(matmul)
     i, _, _ = sch.get_loops("product")

@@ -331,8 +331,128 @@ static void test_symbolic_sizes(void **state) {
   context_free(context);
 }
 
+// ---- Axis by axis ------------------------------------------------------------------------------
+
+#define SQUARE(ROWS, COLUMNS)                                                                      \
+  HEAD "def f(A: T.Buffer((" ROWS ", " COLUMNS "), 'float32'),\n"                                  \
+       "      C: T.Buffer((" ROWS ", " COLUMNS "), 'float32')):\n"                                 \
+       "    B = T.alloc_buffer((" ROWS ", " COLUMNS "))\n"                                         \
+       "    for i, j in T.grid(" ROWS ", " COLUMNS "):\n"                                          \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"                                        \
+       "    for i, j in T.grid(" ROWS ", " COLUMNS "):\n"                                          \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            C[vi, vj] = B[vi, vj] + A[vi, vj]\n"
+
+// Checks the physical shape of B after the steps, and the trace in the other form.
+static void axes(const char *program, const char *steps, const char *shape, TraceForm form,
+                 const char *trace) {
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, program, steps);
+  const char *text = check_text(context, schedule_func(schedule));
+  const char *wanted = str_format(context, "B = T.alloc_buffer((%s)", shape);
+  if (!strstr(text, wanted)) fprintf(stderr, "%s\nwanted: %s\n", text, wanted);
+  assert_non_null(strstr(text, wanted));
+  const char *other = strchr(schedule_trace_as(schedule, form), '\n') + 1;
+  if (strcmp(other, trace) != 0) fprintf(stderr, "%s\nwanted:\n%s", other, trace);
+  assert_string_equal(other, trace);
+  context_free(context);
+}
+
+static void test_steps_on_axes(void **state) {
+  (void)state;
+  static const char program[] = SQUARE("13", "7");
+  axes(program, "sch.split_axis('B', 'B', 1, [None, 4], pad_value=3)", "13, 2, 4", TRACE_BY_MAP,
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, i1//4, i1%4], pad_value=3)\n");
+  axes(program, "sch.split_axis('B', 'B', -2, [5, None])", "5, 3, 7", TRACE_BY_MAP,
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0//3, i0%3, i1])\n");
+  axes(program, "sch.fuse_axes('B', 'B', [0, 1])", "91,", TRACE_BY_MAP,
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0*7 + i1])\n");
+  axes(program, "sch.reorder_axes('B', ('write', 0), [-1, 0])", "7, 13", TRACE_BY_MAP,
+       "sch.transform_layout(b0, (\"write\", 0), lambda i0, i1: [i1, i0])\n");
+  axes(program, "sch.pad_axis('B', 'B', 0, 8)", "16, 7", TRACE_BY_MAP,
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0//8*8 + i0%8, i1])\n");
+  axes(program, "sch.swizzle_axes('B', 'B', 1, 0)", "13, 16", TRACE_BY_MAP,
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, i1 ^ i0])\n");
+  axes(program, "sch.separate_axis('B', 'B', 1)", "13, 7", TRACE_BY_MAP,
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, AXIS_SEPARATOR, i1])\n");
+  axes(program,
+       "sch.split_axis('B', 'B', 0, [None, 4])\nsch.separate_axis('B', 'B', 2)\n"
+       "sch.reorder_axes('B', 'B', [1, 0, 2])\nsch.fuse_axes('B', 'B', [0, 1])\n",
+       "16, 7", TRACE_BY_MAP,
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0%4*4 + i0//4, AXIS_SEPARATOR, i1])\n");
+}
+
+static void test_maps_axis_by_axis(void **state) {
+  (void)state;
+  static const char program[] = SQUARE("13", "7"), powers[] = SQUARE("16", "32");
+  axes(program, "sch.transform_layout('B', ('write', 0), lambda i, j: [j // 4, i, j % 4])",
+       "2, 13, 4", TRACE_BY_AXIS,
+       "sch.split_axis(b0, \"B\", 1, [None, 4])\nsch.reorder_axes(b0, \"B\", [1, 0, 2])\n");
+  axes(program,
+       "sch.transform_layout('B', 'B', lambda i, j: [j % 16, i % 5 * 3 + i // 5, 0], pad_value=1)",
+       "16, 15, 1", TRACE_BY_AXIS,
+       "sch.split_axis(b0, \"B\", 0, [None, 5, 1])\nsch.pad_axis(b0, \"B\", 3, 16)\n"
+       "sch.reorder_axes(b0, \"B\", [3, 1, 0, 2])\n"
+       "sch.fuse_axes(b0, \"B\", [1, 2])\nsch.pad_value(b0, \"B\", 1)\n");
+  axes(powers,
+       "sch.transform_layout('B', 'B', lambda i, j: [i, AXIS_SEPARATOR, j // 4 ^ i % 8, j % 4])",
+       "16, 8, 4", TRACE_BY_AXIS,
+       "sch.split_axis(b0, \"B\", 1, [None, 4])\nsch.split_axis(b0, \"B\", 0, [None, 8])\n"
+       "sch.swizzle_axes(b0, \"B\", 2, 1)\nsch.fuse_axes(b0, \"B\", [0, 1])\n"
+       "sch.separate_axis(b0, \"B\", 1)\n");
+  axes(powers, "sch.transform_layout('B', 'B', lambda i, j: [i * 32 + j ^ i % 2 * 8])", "512,",
+       TRACE_BY_AXIS,
+       "sch.split_axis(b0, \"B\", 1, [None, 8])\nsch.split_axis(b0, \"B\", 0, [None, 2])\n"
+       "sch.swizzle_axes(b0, \"B\", 2, 1)\nsch.fuse_axes(b0, \"B\", [0, 1, 2, 3])\n");
+  axes(program, "sch.transform_layout('B', 'B', lambda i, j: [(i + j) % 13, j])", "13, 7",
+       TRACE_BY_AXIS,
+       "# The next step is not written axis by axis: (i + j)%13 is not a sum of digits of the "
+       "axes.\n"
+       "sch.transform_layout(b0, \"B\", lambda i, j: [(i + j)%13, j])\n");
+}
+
+static void test_axes_of_unit_extent_and_views(void **state) {
+  (void)state;
+  static const char units[] = SQUARE("1", "7");
+  axes(units, "sch.transform_layout('B', 'B', lambda i, j: [j % 4, j // 4])", "4, 2",
+       TRACE_BY_AXIS,
+       "sch.split_axis(b0, \"B\", 1, [None, 4])\nsch.reorder_axes(b0, \"B\", [0, 2, 1])\n"
+       "sch.fuse_axes(b0, \"B\", [0, 1])\n");
+  made(unit_batch, "sch.split_axis('C', ('read', 1), 4, [None, 2])\n"
+                   "sch.reorder_axes('C', 'A', [4, 0, 1, 2, 3, 5])\n");
+}
+
+static void test_refused_steps_on_axes(void **state) {
+  (void)state;
+  static const char program[] = SQUARE("13", "7");
+  refused(program, "sch.split_axis('B', 'B', 2, [None, 4])", "there is no axis 2");
+  refused(program, "sch.split_axis('B', 'B', 0, [None, None])", "at most one of them None");
+  refused(program, "sch.split_axis('B', 'B', 0, [0, 2])", "positive integers");
+  refused(program, "sch.split_axis('B', 'B', 0, [])", "the number of factors is 1 to 62");
+  refused(program, "sch.split_axis('B', 'B', 0, [3, 4])", "index map is not injective");
+  refused(program, "sch.split_axis('B', 'B', 0, [9223372036854775807, 4])", "is too large");
+  refused(program, "sch.fuse_axes('B', 'B', [1, 0])", "must follow one another");
+  refused(program, "sch.fuse_axes('B', 'B', [])", "no axis is given");
+  refused(program, "sch.separate_axis('B', 'B', 1)\nsch.fuse_axes('B', 'B', [0, 1])",
+          "an axis separator of 'B' is before axis 1");
+  refused(program, "sch.reorder_axes('B', 'B', [0, 0])", "each of the 2 axes of 'B' once");
+  refused(program, "sch.reorder_axes('B', 'B', [0, 'x'])", "the number of an axis is an integer");
+  refused(program, "sch.pad_axis('B', 'B', 0, 0)", "the multiple 0 is not positive");
+  refused(program, "sch.swizzle_axes('B', 'B', 1, -1)", "swizzled by another one");
+  refused(program, "sch.separate_axis('B', 'B', 0)", "no axis of 'B' is before axis 0");
+  refused(program, "sch.separate_axis('B', 'B', 1)\nsch.separate_axis('B', 'B', -1)",
+          "axis 1 of 'B' is separated already");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_steps_on_axes),
+      cmocka_unit_test(test_maps_axis_by_axis),
+      cmocka_unit_test(test_axes_of_unit_extent_and_views),
+      cmocka_unit_test(test_refused_steps_on_axes),
       cmocka_unit_test(test_every_access_is_mapped),
       cmocka_unit_test(test_printed_is_equal),
       cmocka_unit_test(test_flat_and_swizzled),

@@ -357,6 +357,25 @@ static bool try_merge(Walk *walk) {
   return try_text(walk, "m = sch.get_loops('%s')\nsch.merge(l%d, m[%d])", other, at, at);
 }
 
+// One or two steps on single axes of a buffer.
+static bool try_axes(Walk *walk) {
+  BufferSlot slot = some_slot(walk);
+  Block *block = schedule_block(walk->schedule, walk->block);
+  const Buffer *buffer = (slot.write ? block->writes : block->reads)[slot.index].buffer;
+  int axis = pick(&walk->random, MAX_OF(buffer->rank, 1)), factor = 2 + pick(&walk->random, 4);
+  const char *to = slot.write ? "B, ('write', 0)" : "B, ('read', 0)";
+  switch (pick(&walk->random, 5)) {
+  case 0: return try_text(walk, "sch.split_axis(%s, %d, [None, %d])", to, axis, factor);
+  case 1: return try_text(walk, "sch.fuse_axes(%s, [%d, %d])", to, axis, axis + 1);
+  case 2:
+    return try_text(walk, "sch.split_axis(%s, -1, [%d, None])\nsch.fuse_axes(%s, [0, 1])", to,
+                    factor, to);
+  case 3: return try_text(walk, "sch.pad_axis(%s, %d, %d)", to, axis, factor);
+  default:
+    return try_text(walk, "sch.split_axis(%s, 0, [None, 4])\nsch.swizzle_axes(%s, 1, 0)", to, to);
+  }
+}
+
 static const struct {
   const char *name;
   bool (*run)(Walk *walk);
@@ -378,6 +397,7 @@ static const struct {
     {"predicate_reduction", try_predicate},
     {"drop_padding_predicate", try_drop},
     {"transform_layout", try_layout},
+    {"axes", try_axes},
     {"transform_block_layout", try_block_layout},
     {"reorder_block_iter_var", try_variables},
     {"storage_align", try_align},
@@ -424,6 +444,7 @@ static void walk_once(uint64_t seed) {
                 !strstr(trace, "reindex");
   check_same_meaning(context, before, schedule_func(walk.schedule), strict);
   check_trace(context, before, walk.schedule);
+  check_forms(context, before, walk.schedule);
   context_free(context);
 }
 

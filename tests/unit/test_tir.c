@@ -472,6 +472,13 @@ static void test_schedule_step_by_step(void **state) {
   assert_string_equal(trace, "b0 = sch.get_block(\"B\")\nl0, l1 = sch.get_loops(b0)\n"
                              "l2 = sch.fuse(l0, l1)\n");
   pleat_free(trace);
+  apply(schedule, "sch.transform_layout(b, ('write', 0), lambda i, j: [j, i])");
+  status = pleat_schedule_trace_as(schedule, "axes", &trace, &messages);
+  expect_ok(status, messages);
+  assert_non_null(strstr(trace, "sch.reorder_axes(b0, \"B\", [1, 0])\n"));
+  pleat_free(trace);
+  status = pleat_schedule_trace_as(schedule, "axis", &trace, &messages);
+  expect_refused(status, messages, "form: error: is not \"made\", \"axes\" or \"maps\"");
   status = pleat_schedule_module(schedule, &result, &messages);
   expect_ok(status, messages);
   expect_text(result, "in range(35)");
@@ -582,6 +589,7 @@ static void test_null_is_refused(void **state) {
   assert_int_equal(pleat_schedule_apply(NULL, "", NULL, 0, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_schedule_module(NULL, &result, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_schedule_trace(NULL, &text, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_schedule_trace_as(NULL, "made", &text, NULL), PLEAT_REFUSED);
   assert_null(pleat_schedule_result(NULL, 0));
   pleat_schedule_seed(NULL, 1);
   assert_int_equal(pleat_schedule_intrinsic(NULL, "f", "", NULL), PLEAT_REFUSED);

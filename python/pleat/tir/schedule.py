@@ -32,6 +32,7 @@ OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "paral
           "unroll", "bind", "annotate", "unannotate", "loop_partition", "compute_inline",
           "reverse_compute_inline", "compute_at", "reverse_compute_at", "prefetch", "set_scope",
           "storage_align", "unsafe_set_dtype", "annotate_buffer_access", "transform_layout",
+          "split_axis", "fuse_axes", "reorder_axes", "pad_axis", "swizzle_axes", "separate_axis",
           "transform_block_layout", "set_axis_separator", "pad_value", "drop_padding_predicate",
           "predicate_reduction", "enter_postproc")
 
@@ -87,6 +88,36 @@ def _argument(value):
         items = ", ".join(_argument(item) for item in value)
         return f"[{items}]" if isinstance(value, list) else f"({items},)"
     return text_of(value)
+
+
+class Trace(str):
+    """The steps of a schedule as text, one step a line."""
+
+    def __new__(cls, schedule, form):
+        text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+        check_status(_lib.pleat_schedule_trace_as(schedule._schedule, form.encode(), text, messages),
+                     messages)
+        trace = super().__new__(cls, _owned_text(text[0]))
+        trace._schedule = schedule
+        return trace
+
+    def by_axes(self):
+        """The trace with each transform_layout as steps on single axes (split_axis, fuse_axes,
+        reorder_axes, pad_axis, swizzle_axes, separate_axis); a comment says where there are none.
+        It has the steps that the schedule has now."""
+        return Trace(self._schedule, "axes")
+
+    def by_maps(self):
+        """The trace with each run of steps on single axes of a buffer as one transform_layout."""
+        return Trace(self._schedule, "maps")
+
+    def as_python(self):
+        """The steps, a list of lines."""
+        return self.splitlines()
+
+    def show(self):
+        """Prints the steps."""
+        print(self, end="")
 
 
 class Schedule:
@@ -158,9 +189,7 @@ class Schedule:
     @property
     def trace(self):
         """The steps so far as text, which `pleat opt --schedule` reads."""
-        text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
-        check_status(_lib.pleat_schedule_trace(self._schedule, text, messages), messages)
-        return _owned_text(text[0])
+        return Trace(self, "made")
 
     def seed(self, seed=None):
         """Sets the state from which the sampling steps draw; None and -1: a seed that differs each time."""
