@@ -167,7 +167,7 @@ static Strategies find_strategies(AutoSched *s) {
   if (s->reductions != 1 || (several && !s->planned)) return rows;
   if (!nest_of_block(s->context, schedule_block(s->sch, s->anchor), &s->nest)) return rows;
   autosched_find_layouts(s);
-  if (!s->planned) return strategies_of(s->context, s->machine, &s->nest, &s->layouts);
+  if (!s->planned) return *strategies_of(s->context, s->machine, &s->nest, &s->layouts);
   check_planned(s);
   return *s->planned;
 }

@@ -43,8 +43,8 @@ typedef struct Strategies {
 } Strategies;
 
 // The strategies that can compute a reduction whose tensors have these layouts, the cheapest first.
-Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
-                         const NestLayouts *layouts);
+const Strategies *strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
+                                const NestLayouts *layouts);
 // The register tile of STRATEGY_TILE; NULL when it is not among the strategies.
 const Tile *strategies_tile(const Strategies *strategies);
 

@@ -126,11 +126,13 @@ static Map *known_strategies(Context *context) {
   return &context->strategies->known;
 }
 
-Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
-                         const NestLayouts *layouts) {
+const Strategies *strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
+                                const NestLayouts *layouts) {
   Digest digest;
-  if (!digest_question(context, machine, nest, layouts, &digest))
-    return search(context, machine, nest, layouts);
+  if (!digest_question(context, machine, nest, layouts, &digest)) {
+    Strategies found = search(context, machine, nest, layouts);
+    return arena_copy(&context->arena, &found, sizeof found);
+  }
   Map *map = known_strategies(context);
   const KnownStrategies *known = map_get(map, digest.words[0]);
   if (!known || !digest_equal(known->of, digest)) {
@@ -138,7 +140,7 @@ Strategies strategies_of(Context *context, const HostMachine *machine, const Nes
     known = arena_copy(&context->lasting, &found, sizeof found);
     map_set(map, digest.words[0], (void *)known);
   }
-  return known->strategies;
+  return &known->strategies;
 }
 
 // ---- One strategy

@@ -77,9 +77,9 @@ static double product_cycles(Choosing *c, TeStage *te, const Buffer *weights) {
     }
     if (!filters) continue;
     layouts.output = planner_inner_axis(&c->planner, nest->output, d, lanes);
-    Strategies found = strategies_of(c->planner.context, c->planner.machine, nest, &layouts);
-    if (!strategies_tile(&found) || (best >= 0 && found.items[0].cost >= best)) continue;
-    best = found.items[0].cost;
+    const Strategies *found = strategies_of(c->planner.context, c->planner.machine, nest, &layouts);
+    if (!strategies_tile(found) || (best >= 0 && found->items[0].cost >= best)) continue;
+    best = found->items[0].cost;
   }
   if (best < 0) return best;
   double memory = memory_cycles(c->planner.machine, bytes_of(weights), MEMORY_MAIN, MEMORY_STREAM);

@@ -279,8 +279,8 @@ static double cycles_along(const Planner *p, const Stage *stage, const Nest *nes
     if (along >= 0 && !stays)
       layouts.reads[i] = planner_inner_axis(p, buffer, along, lanes_of(p, buffer));
   }
-  Strategies strategies = strategies_of(p->context, p->machine, nest, &layouts);
-  const Tile *tile = strategies_tile(&strategies);
+  const Strategies *strategies = strategies_of(p->context, p->machine, nest, &layouts);
+  const Tile *tile = strategies_tile(strategies);
   return tile && tile->vector_axis == axis ? tile_cost(p->machine, tile) : -1;
 }
 

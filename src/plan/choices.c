@@ -94,10 +94,10 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
   double write = planner_move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
-  Strategies found = strategies_of(p->context, p->machine, c->nest, &layouts);
-  choice->strategies = arena_copy(&p->context->arena, &found, sizeof found);
+  const Strategies *found = strategies_of(p->context, p->machine, c->nest, &layouts);
+  choice->strategies = found;
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
-  return (found.count ? found.items[0].cost : scalar) + write +
+  return (found->count ? found->items[0].cost : scalar) + write +
          cost_model_of(p->machine)->call_cycles;
 }
 
@@ -499,8 +499,15 @@ static bool own_choices(Planner *p, const Stage *stage) {
 
 bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
+  StageChoices *choices = &p->choices[index];
   planner_measure_body(p, stage);
+  *choices = p->room;
+  choices->count = 0;
   if (!own_choices(p, stage)) return false;
   planner_absent_choices(p, stage);
+  p->room = *choices;
+  choices->capacity = choices->count;
+  choices->items = arena_copy(&p->context->arena, choices->items,
+                              sizeof *choices->items * (size_t)choices->count);
   return true;
 }

@@ -103,6 +103,7 @@ struct Planner {
   const PlanConstraints *constraints; // NULL: no constraints
   Candidates *candidates;             // by tensor->index
   StageChoices *choices;              // by stage->index
+  StageChoices room;                  // in which the choices of one stage after another are found
   LoopBody *bodies;                   // by stage->index
   // The facts about stages and shapes, which all planners of a graph share.
   Map *nests;                // by stage: the nests that planner_nest has read

@@ -243,6 +243,7 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   pose(&s);
   PbqpSolution solution = pbqp_solve(s.problem, seconds);
   Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};
+  pbqp_free(s.problem);
   if (!solution.choices) return found;
   found.choice = arena_array(&context->arena, int, g->stages.count);
   for (int i = 0; i < g->stages.count; i++) found.choice[i] = solution.choices[s.stage_variable[i]];

@@ -114,26 +114,32 @@ void pbqp_compatible(PbqpProblem *p, int a, int b, const int *class_a, int class
   arena_reset(&p->context->scratch, mark);
 }
 
+static bool same_lines(const int64_t *x, const int64_t *y, int entries, int64_t step) {
+  for (int k = 0; k < entries; k++)
+    if (x[k * step] != y[k * step]) return false;
+  return true;
+}
+
 // Gives equal lines of a matrix equal class numbers: classes[i] for line i; first[c] is a line of
 // class c.
 static int line_classes(Arena *arena, const int64_t *matrix, int lines, int line_step, int entries,
                         int entry_step, int *classes, int *first) {
-  Map seen = map_new(arena);
+  uint64_t *hashes = arena_take(arena, sizeof(uint64_t) * (size_t)lines); // of the classes
   int count = 0;
   for (int i = 0; i < lines; i++) {
     const int64_t *line = matrix + (int64_t)i * line_step;
     uint64_t hash = 1;
     for (int k = 0; k < entries; k++)
-      hash = hash_mix(hash, (uint64_t)line[(int64_t)k * entry_step]);
-    int *class = map_get(&seen, hash);
-    bool same = class != NULL;
-    for (int k = 0; same && k < entries; k++)
-      same = line[(int64_t)k * entry_step] ==
-             matrix[(int64_t)first[*class] * line_step + (int64_t)k * entry_step];
-    classes[i] = same ? *class : count;
-    if (same) continue;
+      hash = hash * 0x9e3779b97f4a7c15u + (uint64_t)line[(int64_t)k * entry_step];
+    int c = 0;
+    while (c < count &&
+           (hashes[c] != hash ||
+            !same_lines(line, matrix + (int64_t)first[c] * line_step, entries, entry_step)))
+      c++;
+    classes[i] = c;
+    if (c < count) continue;
+    hashes[c] = hash;
     first[count++] = i;
-    if (!class) map_set(&seen, hash, &classes[i]);
   }
   return count;
 }
