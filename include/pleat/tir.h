@@ -212,12 +212,16 @@ int pleat_module_specialize(const PleatModule *module, const char *function,
  * them, and then those that run only by name. Borrowed; valid until the program ends. */
 const char *pleat_pass_name(int i);
 const char *pleat_pass_summary(int i);
+/* The names of its arguments, separated by spaces, each of which ends with "?" because it may be
+ * left out; and TVM's names of the pass. Both are "" where there are none. */
+const char *pleat_pass_arguments(int i);
+const char *pleat_pass_other_names(int i);
 /* The same for the passes over graph functions, such as "ConvertLayout"; the names of its
  * arguments, separated by spaces: an optional one ends with "?". */
 const char *pleat_graph_pass_name(int i);
 const char *pleat_graph_pass_summary(int i);
 const char *pleat_graph_pass_arguments(int i);
-/* Runs passes in this order: a list such as "LegalizeOps,FlowLayoutRewrites(\"forward\")", whose
+/* Runs passes in this order: a list such as "UnrollLoop(auto_max_step=16),flatten_buffers", whose
  * arguments are Python expressions of constants, lambdas and names of the module's functions.
  * "lower" stands for all passes of lowering. Each result is verified. `function` may also name a
  * graph function, on which then the passes over graph functions run. */

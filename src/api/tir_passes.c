@@ -20,6 +20,16 @@ const char *pleat_pass_summary(int i) {
   return pass ? pass->summary : NULL;
 }
 
+const char *pleat_pass_arguments(int i) {
+  const LowerPass *pass = lower_pass_at(i);
+  return pass ? (pass->signature ? pass->signature : "") : NULL;
+}
+
+const char *pleat_pass_other_names(int i) {
+  const LowerPass *pass = lower_pass_at(i);
+  return pass ? (pass->other_names ? pass->other_names : "") : NULL;
+}
+
 static const GraphPass *graph_pass_at(int i) {
   int count = 0;
   while (graph_passes[count].name) count++;
@@ -48,31 +58,20 @@ typedef struct PassesCall {
   const char *function, *passes;
 } PassesCall;
 
-typedef Array(const char *) Names;
-
-static bool add_lowering(Context *context, const PassCall *call, Names *names) {
-  Arena *arena = &context->arena;
-  bool is_all = strcmp(call->name, "lower") == 0;
-  for (int k = 0; is_all && lower_passes[k].name; k++)
-    array_push(arena, names, lower_passes[k].name);
-  if (!is_all) array_push(arena, names, call->name);
-  return pass_call_is_plain(context, call);
-}
-
 static bool is_chosen(const PassesCall *call, const ModuleFunc *func) {
   return !call->function || strcmp(call->function, func->name) == 0;
 }
 
 // Runs passes of lowering on the tensor programs. NULL with diagnostics.
-static Module *lowered(const PassesCall *call, const Module *module, const Names *names) {
+static Module *lowered(const PassesCall *call, const Module *module, const PassCalls *passes) {
   Context *context = call->call.context;
   Module *result = module_copy(context, module, false);
   for (int i = 0; i < module->funcs.count; i++) {
     ModuleFunc func = module->funcs.items[i];
-    bool runs = names->count && func.prim && is_chosen(call, &func);
+    bool runs = passes->count && func.prim && is_chosen(call, &func);
     if (runs)
-      func.prim = lower_run_passes(context, func.prim, names->items, names->count,
-                                   &(LowerOptions){.verify = true, .module = module});
+      func.prim = lower_run_calls(context, func.prim, passes->items, passes->count,
+                                  &(LowerOptions){.verify = true, .module = module});
     if (runs && !func.prim) return NULL;
     module_put(result, &func);
   }
@@ -104,16 +103,16 @@ static Module *run_graph_pass(const PassesCall *call, const GraphPass *pass, con
 static Module *run_all(const PassesCall *call, const PassCalls *calls) {
   Context *context = call->call.context;
   Module *module = (Module *)call->call.on->module;
-  Names names = {0};
+  PassCalls lowering = {0};
   for (int i = 0; module && i < calls->count; i++) {
     const GraphPass *pass = graph_pass_find(calls->items[i].name);
-    if (!pass && !add_lowering(context, &calls->items[i], &names)) return NULL;
+    if (!pass && !lower_add_calls(context, &calls->items[i], &lowering)) return NULL;
     if (!pass) continue;
-    module = lowered(call, module, &names);
-    names.count = 0;
+    module = lowered(call, module, &lowering);
+    lowering.count = 0;
     if (module) module = run_graph_pass(call, pass, &calls->items[i], module);
   }
-  return module ? lowered(call, module, &names) : NULL;
+  return module ? lowered(call, module, &lowering) : NULL;
 }
 
 static void run_passes(void *arg) {

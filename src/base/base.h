@@ -115,6 +115,9 @@ void text_puts(Text *text, const char *s);
 void text_pad(Text *text, char c, int count);
 const char *text_string(Text *text); // never NULL
 bool text_ends_with(const char *text, const char *ending);
+// The position of a word among words that spaces separate, each of which may end with "?"; -1 when
+// it is not there, or `words` is NULL.
+int text_word_index(const char *words, const char *word);
 
 // ---- Interned strings: equal text, equal pointer ---------------------------------------------
 

@@ -55,3 +55,14 @@ bool text_ends_with(const char *text, const char *ending) {
   size_t size = strlen(text), tail = strlen(ending);
   return size >= tail && strcmp(text + size - tail, ending) == 0;
 }
+
+int text_word_index(const char *words, const char *word) {
+  size_t length = strlen(word);
+  const char *p = words ? words : "";
+  for (int i = 0; *p; i++, p += strspn(p, "? ")) {
+    size_t n = strcspn(p, "? ");
+    if (n == length && strncmp(p, word, n) == 0) return i;
+    p += n;
+  }
+  return -1;
+}

@@ -30,6 +30,12 @@ static const Option options[] = {
     {"list", 0, OPTION_FLAG, NULL, "print the passes", offsetof(OptOptions, list)},
 };
 
+static void list_words(Table *table, const char *what, const char *words) {
+  if (!words || !*words) return;
+  table_cell(table, "%s", "");
+  table_cell(table, "  %s: %s", what, words);
+}
+
 static void list_facts(Cli *cli, Table *table, const char *verb, unsigned facts) {
   if (!facts) return;
   table_cell(table, "%s", "");
@@ -53,6 +59,8 @@ static int list_passes(Cli *cli) {
     bool separate = lower_pass_index(pass->name) < 0;
     table_cell(&table, "%s", pass->name);
     table_cell(&table, "%s%s", pass->summary, separate ? " (not part of 'lower')" : "");
+    list_words(&table, "TVM's name", pass->other_names);
+    list_words(&table, "arguments", pass->signature);
     list_facts(cli, &table, "needs", pass->needs);
     list_facts(cli, &table, "gives", pass->gives);
     list_facts(cli, &table, "may undo", pass->breaks);
@@ -60,18 +68,17 @@ static int list_passes(Cli *cli) {
   for (const GraphPass *pass = graph_passes; pass->name; pass++) {
     table_cell(&table, "%s", pass->name);
     table_cell(&table, "%s (graph functions)", pass->summary);
-    if (!*pass->signature) continue;
-    table_cell(&table, "%s", "");
-    table_cell(&table, "  arguments: %s", pass->signature);
+    list_words(&table, "arguments", pass->signature);
   }
   table_print(&table, stdout);
   list_orders(cli);
   return STATUS_DONE;
 }
 
-static void add_lowering(Cli *cli, PassCalls *calls, SourcePos pos) {
-  for (int k = 0; lower_passes[k].name; k++)
-    array_push(&cli->context->arena, calls, ((PassCall){lower_passes[k].name, NULL, pos}));
+// Does the user's name mean the pass of the call, whose name is that of a table?
+static bool is_pass(const PassCall *call, const char *name) {
+  const LowerPass *pass = lower_pass_find(name);
+  return strcmp(call->name, pass ? pass->name : name) == 0;
 }
 
 // The passes of `--pass`, with 'lower' expanded, up to the pass of `--stop-after`. False with
@@ -81,21 +88,16 @@ static bool pass_calls(Cli *cli, const OptOptions *o, PassCalls *calls) {
   *calls = (PassCalls){0};
   for (int i = 0; i < o->passes.count; i++)
     if (!pass_calls_read(cli->context, o->passes.items[i], &given)) return false;
-  for (int i = 0; i < given.count; i++) {
-    const PassCall *call = &given.items[i];
-    if (strcmp(call->name, "lower") == 0)
-      add_lowering(cli, calls, call->pos);
-    else
-      array_push(&cli->context->arena, calls, *call);
-  }
+  for (int i = 0; i < given.count; i++)
+    if (!lower_add_calls(cli->context, &given.items[i], calls)) return false;
   for (int i = 0; o->stop_after && i < calls->count; i++)
-    if (strcmp(calls->items[i].name, o->stop_after) == 0) calls->count = i + 1;
+    if (is_pass(&calls->items[i], o->stop_after)) calls->count = i + 1;
   return true;
 }
 
 static bool is_among(const PassCalls *calls, const char *name) {
   for (int i = 0; i < calls->count; i++)
-    if (strcmp(calls->items[i].name, name) == 0) return true;
+    if (is_pass(&calls->items[i], name)) return true;
   return false;
 }
 
@@ -152,16 +154,14 @@ static void print_after(Cli *cli, const OptOptions *o, const char *pass, const M
   fprintf(stderr, "# after %s\n%s\n", pass, text_string(&text));
 }
 
-// Runs the passes over graph functions, in their order, and puts the names of the others into
-// `names`.
+// Runs the passes over graph functions, in their order, and puts the others into `lowering`.
 static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, const PassCalls *calls,
-                             StringList *names) {
+                             PassCalls *lowering) {
   const char *after = o->print_after;
   for (int i = 0; i < calls->count; i++) {
     const PassCall *call = &calls->items[i];
     const GraphPass *pass = graph_pass_find(call->name);
-    if (!pass && !pass_call_is_plain(cli->context, call)) return false;
-    if (!pass) array_push(&cli->context->arena, names, call->name);
+    if (!pass) array_push(&cli->context->arena, lowering, *call);
     if (pass && !graph_pass_run(cli->context, pass, call, module, o->function)) return false;
     if (pass && after && (strcmp(after, "all") == 0 || strcmp(after, call->name) == 0))
       print_after(cli, o, call->name, module);
@@ -196,20 +196,20 @@ static void warn_of_accesses(Context *context, const Module *module, PrimFunc *f
 }
 
 static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Module *module) {
-  StringList names = {0};
+  PassCalls lowering = {0};
   LowerOptions lower = {.print_after = o->print_after,
                         .verify_each = o->verify_each,
                         .guards = true,
                         .module = module};
-  if (!run_graph_passes(cli, o, module, calls, &names)) return false;
-  if (calls->count && !names.count && !o->schedule) return true;
+  if (!run_graph_passes(cli, o, module, calls, &lowering)) return false;
+  if (calls->count && !lowering.count && !o->schedule) return true;
   if (!check_functions(cli, o, module)) return false;
   for (int i = 0; i < module->funcs.count; i++) {
     if (!is_chosen(o, &module->funcs.items[i])) continue;
     PrimFunc *func = module->funcs.items[i].prim;
     PrimFunc *read = func;
     if (o->schedule) func = scheduled(cli, module, func, o->schedule);
-    if (func) func = lower_run_passes(cli->context, func, names.items, names.count, &lower);
+    if (func) func = lower_run_calls(cli->context, func, lowering.items, lowering.count, &lower);
     if (!func) return false;
     warn_of_accesses(cli->context, module, read);
     module->funcs.items[i].prim = func;

@@ -303,6 +303,7 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func) {
+  if (!lower_expect_flag(state, "is_strict", true)) return NULL;
   Context *context = state->context;
   Compaction compaction = {.context = context,
                            .analyzer = analyzer_new(context),

@@ -8,8 +8,8 @@
 //                                                for j in range(7): second
 //
 // The bounds of loops do not change, which hoist_conditions changes. Conditions that it does not
-// move stay here too. A condition on threads leaves a loop only in hoist_thread_branches, since
-// threads then run different loops.
+// move stay here too. A condition on threads leaves a loop only with support_block_scope_hoisting
+// and without variant="basic", since threads then run different loops.
 #include "lower/pass.h"
 
 typedef struct BranchHoisting {
@@ -46,13 +46,12 @@ static Stmt *hoist(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_hoist_branches(LowerState *state, PrimFunc *func) {
   BranchHoisting hoisting = {.context = state->context};
-  visit_stmt(&(Visitor){.env = &hoisting, .enter_stmt = find_thread_loop}, func->body);
-  return lower_rewrite(state, func,
-                       &(Rewriter){.env = &hoisting, .stmt = hoist, .buffer = lower_keep_buffer});
-}
-
-PrimFunc *lower_hoist_thread_branches(LowerState *state, PrimFunc *func) {
-  BranchHoisting hoisting = {.context = state->context};
+  bool moves_threads = false, basic;
+  if (!lower_take_flag(state, "support_block_scope_hoisting", &moves_threads) ||
+      !lower_take_word(state, "variant", "basic", &basic))
+    return NULL;
+  if (!moves_threads || basic)
+    visit_stmt(&(Visitor){.env = &hoisting, .enter_stmt = find_thread_loop}, func->body);
   return lower_rewrite(state, func,
                        &(Rewriter){.env = &hoisting, .stmt = hoist, .buffer = lower_keep_buffer});
 }

@@ -59,6 +59,7 @@
 
 #include "base/machine.h"
 #include "ir/ir.h"
+#include "passes/passes.h"
 
 #define LOWER_REGIONS_ATTR "pleat.parallel_regions" // its value: how many regions
 
@@ -175,6 +176,8 @@ typedef struct LowerState {
   const LowerOptions *options; // never NULL
   LowerReport *report;         // never NULL
   bool compiles;               // the function is lowered for a target, which gives no value back
+  const struct LowerPass *pass;    // the one that runs,
+  PyNode *args[PY_MOST_ARGUMENTS]; // its arguments, in the order of its signature; NULL: absent
 } LowerState;
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) PRINTF_LIKE(3, 4);
 
@@ -197,13 +200,15 @@ typedef struct LowerPass {
   unsigned needs, gives, breaks; // LowerFact; `breaks` also what may no longer hold afterwards
   bool is_last; // functions that it changed have another interface, and no other pass runs on them
   const char *summary;
+  const char *signature;   // its arguments, for pass_call_arguments; NULL: it takes none
+  const char *other_names; // TVM's names of it, separated by spaces; NULL: none
 } LowerPass;
 extern const LowerPass lower_passes[]; // in the order of lower_prim_func; ends with a NULL name
 // Passes that lower_prim_func does not run: parts of its passes, and cleaning up.
 extern const LowerPass lower_separate_passes[]; // ends with a NULL name
 int lower_pass_index(const char *name);         // in lower_passes; -1 when there is none
 const LowerPass *lower_pass_at(int i); // of both tables, one after the other; NULL past the end
-const LowerPass *lower_pass_find(const char *name);
+const LowerPass *lower_pass_find(const char *name); // by its name or by one of its other names
 
 // An order of two passes on which the quality of the result depends.
 typedef struct LowerOrder {
@@ -218,6 +223,12 @@ const LowerOrder *lower_order_broken(void);
 // unknown name, or a pass that needs a fact which `func` does not have and no pass before it gave.
 PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
                            const LowerOptions *options);
+// Appends the pass of the call; the name "lower" stands for all passes of lower_passes. False with
+// a diagnostic.
+bool lower_add_calls(Context *context, const PassCall *call, PassCalls *calls);
+// The same for passes with arguments.
+PrimFunc *lower_run_calls(Context *context, PrimFunc *func, const PassCall *calls, int count,
+                          const LowerOptions *options);
 
 // The number of statements that `s` becomes when its unrolled loops are written out, up to `limit`.
 // Lets of values that are not integers count too.

@@ -334,6 +334,13 @@ static Stmt *narrow_stmt(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
+  int64_t bits = 32;
+  if (!lower_take_number(state, "target_bits", &bits)) return NULL;
+  if (bits != 32) {
+    diag_error(context, func->pos, "narrow_types: target_bits can only be 32, saw %lld",
+               (long long)bits);
+    return NULL;
+  }
   Narrowing n = {.context = context,
                  .analyzer = analyzer_new(context),
                  .bound = map_new(&context->arena),

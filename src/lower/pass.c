@@ -53,8 +53,8 @@ void lower_note(LowerState *state, LowerCount kind, const char *format, ...) {
 
 // ---- Around a pass
 
-static bool is_named(const char *wanted, const char *name) {
-  return wanted && (strcmp(wanted, name) == 0 || strcmp(wanted, "all") == 0);
+static bool is_named(const char *wanted, const LowerPass *pass) {
+  return wanted && (lower_pass_find(wanted) == pass || strcmp(wanted, "all") == 0);
 }
 
 static void print_func(const LowerState *state, const LowerPass *pass, const PrimFunc *func) {
@@ -221,6 +221,48 @@ static IrLevel level_of(unsigned facts) {
   return facts & LOWER_FACT_REGIONS ? IR_LEVEL_LOWERED : IR_LEVEL_VECTOR;
 }
 
+// ---- Arguments
+
+static const PyNode *argument_of(const LowerState *state, const char *name) {
+  int i = text_word_index(state->pass->signature, name);
+  return i < 0 ? NULL : state->args[i];
+}
+
+bool lower_take_flag(LowerState *state, const char *name, bool *value) {
+  const PyNode *node = argument_of(state, name);
+  if (!node) return true;
+  bool is_flag = node->kind == PY_BOOL || (node->kind == PY_INT && (node->i == 0 || node->i == 1));
+  if (is_flag) *value = node->i != 0;
+  return is_flag || diag_error(state->context, node->pos, "%s: %s is True or False, saw %s",
+                               state->pass->name, name, py_kind_name(node->kind));
+}
+
+bool lower_take_number(LowerState *state, const char *name, int64_t *value) {
+  const PyNode *node = argument_of(state, name);
+  if (!node) return true;
+  bool is_number = node->kind == PY_INT && !node->text && node->i >= 0;
+  if (is_number) *value = node->i;
+  return is_number ||
+         diag_error(state->context, node->pos, "%s: %s is an integer that is at least 0, saw %s",
+                    state->pass->name, name, py_kind_name(node->kind));
+}
+
+bool lower_take_word(LowerState *state, const char *name, const char *word, bool *given) {
+  const PyNode *node = argument_of(state, name);
+  *given = node && node->kind == PY_STRING && strcmp(node->text, word) == 0;
+  return !node || *given ||
+         diag_error(state->context, node->pos, "%s: %s can only be '%s'", state->pass->name, name,
+                    word);
+}
+
+bool lower_expect_flag(LowerState *state, const char *name, bool expected) {
+  bool value = expected;
+  if (!lower_take_flag(state, name, &value)) return false;
+  return value == expected ||
+         diag_error(state->context, argument_of(state, name)->pos, "%s: %s can only be %s",
+                    state->pass->name, name, expected ? "True" : "False");
+}
+
 // ---- Running
 
 // The verifier runs after each pass in all builds.
@@ -235,19 +277,27 @@ static bool checks_facts(const LowerState *state) {
   return PLEAT_VERIFY_EACH || state->options->verify || state->options->verify_each;
 }
 
+// An argument may leave out what the row of the pass promises, such as that no loop stays unrolled.
+static void apply_arguments(const LowerState *state, FactState *facts, const PrimFunc *func) {
+  for (int i = 0; i < PY_MOST_ARGUMENTS; i++)
+    if (state->args[i]) facts->facts &= lower_facts_of(func);
+}
+
 static PrimFunc *run_pass(LowerState *state, FactState *facts, const LowerPass *pass,
                           PrimFunc *func) {
   Context *context = state->context;
   const char *outer = context->current_pass;
   context->current_pass = pass->name;
   context_poll(context);
+  state->pass = pass;
   PrimFunc *next = run_timed(state, pass, func);
   apply_facts(facts, pass);
+  if (next) apply_arguments(state, facts, next);
   if (next && checks_facts(state)) check_given(context, facts, pass, next);
   const LowerOptions *options = state->options;
   if (next && options->after) next = options->after(options->after_env, pass->name, next);
   bool ok = next != NULL;
-  if (ok && is_named(options->print_after, pass->name)) print_func(state, pass, next);
+  if (ok && is_named(options->print_after, pass)) print_func(state, pass, next);
   if (ok) ok = is_well_formed(context, pass, next, facts->facts);
   if (ok && options->verify_each && next != func && !lower_is_packed(next))
     ok = compare(state, pass, func, next);
@@ -257,7 +307,7 @@ static PrimFunc *run_pass(LowerState *state, FactState *facts, const LowerPass *
 
 static LowerState new_state(Context *context, const LowerOptions *options) {
   static const LowerOptions nothing;
-  LowerState state = {context, options ? options : &nothing, NULL, false};
+  LowerState state = {.context = context, .options = options ? options : &nothing};
   state.report =
       state.options->report ? state.options->report : arena_new(&context->arena, LowerReport);
   return state;
@@ -274,7 +324,7 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
   for (const LowerPass *pass = lower_passes; pass->name && func; pass++) {
     check_needs(context, &facts, pass->needs, pass->name);
     func = run_pass(&state, &facts, pass, func);
-    if (stop && strcmp(stop, pass->name) == 0) return func;
+    if (stop && lower_pass_find(stop) == pass) return func;
   }
   if (func) check_needs(context, &facts, LOWER_FACTS_ALL, "a code generator");
   return func;
@@ -293,15 +343,43 @@ static const LowerPass *named_pass(Context *context, const char *name) {
   return NULL;
 }
 
-PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
-                           const LowerOptions *options) {
+bool lower_add_calls(Context *context, const PassCall *call, PassCalls *calls) {
+  if (strcmp(call->name, "lower") != 0) {
+    const LowerPass *pass = lower_pass_find(call->name);
+    PassCall named = *call;
+    if (pass) named.name = str_intern(context, pass->name);
+    array_push(&context->arena, calls, named);
+    return true;
+  }
+  for (const LowerPass *pass = lower_passes; pass->name; pass++)
+    array_push(&context->arena, calls, ((PassCall){pass->name, NULL, call->pos}));
+  PyNode *none[PY_MOST_ARGUMENTS];
+  return pass_call_arguments(context, call, "", none);
+}
+
+static bool read_arguments(LowerState *state, const LowerPass *pass, const PassCall *call) {
+  memset(state->args, 0, sizeof state->args);
+  const char *signature = pass->signature ? pass->signature : "";
+  return pass_call_arguments(state->context, call, signature, state->args);
+}
+
+PrimFunc *lower_run_calls(Context *context, PrimFunc *func, const PassCall *calls, int count,
+                          const LowerOptions *options) {
   LowerState state = new_state(context, options);
   FactState facts = {.facts = lower_facts_of(func)};
   for (int i = 0; i < count && func; i++) {
-    const LowerPass *pass = named_pass(context, names[i]);
-    if (!pass || !report_packed(context, pass, func) || !report_needs(context, &facts, pass, func))
+    const LowerPass *pass = named_pass(context, calls[i].name);
+    if (!pass || !read_arguments(&state, pass, &calls[i]) || !report_packed(context, pass, func) ||
+        !report_needs(context, &facts, pass, func))
       return NULL;
     func = run_pass(&state, &facts, pass, func);
   }
   return func;
+}
+
+PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
+                           const LowerOptions *options) {
+  PassCall *calls = arena_array(&context->arena, PassCall, count);
+  for (int i = 0; i < count; i++) calls[i] = (PassCall){.name = str_intern(context, names[i])};
+  return lower_run_calls(context, func, calls, count, options);
 }

@@ -14,7 +14,6 @@ PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_branches(LowerState *state, PrimFunc *func);
-PrimFunc *lower_hoist_thread_branches(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_values(LowerState *state, PrimFunc *func);
 PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func);
@@ -43,6 +42,17 @@ PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func);
+
+// ---- Arguments -------------------------------------------------------------------------------
+
+// Store the value of an argument of the pass that runs, if it is given. False with a diagnostic for
+// a value of another kind.
+bool lower_take_flag(LowerState *state, const char *name, bool *value);
+bool lower_take_number(LowerState *state, const char *name, int64_t *value); // at least 0
+// *given: the argument is this word, the only one that it can be.
+bool lower_take_word(LowerState *state, const char *name, const char *word, bool *given);
+// Refuses another value than the one that says what the pass does.
+bool lower_expect_flag(LowerState *state, const char *name, bool expected);
 
 // ---- The table -------------------------------------------------------------------------------
 

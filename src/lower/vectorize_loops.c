@@ -603,7 +603,17 @@ static Stmt *enter_loop(Rewriter *rewriter, Stmt *s) {
   return next->as.loop.kind == LOOP_VECTORIZED ? vectorize(env, next) : next;
 }
 
+static Stmt *as_serial(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_FOR || s->as.loop.kind != LOOP_VECTORIZED) return s;
+  Stmt *next = stmt_copy(rewriter->context, s);
+  next->as.loop.kind = LOOP_SERIAL;
+  return next;
+}
+
 PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func) {
+  bool vectorizes = true;
+  if (!lower_take_flag(state, "enable_vectorize", &vectorizes)) return NULL;
+  if (!vectorizes) return lower_rewrite(state, func, &(Rewriter){.stmt = as_serial});
   Vectorization env = {state, analyzer_new(state->context)};
   Rewriter rewriter = {.env = &env, .enter_stmt = enter_loop};
   return lower_rewrite(state, func, &rewriter);

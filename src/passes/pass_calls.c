@@ -28,7 +28,36 @@ bool pass_calls_read(Context *context, const char *text, PassCalls *calls) {
   return node != NULL;
 }
 
-bool pass_call_is_plain(Context *context, const PassCall *call) {
-  return !call->call || call->call->count == 1 ||
-         diag_error(context, call->pos, "%s takes no arguments", call->name);
+// The names of a signature, as a list for messages.
+static const char *names_of(Context *context, const char *signature) {
+  Text text = text_new(&context->arena);
+  for (const char *p = signature; *p; p++) {
+    if (*p == ' ')
+      text_printf(&text, ", ");
+    else if (*p != '?')
+      text_printf(&text, "%c", *p);
+  }
+  return text_string(&text);
+}
+
+static bool check_names(Context *context, const PassCall *call, const char *signature) {
+  if (call->call->count > 1 && !*signature)
+    return diag_error(context, call->pos, "%s takes no arguments", call->name);
+  for (int i = 1; i < call->call->count; i++) {
+    const PyNode *argument = call->call->items[i];
+    if (argument->kind == PY_KEYWORD && text_word_index(signature, argument->text) < 0)
+      return diag_error(context, argument->pos, "%s has no argument '%s'; it has: %s", call->name,
+                        argument->text, names_of(context, signature));
+  }
+  return true;
+}
+
+bool pass_call_arguments(Context *context, const PassCall *call, const char *signature,
+                         PyNode **out) {
+  if (call->call)
+    return check_names(context, call, signature) &&
+           py_arguments(context, call->call, signature, out, NULL);
+  bool needs = *signature && signature[strcspn(signature, " ") - 1] != '?';
+  return !needs ||
+         diag_error(context, call->pos, "%s needs its arguments: %s", call->name, signature);
 }

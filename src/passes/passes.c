@@ -33,17 +33,10 @@ const GraphPass *graph_pass_find(const char *name) {
   return NULL;
 }
 
-static bool read_arguments(PassRun *run, const GraphPass *pass, const PassCall *call) {
-  if (call->call) return py_arguments(run->context, call->call, pass->signature, run->args, NULL);
-  bool needs = *pass->signature && pass->signature[strcspn(pass->signature, " ") - 1] != '?';
-  return !needs || diag_error(run->context, call->pos, "%s needs its arguments: %s", pass->name,
-                              pass->signature);
-}
-
 bool graph_pass_run(Context *context, const GraphPass *pass, const PassCall *call, Module *module,
                     const char *function) {
   PassRun run = {.context = context, .module = module};
-  if (!read_arguments(&run, pass, call)) return false;
+  if (!pass_call_arguments(context, call, pass->signature, run.args)) return false;
   for (int i = 0; i < module->funcs.count; i++) {
     const ModuleFunc *func = &module->funcs.items[i];
     if (!func->graph || (function && strcmp(function, func->name) != 0)) continue;

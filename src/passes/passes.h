@@ -18,8 +18,10 @@ typedef struct PassCall {
 typedef Array(PassCall) PassCalls;
 // Appends the passes of a list such as `A,B(x=1)`. False with diagnostics.
 bool pass_calls_read(Context *context, const char *text, PassCalls *calls);
-// Refuses arguments for a pass that takes none.
-bool pass_call_is_plain(Context *context, const PassCall *call);
+// Matches the arguments of the call to the signature of the pass (py_arguments). A missing
+// argument, and a name that is not in the signature, are refused with the names that are in it.
+bool pass_call_arguments(Context *context, const PassCall *call, const char *signature,
+                         PyNode **out);
 
 // ---- The table ---------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 #include "script/python.h"
 
 typedef struct Parameter {
-  char name[32];
+  char name[48];
   bool is_optional, is_rest;
 } Parameter;
 

@@ -174,11 +174,49 @@ def test_passes_are_those_of_the_library():
     assert list(transform.passes())[0] == "convert_blocks"
     for name in transform.passes():
         assert callable(getattr(transform, name.title().replace("_", "")))
-    for name, own in transform.TVM_NAMES.items():
-        assert own in transform.passes() and callable(getattr(transform, name))
+    for own, (arguments, names) in transform._texts().items():
+        assert own in transform.passes() or own == "lower"
+        assert all(callable(getattr(transform, name)) for name in names)
     with pytest.raises(AttributeError, match="no pass 'NoSuchPass'"):
         transform.NoSuchPass
     assert not hasattr(transform, "_private")
+
+
+@T.prim_func
+def short_loops(A: T.Buffer((7,), "float32")):
+    for i in range(3):
+        A[i] = T.float32(1)
+    for i in T.vectorized(2):
+        A[i] = T.float32(2)
+
+
+def test_options_of_passes():
+    def loops(function):
+        found = []
+        stmt_functor.post_order_visit(function.body, lambda node: found.append(node.kind)
+                                      if isinstance(node, tir.For) else None)
+        return found
+
+    serial, vectorized, unrolled = (tir.ForKind.SERIAL, tir.ForKind.VECTORIZED,
+                                    tir.ForKind.UNROLLED)
+    assert loops(transform.UnrollLoop()(short_loops)) == [serial, vectorized]
+    assert loops(transform.UnrollLoop(3)(short_loops)) == [vectorized]
+    assert loops(transform.UnrollLoop(auto_max_step=2)(short_loops)) == [serial, vectorized]
+    for key in ("tir.UnrollLoop", "tirx.UnrollLoop", "s_tir.UnrollLoop"):
+        config = {key: {"auto_max_step": 3, "explicit_unroll": False}, "other": 5}
+        with transform.PassContext(config=config):
+            assert loops(transform.UnrollLoop()(short_loops)) == [unrolled, vectorized]
+            assert loops(transform.UnrollLoop(auto_max_step=2)(short_loops)) == [serial, vectorized]
+    assert loops(transform.VectorizeLoop(False)(short_loops)) == [serial, serial]
+    with pytest.raises(TypeError, match="UnrollLoop has no argument 'step'; it has: auto_max_step, "):
+        transform.UnrollLoop(step=3)
+    with pytest.raises(TypeError, match="Simplify takes at most 0 arguments"):
+        transform.Simplify(3)
+    with transform.PassContext(config={"tir.UnrollLoop": {"step": 3}}):
+        with pytest.raises(pleat.PleatError, match="no argument 'step'; it has: auto_max_step, "):
+            transform.UnrollLoop()(short_loops)
+    with pytest.raises(pleat.PleatError, match="auto_max_extent is an integer .* saw a string"):
+        transform.UnrollLoop(auto_max_extent="3")(short_loops)
 
 
 @T.prim_func

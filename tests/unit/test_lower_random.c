@@ -56,11 +56,14 @@ static void check_lowered_twice(uint64_t seed) {
   context_free(context);
 }
 
-// Removes the diagnostic of a pass whose needs are not met; other diagnostics stay.
+// Removes the diagnostic of a pass whose needs are not met, or that has no such argument; other
+// diagnostics stay.
 static void forget_refusal(Context *context) {
-  bool refusal = context->diags.count == 1 &&
-                 (strstr(context->diags.items[0].message, " cannot run on ") != NULL ||
-                  strstr(context->diags.items[0].message, "run init_blocks first") != NULL);
+  static const char *const refusals[] = {" cannot run on ", "run init_blocks first",
+                                         " can only be ", " is True or False"};
+  bool refusal = false;
+  for (size_t i = 0; context->diags.count == 1 && i < COUNT_OF(refusals); i++)
+    refusal |= strstr(context->diags.items[0].message, refusals[i]) != NULL;
   if (refusal) context->diags.count = context->error_count = 0;
 }
 
@@ -76,6 +79,26 @@ static void check_packed(Context *context, PrimFunc *func) {
   assert_ptr_equal(lower_run_passes(context, func, last, 1, NULL), func);
 }
 
+// The pass, half of the time with a value for one of its arguments.
+static const char *random_call(Context *context, const LowerPass *pass, unsigned bits) {
+  static const char *const values[] = {"0", "1", "16"};
+  const char *word = pass->signature ? pass->signature : "";
+  if (!*word || bits % 2) return pass->name;
+  for (unsigned skip = bits / 2 % 8; skip; skip--) {
+    const char *next = strchr(word, ' ');
+    word = next ? next + 1 : pass->signature;
+  }
+  return str_format(context, "%s(%.*s=%s)", pass->name, (int)strcspn(word, "?"), word,
+                    values[bits / 16 % COUNT_OF(values)]);
+}
+
+static PrimFunc *run_call(Context *context, PrimFunc *func, const char *text,
+                          const LowerOptions *options) {
+  PassCalls calls = {0};
+  assert_true(pass_calls_read(context, text, &calls));
+  return lower_run_calls(context, func, calls.items, calls.count, options);
+}
+
 // Passes in any order either run and keep what their rows promise, or are refused.
 static void check_any_order(uint64_t seed) {
   enum { LENGTH = 24 };
@@ -89,8 +112,9 @@ static void check_any_order(uint64_t seed) {
   for (int i = 0; i < LENGTH && func && !context->error_count; i++) {
     bits = bits * 6364136223846793005u + 1442695040888963407u;
     // Few passes run on blocks, so that they are converted after a few.
-    names[i] = lower_pass_at(i == 6 ? 0 : (int)((bits >> 33) % passes))->name;
-    next = lower_run_passes(context, func, &names[i], 1, &options);
+    const LowerPass *pass = lower_pass_at(i == 6 ? 0 : (int)((bits >> 33) % passes));
+    names[i] = random_call(context, pass, (unsigned)(bits >> 20) % 1024);
+    next = run_call(context, func, names[i], &options);
     if (next) func = next;
     forget_refusal(context);
     if (!context->error_count) continue;

@@ -404,6 +404,13 @@ static void test_passes(void **state) {
   assert_null(pleat_pass_name(-1));
   assert_null(pleat_pass_name(1000));
   assert_null(pleat_pass_summary(1000));
+  assert_string_equal(pleat_pass_other_names(0), "LowerOpaqueBlock");
+  assert_string_equal(pleat_pass_arguments(0), "");
+  assert_null(pleat_pass_arguments(1000));
+  assert_null(pleat_pass_other_names(-1));
+  for (int i = 0; pleat_pass_name(i); i++)
+    if (strcmp(pleat_pass_other_names(i), "VectorizeLoop") == 0)
+      assert_string_equal(pleat_pass_arguments(i), "enable_vectorize?");
   PleatMessages *messages;
   int status = pleat_module_verify(lowered, &messages);
   expect_ok(status, messages);

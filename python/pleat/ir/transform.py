@@ -3,7 +3,9 @@
 import threading
 from collections import namedtuple
 
-from pleat.ir._module import BaseFunc, IRModule, _names
+from pleat._library import _lib
+from pleat.ir._module import BaseFunc, IRModule, _names, transformed
+from pleat.script._values import text_of
 
 PassInfo = namedtuple("PassInfo", "opt_level name required", defaults=((),))
 _local = threading.local()
@@ -15,7 +17,9 @@ class PassContext:
     disabled_pass: names of passes that are left out
     instruments: objects with any of the methods enter_pass_ctx(), exit_pass_ctx(),
         should_run(module, info), run_before_pass(module, info) and run_after_pass(module, info)
-    opt_level, required_pass, config: kept for the instruments and passes of the caller"""
+    config: options of passes by their names with a dialect: {"tirx.UnrollLoop": {"auto_max_step": 16}};
+        other keys are kept for the instruments and passes of the caller
+    opt_level, required_pass: kept for the instruments and passes of the caller"""
 
     def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None,
                  config=None):
@@ -48,6 +52,30 @@ def _contexts():
     if not hasattr(_local, "contexts"):
         _local.contexts = [PassContext()]
     return _local.contexts
+
+
+def _value_text(value):
+    """The text of an argument of a pass."""
+    from pleat.tir.index_map import IndexMap
+    if isinstance(value, IndexMap):
+        return repr(str(value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {_value_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value_text, value))}]"
+    return text_of(value)
+
+
+def pass_text(name, arguments):
+    """The text of a pass with its arguments by their names; None stands for an absent one."""
+    given = (f"{key}={_value_text(value)}" for key, value in arguments.items()
+             if value is not None)
+    return f"{name}({', '.join(given)})"
+
+
+def run_passes(module, text):
+    """The module after the passes that a text lists."""
+    return IRModule(handle=transformed(_lib.pleat_module_run_passes, module._handle, None, text))
 
 
 class Pass:

@@ -2,10 +2,8 @@
 """Passes over graph functions, with TVM's names and arguments where TVM has the pass. `passes()`
 lists them."""
 from pleat._library import PleatError, _lib, ffi
-from pleat.ir._module import IRModule, PrimFunc, transformed
-from pleat.ir.transform import Pass, PassContext, Sequential, module_pass
-from pleat.script._values import text_of
-from pleat.tir.index_map import IndexMap
+from pleat.ir._module import PrimFunc
+from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
 
 __all__ = ["AlterOpImpl", "ConvertLayout", "FlowLayoutRewrites", "FoldConstant",
            "HoistLayoutRewrites",
@@ -24,26 +22,8 @@ def passes():
     return found
 
 
-def _value_text(value):
-    """The text of an argument of a pass."""
-    if isinstance(value, IndexMap):
-        return repr(str(value))
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k!r}: {_value_text(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value_text, value))}]"
-    return text_of(value)
-
-
 def _pass(name, **arguments):
-    given = ", ".join(f"{key}={_value_text(value)}" for key, value in arguments.items()
-                      if value is not None)
-    text = f"{name}({given})"
-
-    def run(module, _):
-        handle = transformed(_lib.pleat_module_run_passes, module._handle, None, text)
-        return IRModule(handle=handle)
-    return Pass(name, run)
+    return Pass(name, lambda module, _: run_passes(module, pass_text(name, arguments)))
 
 
 def _refuse(name, **arguments):

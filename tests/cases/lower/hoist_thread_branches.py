@@ -1,5 +1,5 @@
 # As hoist_branches, for conditions on threads too. They leave loops, and not the loops over threads.
-# RUN: pleat opt %s --pass hoist_thread_branches
+# RUN: pleat opt %s --pass "HoistIfThenElse(support_block_scope_hoisting=True)"
 from tvm.script import tir as T
 
 
