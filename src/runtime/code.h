@@ -79,5 +79,8 @@ CompiledCode *code_image_load(Context *context, const CodeContents *contents);
 // The address of a function of the C library that code may call, or NULL when it is not one of
 // them.
 void *code_import_address(const char *name);
+// The address of one of these functions, or of any other function of this process; NULL when there
+// is none.
+void *code_function_address(const char *name);
 
 #endif

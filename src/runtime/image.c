@@ -3,7 +3,6 @@
 // resolved and the pages lose the right to be written.
 #include "runtime/image.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -103,8 +102,7 @@ int64_t image_stub(CodeImage *image, const char *name) {
 static bool resolve_imports(CodeImage *image) {
   for (int i = 0; i < image->imports.count; i++) {
     const char *name = image->imports.items[i].name;
-    void *address = code_import_address(name);
-    if (!address) address = dlsym(RTLD_DEFAULT, name);
+    void *address = code_function_address(name);
     if (!address)
       return diag_error(image->context, (SourcePos){NULL},
                         "a kernel calls '%s', which is not a function of this process", name);

@@ -3,6 +3,7 @@
 // code generators do not expand, and those to which a code generator turns loops and operations.
 #include "runtime/code.h"
 
+#include <dlfcn.h>
 #include <math.h>
 
 typedef struct ImportedFunction {
@@ -29,4 +30,9 @@ void *code_import_address(const char *name) {
   for (int i = 0; i < COUNT_OF(imports); i++)
     if (!strcmp(imports[i].name, name)) return imports[i].address;
   return NULL;
+}
+
+void *code_function_address(const char *name) {
+  void *address = code_import_address(name);
+  return address ? address : dlsym(RTLD_DEFAULT, name);
 }

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "target/c/rows.h"
+#include "target/functions.h"
 #include "target/loading.h"
 #include "target/link.h"
 #include "target/llvm/rows.h"
@@ -76,6 +77,7 @@ const TargetRow target_table[] = {
      .load_add = llvm_load_add,
      .load_finish = llvm_load_finish,
      .library = llvm_library_path,
+     .calls_process = true,
      .write_program = llvm_write_program},
     {.name = "c",
      .summary = "C11 for GCC and Clang: run now through a compiler, .c",
@@ -88,6 +90,7 @@ const TargetRow target_table[] = {
      .load_add = target_keep_add,
      .load_finish = c_load_finish,
      .keeps_kernels = true,
+     .calls_process = true,
      .writes_openmp = true,
      .write_program = target_write_c},
     {.name = "opencl",
@@ -269,7 +272,9 @@ TargetLoading *target_load_begin(Context *context, const TargetRow *target, cons
 
 bool target_load_add(TargetLoading *loading, LowerKernel *kernel) {
   Arena *scratch = &loading->context->scratch;
-  if (!target_takes_kernel(loading->context, loading->target, kernel)) return false;
+  if (!target_takes_kernel(loading->context, loading->target, kernel) ||
+      !target_finds_functions(loading->context, loading->target, kernel))
+    return false;
   ArenaMark mark = arena_mark(scratch);
   double start = seconds_now();
   bool done = loading->target->load_add(loading, kernel);

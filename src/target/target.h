@@ -138,6 +138,7 @@ typedef struct TargetRow {
   const char *(*library)(void);
   // Kernels that were added must stay until load_finish. False: load_add is done with its kernel.
   bool keeps_kernels;
+  bool calls_process; // code in this process calls its functions by name
   bool writes_openmp; // TargetProgramOptions.openmp has an effect
   // Writes a whole program at `path`, false with a diagnostic. NULL: it writes no programs.
   bool (*write_program)(Context *context, const TargetProgram *program,
