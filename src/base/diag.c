@@ -83,6 +83,14 @@ bool diag_remark(Context *context, SourcePos pos, const char *format, ...) {
   return false;
 }
 
+void diag_only_warn(Context *context, int first, int errors) {
+  for (int i = first; i < context->diags.count; i++) {
+    Diag *diag = &context->diags.items[i];
+    if (diag->severity == DIAG_ERROR) diag->severity = DIAG_WARNING;
+  }
+  context->error_count = errors;
+}
+
 bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *format, ...) {
   va_list args;
   va_start(args, format);

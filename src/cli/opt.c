@@ -189,10 +189,7 @@ static bool check_functions(Cli *cli, const OptOptions *o, const Module *module)
 static void warn_of_accesses(Context *context, const Module *module, PrimFunc *func) {
   int first = context->diags.count, errors = context->error_count;
   lower_check_accesses(context, module, func, NULL);
-  for (int i = first; i < context->diags.count; i++)
-    if (context->diags.items[i].severity == DIAG_ERROR)
-      context->diags.items[i].severity = DIAG_WARNING;
-  context->error_count = errors;
+  diag_only_warn(context, first, errors);
 }
 
 static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Module *module) {

@@ -199,7 +199,7 @@ bool kernels_load(Context *context, const char *path, const Module *module, cons
 // Where lower->guards is set: proves that the accesses of the kernels, as written, are in bounds.
 // The steps of a schedule keep them there, so lower->guards is then cleared. False with a
 // diagnostic when an access is out of bounds, or iterations of a parallel loop share an element; a
-// warning where that is not decided.
+// warning where that is not decided, and where a block states smaller regions than it accesses.
 bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions *lower);
 
 // Compiles a kernel as a program with one step, whose inputs are the parameters that it only reads,

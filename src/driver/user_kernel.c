@@ -185,10 +185,18 @@ bool kernels_load(Context *context, const char *path, const Module *module, cons
   return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "%s holds no tensor program", path);
 }
 
+// Code follows the accesses and not the stated regions, so these mistakes do no harm here.
+static void warn_of_regions(Context *context, const PrimFunc *written) {
+  int first = context->diags.count, errors = context->error_count;
+  lower_states_accesses(context, written);
+  diag_only_warn(context, first, errors);
+}
+
 bool kernels_prove_bounds(Context *context, const Kernels *kernels, LowerOptions *lower) {
   bool inside = true, undecided = false;
   LoopRacesList loops = {0};
   for (int i = 0; lower->guards && i < kernels->count; i++) {
+    warn_of_regions(context, kernels->items[i].written);
     Verdict verdict = lower_accesses_are_inside(context, kernels->items[i].func);
     inside &= verdict != VERDICT_NO && !lower_report_races(context, kernels->items[i].func, &loops);
     undecided |= verdict == VERDICT_UNDECIDED;
