@@ -163,12 +163,30 @@ static void narrow(Analyzer *analyzer, const Form *f) {
   push_fact(analyzer, fact);
 }
 
+static void assume_sign(Analyzer *analyzer, const Form *f);
+
+// a * b * ... > 0, with no factor that may be negative: each of them is at least 1.
+static void assume_factors(Analyzer *analyzer, const Form *f) {
+  enum { MOST_FACTORS = 4 };
+  Expr *factors[MOST_FACTORS];
+  const Form *rest[MOST_FACTORS];
+  if (f->count != 1 || f->terms[0].coef <= 0 || f->constant >= 0) return;
+  int count = product_factors(f->terms[0].atom, factors, MOST_FACTORS);
+  for (int i = 0; i < count; i++) {
+    rest[i] = form_of(analyzer, factors[i]);
+    if (!form_nonnegative(analyzer, rest[i])) return;
+  }
+  for (int i = 0; count > 1 && i < count; i++)
+    assume_sign(analyzer, form_add_const(analyzer, rest[i], -1));
+}
+
 // Takes `f >= 0` for a fact in what follows.
 static void assume_sign(Analyzer *analyzer, const Form *f) {
   if (!f || f->count == 0) return;
   Fact *known = analyzer_info(analyzer, f->terms[0].atom)->fact;
   if (f->count == 1 && (!known || known->kind == FACT_RANGE)) narrow(analyzer, f);
   push_fact(analyzer, (Fact){.kind = FACT_SIGN, .form = f});
+  assume_factors(analyzer, f);
 }
 
 static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const Form *last,
@@ -377,4 +395,16 @@ void analyzer_assume_runs(Analyzer *analyzer, Expr *extent) {
   if (expr_as_int(extent, &(int64_t){0}) || expr_reads_memory(extent)) return;
   Expr *none = expr_int(analyzer->context, extent->type, 0);
   analyzer_assume(analyzer, expr_lt(analyzer->context, none, extent));
+}
+
+void analyzer_assume_sizes(Analyzer *analyzer, const PrimFunc *func) {
+  Context *context = analyzer->context;
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *buffer = func->buffers[i];
+    for (int d = 0; buffer && d < buffer->rank; d++) {
+      Expr *extent = buffer->shape[d], *none = expr_int(context, extent->type, 0);
+      if (!expr_as_int(extent, &(int64_t){0}))
+        analyzer_assume(analyzer, expr_binary(context, EXPR_LE, none, extent));
+    }
+  }
 }

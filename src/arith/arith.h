@@ -22,6 +22,8 @@ void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
 void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value);
 // Assumes a condition that holds in this scope. A conjunction is split into its parts.
 void analyzer_assume(Analyzer *analyzer, Expr *condition);
+// Assumes that the extents of the function's parameters are not negative.
+void analyzer_assume_sizes(Analyzer *analyzer, const PrimFunc *func);
 // Assumes that a loop of this extent, which may be free, has an iteration.
 void analyzer_assume_runs(Analyzer *analyzer, Expr *extent);
 

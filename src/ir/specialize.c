@@ -17,6 +17,13 @@ static Buffer *specialized(Context *context, const Buffer *buffer, const Map *va
   return result;
 }
 
+// Loops of an empty tensor have no iteration, and their bodies may divide by its extent.
+static Stmt *without_empty(Rewriter *rewriter, Stmt *s) {
+  int64_t extent;
+  bool is_empty = s->kind == STMT_FOR && expr_as_int(s->as.loop.extent, &extent) && extent <= 0;
+  return is_empty ? stmt_nothing(rewriter->context) : NULL;
+}
+
 PrimFunc *prim_func_specialize(Context *context, const PrimFunc *func, const Map *vars) {
   Map buffers = map_new(&context->arena);
   PrimFunc *result = prim_func_copy(context, func);
@@ -32,6 +39,7 @@ PrimFunc *prim_func_specialize(Context *context, const PrimFunc *func, const Map
     result->buffers[at] = specialized(context, buffer, vars);
     map_put(&buffers, buffer, result->buffers[at]);
   }
-  result->body = substitute_stmt(context, func->body, vars, &buffers);
+  Rewriter rewriter = {.context = context, .enter_stmt = without_empty};
+  result->body = rewrite_stmt(&rewriter, substitute_stmt(context, func->body, vars, &buffers));
   return result;
 }

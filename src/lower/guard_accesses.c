@@ -555,6 +555,7 @@ PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func) {
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i])
       map_put(&g.memory, func->buffers[i]->data, bytes_to_end(context, func->buffers[i]));
+  analyzer_assume_sizes(g.analyzer, func);
   Stmt *body = settle(&g, 0, guarded(&g, func->body), NULL, NULL);
   if (!g.ok) return NULL;
   return g.guards.count ? with_faults(&g, func, body) : func;

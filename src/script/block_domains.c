@@ -144,6 +144,7 @@ static void prove_stmt(DomainProof *proof, Stmt *s) {
 
 bool prim_func_check_domains(Context *context, const PrimFunc *func) {
   DomainProof proof = {context, analyzer_new(context), true};
+  analyzer_assume_sizes(proof.analyzer, func);
   prove_stmt(&proof, func->body);
   return proof.ok;
 }

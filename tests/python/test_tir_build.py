@@ -78,6 +78,26 @@ class OnlyDLPack:
         return self._array.__dlpack_device__()
 
 
+@T.prim_func
+def twice(a: T.handle, b: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (n, m), "float32")
+    for i, j in T.grid(n, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (0, 5), (5, 0), (0, 0), (1, 1)])
+def test_fused_loops_of_free_sizes_take_empty_tensors(shape):
+    schedule = pleat.tir.Schedule(twice)
+    schedule.fuse(*schedule.get_loops(schedule.get_block("B")))
+    x, y = np.ones(shape, np.float32), np.zeros(shape, np.float32)
+    pleat.build(schedule.mod, cache=False)(x, y)
+    assert (y == 2).all()
+
+
 def test_dlpack(adding):
     a, b = np.arange(9, dtype="int32"), np.zeros(9, "int32")
     adding(OnlyDLPack(a), OnlyDLPack(b), 3)
