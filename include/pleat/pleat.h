@@ -306,6 +306,9 @@ typedef struct PleatRequest {
    * "opencl" (a device, whose library is loaded when the model is compiled). NULL: "llvm" where the
    * library has it. A model for another one than "llvm" cannot be saved. */
   const char *target;
+  /* The path of a file of tuning records, as `pleat plan --write-tuning` writes it: schedules of
+   * kernels, with the layouts that they give the kernels' tensors. NULL: there is none. */
+  const char *tuning;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */
@@ -369,6 +372,7 @@ typedef struct PleatPlanKernel {
   /* The function outside of the model that computes it: PleatOperator.name, or a library's kernel,
    * such as "oneDNN 2.6 convolution"; NULL: it is code. */
   const char *function;
+  const char *record; /* the place of the tuning record that schedules it, "FILE:12"; NULL: none */
 } PleatPlanKernel;
 
 /* A tensor that changes its layout, or whose elements a kernel only moves to another tensor, of

@@ -215,7 +215,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                   input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                   policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
                   parallel_for=None, unchecked=False, operators=None, accuracy=None,
-                  offload=None, target=None):
+                  offload=None, target=None, tuning=None):
     title = None
     if hasattr(model, "__script__"):  # a module or function of TVMScript
         title = f"script of {getattr(model, '__name__', 'the module')}"
@@ -224,7 +224,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                        most_variants=most_variants, unchecked=unchecked)
     request.set_texts(path=title, cpu=cpu, policy=policy, func=func, language="python",
                       accuracy=None if accuracy is None else str(accuracy), offload=offload,
-                      target=target)
+                      target=target, tuning=None if tuning is None else os.fspath(tuning))
     request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
                       output_layout=_layouts_text(output_layouts),
                       desired_layout=_layouts_text(desired_layouts),
@@ -437,7 +437,7 @@ class Model(_Runner):
                  input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
                  parallel_for=None, unchecked=False, operators=None, accuracy=None,
-                 offload=None, target=None):
+                 offload=None, target=None, tuning=None):
         """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
         ends in .py, a graph or a kernel of TVMScript; or a pleat.IRModule or a function of one.
 
@@ -487,6 +487,8 @@ class Model(_Runner):
         offload: "dnnl", or "dnnl=Conv,MatMul": what oneDNN computes, if it is installed: convolutions
                 and products of matrices with what follows them, of these operators or nodes
         target: "llvm", "c" or "opencl": what makes and runs the code; None: "llvm"
+        tuning: the path of a file of schedules of kernels, with the layouts that these need, as
+                `pleat plan --write-tuning` writes it
         Raises PleatError with every reason why the model cannot be compiled."""
         self._source = model, {name: value for name, value in locals().items()
                                if name not in ("self", "model")}

@@ -31,7 +31,8 @@ class PlanKernel:
     because_kind, because: why these are not fused with it, in general and with names
     same_as: the number of an earlier kernel whose code it runs, or None
     slow: why it is not vectorised, or None
-    function: the name of the function outside of the model that computes it, or None"""
+    function: the name of the function outside of the model that computes it, or None
+    record: the place of the tuning record that schedules it, "FILE:12", or None"""
     number: int
     name: str
     is_rewrite: bool
@@ -46,6 +47,7 @@ class PlanKernel:
     same_as: int = None
     slow: str = None
     function: str = None
+    record: str = None
 
     @property
     def writes(self):

@@ -8,6 +8,7 @@
 #include "api/messages.h"
 #include "base/caller.h"
 #include "config.h"
+#include "driver/tuning.h"
 #include "graph/graph.h"
 #include "script/script.h"
 
@@ -328,6 +329,8 @@ bool request_load(RequestCall *call) {
   options->progress_env = call;
   options->quick = call->request.quick != 0;
   options->offload = call->request.offload;
+  const char *tuning = call->request.tuning;
+  if (tuning && !(options->tuning = tuning_read(context, tuning))) return false;
   request_progress(call, "reading", 0, 1);
   if (!call->request.no_cache) options->cache = cache_open(context);
   if (!find_machine(call, &options->machine) ||

@@ -87,6 +87,7 @@ static void keep_request(void *arg) {
   keep_operators(arena, r);
   r->cpu = arena_text(arena, r->cpu);
   r->offload = arena_text(arena, r->offload);
+  r->tuning = arena_text(arena, r->tuning);
   r->target = arena_text(arena, r->target);
   r->policy = arena_text(arena, r->policy);
   r->accuracy = arena_text(arena, r->accuracy);

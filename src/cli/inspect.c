@@ -284,7 +284,8 @@ static int show_json(Inspection *v) {
 // Is there an option that only a plan can meet, which needs all sizes?
 static bool asks_for_plan(const Cli *cli, const ModelOptions *o) {
   return o->desired.count || o->keep.count || o->input_layouts.count || o->output_layouts.count ||
-         o->policy || o->accuracy || o->offload || o->func || cli->cpu || cli->no_cache;
+         o->policy || o->accuracy || o->offload || o->tuning || o->func || cli->cpu ||
+         cli->no_cache;
 }
 
 static int run(Cli *cli, void *given) {

@@ -5,6 +5,7 @@
 #include "cli/saved.h"
 
 #include "config.h"
+#include "driver/tuning.h"
 #include "graph/graph.h"
 #include "script/script.h"
 
@@ -203,6 +204,7 @@ static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *optio
       {"--policy", options->policy != NULL},
       {"--accuracy", options->accuracy != NULL},
       {"--offload", options->offload != NULL},
+      {"--tuning", options->tuning != NULL},
   };
   const char *why = arena_printf(&cli->context->arena,
                                  "%s holds tensor programs, which state their own layouts; the "
@@ -310,6 +312,8 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
   } else if (!model_constraints(cli, graph, options, &compile)) {
     return NULL;
   }
+  if (options->tuning && !(compile.tuning = tuning_read(cli->context, options->tuning)))
+    return NULL;
   compile.lower.print_after = options->print_after;
   compile.lower.verify_each = options->verify_each;
   Program *program = make(cli->context, graph, &compile);

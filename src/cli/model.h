@@ -17,6 +17,7 @@ typedef struct ModelOptions {
   const char *policy;      // --policy
   const char *accuracy;    // --accuracy
   const char *offload;     // --offload
+  const char *tuning;      // --tuning
   const char *asked;       // --why TENSOR=LAYOUT
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
@@ -62,6 +63,9 @@ typedef struct ModelOptions {
   {"offload", 0, OPTION_TEXT, "LIBRARY=OPERATORS",                                                 \
    "what a library computes: dnnl=Conv,MatMul, or dnnl for all that oneDNN can",                   \
    offsetof(ModelOptions, offload)},                                                               \
+  {"tuning", 0, OPTION_TEXT, "FILE",                                                               \
+   "schedules of kernels and their layouts, as plan --write-tuning writes them",                   \
+   offsetof(ModelOptions, tuning)},                                                                \
   {"func", 0, OPTION_TEXT, "NAME", "TVMScript: the function to take",                              \
    offsetof(ModelOptions, func)}
 // The options of a ModelOptions that watch the lowering of kernels.

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "driver/tuning.h"
 #include "script/script.h"
 
 static const Option options[] = {
@@ -23,6 +24,9 @@ static const Option options[] = {
     {"lp", 0, OPTION_TEXT, "FILE",
      "write the choices and their costs as an integer program, in the LP format of other solvers",
      offsetof(PlanCommand, lp)},
+    {"write-tuning", 0, OPTION_TEXT, "FILE",
+     "write the schedule of each kernel, with its layouts, as a record that --tuning takes",
+     offsetof(PlanCommand, write_tuning)},
     {"fusion", 0, OPTION_FLAG, NULL,
      "for each kernel: its operators, the kernels that read it, and why they are not fused",
      offsetof(PlanCommand, fusion)},
@@ -269,13 +273,20 @@ static bool write_program(const View *v, FileSet *files, const char *path) {
   return file_set_write(files, path, text_string(&out), out.size);
 }
 
-// Writes what --html, --onnx and --lp ask for: all files or none.
+static bool write_tuning(const View *v, FileSet *files, const char *path) {
+  Text out = text_new(&v->cli->context->arena);
+  tuning_write(v->report.plan, v->path, &out);
+  return file_set_write(files, path, text_string(&out), out.size);
+}
+
+// Writes what --html, --onnx, --lp and --write-tuning ask for: all files or none.
 static bool write_pages(const View *v) {
   const PlanCommand *o = v->options;
   FileSet *files = file_set_new(v->cli->context);
   return file_set_end(files, (!o->html || plan_write_html(v, files, o->html)) &&
                                  (!o->onnx || plan_write_onnx(v, files, o->onnx)) &&
-                                 (!o->lp || write_program(v, files, o->lp)));
+                                 (!o->lp || write_program(v, files, o->lp)) &&
+                                 (!o->write_tuning || write_tuning(v, files, o->write_tuning)));
 }
 
 static bool check_options(Cli *cli, const PlanCommand *o) {

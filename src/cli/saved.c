@@ -46,6 +46,7 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
       {"--policy", options->policy != NULL},
       {"--accuracy", options->accuracy != NULL},
       {"--offload", options->offload != NULL},
+      {"--tuning", options->tuning != NULL},
       {"--print-ir-after", options->print_after != NULL},
       {"--verify-each", options->verify_each},
       {"--unchecked", options->unchecked},

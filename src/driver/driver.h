@@ -16,6 +16,7 @@ typedef struct CompileOptions {
   PlanPolicy policy;
   PlanAccuracy accuracy;
   const PlanConstraints *constraints; // NULL: no constraints
+  const Tuning *tuning;               // NULL: no records
   const char *offload;                // what a library computes: see offload_stages; NULL: nothing
   LowerOptions lower;                 // with its hooks, which print, stop and verify
   const TargetRow *target;            // for code of this process; NULL: target_for_running()

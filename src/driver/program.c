@@ -324,7 +324,8 @@ static PlanOptions plan_options(const Program *p) {
   PlanOptions options = {.machine = &p->options.machine,
                          .policy = p->options.policy,
                          .constraints = p->options.constraints,
-                         .accuracy = p->options.accuracy};
+                         .accuracy = p->options.accuracy,
+                         .tuning = p->options.tuning};
   options.accuracy.exact |= p->options.quick;
   return options;
 }

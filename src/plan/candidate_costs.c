@@ -40,6 +40,8 @@ static const char *asked_text(const Planner *p, const StageConstraint *constrain
 // The reason of the stage that holds for all of its tensors; NULL: there is none.
 static const char *stage_because(const Planner *p, const Stage *stage, const char *does) {
   const char *name = planner_stage_name(stage);
+  if (p->tuned && p->is_frozen[stage->index])
+    return str_format(p->context, "%s has a tuning record with another layout", name);
   if (stage_is_opaque(stage))
     return str_format(p->context, "the function '%s' does not %s it",
                       stage->te->call->function->name, does);

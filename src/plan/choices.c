@@ -503,8 +503,8 @@ bool planner_find_choices(Planner *p, int index) {
   planner_measure_body(p, stage);
   *choices = p->room;
   choices->count = 0;
-  if (!own_choices(p, stage)) return false;
-  planner_absent_choices(p, stage);
+  if (!own_choices(p, stage) || (p->tuned && !planner_tuned_choices(p, stage))) return false;
+  if (!p->tuned || !p->is_frozen[index] || stage->serves) planner_absent_choices(p, stage);
   p->room = *choices;
   choices->capacity = choices->count;
   choices->items = arena_copy(&p->context->arena, choices->items,

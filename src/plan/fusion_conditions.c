@@ -112,5 +112,6 @@ bool planner_hosts(const Planner *p, const StageChoice *from, const Stage *stage
   const Stage *writer = from->by ? from->by : tensor->producer;
   if (from->output != user->reads[read] || from->in_place || (user->wants_tiles && !from->tiles))
     return false;
+  if (from->tuned || user->tuned) return planner_tuned_alike(from, user, read);
   return !tensor->producer->others.count || !planner_writer_blocker(p, stage, writer);
 }

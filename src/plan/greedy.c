@@ -112,6 +112,26 @@ static bool may_decide(const Greedy *g, const Stage *stage, const StageChoice *c
   return true;
 }
 
+// Do the stages that are already decided take part in the kernels of records that the choice
+// requires?
+static bool fits_records(const Greedy *g, const Stage *stage, const StageChoice *c) {
+  const Planner *p = g->planner;
+  const PtrArray *users = &stage->output->users;
+  bool fits = true;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const Stage *producer = ((const StageTensor *)stage->reads.items[i])->producer;
+    if (producer && g->decided[producer->index])
+      fits &= planner_tuned_alike(planner_chosen(p, g->choice, producer), c, i);
+  }
+  for (int i = 0; i < users->count; i++) {
+    const Stage *user = users->items[i];
+    if (g->decided[user->index])
+      fits &= planner_tuned_alike(c, planner_chosen(p, g->choice, user),
+                                  stage_read_of(user, stage->output));
+  }
+  return fits;
+}
+
 // The least that one of the stage's others costs when it writes the output as the choice says.
 static double other_cost(const Greedy *g, const StageChoice *c) {
   const StageChoices *choices = c->by ? &g->planner->choices[c->by->index] : NULL;
@@ -126,13 +146,14 @@ static double other_cost(const Greedy *g, const StageChoice *c) {
   return least;
 }
 
-static void decide(Greedy *g, const Stage *stage) {
+// False where choices that were taken before leave no kernel of a record that must be used.
+static bool decide(Greedy *g, const Stage *stage) {
   const StageChoices *choices = &g->planner->choices[stage->index];
   double best = 0;
   bool found = false;
   for (int i = 0; i < choices->count; i++) {
     const StageChoice *c = &choices->items[i];
-    if (!may_decide(g, stage, c)) continue;
+    if (!may_decide(g, stage, c) || (g->planner->tuned && !fits_records(g, stage, c))) continue;
     double reading = reading_cost(g, stage, c);
     double cost = c->cost + other_cost(g, c) + reading + writing_cost(g, stage, c);
     if (reading < 0 || (found && cost >= best)) continue;
@@ -140,11 +161,13 @@ static void decide(Greedy *g, const Stage *stage) {
     found = true;
     g->choice[stage->index] = i;
   }
+  if (!found && g->planner->tuned) return false;
   if (!found) bug(g->planner->context, "'%s' has no choice", stage->te->name);
   g->decided[stage->index] = true;
   const Stage *user =
       separated_user(g, stage->output, planner_chosen(g->planner, g->choice, stage));
   if (user) g->choice[user->index] = separated_choice(g, user);
+  return true;
 }
 
 static Assignment propagate(const Planner *p, bool backward) {
@@ -153,7 +176,7 @@ static Assignment propagate(const Planner *p, bool backward) {
               arena_array(&p->context->arena, bool, count)};
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[backward ? count - 1 - i : i];
-    decide(&g, stage);
+    if (!decide(&g, stage)) return (Assignment){0};
   }
   return (Assignment){g.choice, planner_cost_of(p, g.choice), 0, false};
 }

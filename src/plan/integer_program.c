@@ -118,6 +118,19 @@ static void put_fusion(IntegerProgram *ip, const Stage *stage, int number) {
   text_puts(ip->out, "<= 0\n");
 }
 
+// A stage whose output stays in the kernel of a record is fused by its reader.
+static void put_inner(IntegerProgram *ip, const Stage *stage, int number) {
+  const StageChoice *c = &ip->p->choices[stage->index].items[number];
+  if (!c->inner || c->absent) return;
+  const Stage *reader = stage->output->users.items[0];
+  const StageChoices *theirs = &ip->p->choices[reader->index];
+  text_printf(ip->out, "x%d_%d\n", stage->index, number);
+  for (int i = 0; i < theirs->count; i++)
+    if (planner_tuned_alike(c, &theirs->items[i], stage_read_of(reader, stage->output)))
+      text_printf(ip->out, "- x%d_%d\n", reader->index, i);
+  text_puts(ip->out, "<= 0\n");
+}
+
 // ---- Constraints on what a stage reads
 
 // The terms of the ways in which the tensor is in memory in the candidate, each subtracted.
@@ -173,7 +186,10 @@ static void put_presence(IntegerProgram *ip, const Stage *stage, int read) {
 static void put_stage(IntegerProgram *ip, const Stage *stage) {
   put_one_choice(ip, stage);
   for (int i = 0; i < stage->others.count; i++) put_agreement(ip, stage, stage->others.items[i]);
-  for (int i = 0; i < ip->p->choices[stage->index].count; i++) put_fusion(ip, stage, i);
+  for (int i = 0; i < ip->p->choices[stage->index].count; i++) {
+    put_fusion(ip, stage, i);
+    put_inner(ip, stage, i);
+  }
   for (int r = 0; r < stage->reads.count; r++) {
     const StageTensor *tensor = stage->reads.items[r];
     if (!tensor->data) put_delivery(ip, stage, r);

@@ -45,6 +45,8 @@ typedef struct StageChoice {
                     // and `output` is -1
   double cost;      // cycles
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
+  const TunedKernel *tuned;     // the kernel that the stage is part of; NULL: no record is used
+  bool inner;                   // the output is in memory inside of this kernel only
 } StageChoice;
 
 enum {
@@ -116,6 +118,9 @@ struct Planner {
   int most_choices, most_layouts; // limits per stage and per tensor
   bool keeps_dominated;           // choices are kept that another one makes unnecessary
   int64_t choices_left_out, choices_dominated;
+  const Tuning *tuning;      // NULL: no records
+  PtrArray *tuned;           // by stage->index: TunedKernel*, those that have the stage; NULL: none
+  bool *is_frozen;           // by stage->index: a record must be used; NULL as `tuned` is
   int *given; // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
 };
@@ -229,6 +234,16 @@ double planner_fused_operations(const Planner *planner, const Stage *stage, cons
 // its reads?
 bool planner_hosts(const Planner *planner, const StageChoice *from, const Stage *stage,
                    const StageChoice *user, int read);
+
+// tuning.c. Finds the kernels of tuning records among the stages, and adds the layouts that they
+// have to the candidates. To be called like planner_propose_ways. False with diagnostics.
+bool planner_find_tuned(Planner *planner);
+// Adds the choices of the stage in these kernels; where a record must be used, the stage has no
+// others. False with diagnostics when the constraints leave none.
+bool planner_tuned_choices(Planner *planner, const Stage *stage);
+// Do both choices, or none, take part in one kernel of a record, where `user` is that of the stage
+// that reads in its entry `read` what `from` writes?
+bool planner_tuned_alike(const StageChoice *from, const StageChoice *user, int read);
 
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);

@@ -138,6 +138,14 @@ static void set_call(Grouping *g, PlanKernel *kernel) {
   }
 }
 
+// The layouts of constants are those of the record; the choices have all others.
+static void set_tuned(PlanKernel *kernel) {
+  for (int i = 0; i < kernel->params.count; i++) {
+    if (!kernel->params.items[i]->data) continue;
+    kernel->layouts[i] = (KernelParam){.layout = kernel->tuned->layouts[i]};
+  }
+}
+
 static PlanKernel *kernel_of_stages(Grouping *g, Stage **stages, int count) {
   Context *context = g->plan->context;
   PlanKernel *kernel = arena_new(&context->arena, PlanKernel);
@@ -166,7 +174,9 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
     const StageChoice *choice = chosen(g, kernel->stages[i]);
     kernel->cost += choice->cost + gathering_of(g, kernel->stages[i], choice);
     if (choice->strategies) kernel->strategies = choice->strategies;
+    if (choice->tuned) kernel->tuned = choice->tuned;
   }
+  if (kernel->tuned) set_tuned(kernel);
   array_push(&context->arena, &g->plan->kernels, kernel);
   add_rewrites_of(g, array_last(&kernel->params));
 }

@@ -29,6 +29,8 @@ static void add_other(Planner *p, const Stage *stage, const Stage *other) {
     choice->by = other;
     choice->tiles = o->tiles;
     choice->in_place = o->in_place;
+    choice->tuned = o->tuned;
+    choice->inner = o->inner;
   }
 }
 
@@ -39,7 +41,8 @@ void planner_absent_choices(Planner *p, const Stage *stage) {
 
 bool planner_agree(const StageChoice *c, const Stage *other, const StageChoice *o) {
   if (c->by != other) return o->absent;
-  return !o->absent && c->output == o->output && c->tiles == o->tiles && c->in_place == o->in_place;
+  return !o->absent && c->output == o->output && c->tiles == o->tiles &&
+         c->in_place == o->in_place && c->tuned == o->tuned && c->inner == o->inner;
 }
 
 // The stage whose output the stage computes in another way, or helps to compute so; else itself.

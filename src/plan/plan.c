@@ -97,11 +97,13 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
                    planner_row_major(p, ((StageTensor *)stages->tensors.items[i])->buffer));
   if (!planner_apply_constraints(p)) return NULL;
   planner_propose_ways(p);
+  p->bodies = arena_array(&context->arena, LoopBody, stages->stages.count);
+  p->tuning = row_major ? NULL : options->tuning;
+  if (p->tuning && !planner_find_tuned(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);
   p->row_major = row_major;
   p->proposals = proposals;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
-  p->bodies = arena_array(&context->arena, LoopBody, stages->stages.count);
   bool ok = true;
   for (int i = 0; i < stages->stages.count; i++) ok &= planner_find_choices(p, i);
   return ok ? p : NULL;
@@ -182,6 +184,19 @@ static void note_bilinear(Plan *plan, const PlanBilinears *offered) {
   }
 }
 
+static bool has_requirements(const Tuning *tuning) {
+  for (int i = 0; tuning && i < tuning->count; i++)
+    if (tuning->items[i].cycles < 0) return true;
+  return false;
+}
+
+static Plan *refuse_records(Context *context, const Tuning *tuning) {
+  diag_error_as(context, DIAG_OPTION, tuning->items[0].pos,
+                "no plan has the kernels of all records that state no cycles\na stage can be in "
+                "one kernel only; state cycles=, so that the planner may choose");
+  return NULL;
+}
+
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Context *context = stages->context;
   const PlanConstraints *constraints = options->constraints,
@@ -199,7 +214,9 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Assignment unplanned = planner_solve(none, seconds, NULL, 0);
   if (!unplanned.choice) bug(context, "the unplanned graph has no plan");
   Assignment taken = assign(planner, options, seconds);
-  bool free = options->policy == PLAN_OPTIMAL && (!constraints || !constraints->items.count);
+  bool free = options->policy == PLAN_OPTIMAL && (!constraints || !constraints->items.count) &&
+              !has_requirements(options->tuning);
+  if (!taken.choice && planner->tuned) return refuse_records(context, options->tuning);
   if (!taken.choice && !free) bug(context, "no plan meets the constraints");
   if (free && (!taken.choice || taken.cost > unplanned.cost)) {
     unplanned.bound = MIN_OF(taken.bound, unplanned.cost);
@@ -296,6 +313,7 @@ static bool same_strides(const PlanPlacement *a, const PlanPlacement *b) {
 }
 
 static bool same_layouts(const PlanKernel *a, const PlanKernel *b) {
+  if ((a->tuned ? a->tuned->record : NULL) != (b->tuned ? b->tuned->record : NULL)) return false;
   for (int i = 0; i < a->params.count; i++) {
     if (!same_strides(a->placements[i], b->placements[i])) return false;
     const Layout *x = a->layouts[i].layout, *y = b->layouts[i].layout;
@@ -330,10 +348,18 @@ static bool take_layouts(Plan *plan, PlanKernel *kernel) {
   return true;
 }
 
+// A kernel of a tuning record has the layouts that its schedule gives the parameters.
+static bool take_record(Plan *plan, PlanKernel *kernel) {
+  take_layouts(plan, kernel);
+  kernel->choice.schedule = kernel->tuned->schedule;
+  return true;
+}
+
 bool plan_schedule_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
   if (kernel->call) return take_layouts(plan, kernel);
   kernel->same_as = find_same(plan, number);
+  if (kernel->same_as < 0 && kernel->tuned) return take_record(plan, kernel);
   if (kernel->same_as < 0 && kernel->stage_count && kernel->stages[0]->te->program) {
     autosched_program(plan->context, plan->machine, kernel->func, &kernel->choice);
     return true;

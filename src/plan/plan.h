@@ -54,12 +54,30 @@ typedef struct PlanBilinear {
 } PlanBilinear;
 typedef Array(PlanBilinear) PlanBilinears;
 
+// A schedule for one kernel, with the layouts that it gives the kernel's parameters, from a file of
+// tuning records (driver/tuning.c).
+typedef struct TuningRecord {
+  Str first, last;     // for the kernel that begins with the operator `first`, and ends with `last`
+                       // (NULL: with as many operators as can be fused)
+  PrimFunc *program;   // `first` is NULL: for all kernels of this structure
+  uint64_t hash;       // of `program`
+  Schedule *schedule;  // of `program`
+  const PyNode *steps; // that make the schedule
+  double cycles;       // of the kernel, as measured; negative: not stated, so that the record is a
+                       // requirement and not an offer
+  SourcePos pos;
+} TuningRecord;
+typedef Array(TuningRecord) Tuning;
+// The form of a program in which it is compared with kernels: its blocks state their regions.
+PrimFunc *tuning_program(Context *context, PrimFunc *func);
+
 typedef struct PlanOptions {
   const HostMachine *machine;
   PlanPolicy policy;
   double seconds;                     // for the solver; 0: 2
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
+  const Tuning *tuning;               // NULL: no records
   PlanBilinears bilinear;         // the result of plan_add_bilinear for these stages
   int most_choices, most_layouts; // looked at for an operator and for a tensor; 0: 1024 and 20,
                                   // which is the most for layouts
@@ -88,6 +106,16 @@ typedef struct PlanPlacement {
   int64_t strides[PLAN_MAX_PHYSICAL]; // of each physical axis, in elements
 } PlanPlacement;
 
+// A record, applied to the stages of a kernel.
+typedef struct TunedKernel {
+  const TuningRecord *record;
+  Stage **stages;
+  int stage_count;
+  StageTensors params;
+  Schedule *schedule;
+  const Layout **layouts; // per parameter; NULL: row-major
+} TunedKernel;
+
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.
 typedef struct PlanKernel {
   Str name;
@@ -102,6 +130,7 @@ typedef struct PlanKernel {
   int way;                      // of the call
   double cost;                  // cycles, estimated by the planner
   const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
+  const TunedKernel *tuned;     // the record that it is scheduled by; NULL: none
   KernelChoice choice;          // set by plan_schedule
   int same_as; // set too: an earlier kernel of equal structure, whose code is used; -1: none
   int number;  // set too, for a kernel with code of its own: its index in the plan

@@ -185,6 +185,7 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
         cost = PLAN_NEVER;
       if (written != wanted && wanted >= 0 && written >= 0 && !fused)
         cost = MIN_OF(cost, planner_rewrite_cost(s->planner, tensor, written, wanted));
+      if (!planner_tuned_alike(&from->items[i], &to->items[j], read)) cost = PLAN_NEVER;
       matrix[i * to->count + j] = cost_or_never(cost);
     }
   pbqp_edge(s->problem, s->stage_variable[tensor->producer->index], s->stage_variable[user->index],

@@ -154,6 +154,11 @@ static void set_readers(Gathering *g, const StageTensor *tensor, PleatPlanKernel
   data->readers = numbers;
 }
 
+static const char *record_of(Gathering *g, const TuningRecord *record) {
+  const Diag at = {.pos = record->pos};
+  return arena_printf(g->arena, "%s:%d", record->pos.file->name, diag_place(&at).line);
+}
+
 static PleatPlanKernel *kernel_of(Gathering *g, const PlanKernel *kernel) {
   const StageTensor *tensor = array_last(&kernel->params);
   PlanBlocker blocker = {"", ""};
@@ -168,6 +173,7 @@ static PleatPlanKernel *kernel_of(Gathering *g, const PlanKernel *kernel) {
                             .same_as = kernel->same_as,
                             .slow = arena_text(g->arena, kernel->choice.slow)};
   if (kernel->call) data->function = arena_text(g->arena, kernel->call->function->name);
+  if (kernel->tuned) data->record = record_of(g, kernel->tuned->record);
   set_operators(g, kernel, data);
   set_operands(g, kernel, data);
   set_readers(g, tensor, data);
@@ -405,6 +411,7 @@ static json_t *kernel_json(const PleatPlanKernel *kernel, int number) {
                 kernel->is_rewrite, "writes", kernel->operands[kernel->operand_count - 1]->tensor,
                 "read_by", readers, "because", kernel->because, "cycles", kernel->cycles);
   if (kernel->function) json_object_set_new(object, "function", json_string(kernel->function));
+  if (kernel->record) json_object_set_new(object, "record", json_string(kernel->record));
   return object;
 }
 

@@ -71,6 +71,7 @@ static void put_policies(const PleatPlan *data, Arena *arena, Text *out) {
   if (costs[0] <= 0) return;
   text_puts(out, "policies:");
   for (int i = 0; i < COUNT_OF(costs); i++) {
+    if (costs[i] <= 0) continue; // it finds no plan with all tuning records
     text_printf(out, "%s %s %s", i ? " ·" : "", names[i], show_cycles(arena, costs[i]));
     if (costs[i] > costs[0]) text_printf(out, " (+%.1f %%)", 100 * (costs[i] / costs[0] - 1));
   }
@@ -148,6 +149,21 @@ static int count_calls(const PleatPlan *data, const char *function, int from) {
   return count;
 }
 
+// "tuned: 3 of 12 kernels by records of FILE"
+static void put_records(const PleatPlan *data, Text *out) {
+  int kernels = 0, tuned = 0;
+  const char *record = "";
+  for (int i = 0; i < data->kernel_count; i++) {
+    kernels += !data->kernels[i]->is_rewrite;
+    if (!data->kernels[i]->record) continue;
+    record = data->kernels[i]->record;
+    tuned++;
+  }
+  if (tuned)
+    text_printf(out, "tuned: %d of %d kernels by records of %.*s\n", tuned, kernels,
+                (int)(strrchr(record, ':') - record), record);
+}
+
 // "called: 3 times 'oneDNN 2.6 convolution'"
 static void put_calls(const PleatPlan *data, Text *out) {
   bool any = false;
@@ -197,6 +213,7 @@ static void put_fusion(const PleatPlan *data, Arena *arena, Text *out) {
   int count = 0;
   put_counts(data, out);
   put_calls(data, out);
+  put_records(data, out);
   for (int i = 0; i < reasons.count; i++) count += reasons.items[i].kernels.count;
   if (!count) return;
   text_printf(out, "not fused: %d tensor%s between kernels, because\n", count,

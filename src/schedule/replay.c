@@ -320,14 +320,18 @@ static bool replay_statement(Replay *replay, const PyNode *node) {
   return bind_results(replay, node->items[0], &values);
 }
 
+bool schedule_replay_suite(Schedule *schedule, const PyNode *suite) {
+  Context *context = schedule->context;
+  if (!schedule->names.arena) schedule->names = map_new(&context->arena);
+  Replay replay = {schedule, context, &context->arena, &schedule->names, suite->pos.file->text};
+  for (int i = 0; i < suite->count; i++)
+    if (!replay_statement(&replay, suite->items[i])) return false;
+  return true;
+}
+
 bool schedule_replay(Schedule *schedule, const SourceFile *script) {
   Context *context = schedule->context;
   int errors = context->error_count;
   PyNode *suite = py_parse_file(context, &context->arena, script, PY_STATEMENTS);
-  if (!suite || context->error_count > errors) return false;
-  if (!schedule->names.arena) schedule->names = map_new(&context->arena);
-  Replay replay = {schedule, context, &context->arena, &schedule->names, script->text};
-  for (int i = 0; i < suite->count; i++)
-    if (!replay_statement(&replay, suite->items[i])) return false;
-  return true;
+  return suite && context->error_count == errors && schedule_replay_suite(schedule, suite);
 }

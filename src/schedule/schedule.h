@@ -147,6 +147,9 @@ int schedule_step_count(const Schedule *schedule);
 // chooses the names of blocks, loops and the schedule (`sch`), and may use those that texts before
 // it chose.
 bool schedule_replay(Schedule *schedule, const SourceFile *script);
+// Runs the steps of statements that were parsed with the file that they are in.
+typedef struct PyNode PyNode; // script/python.h
+bool schedule_replay_suite(Schedule *schedule, const PyNode *suite);
 // Finds the step that made a program wrong: right(env, func) is true after the first `from` steps
 // of the schedule of `start`, and false after all. The search is by bisection, which assumes that a
 // program stays wrong once it is. Returns the number of the step, from 1, and its text; 0 when the

@@ -102,6 +102,7 @@ def files(tmp_path_factory):
     (folder / "kernel.py").write_text(KERNELS[:KERNELS.index("\n\n@T.prim_func\ndef first")])
     (folder / "gather.py").write_text(GATHER)
     np.save(folder / "idx.npy", np.array([0, 10], "int32"))  # out of bounds, in memory of the page
+    (folder / "tuning.py").write_text('@tuning.record("first", last="first")\ndef direct(sch):\n    pass\n')
     (folder / "steps.py").write_text('b0 = sch.get_block("b")\nl1, l2 = sch.get_loops(b0)\n'
                                      "sch.unroll(l2)\n")
     (folder / "lines.jsonl").write_text('{"id": 1, "op": "inverse", "a": {"layout": "NCHW4c", '
@@ -122,7 +123,8 @@ def files(tmp_path_factory):
 # Each row: a subcommand, words of the call, and options, each with its value (None: it takes none),
 # or with two values to compare.
 LAYOUTS = {"desired-layout": "Conv=NHWC", "keep-layout": None, "input-layout": "x=NHWC",
-           "output-layout": "y=NHWC", "policy": "none", "accuracy": "exact", "cpu": "sse2"}
+           "output-layout": "y=NHWC", "policy": "none", "accuracy": "exact", "cpu": "sse2",
+           "tuning": "tuning.py"}
 LOWERED = {"print-ir-after": "fuse_loops", "verify-each": None}
 ROWS = [
     ("check", "net.onnx", {"json": None, "help": None, "input-shape": "x=1x3x9x8", "dim": "n=4"}),
@@ -181,6 +183,7 @@ ROWS = [
     ("compile", "net.onnx", {"output": "net.ll"}),
     ("plan", "net.onnx", {**LAYOUTS, **LOWERED, "json": None, "help": None, "func": "main", "why": "1",
                           "html": "p.html", "onnx": "p.onnx", "lp": "p.lp", "fusion": None,
+                          "write-tuning": "t.py",
                           "schedules": None, "programs": None, "kernel": "1"}),
     ("plan", "net.onnx --json", {"why": "x", "fusion": None, "schedules": None, "programs": None}),
     ("plan", "net.onnx --schedules", {"kernel": "1", "why": "1", "fusion": None}),
