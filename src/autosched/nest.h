@@ -89,8 +89,10 @@ typedef struct Tile {
   int64_t rows[2];
   bool padded;   // the vector axis may extend into padding, in whole blocks of lanes
   bool flat;     // row_axis[0] and row_axis[1] run as one loop, split by rows[1]
+  bool turned;   // stored in vectors along row_axis[1]: the tile is transposed in registers
   double cycles; // predicted, arithmetic only
   double bytes;  // predicted traffic beyond the first-level cache
+  double again;  // predicted bytes of constants that come from main memory more than once
 } Tile;
 
 // The layouts for which a strategy is chosen. Entries of `reads` belong to nest->reads; NULL is

@@ -13,7 +13,7 @@ typedef struct Footprint {
 // Can a single row axis be cut in blocks of whole tiles?
 static bool rows_cut(const AutoSched *s, int axis) {
   const Tile *tile = &s->choice->tile;
-  return axis == tile->row_axis[1] && !tile->flat && tile->row_axis[0] < 0 &&
+  return axis == tile->row_axis[1] && !tile->flat && !tile->turned && tile->row_axis[0] < 0 &&
          s->nest.axes[axis].extent % tile->rows[1] == 0 &&
          s->nest.axes[axis].extent >= cost_model_of(s->machine)->many_tiles * tile->rows[1];
 }

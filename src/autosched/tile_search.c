@@ -18,6 +18,8 @@ typedef struct TileSearch {
   int64_t strides[NEST_MAX_READS]; // small strides along the vector axis; 0: none
   int64_t panel;                   // consecutive vectors in a read that is stored in panels; 0: any
   int64_t written;                 // consecutive vectors in a block of the output
+  int64_t turned_block;            // rows in a block of the output, when the tile is transposed;
+                                   // 0: all rows are contiguous
   int64_t group;                   // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // whether the read moves with each row axis
   double reductions;
@@ -114,6 +116,15 @@ static TileCut cut_of(double extent, double size) {
   return (TileCut){size, count, extent - count * size};
 }
 
+// The cycles to clear and store a vector of the tile. Transposing takes a shuffle of each vector
+// for each power of two in the rows, and more stores where a tile has fewer rows than lanes.
+static double store_cycles(const TileSearch *s, const Tile *tile) {
+  double stores = 1, shuffles = 0;
+  for (int64_t rows = 1; tile->turned && rows < tile->rows[1]; rows *= 2) shuffles++;
+  if (tile->turned) stores = (double)tile->lanes / (double)tile->rows[1];
+  return s->costs->tile_store_cycles * stores + s->costs->tile_shuffle_cycles * shuffles;
+}
+
 // The cycles of all tiles, whole and partial.
 static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut *v,
                            const TileCut rows[2], double others) {
@@ -128,7 +139,7 @@ static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut 
     }
     if (count == 0) continue;
     double each = iteration_cycles(s, tile, size[0], &size[1]) * s->reductions;
-    total += count * (each + s->costs->tile_store_cycles * size[0] * size[1] * size[2] +
+    total += count * (each + store_cycles(s, tile) * size[0] * size[1] * size[2] +
                       s->costs->tile_start_cycles);
   }
   return total;
@@ -167,12 +178,13 @@ static double panel_visits(const TileSearch *s, const Tile *tile, int i, double 
 
 // The bytes that come from beyond the first cache. A panel of an operand that moves with the vector
 // axis is read again for each tile of rows unless it stays in the cache; an operand that moves with
-// the rows is read once for each panel.
-static double traffic(const TileSearch *s, const Tile *tile) {
+// the rows is read once for each panel. Constants that the second cache does not hold come from
+// main memory each time, because no cache holds those of a whole model.
+static void find_traffic(const TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
   double panels = extent_of(nest, tile->vector_axis) / (tile->vectors * tile->lanes);
-  double bytes = 0;
   panels = MAX_OF(1.0, panels);
+  tile->bytes = tile->again = 0;
   for (int i = 0; i < nest->read_count; i++) {
     double size = nest_buffer_bytes(nest->reads[i].buffer);
     bool by_vector = s->steps[i] != NEST_SAME;
@@ -181,14 +193,16 @@ static double traffic(const TileSearch *s, const Tile *tile) {
     if (by_vector) again = panel_visits(s, tile, i, panels);
     if (by_rows && !by_vector)
       again = size > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? panels : 1;
-    bytes += size * again;
+    tile->bytes += size * again;
+    if (s->layouts->packed[i] && !by_vector && size > (double)s->machine->l2_bytes)
+      tile->again += size * (again - 1);
   }
-  return bytes;
 }
 
 double tile_cost(const HostMachine *machine, const Tile *tile) {
   return overlapped_cycles(machine, tile->cycles,
-                           memory_cycles(machine, tile->bytes, MEMORY_L2, MEMORY_FEED));
+                           memory_cycles(machine, tile->bytes, MEMORY_L2, MEMORY_FEED)) +
+         memory_cycles(machine, tile->again, MEMORY_MAIN, MEMORY_STREAM);
 }
 
 // Do the rows of a tile map to the same sets of the first cache, and outnumber its ways?
@@ -243,7 +257,7 @@ static TileCut predict(const TileSearch *s, Tile *tile) {
     if (a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1])
       others *= (double)nest->axes[a].extent;
   tile->cycles = total_cycles(s, tile, &v, rows, others);
-  tile->bytes = traffic(s, tile);
+  find_traffic(s, tile);
   return rows[1];
 }
 
@@ -292,8 +306,16 @@ static void set_rows(TileSearch *s, Tile *tile) {
   for (int i = 0; i < nest->read_count; i++)
     for (int r = 0; r < 2; r++)
       s->depends[i][r] = tile->row_axis[r] >= 0 && nest_depends(&nest->reads[i], tile->row_axis[r]);
-  tile->flat = rows_fuse(s, tile->row_axis[0], tile->row_axis[1]);
+  tile->flat = !tile->turned && rows_fuse(s, tile->row_axis[0], tile->row_axis[1]);
   s->far_reads = count_far_reads(s, tile);
+}
+
+// Does the tile have the rows of one store? They are a part of a block of the output.
+static bool can_turn(const TileSearch *s, const Tile *tile) {
+  enum { FEWEST = 4 };
+  int64_t rows = tile->rows[1];
+  return rows >= FEWEST && rows <= tile->lanes && (rows & (rows - 1)) == 0 &&
+         s->turned_block % rows == 0;
 }
 
 static void try_rows(TileSearch *s, Tile tile) {
@@ -313,12 +335,14 @@ static void try_rows(TileSearch *s, Tile tile) {
     if (tile.vectors % s->written) continue;
     if (s->group % (tile.vectors * tile.lanes)) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, s->costs->most_tile_rows);
-         tile.rows[1]++)
+         tile.rows[1]++) {
+      if (tile.turned && !can_turn(s, &tile)) continue;
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
         if (tile.rows[0] * tile.rows[1] > s->costs->most_tile_rows) break;
         if (tile.rows[0] > 1 && tile.rows[1] < most_inner && !s->nest->conditional) continue;
         try_tile(s, tile);
       }
+    }
   }
 }
 
@@ -337,22 +361,33 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   return true;
 }
 
+// The dimension of the output that the axis is the index of; -1: none.
+static int output_dimension(const Nest *nest, int axis) {
+  for (int d = 0; d < nest->output->rank; d++)
+    if (nest->output_axis[d] == axis) return d;
+  return -1;
+}
+
+// Is the output contiguous along its whole dimension `d`?
+static bool is_innermost(const TileSearch *s, int d) {
+  const Buffer *output = s->nest->output;
+  if (s->layouts->output) {
+    int64_t strides[TE_MAX_RANK];
+    bool has[TE_MAX_RANK];
+    layout_strides(s->context, s->layouts->output, strides, has);
+    return has[d] && strides[d] == 1;
+  }
+  for (int e = d + 1; e < output->rank; e++)
+    if (!expr_is_int(output->shape[e], 1)) return false;
+  return true;
+}
+
 // Is the output contiguous along the vector axis, or blocked by whole vectors?
 static bool output_contiguous(const TileSearch *s, int axis, int lanes) {
-  const Nest *nest = s->nest;
-  for (int d = 0; d < nest->output->rank; d++) {
-    if (nest->output_axis[d] != axis) continue;
-    if (s->layouts->output) {
-      int64_t strides[TE_MAX_RANK];
-      bool has[TE_MAX_RANK];
-      layout_strides(s->context, s->layouts->output, strides, has);
-      return (has[d] && strides[d] == 1) || nest_block(s->layouts->output, d) % lanes == 0;
-    }
-    for (int e = d + 1; e < nest->output->rank; e++)
-      if (!expr_is_int(nest->output->shape[e], 1)) return false;
-    return true;
-  }
-  return false;
+  int d = output_dimension(s->nest, axis);
+  if (d < 0) return false;
+  bool blocked = s->layouts->output && nest_block(s->layouts->output, d) % lanes == 0;
+  return blocked || is_innermost(s, d);
 }
 
 // Is every read that moves along the vector axis stored in whole vectors, padding included?
@@ -369,10 +404,8 @@ static bool reads_padded(const TileSearch *s, int axis, int lanes) {
 
 // The size of the output's blocks along the vector axis, in vectors: a tile writes whole blocks.
 static int64_t output_vectors(const TileSearch *s, int axis, int lanes) {
-  const Nest *nest = s->nest;
-  for (int d = 0; d < nest->output->rank; d++)
-    if (nest->output_axis[d] == axis) return MAX_OF(nest_block(s->layouts->output, d) / lanes, 1);
-  return 1;
+  int d = output_dimension(s->nest, axis);
+  return d < 0 ? 1 : MAX_OF(nest_block(s->layouts->output, d) / lanes, 1);
 }
 
 static int64_t panel_vectors(const TileSearch *s, int axis, int lanes) {
@@ -401,23 +434,35 @@ static int64_t values_in_group(const TileSearch *s, int axis) {
 // be a vector axis.
 static bool set_vectors(TileSearch *s, Tile *tile) {
   int axis = tile->vector_axis, lanes = tile->lanes;
-  if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return false;
+  if (!vector_axis_fits(s, axis, lanes)) return false;
   tile->padded = reads_padded(s, axis, lanes);
   // Without padding, lanes would read past the end.
   if (!tile->padded && s->nest->axes[axis].extent % lanes) return false;
   s->panel = panel_vectors(s, axis, lanes);
   s->written = output_vectors(s, axis, lanes);
+  tile->turned = !output_contiguous(s, axis, lanes);
   s->group = values_in_group(s, axis);
   return true;
+}
+
+// Sets the rows in a block of the output along an axis, for tiles that are transposed; false where
+// the output is not contiguous along the axis.
+static bool set_turned(TileSearch *s, int axis) {
+  int d = output_dimension(s->nest, axis);
+  if (d < 0) return false;
+  s->turned_block = nest_block(s->layouts->output, d);
+  if (s->turned_block == 1 && is_innermost(s, d)) s->turned_block = 0;
+  return s->turned_block != 1;
 }
 
 static void try_vector_axis(TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
   if (!set_vectors(s, &tile)) return;
-  try_rows(s, tile);
+  if (!tile.turned) try_rows(s, tile);
   for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;
+    if (tile.turned && !set_turned(s, inner)) continue;
     tile.row_axis[1] = inner;
     tile.row_axis[0] = -1;
     try_rows(s, tile);
@@ -455,6 +500,9 @@ bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest
                   const NestLayouts *layouts, Tile *tile) {
   TileSearch search = search_of(context, machine, nest, layouts);
   if (tile->vector_axis >= nest->spatial_count || !set_vectors(&search, tile)) return false;
+  int inner = tile->row_axis[1];
+  if (tile->turned && (inner < 0 || !set_turned(&search, inner) || !can_turn(&search, tile)))
+    return false;
   set_rows(&search, tile);
   predict(&search, tile);
   return true;

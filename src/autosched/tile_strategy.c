@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schedule of a reduction in register tiles. The steps apply the tensors' layouts, cut the
 // output into tiles, compute the reduction of a tile in registers, and store the tile through the
-// elementwise block that follows (the epilogue).
+// elementwise block that follows (the epilogue). Where the output is contiguous along the rows of a
+// tile, the vectors of the tail run along the rows, and the tile is transposed when they load it.
 #include "autosched/internal.h"
 
 // The expression of two axes that run as one loop: outer * extent of inner + inner.
@@ -39,13 +40,14 @@ static bool lay_out_accumulators(AutoSched *s) {
 typedef struct TileLoops {
   LoopRef outer[2 * NEST_MAX_AXES];
   int outer_count;
-  LoopRef vector;
+  int row_loops; // the last of them, which run over blocks of rows that are cut into tiles
 } TileLoops;
 
 // The loops of the tail, one for each physical axis of the output, by the logical axis of each.
 typedef struct TailLoops {
   LoopRef of_axis[NEST_MAX_AXES]; // whole loop, or the blocks of the vector axis
   LoopRef lanes;                  // within a block of the vector axis; NULL when not blocked
+  LoopRef rows;                   // within a block of the rows of a tile that is transposed
   LoopRef others[NEST_MAX_AXES];  // of one iteration, without an axis of the nest
   int other_count;
 } TailLoops;
@@ -156,6 +158,7 @@ static bool has_all_axes(const AutoSched *s, const TailLoops *tail) {
 }
 
 static bool find_tail_loops(AutoSched *s, TailLoops *tail) {
+  const Tile *tile = &s->choice->tile;
   int64_t extents[2 * TE_MAX_RANK];
   AlignedLoops aligned = {0};
   Aligning aligning = {.s = s, .extents = extents, .out = &aligned};
@@ -168,14 +171,15 @@ static bool find_tail_loops(AutoSched *s, TailLoops *tail) {
   for (int i = 0; i < aligning.rank; i++) {
     bool inner, other;
     int axis = logical_axis_of(s->layouts.output, &s->nest, i, &inner, &other);
-    if (other || (inner && axis != s->choice->tile.vector_axis)) return false;
+    bool rows = tile->turned && axis == tile->row_axis[1];
+    if (other || (inner && !rows && axis != tile->vector_axis)) return false;
     if (axis < 0 || !aligned.of_dimension[i]) continue;
-    LoopRef *loop = inner ? &tail->lanes : &tail->of_axis[axis];
+    LoopRef *loop = !inner ? &tail->of_axis[axis] : rows ? &tail->rows : &tail->lanes;
     if (*loop) return false;
     *loop = aligned.of_dimension[i];
   }
-  if (tail->lanes && autosched_loop_extent(s, tail->lanes) % s->choice->tile.lanes) return false;
-  LoopRef *blocks = &tail->of_axis[s->choice->tile.vector_axis];
+  if (tail->lanes && autosched_loop_extent(s, tail->lanes) % tile->lanes) return false;
+  LoopRef *blocks = &tail->of_axis[tile->vector_axis];
   if (tail->lanes && !*blocks) // the axis is a single block
     TRY(autosched_split(s, tail->lanes, autosched_loop_extent(s, tail->lanes), blocks,
                         &tail->lanes));
@@ -247,12 +251,35 @@ static PanelPlace place_in_tail(const AutoSched *s, const TailLoops *tail) {
   return place;
 }
 
+// Splits the rows into tiles. Where the output has blocks of the inner rows, rows_out[1] walks the
+// blocks and rows_out[2] the tiles in one; otherwise rows_out[1] walks all of them.
+static bool split_rows(AutoSched *s, const TailLoops *tail, LoopRef rows_out[3],
+                       LoopRef rows_in[2]) {
+  const Tile *tile = &s->choice->tile;
+  for (int r = 0; r < 2; r++) {
+    LoopRef loop = tile->row_axis[r] < 0 ? NULL : tail->of_axis[tile->row_axis[r]];
+    if (r && tail->rows)
+      rows_out[1] = loop;
+    else if (loop)
+      TRY(autosched_split(s, loop, tile->rows[r], &rows_out[r], &rows_in[r]));
+  }
+  return !tail->rows || autosched_split(s, tail->rows, tile->rows[1], &rows_out[2], &rows_in[1]);
+}
+
+// Puts the loops in order, unrolls those of the tile, from loop `first` on, and makes a vector of
+// the last.
+static bool run_tile(AutoSched *s, const LoopRef *order, int first, int count) {
+  TRY(schedule_reorder(s->sch, order, count));
+  for (int i = first; i < count - 1; i++) TRY(schedule_unroll(s->sch, order[i]));
+  return s->choice->tile.lanes == 1 || schedule_vectorize(s->sch, order[count - 1]);
+}
+
 // Order of the tail's loops: outer loops | spread axes, rows, vectors, lanes. The loop over panels
 // of the vector axis stands before the tiles of rows.
 static bool tile_tail(AutoSched *s, TileLoops *out) {
   const Tile *tile = &s->choice->tile;
   TailLoops tail;
-  LoopRef order[3 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[2] = {NULL}, panels, vectors[2];
+  LoopRef order[3 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[3] = {NULL}, panels, vectors[2];
   LoopRef outside, spread[NEST_MAX_AXES];
   int n = 0, spread_count = 0;
   TRY(find_tail_loops(s, &tail));
@@ -260,10 +287,7 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
   TRY(cut_for_panels(s, &tail, &place, &outside));
   TRY(fuse_flat_rows(s, &tail));
   TRY(split_vector_axis(s, &tail, &panels, vectors));
-  for (int r = 0; r < 2; r++)
-    if (tile->row_axis[r] >= 0 && tail.of_axis[tile->row_axis[r]])
-      TRY(autosched_split(s, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r],
-                          &rows_in[r]));
+  TRY(split_rows(s, &tail, rows_out, rows_in));
   for (int i = 0; i < tail.other_count; i++) order[n++] = tail.others[i];
   for (int i = 0; i <= place.count; i++) {
     LoopRef loop = i < place.count ? tail.of_axis[place.axes[i]] : NULL;
@@ -272,22 +296,18 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
     if (!loop || place.axes[i] == tile->row_axis[0] || place.axes[i] == tile->row_axis[1]) continue;
     *(spreads(s, loop, place.axes[i]) ? &spread[spread_count++] : &order[n++]) = loop;
   }
-  for (int r = 0; r < 2; r++)
+  for (int r = 0; r < 3; r++)
     if (rows_out[r]) order[n++] = rows_out[r];
   out->outer_count = n;
+  out->row_loops = rows_out[1] && rows_out[2] ? 2 : 1;
   memcpy(out->outer, order, sizeof *order * (size_t)n);
   for (int i = 0; i < spread_count; i++) order[n++] = spread[i];
-  for (int r = 0; r < 2; r++)
-    if (rows_in[r]) order[n++] = rows_in[r];
-  for (int i = 0; i < 2; i++)
-    if (vectors[i]) order[n++] = vectors[i];
-  order[n++] = out->vector = tail.lanes;
-  TRY(schedule_reorder(s->sch, order, n));
-  for (int r = 0; r < 2; r++)
-    if (rows_in[r]) TRY(schedule_unroll(s->sch, rows_in[r]));
-  for (int i = 0; i < 2; i++)
-    if (vectors[i]) TRY(schedule_unroll(s->sch, vectors[i]));
-  return tile->lanes == 1 || schedule_vectorize(s->sch, tail.lanes);
+  int first = n;
+  LoopRef inner[] = {rows_in[0], tile->turned ? NULL : rows_in[1], vectors[0], vectors[1],
+                     tail.lanes, tile->turned ? rows_in[1] : NULL};
+  for (int i = 0; i < COUNT_OF(inner); i++)
+    if (inner[i]) order[n++] = inner[i];
+  return run_tile(s, order, first, n);
 }
 
 // The anchor's loops below the tile: the axes of its accumulators, with the vector axis in two,
@@ -409,9 +429,9 @@ static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
 }
 
 // Runs the outer loops but the last in parallel; the last is partitioned, so that partial tiles
-// have code of their own.
+// have code of their own. Blocks of rows are partitioned with the tiles in them.
 static bool parallelise(AutoSched *s, TileLoops *loops) {
-  int count = loops->outer_count, fused = MAX_OF(1, count - 1);
+  int count = loops->outer_count, fused = MAX_OF(1, count - loops->row_loops);
   for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));
   LoopRef all = loops->outer[0];
   if (fused > 1) TRY(schedule_fuse(s->sch, loops->outer, fused, &all));

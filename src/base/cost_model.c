@@ -32,6 +32,7 @@ static const CostModel x86_64 = {
     .rewrite_passes = 3,
     .tile_start_cycles = 12,
     .tile_store_cycles = 2,
+    .tile_shuffle_cycles = 0.5,
     .chain_cycles = 5,
     .broadcast_factor = 1.1,
     .condition_factor = 1.3,

@@ -90,6 +90,9 @@ typedef struct CostModel {
   double tile_start_cycles;
   // Cycles for each vector of a tile: cleared, then stored [estimate].
   double tile_store_cycles;
+  // Cycles for each shuffle of a vector of a tile that is transposed before it is stored
+  // [estimate].
+  double tile_shuffle_cycles;
   // Cycles lost to latency, divided by the number of independent chains of multiply-adds: 8 chains
   // reach 0.87 of the peak, 12 reach 0.95, 14 reach 0.97 [measured].
   double chain_cycles;

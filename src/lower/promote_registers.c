@@ -6,6 +6,11 @@
 //   acc[T.Ramp(0, 1, 16)] = ...           →     acc_0[0] = ...
 //   acc[T.Ramp(16, 1, 16)] = ...                acc_1[0] = ...
 //   C[...] = acc[T.Ramp(16, 1, 8)]              C[...] = shuffle(acc_1[0], lanes 0 to 7)
+//   C[...] = acc[T.Ramp(3, 16, 2)]              C[...] = shuffle(acc_0[0], acc_1[0], lanes 3, 19)
+//
+// A load whose lanes are in several pieces is a column of a matrix that has the pieces as rows. All
+// columns together are the transposed matrix, which takes one shuffle for each piece and each power
+// of two in their number: the columns share the expressions of these shuffles.
 //
 // A buffer stays in memory and is reported when two accesses overlap and neither contains the
 // other, an index is not constant, the address is taken, or it has more than MOST_REGISTERS pieces.
@@ -64,13 +69,13 @@ static bool constant_piece(const Expr *index, int64_t *first, int *lanes) {
          expr_as_int(index->args[0], first);
 }
 
-static void note_access(Promotion *promotion, RegisterCandidate *candidate, const Expr *index) {
-  Piece access = {0};
-  if (candidate->obstacle) return;
-  if (!constant_piece(index, &access.first, &access.lanes)) {
-    candidate->obstacle = "an index is not constant";
-    return;
-  }
+// Is the index that of a column: constant, with a constant stride from lane to lane?
+static bool constant_column(const Expr *index, int64_t *first, int64_t *stride) {
+  return index->op == EXPR_RAMP && index->type.lanes <= LOWER_MAX_LANES &&
+         expr_as_int(index->args[0], first) && expr_as_int(index->args[1], stride);
+}
+
+static void note_piece(Promotion *promotion, RegisterCandidate *candidate, Piece access) {
   if (access.first < 0 || access.first + access.lanes > candidate->size) {
     candidate->obstacle = "an index is outside of it";
     return;
@@ -83,11 +88,26 @@ static void note_access(Promotion *promotion, RegisterCandidate *candidate, cons
   if (candidate->accesses.count > 2 * MOST_REGISTERS) candidate->obstacle = "it is too large";
 }
 
+static void note_access(Promotion *promotion, RegisterCandidate *candidate, const Expr *index,
+                        bool is_load) {
+  Piece access = {0};
+  int64_t first, stride;
+  if (candidate->obstacle) return;
+  if (constant_piece(index, &access.first, &access.lanes)) {
+    note_piece(promotion, candidate, access);
+  } else if (is_load && constant_column(index, &first, &stride)) {
+    for (int i = 0; i < index->type.lanes && !candidate->obstacle; i++)
+      note_piece(promotion, candidate, (Piece){.first = first + i * stride, .lanes = 1});
+  } else {
+    candidate->obstacle = "an index is not constant";
+  }
+}
+
 static bool access_in_expr(Visitor *visitor, Expr *e) {
   Promotion *promotion = visitor->env;
   RegisterCandidate *candidate = NULL;
   if (e->op == EXPR_LOAD && (candidate = map_find(&promotion->candidates, e->as.buffer)))
-    note_access(promotion, candidate, e->args[0]);
+    note_access(promotion, candidate, e->args[0], true);
   else if (e->op == EXPR_LOAD && (candidate = map_find(&promotion->by_data, e->as.buffer->data)))
     candidate->obstacle = "it has an alias";
   if (e->op == EXPR_ADDRESS_OF &&
@@ -103,7 +123,7 @@ static bool access_in_stmt(Visitor *visitor, Stmt *s) {
   if (s->kind != STMT_STORE) return true;
   RegisterCandidate *candidate = map_find(&promotion->candidates, s->as.store.buffer);
   if (candidate)
-    note_access(promotion, candidate, s->as.store.indices[0]);
+    note_access(promotion, candidate, s->as.store.indices[0], false);
   else if ((candidate = map_find(&promotion->by_data, s->as.store.buffer->data)))
     candidate->obstacle = "it has an alias";
   return true;
@@ -187,10 +207,75 @@ static Expr *whole(Context *context, const Piece *piece, const Expr *like) {
   return load;
 }
 
+// ---- Columns
+
+enum { CHUNK_BYTES = 16 }; // within which the cheapest shuffles of two vectors move lanes
+
+// Combines blocks of `size` lanes of two vectors: half of the pairs of blocks of one number, and
+// among them that of block *block, whose number in the result replaces it. While the blocks are
+// shorter than a chunk, half of the pairs of each chunk are taken.
+static Expr *combine_blocks(Context *context, Expr *low, Expr *high, int size, int *block) {
+  int numbers[LOWER_MAX_LANES], n = 0, lanes = low->type.lanes;
+  int chunk = MIN_OF(CHUNK_BYTES / MAX_OF(dtype_bytes(dtype_lanes(low->type, 1)), 1), lanes);
+  int of_group = (size < chunk ? chunk : lanes) / size, half = of_group / 2;
+  bool upper = *block % of_group >= half;
+  for (int b = 0; b < lanes / size; b++)
+    for (int i = 0; (b % of_group >= half) == upper && i < 2 * size; i++)
+      numbers[n++] = (i < size ? 0 : lanes - size) + b * size + i;
+  *block = *block / of_group * half + *block % half;
+  return lower_shuffle(context, (Expr *[]){low, high}, 2, numbers, n);
+}
+
+// Lane `lane` of each of the vectors, whose number is a power of two and at most that of their
+// lanes. Works as a transposition of the matrix of all their lanes by exchange of bits (Eklundh,
+// "A fast computer method for matrix transposing").
+static Expr *column_of(Context *context, Expr **vectors, int count, int lane) {
+  int numbers[LOWER_MAX_LANES], lanes = vectors[0]->type.lanes, block = lane;
+  for (int size = 1; size < count; size *= 2) {
+    int next = block;
+    for (int i = 0; i < count / size; i += 2) {
+      next = block;
+      vectors[i / 2] = combine_blocks(context, vectors[i], vectors[i + 1], size, &next);
+    }
+    block = next;
+  }
+  if (count == lanes) return vectors[0];
+  for (int i = 0; i < count; i++) numbers[i] = block * count + i;
+  return lower_shuffle(context, vectors, 1, numbers, count);
+}
+
+static bool is_power_of_two(int n) {
+  return n > 0 && (n & (n - 1)) == 0;
+}
+
+// A load whose lanes are those of a column; NULL where the buffer stays in memory.
+static Expr *promote_column(Rewriter *rewriter, const Expr *e) {
+  const Promotion *promotion = rewriter->env;
+  const RegisterCandidate *candidate = map_find(&promotion->candidates, e->as.buffer);
+  Expr *vectors[LOWER_MAX_LANES];
+  int numbers[LOWER_MAX_LANES], lanes = e->type.lanes, before = 0;
+  int64_t first, stride;
+  if (!candidate || candidate->obstacle || !constant_column(e->args[0], &first, &stride))
+    return NULL;
+  bool regular = is_power_of_two(lanes);
+  for (int i = 0; i < lanes; i++) {
+    const Piece *piece = &candidate->pieces.items[candidate->owner[first + i * stride] - 1];
+    vectors[i] = whole(rewriter->context, piece, NULL);
+    numbers[i] = before + (int)(first + i * stride - piece->first);
+    before += piece->lanes;
+    regular &= piece->lanes == vectors[0]->type.lanes && lanes <= piece->lanes &&
+               numbers[i] == numbers[0] + i * piece->lanes && is_power_of_two(piece->lanes);
+  }
+  if (regular) return column_of(rewriter->context, vectors, lanes, numbers[0]);
+  return lower_shuffle(rewriter->context, vectors, lanes, numbers, lanes);
+}
+
 static Expr *promote_load(Rewriter *rewriter, Expr *e) {
   int at, lanes, numbers[LOWER_MAX_LANES];
   const Piece *piece =
       e->op == EXPR_LOAD ? piece_of(rewriter->env, e->as.buffer, e->args[0], &at, &lanes) : NULL;
+  Expr *column = piece || e->op != EXPR_LOAD ? NULL : promote_column(rewriter, e);
+  if (column) return column;
   if (!piece) return e;
   Expr *value = whole(rewriter->context, piece, lanes == piece->lanes ? e : NULL);
   if (lanes == piece->lanes) return value;

@@ -25,7 +25,7 @@ static void test_every_field_is_positive(void **state) {
                             model->broadcast_factor,   model->condition_factor,
                             model->rest_factor,        model->tile_operation_cycles,
                             model->bilinear_share,     model->least_bilinear_cycles,
-                            model->combine_cycles,
+                            model->combine_cycles,     model->tile_shuffle_cycles,
                             model->row_moves_a_cycle,  model->tie_tile,
                             model->tie_panels,         model->tie_axis};
   const int64_t limits[] = {model->near_bytes,

@@ -1,5 +1,6 @@
 # Local buffers with constant indices become registers, one for each vector that is accessed as a
-# whole; one with an index that is not constant, or with accesses that overlap, stays in memory.
+# whole. A load with a constant stride is a column of them, by shuffles of two vectors that columns
+# share, or by one shuffle where it is irregular. A buffer with an index that is not constant, or with accesses that overlap, stays in memory.
 # RUN: pleat opt %s --pass promote_registers --verify-each
 from tvm.script import tir as T
 
@@ -21,3 +22,40 @@ def f(A: T.Buffer((19,), "float32"), B: T.Buffer((19,), "float32")):
     overlap[4] = A[13]
     overlap[5] = A[14]
     B[9:13] = overlap[2:6]
+
+
+@T.prim_func
+def columns(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32"),
+            C: T.Buffer((4,), "float32")):
+    acc = T.decl_buffer((32,), "float32", scope="local")
+    acc[0:8] = A[0:8]
+    acc[8:16] = A[8:16]
+    acc[16:24] = A[16:24]
+    acc[24:32] = A[24:32]
+    B[0:4] = acc[0:32:8]
+    B[4:8] = acc[1:33:8]
+    B[8:12] = acc[2:34:8]
+    B[12:16] = acc[3:35:8]
+    B[16:20] = acc[4:36:8]
+    B[20:24] = acc[5:37:8]
+    B[24:28] = acc[6:38:8]
+    B[28:32] = acc[7:39:8]
+    C[0:4] = acc[2:14:3]
+
+
+@T.prim_func
+def many_rows(A: T.Buffer((16,), "float32"), B: T.Buffer((8,), "float32")):
+    acc = T.decl_buffer((16,), "float32", scope="local")
+    acc[0:4] = A[0:4]
+    acc[4:8] = A[4:8]
+    acc[8:12] = A[8:12]
+    acc[12:16] = A[12:16]
+    B[0:8] = acc[1:17:2]
+
+
+@T.prim_func
+def stored_column(A: T.Buffer((4,), "float32"), B: T.Buffer((8,), "float32")):
+    acc = T.decl_buffer((8,), "float32", scope="local")
+    acc[0:8:2] = A[0:4]
+    acc[1:9:2] = A[0:4]
+    B[0:8] = acc[0:8]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A product writes its result in vectors along its rows: the register tile is transposed when it is
+stored, so that neither the operand nor the result is rewritten."""
+import json
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("onnx")
+from command import pleat, save_model, value_info  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+LAYOUTS = {
+    "lambda a, b, c: [a, b // 16, c, b % 16]": lambda y: blocks(y, 16),
+    "lambda a, b, c: [a, b // 8, c, b % 8]": lambda y: blocks(y, 8),
+    "lambda a, b, c: [a, c, b]": lambda y: y.transpose(0, 2, 1),
+}
+SIZES = [(1, 32, 64, 96), (1, 37, 50, 70), (3, 61, 96, 112), (1, 5, 7, 48), (2, 128, 33, 1)]
+CPUS = [[], ["--cpu", "avx2"], ["--cpu", "sse2"]]
+
+
+def blocks(y, size):
+    """The rows in blocks of `size`, with NaN as padding."""
+    a, b, c = y.shape
+    padded = np.pad(y, ((0, 0), (0, -b % size), (0, 0)), constant_values=np.nan)
+    return padded.reshape(a, -1, size, c).transpose(0, 1, 3, 2)
+
+
+def product(path, batch, rows, steps, columns, residual=True):
+    """max(x · w + bias + residual, 0); returns its inputs and its result."""
+    random = np.random.default_rng(rows * steps)
+    inputs = {"x": random.standard_normal((batch, rows, steps), np.float32)}
+    if residual:
+        inputs["residual"] = random.standard_normal((batch, rows, columns), np.float32)
+    w = random.standard_normal((steps, columns), np.float32)
+    bias = random.standard_normal(columns, np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["products"]),
+             helper.make_node("Add", ["products", "bias"], ["sums"]),
+             helper.make_node("Add", ["sums", "residual" if residual else "sums"], ["both"]),
+             helper.make_node("Relu", ["both"], ["y"])]
+    save_model(path, nodes, [value_info(n, v.shape) for n, v in inputs.items()],
+               [value_info("y", (batch, rows, columns))],
+               [numpy_helper.from_array(w, "w"), numpy_helper.from_array(bias, "bias")])
+    y = inputs["x"].astype(np.float64) @ w + bias
+    return inputs, np.maximum(y + inputs.get("residual", y), 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("cpu", CPUS)
+def test_rows_as_vectors(layout, sizes, cpu, tmp_path):
+    path = tmp_path / "product.onnx"
+    inputs, y = product(path, *sizes)
+    arguments = [path, "--output-layout", f"y={layout}", *cpu]
+    for name, value in inputs.items():
+        np.save(tmp_path / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={tmp_path / name}.npy"]
+    pleat("run", *arguments, "-o", tmp_path / "y.npz")
+    result, expected = np.load(tmp_path / "y.npz")["y"], LAYOUTS[layout](y)
+    there = ~np.isnan(expected)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result[there], expected[there], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("cpu", CPUS[:2])
+def test_nothing_is_rewritten(layout, cpu, tmp_path):
+    path = tmp_path / "product.onnx"
+    product(path, 1, 197, 256, 192, residual=False)
+    options = [path, "--output-layout", f"y={layout}", *cpu]
+    plan = json.loads(pleat("plan", *options, "--json"))
+    assert plan["kernels"] == 1
+
+
+def attention(path, batch, tokens, heads, width):
+    """softmax(Q · Kᵀ) · V of one layer whose queries, keys and values are products of x."""
+    random = np.random.default_rng(tokens)
+    all_heads, nodes, weights = heads * width, [], []
+    for name, order in ("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3]):
+        w = random.standard_normal((all_heads, all_heads), np.float32) / all_heads**0.5
+        weights.append(numpy_helper.from_array(w.astype(np.float32), f"{name}_weight"))
+        nodes += [helper.make_node("MatMul", ["x", f"{name}_weight"], [f"{name}_all"]),
+                  helper.make_node("Reshape", [f"{name}_all", "by_head"], [f"{name}_heads"]),
+                  helper.make_node("Transpose", [f"{name}_heads"], [name], perm=order)]
+    nodes += [helper.make_node("MatMul", ["q", "k"], ["scores"]),
+              helper.make_node("Softmax", ["scores"], ["shares"]),
+              helper.make_node("MatMul", ["shares", "v"], ["parts"]),
+              helper.make_node("Transpose", ["parts"], ["turned"], perm=[0, 2, 1, 3]),
+              helper.make_node("Reshape", ["turned", "in_one"], ["y"])]
+    weights += [numpy_helper.from_array(np.array([batch, tokens, heads, width]), "by_head"),
+                numpy_helper.from_array(np.array([batch, tokens, all_heads]), "in_one")]
+    shape = (batch, tokens, all_heads)
+    save_model(path, nodes, [value_info("x", shape)], [value_info("y", shape)], weights)
+
+
+@pytest.mark.parametrize("cpu", CPUS[:2])
+@pytest.mark.parametrize("sizes", [(1, 128, 4, 64), (2, 67, 3, 64), (1, 131, 5, 32)])
+def test_keys_are_not_rewritten(sizes, cpu, tmp_path):
+    path = tmp_path / "attention.onnx"
+    attention(path, *sizes)
+    plan = json.loads(pleat("plan", path, *cpu, "--json"))
+    assert not [r for r in plan["rewrites"] if r["when"] == "run"]
+    assert "agrees" in pleat("verify", path, *cpu)
