@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts how many of TVM's own tests of passes hold when they run over Pleat's package.
+"""Counts how many of TVM's own tests of passes, or of schedules, hold when they run over Pleat's package.
 
-    python3 scripts/count_tvm_tests.py ~/tvm [--markdown] [--python build/venv/bin/python]
+    python3 scripts/count_tvm_tests.py ~/tvm [--schedules] [--markdown] [--python build/venv/bin/python]
 
 The argument is a checkout of TVM, of any version. Each file of tests in it that is about one of the passes
-below runs with `import tvm` meaning `import pleat` (tests/python/as_tvm.py). A file that cannot be
+below, or about schedules, runs with `import tvm` meaning `import pleat` (tests/python/as_tvm.py). A file that cannot be
 collected counts as one failure."""
 import argparse
 import os
@@ -32,6 +32,11 @@ def files_of(checkout):
     return [path for _, path in sorted(found)]
 
 
+def schedule_files_of(checkout):
+    """The test files of schedules."""
+    return sorted(checkout.glob("tests/python/**/test_tir_schedule_*.py"))
+
+
 def run(path, python, *options):
     """Runs pytest on a file, in which `import tvm` means `import pleat`."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"}
@@ -50,11 +55,13 @@ def counts_of(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("checkout", type=pathlib.Path)
+    parser.add_argument("--schedules", action="store_true", help="count the tests of schedules")
     parser.add_argument("--markdown", action="store_true", help="print the rows of a table")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
     total = [0, 0]
-    for path in files_of(options.checkout):
+    files = schedule_files_of if options.schedules else files_of
+    for path in files(options.checkout):
         counts = counts_of(run(path, options.python, "--tb=no").stdout)
         passed = counts.get("passed", 0) + counts.get("xpassed", 0)
         every = sum(counts.values()) - counts.get("skipped", 0) - counts.get("xfailed", 0)

@@ -62,6 +62,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
     return schedule_refuse(schedule, f->loop->pos,
                            "loop '%s' is not one of the reduction of block '%s'",
                            loop_name(f->loop), block->name);
+  if (f->axis < 0) f->axis += f->target->rank + 1; // counted from the last
   if (f->axis < 0 || f->axis > f->target->rank)
     return schedule_refuse(schedule, pos, "the partial results of '%s' have axes 0 to %d",
                            f->target->name, f->target->rank);

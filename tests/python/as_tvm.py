@@ -47,6 +47,8 @@ class _Module(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__") and name != "__version__":
             raise AttributeError(name)
+        if f"{self.__name__}.{name}" in sys.modules:
+            return sys.modules[f"{self.__name__}.{name}"]
         if self._real is not None and hasattr(self._real, name):
             return getattr(self._real, name)
         return _Missing(f"{self.__name__}.{name}")
@@ -161,7 +163,40 @@ def _testing():
     return module
 
 
+def _named_main(thing):
+    return thing if isinstance(thing, pleat.IRModule) else pleat.IRModule({"main": thing})
+
+
+def _assert_equal_but_names(a, b, *_, **__):
+    pleat.ir.assert_structural_equal(_named_main(a), _named_main(b))
+
+
+def _verify_trace_roundtrip(sch, mod, *, debug_mask="all", text_format=("python", "json")):
+    """Replays the trace, and its JSON, on the program without steps."""
+    for form in [text_format] if isinstance(text_format, str) else text_format:
+        again = pleat.tir.Schedule(mod, debug_mask=debug_mask)
+        if form == "json":
+            pleat.tir.schedule.Trace.apply_json_to_schedule(sch.trace.as_json(), again)
+        else:
+            sch.trace.apply_to_schedule(again)
+        pleat.ir.assert_structural_equal(again.mod, sch.mod)
+        assert again.trace == sch.trace
+    return again
+
+
+def _schedule_modules():
+    """Parts of TVM's package of schedules that are for its tests, or another name of the module."""
+    schedule = importlib.import_module("pleat.tir.schedule")
+    testing = types.ModuleType("testing")
+    testing.verify_trace_roundtrip = _verify_trace_roundtrip
+    testing.assert_structural_equal_ignore_global_symbol = _assert_equal_but_names
+    for package in ("tvm.tir.schedule", "tvm.s_tir.schedule"):
+        sys.modules[f"{package}.schedule"] = _Module(f"{package}.schedule", schedule)
+        sys.modules[f"{package}.testing"] = testing
+
+
 # The functions of the package tvm_ffi that its tests call are pleat.ir's.
 sys.modules["tvm_ffi"] = _Module("tvm_ffi", importlib.import_module("pleat.ir"))
 sys.meta_path.insert(0, _Finder())
 sys.modules["tvm.testing"] = _testing()
+_schedule_modules()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pleat.tir.Schedule: steps with TVM's names, their results, refusals at the Python line, copies, and
 programs that compute the same after every step."""
+import json
 import pathlib
 import subprocess
 
@@ -140,6 +141,74 @@ def test_layouts_axis_by_axis(capsys):
     check(other)
     with pytest.raises(ScheduleError, match="test_tir_schedule.py.*there is no axis 5"):
         other.separate_axis("product", ("write", 0), 5)
+
+
+def test_traces_as_json():
+    sch = tir.Schedule(matmul, seed=1)
+    block = sch.get_block("product")
+    i, j, _ = sch.get_loops(block)
+    sch.sample_categorical(candidates=[2, 4], probs=[0.5, 0.5])  # no step uses it
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=2))
+    sch.annotate(j, "a 'key'", ["x", 1, 0.5])
+    sch.enter_postproc()
+    sch.transform_layout(block, ("write", 0), lambda i, j: [j // 8, i, j % 8])
+    steps = sch.trace.as_json()
+    assert json.loads(json.dumps(steps)) == steps and steps[0]["step"] == "get_block"
+    again, simple, early = tir.Schedule(matmul), tir.Schedule(matmul), tir.Schedule(matmul)
+    tir.schedule.Trace.apply_json_to_schedule(steps, again)
+    assert again.trace == sch.trace
+    pleat.ir.assert_structural_equal(again.func, sch.func)
+    trace = sch.trace.simplified()
+    assert "sample_categorical" not in trace and "sample_perfect_tile" in trace
+    trace.apply_to_schedule(simple)
+    pleat.ir.assert_structural_equal(simple.copy().func, sch.func)
+    sch.trace.apply_to_schedule(early, remove_postproc=True)
+    assert "split" in early.trace and "transform_layout" not in early.trace
+    with pytest.raises(ValueError, match="not of a schedule"):
+        trace.by_axes()
+
+
+def test_copies_have_the_same_choices():
+    sch = tir.Schedule(matmul, seed=5)
+    for _ in range(20):
+        sch.sample_categorical(candidates=[2, 4, 8], probs=[0.5, 0.25, 0.25])
+    assert sch.copy().trace == sch.trace
+
+
+def test_several_functions():
+    module = pleat.IRModule({"main": matmul, "other": matmul})
+    sch = tir.Schedule(module)
+    i, j, _ = sch.get_loops("product")
+    sch.work_on("other")
+    assert sch.func_working_on == "other" and "split" not in sch.trace
+    _, column, _ = sch.get_loops("product")
+    sch.parallel(sch.split(column, factors=[None, 4])[0])
+    sch.work_on("main")
+    sch.vectorize(sch.split(j, factors=[None, 4])[1])
+    for mod in (sch.mod, sch.copy().mod):
+        assert "T.parallel" in mod["other"].script() and "T.parallel" not in mod["main"].script()
+        assert "T.vectorized" in mod["main"].script()
+    with pytest.raises(KeyError, match="no function 'third'"):
+        sch.work_on("third")
+
+
+def test_removed_references_and_messages():
+    sch = tir.Schedule(matmul)
+    i, j, _ = sch.get_loops("product")
+    sch.remove_rv(i)
+    with pytest.raises(ValueError, match="removed this reference"):
+        sch.split(i, factors=[None, 4])
+    sch.split(j, factors=[None, 4])
+    texts = {}
+    for level in ("detail", "fast", "none"):
+        sch = tir.Schedule(matmul, error_render_level=level, debug_mask="all")
+        with pytest.raises(ScheduleError) as error:
+            sch.compute_inline("product")
+        texts[level] = str(error.value)
+    assert texts["detail"].startswith(texts["fast"]) and texts["detail"] != texts["fast"]
+    assert "compute_inline" in texts["fast"] and "compute_inline" not in texts["none"]
+    with pytest.raises(ValueError, match="'detail', 'fast' or 'none'"):
+        tir.Schedule(matmul, error_render_level="loud")
 
 
 def test_aligned_rows():

@@ -354,6 +354,9 @@ static void test_rfactor(void **state) {
   made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n");
   made(matmul, "i, j, k = sch.get_loops('C')\nk0, k1 = sch.split(k, factors=[None, 4])\n"
                "r = sch.rfactor(k0, 2)\nsch.parallel(i)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, -1)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, -3)\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, -4)\n", "axes 0 to 2");
   made(conv, "o, x, c, k = sch.get_loops('conv')\nr = sch.rfactor(c, 1)\n"
              "i, j, a, b = sch.get_loops(r)\nsch.reorder(a, i, j, b)\nsch.parallel(a)\n");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(i, 0)\n", "not one of the reduction");

@@ -37,7 +37,7 @@ def __getattr__(name):
         return importlib.import_module(f"pleat.tir.{name}")
     if name == "PrimFunc":
         return importlib.import_module("pleat.ir._module").PrimFunc
-    if name in ("Schedule", "TensorIntrin"):
+    if name in ("Schedule", "ScheduleError", "TensorIntrin"):
         return getattr(importlib.import_module("pleat.tir.schedule"), name)
     if not name.startswith("_"):
         nodes = importlib.import_module("pleat.tir.nodes")

@@ -8,13 +8,14 @@
     sch.transform_layout("B", ("write", 0), lambda i, j: [j // 16, i, j % 16])
     run = pleat.build(sch.mod)
 """
+import ast
 import inspect
 import random
 import sys
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
-from pleat.ir._module import IRModule, _as_handle, _names
+from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
 from pleat.script._values import text_of
 from pleat.tir.index_map import IndexMap
 
@@ -51,7 +52,7 @@ class _Reference:
         return f"{type(self).__name__}({self.name})"
 
     def __script__(self):
-        return self._text
+        return _text_of_reference(self)
 
 
 class BlockRV(_Reference):
@@ -71,7 +72,16 @@ class ExprRV(int):
         return value
 
     def __script__(self):
-        return self._text
+        return _text_of_reference(self)
+
+
+SBlockRV = BlockRV  # TVM's name since 2026
+
+
+def _text_of_reference(reference):
+    if reference._text is None:
+        raise ValueError("the schedule has removed this reference")
+    return reference._text
 
 
 REFERENCES = {"block": BlockRV, "loop": LoopRV, "int": ExprRV}
@@ -93,23 +103,25 @@ def _argument(value):
 class Trace(str):
     """The steps of a schedule as text, one step a line."""
 
-    def __new__(cls, schedule, form):
-        text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
-        check_status(_lib.pleat_schedule_trace_as(schedule._schedule, form.encode(), text, messages),
-                     messages)
-        trace = super().__new__(cls, _owned_text(text[0]))
+    def __new__(cls, text, schedule=None):
+        trace = super().__new__(cls, text)
         trace._schedule = schedule
         return trace
+
+    def _in_form(self, form):
+        if self._schedule is None:
+            raise ValueError("the trace is not of a schedule: apply it to one")
+        return self._schedule._trace_as(form)
 
     def by_axes(self):
         """The trace with each transform_layout as steps on single axes (split_axis, fuse_axes,
         reorder_axes, pad_axis, swizzle_axes, separate_axis); a comment says where there are none.
         It has the steps that the schedule has now."""
-        return Trace(self._schedule, "axes")
+        return self._in_form("axes")
 
     def by_maps(self):
         """The trace with each run of steps on single axes of a buffer as one transform_layout."""
-        return Trace(self._schedule, "maps")
+        return self._in_form("maps")
 
     def as_python(self):
         """The steps, a list of lines."""
@@ -119,29 +131,109 @@ class Trace(str):
         """Prints the steps."""
         print(self, end="")
 
+    def simplified(self, remove_postproc=False):
+        """The trace without queries and choices whose results no step uses; with remove_postproc, up
+        to the mark that enter_postproc made."""
+        used, kept = set(), []
+        lines = self.splitlines()
+        if remove_postproc and "sch.enter_postproc()" in lines:
+            lines = lines[:lines.index("sch.enter_postproc()")]
+        for line in reversed(lines):
+            step = _read_step(line)
+            if step["step"].startswith(("get_", "sample_")) and not used & {*step["results"]}:
+                continue
+            used |= {n.id for n in ast.walk(ast.parse(line)) if isinstance(n, ast.Name)}
+            kept.append(line)
+        return Trace("".join(f"{line}\n" for line in reversed(kept)))
+
+    def as_json(self):
+        """The steps as lists, dictionaries and strings, which apply_json_to_schedule takes. They are
+        not those of TVM's traces."""
+        return [_read_step(line) for line in self.splitlines() if not line.startswith("#")]
+
+    @staticmethod
+    def from_json(json_obj):
+        """The trace that as_json wrote."""
+        return Trace("".join(f"{_step_text(step)}\n" for step in json_obj))
+
+    @staticmethod
+    def apply_json_to_schedule(json_obj, sch):
+        """Makes the steps that as_json wrote in another schedule."""
+        Trace.from_json(json_obj).apply_to_schedule(sch)
+
+    def apply_to_schedule(self, sch, remove_postproc=False):
+        """Makes the steps in another schedule."""
+        trace = self.simplified(remove_postproc=True) if remove_postproc else self
+        for line in trace.splitlines():
+            sch._record("_run", line, "trace", 1)
+
+
+def _read_step(line):
+    """One line of a trace by its parts, each the text of an expression."""
+    statement = ast.parse(line).body[0]
+    targets = statement.targets[0] if isinstance(statement, ast.Assign) else ast.List([])
+    names = targets.elts if isinstance(targets, (ast.Tuple, ast.List)) else [targets]
+    call = statement.value
+    return {"step": call.func.attr, "arguments": [ast.unparse(a) for a in call.args],
+            "keywords": {k.arg: ast.unparse(k.value) for k in call.keywords},
+            "results": [ast.unparse(n) for n in names],
+            "unpacked": isinstance(targets, ast.Tuple)}
+
+
+def _step_text(step):
+    parts = [*step["arguments"], *(f"{k}={v}" for k, v in step["keywords"].items())]
+    comma = "," if step["unpacked"] and len(step["results"]) == 1 else ""
+    results = f"{', '.join(step['results'])}{comma} = " if step["results"] else ""
+    return f"{results}sch.{step['step']}({', '.join(parts)})"
+
+
+class _ModuleOfProgram(IRModule):
+    """The module of a schedule that was made of one program, which `main` names too, as in TVM."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(next(iter(self)) if name == "main" and len(self) == 1 else name)
+
 
 class Schedule:
     """A schedule of a PrimFunc, or of a function of an IRModule.
 
     Each method is a step of docs/script.md's schedules with TVM's name and arguments. A step that is
     refused raises ScheduleError and changes nothing. `mod` is the module so far, `func` the
-    function, and `trace` the steps as text."""
+    function, and `trace` the steps as text. error_render_level: "detail" shows where and why a step
+    is refused, "fast" the first line of that, "none" neither. debug_mask and enable_check are TVM's
+    and change nothing: each step is proved and its result verified."""
 
-    def __init__(self, mod, func_name=None, *, seed=None):
+    def __init__(self, mod, func_name=None, *, seed=None, debug_mask="none",
+                 error_render_level="detail", enable_check=True):
+        if error_render_level not in ("detail", "fast", "none"):
+            raise ValueError(f"error_render_level is 'detail', 'fast' or 'none', not "
+                             f"{error_render_level!r}")
         self._source = mod, func_name
-        self._schedule = _new(_as_handle(mod), func_name or _main(mod))
-        self._steps, self._name, self._intrinsics = [], func_name or _main(mod), {}
+        self._options = {"debug_mask": debug_mask, "error_render_level": error_render_level,
+                         "enable_check": enable_check}
+        self._name = func_name or _main(mod)
+        self._schedules = {self._name: _new(_as_handle(mod), self._name)}
+        self._log, self._result_count, self._intrinsics = [], 0, {}
         self.seed(seed)
+
+    @property
+    def _schedule(self):
+        return self._schedules[self._name]
+
+    def _record(self, method, *arguments):
+        """Runs a method that copy runs again."""
+        getattr(self, method)(*arguments)
+        self._log.append((method, *arguments))
 
     def _apply(self, step, arguments, keywords):
         parts = [_argument(value) for value in arguments]
         parts += [f"{key}={_argument(value)}" for key, value in keywords.items()]
-        result = f"r{len(self._steps)}"
+        result = f"r{self._result_count}"
         has_result = step in LISTS or step in SINGLE
         text = f"{result + ' = ' if has_result else ''}sch.{step}({', '.join(parts)})"
         frame = sys._getframe(2)
-        self._run(text, frame.f_code.co_filename, frame.f_lineno)
-        self._steps.append((text, frame.f_code.co_filename, frame.f_lineno))
+        self._record("_run", text, frame.f_code.co_filename, frame.f_lineno)
+        self._result_count += 1
         if not has_result:
             return None
         kind = REFERENCES[LISTS.get(step) or SINGLE.get(step)]
@@ -158,8 +250,14 @@ class Schedule:
             check_status(status, messages)
         except PleatError as error:
             if status == _lib.PLEAT_REFUSED:
-                raise ScheduleError(str(error), error.messages) from None
+                raise ScheduleError(self._shown(str(error)), error.messages) from None
             raise
+
+    def _shown(self, text):
+        level = self._options["error_render_level"]
+        if level == "none":
+            return "the step is refused; error_render_level='detail' says why"
+        return text if level == "detail" else text.partition("\n")[0]
 
     def _add_intrinsic(self, name, intrinsic):
         messages = ffi.new("PleatMessages **")
@@ -179,7 +277,14 @@ class Schedule:
         """The module with the function as it is scheduled so far."""
         result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
         check_status(_lib.pleat_schedule_module(self._schedule, result, messages), messages)
-        return IRModule(handle=ffi.gc(result[0], _lib.pleat_module_free))
+        made = IRModule if isinstance(self._source[0], IRModule) else _ModuleOfProgram
+        module = made(handle=ffi.gc(result[0], _lib.pleat_module_free))
+        for name, schedule in self._schedules.items():
+            if name != self._name:
+                check_status(_lib.pleat_schedule_module(schedule, result, messages), messages)
+                other = IRModule(handle=ffi.gc(result[0], _lib.pleat_module_free))
+                module[name] = other[name]
+        return module
 
     @property
     def func(self):
@@ -189,12 +294,43 @@ class Schedule:
     @property
     def trace(self):
         """The steps so far as text, which `pleat opt --schedule` reads."""
-        return Trace(self, "made")
+        return self._trace_as("made")
+
+    def _trace_as(self, form):
+        text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+        check_status(_lib.pleat_schedule_trace_as(self._schedule, form.encode(), text, messages),
+                     messages)
+        return Trace(_owned_text(text[0]), self)
+
+    def work_on(self, func_name):
+        """Makes the next steps steps of another function of the module. References to blocks and
+        loops are those of the function in which they were found."""
+        if str(func_name) not in self.mod:
+            raise KeyError(f"the module has no function '{func_name}'")
+        self._record("_work_on", str(func_name))
+
+    def _work_on(self, name):
+        if name not in self._schedules:
+            self._schedules[name] = _new(_as_handle(self._source[0]), name)
+            self._seed(self._random.getrandbits(63), name)
+        self._name = name
+
+    @property
+    def func_working_on(self):
+        """The name of the function that the steps change."""
+        return GlobalVar(self._name)
+
+    def remove_rv(self, rand_var_rv):
+        """Forgets a reference to a block, a loop or an integer; a step that uses it raises."""
+        rand_var_rv._text = None
 
     def seed(self, seed=None):
         """Sets the state from which the sampling steps draw; None and -1: a seed that differs each time."""
         self._random = random.Random(None if seed in (None, -1) else seed)
-        _lib.pleat_schedule_seed(self._schedule, self._random.getrandbits(63))
+        self._record("_seed", self._random.getrandbits(63), self._name)
+
+    def _seed(self, number, name):
+        _lib.pleat_schedule_seed(self._schedules[name], number)
 
     def fork_seed(self):
         """A seed for another schedule, drawn from this one's."""
@@ -234,12 +370,13 @@ class Schedule:
 
     def copy(self):
         """A schedule with the same steps, in which the same blocks and loops can be used."""
-        result = Schedule(*self._source, seed=self.fork_seed())
+        result = Schedule(*self._source, **self._options)
         for name, intrinsic in self._intrinsics.items():
             result._add_intrinsic(name, intrinsic)
-        for step in self._steps:
-            result._run(*step)
-        result._steps = list(self._steps)
+        for method, *arguments in self._log:
+            getattr(result, method)(*arguments)
+        result._log, result._result_count = list(self._log), self._result_count
+        result.seed(self.fork_seed())
         return result
 
 
