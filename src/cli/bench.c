@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat bench`: measures how long a model or one operator takes, and compares it with what the
 // machine can do.
+#include "cli/bench_offload.h"
 #include "cli/bench_op.h"
 #include "cli/kernel.h"
 #include "cli/peer.h"
@@ -25,7 +26,8 @@ static const Option options[] = {
      offsetof(BenchOptions, op)},
     {"repeat", 0, OPTION_INT, "N", "runs to measure (as many as take a second, 10 at least)",
      offsetof(BenchOptions, repeat)},
-    {"against", 0, OPTION_TEXT, "dnnl", "the same operator by oneDNN, where that is installed",
+    {"against", 0, OPTION_TEXT, "dnnl",
+     "the same operator, or those of a model (--offload: which), by oneDNN, if it is installed",
      offsetof(BenchOptions, against)},
     {"spills", 0, OPTION_FLAG, NULL, "count vectors moved to the stack in innermost loops",
      offsetof(BenchOptions, spills)},
@@ -37,6 +39,7 @@ typedef struct Figures {
   int spills;       // -1: not counted
   const Peer *peer; // the library that is measured in comparison, or NULL
   Spread peer_latency;
+  const Beside *beside; // a model with and without a library, or NULL
   double apart; // largest difference of the results, relative to the largest element
 } Figures;
 
@@ -165,6 +168,7 @@ static void show_text(const Session *s, const Figures *f, const char *what) {
     printf("memory          weights %s   arena %s\n",
            show_bytes(arena, s->summary->original_weight_bytes), summary_arena(arena, s->summary));
   if (f->peer) show_peer(s, f);
+  if (f->beside) beside_print(f->beside, s);
   if (f->spills >= 0) printf("spills          %d vector moves in innermost loops\n", f->spills);
 }
 
@@ -185,6 +189,7 @@ static int show_json(const Session *s, const Figures *f) {
                                   f->peer_latency.median * 1e3, "p10", f->peer_latency.p10 * 1e3,
                                   "p90", f->peer_latency.p90 * 1e3, "ratio",
                                   s->latency.median / f->peer_latency.median));
+  if (object && f->beside) json_object_set_new(object, "against", beside_json(f->beside));
   if (object && s->summary)
     json_object_set_new(object, "memory",
                         json_pack("{s:I, s:I, s:I}", "weight_bytes",
@@ -193,6 +198,15 @@ static int show_json(const Session *s, const Figures *f) {
                                   (json_int_t)s->summary->live_bytes));
   if (object && f->spills >= 0) json_object_set_new(object, "spills", json_integer(f->spills));
   return json_print(s->cli, object);
+}
+
+// Compares with the library of --against.
+static bool measure_against(Session *s, const BenchOptions *o, const InputContents *contents,
+                            Figures *f) {
+  const char *offload = o->model.offload ? o->model.offload : "dnnl";
+  if (!o->op && s->graph) return (f->beside = bench_beside(s, offload, contents, s->runs)) != NULL;
+  Peer *peer = peer_dnnl(s);
+  return peer && measure_peer(s, peer, f);
 }
 
 static int bench(Session *s, const BenchOptions *o) {
@@ -215,8 +229,7 @@ static int bench(Session *s, const BenchOptions *o) {
     return STATUS_BAD;
   session_keep(s);
   Figures figures = {0};
-  Peer *peer = o->against ? peer_dnnl(s) : NULL;
-  if (o->against && (!peer || !measure_peer(s, peer, &figures))) return STATUS_BAD;
+  if (o->against && !measure_against(s, o, &contents, &figures)) return STATUS_BAD;
   find_figures(s, o, &figures);
   if (cli->json) return show_json(s, &figures);
   show_text(s, &figures, what);
@@ -236,7 +249,9 @@ static int run(Cli *cli, void *given) {
                o->against);
     return STATUS_MISUSE;
   }
-  return bench(session_new(cli, &o->model), o);
+  ModelOptions *own = arena_copy(&cli->context->arena, &o->model, sizeof o->model);
+  if (o->against && !o->op) own->offload = NULL; // that of the program to compare with
+  return bench(session_new(cli, own), o);
 }
 
 const Command command_bench = {

@@ -180,7 +180,7 @@ static bool read_operator(Peer *p, const Session *s) {
   p->conv = node && strcmp(node->op, "nn.conv2d") == 0;
   if (!node || node->input_count != 2 || (!p->conv && strcmp(node->op, "matmul") != 0))
     return diag_error_as(p->context, DIAG_OPTION, (SourcePos){0},
-                         "--against dnnl: compares --op 'matmul …' and --op 'conv2d …'");
+                         "--against dnnl: compares models, --op 'matmul …' and --op 'conv2d …'");
   static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
   static const int queries[] = {DNNL_QUERY_SRC, DNNL_QUERY_WEIGHTS, DNNL_QUERY_DST};
   int given = 0;

@@ -2,6 +2,7 @@
 """Convolutions and products that oneDNN computes: compared with ONNX Runtime, with the layouts that
 it asks for, and with operations that follow."""
 import ctypes
+import json
 import threading
 
 import numpy as np
@@ -161,3 +162,29 @@ def test_messages():
     if not has_dnnl():
         with pytest.raises(pleat.PleatError, match="oneDNN is not installed"):
             pleat.compile(model, offload="dnnl", cache=False)
+
+
+@needs_dnnl
+def test_beside_own_kernels(tmp_path):
+    """`bench --against dnnl` measures each call beside the kernels that take its place."""
+    from command import pleat as command
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], "conv", pads=[1, 1, 1, 1]),
+             helper.make_node("Tanh", ["a"], ["b"], "tanh"),
+             helper.make_node("Conv", ["b", "v"], ["y"], "last")]
+    weights = [("w", random(20, 3, 3, 3)), ("v", random(5, 20, 1, 1))]
+    model = model_of(nodes, [("x", [2, 3, 9, 7])], ["y"], weights)
+    onnx.save(model, tmp_path / "net.onnx")
+    call = ("bench", tmp_path / "net.onnx", "--against", "dnnl", "--repeat", 10, "--threads", 1)
+    against = json.loads(command(*call, "--json"))["against"]
+    assert against["name"].startswith("oneDNN") and against["latency_ms"]["median"] > 0
+    rows = {row["operators"]: row for row in against["rows"]}
+    assert list(rows) == ["conv, tanh", "last"]
+    for row in rows.values():
+        assert row["calls"] == 1 and row["own_kernels"] == 1
+        assert row["library_ms"] > 0 and row["own_ms"] > 0
+    some = json.loads(command(*call, "--offload", "dnnl=last", "--json"))["against"]
+    assert [row["operators"] for row in some["rows"]] == ["last"]
+    text = command(*call)
+    assert "with oneDNN" in text and "  conv, tanh " in text
+    nothing = command(*call, "--offload", "dnnl=Tanh", status=1)
+    assert "Tanh" in nothing or "computes nothing" in nothing
