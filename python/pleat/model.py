@@ -686,9 +686,10 @@ def verify(model, inputs=None, *, seed=0, rtol=0, atol=0, max_ulp=0, exact=False
 def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, annotate=False,
           **options):
     """Writes a model, or the kernels of a file of TVMScript, as what the ending of the path says:
-    .so, .o, .s, .ll, .c with its header, or .py for TVMScript.
+    .so, .o, .s, .ll, .c with its header, .cl and .cu with the kernels of a device, or .py for
+    TVMScript.
 
-    target:  "llvm", "c" or "opencl"; None: by the ending
+    target:  "llvm", "c", "opencl" or "cuda"; None: by the ending
     weights: "inside" the file of code or "beside" it; None: inside up to 1 MiB
     openmp:  parallel loops of C are written for -fopenmp
     lowered: TVMScript as the code generators read it, not as scheduled

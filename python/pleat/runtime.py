@@ -25,7 +25,8 @@ from pleat.script._parse import parse
 
 np = Lazy("numpy")
 
-TARGETS = ("llvm", "c", "opencl")
+DEVICES = ("opencl", "cuda")
+TARGETS = ("llvm", "c", *DEVICES)
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
@@ -229,10 +230,10 @@ class Function:
     Free sizes, strides and offsets follow from the arguments: for new ones the program is compiled
     once more, and what was compiled is kept. Calls in several threads follow one another."""
 
-    def __init__(self, name, parameters, compiled):
+    def __init__(self, name, parameters, compiled, at_once=True):
         self.name, self.parameters = name, parameters
         self._compile, self._models = compiled, {}
-        if not any(isinstance(size, str) for p in parameters
+        if at_once and not any(isinstance(size, str) for p in parameters
                    for size in (*(p.shape or ()), *(p.strides or ()), p.offset)):
             self._model({})
 
@@ -387,10 +388,10 @@ class Module:
         return self._source
 
     def get_source(self, fmt=None):
-        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), "cl" (OpenCL), or "py" (TVMScript);
-        None: that of the target."""
+        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), "cl" (OpenCL), "cu" (CUDA), or
+        "py" (TVMScript); None: that of the target."""
         from pleat.model import write
-        ending = fmt or {"llvm": "ll", "c": "c", "opencl": "cl"}[self.target]
+        ending = fmt or {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}[self.target]
         with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
             path = pathlib.Path(folder) / f"module.{ending}"
             write(self._needs_source().encode(), path, func="", **self._options)
@@ -491,7 +492,8 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     with its arguments `args`, tensors and scalar variables, as a program of this name.
 
     target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C; or
-            "opencl": they run on an OpenCL device
+            "opencl": they run on an OpenCL device; or
+            "cuda": get_source gives the kernels, which this machine need not have a device for
     The other options are those of pleat.Model. A program without a schedule runs as the
     auto-scheduler schedules it. Calls of other programs of the module become their bodies; private
     programs, and those that return a value, are left out where others call them. Returns a
@@ -510,7 +512,7 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     text = print_handle(mod._handle)
     options = {"threads": threads, "cpu": cpu, "quick": quick, "cache": cache,
                "unchecked": unchecked}
-    if target == "opencl":
+    if target in DEVICES:
         options["target"] = target
     printed = IRModule(handle=parse(text, "module"))  # with the names that are printed
     nodes = function_nodes(printed._handle)
@@ -519,7 +521,10 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     calls = {name: _callees(node, nodes.keys()) for name, node in nodes.items()}
     called = set().union(*calls.values())
     functions = {name: Function(name, _parameters(node),
-                                _compiler(printed, name, calls[name], options))
+                                _compiler(printed, name, calls[name], options), target != "cuda")
                  for name, node in nodes.items()
                  if name not in called or not _is_helper(printed[name], node)}
-    return Module(functions, text, target, options)
+    module = Module(functions, text, target, options)
+    if target == "cuda":
+        module.get_source()  # refuses what the target cannot take
+    return module

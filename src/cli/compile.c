@@ -14,7 +14,7 @@ static const Option options[] = {
     MODEL_OPTIONS,
     LOWER_OPTIONS,
     KNOWN_INPUT_OPTION,
-    {"target", 0, OPTION_TEXT, "llvm|c|opencl", "code generator (by the ending of the output)",
+    {"target", 0, OPTION_TEXT, "llvm|c|opencl|cuda", "code generator (by the ending of the output)",
      offsetof(CompileCommand, emit.target)},
     {"emit-weights", 0, OPTION_TEXT, "inside|beside",
      "where weights go (inside up to 1 MiB, otherwise beside, as FILE.weights)",

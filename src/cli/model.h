@@ -82,7 +82,7 @@ typedef struct ModelOptions {
    offsetof(ModelOptions, unchecked)}
 // The option of a ModelOptions for subcommands that run code.
 #define TARGET_OPTION                                                                              \
-  {"target", 0, OPTION_TEXT, "llvm|c|opencl", "what makes and runs the code",                     \
+  {"target", 0, OPTION_TEXT, "llvm|c|opencl|cuda", "what makes and runs the code",                \
    offsetof(ModelOptions, target)}
 // clang-format on
 

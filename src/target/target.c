@@ -5,9 +5,10 @@
 
 #include "config.h"
 #include "target/c/rows.h"
+#include "target/cuda/rows.h"
 #include "target/functions.h"
-#include "target/loading.h"
 #include "target/link.h"
+#include "target/loading.h"
 #include "target/llvm/rows.h"
 #include "target/memories.h"
 #include "target/opencl/rows.h"
@@ -16,6 +17,7 @@
 
 static const char *const c_endings[] = {".c", NULL};
 static const char *const opencl_endings[] = {".cl", NULL};
+static const char *const cuda_endings[] = {".cu", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 // ---- Processor levels, as the tools of each target spell them
@@ -55,13 +57,17 @@ static const TargetMemory processor_memories[] = {{"global", 1, TARGET_ANY_RANK}
                                                   {"shared.dyn", 1, TARGET_ANY_RANK},
                                                   {NULL, 0, 0}};
 
-// The textures of a device have rows.
-static const TargetMemory opencl_memories[] = {{"global", 1, TARGET_ANY_RANK},
-                                               {"local", 1, TARGET_ANY_RANK},
-                                               {"shared", 1, TARGET_ANY_RANK},
-                                               {"shared.dyn", 1, TARGET_ANY_RANK},
-                                               {"global.texture", 2, 2},
-                                               {NULL, 0, 0}};
+// The textures of a device have rows. CUDA has its textures in another form, which is not written.
+static const TargetMemory opencl_memories[] = {
+    {"global", 1, TARGET_ANY_RANK}, {"local", 1, TARGET_ANY_RANK},
+    {"shared", 1, TARGET_ANY_RANK}, {"shared.dyn", 1, TARGET_ANY_RANK},
+    {"global.texture", 2, 2},       {NULL, 0, 0}};
+
+static const TargetMemory cuda_memories[] = {{"global", 1, TARGET_ANY_RANK},
+                                             {"local", 1, TARGET_ANY_RANK},
+                                             {"shared", 1, TARGET_ANY_RANK},
+                                             {"shared.dyn", 1, TARGET_ANY_RANK},
+                                             {NULL, 0, 0}};
 
 // ---- The table
 
@@ -103,6 +109,11 @@ const TargetRow target_table[] = {
      .load_finish = opencl_load_finish,
      .is_present = opencl_is_present,
      .keeps_kernels = true},
+    {.name = "cuda",
+     .summary = "kernels for NVIDIA devices: .cu",
+     .memories = cuda_memories,
+     .endings = cuda_endings,
+     .emit = cuda_emit},
     {.name = NULL},
 };
 

@@ -283,8 +283,8 @@ def test_what_cannot_be_compiled_is_refused_at_its_printed_line():
 def test_what_is_no_program_is_refused():
     with pytest.raises(TypeError, match="expected an IRModule or a PrimFunc, not str"):
         pleat.build("kernel.py")
-    with pytest.raises(pleat.PleatError, match="expected one of llvm, c, opencl"):
-        pleat.build(add, target="cuda")
+    with pytest.raises(pleat.PleatError, match="expected one of llvm, c, opencl, cuda"):
+        pleat.build(add, target="metal")
     with pytest.raises(pleat.PleatError, match="no tensor program"):
         pleat.build(pleat.IRModule())
 

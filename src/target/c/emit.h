@@ -84,8 +84,9 @@ struct CSpelling {
   bool calls_vectors; // `call` takes vectors
   // A not finite number.
   CValue (*special)(CEmit *emit, DType type, double value);
-  CValue (*load_vector)(CEmit *emit, DType type, const char *first);
-  void (*store_vector)(CEmit *emit, DType type, const char *first, const char *value);
+  // Consecutive elements, of which `first` is the first one, at this index.
+  CValue (*load_vector)(CEmit *emit, DType type, const char *first, Expr *index);
+  void (*store_vector)(CEmit *emit, DType type, const char *first, Expr *index, const char *value);
   void (*constant)(CEmit *emit, const Stmt *s, const char *name, const char *element);
   // True when the hook has written the statement or the store, or the value of the load.
   bool (*stmt)(CEmit *emit, const Stmt *s);
@@ -111,6 +112,9 @@ void c_line(CEmit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
 // "a, b, c" with line breaks so that lines end before column 100, if the text begins at `column`.
 const char *c_broken(Arena *arena, const char *list, int column, int indent);
 bool c_define(CModule *module, const char *name); // true the first time
+
+// The bytes of a constant in lines, "1,2,3,".
+const char *c_byte_list(Arena *arena, const ConstData *data);
 
 // expr.c
 CValue c_expr(CEmit *emit, Expr *e);

@@ -94,8 +94,9 @@ CValue c_load(CEmit *emit, Expr *e) {
   if (index->type.lanes > 1 && !is_contiguous(index)) return gather(emit, e, index);
   bool vector = index->type.lanes > 1;
   if (vector && spelling->load_vector)
-    return loaded(emit, e->type,
-                  spelling->load_vector(emit, e->type, first_element(emit, buffer, index)));
+    return loaded(
+        emit, e->type,
+        spelling->load_vector(emit, e->type, first_element(emit, buffer, index), index->args[0]));
   return loaded(
       emit, e->type,
       c_value(vector ? C_UNARY : C_POSTFIX, place_of(emit, buffer, index, index->type.lanes)));
@@ -134,7 +135,7 @@ void c_store(CEmit *emit, const Stmt *s) {
   }
   if (lanes > 1 && spelling->store_vector && !is_register(emit, buffer)) {
     const char *first = first_element(emit, buffer, index);
-    spelling->store_vector(emit, type, first, stored(emit, type, value));
+    spelling->store_vector(emit, type, first, index->args[0], stored(emit, type, value));
     return;
   }
   const char *place = is_register(emit, buffer) ? map_find(&emit->registers, buffer->data)

@@ -231,10 +231,7 @@ static void emit_allocate_const(CEmit *emit, const Stmt *s) {
               data->bytes, element,
               data->bytes / (size_t)(dtype_bytes(data->type) * data->type.lanes), name,
               TENSOR_ALIGNMENT);
-  const uint8_t *bytes = data->data;
-  for (size_t i = 0; i < data->bytes; i++)
-    text_printf(text, "%s%u,", i % 24 ? "" : "\n  ", bytes[i]);
-  text_puts(text, "\n}};\n");
+  text_printf(text, "%s\n}};\n", c_byte_list(emit->arena, data));
   map_put(&emit->vars, s->as.allocate_const.var, arena_printf(emit->arena, "%s.values", name));
   map_put(&emit->pointees, s->as.allocate_const.var, element);
   c_stmt(emit, s->as.allocate_const.body);

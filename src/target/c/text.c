@@ -160,3 +160,12 @@ const char *c_broken(Arena *arena, const char *list, int column, int indent) {
   }
   return text_string(&text);
 }
+
+const char *c_byte_list(Arena *arena, const ConstData *data) {
+  Text text = text_new(arena);
+  const uint8_t *bytes = data->data;
+  for (size_t i = 0; i < data->bytes; i++)
+    text_printf(&text, "%s%u,", i % 24 ? "" : "\n  ", bytes[i]);
+  if (!data->bytes) text_puts(&text, "0");
+  return text_string(&text);
+}

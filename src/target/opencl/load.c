@@ -391,8 +391,9 @@ static bool make_code(const TargetLoading *loading, ClCode *code) {
   CModule module;
   DeviceFunctions functions = {0};
   Text source = text_new(&context->scratch);
-  if (!opencl_module_make(context, &unit, &loading->options, &module, &functions)) return false;
-  opencl_module_text(&module, &source);
+  if (!device_module_make(context, &opencl_dialect, &unit, &loading->options, &module, &functions))
+    return false;
+  device_module_text(&opencl_dialect, &module, &source);
   const char *why = cl_open(&code->cl);
   if (why)
     return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},

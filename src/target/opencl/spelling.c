@@ -2,10 +2,11 @@
 // Writes the parts of C that OpenCL C has in another form: vector types are its own, lanes are
 // v.s0 to v.sf, and its functions take vectors.
 #include "target/opencl/emit.h"
+#include "target/opencl/rows.h"
 
 #include <math.h>
 
-const char opencl_prelude[] =
+static const char prelude[] =
     "#pragma OPENCL EXTENSION cl_khr_byte_addressable_store : enable\n"
     "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
     "typedef char int8_t;\ntypedef short int16_t;\ntypedef int int32_t;\ntypedef long int64_t;\n"
@@ -19,12 +20,40 @@ const char opencl_prelude[] =
     "#define UNROLL(n) __attribute__((opencl_unroll_hint(n)))\n"
     "#else\n#define UNROLL(n)\n#endif\n";
 
-const DeviceWords opencl_words = {
-    .shared = "__local ",
-    .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
-    .block = {"get_group_id(0)", "get_group_id(1)", "get_group_id(2)"},
-    .thread = {"get_local_id(0)", "get_local_id(1)", "get_local_id(2)"},
-    .item = "get_global_id(0)",
+// Names of OpenCL C that a program's names must not be.
+static const char *const reserved[] = {
+    "kernel",    "global",
+    "local",     "constant",
+    "private",   "half",
+    "float2",    "float3",
+    "float4",    "float8",
+    "int2",      "int3",
+    "int4",      "int8",
+    "uint2",     "uint3",
+    "uint4",     "uint8",
+    "long2",     "long4",
+    "double2",   "double4",
+    "uchar",     "ushort",
+    "uint",      "ulong",
+    "select",    "min",
+    "max",       "clamp",
+    "mix",       "step",
+    "sign",      "dot",
+    "cross",     "length",
+    "fma",       "mad",
+    "convert",   "barrier",
+    "image2d_t", "event_t",
+    "sampler_t", "distance",
+    "normalize", "radians",
+    "degrees",   "fmin",
+    "fmax",      "hypot",
+    "rint",      "pipe",
+    "rotate",    "hadd",
+    "all",       "any",
+    "shuffle",   "wait_group_events",
+    "prefetch",  "size_t",
+    "complex",   "imaginary",
+    "vec_step",  NULL,
 };
 
 // ---- Types ------------------------------------------------------------------------------------
@@ -103,39 +132,18 @@ static const char *extreme(CModule *module, DType type, bool least) {
   return least ? "select(a, b, (b) < (a))" : "select(a, b, (b) > (a))";
 }
 
-static CValue load_vector(CEmit *emit, DType type, const char *first) {
+static CValue load_vector(CEmit *emit, DType type, const char *first, Expr *index) {
+  (void)index;
   return c_format(emit, C_POSTFIX, "vload%d(0, &%s)", c_lanes(type), first);
 }
 
-static void store_vector(CEmit *emit, DType type, const char *first, const char *value) {
+static void store_vector(CEmit *emit, DType type, const char *first, Expr *index,
+                         const char *value) {
+  (void)index;
   c_line(emit, "vstore%d(%s, 0, &%s);", c_lanes(type), value, first);
 }
 
 // ---- Functions and constants ------------------------------------------------------------------
-
-// Functions that OpenCL C has under the name that C has for float64.
-static const char *const functions[] = {
-    "fma",   "sqrt",  "floor", "ceil",  "trunc", "fabs",  "exp",       "exp2",
-    "log",   "log2",  "log10", "log1p", "pow",   "tanh",  "erf",       "sin",
-    "cos",   "tan",   "asin",  "acos",  "atan",  "sinh",  "cosh",      "asinh",
-    "acosh", "atanh", "fmod",  "atan2", "hypot", "round", "nextafter",
-};
-
-// The rest of a text after its beginning; NULL where it begins otherwise.
-static const char *text_after(const char *text, const char *begin) {
-  size_t size = strlen(begin);
-  return strncmp(text, begin, size) ? NULL : text + size;
-}
-
-static const char *function_name(CEmit *emit, const char *name) {
-  if (!strcmp(name, "nearbyint")) return "rint";
-  for (int i = 0; i < COUNT_OF(functions); i++) {
-    const char *end = text_after(name, functions[i]);
-    if (end && (!*end || !strcmp(end, "f"))) return functions[i];
-  }
-  device_fail(emit, (SourcePos){NULL}, "%s is a function of C, which OpenCL does not have", name);
-  return name;
-}
 
 // Some devices compute log1p of float64 wrongly.
 static const char own_log1p[] =
@@ -145,7 +153,7 @@ static const char own_log1p[] =
 static CValue call(CEmit *emit, DType type, const char *function, const char *arguments) {
   bool own = type.lanes == 1 && !strcmp(function, "log1p");
   if (own && c_define(emit->module, "own_log1p")) text_puts(&emit->module->macros, own_log1p);
-  return c_format(emit, C_POSTFIX, "%s(%s)", own ? "own_log1p" : function_name(emit, function),
+  return c_format(emit, C_POSTFIX, "%s(%s)", own ? "own_log1p" : device_function(emit, function),
                   arguments);
 }
 
@@ -160,16 +168,13 @@ static void constant(CEmit *emit, const Stmt *s, const char *name, const char *e
   Text *text = &emit->module->constants;
   text_printf(text, "__constant uint8_t %s[%zu] __attribute__((aligned(%d))) = {", name,
               MAX_OF(data->bytes, (size_t)1), TENSOR_ALIGNMENT);
-  const uint8_t *bytes = data->data;
-  for (size_t i = 0; i < data->bytes; i++)
-    text_printf(text, "%s%u,", i % 24 ? "" : "\n  ", bytes[i]);
-  text_puts(text, data->bytes ? "\n};\n" : "0};\n");
+  text_printf(text, "%s\n};\n", c_byte_list(emit->arena, data));
   map_put(&emit->vars, var, arena_printf(emit->arena, "((__constant %s *)%s)", element, name));
   map_put(&emit->pointees, var, element);
   map_put(&emit->spaces, var, "__constant ");
 }
 
-const CSpelling opencl_spelling = {
+static const CSpelling spelling = {
     .define_vector = define_vector,
     .list = list,
     .lane = lane,
@@ -187,3 +192,38 @@ const CSpelling opencl_spelling = {
     .store = texture_store,
     .load = texture_load,
 };
+
+static const char *head(Arena *arena, const Launch *launch) {
+  const int64_t *threads = launch->threads;
+  return arena_printf(arena,
+                      "__kernel __attribute__((reqd_work_group_size(%lld, %lld, %lld)))\nvoid ",
+                      (long long)threads[0], (long long)threads[1], (long long)threads[2]);
+}
+
+// Devices differ in the sizes of their blocks and shared memory, and say so when a kernel is made.
+const DeviceDialect opencl_dialect = {
+    .language = "OpenCL C",
+    .prelude = prelude,
+    .spelling = &spelling,
+    .words = {.shared = "__local ",
+              .global = "__global ",
+              .pointer = "restrict",
+              .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+              .block = {"get_group_id(0)", "get_group_id(1)", "get_group_id(2)"},
+              .thread = {"get_local_id(0)", "get_local_id(1)", "get_local_id(2)"},
+              .item = "(int64_t)get_global_id(0)"},
+    .reserved = reserved,
+    .most_lanes = 16,
+    .item_threads = 1,
+    .threads = {INT64_MAX, INT64_MAX, INT64_MAX},
+    .block_threads = INT64_MAX,
+    .shared_bytes = INT64_MAX,
+    .head = head,
+    .takes_texture = texture_is_supported,
+};
+
+bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                 const char *ending, Text *out) {
+  (void)ending;
+  return device_emit(context, &opencl_dialect, unit, options, out);
+}

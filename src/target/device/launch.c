@@ -5,7 +5,7 @@
 //   for b in T.thread_binding(6, "blockIdx.x"):           6 blocks of 7 threads
 //     for t in T.thread_binding(7, "threadIdx.x"): ...  →   a barrier between the loops
 //     for t in T.thread_binding(5, "threadIdx.x"): ...      only threads 0 to 4
-#include "target/opencl/emit.h"
+#include "target/device/emit.h"
 
 typedef struct LaunchSearch {
   Context *context;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the statements of a device's kernel: loops over threads become the numbers of the thread,
 // and barriers stand where threads of a block would otherwise see unfinished work.
-#include "target/opencl/emit.h"
+#include "target/device/emit.h"
 
 static DeviceKernel *kernel_of(const CEmit *emit) {
   return emit->dialect;
+}
+
+static const DeviceWords *words_of(const CEmit *emit) {
+  return &kernel_of(emit)->dialect->words;
 }
 
 bool device_fail(CEmit *emit, SourcePos pos, const char *format, ...) {
@@ -86,7 +90,7 @@ static void barrier(CEmit *emit, const Stmt *at) {
         emit, at->pos,
         "threads of a block would wait for one another here, under a condition or in a loop "
         "that is not the same for all of them");
-  c_line(emit, "%s", opencl_words.barrier);
+  c_line(emit, "%s", words_of(emit)->barrier);
 }
 
 typedef struct Dependence {
@@ -138,7 +142,7 @@ static bool seq(CEmit *emit, const Stmt *s) {
 }
 
 static const char *launch_number(CEmit *emit, const Stmt *s, int axis, bool is_block) {
-  const char *number = is_block ? opencl_words.block[axis] : opencl_words.thread[axis];
+  const char *number = is_block ? words_of(emit)->block[axis] : words_of(emit)->thread[axis];
   const char *type = c_type(emit->module, s->as.loop.var->type);
   if (expr_is_int(s->as.loop.min, 0)) return arena_printf(emit->arena, "(%s)%s", type, number);
   return arena_printf(emit->arena, "%s + (%s)%s", c_index(emit, s->as.loop.min).text, type, number);
@@ -157,7 +161,7 @@ static bool launch_loop(CEmit *emit, const Stmt *s, int axis, bool is_block) {
   if (all)
     c_line(emit, "{");
   else
-    c_line(emit, "if (%s < %lld) {", opencl_words.thread[axis], (long long)extent);
+    c_line(emit, "if (%s < %lld) {", words_of(emit)->thread[axis], (long long)extent);
   emit->depth++;
   c_line(emit, "const %s %s = %s;", c_type(emit->module, s->as.loop.var->type), name, number);
   if (!is_block) kernel->bound |= 1u << axis;
@@ -179,9 +183,9 @@ static bool item_loop(CEmit *emit, const Stmt *s) {
   const char *type = c_type(emit->module, var->type), *name = c_name(emit, var->as.var->name);
   kernel->launch.items = NULL; // only the outermost loop is the region's
   map_put(&emit->vars, var, name);
-  c_line(emit, "if ((int64_t)%s < end - begin) {", opencl_words.item);
+  c_line(emit, "if (%s < end - begin) {", words_of(emit)->item);
   emit->depth++;
-  c_line(emit, "const %s %s = (%s)(begin + (int64_t)%s);", type, name, type, opencl_words.item);
+  c_line(emit, "const %s %s = (%s)(begin + %s);", type, name, type, words_of(emit)->item);
   c_stmt(emit, s->as.loop.body);
   emit->depth--;
   c_line(emit, "}");
@@ -242,11 +246,19 @@ static void declare_shared(CEmit *emit, const Stmt *s, int64_t count) {
   Expr *var = s->as.allocate.var;
   const char *name = c_name(emit, var->as.var->name);
   const char *element = c_memory_type(emit->module, s->as.allocate.type);
+  count = MAX_OF(count, 1);
+  kernel->shared_bytes += count * dtype_bytes(s->as.allocate.type) * s->as.allocate.type.lanes;
+  if (kernel->shared_bytes > kernel->dialect->shared_bytes)
+    device_fail(emit, s->pos,
+                "%s of scope '%s' makes %lld bytes of shared memory in a kernel; %s has at most "
+                "%lld bytes",
+                var->as.var->name, var->as.var->scope, (long long)kernel->shared_bytes,
+                kernel->dialect->language, (long long)kernel->dialect->shared_bytes);
   text_printf(&kernel->locals, "  %s%s %s[%lld] __attribute__((aligned(%d)));\n",
-              opencl_words.shared, element, name, (long long)MAX_OF(count, 1), TENSOR_ALIGNMENT);
+              words_of(emit)->shared, element, name, (long long)count, TENSOR_ALIGNMENT);
   map_put(&emit->vars, var, name);
   map_put(&emit->pointees, var, element);
-  map_put(&emit->spaces, var, opencl_words.shared);
+  map_put(&emit->spaces, var, words_of(emit)->shared);
 }
 
 static bool allocate(CEmit *emit, const Stmt *s) {
@@ -273,7 +285,7 @@ static const char *first_thread(CEmit *emit) {
   Text text = text_new(emit->arena);
   for (int i = 0; i < LAUNCH_AXES; i++)
     if (kernel->launch.axes & ~kernel->bound & 1u << i)
-      text_printf(&text, "%s%s == 0", text.size ? " && " : "", opencl_words.thread[i]);
+      text_printf(&text, "%s%s == 0", text.size ? " && " : "", words_of(emit)->thread[i]);
   return text_string(&text);
 }
 

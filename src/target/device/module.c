@@ -1,52 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the regions of kernels as kernels of a device. Pieces of the workspace are parameters like
 // tensors, and textures are images.
-#include "target/opencl/emit.h"
-#include "target/opencl/rows.h"
+#include "target/device/emit.h"
 
 #include "script/script.h"
 
-// Names of OpenCL C that a program's names must not be.
-static const char *const reserved[] = {
-    "kernel",    "global",
-    "local",     "constant",
-    "private",   "half",
-    "float2",    "float3",
-    "float4",    "float8",
-    "int2",      "int3",
-    "int4",      "int8",
-    "uint2",     "uint3",
-    "uint4",     "uint8",
-    "long2",     "long4",
-    "double2",   "double4",
-    "uchar",     "ushort",
-    "uint",      "ulong",
-    "select",    "min",
-    "max",       "clamp",
-    "mix",       "step",
-    "sign",      "dot",
-    "cross",     "length",
-    "fma",       "mad",
-    "convert",   "barrier",
-    "image2d_t", "event_t",
-    "sampler_t", "distance",
-    "normalize", "radians",
-    "degrees",   "fmin",
-    "fmax",      "hypot",
-    "rint",      "pipe",
-    "rotate",    "hadd",
-    "all",       "any",
-    "shuffle",   "wait_group_events",
-    "prefetch",  "size_t",
-    "complex",   "imaginary",
-    "vec_step",
+// Functions that devices have under the name that C has for float64.
+static const char *const functions[] = {
+    "fma",   "sqrt",  "floor", "ceil",  "trunc", "fabs",  "exp",       "exp2",
+    "log",   "log2",  "log10", "log1p", "pow",   "tanh",  "erf",       "sin",
+    "cos",   "tan",   "asin",  "acos",  "atan",  "sinh",  "cosh",      "asinh",
+    "acosh", "atanh", "fmod",  "atan2", "hypot", "round", "nextafter", "rint",
 };
 
-static CModule device_module_new(Context *context, const TargetOptions *options) {
+// The rest of a text after its beginning; NULL where it begins otherwise.
+static const char *text_after(const char *text, const char *begin) {
+  size_t size = strlen(begin);
+  return strncmp(text, begin, size) ? NULL : text + size;
+}
+
+const char *device_function(CEmit *emit, const char *name) {
+  const DeviceKernel *kernel = emit->dialect;
+  if (!strcmp(name, "nearbyint")) return "rint";
+  for (int i = 0; i < COUNT_OF(functions); i++) {
+    const char *end = text_after(name, functions[i]);
+    if (end && (!*end || !strcmp(end, "f"))) return functions[i];
+  }
+  device_fail(emit, (SourcePos){NULL}, "%s is a function of C, which %s does not have", name,
+              kernel->dialect->language);
+  return name;
+}
+
+static CModule device_module_new(Context *context, const DeviceDialect *dialect,
+                                 const TargetOptions *options) {
   CModule module = c_module_new(context, options);
-  module.spelling = &opencl_spelling;
+  module.spelling = dialect->spelling;
   module.features = (TargetFeatures){.fma = true, .rounding = true, .vector_bytes = 16};
-  for (int i = 0; i < COUNT_OF(reserved); i++) c_global_name(&module, reserved[i]);
+  for (int i = 0; dialect->reserved[i]; i++) c_global_name(&module, dialect->reserved[i]);
+  for (int i = 0; i < COUNT_OF(functions); i++) c_global_name(&module, functions[i]);
   return module;
 }
 
@@ -93,6 +84,7 @@ static DeviceParam param_of(const CFunction *function, int number, Stmt *body) {
 }
 
 static const char *param_text(CEmit *emit, const LowerKernel *kernel, const DeviceParam *param) {
+  const DeviceWords *words = &((const DeviceKernel *)emit->dialect)->dialect->words;
   Expr *data = data_of(kernel, param);
   const char *preferred =
       param->kind == DEVICE_SLOT ? data->as.var->name : kernel->args[param->number].name;
@@ -106,18 +98,18 @@ static const char *param_text(CEmit *emit, const LowerKernel *kernel, const Devi
                         param->written ? "__write_only" : "__read_only", name);
   const char *element = c_memory_type(emit->module, data->as.var->pointee);
   map_put(&emit->pointees, data, element);
-  map_put(&emit->spaces, data, "__global ");
-  return arena_printf(emit->arena, "%s__global %s *restrict %s, ", param->written ? "" : "const ",
-                      element, name);
+  map_put(&emit->spaces, data, words->global);
+  return arena_printf(emit->arena, "%s%s%s *%s %s, ", param->written ? "" : "const ", words->global,
+                      element, words->pointer, name);
 }
 
-enum { MOST_LANES = 16 }; // of OpenCL's vectors
-
 static bool enter_lanes(Visitor *visitor, Expr *e) {
-  if (e->type.lanes > MOST_LANES)
-    device_fail(visitor->env, (SourcePos){NULL},
+  CEmit *emit = visitor->env;
+  int most = ((const DeviceKernel *)emit->dialect)->dialect->most_lanes;
+  if (e->type.lanes > most)
+    device_fail(emit, (SourcePos){NULL},
                 "a vector of %d lanes: a device has vectors of up to %d lanes", e->type.lanes,
-                MOST_LANES);
+                most);
   return true;
 }
 
@@ -157,7 +149,7 @@ static bool check_textures(CEmit *emit, const DeviceFunction *function, Stmt *bo
     const DeviceParam *param = &function->params[i];
     if (!param->image) continue;
     map_put(&kernel->images, data_of(function->kernel, param), (void *)param->image);
-    texture_is_supported(emit, param->image);
+    kernel->dialect->takes_texture(emit, param->image);
   }
   TextureUse use = {emit, kernel};
   visit_stmt(&(Visitor){.env = &use, .enter_expr = enter_texture, .enter_stmt = enter_alias}, body);
@@ -179,25 +171,46 @@ static bool check_slots(CEmit *emit, const DeviceFunction *function) {
   return true;
 }
 
+// Blocks have at most so many threads, and so much memory that these share.
+static bool check_limits(CEmit *emit) {
+  const DeviceKernel *kernel = emit->dialect;
+  const DeviceDialect *dialect = kernel->dialect;
+  const int64_t *threads = kernel->launch.threads;
+  for (int i = 0; i < LAUNCH_AXES; i++)
+    if (threads[i] > dialect->threads[i])
+      return device_fail(emit, (SourcePos){NULL},
+                         "'%s' has %lld threads of a block along threadIdx.%c; %s has at most %lld",
+                         kernel->kernel->func->name, (long long)threads[i], 'x' + i,
+                         dialect->language, (long long)dialect->threads[i]);
+  int64_t all;
+  if (!mul_fits(threads[0], threads[1], &all) || !mul_fits(all, threads[2], &all) ||
+      all > dialect->block_threads)
+    return device_fail(emit, (SourcePos){NULL},
+                       "'%s' has blocks of %lld * %lld * %lld threads; %s has at most %lld in a "
+                       "block",
+                       kernel->kernel->func->name, (long long)threads[0], (long long)threads[1],
+                       (long long)threads[2], dialect->language, (long long)dialect->block_threads);
+  return true;
+}
+
 static void write_kernel(CModule *module, const CEmit *emit, const DeviceFunction *function,
                          const char *params) {
   const DeviceKernel *kernel = emit->dialect;
-  const int64_t *threads = function->launch.threads;
-  text_printf(&module->functions,
-              "__kernel __attribute__((reqd_work_group_size(%lld, %lld, %lld)))\nvoid %s(%s) {\n",
-              (long long)threads[0], (long long)threads[1], (long long)threads[2], function->name,
+  text_printf(&module->functions, "%s%s(%s) {\n",
+              kernel->dialect->head(module->arena, &function->launch), function->name,
               c_broken(module->arena, params, (int)strlen(function->name) + 6, 4));
   text_printf(&module->functions, "%s%s}\n\n", kernel->locals.size ? kernel->locals.data : "",
               emit->body.size ? emit->body.data : "");
 }
 
-static bool add_region(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
-                       DeviceFunction *function) {
+static bool add_region(CModule *module, const DeviceDialect *dialect, const LowerKernel *kernel,
+                       const LowerRegion *region, DeviceFunction *function) {
   Context *context = module->context;
   Stmt *body = target_legalize(context, region->body, &module->features, module->report);
   CFunction plain = c_function_of(module, kernel, region, body);
   CEmit emit = c_emit_new(module);
-  DeviceKernel device = {.kernel = kernel,
+  DeviceKernel device = {.dialect = dialect,
+                         .kernel = kernel,
                          .memories = map_new(module->arena),
                          .images = map_new(module->arena),
                          .written = plain.written,
@@ -211,6 +224,7 @@ static bool add_region(CModule *module, const LowerKernel *kernel, const LowerRe
   function->param_count = plain.param_count;
   function->params = arena_array(&context->lasting, DeviceParam, plain.param_count);
   if (!launch_of(context, region, body, &device.launch)) return false;
+  if (device.launch.items) device.launch.threads[0] = dialect->item_threads;
   if (!device.launch.items && !device_memories(context, body, &device.memories)) return false;
   function->launch = device.launch;
   for (int i = 0; i < plain.param_count; i++) {
@@ -221,7 +235,8 @@ static bool add_region(CModule *module, const LowerKernel *kernel, const LowerRe
   map_put(&emit.vars, region->begin, "begin");
   map_put(&emit.vars, region->end, "end");
   visit_stmt(&(Visitor){.env = &emit, .enter_expr = enter_lanes}, body);
-  if (device.failed || !check_textures(&emit, function, body) || !check_slots(&emit, function))
+  if (device.failed || !check_textures(&emit, function, body) || !check_slots(&emit, function) ||
+      !check_limits(&emit))
     return false;
   c_stmt(&emit, body);
   c_comment_buffers(module, &plain);
@@ -229,31 +244,32 @@ static bool add_region(CModule *module, const LowerKernel *kernel, const LowerRe
   return !device.failed;
 }
 
-static bool add_kernel(CModule *module, const LowerKernel *kernel, DeviceFunctions *functions) {
+static bool add_kernel(CModule *module, const DeviceDialect *dialect, const LowerKernel *kernel,
+                       DeviceFunctions *functions) {
   int errors = module->context->error_count;
   if (lower_find_thread_races(module->context, kernel->func)) return false;
   for (int i = 0; i < kernel->region_count; i++) {
     DeviceFunction function;
-    if (!add_region(module, kernel, &kernel->regions[i], &function)) return false;
+    if (!add_region(module, dialect, kernel, &kernel->regions[i], &function)) return false;
     array_push(&module->context->lasting, functions, function);
   }
   return module->context->error_count == errors;
 }
 
-bool opencl_module_make(Context *context, const TargetUnit *unit, const TargetOptions *options,
-                        CModule *module, DeviceFunctions *functions) {
-  *module = device_module_new(context, options);
+bool device_module_make(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
+                        const TargetOptions *options, CModule *module, DeviceFunctions *functions) {
+  *module = device_module_new(context, dialect, options);
   for (int k = 0; k < unit->kernel_count; k++) {
     TargetReport before = *module->report;
-    if (!add_kernel(module, unit->kernels[k], functions)) return false;
+    if (!add_kernel(module, dialect, unit->kernels[k], functions)) return false;
     target_report_kernel(options, k, &before, module->report);
   }
   return true;
 }
 
-void opencl_module_text(const CModule *module, Text *out) {
+void device_module_text(const DeviceDialect *dialect, const CModule *module, Text *out) {
   const Text *parts[] = {&module->types, &module->macros, &module->constants, &module->functions};
-  text_puts(out, opencl_prelude);
+  text_puts(out, dialect->prelude);
   for (int i = 0; i < COUNT_OF(parts); i++)
     if (parts[i]->size) text_printf(out, "\n%s", parts[i]->data);
 }
@@ -269,7 +285,8 @@ static void describe_launch(CModule *module, const DeviceFunction *function, Tex
   const Launch *launch = &function->launch;
   text_printf(out, "// %s: ", function->name);
   if (launch->items) {
-    text_puts(out, "end - begin threads, one for each iteration\n");
+    text_printf(out, "end - begin threads in blocks of %lld, one for each iteration\n",
+                (long long)launch->threads[0]);
     return;
   }
   text_puts(out, "blocks (");
@@ -281,14 +298,14 @@ static void describe_launch(CModule *module, const DeviceFunction *function, Tex
               (long long)launch->threads[1], (long long)launch->threads[2]);
 }
 
-bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
-                 const char *ending, Text *out) {
+bool device_emit(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
+                 const TargetOptions *options, Text *out) {
   CModule module;
   DeviceFunctions functions = {0};
-  (void)ending;
-  if (!opencl_module_make(context, unit, options, &module, &functions)) return false;
-  text_printf(out, "// %s: OpenCL C\n", unit->name);
+  if (!device_module_make(context, dialect, unit, options, &module, &functions)) return false;
+  text_printf(out, "// %s: %s\n%s", unit->name, dialect->language,
+              dialect->advice ? dialect->advice : "");
   for (int i = 0; i < functions.count; i++) describe_launch(&module, &functions.items[i], out);
-  opencl_module_text(&module, out);
+  device_module_text(dialect, &module, out);
   return true;
 }

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares the hooks of target cuda for the table of targets.
+#ifndef PLEAT_TARGET_CUDA_ROWS_H
+#define PLEAT_TARGET_CUDA_ROWS_H
+
+#include "target/target.h"
+
+bool cuda_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
+               const char *ending, Text *out);
+
+#endif
