@@ -24,10 +24,11 @@ typedef struct TensorUses {
 
 typedef struct Gathering {
   PlanReport *report;
-  Arena *arena; // of the data
-  Map uses;     // from a StageTensor to its TensorUses *
-  Map numbers;  // from a PlanKernel or a StageTensor to its number, from 1
-  Map names;    // from the letters of axes to a map from an index map to the layout's name
+  Arena *arena;     // of the data
+  Map uses;         // from a StageTensor to its TensorUses *
+  Map numbers;      // from a PlanKernel or a StageTensor to its number, from 1
+  PtrArray tensors; // by their number
+  Map names;        // from the letters of axes to a map from an index map to the layout's name
 } Gathering;
 
 static TensorUses *uses_of(Gathering *g, const StageTensor *tensor) {
@@ -83,17 +84,25 @@ static void gather_uses(Gathering *g) {
   }
 }
 
+static void number_tensor(Gathering *g, const StageTensor *tensor) {
+  if (map_contains(&g->numbers, tensor)) return;
+  array_push(&g->report->context->arena, &g->tensors, (void *)tensor);
+  map_put(&g->numbers, tensor, (void *)(intptr_t)g->tensors.count);
+}
+
 // Numbers the tensors that kernels read and write, and those that are computed only inside a
-// kernel.
+// kernel. Copies that are written in place in another tensor are not among those of the stages.
 static void number_tensors(Gathering *g) {
-  const StageGraph *stages = g->report->plan->stages;
-  int count = 0;
-  for (int i = 0; i < stages->tensors.count; i++) {
-    const StageTensor *tensor = stages->tensors.items[i];
+  const Plan *plan = g->report->plan;
+  for (int i = 0; i < plan->stages->tensors.count; i++) {
+    const StageTensor *tensor = plan->stages->tensors.items[i];
     if (map_contains(&g->uses, tensor) || (tensor->producer && !tensor->data))
-      map_put(&g->numbers, tensor, (void *)(intptr_t)++count);
+      number_tensor(g, tensor);
   }
-  g->report->data.tensor_count = count;
+  for (int i = 0; i < plan->kernels.count; i++)
+    for (int k = 0; k < plan->kernels.items[i]->params.count; k++)
+      number_tensor(g, plan->kernels.items[i]->params.items[k]);
+  g->report->data.tensor_count = g->tensors.count;
 }
 
 // From 0; -1 for NULL.
@@ -295,15 +304,11 @@ static PleatPlanTensor *tensor_of(Gathering *g, const StageTensor *tensor, const
 }
 
 static void add_tensors(Gathering *g) {
-  const StageGraph *stages = g->report->plan->stages;
   PleatPlan *data = &g->report->data;
   const PleatPlanTensor **tensors =
       arena_array(g->arena, const PleatPlanTensor *, data->tensor_count);
-  for (int i = 0; i < stages->tensors.count; i++) {
-    const StageTensor *tensor = stages->tensors.items[i];
-    int number = number_of(g, tensor);
-    if (number >= 0) tensors[number] = tensor_of(g, tensor, map_find(&g->uses, tensor));
-  }
+  for (int i = 0; i < data->tensor_count; i++)
+    tensors[i] = tensor_of(g, g->tensors.items[i], map_find(&g->uses, g->tensors.items[i]));
   data->tensors = tensors;
 }
 
@@ -359,7 +364,11 @@ static void add_bilinear(Gathering *g) {
 PlanReport plan_report_new(const Program *program, Arena *results) {
   PlanReport report = {.context = program->context, .program = program, .plan = program->plan};
   Arena *arena = &program->context->arena;
-  Gathering g = {&report, results, map_new(arena), map_new(arena), map_new(arena)};
+  Gathering g = {.report = &report,
+                 .arena = results,
+                 .uses = map_new(arena),
+                 .numbers = map_new(arena),
+                 .names = map_new(arena)};
   report.data.machine = arena_text(results, program->options.machine.level_name);
   report.data.policy = policy_name(program->options.policy);
   gather_uses(&g);

@@ -298,3 +298,24 @@ def test_a_kept_tensor_says_so():
     prices, _ = prices_of(model, z, desired_layouts={reader: {"data": "NHWC"}})
     assert any(f"{reader} is asked to read it as NHWC" in price.because
                for price in prices.values())
+
+
+def test_a_copy_in_place_is_a_tensor(tmp_path):
+    """A concatenation reads one tensor twice: the second part is a copy, which is listed too."""
+    onnx = pytest.importorskip("onnx")
+    import command
+    from onnx import helper, numpy_helper
+    weights = [numpy_helper.from_array(np.ones(shape, "float32"), name)
+               for name, shape in (("w", (16, 3, 3, 3)), ("v", (7, 32, 1, 1)))]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], "first"),
+             helper.make_node("Concat", ["a", "a"], ["b"], "cat", axis=1),
+             helper.make_node("Conv", ["b", "v"], ["y"], "last")]
+    model = command.make_model(nodes, [command.value_info("x", [1, 3, 20, 18])],
+                               [command.value_info("y", [1, 7, 18, 16])], weights)
+    plan = pleat.plan(model)
+    operands = [operand for kernel in plan.kernels for operand in kernel.operands]
+    assert {operand.tensor_number for operand in operands} == set(range(len(plan.tensors)))
+    assert all(plan.tensors[o.tensor_number].name == o.tensor for o in operands)
+    onnx.save(model, tmp_path / "model.onnx")
+    command.pleat("plan", tmp_path / "model.onnx", "--html", tmp_path / "plan.html")
+    assert "first" in (tmp_path / "plan.html").read_text()
