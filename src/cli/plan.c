@@ -18,7 +18,9 @@ static const Option options[] = {
      "explain rewrite N of the table, or a tensor: its uses, and what other layouts cost, or what "
      "forbids them; any layout can be named",
      offsetof(PlanCommand, model.asked)},
-    {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
+    {"html", 0, OPTION_TEXT, "FILE",
+     "write the plan as one page, with --why also the prices of the tensor's layouts",
+     offsetof(PlanCommand, html)},
     {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
      offsetof(PlanCommand, onnx)},
     {"lp", 0, OPTION_TEXT, "FILE",
@@ -121,8 +123,7 @@ static int print_why_rewrite(const View *v, long number) {
 
 // ---- One tensor -------------------------------------------------------------------------------
 
-// The option that would give a tensor this layout.
-static const char *option_for(const View *v, const StageTensor *tensor, const Layout *layout) {
+const char *view_option(const View *v, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &v->cli->context->arena;
   const char *name = report_layout_name(&v->report, tensor, layout),
              *quote = strchr(name, ' ') ? "'" : "";
@@ -137,7 +138,7 @@ static const char *option_for(const View *v, const StageTensor *tensor, const La
                       quote);
 }
 
-static const char *difference_text(const View *v, const PleatLayoutPrice *price) {
+const char *view_difference(const View *v, const PleatLayoutPrice *price) {
   double more = price->cycles - v->report.data.cycles;
   if (!price->possible) return "impossible";
   if (price->chosen) return "as planned";
@@ -156,9 +157,9 @@ static void print_prices(const View *v, const TensorReport *t) {
     table_cell(&table, "  %s", price->layout);
     table_cell(&table, "%lld", (long long)(price->bytes / bytes));
     table_cell(&table, "%s", price->possible ? view_cycles(v, price->cycles) : "-");
-    table_cell(&table, "%s", difference_text(v, price));
+    table_cell(&table, "%s", view_difference(v, price));
     table_cell(&table, "%s", price->because);
-    table_cell(&table, "%s", other ? option_for(v, t->tensor, t->layouts[i]) : "");
+    table_cell(&table, "%s", other ? view_option(v, t->tensor, t->layouts[i]) : "");
   }
   table_print(&table, stdout);
   if (*t->data.no_more_because) printf("  no more layouts: %s\n", t->data.no_more_because);
@@ -195,16 +196,24 @@ static int no_such_tensor(const View *v) {
   return STATUS_BAD;
 }
 
-static int print_why(const View *v) {
-  const char *why = v->options->model.asked;
-  const StageTensor *tensor = plan_report_tensor(&v->report, why);
-  if (tensor) return print_why_tensor(v, tensor);
+// The number of the row of rewrites that --why gives; 0: it gives none.
+static long asked_row(const View *v) {
   char *end;
-  long number = strtol(why, &end, 10);
-  if (*end || number < 1 || number > v->report.rows.count) return no_such_tensor(v);
-  if (!v->cli->json) return print_why_rewrite(v, number);
-  tensor = v->report.rewrites.items[v->report.rows.items[number - 1].first]->tensor;
-  return print_why_tensor(v, tensor);
+  long number = strtol(v->options->model.asked, &end, 10);
+  return *end || number < 1 || number > v->report.rows.count ? 0 : number;
+}
+
+const StageTensor *view_asked(const View *v) {
+  const StageTensor *tensor = plan_report_tensor(&v->report, v->options->model.asked);
+  long row = tensor ? 0 : asked_row(v);
+  if (row) tensor = v->report.rewrites.items[v->report.rows.items[row - 1].first]->tensor;
+  return tensor;
+}
+
+static int print_why(const View *v) {
+  const StageTensor *tensor = view_asked(v);
+  bool is_name = plan_report_tensor(&v->report, v->options->model.asked) != NULL;
+  return is_name || v->cli->json ? print_why_tensor(v, tensor) : print_why_rewrite(v, asked_row(v));
 }
 
 // ---- Kernels ----------------------------------------------------------------------------------
@@ -312,6 +321,7 @@ static int run(Cli *cli, void *given) {
   v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
   if (!v.program) return STATUS_BAD;
   v.report = plan_report_new(v.program, &cli->context->arena);
+  if (v.options->model.asked && !view_asked(&v)) return no_such_tensor(&v);
   if (!write_pages(&v)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->model.asked) return print_why(&v);

@@ -236,6 +236,70 @@ static void put_rewrites(Page *p) {
   text_puts(p->out, "</table></div>\n");
 }
 
+// ---- The prices of layouts --------------------------------------------------------------------
+
+static void put_price(Page *p, const TensorReport *t, int number, double most) {
+  const View *v = p->view;
+  const PleatLayoutPrice *price = t->data.prices[number];
+  double more = price->possible ? price->cycles - v->report.data.cycles : 0;
+  text_puts(p->out, price->chosen ? "<tr class=\"chosen\"><td>" : "<tr><td>");
+  chip(p, price->layout);
+  text_puts(p->out, "</td>");
+  cell(p, "n", show_bytes(&v->cli->context->arena, price->bytes));
+  cell(p, "n", price->possible ? view_cycles(v, price->cycles) : "–");
+  cell(p, price->possible ? "n" : "n slow", view_difference(v, price));
+  text_printf(p->out, "<td><span class=\"bar\" style=\"width:%.1fpx\"></span></td>",
+              120 * fmax(more, 0) / fmax(most, 1));
+  cell(p, "wide", price->because);
+  bool other = price->possible && !price->chosen;
+  cell(p, "name dim", other ? view_option(v, t->tensor, t->layouts[number]) : "");
+  text_puts(p->out, "</tr>\n");
+}
+
+static void put_uses(Page *p, const TensorReport *t) {
+  text_puts(p->out, "<p>");
+  for (int i = 0; i < t->data.use_count; i++) {
+    const PleatTensorUse *use = t->data.uses[i];
+    text_printf(p->out, "%s%s ", i ? " · " : "", use->is_written ? "written as" : "read as");
+    chip(p, use->layout);
+    text_printf(p->out, "by kernel %d", use->kernel + 1);
+  }
+  if (*t->data.because) {
+    text_puts(p->out, "<br><span class=\"dim\">in memory: ");
+    put(p, t->data.because);
+    text_puts(p->out, "</span>");
+  }
+  text_puts(p->out, "</p>\n");
+}
+
+static void put_prices(Page *p, const StageTensor *tensor) {
+  static const char *const names[] = {"layout", "bytes",   "cycles of the plan", "",
+                                      "",       "because", "to have it"};
+  const View *v = p->view;
+  const TensorReport t = tensor_report_new(&v->report, tensor, &v->cli->context->arena);
+  double most = 0;
+  text_puts(p->out, "<h3><span class=\"name\">");
+  put(p, t.data.tensor->name);
+  text_printf(p->out, "</span> <span class=\"dim\">[%s] %s, %s</span></h3>\n",
+              view_shape(v, tensor->buffer), t.data.tensor->type, t.data.tensor->kind);
+  put_uses(p, &t);
+  if (!t.data.price_count) return;
+  for (int i = 0; i < t.data.price_count; i++)
+    if (t.data.prices[i]->possible)
+      most = fmax(most, t.data.prices[i]->cycles - v->report.data.cycles);
+  text_puts(p->out, "<div class=\"scroll\"><table>\n");
+  heads(p, names, COUNT_OF(names));
+  for (int i = 0; i < t.data.price_count; i++) put_price(p, &t, i, most);
+  text_puts(p->out, "</table></div>\n");
+}
+
+// The prices for the tensor of --why. Each one solves the problem again.
+static void put_why(Page *p) {
+  if (!p->view->options->model.asked) return;
+  text_puts(p->out, "<h2>What other layouts would cost</h2>\n");
+  put_prices(p, view_asked(p->view));
+}
+
 // ---- The page ---------------------------------------------------------------------------------
 
 static void tile(Page *p, const char *value, const char *what) {
@@ -294,6 +358,8 @@ static const char style[] =
     "border-radius:5px;margin-right:4px;border:1px solid var(--c);"
     "background:color-mix(in srgb,var(--c) 16%,transparent)}\n"
     ".bar{display:inline-block;height:9px;border-radius:2px;background:var(--bar)}\n"
+    "h3{font-size:1rem;margin:1.2rem 0 .2rem}p{margin:.3rem 0}.chosen td{font-weight:600}\n"
+    ".wide{white-space:normal;min-width:18rem}\n"
     ".slow{color:var(--moved);font-size:.85rem}\n"
     ".c0{--c:#4c7dd0}.c1{--c:#2e9e6b}.c2{--c:#c77d1e}.c3{--c:#8f5bd0}.c4{--c:#c2477f}"
     ".c5{--c:#2a98a8}.c6{--c:#8a8f2a}.c7{--c:#7a7f87}\n";
@@ -310,6 +376,7 @@ static void put_page(Page *p) {
               v->report.data.machine, v->report.data.kernel_count);
   put_tiles(p);
   put_rewrites(p);
+  put_why(p);
   put_kernels(p);
   text_puts(p->out, "</html>\n");
 }

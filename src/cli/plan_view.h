@@ -24,6 +24,12 @@ typedef struct View {
 const char *view_cycles(const View *view, double cycles);
 const char *view_gap(const View *view);
 const char *view_shape(const View *view, const Buffer *buffer);
+// The tensor of --why, or the one of the rewrite that it numbers; NULL: there is no such tensor.
+const StageTensor *view_asked(const View *view);
+// "+2.3 k", "as planned" or "impossible"
+const char *view_difference(const View *view, const PleatLayoutPrice *price);
+// The option that would give a tensor this layout; "": there is none.
+const char *view_option(const View *view, const StageTensor *tensor, const Layout *layout);
 
 // Writes the plan as one self-contained HTML page. False with a diagnostic.
 bool plan_write_html(const View *view, FileSet *files, const char *path);
