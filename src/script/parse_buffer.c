@@ -33,7 +33,9 @@ Buffer *parse_buffer_name(Parser *parser, const PyNode *node) {
   Buffer *source = node->kind == PY_ATTRIBUTE ? parser_buffer(parser, node) : NULL;
   if (source) return source;
   if (node->kind != PY_NAME) {
-    REPORT(parser, node, "expected the name of a buffer, saw %s", py_kind_name(node->kind));
+    bool is_element = node->kind == PY_SUBSCRIPT && parser_buffer(parser, node->items[0]);
+    REPORT(parser, node, "expected the name of a buffer, saw %s%s", py_kind_name(node->kind),
+           is_element ? "\nwrite all indices in one pair of brackets, A[i, j]" : "");
     return NULL;
   }
   Binding *binding = parser_lookup(parser, node);

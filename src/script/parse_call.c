@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads calls in expressions: T.<name>(…). Operations whose operands have one type come from the
 // table of operations; calls of another form are rows of `rules` here.
+#include "script/parse_stmt.h"
 #include "script/parser.h"
 
 #include <math.h>
@@ -610,6 +611,21 @@ static const char *callee_text(Parser *parser, const PyNode *callee) {
   return dotted ? dotted : "this";
 }
 
+// The spelling here of a function of Python, NumPy or the like.
+static const char *other_spelling(Parser *parser, const PyNode *callee) {
+  static const struct {
+    const char *name, *hint;
+  } known[] = {{"len", "\nA.shape[0] is the extent of an axis"},
+               {"float", "\nwrite T.Cast(\"float32\", value)"},
+               {"int", "\nwrite T.Cast(\"int32\", value)"}};
+  bool has_name = callee->kind == PY_NAME || callee->kind == PY_ATTRIBUTE;
+  for (int i = 0; callee->kind == PY_NAME && i < COUNT_OF(known); i++)
+    if (!strcmp(callee->text, known[i].name)) return known[i].hint;
+  return has_name && operation_named(callee->text) != EXPR_OP_COUNT
+             ? str_format(parser->context, "; T.%s can", callee->text)
+             : "";
+}
+
 Operand parse_call(Parser *parser, const PyNode *call) {
   Str member = parser_called(parser, call, DIALECT_TIR);
   const char *name = member ? member : builtin_name(call->items[0]);
@@ -618,8 +634,8 @@ Operand parse_call(Parser *parser, const PyNode *call) {
   if (!name && is_astype(call)) return astype(parser, call);
   if (!name && parser_function(parser, call->items[0])) return parse_module_call(parser, call);
   if (!name) {
-    REPORT(parser, call, "%s cannot be called in a tensor program",
-           callee_text(parser, call->items[0]));
+    REPORT(parser, call, "%s cannot be called in a tensor program%s",
+           callee_text(parser, call->items[0]), other_spelling(parser, call->items[0]));
     return nothing;
   }
   for (int i = 0; i < COUNT_OF(rules); i++)
@@ -630,7 +646,10 @@ Operand parse_call(Parser *parser, const PyNode *call) {
   if (op != EXPR_OP_COUNT) return operation(parser, call, op);
   const Intrinsic *intrinsic = intrinsic_find(name);
   if (intrinsic) return parse_intrinsic(parser, call, intrinsic, name);
-  REPORT(parser, call->items[0], "there is no %s%s", callee_text(parser, call->items[0]),
-         known_call(parser, name));
+  Str callee = callee_text(parser, call->items[0]);
+  if (parse_is_scope(name))
+    REPORT(parser, call, "%s has statements of its own: write `with %s(...):`", callee, callee);
+  else
+    REPORT(parser, call->items[0], "there is no %s%s", callee, known_call(parser, name));
   return nothing;
 }

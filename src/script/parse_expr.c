@@ -258,13 +258,15 @@ static Operand binary_operator(Parser *parser, const PyNode *node) {
   bool equals = !strcmp(node->text, "==") || !strcmp(node->text, "!=");
   if (equals && (is_type_of(node->items[0]) || is_type_of(node->items[1])))
     return compare_types(parser, node);
-  Operand a = parse_operand(parser, node->items[0]), b = parse_operand(parser, node->items[1]);
   ExprOp op = binary_op(node->text);
+  if (op == EXPR_OP_COUNT) {
+    REPORT(parser, node, "the operator '%s' is not supported", node->text);
+    return nothing;
+  }
+  Operand a = parse_operand(parser, node->items[0]), b = parse_operand(parser, node->items[1]);
   Operand power;
   if (op == EXPR_POW && literal_power(parser, a, b, &power)) return power;
-  if (op != EXPR_OP_COUNT) return parse_binary(parser, node, op, a, b);
-  REPORT(parser, node, "the operator '%s' is not supported", node->text);
-  return nothing;
+  return parse_binary(parser, node, op, a, b);
 }
 
 // ---- Leaves
@@ -275,17 +277,27 @@ static Operand integer(Parser *parser, const PyNode *node) {
   return nothing;
 }
 
+// "A[0, 0]"
+static const char *element_example(Parser *parser, const Buffer *buffer) {
+  Text text = text_new(parser->arena);
+  text_printf(&text, "%s[", buffer->name);
+  for (int d = 0; d < buffer->rank; d++) text_puts(&text, d ? ", 0" : "0");
+  text_puts(&text, buffer->rank ? "]" : "()]");
+  return text_string(&text);
+}
+
 static Operand name(Parser *parser, const PyNode *node) {
   Binding *binding = parser_lookup(parser, node);
   if (!binding || binding->kind == BOUND_NOTHING) return nothing;
   if (binding->kind == BOUND_EXPR) return (Operand){binding->expr, binding->is_literal};
   Expr *only = binding->kind == BOUND_BUFFER ? parse_only_element(parser, binding->buffer) : NULL;
   if (only) return typed(only);
-  REPORT(parser, node, "expected a value, saw the %s '%s'",
-         binding->kind == BOUND_BUFFER  ? "buffer"
-         : binding->kind == BOUND_VALUE ? "tensor"
-                                        : "tuple",
-         node->text);
+  if (binding->kind == BOUND_BUFFER)
+    REPORT(parser, node, "expected a value, saw the buffer '%s'\nwrite one of its elements, %s",
+           node->text, element_example(parser, binding->buffer));
+  else
+    REPORT(parser, node, "expected a value, saw the %s '%s'",
+           binding->kind == BOUND_VALUE ? "tensor" : "tuple", node->text);
   return nothing;
 }
 
@@ -409,9 +421,10 @@ bool parse_dtype(Parser *parser, const PyNode *node, DType *out) {
   bool is_type = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "ty"); // T.handle().ty
   Str called = is_type ? parser_called(parser, node->items[0], DIALECT_TIR) : NULL;
   if (called && named_type(called, out)) return true;
+  bool is_bare = node->kind == PY_NAME && named_type(node->text, out);
   if (node->kind != PY_STRING)
-    return REPORT(parser, node, "expected an element type (\"float32\" or T.float32), saw %s",
-                  py_kind_name(node->kind));
+    return REPORT(parser, node, "expected an element type (\"float32\" or T.float32), saw %s%s",
+                  py_kind_name(node->kind), is_bare ? "\nwrite it in quotes" : "");
   Str name = node->text;
   if (named_type(name, out)) return true;
   return REPORT(parser, node, "'%s' is not an element type", name);

@@ -79,6 +79,9 @@ static void param(Parser *parser, const PyNode *node) {
   const PyNode *annotation = node->items[0];
   Expr *var = NULL;
   Buffer *buffer = NULL;
+  if (node->items[1])
+    diag_warning(parser->context, node->items[1]->pos,
+                 "the default value of parameter '%s' has no effect", node->text);
   if (!annotation) {
     REPORT(parser, node, "parameter '%s' needs a type: T.Buffer(shape, type), T.handle, T.int32 …",
            node->text);

@@ -500,6 +500,10 @@ static void with_items(Parser *parser, Sequence *sequence, const PyNode *node, i
   }
 }
 
+bool parse_is_scope(const char *member) {
+  return is_block_name((Str)member) || !strcmp(member, "init");
+}
+
 void parse_with(Parser *parser, Sequence *sequence, const PyNode *node) {
   with_items(parser, sequence, node, 0);
 }

@@ -88,7 +88,8 @@ static const LoopSyntax *loop_form(Parser *parser, const PyNode *iterator) {
 static Stmt *loop_new(Parser *parser, const PyNode *target, Expr *min, Expr *extent,
                       LoopKind kind) {
   if (target->kind != PY_NAME) {
-    REPORT(parser, target, "expected the name of a loop variable");
+    REPORT(parser, target, "expected the name of a loop variable%s",
+           target->kind == PY_TUPLE ? "\nT.grid makes several loops" : "");
     return NULL;
   }
   Expr *var = expr_var(parser->context, target->text, extent->type);
@@ -245,7 +246,8 @@ static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
   int name_count = 1;
   if (target->kind != PY_NAME || count > 1) names = loop_names(parser, target, count, &name_count);
   if (name_count != count || !count) {
-    REPORT(parser, node->items[0], "%d loop variables for %d extents", name_count, count);
+    REPORT(parser, node->items[0], "%d loop variable%s for %d extent%s", name_count,
+           name_count == 1 ? "" : "s", count, count == 1 ? "" : "s");
     return NULL;
   }
   Stmt *inner = NULL;

@@ -36,6 +36,7 @@ Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body);
 // parse_scope.c). False when `member` is not the name of one.
 bool parse_statement_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member);
 bool parse_assigned_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member);
+bool parse_is_scope(const char *member); // T.block and others that only `with` may open
 void parse_with(Parser *parser, Sequence *sequence, const PyNode *node);
 
 // A row of the tables of these calls. `node` is the whole statement, `call` the call in it.

@@ -85,12 +85,23 @@ static const char *token_description(PyParser *parser, const Token *token) {
                     parser->file->text + token->begin);
 }
 
+// Keywords of Python that no statement and no expression here has.
+static bool is_unsupported(const Token *token) {
+  static const char *const words[] = {"async",  "await",    "del",   "except", "finally", "global",
+                                      "is",     "nonlocal", "raise", "try",    "yield"};
+  for (int i = 0; token->kind == TOKEN_NAME && i < COUNT_OF(words); i++)
+    if (!strcmp(token->text, words[i])) return true;
+  return false;
+}
+
 PyNode *py_expected(PyParser *parser, const char *what) {
   const Token *token = py_token(parser);
   if (parser->quiet) return NULL;
   if (token->kind == TOKEN_ERROR && !token->text) return NULL;
   if (token->kind == TOKEN_ERROR)
     diag_error(parser->context, token_pos(parser, token), "%s", token->text);
+  else if (is_unsupported(token))
+    diag_error(parser->context, token_pos(parser, token), "'%s' is not supported", token->text);
   else
     diag_error(parser->context, token_pos(parser, token), "expected %s, saw %s", what,
                token_description(parser, token));
