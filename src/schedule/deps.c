@@ -254,9 +254,42 @@ static const Layout *injection_layout(const Injection *q) {
   return layout;
 }
 
-static bool is_injective(const Injection *q) {
+static bool uses_loops_alone(const Injection *q, Expr *id) {
+  VarList list = {&q->schedule->context->arena, {0}};
+  Visitor visitor = {.env = &list, .enter_expr = list_var};
+  visit_expr(&visitor, id);
+  for (int i = 0; i < list.vars.count; i++) {
+    bool found = false;
+    for (int k = 0; k < q->loop_count && !found; k++)
+      found = q->loops[k].var == list.vars.items[i];
+    if (!found) return false;
+  }
+  return true;
+}
+
+// The same map without the terms of the other variables, which add the same to all elements of an
+// index: i_0 * 4 + i_1 becomes i_1 where only i_1 counts. An index that is no such sum stays, and so
+// does one with a load, whose value may change between the iterations.
+static Injection without_fixed_terms(const Injection *q) {
+  Context *context = q->schedule->context;
+  Injection result = *q;
+  result.ids = arena_array(&context->arena, Expr *, q->id_count);
+  Map first = map_new(&context->arena);
+  for (int i = 0; i < q->loop_count; i++) map_put(&first, q->loops[i].var, q->loops[i].min);
+  for (int k = 0; k < q->id_count; k++) {
+    Expr *fixed = substitute_expr(context, q->ids[k], &first);
+    Expr *rest = analyzer_simplify(q->analyzer, expr_sub(context, q->ids[k], fixed));
+    bool keeps = expr_reads_memory(q->ids[k]) || !uses_loops_alone(q, rest);
+    result.ids[k] = keeps ? q->ids[k] : rest;
+  }
+  return result;
+}
+
+static bool is_injective(const Injection *given) {
+  if (each_loop_alone(given)) return true;
+  if (!given->id_count) return false;
+  const Injection reduced = without_fixed_terms(given), *q = &reduced;
   if (each_loop_alone(q)) return true;
-  if (!q->id_count) return false;
   const Layout *layout = injection_layout(q);
   return layout && layout_is_injective(q->schedule->context, layout).verdict == VERDICT_YES;
 }
