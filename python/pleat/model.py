@@ -14,6 +14,7 @@ import collections
 import functools
 import inspect
 import os
+import sys
 import threading
 
 from pleat._library import Lazy, PleatError, _lib, ffi
@@ -595,9 +596,27 @@ class Session(_Runner):
         return _lib.pleat_session_profile(self._session, *arguments)
 
 
-def compile(model, **options):
-    """Compiles a model; the options are those of Model."""
-    return Model(model, **options)
+def _tensor_programs(model):
+    """Is this a program, or a pleat.IRModule of tensor programs alone?"""
+    module = sys.modules.get("pleat.ir._module")
+    if module is None or not isinstance(model, (module.IRModule, module.PrimFunc)):
+        return False
+    functions = model.functions.values() if isinstance(model, module.IRModule) else [model]
+    return all(isinstance(function, module.PrimFunc) for function in functions)
+
+
+def compile(model, target=None, **options):
+    """Compiles a model; the options are those of Model, and the target may be a pleat.target.Target.
+    A pleat.IRModule of tensor programs alone, or one such program, becomes a pleat.runtime.Module, as
+    pleat.build makes it, unless `func` names a program."""
+    if options.get("func") is None and _tensor_programs(model):
+        from pleat.runtime import build
+        return build(model, target=target, **options)
+    if target is not None and not isinstance(target, str):
+        from pleat.target import Target
+        target = Target(target)
+        options, target = {**target.build_options(), **options}, target.kind.name
+    return Model(model, target=target, **options)
 
 
 def load(model, threads=0, *, log=None, progress=None, parallel_for=None):

@@ -30,6 +30,16 @@ TARGETS = ("llvm", "c", *DEVICES)
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
+
+def __getattr__(name):
+    """The arrays and devices of pleat.nd, which since 2026 have their names here in TVM."""
+    if name in ("Device", "NDArray", "Tensor", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl",
+                "tensor"):
+        from pleat import nd
+        return getattr(nd, name)
+    raise AttributeError(f"module 'pleat.runtime' has no attribute {name!r}")
+
+
 # ---- Parameters -----------------------------------------------------------------------------------
 
 class Parameter:
@@ -364,11 +374,14 @@ class Module:
         return len(self._functions)
 
     @property
+    def entry_name(self):
+        """The name of the program that a call of the module runs."""
+        return next(iter(self._functions)) if len(self._functions) == 1 else "main"
+
+    @property
     def entry(self):
         """The program that a call of the module runs."""
-        if len(self._functions) == 1:
-            return next(iter(self._functions.values()))
-        return self["main"]
+        return self[self.entry_name]
 
     def __call__(self, *values):
         self.entry(*values)
@@ -407,6 +420,9 @@ class Module:
             return
         from pleat.model import write
         write(self._needs_source().encode(), path, func="", **self._options)
+
+
+    save = export_library
 
 
 def _models(module):
@@ -493,14 +509,18 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
 
     target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C; or
             "opencl": they run on an OpenCL device; or
-            "cuda": get_source gives the kernels, which this machine need not have a device for
+            "cuda": get_source gives the kernels, which this machine need not have a device for.
+            Also a pleat.target.Target, or what makes one, whose mcpu and num-cores are `cpu` and
+            `threads`. None: the target of the `with` around this, else "llvm"
     The other options are those of pleat.Model. A program without a schedule runs as the
     auto-scheduler schedules it. Calls of other programs of the module become their bodies; private
     programs, and those that return a value, are left out where others call them. Returns a
     Module."""
-    if isinstance(args, str):
+    from pleat.target import Target
+    if isinstance(args, (str, dict, Target)):
         args, target = None, args
-    target = target or "llvm"
+    target = Target(target or Target.current() or "llvm")
+    stated, target = target.build_options(), target.kind.name
     if args is not None:
         from pleat.te.lowering import lower
         mod = lower(mod, args, name)
@@ -510,8 +530,8 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
         raise PleatError(f"the target is {target!r}, expected one of {', '.join(TARGETS)}")
     from pleat.tir.node_table import function_nodes
     text = print_handle(mod._handle)
-    options = {"threads": threads, "cpu": cpu, "quick": quick, "cache": cache,
-               "unchecked": unchecked}
+    options = {"threads": threads or stated.get("threads", 0), "cpu": cpu or stated.get("cpu"),
+               "quick": quick, "cache": cache, "unchecked": unchecked}
     if target in DEVICES:
         options["target"] = target
     printed = IRModule(handle=parse(text, "module"))  # with the names that are printed

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets as attributes of functions, with TVM's names. A target is kept, printed and compared; what code
-is made for is the argument `target` of pleat.build."""
+"""Targets with TVM's names: as attributes of functions, where they are kept, printed and compared, and as
+the argument `target` of pleat.build."""
 import json
 import threading
 import types
+
+from pleat._library import PleatError
+
+# Processors as LLVM calls them, and the level of each; Pleat's own names of levels stand for themselves.
+LEVELS = {"avx512": ("x86-64-v4", "skylake-avx512", "cascadelake", "cooperlake", "icelake-client",
+                     "icelake-server", "tigerlake", "sapphirerapids", "znver4", "znver5"),
+          "avx2": ("x86-64-v3", "core-avx2", "haswell", "broadwell", "skylake", "alderlake", "znver1",
+                   "znver2", "znver3"),
+          "baseline": ("x86-64",)}
+DESCRIPTIONS = {"kind", "keys", "tag", "model", "device", "mtriple"}  # say nothing about the code
 
 _local = threading.local()
 
@@ -50,6 +60,20 @@ class Target:
 
     def __exit__(self, *error):
         _local.stack.pop()
+
+    def build_options(self):
+        """The options of pleat.build that this target states: `cpu` from mcpu, `threads` from num-cores.
+        Raises PleatError for an option that has no meaning here."""
+        options, other = {}, self.options.keys() - DESCRIPTIONS - {"mcpu", "num-cores"}
+        if other:
+            raise PleatError(f"{self!r} has the option '{sorted(other)[0]}', which pleat.build does not "
+                             f"take; it takes mcpu and num-cores")
+        if "mcpu" in self.options:
+            name = self.options["mcpu"]
+            options["cpu"] = next((level for level, names in LEVELS.items() if name in names), name)
+        if "num-cores" in self.options:
+            options["threads"] = int(self.options["num-cores"])
+        return options
 
     def __eq__(self, other):
         return isinstance(other, Target) and self.export() == other.export()

@@ -268,8 +268,8 @@ static bool uses_loops_alone(const Injection *q, Expr *id) {
 }
 
 // The same map without the terms of the other variables, which add the same to all elements of an
-// index: i_0 * 4 + i_1 becomes i_1 where only i_1 counts. An index that is no such sum stays, and so
-// does one with a load, whose value may change between the iterations.
+// index: i_0 * 4 + i_1 becomes i_1 where only i_1 counts. An index that is no such sum stays, and
+// one with a load too, whose value may change between the iterations.
 static Injection without_fixed_terms(const Injection *q) {
   Context *context = q->schedule->context;
   Injection result = *q;

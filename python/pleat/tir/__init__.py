@@ -37,6 +37,8 @@ def __getattr__(name):
         return importlib.import_module(f"pleat.tir.{name}")
     if name == "PrimFunc":
         return importlib.import_module("pleat.ir._module").PrimFunc
+    if name == "build":
+        return importlib.import_module("pleat.runtime").build
     if name in ("Schedule", "ScheduleError", "TensorIntrin"):
         return getattr(importlib.import_module("pleat.tir.schedule"), name)
     if not name.startswith("_"):

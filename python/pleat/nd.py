@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays and devices with TVM's names: pleat.nd.array (since 2026 pleat.runtime.tensor), pleat.cpu().
+
+A Tensor is an array of NumPy in the memory of this processor, where all programs take their arguments;
+those for OpenCL and CUDA copy them. Arrays of NumPy, PyTorch and others need not be made Tensors."""
+import numpy
+
+from pleat._library import PleatError
+
+DEVICE_TYPES = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "nvptx": 2, "opencl": 4, "cl": 4,
+                "vulkan": 7, "metal": 8, "rocm": 10}
+NAMES = {1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm"}
+
+
+class Device:
+    """A device: its `device_type`, the number that DLPack gives it, and `index`."""
+
+    def __init__(self, device_type, index=0):
+        self.device_type, self.index = device_type, index
+
+    device_id = property(lambda self: self.index)
+    type = property(lambda self: NAMES[self.device_type])
+
+    @property
+    def exist(self):
+        """Can an array be in the memory of this device?"""
+        return self.device_type == 1 and self.index == 0
+
+    def sync(self, stream=None):
+        """Returns at once, since calls of programs return when they are done."""
+
+    def __eq__(self, other):
+        return isinstance(other, Device) and \
+            (self.device_type, self.index) == (other.device_type, other.index)
+
+    def __hash__(self):
+        return hash((self.device_type, self.index))
+
+    def __repr__(self):
+        return f"{self.type}:{self.index}"
+
+
+def device(name, index=0):
+    """The device of this name, "cpu", or "cuda:1"; also the name of a target, "llvm"."""
+    if isinstance(name, Device):
+        return name
+    word, _, number = str(getattr(getattr(name, "kind", name), "name", name)).partition(":")
+    if word not in DEVICE_TYPES or (number and not number.isdigit()):
+        raise ValueError(f"there is no device '{name}'; there are {', '.join(DEVICE_TYPES)}")
+    return Device(DEVICE_TYPES[word], int(number) if number else index)
+
+
+def cpu(index=0):
+    """The device that this processor is."""
+    return Device(1, index)
+
+
+def cuda(index=0):
+    """A GPU of NVIDIA."""
+    return Device(2, index)
+
+
+def opencl(index=0):
+    """A device of OpenCL."""
+    return Device(4, index)
+
+
+cl = opencl
+
+
+def _host(where):
+    if where is not None and not device(where).exist:
+        raise PleatError(f"arrays are in the memory of this processor, not of {device(where)}; programs "
+                         "for other devices copy their arguments themselves: use cpu()")
+
+
+class Tensor(numpy.ndarray):
+    """An array of NumPy with the methods of TVM's arrays."""
+
+    device = property(lambda self: cpu())
+
+    def numpy(self):
+        """A copy of the elements as an array of NumPy."""
+        return numpy.array(self, subok=False)
+
+    asnumpy = numpy
+
+    def copyfrom(self, source):
+        """Copies the elements of an array with the same shape into this one."""
+        source = numpy.asarray(source)
+        if source.shape != self.shape:
+            raise ValueError(f"the array has shape {list(source.shape)}, expected {list(self.shape)}")
+        self[...] = source
+        return self
+
+    def copyto(self, target, mem_scope=None):
+        """Copies the elements into another array; with a device, returns a copy there."""
+        if isinstance(target, (Device, str)):
+            _host(target)
+            return tensor(self)
+        target[...] = self
+        return target
+
+
+NDArray = Tensor
+
+
+def tensor(array, device=None, mem_scope=None):
+    """A Tensor with a copy of the elements of an array, or of a nested list of numbers.
+
+    device: None or cpu(); others raise PleatError"""
+    _host(device)
+    if hasattr(array, "__dlpack__") and not isinstance(array, numpy.ndarray):
+        array = numpy.from_dlpack(array)
+    return numpy.array(array, order="C").view(Tensor)
+
+
+array = tensor
+
+
+def empty(shape, dtype="float32", device=None, mem_scope=None):
+    """A Tensor of this shape, whose contents are undefined.
+
+    dtype: the name of an element type of programs, "bfloat16" and others included
+    device: None or cpu(); others raise PleatError"""
+    from pleat.model import dtype_of
+    _host(device)
+    return numpy.empty(shape, dtype_of(str(dtype))).view(Tensor)
+
+
+def from_dlpack(array):
+    """A Tensor that shares the memory of an array with DLPack."""
+    return numpy.from_dlpack(array).view(Tensor)
