@@ -5,7 +5,12 @@
 #   scripts/install.sh --python DIR also the Python packages of tests and benches, into DIR
 #   scripts/install.sh --offload    also the libraries of kernels that --offload loads
 #   scripts/install.sh --opencl     also an OpenCL device that runs on the processor
+#   scripts/install.sh --cuda DIR   only the compiler of CUDA kernels, into the environment in DIR
 set -eu
+
+if [ "${1-}" = --cuda ]; then
+  exec "$2/bin/pip" install -q --disable-pip-version-check nvidia-cuda-nvrtc==13.5.37
+fi
 
 packages="
   gcc g++ libc6-dev make meson ninja-build pkg-config cmake

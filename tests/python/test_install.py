@@ -388,7 +388,7 @@ class Zsh:
     ("pleat run --cpu avx51\t", "avx512 "), ("pleat run --policy=back\t", "backward "),
     ("pleat run a\t", "a\\ model.onnx "), ("pleat verify --input x=x\t", "x=x.npy "),
     ("pleat opt -p conv\t", "convert_blocks "), ("pleat layout --show sv\t", "svg "),
-    ("pleat compile --target \t\t", "c       llvm    opencl")])
+    ("pleat compile --target \t\t", "c       cuda    llvm    opencl")])
 def test_zsh_completes(installed, tmp_path, typed, shown):
     (tmp_path / "a model.onnx").touch()
     (tmp_path / "x.npy").touch()
