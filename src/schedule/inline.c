@@ -328,6 +328,57 @@ static Expr *in_domain(Context *context, Analyzer *analyzer, const BlockVar *v, 
   return analyzer_prove(analyzer, high) ? all : condition_and(context, all, high);
 }
 
+// Finds the variables where each index that the consumer reads by is one of them, or has variables
+// of other axes only.
+static bool variables_by_axis(Backward *b) {
+  const Stmt *store = b->into->body;
+  for (int d = 0; d < store->as.store.rank; d++) {
+    Expr *index = b->indices[d];
+    if (map_contains(&b->values, index)) continue;
+    if (index->op == EXPR_VAR)
+      map_put(&b->values, index, store->as.store.indices[d]);
+    else if (expr_uses_block_vars(index, b->block))
+      return false;
+  }
+  return true;
+}
+
+// The layout that sends the consumer's variables to the indices at which it reads; NULL when there
+// is none.
+static const Layout *read_layout(const Backward *b) {
+  Context *context = b->schedule->context;
+  int count = b->block->var_count, rank = b->into->body->as.store.rank;
+  Expr **vars = arena_array(&context->arena, Expr *, count + 1);
+  int64_t *extents = arena_array(&context->arena, int64_t, count + 1);
+  for (int i = 0; i < count; i++) {
+    const BlockVar *v = &b->block->vars[i];
+    if (!expr_is_int(v->min, 0) || v->extent->op != EXPR_INT || v->extent->as.i < 1) return NULL;
+    vars[i] = v->var;
+    extents[i] = v->extent->as.i;
+  }
+  const IndexMap *map = index_map_from_exprs(context, vars, count, b->indices, rank, false);
+  int diags = context->diags.count, errors = context->error_count;
+  const Layout *layout = map ? layout_static(context, map, extents, (SourcePos){0}) : NULL;
+  context->diags.count = diags; // a map that is no layout has no inverse
+  context->error_count = errors;
+  return layout;
+}
+
+// Finds the variables by the inverse of the indices at which the consumer reads.
+static bool variables_by_inverse(Backward *b) {
+  Context *context = b->schedule->context;
+  const Stmt *store = b->into->body;
+  const Layout *layout = read_layout(b);
+  Expr *holds, **values = arena_array(&context->arena, Expr *, b->block->var_count + 1);
+  if (!layout || !layout_inverse_exprs(context, layout, store->as.store.indices, NULL, values,
+                                       &holds, NULL))
+    return false;
+  b->values = map_new(&context->arena);
+  for (int i = 0; i < b->block->var_count; i++)
+    map_put(&b->values, b->block->vars[i].var, values[i]);
+  return true;
+}
+
 // Solves for the consumer's variables: its read indices must equal the producer's store indices.
 static bool solve_backward(Backward *b, const char **why) {
   Context *context = b->schedule->context;
@@ -335,19 +386,10 @@ static bool solve_backward(Backward *b, const char **why) {
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, b->into);
   b->values = map_new(&context->arena);
-  for (int d = 0; d < store->as.store.rank; d++) {
-    Expr *index = b->indices[d], *place = store->as.store.indices[d];
-    if (index->op == EXPR_VAR && !map_contains(&b->values, index)) {
-      map_put(&b->values, index, place);
-      continue;
-    }
-    if (expr_uses_block_vars(index, b->block) && !map_contains(&b->values, index)) {
-      *why = "it does not read by one variable for each axis; transform_block_layout may change "
-             "that";
-      return false;
-    }
-    Expr *same = expr_binary(context, EXPR_EQ, place, substitute_expr(context, index, &b->values));
-    if (!analyzer_prove(analyzer, same)) b->condition = condition_and(context, b->condition, same);
+  if (!variables_by_axis(b) && !variables_by_inverse(b)) {
+    *why = "the indices by which it reads are not proved to give its variables; "
+           "transform_block_layout may change that";
+    return false;
   }
   for (int i = 0; i < b->block->var_count; i++) {
     const BlockVar *v = &b->block->vars[i];
@@ -360,6 +402,11 @@ static bool solve_backward(Backward *b, const char **why) {
       map_put(&b->values, v->var, v->min);
     else
       b->condition = condition_and(context, b->condition, in_domain(context, analyzer, v, value));
+  }
+  for (int d = 0; d < store->as.store.rank; d++) {
+    Expr *index = substitute_expr(context, b->indices[d], &b->values);
+    Expr *same = expr_binary(context, EXPR_EQ, store->as.store.indices[d], index);
+    if (!analyzer_prove(analyzer, same)) b->condition = condition_and(context, b->condition, same);
   }
   return true;
 }

@@ -162,6 +162,31 @@ static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, S
   return map != NULL;
 }
 
+// Turns the name of a buffer that the block reads or writes, as the parameter says, into its number.
+static bool number_buffer(Replay *replay, const PyNode *node, const StepParam *param,
+                          const StepCall *call, StepValue *out) {
+  const Block *block =
+      call->args[0].kind == VALUE_BLOCK ? schedule_block(replay->schedule, call->args[0].as.block)
+                                        : NULL;
+  bool reads = strcmp(param->name, "read_buffer_index") == 0;
+  int count = !block ? 0 : reads ? block->read_count : block->write_count;
+  for (int i = 0; i < count; i++)
+    if (strcmp((reads ? block->reads : block->writes)[i].buffer->name, out->as.s) == 0) {
+      *out = value_int(i);
+      return true;
+    }
+  return COMPLAIN(replay, node, "%s: the block %s no buffer '%s'", call->info->name,
+                  reads ? "reads" : "writes", out->as.s);
+}
+
+// A number of a buffer that may be given by its name instead.
+static bool names_buffer(const StepParam *param, const StepCall *call) {
+  size_t size = strlen(param->name), end = strlen("buffer_index");
+  return param->kind == PARAM_INT && size >= end &&
+         strcmp(param->name + size - end, "buffer_index") == 0 &&
+         call->info != &step_table[STEP_annotate_buffer_access];
+}
+
 static bool read_argument(Replay *replay, const PyNode *node, const StepParam *param,
                           StepCall *call, StepValue *out) {
   if (param->kind == PARAM_MAP) return read_map(replay, node, call, out);
@@ -169,6 +194,8 @@ static bool read_argument(Replay *replay, const PyNode *node, const StepParam *p
   if (param->kind == PARAM_TARGET && out->kind == VALUE_STRING) // the text is a block's name
     *out = value_block(out->as.s);
   if (param->kind == PARAM_BLOCK && out->kind == VALUE_STRING) *out = value_block(out->as.s);
+  if (out->kind == VALUE_STRING && names_buffer(param, call))
+    return number_buffer(replay, node, param, call, out);
   if (param->kind == PARAM_BOOL && param->optional && out->kind == VALUE_BOOL && !out->as.i)
     *out = (StepValue){VALUE_NONE};
   if (fits(param->kind, out) || (param->optional && out->kind == VALUE_NONE)) return true;

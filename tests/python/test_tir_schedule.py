@@ -211,6 +211,31 @@ def test_removed_references_and_messages():
         tir.Schedule(matmul, error_render_level="loud")
 
 
+def test_nodes_of_references():
+    sch = tir.Schedule(matmul, seed=2)
+    block = sch.get_block("product")
+    i, j, _ = sch.get_loops(block)
+    outer, inner = sch.split(j, factors=[None, 4])
+    sch.vectorize(sch.get_loops("relu")[1])
+    before = sch.mod.script()
+    assert sch.get(inner).extent.value == 4 and sch.get(block).name_hint == "product"
+    assert sch.get(sch.get_loops("relu")[1]).kind == 2 and sch.get(i).kind == 0
+    assert sch.get(outer).loop_var.name == outer.name
+    assert sch.mod.script() == before and "annotate" not in sch.trace
+    assert "pleat.get" not in sch.get(block).annotations
+    draw = dict(candidates=[3, 5], probs=[0.5, 0.5])
+    assert sch.get(sch.sample_categorical(**draw)) in (3, 5)
+
+
+def test_buffers_by_name():
+    sch = tir.Schedule(matmul)
+    block = sch.get_block("product")
+    read = sch.get(block).reads[-1].buffer.name
+    assert sch.get(sch.cache_read(block, read, "local")).reads[0].buffer.name == read
+    with pytest.raises(tir.schedule.PleatError, match="the block reads no buffer 'nothing'"):
+        sch.cache_read(block, "nothing", "local")
+
+
 def test_aligned_rows():
     sch = tir.Schedule(matmul)
     i, _, _ = sch.get_loops("product")

@@ -349,6 +349,31 @@ static void test_prefetch(void **state) {
   refused(conv, "i, j = sch.get_loops('pad')\nsch.prefetch('conv', 0, i)\n", "not below loop");
 }
 
+// A consumer that reads by an affine function of its variables, and one whose variables the function
+// does not give.
+static void test_reverse_inline_by_inverse(void **state) {
+  (void)state;
+#define READS(SHAPE, EXTENT, INDEX)                                                                \
+  HEAD "def f(A: T.Buffer(" SHAPE ", 'float32'), C: T.Buffer((" EXTENT ",), 'float32')):\n"        \
+       "    B = T.alloc_buffer(" SHAPE ")\n"                                                       \
+       "    for i, j in T.grid" SHAPE ":\n"                                                        \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"                                        \
+       "    for i in range(" EXTENT "):\n"                                                         \
+       "        with T.block('C'):\n"                                                              \
+       "            vi = T.axis.spatial(" EXTENT ", i)\n"                                          \
+       "            C[vi] = B[" INDEX "] + T.float32(1)\n"
+  const char *step = "sch.reverse_compute_inline('C')\n";
+  made(READS("(3, 5)", "15", "vi // 5, vi % 5"), step);
+  made(READS("(5, 3)", "15", "vi % 5, vi // 5"), step);
+  made(READS("(3, 5)", "13", "vi // 5, vi % 5"), step);   // the last two elements have no reader
+  made(READS("(7, 5)", "11", "vi % 3 * 2, vi // 3"), step); // nor has every second row
+  made(READS("(15, 2)", "15", "14 - vi, 1"), step);
+  refused(READS("(3, 5)", "15", "vi // 6, vi % 5"), step, "are not proved to give its variables");
+  refused(READS("(5, 5)", "10", "vi // 2, vi // 2"), step, "are not proved to give its variables");
+}
+
 static void test_rfactor(void **state) {
   (void)state;
   made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n");
@@ -478,6 +503,7 @@ int main(void) {
       cmocka_unit_test(test_caches),
       cmocka_unit_test(test_decompose_reduction),
       cmocka_unit_test(test_prefetch),
+      cmocka_unit_test(test_reverse_inline_by_inverse),
       cmocka_unit_test(test_rfactor),
       cmocka_unit_test(test_predicate_reduction),
       cmocka_unit_test(test_scripts_with_mistakes),

@@ -17,6 +17,7 @@ from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
 from pleat.script._values import text_of
+from pleat.tir import stmt_functor
 from pleat.tir.index_map import IndexMap
 
 # The steps that return loops, blocks or integers: as a list, or the only one.
@@ -370,14 +371,35 @@ class Schedule:
 
     def copy(self):
         """A schedule with the same steps, in which the same blocks and loops can be used."""
+        result = self._replayed()
+        result.seed(self.fork_seed())
+        return result
+
+    def get(self, rand_var_or_sref):
+        """The node of a block or a loop as it is now, or the value of an integer."""
+        if isinstance(rand_var_or_sref, ExprRV):
+            return int(rand_var_or_sref)
+        marked = self._replayed()
+        marked.annotate(rand_var_or_sref, "pleat.get", 1)
+        places = zip(_annotated_nodes(marked.func), _annotated_nodes(self.func))
+        return next(node for mark, node in places if "pleat.get" in mark.annotations)
+
+    def _replayed(self):
         result = Schedule(*self._source, **self._options)
         for name, intrinsic in self._intrinsics.items():
             result._add_intrinsic(name, intrinsic)
         for method, *arguments in self._log:
             getattr(result, method)(*arguments)
         result._log, result._result_count = list(self._log), self._result_count
-        result.seed(self.fork_seed())
         return result
+
+
+def _annotated_nodes(function):
+    """The loops and blocks of a function in the order in which they are visited."""
+    nodes = []
+    stmt_functor.post_order_visit(function.body, lambda node: nodes.append(node)
+                                  if hasattr(node, "annotations") else None)
+    return nodes
 
 
 def _main(mod):
