@@ -162,7 +162,8 @@ static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, S
   return map != NULL;
 }
 
-// Turns the name of a buffer that the block reads or writes, as the parameter says, into its number.
+// Turns the name of a buffer that the block reads or writes, as the parameter says, into its
+// number.
 static bool number_buffer(Replay *replay, const PyNode *node, const StepParam *param,
                           const StepCall *call, StepValue *out) {
   const Block *block =

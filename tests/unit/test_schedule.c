@@ -349,8 +349,8 @@ static void test_prefetch(void **state) {
   refused(conv, "i, j = sch.get_loops('pad')\nsch.prefetch('conv', 0, i)\n", "not below loop");
 }
 
-// A consumer that reads by an affine function of its variables, and one whose variables the function
-// does not give.
+// Consumers that read by an affine function of their variables. The function does not give the
+// variables of the last two.
 static void test_reverse_inline_by_inverse(void **state) {
   (void)state;
 #define READS(SHAPE, EXTENT, INDEX)                                                                \

@@ -428,6 +428,11 @@ static void test_axes_of_unit_extent_and_views(void **state) {
 static void test_refused_steps_on_axes(void **state) {
   (void)state;
   static const char program[] = SQUARE("13", "7");
+  made(program, "sch.transform_layout('B', 'B', lambda i, j: [j, i], "
+                "assume_injective_transform=True)");
+  refused(program,
+          "sch.transform_layout('B', 'B', lambda i, j: [j], assume_injective_transform=True)",
+          "index map is not injective");
   refused(program, "sch.split_axis('B', 'B', 2, [None, 4])", "there is no axis 2");
   refused(program, "sch.split_axis('B', 'B', 0, [None, None])", "at most one of them None");
   refused(program, "sch.split_axis('B', 'B', 0, [0, 2])", "positive integers");
