@@ -38,6 +38,7 @@ static Stmt *changed(Pass *pass, Stmt *s, const Stmt *next) {
 }
 
 static void assume_stable(Pass *pass, Expr *condition) {
+  if (condition->op == EXPR_LIKELY) condition = condition->args[0];
   if (condition->op == EXPR_AND) {
     assume_stable(pass, condition->args[0]);
     assume_stable(pass, condition->args[1]);
@@ -212,6 +213,7 @@ static Stmt *pass_store(Pass *pass, Stmt *s) {
   Stmt next = *s;
   next.as.store.indices = pass_exprs(pass, s->as.store.indices, s->as.store.rank);
   next.as.store.value = pass_expr(pass, s->as.store.value);
+  if (store_is_idle(&next)) return stmt_nothing(pass->context);
   return changed(pass, s, &next);
 }
 

@@ -220,6 +220,7 @@ Expr *expr_unary(Context *context, ExprOp op, Expr *a) {
   if (op == EXPR_BIT_NOT && is_int_const(a)) folded = expr_int(context, a->type, ~scalar_int(a));
   if (op == EXPR_ABS && is_int_const(a) && scalar_int(a) != INT64_MIN)
     folded = expr_int(context, a->type, scalar_int(a) < 0 ? -scalar_int(a) : scalar_int(a));
+  if (op == EXPR_LIKELY && is_int_const(a)) folded = a;
   if (folded) return folded;
   DType type =
       op_table[op].result == OP_GIVEN ? dtype_lanes(a->type, 1) : expr_result_type(op, a->type);

@@ -457,6 +457,8 @@ struct Block {
 Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body);
 bool loop_is_ordered(const Stmt *loop); // its iterations run one after the other; `while` too
 Stmt *stmt_store(Context *context, Buffer *buffer, Expr *const *indices, int rank, Expr *value);
+bool expr_loads_stored(const Expr *e, const Stmt *store); // loads the element that `store` writes
+bool store_is_idle(const Stmt *store);                    // stores the value that is there
 Stmt *stmt_let(Context *context, Expr *var, Expr *value, Stmt *body);
 Stmt *stmt_if(Context *context, Expr *condition, Stmt *then_body, Stmt *else_body); // folds
 Stmt *stmt_seq(Context *context, Stmt *const *items, int count); // flattens; one item: itself

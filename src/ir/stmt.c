@@ -32,6 +32,19 @@ Stmt *stmt_store(Context *context, Buffer *buffer, Expr *const *indices, int ran
   return s;
 }
 
+bool expr_loads_stored(const Expr *e, const Stmt *store) {
+  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
+  for (int i = 0; i < e->count; i++)
+    if (e->args[i] != store->as.store.indices[i]) return false;
+  return true;
+}
+
+bool store_is_idle(const Stmt *store) {
+  for (int i = 0; i < store->as.store.rank; i++)
+    if (!expr_is_pure(store->as.store.indices[i])) return false;
+  return expr_loads_stored(store->as.store.value, store);
+}
+
 Stmt *stmt_let(Context *context, Expr *var, Expr *value, Stmt *body) {
   Stmt *s = new_stmt(context, STMT_LET);
   s->as.let.var = var;

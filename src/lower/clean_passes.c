@@ -36,13 +36,6 @@ static bool is_idle_block(const Block *block) {
   return !block_is_root(block) && !block->init && stmt_is_nothing(block->body);
 }
 
-// A store of the value that is there.
-static bool is_idle_store(const Stmt *s) {
-  for (int i = 0; i < s->as.store.rank; i++)
-    if (!expr_is_pure(s->as.store.indices[i])) return false;
-  return lower_loads_stored(s->as.store.value, s);
-}
-
 static Stmt *idle_or_same(Rewriter *rewriter, Stmt *s, bool is_idle) {
   return is_idle ? stmt_nothing(rewriter->context) : s;
 }
@@ -52,7 +45,7 @@ static Stmt *without_no_op(Rewriter *rewriter, Stmt *s) {
   case STMT_FOR: return idle_or_same(rewriter, s, is_idle_loop(s));
   case STMT_IF: return shorter_branch(rewriter->context, s);
   case STMT_EVALUATE: return idle_or_same(rewriter, s, expr_is_pure(s->as.evaluate));
-  case STMT_STORE: return idle_or_same(rewriter, s, is_idle_store(s));
+  case STMT_STORE: return idle_or_same(rewriter, s, store_is_idle(s));
   case STMT_BLOCK: return idle_or_same(rewriter, s, is_idle_block(s->as.block));
   case STMT_LET: {
     bool is_used = stmt_uses(s->as.let.body, s->as.let.var);
@@ -89,7 +82,12 @@ static PrimFunc *without_idle_root(Context *context, PrimFunc *func) {
   return is_idle ? prim_func_with_body(context, func, root->body) : func;
 }
 
+// The work is bounded without a limit of simplification steps.
 PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func) {
+  int64_t steps;
+  if (!lower_expect_flag(state, "use_dataflow_analysis", false) ||
+      !lower_take_number(state, "max_simplification_steps", &steps))
+    return NULL;
   func =
       lower_rewrite(state, func, &(Rewriter){.stmt = without_no_op, .buffer = lower_keep_buffer});
   return func ? without_idle_root(state->context, func) : NULL;

@@ -39,8 +39,8 @@ static Stmt *guard_store(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_STORE) return s;
   Expr *value = s->as.store.value;
   if (value->op != EXPR_ADD && value->op != EXPR_MAX && value->op != EXPR_MIN) return s;
-  int self = lower_loads_stored(value->args[0], s) ? 0 : 1;
-  if (!lower_loads_stored(value->args[self], s)) return s;
+  int self = expr_loads_stored(value->args[0], s) ? 0 : 1;
+  if (!expr_loads_stored(value->args[self], s)) return s;
   ExprArray conditions = {0};
   Expr *args[2] = {value->args[0], value->args[1]};
   args[1 - self] = without_choices(rewriter->context, value->op, args[1 - self], &conditions);

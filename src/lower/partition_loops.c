@@ -432,6 +432,10 @@ static Stmt *partition_stmt(Partition *partition, Stmt *s) {
 }
 
 PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func) {
+  if (!lower_expect_flag(state, "partition_const_loop", true) ||
+      !lower_expect_flag(state, "no_unroll_loop_with_extent_one", false) ||
+      !lower_expect_flag(state, "unroll_loop_with_partition_hint_no_interval", false))
+    return NULL;
   int budget = state->options->partition_budget ? state->options->partition_budget : DEFAULT_BUDGET;
   Partition partition = {state, state->context, analyzer_new(state->context), budget};
   Stmt *body = partition_stmt(&partition, func->body);

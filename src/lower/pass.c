@@ -10,7 +10,15 @@
 
 #include <time.h>
 
+// The things that the first arguments allow are always done; booleans are never multiplied out.
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func) {
+  static const char *const always[] = {
+      "transitively_prove_inequalities", "propagate_knowns_to_prove_conditional",
+      "propagate_knowns_to_simplify_expressions", "apply_constraints_to_boolean_branches"};
+  bool unused;
+  for (int i = 0; i < COUNT_OF(always); i++)
+    if (!lower_take_flag(state, always[i], &unused)) return NULL;
+  if (!lower_expect_flag(state, "convert_boolean_to_and_of_ors", false)) return NULL;
   Stmt *body = arith_simplify_stmt(state->context, func->body);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }

@@ -159,7 +159,6 @@ bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind
 // statement.
 Stmt *lower_body(const Stmt *s);
 Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body); // for the same statements
-bool lower_loads_stored(const Expr *e, const Stmt *store); // loads the element that `store` writes
 Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that change no buffers
 // The function with a rewritten body; itself when nothing changed. NULL after a diagnostic of the
 // rewriter's hooks.

@@ -22,6 +22,9 @@ const LowerPass lower_passes[] = {
      .summary = "blocks become loops, conditions and allocations"},
     {.name = "simplify_loops",
      .other_names = "Simplify StmtSimplify",
+     .signature = "transitively_prove_inequalities? propagate_knowns_to_prove_conditional? "
+                  "propagate_knowns_to_simplify_expressions? "
+                  "apply_constraints_to_boolean_branches? convert_boolean_to_and_of_ors?",
      .run = lower_simplify,
      .summary = simplify_summary},
     {.name = "guard_accesses",
@@ -48,6 +51,8 @@ const LowerPass lower_passes[] = {
      .summary = "values of lets are computed before unrolled loops in which they do not change"},
     {.name = "partition_loops",
      .other_names = "LoopPartition",
+     .signature = "partition_const_loop? no_unroll_loop_with_extent_one? "
+                  "unroll_loop_with_partition_hint_no_interval?",
      .run = lower_partition_loops,
      .needs = NO_BLOCKS,
      .summary = "loops are cut where conditions become constant"},
@@ -125,6 +130,7 @@ const LowerPass lower_separate_passes[] = {
      .summary = "accesses of views become accesses of their source"},
     {.name = "remove_no_ops",
      .other_names = "RemoveNoOp",
+     .signature = "use_dataflow_analysis? max_simplification_steps?",
      .run = lower_remove_no_ops,
      .breaks = REGIONS,
      .summary = "statements without effect are left out"},

@@ -106,7 +106,7 @@ bool lower_sums_lanes(const Stmt *loop, const Stmt *by) {
   if (loop->as.loop.kind != LOOP_VECTORIZED || by->kind != STMT_STORE) return false;
   const Expr *value = by->as.store.value;
   for (int i = 0; i < value->count; i++)
-    if (lower_loads_stored(value->args[i], by)) return true;
+    if (expr_loads_stored(value->args[i], by)) return true;
   return false;
 }
 

@@ -75,13 +75,6 @@ bool lower_loop_ends(const Stmt *loop) {
          !expr_uses(body->as.branch.condition, loop->as.loop.var);
 }
 
-bool lower_loads_stored(const Expr *e, const Stmt *store) {
-  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
-  for (int i = 0; i < e->count; i++)
-    if (e->args[i] != store->as.store.indices[i]) return false;
-  return true;
-}
-
 Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b) {
   (void)rewriter;
   return b;

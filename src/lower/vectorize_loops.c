@@ -235,8 +235,8 @@ static Stmt *reduce_lanes(Vector *vector, Stmt *s) {
                   : value->op == EXPR_MAX ? EXPR_VECTOR_MAX
                                           : EXPR_OP_COUNT;
   if (reduce == EXPR_OP_COUNT || is_scalable(vector)) return NULL;
-  int self = lower_loads_stored(value->args[0], s) ? 0 : 1;
-  if (!lower_loads_stored(value->args[self], s)) return NULL;
+  int self = expr_loads_stored(value->args[0], s) ? 0 : 1;
+  if (!expr_loads_stored(value->args[self], s)) return NULL;
   Expr *x = try_vector(vector, value->args[1 - self]);
   if (!x) return NULL;
   Context *context = vector->context;

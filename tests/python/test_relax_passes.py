@@ -153,7 +153,7 @@ def test_what_is_refused():
     with pytest.raises(pleat.PleatError, match="ConvertLayout has no argument 'layouts'; it has: desired"):
         pleat.ir.transform.run_passes(module, "ConvertLayout(layouts={})")
     with pytest.raises(TypeError):
-        tir.transform.Simplify(3)
+        tir.transform.FlattenBuffer(3)
 
 
 def test_beside_tvm(tmp_path):

@@ -210,8 +210,8 @@ def test_options_of_passes():
     assert loops(transform.VectorizeLoop(False)(short_loops)) == [serial, serial]
     with pytest.raises(TypeError, match="UnrollLoop has no argument 'step'; it has: auto_max_step, "):
         transform.UnrollLoop(step=3)
-    with pytest.raises(TypeError, match="Simplify takes at most 0 arguments"):
-        transform.Simplify(3)
+    with pytest.raises(TypeError, match="FlattenBuffer takes at most 0 arguments"):
+        transform.FlattenBuffer(3)
     with transform.PassContext(config={"tir.UnrollLoop": {"step": 3}}):
         with pytest.raises(pleat.PleatError, match="no argument 'step'; it has: auto_max_step, "):
             transform.UnrollLoop()(short_loops)
