@@ -116,13 +116,48 @@ static TileCut cut_of(double extent, double size) {
   return (TileCut){size, count, extent - count * size};
 }
 
+// The dimension of the output that the axis is the index of; -1: none.
+static int output_dimension(const Nest *nest, int axis) {
+  for (int d = 0; d < nest->output->rank; d++)
+    if (nest->output_axis[d] == axis) return d;
+  return -1;
+}
+
+// The bytes from one element of the output to the next along its dimension `d`.
+static int64_t output_pitch(const TileSearch *s, int d) {
+  const Buffer *output = s->nest->output;
+  int64_t strides[TE_MAX_RANK], pitch = 1, extent;
+  bool has[TE_MAX_RANK];
+  if (s->layouts->output) {
+    layout_strides(s->context, s->layouts->output, strides, has);
+    pitch = has[d] ? strides[d] : 1;
+  } else {
+    for (int e = d + 1; e < output->rank; e++)
+      if (expr_as_int(output->shape[e], &extent)) pitch *= extent;
+  }
+  return pitch * dtype_bytes(output->type);
+}
+
+// The cycles that each vector of a tile which is transposed waits for lines of the output. A tile
+// writes a piece of as many lines as it has values along the vector axis, and the next tile the
+// next pieces of the same lines; the first cache does not hold them when they share few sets.
+static double line_waits(const TileSearch *s, const Tile *tile) {
+  int d = output_dimension(s->nest, tile->vector_axis);
+  int64_t pitch = output_pitch(s, d), sets = s->costs->set_bytes / s->machine->line_bytes;
+  if (pitch > s->machine->line_bytes)
+    sets = s->costs->set_bytes / gcd_of(pitch, s->costs->set_bytes);
+  if ((int64_t)tile->vectors * tile->lanes <= sets * s->machine->l1_ways) return 0;
+  double bytes = (double)tile->lanes * dtype_bytes(s->nest->output->type);
+  return s->costs->line_cycles * bytes / (double)s->machine->line_bytes;
+}
+
 // The cycles to clear and store a vector of the tile. Transposing takes a shuffle of each vector
 // for each power of two in the rows, and more stores where a tile has fewer rows than lanes.
 static double store_cycles(const TileSearch *s, const Tile *tile) {
-  double stores = 1, shuffles = 0;
+  double stores = 1, shuffles = 0, waits = tile->turned ? line_waits(s, tile) : 0;
   for (int64_t rows = 1; tile->turned && rows < tile->rows[1]; rows *= 2) shuffles++;
   if (tile->turned) stores = (double)tile->lanes / (double)tile->rows[1];
-  return s->costs->tile_store_cycles * stores + s->costs->tile_shuffle_cycles * shuffles;
+  return s->costs->tile_store_cycles * stores + s->costs->tile_shuffle_cycles * shuffles + waits;
 }
 
 // The cycles of all tiles, whole and partial.
@@ -361,13 +396,6 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   return true;
 }
 
-// The dimension of the output that the axis is the index of; -1: none.
-static int output_dimension(const Nest *nest, int axis) {
-  for (int d = 0; d < nest->output->rank; d++)
-    if (nest->output_axis[d] == axis) return d;
-  return -1;
-}
-
 // Is the output contiguous along its whole dimension `d`?
 static bool is_innermost(const TileSearch *s, int d) {
   const Buffer *output = s->nest->output;
@@ -434,7 +462,7 @@ static int64_t values_in_group(const TileSearch *s, int axis) {
 // be a vector axis.
 static bool set_vectors(TileSearch *s, Tile *tile) {
   int axis = tile->vector_axis, lanes = tile->lanes;
-  if (!vector_axis_fits(s, axis, lanes)) return false;
+  if (output_dimension(s->nest, axis) < 0 || !vector_axis_fits(s, axis, lanes)) return false;
   tile->padded = reads_padded(s, axis, lanes);
   // Without padding, lanes would read past the end.
   if (!tile->padded && s->nest->axes[axis].extent % lanes) return false;

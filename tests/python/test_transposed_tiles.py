@@ -72,6 +72,14 @@ def test_nothing_is_rewritten(layout, cpu, tmp_path):
     assert plan["kernels"] == 1
 
 
+def test_tiles_that_write_to_few_sets(tmp_path):
+    """The lines that a tile writes are 4096 bytes apart, so the result is rewritten instead."""
+    path = tmp_path / "product.onnx"
+    product(path, 1, 1024, 64, 512, residual=False)
+    plan = json.loads(pleat("plan", path, "--output-layout", "y=lambda a, b, c: [a, c, b]", "--json"))
+    assert plan["kernels"] == 2
+
+
 def attention(path, batch, tokens, heads, width):
     """softmax(Q · Kᵀ) · V of one layer whose queries, keys and values are products of x."""
     random = np.random.default_rng(tokens)
