@@ -9,7 +9,8 @@
 // The records of a file; NULL with diagnostics, which have their place in it.
 const Tuning *tuning_read(Context *context, const char *path);
 // Writes a record for each kernel of a plan that was scheduled, except for rewrites and calls of
-// opaque operators. Reading the file gives the same plan.
+// opaque operators. Reading the file gives the same plan, unless kernels of equal programs have
+// different layouts: each such kernel may then take the other's record.
 void tuning_write(const Plan *plan, const char *model, Text *out);
 
 #endif

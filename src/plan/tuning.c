@@ -235,9 +235,35 @@ static int candidate_of(const Planner *p, const TunedKernel *t, const StageTenso
   return tensor->data ? READ_PACKED : planner_candidate_number(p, tensor, t->layouts[param]);
 }
 
-static void add_choice(Planner *p, const Stage *stage, const TunedKernel *t, double cost) {
+// The cycles of an own choice of the stage that reads and writes, outside of the kernel, the
+// layouts of a record's, or gathers elements from them; PLAN_NEVER when it does neither.
+static double similar_cost(const Planner *p, const Stage *stage, const StageChoice *own,
+                           const StageChoice *choice) {
+  double cost = own->cost;
+  if (own->fused != choice->fused || own->in_place) return PLAN_NEVER;
+  if (!choice->inner && own->output != choice->output) return PLAN_NEVER;
+  for (int i = 0; i < stage->reads.count; i++)
+    if (i != choice->fused && own->reads[i] != choice->reads[i])
+      cost += planner_gathering(p, stage, own, i);
+  return cost;
+}
+
+// The least that own choices with these layouts cost; where there are none, the least of all for
+// the first stage of the kernel, and nothing for others, which might not be fused otherwise.
+static double estimated_cost(const Planner *p, const Stage *stage, const StageChoices *own,
+                             const StageChoice *choice) {
+  double least = PLAN_NEVER, similar = PLAN_NEVER;
+  for (int i = 0; i < own->count; i++) {
+    least = MIN_OF(least, own->items[i].cost);
+    similar = MIN_OF(similar, similar_cost(p, stage, &own->items[i], choice));
+  }
+  if (similar < PLAN_NEVER) return similar;
+  return choice->fused < 0 && own->count ? least : 0;
+}
+
+static void add_choice(Planner *p, const Stage *stage, const TunedKernel *t,
+                       const StageChoices *own) {
   StageChoice *choice = planner_add_choice(p, stage);
-  bool first = t->stages[0] == stage;
   choice->tuned = t;
   choice->inner = t->stages[t->stage_count - 1] != stage;
   choice->output = choice->inner ? 0 : candidate_of(p, t, stage->output);
@@ -246,22 +272,18 @@ static void add_choice(Planner *p, const Stage *stage, const TunedKernel *t, dou
     choice->reads[i] = candidate_of(p, t, tensor);
     if (!tensor->data && param_of(t, tensor) < 0) choice->fused = i;
   }
-  choice->cost = !first ? 0 : t->record->cycles < 0 ? cost : t->record->cycles;
-}
-
-static double least_cost(const StageChoices *choices) {
-  double least = choices->count ? choices->items[0].cost : 0;
-  for (int i = 1; i < choices->count; i++) least = MIN_OF(least, choices->items[i].cost);
-  return least;
+  double cycles = t->stages[0] == stage ? t->record->cycles : 0;
+  choice->cost = t->record->cycles < 0 ? estimated_cost(p, stage, own, choice) : cycles;
 }
 
 bool planner_tuned_choices(Planner *p, const Stage *stage) {
   const PtrArray *kernels = &p->tuned[stage->index];
-  StageChoices *choices = &p->choices[stage->index];
-  double least = least_cost(choices);
+  StageChoices *choices = &p->choices[stage->index], own = *choices;
+  if (!kernels->count) return true;
+  own.items = arena_copy(&p->context->arena, own.items, sizeof *own.items * (size_t)own.count);
   if (p->is_frozen[stage->index]) choices->count = 0;
   for (int i = 0; i < kernels->count; i++)
-    if (are_allowed(p, kernels->items[i], stage)) add_choice(p, stage, kernels->items[i], least);
+    if (are_allowed(p, kernels->items[i], stage)) add_choice(p, stage, kernels->items[i], &own);
   return choices->count ||
          refuse(p, kernels->items[0], "a layout is asked for that its schedule does not have");
 }
