@@ -528,6 +528,33 @@ static void test_every_problem_is_listed(void **state) {
   world_free(&world);
 }
 
+// Operators that are alike share what was inferred for the first. These differ in one respect each:
+// an extent, an element type, or an attribute.
+static void test_operators_that_are_almost_alike(void **state) {
+  (void)state;
+  World world = world_new();
+  OnnxImport *import =
+      import_text(&world,
+                  "in x float 2x3; in z float 2x5; in i int32 2x3; node Relu a x a;"
+                  "node Relu b z b; node Relu c i c; node Relu d a d;"
+                  "node Transpose e x e perm=[1,0]; node Transpose f x f perm=[0,1];"
+                  "out b; out c; out d; out e; out f",
+                  NULL);
+  if (!import->graph) diag_print_all(world.context, stderr);
+  assert_non_null(import->graph);
+  assert_string_equal(graph_text(world.context, import->graph),
+                      "a[2,3] = nn.relu(x[2,3]); b[2,5] = nn.relu(z[2,5]); "
+                      "c[2,3] = nn.relu(i[2,3]); d[2,3] = nn.relu(a[2,3]); "
+                      "e[3,2] = permute_dims(x[2,3]) axes=[1,0]; "
+                      "f[2,3] = permute_dims(x[2,3]) axes=[0,1]");
+  for (int i = 0; i < import->graph->output_count; i++) {
+    const Value *output = import->graph->outputs[i];
+    assert_true(dtype_equal(output->type, i == 1 ? DTYPE_INT32 : DTYPE_FLOAT32));
+    assert_ptr_equal(output->producer->outputs[0], output);
+  }
+  world_free(&world);
+}
+
 // ---- Damage -----------------------------------------------------------------------------------
 
 static void import_mutant(void *arg) {
@@ -574,6 +601,7 @@ int main(void) {
       cmocka_unit_test(test_a_value_given_for_an_input),
       cmocka_unit_test(test_models_that_are_refused),
       cmocka_unit_test(test_every_problem_is_listed),
+      cmocka_unit_test(test_operators_that_are_almost_alike),
       cmocka_unit_test(test_damaged_models),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

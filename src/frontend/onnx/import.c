@@ -162,6 +162,7 @@ static OnnxImport *import_model(Context *context, const char *path, const OnnxOp
                        .dims = map_new(arena),
                        .axis_names = map_new(arena),
                        .asked = map_new(arena),
+                       .inferred = map_new(arena),
                        .assumed = text_new(arena)};
   if (importer.file) import_file(&importer);
   result->assumed = text_string(&importer.assumed);

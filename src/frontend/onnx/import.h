@@ -62,6 +62,7 @@ typedef struct Importer {
   Map lists;       // contents of sequences and optional values: see sequences.c
   Map named;       // values with a name of the model's graph
   Map followed;    // values to their values for the given inputs (ConstData *), or NULL
+  Map inferred;    // outputs of operators by a hash: see infer.c
   bool known_late; // a value that must be known is computed at run time
 } Importer;
 
@@ -194,6 +195,8 @@ Node *import_begin(Import *import, const char *op, Value *const *inputs, int cou
 void import_set_ints(Import *import, Node *node, const char *key, IntArray values);
 // Adds the operator to the graph; returns its first result, NULL after a diagnostic.
 Value *import_add(Import *import, Node *node);
+// Finds the types and shapes of the node's outputs, as op_infer does.
+bool importer_infer(Importer *importer, Node *node);
 // Begins and adds an operator without attributes. NULL also when an input is NULL because an
 // earlier step failed.
 Value *import_op(Import *import, const char *op, Value *a, Value *b);

@@ -155,7 +155,7 @@ void import_set_ints(Import *import, Node *node, const char *key, IntArray value
 }
 
 Value *import_add(Import *import, Node *node) {
-  if (!op_infer(import->context, node)) return NULL;
+  if (!importer_infer(import->importer, node)) return NULL;
   for (int i = 0; i < node->output_count; i++) {
     node->outputs[i]->pos = import->pos;
     if (!importer_size_ok(import->importer, node->outputs[i])) return NULL;
