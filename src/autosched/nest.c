@@ -218,7 +218,14 @@ double nest_buffer_bytes(const Buffer *buffer) {
   return bytes;
 }
 
+double nest_vector_steps(int64_t extent, int64_t lanes) {
+  int64_t width = MAX_OF(lanes, 1); // a processor without vectors
+  double steps = (double)(extent / width);
+  for (int64_t rest = extent % width; rest; rest &= rest - 1) steps++;
+  return steps;
+}
+
 double nest_operations(const HostMachine *machine, const Nest *nest) {
-  return nest->count.arithmetic +
-         cost_model_of(machine)->function_operations * nest->count.functions;
+  return nest->count.arithmetic + nest->count.vector_work +
+         nest->count.lane_work * machine_lanes(machine, nest->output->type);
 }

@@ -92,13 +92,15 @@ double rows_cycles(Context *context, const HostMachine *machine, const Nest *nes
   double work =
       MAX_OF(nest_operations(machine, nest) - machine->fma, 1) / (double)machine->fma_units;
   double each = MAX_OF(loads / costs->loads_a_cycle, work);
-  return vectors * each + outputs * costs->combine_cycles;
+  double halvings = ceil(log2(MIN_OF(extent, MIN_OF(lanes, width))));
+  return vectors * each + outputs * halvings * costs->combine_cycles;
 }
 
 double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts) {
   double cycles = rows_cycles(context, machine, nest, layouts);
-  double memory = memory_cycles(machine, rows_traffic(machine, nest), MEMORY_L2, MEMORY_STREAM);
+  double bytes = rows_traffic(machine, nest);
+  double memory = memory_cycles(machine, bytes, memory_level(machine, bytes), MEMORY_FEED);
   return cycles < 0 ? cycles : overlapped_cycles(machine, cycles, memory);
 }
 
@@ -114,12 +116,12 @@ static int inner_axis(const Nest *nest, const RowAxes *axes, bool last) {
 static double cycles_along(Context *context, const HostMachine *machine, const Nest *nest,
                            const NestLayouts *layouts, int axis, double lanes) {
   const CostModel *costs = cost_model_of(machine);
-  if (axis < 0 || lanes < 2) return nest->points * costs->scalar_cycles;
-  double extent = (double)nest->axes[axis].extent, strided = 0;
-  for (int i = 0; i < nest->read_count; i++)
+  if (axis < 0) lanes = 1;
+  double extent = axis < 0 ? 1 : (double)nest->axes[axis].extent, strided = 0;
+  for (int i = 0; i < nest->read_count && lanes > 1; i++)
     strided += nest_step(context, nest, &nest->reads[i], layouts->reads[i], axis, (int)lanes) ==
                NEST_STRIDED;
-  double vectors = nest->points / extent * ceil(extent / lanes);
+  double vectors = nest->points / extent * nest_vector_steps((int64_t)extent, (int64_t)lanes);
   return vectors * (1 / costs->row_moves_a_cycle +
                     nest_operations(machine, nest) / costs->operations_a_cycle +
                     strided * lanes * costs->lane_loads / costs->loads_a_cycle);

@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 static const CostModel x86_64 = {
-    .stream_bytes = {48, 20, 8, 4},
+    .stream_vectors = {1.5, 0.75, 0.4, 0.125},
     .feed_vectors = {2, 0.625, 0.3, 0.3},
     .exposed_share = 0.1,
     .panel_l1_share = 0.5,
@@ -15,6 +15,7 @@ static const CostModel x86_64 = {
     .line_cycles = 32,
     .far_caches = 16,
     .far_cycles = 8,
+    .far_start_cycles = 500,
     .near_bytes = 256,
     .set_bytes = 4096,
     .small_operand_bytes = 1 << 16,
@@ -24,11 +25,12 @@ static const CostModel x86_64 = {
     .uops_a_cycle = 4,
     .lane_loads = 8,
     .shuffle_loads = 2,
-    .scalar_cycles = 4,
+    .scalar_cycles = 1.5,
     .function_operations = 10,
     .operations_a_cycle = 2,
 
-    .call_cycles = 200,
+    .call_cycles = 100,
+    .apart_cycles = {0.6, 2.4, 6, 25},
     .rewrite_passes = 3,
     .tile_start_cycles = 12,
     .tile_store_cycles = 2,
@@ -40,7 +42,7 @@ static const CostModel x86_64 = {
     .tile_operation_cycles = 2,
     .bilinear_share = 0.9,
     .least_bilinear_cycles = 1e5,
-    .combine_cycles = 14,
+    .combine_cycles = 1.2,
     .row_moves_a_cycle = 1,
 
     .tie_tile = 0.999,
@@ -83,8 +85,8 @@ MemoryLevel memory_level(const HostMachine *machine, double bytes) {
 
 double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level, MemoryUse use) {
   const CostModel *model = cost_model_of(machine);
-  return bytes / (use == MEMORY_STREAM ? model->stream_bytes[level]
-                                       : machine->vector_bytes * model->feed_vectors[level]);
+  const double *vectors = use == MEMORY_STREAM ? model->stream_vectors : model->feed_vectors;
+  return bytes / (machine->vector_bytes * vectors[level]);
 }
 
 double overlapped_cycles(const HostMachine *machine, double arithmetic, double memory) {

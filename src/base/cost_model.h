@@ -27,8 +27,9 @@ typedef enum MemoryUse {
 // is a value that is not measured on its own.
 typedef struct CostModel {
   // ---- Memory
-  // Bytes a cycle, reads and writes together; L2 20 [performance, Zen 3], the others [estimate].
-  double stream_bytes[MEMORY_LEVELS];
+  // Vectors a cycle, reads and writes together [`make bench-model`, Zen 5: 91, 59, 29 and 10 bytes
+  // of AVX-512's 64; Zen 3: L2 20 of AVX2's 32].
+  double stream_vectors[MEMORY_LEVELS];
   // Vectors a cycle; L1 2 [uops], L2 0.625: 20 bytes of AVX2's 32 [performance, Zen 3], L3 0.3
   // [estimate]. Main memory has the rate of L3: systems often state a cache that a virtual machine
   // does not have.
@@ -52,6 +53,8 @@ typedef struct CostModel {
   // Cycles for a load further than near_bytes from the one before [performance, panels of one
   // head's columns].
   double far_cycles;
+  // Cycles until the first constants of a kernel come from beyond L2 [`make bench-model`, Zen 5].
+  double far_start_cycles;
   // Bytes that the prefetcher follows [performance, panels of one head's columns].
   int64_t near_bytes;
   // Bytes from one address to the next in the same set of L1: 64 sets of 64 bytes, in Intel's
@@ -71,11 +74,10 @@ typedef struct CostModel {
   double lane_loads;
   // Loads that take as long as loading and shuffling a vector [estimate].
   double shuffle_loads;
-  // Cycles for one step of scalar code, whose results wait for one another (latency of an
-  // addition) [uops].
+  // Cycles for one step of scalar code, of which several overlap [`make bench-model`, Zen 5].
   double scalar_cycles;
-  // Operations that a mathematical function (exp, log, ...) counts as; the polynomials of
-  // target/expand_math.c have about ten.
+  // Instructions that a mathematical function (exp, log, ...) counts as in the size of code; the
+  // polynomials of target/expand_math.c have about ten.
   double function_operations;
   // Vector operations begun in a cycle by elementwise code [uops].
   double operations_a_cycle;
@@ -83,6 +85,10 @@ typedef struct CostModel {
   // ---- Loops
   // Cycles for starting a kernel [performance, kernels of 16 elements].
   double call_cycles;
+  // Cycles for an element that is moved by itself, from L1, from L2, from beyond it, and from there
+  // where the lines at its stride collide in one set of L2 [`make bench-model` and transpositions
+  // of 0.4 to 32 MB, Zen 5].
+  double apart_cycles[4];
   // Cost of a rewrite between layouts as a multiple of a copy's, because one side is strided
   // [estimate].
   double rewrite_passes;
@@ -113,7 +119,8 @@ typedef struct CostModel {
   // Cycles of the direct sum from which on it is looked at: a bilinear algorithm takes two more
   // kernels, and the time to compile them [estimate].
   double least_bilinear_cycles;
-  // Cycles for adding up the lanes of a row's partial results [estimate].
+  // Cycles for adding up the lanes of a row's partial results, for each halving of their number:
+  // rows overlap [`make bench-model`, Zen 5].
   double combine_cycles;
   // Vectors a cycle that an elementwise member of a group moves [estimate].
   double row_moves_a_cycle;

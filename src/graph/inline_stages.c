@@ -584,6 +584,19 @@ static Stage *reader_in_place(const Stage *stage) {
   return in_place ? user : NULL;
 }
 
+// Is each element one of another tensor, which its index chooses, as in a concatenation?
+static bool joins_tensors(const Expr *value) {
+  if (value->op == EXPR_LOAD) return true;
+  return value->op == EXPR_IF_THEN_ELSE && !expr_reads_memory(value->args[0]) &&
+         joins_tensors(value->args[1]) && joins_tensors(value->args[2]);
+}
+
+// A concatenation can be free where its operands are written in place: the plan decides whether it
+// is fused with its reader.
+static bool joins_in_place(const Stage *stage) {
+  return !stage_is_reduction(stage) && !stage_is_view(stage) && joins_tensors(stage->te->value);
+}
+
 // Does the reader compute each element from one of the stage's and constants alone, and not store
 // more bytes? Then no plan is better that stores the stage's output: it would be written and read
 // again, and whatever layout it has costs as much as the same layout of the reader's output.
@@ -600,7 +613,7 @@ void stage_graph_inline_intermediates(StageGraph *s) {
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
-    if (!user) continue;
+    if (!user || joins_in_place(stage)) continue;
     Expr *value = value_with(s, stage, user);
     if (expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) continue;
     user->te = te_with_value(s->context, user->te, value);

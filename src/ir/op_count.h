@@ -10,6 +10,8 @@ typedef struct OpCount {
   double functions;    // mathematical functions, class OP_MATH
   double instructions; // every node that has operands, and every load, but no function
   double floating;     // arithmetic and functions on floats, by lanes
+  double vector_work;  // vector operations of the functions that are computed in vectors
+  double lane_work;    // operations, for each lane, of the other functions: library calls
 } OpCount;
 
 // The operations in `e`. The indices of a load are not counted.

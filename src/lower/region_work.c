@@ -221,7 +221,9 @@ static Expr *memory_cycles_of(const RegionWork *work) {
   Expr *bytes = expr_int(context, DTYPE_INT64, 0);
   for (int i = 0; i < work->traffic.count; i++)
     bytes = expr_add(context, bytes, touched_bytes(work, work->traffic.items[i]));
-  Expr *rate = expr_int(context, DTYPE_INT64, (int64_t)work->model->stream_bytes[MEMORY_L2]);
+  Expr *rate = expr_int(
+      context, DTYPE_INT64,
+      (int64_t)MAX_OF(work->machine->vector_bytes * work->model->stream_vectors[MEMORY_L2], 1));
   return expr_floor_div(context, bytes, rate);
 }
 

@@ -6,6 +6,8 @@
 #include "autosched/row_axes.h"
 #include "plan/internal.h"
 
+#include <math.h>
+
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
   int64_t count = 1, extent;
   if (!layout || !layout_physical_size(layout, &count))
@@ -14,9 +16,17 @@ double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
   return (double)count * dtype_bytes(tensor->buffer->type);
 }
 
-// Cycles to stream `bytes` from or to the nearest level of memory that holds them all.
-double planner_move_cost(const Planner *p, double bytes) {
-  return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
+// The cycles in which the stage's constants come from the level of memory that holds those of all
+// stages, because a run passes over all of them.
+static double constants_cost(const Planner *p, const Stage *stage) {
+  double bytes = 0;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    if (tensor->data) bytes += planner_tensor_bytes(tensor, NULL);
+  }
+  MemoryLevel level = memory_level(p->machine, 2 * p->constant_bytes); // others pass through too
+  double first = level > MEMORY_L2 && bytes > 0 ? cost_model_of(p->machine)->far_start_cycles : 0;
+  return first + memory_cycles(p->machine, bytes, level, MEMORY_STREAM);
 }
 
 int64_t planner_integer_cost(double cycles) {
@@ -94,11 +104,12 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
   double write = planner_move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
+  double constants = constants_cost(p, c->stage);
   const Strategies *found = strategies_of(p->context, p->machine, c->nest, &layouts);
   choice->strategies = found;
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
-  return (found->count ? found->items[0].cost : scalar) + write +
-         cost_model_of(p->machine)->call_cycles;
+  return overlapped_cycles(p->machine, found->count ? found->items[0].cost : scalar, constants) +
+         write + cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Groups that run row by row
@@ -150,6 +161,20 @@ static double bytes_at_once(const Combination *c, bool across) {
   return bytes;
 }
 
+// The most bytes that a member reads of the tensor: no more than all its loads have.
+static double group_reads(const Combination *c, const StageTensor *tensor) {
+  double most = 0;
+  for (int m = 0; m < c->stage->member_count; m++) {
+    const Nest *nest = &c->rows->nests[m];
+    double loads = 0;
+    if (!nest->output && stage_read_of(c->stage->members[m], tensor) >= 0) return INFINITY;
+    for (int i = 0; i < nest->read_count; i++)
+      loads += nest->reads[i].buffer == tensor->buffer ? nest->points : 0;
+    most = MAX_OF(most, loads * dtype_bytes(tensor->buffer->type));
+  }
+  return most;
+}
+
 // A group reads a tensor once for each member that does, but from memory only once where its rows
 // stay in the second cache.
 static double group_cost(const Combination *c) {
@@ -164,8 +189,8 @@ static double group_cost(const Combination *c) {
   for (int i = 0; i < stage->reads.count; i++) {
     bool packed;
     const StageTensor *tensor = stage->reads.items[i];
-    bytes += planner_tensor_bytes(tensor, layout_read(c, i, &packed)) *
-             (again ? readers_of(stage, tensor) : 1);
+    double own = planner_tensor_bytes(tensor, layout_read(c, i, &packed));
+    bytes += MIN_OF(own, group_reads(c, tensor)) * (again ? readers_of(stage, tensor) : 1);
   }
   return MAX_OF(cost.cycles, planner_move_cost(p, bytes)) + cost_model_of(p->machine)->call_cycles;
 }
@@ -341,13 +366,32 @@ static int matching_read(const Planner *p, const Stage *stage, int read, int out
   return READ_ANY;
 }
 
+// How many elements of a tensor the stage may read at each point of its output; 0: not known.
+static double loads_of(const Planner *p, const Stage *stage, const StageTensor *tensor) {
+  const Nest *nest = planner_nest(p, stage);
+  double loads = 0;
+  for (int i = 0; nest && i < nest->read_count; i++)
+    loads += nest->reads[i].buffer == tensor->buffer;
+  return loads;
+}
+
+// The bytes that the stage reads of a tensor with `bytes`: no more than all its loads have.
+static double read_bytes(const Planner *p, const Stage *stage, const StageTensor *tensor,
+                         double bytes) {
+  double loads = loads_of(p, stage, tensor), points = stage_iterations(stage);
+  if (!loads || points < 0) return bytes;
+  return MIN_OF(bytes, loads * points * dtype_bytes(tensor->buffer->type));
+}
+
 static double stage_bytes(const Planner *p, const Stage *stage, const StageChoice *choice) {
   double bytes = 0;
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (i == choice->fused) continue;
     int candidate = MAX_OF(choice->reads[i], 0);
-    bytes += planner_tensor_bytes(tensor, p->candidates[tensor->index].items[candidate].layout);
+    bytes += read_bytes(
+        p, stage, tensor,
+        planner_tensor_bytes(tensor, p->candidates[tensor->index].items[candidate].layout));
   }
   if (choice->fused < 0)
     bytes += planner_tensor_bytes(stage->output,
@@ -398,10 +442,92 @@ static double transform_cost(const Planner *p, const Stage *stage, const StageCh
   return vectors ? cycles : cycles * machine_lanes(p->machine, stage->output->buffer->type);
 }
 
-static double elementwise_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
-  double cycles = planner_move_cost(p, stage_bytes(p, stage, choice));
-  if (stage->te->transform) cycles = MAX_OF(cycles, transform_cost(p, stage, choice));
-  return choice->fused < 0 ? cycles + cost_model_of(p->machine)->call_cycles : cycles;
+// ---- Arithmetic of stages without a reduction
+
+// Is every tensor that the stage reads contiguous wherever its output is? Views are, where they are
+// walked as the output is.
+static bool runs_flat(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  for (int i = 0; i < stage->reads.count; i++) {
+    bool walked = choice->reads[i] >= 0 && planner_is_bijective(p, stage, i) &&
+                  planner_walks_alike(p, stage, i, choice->reads[i], choice->output);
+    if (!walked && !planner_is_in_place(p, stage, i)) return false;
+  }
+  return true;
+}
+
+// The innermost digit of the output, which a row runs along; NULL: there is none.
+static const WalkDigit *row_of(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  const LayoutWalk *walk = p->candidates[stage->output->index].items[choice->output].walk;
+  for (int i = walk ? walk->count - 1 : -1; i >= 0; i--)
+    if (walk->digits[i].extent > 1) return &walk->digits[i];
+  return NULL;
+}
+
+// The vector steps in which the output is computed in its candidate.
+static double output_steps(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  const LayoutWalk *walk = p->candidates[stage->output->index].items[choice->output].walk;
+  int64_t lanes = machine_lanes(p->machine, stage->output->buffer->type);
+  const WalkDigit *row = row_of(p, stage, choice);
+  double points = 1;
+  if (!walk) return MAX_OF(stage_iterations(stage), 0) / (double)lanes;
+  for (int i = 0; i < walk->count; i++) points *= (double)walk->digits[i].extent;
+  if (!choice->by_rows || !row) return points / (double)lanes;
+  return points / (double)row->extent * nest_vector_steps(row->extent, lanes);
+}
+
+// How many loads read the same element in a whole row, before which they are done.
+static double loads_outside_rows(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  const Nest *nest = planner_nest(p, stage);
+  const WalkDigit *row = row_of(p, stage, choice);
+  double count = 0;
+  if (!choice->by_rows || !row) return 0;
+  for (int i = 0; i < nest->read_count; i++)
+    count += !nest_depends(&nest->reads[i], nest->output_axis[row->axis]);
+  return count;
+}
+
+// The cycles of the stage's arithmetic. By itself it loads and stores vectors; fused with the
+// producer of a tensor, it has them in registers.
+static double arithmetic_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  const Nest *nest = planner_nest(p, stage);
+  if (!nest || stage->te->transform) return 0;
+  double each = nest->count.instructions - loads_outside_rows(p, stage, choice) +
+                nest->count.vector_work + (choice->fused < 0 ? 1 : -1);
+  double lanes = nest->points * nest->count.lane_work;
+  return (output_steps(p, stage, choice) * each + lanes) /
+         cost_model_of(p->machine)->operations_a_cycle;
+}
+
+static double overlapped_cost(const Planner *p, double arithmetic, double memory) {
+  return (double)planner_integer_cost(overlapped_cycles(p->machine, arithmetic, memory));
+}
+
+// A choice of the producer with which the stage may be fused: the costs of all that write the
+// layout and run in such a kernel are taken to be the same. NULL: there is none.
+static const StageChoice *host_of(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  const StageTensor *tensor = stage->reads.items[choice->fused];
+  const StageChoices *hosts = &p->choices[tensor->producer->index];
+  int written = matching_read(p, stage, choice->fused, choice->output);
+  for (int i = 0; i < hosts->count; i++)
+    if (hosts->items[i].output == written && hosts->items[i].elementwise == choice->elementwise)
+      return &hosts->items[i];
+  return NULL;
+}
+
+// Sets the cost of a stage without a reduction. Arithmetic and memory overlap in the whole kernel,
+// so a fused stage costs what the kernel takes longer with it, whether or not there is a view
+// between the two.
+static void set_elementwise_cost(const Planner *p, const Stage *stage, StageChoice *choice,
+                                 const StageChoice *host) {
+  choice->by_rows =
+      choice->elementwise && ((host && host->by_rows) || !runs_flat(p, stage, choice));
+  double arithmetic = host ? host->arithmetic : 0, memory = host ? host->memory : 0;
+  choice->arithmetic = arithmetic + (stage->te->transform ? transform_cost(p, stage, choice)
+                                                          : arithmetic_cost(p, stage, choice));
+  choice->memory = memory + planner_move_cost(p, stage_bytes(p, stage, choice));
+  choice->cost = overlapped_cost(p, choice->arithmetic, choice->memory) -
+                 overlapped_cost(p, arithmetic, memory);
+  if (choice->fused < 0) choice->cost += cost_model_of(p->machine)->call_cycles;
 }
 
 // Can the stage be fused with the producer of a tensor when it writes candidate `output`? The cost
@@ -437,18 +563,42 @@ static bool may_be_read_through(const Planner *p, const Stage *stage) {
   return !planner_is_in_place(p, reader, stage_read_of(reader, tensor));
 }
 
-static void add_elementwise(Planner *p, const Stage *stage, int output, int fused, bool tiles) {
+// Adds the choice to the stage, unless no choice of the producer is one that it wants to be fused
+// with.
+static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted) {
+  const StageChoice *host = wanted.fused < 0 ? NULL : host_of(p, stage, &wanted);
+  if (wanted.fused >= 0 && !host) return;
   if (!has_room(p, stage)) {
     p->choices_left_out++;
     return;
   }
   StageChoice *choice = planner_add_choice(p, stage);
-  choice->tiles = tiles;
-  choice->wants_tiles = fused >= 0 && tiles;
-  choice->output = output;
-  choice->fused = fused;
+  wanted.reads = choice->reads;
+  wanted.gathers = choice->gathers;
+  *choice = wanted;
   double gathering = set_reads(p, stage, choice);
-  choice->cost = elementwise_cost(p, stage, choice) + gathering;
+  set_elementwise_cost(p, stage, choice, host);
+  choice->cost += gathering;
+}
+
+// Adds the choices in which the stage is fused with the producer of a tensor.
+static void add_fused(Planner *p, const Stage *stage, int output, int fused, bool through) {
+  bool in_place = planner_is_in_place(p, stage, fused);
+  for (int tiles = !in_place; tiles <= (!in_place || through); tiles++)
+    for (int elementwise = 0; elementwise < 2; elementwise++)
+      add_elementwise(p, stage,
+                      (StageChoice){.output = output,
+                                    .fused = fused,
+                                    .tiles = tiles,
+                                    .wants_tiles = tiles,
+                                    .elementwise = elementwise});
+}
+
+static void add_alone(Planner *p, const Stage *stage, int output) {
+  bool transform = stage->te->transform != NULL;
+  add_elementwise(
+      p, stage,
+      (StageChoice){.output = output, .fused = -1, .tiles = true, .elementwise = !transform});
 }
 
 // Adds the choice in which the pieces of the output are written in place, where every piece that
@@ -480,13 +630,11 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     if (only >= 0 && output != only) continue;
     int64_t at, block = cut_block(p, stage, output, &at);
     if (block && only == output) return refuse_cut(p, stage, block, at);
-    for (int fused = -1; fused < stage->reads.count && !block; fused++) {
-      if (fused >= 0 && !can_fuse_as(p, stage, fused, output)) continue;
-      bool in_place = fused >= 0 && planner_is_in_place(p, stage, fused);
-      if (in_place) add_elementwise(p, stage, output, fused, false);
-      if (!in_place || through) add_elementwise(p, stage, output, fused, true);
-    }
-    if (!block) add_in_place(p, stage, output);
+    if (block) continue;
+    add_alone(p, stage, output);
+    for (int fused = 0; fused < stage->reads.count; fused++)
+      if (can_fuse_as(p, stage, fused, output)) add_fused(p, stage, output, fused, through);
+    add_in_place(p, stage, output);
   }
   return true;
 }

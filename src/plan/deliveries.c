@@ -15,23 +15,29 @@ double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
   for (int i = 0, again = 0; i < stage->member_count; i++)
     if (stage_read_of(stage->members[i], tensor) >= 0 && again++)
       bytes += p->candidates[tensor->index].items[0].bytes;
-  return (double)planner_integer_cost((costs->rewrite_passes - 1) *
-                                      planner_move_cost(p, 2 * bytes));
+  return (double)planner_integer_cost(
+      MAX_OF((costs->rewrite_passes - 1) * planner_move_cost(p, 2 * bytes),
+             bytes / dtype_bytes(tensor->buffer->type) * costs->apart_cycles[0]));
 }
 
 double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
   if (from == to) return 0;
   const CostModel *costs = cost_model_of(p->machine);
   const Candidate *items = p->candidates[tensor->index].items;
+  int64_t element = dtype_bytes(tensor->buffer->type);
   double bytes = items[from].bytes + items[to].bytes;
-  return (double)planner_integer_cost(costs->rewrite_passes * planner_move_cost(p, bytes) +
-                                      costs->call_cycles);
+  double apart = planner_apart_cost(p, items[from].walk, items[to].walk,
+                                    items[to].bytes / (double)element, element);
+  return (double)planner_integer_cost(
+      overlapped_cycles(p->machine, apart, planner_move_cost(p, bytes)) + costs->call_cycles);
 }
 
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice,
                          int read) {
   if (choice->reads[read] == READ_NOTHING) return 0;
   bool may = choice->reads[read] == READ_ANY || bit_set_has(&choice->gathers, read);
+  bool permutes = choice->reads[read] == READ_ANY && !stage->member_count && !stage->te->transform;
+  if (permutes) return (double)planner_integer_cost(planner_permute_cost(p, stage, read));
   return may ? planner_gather_cost(p, stage, read) : PLAN_NEVER;
 }
 

@@ -44,6 +44,9 @@ typedef struct StageChoice {
   const Stage *by;  // the one of the stage's others that writes `output` then; NULL: no stage does,
                     // and `output` is -1
   double cost;      // cycles
+  double arithmetic, memory; // cycles of the kernel up to this stage, without those of a reduction
+  bool elementwise;          // its kernel is one of elementwise stages only
+  bool by_rows;              // an elementwise kernel whose loop ends with each row of the output
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
   const TunedKernel *tuned;     // the kernel that the stage is part of; NULL: no record is used
   bool inner;                   // the output is in memory inside of this kernel only
@@ -117,11 +120,12 @@ struct Planner {
   bool proposals;            // reductions propose layouts; otherwise only constraints do
   int most_choices, most_layouts; // limits per stage and per tensor
   bool keeps_dominated;           // choices are kept that another one makes unnecessary
+  double constant_bytes;          // of all constants that stages read
   int64_t choices_left_out, choices_dominated;
-  const Tuning *tuning;      // NULL: no records
-  PtrArray *tuned;           // by stage->index: TunedKernel*, those that have the stage; NULL: none
-  bool *is_frozen;           // by stage->index: a record must be used; NULL as `tuned` is
-  int *given; // by tensor->index: the candidate in which the caller has it
+  const Tuning *tuning; // NULL: no records
+  PtrArray *tuned;      // by stage->index: TunedKernel*, those that have the stage; NULL: none
+  bool *is_frozen;      // by stage->index: a record must be used; NULL as `tuned` is
+  int *given;           // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
 };
 
@@ -176,6 +180,8 @@ bool planner_is_in_place(const Planner *planner, const Stage *stage, int read);
 // Is the tensor, in candidate `number`, walked as the stage's output in candidate `output`?
 bool planner_walks_alike(const Planner *planner, const Stage *stage, int read, int number,
                          int output);
+// The cycles for loading a read's elements by themselves, when both tensors are row-major.
+double planner_permute_cost(const Planner *planner, const Stage *stage, int read);
 // The block of candidate `output` within which a part of the output that is read from the tensor
 // begins or ends, at the index *at along its axis; 0: no block is cut.
 int64_t planner_cut_block(const Planner *planner, const Stage *stage, int read, int output,
@@ -245,9 +251,17 @@ bool planner_tuned_choices(Planner *planner, const Stage *stage);
 // that reads in its entry `read` what `from` writes?
 bool planner_tuned_alike(const StageChoice *from, const StageChoice *user, int read);
 
+// move_costs.c. The cycles to stream `bytes` from or to the nearest level of memory that holds them
+// all.
+double planner_move_cost(const Planner *planner, double bytes);
+// The cycles for moving elements of `element` bytes that a kernel writes in the order of the walk
+// `to` and reads in that of `from`: vectors where rows are contiguous in both, else each element by
+// itself. NULL is a walk that is not known.
+double planner_apart_cost(const Planner *planner, const LayoutWalk *from, const LayoutWalk *to,
+                          double elements, int64_t element);
+
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);
-double planner_move_cost(const Planner *planner, double bytes);
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
 // The cycles of the arithmetic of a transform of tiles in vectors; 0 for other stages.
 double planner_transform_cycles(const Planner *planner, const TeStage *te);

@@ -207,6 +207,18 @@ bool planner_walks_alike(const Planner *p, const Stage *stage, int read, int num
   return a && b && walk_equal(a, b);
 }
 
+double planner_permute_cost(const Planner *p, const Stage *stage, int read) {
+  PlanRelation *r = p->relations[stage->index][read];
+  const StageTensor *tensor = stage->reads.items[read];
+  int64_t element = dtype_bytes(tensor->buffer->type);
+  double elements =
+      p->candidates[stage->output->index].items[0].bytes / dtype_bytes(stage->output->buffer->type);
+  if (!r || r->relation.same) return planner_apart_cost(p, NULL, NULL, elements, element);
+  const LayoutWalk *a = walk_once(p, &r->read_walks, relation_read_walk, &r->relation, NULL);
+  const LayoutWalk *b = walk_once(p, &r->write_walks, relation_write_walk, &r->relation, NULL);
+  return planner_apart_cost(p, a, b, elements, element);
+}
+
 // The index within the output at which the domain of the relation begins or ends along an axis.
 static int64_t end_within(const ReadRelation *r, int axis, int64_t block) {
   int64_t low = 0;

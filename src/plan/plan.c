@@ -77,6 +77,15 @@ static void share_facts(Planner *p, const Planner *other) {
   p->pieces = other->pieces;
 }
 
+static double constant_bytes(const StageGraph *stages) {
+  double bytes = 0;
+  for (int i = 0; i < stages->tensors.count; i++) {
+    const StageTensor *tensor = stages->tensors.items[i];
+    if (tensor->data && tensor->users.count) bytes += planner_tensor_bytes(tensor, NULL);
+  }
+  return bytes;
+}
+
 // A planner with candidates and choices, or NULL with diagnostics when the constraints cannot be
 // met. `other` is NULL, or a planner of the same stages.
 static Planner *prepare(StageGraph *stages, const PlanOptions *options,
@@ -86,6 +95,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   Planner *p = arena_new(&context->arena, Planner);
   *p = (Planner){.context = context, .stages = stages, .machine = options->machine};
   p->constraints = constraints;
+  p->constant_bytes = constant_bytes(stages);
   p->most_choices = options->most_choices > 0 ? options->most_choices : PLAN_MAX_CHOICES;
   p->most_layouts = options->most_layouts > 0 ? MIN_OF(options->most_layouts, PLAN_MAX_LAYOUTS)
                                               : PLAN_MAX_LAYOUTS;

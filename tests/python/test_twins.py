@@ -53,11 +53,12 @@ def test_views_cost_nothing(name, tmp_path):
     assert views["cost"] == without["cost"]
 
 
-@pytest.mark.parametrize("name, rewrites", [("concat_odd", 2), ("dense", 2), ("residual", 0),
+@pytest.mark.parametrize("name, rewrites", [("concat_odd", 2), ("dense", 6), ("residual", 0),
                                             ("mobile", 1), ("branches", 0), ("padded", 0)])
 def test_rewrites_that_are_left(name, rewrites, tmp_path):
-    """The rewrites that are left are those of the input and the output, where these are NCHW, and one
-    of a small tensor that saves more than it costs."""
+    """The rewrites that are left are those of the input and the output, where these are NCHW, one of a
+    small tensor that saves more than it costs, and those of 12 channels, which are computed in
+    vectors of 16 and then copied to their part of a concatenation."""
     assert twins.at_run_time(planned(PAIRS[name][0], tmp_path)) <= rewrites
 
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts the cycles of moving elements from one order in memory to another, as kernels do it that
+// run along the memory they write. Where neighbours in the order that is written are apart in the
+// one that is read, each element is loaded by itself, from the level of memory that still holds its
+// line since the last element of this line was read. Lines at strides of large powers of two share
+// few sets of a cache, so that fewer of them stay in it.
+#include "autosched/nest.h"
+#include "base/base.h"
+#include "plan/internal.h"
+
+enum { L2_WAYS = 16 }; // of all processors known
+
+double planner_move_cost(const Planner *p, double bytes) {
+  return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
+}
+
+// The distance of neighbours along the digit's axis, from `cut` on, in elements of a dense walk; 0:
+// the walk has no such digit.
+static int64_t stride_in(const LayoutWalk *walk, int axis, int64_t cut) {
+  int64_t pitch = 1;
+  for (int i = walk->count - 1; i >= 0; i--) {
+    const WalkDigit *g = &walk->digits[i];
+    if (g->axis == axis && g->cut <= cut && cut < g->cut * g->extent) return pitch * (cut / g->cut);
+    pitch *= g->extent;
+  }
+  return 0;
+}
+
+typedef struct LinesRead {
+  double count;   // that are read before the first of them is read again
+  int64_t stride; // the largest that divides the distances between them, in bytes
+} LinesRead;
+
+static LinesRead lines_read(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
+                            int64_t element) {
+  LinesRead lines = {1, 0};
+  for (int i = to->count - 1; i >= 0; i--) {
+    const WalkDigit *g = &to->digits[i];
+    int64_t stride = stride_in(from, g->axis, g->cut) * element;
+    if (g->extent == 1) continue;
+    if (stride < p->machine->line_bytes) break;
+    lines.count *= (double)g->extent;
+    lines.stride = gcd_of(lines.stride, stride);
+  }
+  return lines;
+}
+
+// Do the lines stay in a cache of so many bytes and ways?
+static bool lines_stay(const Planner *p, const LinesRead *lines, int64_t bytes, int64_t ways) {
+  int64_t line = p->machine->line_bytes, sets = MAX_OF(bytes / ways / line, 1);
+  int64_t step = lines->stride % line ? 1 : MAX_OF(lines->stride / line, 1);
+  return lines->count <= (double)(sets / gcd_of(sets, step) * ways);
+}
+
+static double cycles_apart(const Planner *p, const LinesRead *lines) {
+  const CostModel *costs = cost_model_of(p->machine);
+  const HostMachine *m = p->machine;
+  if (lines_stay(p, lines, m->l1_bytes, MAX_OF(m->l1_ways, 1))) return costs->apart_cycles[0];
+  if (lines_stay(p, lines, m->l2_bytes, L2_WAYS)) return costs->apart_cycles[1];
+  bool collide = lines->stride && lines->stride % (m->l2_bytes / L2_WAYS) == 0;
+  return costs->apart_cycles[collide ? 3 : 2];
+}
+
+// The cycles for moving vectors along rows that are contiguous on both sides.
+static double cycles_by_rows(const Planner *p, const LayoutWalk *from, const WalkDigit *row,
+                             double elements, int64_t element) {
+  int64_t extent = row->extent;
+  for (int i = from->count - 1; i >= 0; i--)
+    if (from->digits[i].axis == row->axis && from->digits[i].cut <= row->cut)
+      extent = MIN_OF(extent, from->digits[i].extent);
+  double steps = nest_vector_steps(extent, p->machine->vector_bytes / element);
+  return elements / (double)extent * steps / cost_model_of(p->machine)->row_moves_a_cycle;
+}
+
+double planner_apart_cost(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
+                          double elements, int64_t element) {
+  const CostModel *costs = cost_model_of(p->machine);
+  if (!from || !to) return elements * costs->apart_cycles[0];
+  for (int i = to->count - 1; i >= 0; i--) {
+    const WalkDigit *g = &to->digits[i];
+    if (g->extent == 1) continue;
+    if (stride_in(from, g->axis, g->cut) == 1) return cycles_by_rows(p, from, g, elements, element);
+    LinesRead lines = lines_read(p, from, to, element);
+    return elements * cycles_apart(p, &lines);
+  }
+  return 0;
+}
