@@ -65,7 +65,7 @@ static void put_stage_costs(IntegerProgram *ip, const Stage *stage) {
     const StageChoice *c = &choices->items[i];
     double cost = (double)planner_integer_cost(c->cost);
     for (int r = 0; r < stage->reads.count; r++)
-      if (c->reads[r] == READ_ANY) cost += planner_gather_cost(ip->p, stage, r);
+      if (c->reads[r] == READ_ANY) cost += planner_gathering(ip->p, stage, c, r);
     put_number(ip, cost);
     text_printf(ip->out, "x%d_%d\n", stage->index, i);
   }
