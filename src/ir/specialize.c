@@ -17,11 +17,21 @@ static Buffer *specialized(Context *context, const Buffer *buffer, const Map *va
   return result;
 }
 
-// Loops of an empty tensor have no iteration, and their bodies may divide by its extent.
+static bool find_init(Visitor *visitor, Stmt *s) {
+  bool *found = visitor->env;
+  *found |= s->kind == STMT_BLOCK && s->as.block->init;
+  return !*found;
+}
+
+// Loops of an empty tensor have no iteration, and their bodies may divide by its extent. A
+// reduction stays, since that of no elements is its first value.
 static Stmt *without_empty(Rewriter *rewriter, Stmt *s) {
   int64_t extent;
-  bool is_empty = s->kind == STMT_FOR && expr_as_int(s->as.loop.extent, &extent) && extent <= 0;
-  return is_empty ? stmt_nothing(rewriter->context) : NULL;
+  bool starts = false;
+  if (s->kind != STMT_FOR || !expr_as_int(s->as.loop.extent, &extent) || extent > 0) return NULL;
+  Visitor visitor = {.env = &starts, .enter_stmt = find_init};
+  visit_stmt(&visitor, s);
+  return starts ? NULL : stmt_nothing(rewriter->context);
 }
 
 PrimFunc *prim_func_specialize(Context *context, const PrimFunc *func, const Map *vars) {
