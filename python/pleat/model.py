@@ -597,18 +597,17 @@ class Session(_Runner):
 
 
 def _tensor_programs(model):
-    """Is this a program, or a pleat.IRModule of tensor programs alone?"""
+    """Is this a pleat.IRModule of tensor programs alone?"""
     module = sys.modules.get("pleat.ir._module")
-    if module is None or not isinstance(model, (module.IRModule, module.PrimFunc)):
+    if module is None or not isinstance(model, module.IRModule):
         return False
-    functions = model.functions.values() if isinstance(model, module.IRModule) else [model]
-    return all(isinstance(function, module.PrimFunc) for function in functions)
+    return all(isinstance(function, module.PrimFunc) for function in model.functions.values())
 
 
 def compile(model, target=None, **options):
     """Compiles a model; the options are those of Model, and the target may be a pleat.target.Target.
-    A pleat.IRModule of tensor programs alone, or one such program, becomes a pleat.runtime.Module, as
-    pleat.build makes it, unless `func` names a program."""
+    A pleat.IRModule of tensor programs alone becomes a pleat.runtime.Module, as pleat.build makes it and
+    TVM does, unless `func` names one of them; a single program becomes a Model."""
     if options.get("func") is None and _tensor_programs(model):
         from pleat.runtime import build
         return build(model, target=target, **options)
