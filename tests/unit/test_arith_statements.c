@@ -222,7 +222,7 @@ static void test_simplified_statements_do_the_same(void **state) {
     Machine before = machine_new(c, maker.buffer), after = machine_new(c, maker.buffer);
     machine_run(&before, s);
     machine_run(&after, r);
-    if (memcmp(before.memory, after.memory, sizeof before.memory) || before.steps != after.steps)
+    if (memcmp(before.memory, after.memory, sizeof before.memory) || after.steps > before.steps)
       fail_msg("round %d: other memory after simplification", n);
     changed += r != s;
     context_free(c);
