@@ -104,8 +104,9 @@ def attention(path, batch, tokens, heads, width):
 @pytest.mark.parametrize("cpu", CPUS[:2])
 @pytest.mark.parametrize("sizes", [(1, 128, 4, 64), (2, 67, 3, 64), (1, 131, 5, 32)])
 def test_keys_are_not_rewritten(sizes, cpu, tmp_path):
+    """The values may be, to blocks of one head each, where these are cheaper to read many times."""
     path = tmp_path / "attention.onnx"
     attention(path, *sizes)
     plan = json.loads(pleat("plan", path, *cpu, "--json"))
-    assert not [r for r in plan["rewrites"] if r["when"] == "run"]
+    assert not [r for r in plan["rewrites"] if r["when"] == "run" and r["tensor"] != "v_all"]
     assert "agrees" in pleat("verify", path, *cpu)
