@@ -11,6 +11,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
+from built import skip_sanitized  # noqa: E402
 from command import PLEAT, pleat, save_model, value_info  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
@@ -241,6 +242,7 @@ def test_written_code(net, tmp_path):
 
 
 def test_python(net, tmp_path):
+    skip_sanitized()
     own = pytest.importorskip("pleat")
     path = records(tmp_path, IN_BLOCKS.format(""))
     plan = own.plan(net, tuning=path)
