@@ -123,19 +123,18 @@ static int output_dimension(const Nest *nest, int axis) {
   return -1;
 }
 
-// The bytes from one element of the output to the next along its dimension `d`.
-static int64_t output_pitch(const TileSearch *s, int d) {
+// How many elements apart neighbours along dimension `d` of the output are; 0: it is not constant.
+static int64_t output_stride(const TileSearch *s, int d) {
   const Buffer *output = s->nest->output;
-  int64_t strides[TE_MAX_RANK], pitch = 1, extent;
+  int64_t strides[TE_MAX_RANK], stride = 1, extent;
   bool has[TE_MAX_RANK];
   if (s->layouts->output) {
     layout_strides(s->context, s->layouts->output, strides, has);
-    pitch = has[d] ? strides[d] : 1;
-  } else {
-    for (int e = d + 1; e < output->rank; e++)
-      if (expr_as_int(output->shape[e], &extent)) pitch *= extent;
+    return has[d] ? strides[d] : 0;
   }
-  return pitch * dtype_bytes(output->type);
+  for (int e = d + 1; e < output->rank; e++)
+    stride *= expr_as_int(output->shape[e], &extent) ? extent : 0;
+  return stride;
 }
 
 // The cycles that each vector of a tile which is transposed waits for lines of the output. A tile
@@ -143,7 +142,8 @@ static int64_t output_pitch(const TileSearch *s, int d) {
 // next pieces of the same lines; the first cache does not hold them when they share few sets.
 static double line_waits(const TileSearch *s, const Tile *tile) {
   int d = output_dimension(s->nest, tile->vector_axis);
-  int64_t pitch = output_pitch(s, d), sets = s->costs->set_bytes / s->machine->line_bytes;
+  int64_t pitch = MAX_OF(output_stride(s, d), 1) * dtype_bytes(s->nest->output->type);
+  int64_t sets = s->costs->set_bytes / s->machine->line_bytes;
   if (pitch > s->machine->line_bytes)
     sets = s->costs->set_bytes / gcd_of(pitch, s->costs->set_bytes);
   if ((int64_t)tile->vectors * tile->lanes <= sets * s->machine->l1_ways) return 0;
@@ -349,7 +349,7 @@ static void set_rows(TileSearch *s, Tile *tile) {
 static bool can_turn(const TileSearch *s, const Tile *tile) {
   enum { FEWEST = 4 };
   int64_t rows = tile->rows[1];
-  return rows >= FEWEST && rows <= tile->lanes && (rows & (rows - 1)) == 0 &&
+  return rows >= FEWEST && rows <= tile->lanes && log2_of(rows) >= 0 &&
          s->turned_block % rows == 0;
 }
 
@@ -396,26 +396,12 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   return true;
 }
 
-// Is the output contiguous along its whole dimension `d`?
-static bool is_innermost(const TileSearch *s, int d) {
-  const Buffer *output = s->nest->output;
-  if (s->layouts->output) {
-    int64_t strides[TE_MAX_RANK];
-    bool has[TE_MAX_RANK];
-    layout_strides(s->context, s->layouts->output, strides, has);
-    return has[d] && strides[d] == 1;
-  }
-  for (int e = d + 1; e < output->rank; e++)
-    if (!expr_is_int(output->shape[e], 1)) return false;
-  return true;
-}
-
 // Is the output contiguous along the vector axis, or blocked by whole vectors?
 static bool output_contiguous(const TileSearch *s, int axis, int lanes) {
   int d = output_dimension(s->nest, axis);
   if (d < 0) return false;
   bool blocked = s->layouts->output && nest_block(s->layouts->output, d) % lanes == 0;
-  return blocked || is_innermost(s, d);
+  return blocked || output_stride(s, d) == 1;
 }
 
 // Is every read that moves along the vector axis stored in whole vectors, padding included?
@@ -479,7 +465,7 @@ static bool set_turned(TileSearch *s, int axis) {
   int d = output_dimension(s->nest, axis);
   if (d < 0) return false;
   s->turned_block = nest_block(s->layouts->output, d);
-  if (s->turned_block == 1 && is_innermost(s, d)) s->turned_block = 0;
+  if (s->turned_block == 1 && output_stride(s, d) == 1) s->turned_block = 0;
   return s->turned_block != 1;
 }
 

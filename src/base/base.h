@@ -337,6 +337,9 @@ static inline int64_t ceil_div(int64_t a, int64_t b) {
   return -floor_div(-a, b);
 }
 int64_t gcd_of(int64_t a, int64_t b);
+static inline int log2_of(int64_t value) { // -1: the value is no power of two
+  return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((unsigned long long)value) : -1;
+}
 // True when the exact result fits; it is then stored in *out.
 static inline bool add_fits(int64_t a, int64_t b, int64_t *out) {
   return !__builtin_add_overflow(a, b, out);

@@ -31,10 +31,6 @@ static bool is_positive(Analyzer *analyzer, Expr *e) {
   return e->type.lanes == 1 && analyzer_const_bounds(analyzer, e, &low, &high) && low > 0;
 }
 
-static int log2_of(int64_t value) {
-  return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((unsigned long long)value) : -1;
-}
-
 static Expr *divide(Rewriter *rewriter, Expr *e) {
   Divisions *env = rewriter->env;
   Context *context = rewriter->context;

@@ -244,10 +244,6 @@ static Expr *column_of(Context *context, Expr **vectors, int count, int lane) {
   return lower_shuffle(context, vectors, 1, numbers, count);
 }
 
-static bool is_power_of_two(int n) {
-  return n > 0 && (n & (n - 1)) == 0;
-}
-
 // A load whose lanes are those of a column; NULL where the buffer stays in memory.
 static Expr *promote_column(Rewriter *rewriter, const Expr *e) {
   const Promotion *promotion = rewriter->env;
@@ -257,14 +253,14 @@ static Expr *promote_column(Rewriter *rewriter, const Expr *e) {
   int64_t first, stride;
   if (!candidate || candidate->obstacle || !constant_column(e->args[0], &first, &stride))
     return NULL;
-  bool regular = is_power_of_two(lanes);
+  bool regular = log2_of(lanes) >= 0;
   for (int i = 0; i < lanes; i++) {
     const Piece *piece = &candidate->pieces.items[candidate->owner[first + i * stride] - 1];
     vectors[i] = whole(rewriter->context, piece, NULL);
     numbers[i] = before + (int)(first + i * stride - piece->first);
     before += piece->lanes;
     regular &= piece->lanes == vectors[0]->type.lanes && lanes <= piece->lanes &&
-               numbers[i] == numbers[0] + i * piece->lanes && is_power_of_two(piece->lanes);
+               numbers[i] == numbers[0] + i * piece->lanes && log2_of(piece->lanes) >= 0;
   }
   if (regular) return column_of(rewriter->context, vectors, lanes, numbers[0]);
   return lower_shuffle(rewriter->context, vectors, lanes, numbers, lanes);

@@ -14,10 +14,6 @@ typedef struct Batch {
   int count;
 } Batch;
 
-static int power_of_two(int64_t value) {
-  return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((uint64_t)value) : -1;
-}
-
 // The operation on each lane, one loop for each row of the table. `args` holds three arrays; those
 // after the operation's arguments are not used.
 static void lanes_operation(LayoutOp op, const int64_t *const *args, int64_t *outs, bool *undefined,
@@ -45,7 +41,7 @@ static int64_t quotient(int64_t a, int64_t value, uint64_t reciprocal) {
 }
 
 static bool lanes_by_constant(LayoutOp op, const int64_t *a, int64_t value, int64_t *out, int n) {
-  int shift = power_of_two(value);
+  int shift = log2_of(value);
   if ((op != LAYOUT_DIV && op != LAYOUT_MOD) || value <= 0 || value >> 32) return false;
   if (shift >= 0) {
     for (int i = 0; i < n; i++) out[i] = op == LAYOUT_DIV ? a[i] >> shift : a[i] & (value - 1);
