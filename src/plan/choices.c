@@ -458,9 +458,7 @@ static bool runs_flat(const Planner *p, const Stage *stage, const StageChoice *c
 // The innermost digit of the output, which a row runs along; NULL: there is none.
 static const WalkDigit *row_of(const Planner *p, const Stage *stage, const StageChoice *choice) {
   const LayoutWalk *walk = p->candidates[stage->output->index].items[choice->output].walk;
-  for (int i = walk ? walk->count - 1 : -1; i >= 0; i--)
-    if (walk->digits[i].extent > 1) return &walk->digits[i];
-  return NULL;
+  return walk ? walk_row(walk) : NULL;
 }
 
 // The vector steps in which the output is computed in its candidate.
@@ -648,7 +646,6 @@ static bool own_choices(Planner *p, const Stage *stage) {
 bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
   StageChoices *choices = &p->choices[index];
-  planner_measure_body(p, stage);
   *choices = p->room;
   choices->count = 0;
   if (!own_choices(p, stage) || (p->tuned && !planner_tuned_choices(p, stage))) return false;

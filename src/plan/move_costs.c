@@ -76,12 +76,10 @@ double planner_apart_cost(const Planner *p, const LayoutWalk *from, const Layout
                           double elements, int64_t element) {
   const CostModel *costs = cost_model_of(p->machine);
   if (!from || !to) return elements * costs->apart_cycles[0];
-  for (int i = to->count - 1; i >= 0; i--) {
-    const WalkDigit *g = &to->digits[i];
-    if (g->extent == 1) continue;
-    if (stride_in(from, g->axis, g->cut) == 1) return cycles_by_rows(p, from, g, elements, element);
-    LinesRead lines = lines_read(p, from, to, element);
-    return elements * cycles_apart(p, &lines);
-  }
-  return 0;
+  const WalkDigit *row = walk_row(to);
+  if (!row) return 0;
+  if (stride_in(from, row->axis, row->cut) == 1)
+    return cycles_by_rows(p, from, row, elements, element);
+  LinesRead lines = lines_read(p, from, to, element);
+  return elements * cycles_apart(p, &lines);
 }

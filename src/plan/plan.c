@@ -108,6 +108,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   if (!planner_apply_constraints(p)) return NULL;
   planner_propose_ways(p);
   p->bodies = arena_array(&context->arena, LoopBody, stages->stages.count);
+  for (int i = 0; i < stages->stages.count; i++) planner_measure_body(p, stages->stages.items[i]);
   p->tuning = row_major ? NULL : options->tuning;
   if (p->tuning && !planner_find_tuned(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);

@@ -63,6 +63,8 @@ typedef struct LayoutWalk {
   WalkDigit digits[WALK_MAX_DIGITS];
 } LayoutWalk;
 bool walk_equal(const LayoutWalk *a, const LayoutWalk *b);
+// The innermost digit, which a row runs along; NULL: the walk has one element.
+const WalkDigit *walk_row(const LayoutWalk *walk);
 // A copy that has only the digits that there are, and so cannot be assigned.
 const LayoutWalk *walk_keep(Context *context, const LayoutWalk *walk);
 

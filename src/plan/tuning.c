@@ -198,7 +198,6 @@ bool planner_find_tuned(Planner *p) {
   bool *used = arena_array(arena, bool, p->tuning->count);
   p->tuned = arena_array(arena, PtrArray, count);
   p->is_frozen = arena_array(arena, bool, count);
-  for (int i = 0; i < count; i++) planner_measure_body(p, p->stages->stages.items[i]);
   for (int i = 0; i < count; i++)
     if (!match_stage(p, p->stages->stages.items[i], used)) return false;
   for (int i = 0; i < p->tuning->count; i++)

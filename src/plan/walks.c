@@ -9,6 +9,12 @@ const LayoutWalk *walk_keep(Context *context, const LayoutWalk *walk) {
   return arena_copy(&context->arena, walk, bytes);
 }
 
+const WalkDigit *walk_row(const LayoutWalk *walk) {
+  for (int i = walk->count - 1; i >= 0; i--)
+    if (walk->digits[i].extent > 1) return &walk->digits[i];
+  return NULL;
+}
+
 bool walk_equal(const LayoutWalk *a, const LayoutWalk *b) {
   if (a->count != b->count) return false;
   for (int i = 0; i < a->count; i++)
