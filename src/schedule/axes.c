@@ -36,11 +36,7 @@ static bool begin(Schedule *schedule, StepCall *call, AxisChange *c) {
   if (rank > MOST_AXES)
     return schedule_refuse(schedule, pos_of(c), "'%s' has more than %d axes", c->buffer->name,
                            MOST_AXES);
-  c->shape = buffer_layout_shape(c->context, c->buffer);
-  for (int i = 0; i < rank; i++)
-    if (!c->shape[i])
-      return schedule_refuse(schedule, pos_of(c), "the extent of axis %d of '%s' is too complex", i,
-                             c->buffer->name);
+  if (!(c->shape = buffer_layout_shape(schedule, pos_of(c), c->buffer))) return false;
   c->separator_count = c->buffer->separator_count;
   for (int i = 0; i < c->separator_count; i++) c->separators[i] = c->buffer->separators[i];
   return true;

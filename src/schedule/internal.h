@@ -51,6 +51,8 @@ typedef enum ParamKind {
   PARAM_ANY,
   PARAM_BOOL,
   PARAM_INT,
+  PARAM_READ,  // the number of a buffer that the block reads, or its name
+  PARAM_WRITE, // that it writes
   PARAM_NUMBER,
   PARAM_SLOT,
   PARAM_MAP,
@@ -431,8 +433,8 @@ Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *
 Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *block, bool write, int64_t index);
 // The block and the buffer that are the first arguments of a step; false after a refusal.
 bool schedule_find_buffer(Schedule *schedule, const StepCall *call, Path *path, Buffer **out);
-// The extents of the buffer for an index map; NULL where one is too complex.
-const LayoutExpr **buffer_layout_shape(Context *context, const Buffer *buffer);
+// The extents of the buffer for an index map; NULL after a refusal, where one is too complex.
+const LayoutExpr **buffer_layout_shape(Schedule *schedule, SourcePos pos, const Buffer *buffer);
 // Stores the buffer of the running step in the layout `map`; `content` is the value of the padding,
 // or NONE.
 bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffer *buffer,

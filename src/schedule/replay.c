@@ -112,6 +112,8 @@ static const char *const kind_words[] = {
     [PARAM_ANY] = "a value",
     [PARAM_BOOL] = "True or False",
     [PARAM_INT] = "an integer",
+    [PARAM_READ] = "an integer",
+    [PARAM_WRITE] = "an integer",
     [PARAM_NUMBER] = "a number",
     [PARAM_SLOT] = "(\"read\", index), (\"write\", index) or a name",
     [PARAM_MAP] = "an index map",
@@ -126,7 +128,9 @@ static bool fits(ParamKind kind, const StepValue *value) {
   case PARAM_LIST: return value->kind == VALUE_LIST;
   case PARAM_ANY: return true;
   case PARAM_BOOL: return value->kind == VALUE_BOOL;
-  case PARAM_INT: return value->kind == VALUE_INT;
+  case PARAM_INT:
+  case PARAM_READ:
+  case PARAM_WRITE: return value->kind == VALUE_INT;
   case PARAM_NUMBER: return value->kind == VALUE_INT || value->kind == VALUE_FLOAT;
   case PARAM_SLOT: return value->kind == VALUE_LIST || value->kind == VALUE_STRING;
   case PARAM_MAP: return value->kind == VALUE_MAP;
@@ -169,7 +173,7 @@ static bool number_buffer(Replay *replay, const PyNode *node, const StepParam *p
   const Block *block =
       call->args[0].kind == VALUE_BLOCK ? schedule_block(replay->schedule, call->args[0].as.block)
                                         : NULL;
-  bool reads = strcmp(param->name, "read_buffer_index") == 0;
+  bool reads = param->kind == PARAM_READ;
   int count = !block ? 0 : reads ? block->read_count : block->write_count;
   for (int i = 0; i < count; i++)
     if (strcmp((reads ? block->reads : block->writes)[i].buffer->name, out->as.s) == 0) {
@@ -180,14 +184,6 @@ static bool number_buffer(Replay *replay, const PyNode *node, const StepParam *p
                   reads ? "reads" : "writes", out->as.s);
 }
 
-// A number of a buffer that may be given by its name instead.
-static bool names_buffer(const StepParam *param, const StepCall *call) {
-  size_t size = strlen(param->name), end = strlen("buffer_index");
-  return param->kind == PARAM_INT && size >= end &&
-         strcmp(param->name + size - end, "buffer_index") == 0 &&
-         call->info != &step_table[STEP_annotate_buffer_access];
-}
-
 static bool read_argument(Replay *replay, const PyNode *node, const StepParam *param,
                           StepCall *call, StepValue *out) {
   if (param->kind == PARAM_MAP) return read_map(replay, node, call, out);
@@ -195,7 +191,7 @@ static bool read_argument(Replay *replay, const PyNode *node, const StepParam *p
   if (param->kind == PARAM_TARGET && out->kind == VALUE_STRING) // the text is a block's name
     *out = value_block(out->as.s);
   if (param->kind == PARAM_BLOCK && out->kind == VALUE_STRING) *out = value_block(out->as.s);
-  if (out->kind == VALUE_STRING && names_buffer(param, call))
+  if (out->kind == VALUE_STRING && (param->kind == PARAM_READ || param->kind == PARAM_WRITE))
     return number_buffer(replay, node, param, call, out);
   if (param->kind == PARAM_BOOL && param->optional && out->kind == VALUE_BOOL && !out->as.i)
     *out = (StepValue){VALUE_NONE};

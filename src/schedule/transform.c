@@ -57,10 +57,15 @@ static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *ali
 
 // ---- Layouts ---------------------------------------------------------------------------------
 
-const LayoutExpr **buffer_layout_shape(Context *context, const Buffer *buffer) {
-  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, buffer->rank);
-  for (int i = 0; i < buffer->rank; i++)
+const LayoutExpr **buffer_layout_shape(Schedule *schedule, SourcePos pos, const Buffer *buffer) {
+  Context *context = schedule->context;
+  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, buffer->rank + 1);
+  for (int i = 0; i < buffer->rank; i++) {
     shape[i] = layout_from_expr(context, buffer->shape[i], NULL, 0, true);
+    if (shape[i]) continue;
+    schedule_refuse(schedule, pos, "the extent of axis %d of '%s' is too complex", i, buffer->name);
+    return NULL;
+  }
   return shape;
 }
 
@@ -106,13 +111,8 @@ static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const 
                     buffer->name, buffer->rank);
     return NULL;
   }
-  const LayoutExpr **shape = buffer_layout_shape(context, buffer);
-  for (int i = 0; i < buffer->rank; i++)
-    if (!shape[i]) {
-      schedule_refuse(schedule, at->pos, "the extent of axis %d of '%s' is too complex", i,
-                      buffer->name);
-      return NULL;
-    }
+  const LayoutExpr **shape = buffer_layout_shape(schedule, at->pos, buffer);
+  if (!shape) return NULL;
   LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
   const Layout *layout = layout_new(context, map, shape, NULL, size_facts(context, buffer), any,
                                     schedule->pos.file ? schedule->pos : at->pos);
