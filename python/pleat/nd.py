@@ -9,7 +9,7 @@ from pleat._library import PleatError
 
 DEVICE_TYPES = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "nvptx": 2, "opencl": 4, "cl": 4,
                 "vulkan": 7, "metal": 8, "rocm": 10}
-NAMES = {1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm"}
+NAMES = {number: name for name, number in reversed(DEVICE_TYPES.items())}  # the first of each
 
 
 class Device:

@@ -30,7 +30,6 @@ TARGETS = ("llvm", "c", *DEVICES)
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
-
 def __getattr__(name):
     """The arrays and devices of pleat.nd, which since 2026 have their names here in TVM."""
     if name in ("Device", "NDArray", "Tensor", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl",
@@ -420,7 +419,6 @@ class Module:
             return
         from pleat.model import write
         write(self._needs_source().encode(), path, func="", **self._options)
-
 
     save = export_library
 

@@ -2,11 +2,14 @@
 """The passes of lowering. Each has the name that the library gives it in capital letters
 (FlattenBuffers for flatten_buffers), and those of TVM's pass with the same effect, if there is one.
 Options are arguments, or stand in PassContext(config={"tirx.UnrollLoop": {"auto_max_step": 16}})."""
+import functools
+
 from pleat._library import _lib, ffi
 from pleat.ir.transform import (Pass, PassContext, Sequential, module_pass, pass_text,
                                 prim_func_pass, run_passes)
 
 __all__ = ["Pass", "PassContext", "Sequential", "module_pass", "passes", "prim_func_pass"]
+
 
 def passes():
     """The names of the library's passes and a sentence about each, in the order of lowering."""
@@ -18,6 +21,7 @@ def passes():
     return found
 
 
+@functools.lru_cache(maxsize=None)
 def _texts():
     """By the name of each pass of the library: its arguments and TVM's names of it, as lists."""
     found, i = {"lower": ([], [])}, 0
