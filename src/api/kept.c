@@ -49,8 +49,7 @@ bool request_find(RequestCall *call) {
   PleatRequest *request = &call->request;
   Text more;
   if (!call->wants_program || call->functions || request->offload || request->target ||
-      request->tuning ||
-      !knows_compact_tensors(request))
+      request->tuning || !knows_compact_tensors(request))
     return false;
   call->kept = kept_model_begin(call->context, call->options.cache, request->path, request->bytes,
                                 request->byte_count, &call->options.machine, options_text(call));

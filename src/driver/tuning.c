@@ -10,7 +10,6 @@
 // those that the steps give the parameters by transform_layout.
 #include "driver/tuning.h"
 
-#include "base/caller.h"
 #include "script/script.h"
 
 typedef struct Reading {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel in CUDA C++ needs to be compiled by g++ and run on the processor, for the tests: a
-// block's threads are threads of the process that meet at barriers, and blocks follow one another.
+// Lets a kernel in CUDA C++ be compiled by g++ and run on the processor, for the tests: a block's
+// threads are threads of the process that meet at barriers, and blocks follow one another.
 #pragma once
 #include <atomic>
 #include <condition_variable>
