@@ -74,16 +74,4 @@ enum ClConstants {
   F(int32_t, ReleaseCommandQueue, (ClObject queue))                                                \
   F(int32_t, ReleaseContext, (ClObject context))
 
-typedef struct ClDevice {
-#define F(result, name, parameters) result(*name) parameters;
-  CL_FUNCTIONS(F)
-#undef F
-  void *library;
-  ClObject device, context, queue;
-} ClDevice;
-
-// Opens the first GPU, or the first device where there is none. Returns NULL, or why it failed.
-const char *cl_open(ClDevice *device);
-void cl_close(ClDevice *device);
-
 #endif

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and runs code of an OpenCL device for this process. The tensors of a call are in the memory
-// of this process, so a region copies what it accesses to the device, as buffers or images by rank,
-// and what it wrote back.
+// Makes and runs code of a device for this process, through the functions of its driver.
 #include "interp/interp.h"
-#include "target/loading.h"
-#include "target/opencl/emit.h"
-#include "target/opencl/rows.h"
-#include "target/opencl/runtime.h"
+#include "target/device/driver.h"
 
 #include <stdlib.h>
 
@@ -106,182 +101,160 @@ static bool size_value(const Size *size, const int64_t *values, int64_t *out) {
 
 // ---- Code -------------------------------------------------------------------------------------
 
-typedef struct ClParam {
+typedef struct CodeParam {
   DeviceParamKind kind;
   int number;
   bool written, is_image;
   DType type;
   Size rows, elements; // of a row; a buffer has one row
   Size offset;         // of a piece of the workspace, in bytes
-} ClParam;
+} CodeParam;
 
-typedef struct ClRegion {
+typedef struct RegionCode {
   char *name;
-  ClObject kernel;
-  ClParam *params;
+  void *kernel;
+  CodeParam *params;
   int param_count, arg_count;
   DType *types; // of scalar arguments; void for tensors
-  Size global[LAUNCH_AXES];
-  size_t local[LAUNCH_AXES];
-} ClRegion;
+  Size blocks[LAUNCH_AXES];
+  size_t threads[LAUNCH_AXES];
+} RegionCode;
 
-typedef struct ClCode {
+typedef struct DeviceCode {
   CompiledCode code; // first: callers know it by this
-  ClDevice cl;
-  ClObject program;
-  ClRegion *regions;
+  const DeviceDriver *driver;
+  void *state; // of the driver
+  RegionCode *regions;
   int count;
-} ClCode;
+} DeviceCode;
 
 static void *find_region(CompiledCode *generic, const char *name) {
-  ClCode *code = (ClCode *)generic;
+  DeviceCode *code = (DeviceCode *)generic;
   for (int i = 0; i < code->count; i++)
     if (code->regions[i].name && !strcmp(code->regions[i].name, name)) return &code->regions[i];
   return NULL;
 }
 
 static void free_code(CompiledCode *generic) {
-  ClCode *code = (ClCode *)generic;
+  DeviceCode *code = (DeviceCode *)generic;
   for (int i = 0; i < code->count; i++) {
-    ClRegion *region = &code->regions[i];
-    if (region->kernel) code->cl.ReleaseKernel(region->kernel);
+    RegionCode *region = &code->regions[i];
+    if (region->kernel && code->driver->free_kernel)
+      code->driver->free_kernel(code->state, region->kernel);
     free(region->name);
     free(region->params);
     free(region->types);
   }
-  if (code->program) code->cl.ReleaseProgram(code->program);
-  cl_close(&code->cl);
+  if (code->state) code->driver->close(code->state);
+  free(code->state);
   free(code->regions);
   free(code);
 }
 
 // ---- Running ----------------------------------------------------------------------------------
 
-typedef struct ClRun {
-  ClCode *code;
-  const ClRegion *region;
+typedef struct DeviceRun {
+  DeviceCode *code;
+  const RegionCode *region;
   void *const *args;
-  int64_t *values;  // by argument, then begin and end
-  ClObject *memory; // by parameter
+  int64_t *numbers;      // by argument, then begin and end
+  DevicePart *parts;     // by parameter
+  DeviceHandle *handles; // likewise; that of a part that has none is 0
+  const void **values;   // of the kernel's arguments, which are the parameters, begin and end
+  size_t *sizes;
   int32_t status;
-} ClRun;
+} DeviceRun;
 
-typedef struct ClPart { // the memory of a parameter in this process
-  char *data;
-  int64_t rows, bytes; // of a row
-} ClPart;
-
-static ClPart part_of(const ClRun *run, const ClParam *param) {
-  ClPart part = {run->args[param->number], 1, 0};
+static DevicePart part_of(const DeviceRun *run, const CodeParam *param) {
+  DevicePart part = {run->args[param->number], 1, 0, param->type, param->is_image};
   int64_t offset = 0, elements = 0;
   if (param->kind == DEVICE_SLOT) {
-    size_value(&param->offset, run->values, &offset);
+    size_value(&param->offset, run->numbers, &offset);
     part.data = (char *)run->args[run->region->arg_count] + offset;
   }
-  size_value(&param->rows, run->values, &part.rows);
-  size_value(&param->elements, run->values, &elements);
+  size_value(&param->rows, run->numbers, &part.rows);
+  size_value(&param->elements, run->numbers, &elements);
   part.bytes = elements * dtype_bytes(param->type) * param->type.lanes;
   return part;
 }
 
-static ClImageFormat format_of(DType type) {
-  return (ClImageFormat){CL_RGBA, dtype_is_float(type)     ? CL_FLOAT
-                                  : type.code == TYPE_UINT ? CL_UNSIGNED_INT32
-                                                           : CL_SIGNED_INT32};
-}
-
-// A buffer or an image, by rank, with the contents that the memory has.
-static ClObject new_memory(ClRun *run, const ClParam *param) {
-  ClDevice *cl = &run->code->cl;
-  ClPart part = part_of(run, param);
-  uint64_t flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
-  if (part.rows * part.bytes <= 0)
-    return cl->CreateBuffer(cl->context, CL_MEM_READ_WRITE, 1, NULL, &run->status);
-  if (!param->is_image)
-    return cl->CreateBuffer(cl->context, flags, (size_t)(part.rows * part.bytes), part.data,
-                            &run->status);
-  ClImageFormat format = format_of(param->type);
-  ClImageDesc desc = {.type = CL_MEM_OBJECT_IMAGE2D,
-                      .width = (size_t)part.bytes / 16,
-                      .height = (size_t)part.rows,
-                      .row_pitch = (size_t)part.bytes};
-  return cl->CreateImage(cl->context, flags, &format, &desc, part.data, &run->status);
-}
-
-static void set_argument(ClRun *run, int i) {
-  ClDevice *cl = &run->code->cl;
-  const ClParam *param = &run->region->params[i];
-  const void *value = &run->memory[i];
-  size_t size = sizeof run->memory[i];
+static void set_parameter(DeviceRun *run, int i) {
+  const DeviceCode *code = run->code;
+  const CodeParam *param = &run->region->params[i];
   if (param->kind == DEVICE_SCALAR) {
-    value = run->args[param->number];
-    size = (size_t)dtype_bytes(param->type);
-  } else if (!run->status) {
-    run->memory[i] = new_memory(run, param);
+    run->values[i] = run->args[param->number];
+    run->sizes[i] = (size_t)dtype_bytes(param->type);
+    return;
   }
-  if (!run->status) run->status = cl->SetKernelArg(run->region->kernel, (uint32_t)i, size, value);
+  run->parts[i] = part_of(run, param);
+  run->values[i] = &run->handles[i];
+  run->sizes[i] = sizeof run->handles[i];
+  if (!run->status)
+    run->status = code->driver->copy_in(code->state, &run->parts[i], &run->handles[i]);
 }
 
-static void read_back(ClRun *run, int i) {
-  ClDevice *cl = &run->code->cl;
-  const ClParam *param = &run->region->params[i];
-  ClPart part = part_of(run, param);
-  const size_t origin[] = {0, 0, 0}, region[] = {(size_t)part.bytes / 16, (size_t)part.rows, 1};
-  if (run->status || part.rows * part.bytes <= 0) return;
-  if (param->is_image)
-    run->status = cl->EnqueueReadImage(cl->queue, run->memory[i], 1, origin, region,
-                                       (size_t)part.bytes, 0, part.data, 0, NULL, NULL);
-  else
-    run->status = cl->EnqueueReadBuffer(cl->queue, run->memory[i], 1, 0,
-                                        (size_t)(part.rows * part.bytes), part.data, 0, NULL, NULL);
+static void read_back(DeviceRun *run, int i) {
+  const DeviceCode *code = run->code;
+  const DevicePart *part = &run->parts[i];
+  if (run->region->params[i].written && !run->status && part->rows * part->bytes > 0)
+    run->status = code->driver->copy_out(code->state, part, run->handles[i]);
 }
 
-static void start(ClRun *run) {
-  ClDevice *cl = &run->code->cl;
-  const ClRegion *region = run->region;
-  size_t global[LAUNCH_AXES];
+static void start(DeviceRun *run) {
+  const DeviceCode *code = run->code;
+  const RegionCode *region = run->region;
+  int count = region->param_count;
+  DeviceStart start = {region->kernel, run->values, run->sizes, count + 2, {0}, {0}};
   for (int i = 0; i < LAUNCH_AXES; i++) {
     int64_t blocks = 0;
-    size_value(&region->global[i], run->values, &blocks);
+    size_value(&region->blocks[i], run->numbers, &blocks);
     if (blocks <= 0) return;
-    global[i] = (size_t)blocks * region->local[i];
+    start.blocks[i] = (size_t)blocks;
+    start.threads[i] = region->threads[i];
   }
   for (int i = 0; i < 2; i++) { // begin and end
-    int64_t value = run->values[region->arg_count + i];
-    if (!run->status)
-      run->status = cl->SetKernelArg(region->kernel, (uint32_t)(region->param_count + i),
-                                     sizeof value, &value);
+    run->values[count + i] = &run->numbers[region->arg_count + i];
+    run->sizes[count + i] = sizeof *run->numbers;
   }
-  if (!run->status)
-    run->status = cl->EnqueueNDRangeKernel(cl->queue, region->kernel, LAUNCH_AXES, NULL, global,
-                                           region->local, 0, NULL, NULL);
-  if (!run->status) run->status = cl->Finish(cl->queue);
-  for (int i = 0; i < region->param_count; i++)
-    if (region->params[i].written) read_back(run, i);
+  if (!run->status) run->status = code->driver->start(code->state, &start);
+  for (int i = 0; i < count; i++) read_back(run, i);
 }
 
-static const char *run_region(CompiledCode *code, void *handle, void *const *args, int64_t begin,
+static void run_all(DeviceRun *run, int64_t begin, int64_t end) {
+  const DeviceCode *code = run->code;
+  const RegionCode *region = run->region;
+  for (int i = 0; i < region->arg_count; i++)
+    if (dtype_is_int(region->types[i]))
+      run->numbers[i] = number_load_int(region->types[i], run->args[i]);
+  run->numbers[region->arg_count] = begin;
+  run->numbers[region->arg_count + 1] = end;
+  for (int i = 0; i < region->param_count; i++) set_parameter(run, i);
+  if (!run->status) start(run);
+  for (int i = 0; i < region->param_count; i++)
+    if (run->handles[i].address) code->driver->release(code->state, run->handles[i]);
+}
+
+static const char *run_region(CompiledCode *generic, void *handle, void *const *args, int64_t begin,
                               int64_t end) {
-  const ClRegion *region = handle;
-  ClRun run = {(ClCode *)code, region, args, NULL, NULL, 0};
-  run.values = calloc((size_t)region->arg_count + 2, sizeof *run.values);
-  run.memory = calloc((size_t)region->param_count + 1, sizeof *run.memory);
-  if (run.values && run.memory) {
-    for (int i = 0; i < region->arg_count; i++)
-      if (dtype_is_int(region->types[i]))
-        run.values[i] = number_load_int(region->types[i], args[i]);
-    run.values[region->arg_count] = begin;
-    run.values[region->arg_count + 1] = end;
-    for (int i = 0; i < region->param_count; i++) set_argument(&run, i);
-    if (!run.status) start(&run);
-    for (int i = 0; i < region->param_count; i++)
-      if (run.memory[i]) run.code->cl.ReleaseMemObject(run.memory[i]);
-  } else {
-    run.status = -1;
-  }
+  DeviceCode *code = (DeviceCode *)generic;
+  const RegionCode *region = handle;
+  DeviceRun run = {.code = code, .region = region, .args = args};
+  size_t count = (size_t)region->param_count + 2;
+  run.numbers = calloc((size_t)region->arg_count + 2, sizeof *run.numbers);
+  run.parts = calloc(count, sizeof *run.parts);
+  run.handles = calloc(count, sizeof *run.handles);
+  run.values = calloc(count, sizeof *run.values);
+  run.sizes = calloc(count, sizeof *run.sizes);
+  bool fits = run.numbers && run.parts && run.handles && run.values && run.sizes;
+  if (fits) run_all(&run, begin, end);
+  free(run.numbers);
+  free(run.parts);
+  free(run.handles);
   free(run.values);
-  free(run.memory);
-  return run.status ? "the OpenCL device failed; it may lack memory, or threads for a block" : NULL;
+  free(run.sizes);
+  return !fits        ? "there is not enough memory"
+         : run.status ? code->driver->failure(run.status)
+                      : NULL;
 }
 
 // ---- Making code ------------------------------------------------------------------------------
@@ -293,7 +266,7 @@ static bool make_size(SizeMaking *m, Size *size, const Expr *e) {
 }
 
 // The rows of the memory and the elements of one.
-static bool make_sizes(Context *context, SizeMaking *m, const DeviceParam *from, ClParam *to) {
+static bool make_sizes(Context *context, SizeMaking *m, const DeviceParam *from, CodeParam *to) {
   const LowerKernel *kernel = m->kernel;
   Expr *rows = expr_int(context, DTYPE_INT64, 1), *elements = rows;
   if (from->kind == DEVICE_SLOT) {
@@ -319,12 +292,12 @@ static bool make_sizes(Context *context, SizeMaking *m, const DeviceParam *from,
   return make_size(m, &to->rows, rows) && make_size(m, &to->elements, elements);
 }
 
-static bool make_param(Context *context, SizeMaking *m, const DeviceParam *from, ClParam *to) {
+static bool make_param(Context *context, SizeMaking *m, const DeviceParam *from, CodeParam *to) {
   const LowerKernel *kernel = m->kernel;
-  *to = (ClParam){.kind = from->kind,
-                  .number = from->number,
-                  .written = from->written,
-                  .is_image = from->image != NULL};
+  *to = (CodeParam){.kind = from->kind,
+                    .number = from->number,
+                    .written = from->written,
+                    .is_image = from->image != NULL};
   if (from->kind == DEVICE_SCALAR) {
     to->type = kernel->args[from->number].var->type;
     return true;
@@ -334,28 +307,34 @@ static bool make_param(Context *context, SizeMaking *m, const DeviceParam *from,
   return make_sizes(context, m, from, to);
 }
 
-static bool make_launch(Context *context, SizeMaking *m, const Launch *launch, ClRegion *region) {
+// Each iteration is one thread; those of the last block that are too many do nothing.
+static Expr *blocks_of_items(Context *context, Expr *items, int64_t threads) {
+  Expr *most = expr_add(context, items, expr_int(context, items->type, threads - 1));
+  return expr_binary(context, EXPR_FLOOR_DIV, most, expr_int(context, items->type, threads));
+}
+
+static bool make_launch(Context *context, SizeMaking *m, const Launch *launch, RegionCode *region) {
   Expr *one = expr_int(context, DTYPE_INT64, 1);
   for (int i = 0; i < LAUNCH_AXES; i++) {
     Expr *blocks = launch->blocks[i] ? launch->blocks[i] : one;
-    if (launch->items && i == 0) blocks = launch->items;
-    region->local[i] = (size_t)MAX_OF(launch->threads[i], 1);
-    if (!make_size(m, &region->global[i], blocks)) return false;
+    int64_t threads = MAX_OF(launch->threads[i], 1);
+    if (launch->items && i == 0) blocks = blocks_of_items(context, launch->items, threads);
+    region->threads[i] = (size_t)threads;
+    if (!make_size(m, &region->blocks[i], blocks)) return false;
   }
   return true;
 }
 
-static bool make_region(Context *context, ClCode *code, const DeviceFunction *function,
-                        ClRegion *region) {
+static bool make_region(Context *context, DeviceCode *code, const DeviceFunction *function,
+                        RegionCode *region) {
   const LowerKernel *kernel = function->kernel;
   SizeMaking m = {kernel, function->region, NULL, true};
-  int32_t status = 0;
   region->name = strdup(function->region->name);
   region->param_count = function->param_count;
   region->arg_count = kernel->arg_count;
   region->params = calloc((size_t)function->param_count + 1, sizeof *region->params);
   region->types = calloc((size_t)kernel->arg_count + 1, sizeof *region->types);
-  region->kernel = code->cl.CreateKernel(code->program, function->name, &status);
+  region->kernel = code->driver->kernel(code->state, function->name);
   if (!region->name || !region->params || !region->types || !region->kernel)
     return diag_error(context, kernel->func->pos, "'%s' is not in the device's program",
                       function->name);
@@ -366,41 +345,31 @@ static bool make_region(Context *context, ClCode *code, const DeviceFunction *fu
     ok = make_param(context, &m, &function->params[i], &region->params[i]);
   return ok ||
          diag_error_as(context, DIAG_UNSUPPORTED, kernel->func->pos,
-                       "a size of '%s' is not one that target opencl computes", function->name);
+                       "a size of '%s' is not one that a run on a device computes", function->name);
 }
 
-static bool build_program(Context *context, ClCode *code, const Text *source) {
-  ClDevice *cl = &code->cl;
-  const char *text = source->data;
-  size_t size = source->size;
-  int32_t status = 0;
-  code->program = cl->CreateProgramWithSource(cl->context, 1, &text, &size, &status);
-  if (code->program &&
-      !cl->BuildProgram(code->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL))
-    return true;
-  char log[4096] = "";
-  if (code->program)
-    cl->GetProgramBuildInfo(code->program, cl->device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
-                            NULL);
-  return diag_error(context, (SourcePos){NULL}, "the OpenCL compiler refuses the code: %s", log);
+static bool open_device(Context *context, DeviceCode *code) {
+  const DeviceDriver *driver = code->driver;
+  code->state = calloc(1, driver->state_bytes);
+  const char *why = code->state ? driver->open(code->state) : "there is not enough memory";
+  return !why ||
+         diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
+                       "no %s device can be used: %s\n%s", driver->name, why, driver->advice);
 }
 
-static bool make_code(const TargetLoading *loading, ClCode *code) {
+static bool make_code(const TargetLoading *loading, DeviceCode *code) {
   Context *context = loading->context;
+  const DeviceDialect *dialect = code->driver->dialect;
   TargetUnit unit = target_kept_unit(loading);
   CModule module;
   DeviceFunctions functions = {0};
   Text source = text_new(&context->scratch);
-  if (!device_module_make(context, &opencl_dialect, &unit, &loading->options, &module, &functions))
+  if (!device_module_make(context, dialect, &unit, &loading->options, &module, &functions))
     return false;
-  device_module_text(&opencl_dialect, &module, &source);
-  const char *why = cl_open(&code->cl);
-  if (why)
-    return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
-                         "no OpenCL device can be used: %s\n"
-                         "pocl-opencl-icd of Debian is one that runs on any processor",
-                         why);
-  if (!build_program(context, code, &source)) return false;
+  device_module_text(dialect, &module, &source);
+  if (!open_device(context, code) ||
+      !code->driver->build(context, code->state, text_string(&source)))
+    return false;
   code->regions = calloc((size_t)functions.count + 1, sizeof *code->regions);
   for (int i = 0; code->regions && i < functions.count; i++) {
     code->count++;
@@ -409,12 +378,21 @@ static bool make_code(const TargetLoading *loading, ClCode *code) {
   return code->regions != NULL;
 }
 
-CompiledCode *opencl_load_finish(TargetLoading *loading) {
-  ClCode *code = calloc(1, sizeof *code);
+CompiledCode *device_load_finish(TargetLoading *loading, const DeviceDriver *driver) {
+  DeviceCode *code = calloc(1, sizeof *code);
   if (!code) return NULL;
-  code->code =
-      (CompiledCode){.find = find_region, .free = free_code, .run = run_region, .whole = true};
+  *code = (DeviceCode){
+      .code = {.find = find_region, .free = free_code, .run = run_region, .whole = true},
+      .driver = driver};
   if (make_code(loading, code)) return &code->code;
   free_code(&code->code);
   return NULL;
+}
+
+bool device_is_present(const DeviceDriver *driver) {
+  void *state = calloc(1, driver->state_bytes);
+  bool present = state && !driver->open(state);
+  if (state) driver->close(state);
+  free(state);
+  return present;
 }
