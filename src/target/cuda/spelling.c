@@ -181,17 +181,6 @@ static void store_vector(CEmit *emit, DType type, const char *first, Expr *index
     c_line(emit, "pleat::store(&%s, %s);", first, value);
 }
 
-static void constant(CEmit *emit, const Stmt *s, const char *name, const char *element) {
-  const ConstData *data = s->as.allocate_const.data;
-  const Expr *var = s->as.allocate_const.var;
-  Text *text = &emit->module->constants;
-  text_printf(text, "static __device__ const alignas(%d) uint8_t %s[%zu] = {", TENSOR_ALIGNMENT,
-              name, MAX_OF(data->bytes, (size_t)1));
-  text_printf(text, "%s\n};\n", c_byte_list(emit->arena, data));
-  map_put(&emit->vars, var, arena_printf(emit->arena, "((const %s *)%s)", element, name));
-  map_put(&emit->pointees, var, element);
-}
-
 // ---- Functions and numbers --------------------------------------------------------------------
 
 static CValue call(CEmit *emit, DType type, const char *function, const char *arguments) {
@@ -211,6 +200,7 @@ static CValue special(CEmit *emit, DType type, double value) {
 // ---- The dialect ------------------------------------------------------------------------------
 
 static const CSpelling spelling = {
+    DEVICE_SPELLING,
     .define_vector = define_vector,
     .list = list,
     .lane = lane,
@@ -219,12 +209,9 @@ static const CSpelling spelling = {
     .choose = choose,
     .extreme = extreme,
     .call = call,
-    .calls_vectors = true,
     .special = special,
     .load_vector = load_vector,
     .store_vector = store_vector,
-    .constant = constant,
-    .stmt = device_stmt,
 };
 
 static const char *head(Arena *arena, const Launch *launch) {
@@ -240,6 +227,8 @@ static const DeviceDialect dialect = {
     .words = {.shared = "__shared__ ",
               .global = "",
               .pointer = "__restrict__",
+              .constant = "const ",
+              .constants = "static __device__ const ",
               .barrier = "__syncthreads();",
               .block = {"blockIdx.x", "blockIdx.y", "blockIdx.z"},
               .thread = {"threadIdx.x", "threadIdx.y", "threadIdx.z"},

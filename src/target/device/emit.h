@@ -45,6 +45,8 @@ typedef struct DeviceWords {
   const char *shared;              // before the type of shared memory
   const char *global;              // before the type of memory of the whole device
   const char *pointer;             // after the star of a pointer to it
+  const char *constant;            // before the type of constant memory
+  const char *constants;           // before the definition of an array in it
   const char *barrier;             // the statement
   const char *block[LAUNCH_AXES];  // the number of the block
   const char *thread[LAUNCH_AXES]; // and of the thread
@@ -93,8 +95,11 @@ bool device_fail(CEmit *emit, SourcePos pos, const char *format, ...) PRINTF_LIK
 // The name that devices have for a function of the C library, which is named as for float64 or
 // float32 ("exp", "expf"): that for float64. A diagnostic where they do not have it.
 const char *device_function(CEmit *emit, const char *name);
-// Hook for CSpelling.stmt.
+// Hooks for CSpelling.stmt and CSpelling.constant.
 bool device_stmt(CEmit *emit, const Stmt *s);
+void device_constant(CEmit *emit, const Stmt *s, const char *name, const char *element);
+// The hooks of CSpelling that are the same for all devices.
+#define DEVICE_SPELLING .calls_vectors = true, .constant = device_constant, .stmt = device_stmt
 
 // module.c
 typedef enum DeviceParamKind {

@@ -31,6 +31,19 @@ const char *device_function(CEmit *emit, const char *name) {
   return name;
 }
 
+void device_constant(CEmit *emit, const Stmt *s, const char *name, const char *element) {
+  const DeviceWords *words = &((const DeviceKernel *)emit->dialect)->dialect->words;
+  const ConstData *data = s->as.allocate_const.data;
+  const Expr *var = s->as.allocate_const.var;
+  text_printf(&emit->module->constants,
+              "%suint8_t %s[%zu] __attribute__((aligned(%d))) = {%s\n};\n", words->constants, name,
+              MAX_OF(data->bytes, (size_t)1), TENSOR_ALIGNMENT, c_byte_list(emit->arena, data));
+  map_put(&emit->vars, var,
+          arena_printf(emit->arena, "((%s%s *)%s)", words->constant, element, name));
+  map_put(&emit->pointees, var, element);
+  map_put(&emit->spaces, var, words->constant);
+}
+
 static CModule device_module_new(Context *context, const DeviceDialect *dialect,
                                  const TargetOptions *options) {
   CModule module = c_module_new(context, options);

@@ -143,7 +143,7 @@ static void store_vector(CEmit *emit, DType type, const char *first, Expr *index
   c_line(emit, "vstore%d(%s, 0, &%s);", c_lanes(type), value, first);
 }
 
-// ---- Functions and constants ------------------------------------------------------------------
+// ---- Functions --------------------------------------------------------------------------------
 
 // Some devices compute log1p of float64 wrongly.
 static const char own_log1p[] =
@@ -162,19 +162,8 @@ static CValue special(CEmit *emit, DType type, double value) {
   return c_format(emit, C_UNARY, type.bits == 64 ? "(double)%s" : "%s", text);
 }
 
-static void constant(CEmit *emit, const Stmt *s, const char *name, const char *element) {
-  const ConstData *data = s->as.allocate_const.data;
-  const Expr *var = s->as.allocate_const.var;
-  Text *text = &emit->module->constants;
-  text_printf(text, "__constant uint8_t %s[%zu] __attribute__((aligned(%d))) = {", name,
-              MAX_OF(data->bytes, (size_t)1), TENSOR_ALIGNMENT);
-  text_printf(text, "%s\n};\n", c_byte_list(emit->arena, data));
-  map_put(&emit->vars, var, arena_printf(emit->arena, "((__constant %s *)%s)", element, name));
-  map_put(&emit->pointees, var, element);
-  map_put(&emit->spaces, var, "__constant ");
-}
-
 static const CSpelling spelling = {
+    DEVICE_SPELLING,
     .define_vector = define_vector,
     .list = list,
     .lane = lane,
@@ -183,12 +172,9 @@ static const CSpelling spelling = {
     .choose = choose,
     .extreme = extreme,
     .call = call,
-    .calls_vectors = true,
     .special = special,
     .load_vector = load_vector,
     .store_vector = store_vector,
-    .constant = constant,
-    .stmt = device_stmt,
     .store = texture_store,
     .load = texture_load,
 };
@@ -208,6 +194,8 @@ const DeviceDialect opencl_dialect = {
     .words = {.shared = "__local ",
               .global = "__global ",
               .pointer = "restrict",
+              .constant = "__constant ",
+              .constants = "__constant ",
               .barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
               .block = {"get_group_id(0)", "get_group_id(1)", "get_group_id(2)"},
               .thread = {"get_local_id(0)", "get_local_id(1)", "get_local_id(2)"},

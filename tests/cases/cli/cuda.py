@@ -1,6 +1,6 @@
 # Kernels in CUDA C++: threads, shared memory with barriers, vectors that are read as one where their
 # address is known to be aligned, parallel loops. What a device cannot run is refused at its place.
-# RUN: for f in shared lanes par; do pleat compile %s --func $f --target cuda -o %t/$f.cu > /dev/null; sed '/^#ifdef __CUDACC/,/^} .. namespace/d' %t/$f.cu; done
+# RUN: for f in shared lanes par table; do pleat compile %s --func $f --target cuda -o %t/$f.cu > /dev/null; sed '/^#ifdef __CUDACC/,/^} .. namespace/d' %t/$f.cu; done
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func wide
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func deep
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func many
@@ -38,3 +38,11 @@ def lanes(A: T.Buffer((6, 8), "float32"), n: T.int32, C: T.Buffer((6, 8), "float
 def par(A: T.Buffer((9,), "float32"), C: T.Buffer((9,), "float32")):
     for i in T.parallel(9):
         C[i] = T.if_then_else(A[i] > 0.0, A[i], T.float32("inf"))
+
+# An array of constants has the words of its device.
+@T.prim_func
+def table(A: T.Buffer((5,), "int32"), C: T.Buffer((5,), "float32")):
+    K = T.allocate_const([1.5, 2.0, 3.0], "float32", (3,))
+    B = T.Buffer((3,), "float32", data=K)
+    for i in T.thread_binding(5, "threadIdx.x"):
+        C[i] = B[A[i] % 3] * 2.0

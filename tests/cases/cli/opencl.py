@@ -1,6 +1,6 @@
 # Kernels for an OpenCL device: threads, shared memory with barriers, textures, parallel loops. What a
 # device cannot run is refused at its place.
-# RUN: for f in shared tiles tex par; do pleat compile %s --func $f --target opencl -o %t/$f.cl > /dev/null; sed '/^#pragma/,/^#endif$/d; /^typedef [a-z]* u*int/d; /^#define [IU_]/d; /^#if _/,/^#endif$/d' %t/$f.cl; done
+# RUN: for f in shared tiles tex par table; do pleat compile %s --func $f --target opencl -o %t/$f.cl > /dev/null; sed '/^#pragma/,/^#endif$/d; /^typedef [a-z]* u*int/d; /^#define [IU_]/d; /^#if _/,/^#endif$/d' %t/$f.cl; done
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func outside
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func rows
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func one_element
@@ -66,3 +66,11 @@ def par(A: T.Buffer((6, 17), "float32"), C: T.Buffer((6, 17), "int8")):
         for t in T.vectorized(16):
             C[b, t] = T.cast(A[b, t] * 100.0, "int8")
         C[b, 16] = T.int8(1)
+
+# An array of constants has the words of its device.
+@T.prim_func
+def table(A: T.Buffer((5,), "int32"), C: T.Buffer((5,), "float32")):
+    K = T.allocate_const([1.5, 2.0, 3.0], "float32", (3,))
+    B = T.Buffer((3,), "float32", data=K)
+    for i in T.thread_binding(5, "threadIdx.x"):
+        C[i] = B[A[i] % 3] * 2.0
