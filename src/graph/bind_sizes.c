@@ -197,7 +197,7 @@ bool given_size_read(Context *context, const char *text, Str *name, int64_t *val
   if (!given_sizes_read(context, text, true, &given)) return false;
   *name = given.name;
   *value = given.shape[0];
-  return (*value >= 1 && *value <= 1 << 30) || no_size(context, text);
+  return (*value >= 0 && *value <= 1 << 30) || no_size(context, text);
 }
 
 bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given) {

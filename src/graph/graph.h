@@ -82,7 +82,7 @@ typedef struct GivenSizes {
   bool is_size;         // the name is that of a size
   bool is_array;        // of an array; another name is no error, since others report it
 } GivenSizes;
-// Reads "n=128", a size from 1 to 2^30. False with a diagnostic.
+// Reads "n=128", a size from 0 to 2^30. False with a diagnostic.
 bool given_size_read(Context *context, const char *text, Str *name, int64_t *value);
 // Reads "n=128", or unless `is_size` also "x=1x3x224x224". False with a diagnostic.
 bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given);
