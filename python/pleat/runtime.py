@@ -4,7 +4,7 @@
     scale = pleat.build(module)              # or a PrimFunc
     scale(a, b)                              # all parameters in order; results are written in place
     scale.time_evaluator(number=100)(a, b).median
-    scale.export_library("scale.pleat")      # later: pleat.runtime.load_module("scale.pleat")
+    scale.export_library("scale.so")         # later: pleat.runtime.load_module("scale.so")
 
 Arguments are arrays of NumPy, of PyTorch, or of anything with DLPack, and Python numbers for scalar
 parameters. They are passed without a copy where they are compact.
@@ -27,6 +27,7 @@ np = Lazy("numpy")
 
 DEVICES = ("opencl", "cuda")
 TARGETS = ("llvm", "c", *DEVICES)
+LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
@@ -354,9 +355,9 @@ class Module:
     """Compiled tensor programs by their names. Calling the module calls its only program, or the one
     called "main"."""
 
-    def __init__(self, functions, source=None, target="llvm", options=None):
+    def __init__(self, functions, source, target, options):
         self._functions, self._source = functions, source
-        self.target, self._options = target, options or {}
+        self.target, self._options = target, options
 
     def __getitem__(self, name):
         if name not in self._functions:
@@ -393,12 +394,6 @@ class Module:
         function = self.entry if name is None else self[name]
         return function.time_evaluator(number, repeat, min_repeat_ms)
 
-    def _needs_source(self):
-        if self._source is None:
-            raise PleatError("a module that was loaded has no source: use the one that it was "
-                             "exported from")
-        return self._source
-
     def get_source(self, fmt=None):
         """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), "cl" (OpenCL), "cu" (CUDA), or
         "py" (TVMScript); None: that of the target."""
@@ -406,19 +401,20 @@ class Module:
         ending = fmt or {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}[self.target]
         with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
             path = pathlib.Path(folder) / f"module.{ending}"
-            write(self._needs_source().encode(), path, func="", **self._options)
+            write(self._source.encode(), path, func="", **self._options)
             return path.read_text()
 
-    def export_library(self, path):
-        """Writes the module to a file. The ending of its name says how: ".pleat" is what load_module
-        reads; .so, .o, .s, .ll, .c and .py are for other programs (see pleat.write). A ".pleat" file
-        has the programs whose sizes are all known."""
+    def export_library(self, path, *, workspace_dir=None):
+        """Writes the module to a file. The ending of its name says how: load_module reads ".pleat" and
+        ".so"; .so, .o, .s, .ll, .c and .py are for other programs (see pleat.write). For load_module the
+        file also has the module's source, which is compiled again for sizes that it was not compiled
+        for before. workspace_dir: unused, since no temporary files are made beside the result"""
         path = pathlib.Path(path)
-        if path.suffix == ".pleat":
+        if path.suffix != ".pleat":
+            from pleat.model import write
+            write(self._source.encode(), path, func="", **self._options)
+        if path.suffix in LOADED and self.target not in DEVICES:
             _save(self, path)
-            return
-        from pleat.model import write
-        write(self._needs_source().encode(), path, func="", **self._options)
 
     save = export_library
 
@@ -430,49 +426,65 @@ def _models(module):
 
 
 def _save(module, path):
-    """Writes a zip archive: a table of the programs, and a saved model for each."""
-    table = []
-    part = path.with_name(path.name + ".part")
+    """Writes a zip archive: a table of the programs, a saved model for each, and their source. It follows
+    the code in a file that holds code already, which linkers and loaders do not look at."""
+    part, table = path.with_name(path.name + ".part"), []
+    if path.suffix != ".pleat":
+        path.replace(part)
     with tempfile.TemporaryDirectory(prefix="pleat-") as folder, \
-            zipfile.ZipFile(part, "w") as archive:
+            zipfile.ZipFile(part, "w" if path.suffix == ".pleat" else "a") as archive:
         for i, (name, function, sizes, model) in enumerate(_models(module)):
             file = pathlib.Path(folder) / str(i)
             model.save(file)
             archive.write(file, f"{i}.model")
-            rows = [[p.name, p.dtype, p.shape, p.strides, p.offset]
-                    for p in function.parameters]
-            table.append({"name": name, "sizes": sizes, "parameters": rows})
-        archive.writestr("programs.json", json.dumps({"format": "pleat.runtime", "table": table}))
+            table.append({"name": name, "sizes": sizes})
+        rows = {name: [[p.name, p.dtype, p.shape, p.strides, p.offset] for p in function.parameters]
+                for name, function in module._functions.items()}
+        archive.writestr("programs.json", json.dumps({
+            "format": "pleat.runtime", "table": table, "parameters": rows, "target": module.target,
+            "options": module._options, "source": module._source}))
     part.replace(path)
 
 
+def copy_programs(files, path):
+    """Adds to a linked file what load_module reads, where one of the files that were linked has it."""
+    exported = [file for file in files if zipfile.is_zipfile(file)]
+    if len(exported) != 1:
+        return
+    with zipfile.ZipFile(exported[0]) as source, zipfile.ZipFile(path, "a") as archive:
+        for name in source.namelist():
+            archive.writestr(name, source.read(name))
+
+
 def load_module(path, threads=0):
-    """Loads a module that Module.export_library wrote as ".pleat". Load only files that you trust:
-    they hold code."""
+    """Loads a module that Module.export_library wrote as ".pleat" or ".so". Load only files that you
+    trust: they hold code."""
     from pleat.model import load
-    loaded, parameters = {}, {}
+    models = {}
     try:
         with zipfile.ZipFile(path) as archive:
-            table = json.loads(archive.read("programs.json"))["table"]
-            for i, row in enumerate(table):
+            saved = json.loads(archive.read("programs.json"))
+            for i, row in enumerate(saved["table"]):
                 key = tuple(sorted(row["sizes"].items()))
-                loaded.setdefault(row["name"], {})[key] = load(archive.read(f"{i}.model"), threads)
-                parameters[row["name"]] = [Parameter(*fields) for fields in row["parameters"]]
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise PleatError(f"{os.fspath(path)} is not a module that export_library wrote: "
+                models[row["name"], key] = load(archive.read(f"{i}.model"), threads)
+        parameters = {name: [Parameter(*fields) for fields in rows]
+                      for name, rows in saved["parameters"].items()}
+        source, target, options = saved["source"], saved["target"], saved["options"]
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise PleatError(f"{os.fspath(path)} is not a module that export_library wrote as .pleat or .so: "
                          f"{error}") from error
-    return Module({name: _loaded_function(name, parameters[name], models)
-                   for name, models in loaded.items()})
+    options["threads"] = threads or options["threads"]
+    return Module({name: _loaded_function(name, rows, models, source, options)
+                   for name, rows in parameters.items()}, source, target, options)
 
 
-def _loaded_function(name, parameters, models):
+def _loaded_function(name, parameters, models, source, options):
     def find(sizes):
-        key = tuple(sorted(sizes.items()))
+        key = name, tuple(sorted(sizes.items()))
         if key not in models:
-            known = ", ".join(str(dict(k)) for k in models)
-            raise PleatError(f"{name} was exported for the sizes {known}, not for {sizes}")
+            models[key] = _functions(source, options, False)[name]._compile(sizes)
         return models[key]
-    return Function(name, parameters, find)
+    return Function(name, parameters, find, False)
 
 
 def _callees(node, names):
@@ -498,6 +510,21 @@ def _compiler(module, name, calls, options):
         whole[name] = function
         return Model(whole, func=name, **options)
     return compiled
+
+
+def _functions(text, options, at_once):
+    """The programs of a printed module that can be called, by their names. With `at_once`, those whose
+    sizes are known are compiled now."""
+    from pleat.tir.node_table import function_nodes
+    printed = IRModule(handle=parse(text, "module"))  # with the names that are printed
+    nodes = function_nodes(printed._handle)
+    if not nodes:
+        raise PleatError("the module has no tensor program; pleat.compile compiles graphs")
+    calls = {name: _callees(node, nodes.keys()) for name, node in nodes.items()}
+    called = set().union(*calls.values())
+    return {name: Function(name, _parameters(node), _compiler(printed, name, calls[name], options), at_once)
+            for name, node in nodes.items()
+            if name not in called or not _is_helper(printed[name], node)}
 
 
 def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quick=False, cache=True,
@@ -526,22 +553,12 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
         raise TypeError(f"expected an IRModule or a PrimFunc, not {type(mod).__name__}")
     if target not in TARGETS:
         raise PleatError(f"the target is {target!r}, expected one of {', '.join(TARGETS)}")
-    from pleat.tir.node_table import function_nodes
     text = print_handle(mod._handle)
     options = {"threads": threads or stated.get("threads", 0), "cpu": cpu or stated.get("cpu"),
                "quick": quick, "cache": cache, "unchecked": unchecked}
     if target in DEVICES:
         options["target"] = target
-    printed = IRModule(handle=parse(text, "module"))  # with the names that are printed
-    nodes = function_nodes(printed._handle)
-    if not nodes:
-        raise PleatError("the module has no tensor program; pleat.compile compiles graphs")
-    calls = {name: _callees(node, nodes.keys()) for name, node in nodes.items()}
-    called = set().union(*calls.values())
-    functions = {name: Function(name, _parameters(node),
-                                _compiler(printed, name, calls[name], options), target != "cuda")
-                 for name, node in nodes.items()
-                 if name not in called or not _is_helper(printed[name], node)}
+    functions = _functions(text, options, target != "cuda")
     module = Module(functions, text, target, options)
     if target == "cuda":
         module.get_source()  # refuses what the target cannot take

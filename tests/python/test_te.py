@@ -248,6 +248,17 @@ def test_slices_and_calls():
     assert np.allclose(b, a + a[:, :1] - a[0, 0] * 2 + (1 - a) / 4)
 
 
+def test_functions_of_the_c_library():
+    A = te.placeholder((te.var("n"),), name="A")
+    B = te.compute(A.shape, lambda i: tir.call_pure_extern("float32", "hypotf", A[i], A[0])
+                   + tir.call_intrin("float32", "tir.sqrt", A[i]), name="B")
+    run = pleat.build(te.create_schedule(B.op), [A, B], cache=False)
+    for n in (7, 1):
+        a, b = np.arange(2, n + 2, dtype="float32"), np.zeros(n, "float32")
+        run(a, b)
+        assert np.allclose(b, np.hypot(a, a[0]) + np.sqrt(a), rtol=1e-6)
+
+
 def test_external_code():
     A = te.placeholder((4,), name="A")
 

@@ -2,6 +2,7 @@
 """pleat.build: programs run on arrays in place and without copies, arguments are checked, and code is
 measured, shown, exported and loaded."""
 import ctypes
+import os
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from built import skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
+from pleat.contrib import cc, utils  # noqa: E402
 from pleat.script import ir as I, tir as T  # noqa: E402
 
 
@@ -232,19 +234,42 @@ def test_export_and_load(tmp_path, adding):
     assert a.tolist() == [0, 2, 4, 6]
     with pytest.raises(ValueError, match="argument 'A' has extent 3 in axis 0, expected 4"):
         loaded["first"](a[:3])
-    with pytest.raises(pleat.PleatError, match="has no source"):
-        loaded.get_source()
+    assert loaded.get_source() == pleat.build(Two, cache=False).get_source()
     adding(np.zeros(7, "int32"), np.zeros(7, "int32"), 1)
     adding.export_library(tmp_path / "add.pleat")
     out = np.zeros(7, "int32")
     again = pleat.load_module(tmp_path / "add.pleat")
     again(np.arange(7, dtype="int32"), out, 2)
     assert out.tolist() == list(range(2, 9))
-    with pytest.raises(pleat.PleatError, match="not for {'n': 6}"):
-        again(np.zeros(6, "int32"), np.zeros(6, "int32"), 2)
+    again(np.arange(5, dtype="int32"), out[:5], 3)  # compiled for this size when it is loaded
+    assert out.tolist() == [3, 4, 5, 6, 7, 7, 8]
     (tmp_path / "bad.pleat").write_bytes(path.read_bytes()[:100])
     with pytest.raises(pleat.PleatError, match="is not a module"):
         pleat.load_module(tmp_path / "bad.pleat")
+
+
+@pytest.mark.skipif(cc.get_cc() is None, reason="there is no C compiler")
+def test_shared_libraries_are_loaded(tmp_path, adding):
+    folder = utils.tempdir()
+    adding.export_library(folder.relpath("add.so"))
+    adding.export_library(folder.relpath("add.o"))
+    cc.create_shared(folder.relpath("linked.so"), [folder.relpath("add.o")])
+    assert "add.so" in folder.listdir() and not any(".part" in n for n in folder.listdir())
+    for name in ("add.so", "linked.so"):
+        assert ctypes.CDLL(folder.relpath(name)).add
+        loaded = pleat.runtime.load_module(folder.relpath(name))
+        out = np.zeros(5, "int32")
+        loaded[loaded.entry_name](np.arange(5, dtype="int32"), out, 7)
+        assert out.tolist() == [7, 8, 9, 10, 11]
+    (tmp_path / "plain.c").write_text("int one(void) { return 1; }")
+    cc.create_shared(tmp_path / "plain.so", tmp_path / "plain.c")
+    with pytest.raises(pleat.PleatError, match="plain.so is not a module that export_library wrote"):
+        pleat.load_module(tmp_path / "plain.so")
+    (tmp_path / "wrong.c").write_text("int one(void) { return")
+    with pytest.raises(pleat.PleatError, match=r"cannot link .*wrong.so:[\s\S]*error"):
+        cc.create_shared(tmp_path / "wrong.so", [tmp_path / "wrong.c"])
+    folder.remove()
+    assert not os.path.exists(folder.path)
 
 
 def test_export_for_other_programs(tmp_path):

@@ -15,8 +15,8 @@ UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos"
          "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")
 TESTS = ("isnan", "isinf", "isfinite")
 BINARY = ("atan2", "copysign", "fmod", "hypot", "nextafter", "power")
-__all__ = [*UNARY, *TESTS, *BINARY, "Select", "all", "any", "call_extern", "const", "div",
-           "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
+__all__ = [*UNARY, *TESTS, *BINARY, "Select", "all", "any", "call_extern",
+           "call_intrin", "call_pure_extern", "const", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
            "max_value", "min", "min_value", "truncdiv", "truncmod"]
 
 
@@ -135,10 +135,22 @@ def likely(cond):
     return KINDS["Call"]("bool", "tir.likely", [as_expression(cond)])
 
 
-def call_extern(dtype, func_name, *args):
-    """A call of a C function."""
-    return KINDS["Call"](dtype, "tir.call_extern",
-                         [nodes.StringImm(func_name), *map(as_expression, args)])
+def _call_outside(name, description):
+    def make(dtype, func_name, *args):
+        return KINDS["Call"](dtype, f"tir.{name}",
+                             [nodes.StringImm(func_name), *map(as_expression, args)])
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = description
+    return make
+
+
+call_extern = _call_outside("call_extern", "A call of a C function.")
+call_pure_extern = _call_outside("call_pure_extern", "A call of a C function without side effects.")
+
+
+def call_intrin(dtype, func_name, *args):
+    """A call of an operation by its name, "tir.exp"."""
+    return KINDS["Call"](dtype, str(getattr(func_name, "name", func_name)), [*map(as_expression, args)])
 
 
 # ---- Types ----------------------------------------------------------------------------------------
