@@ -303,8 +303,8 @@ typedef struct PleatRequest {
    * names, those of these operators or nodes. NULL: nothing is. Such a model cannot be saved. */
   const char *offload;
   /* The code generator, and where its code runs: "llvm", "c" (by the system's C compiler), or
-   * "opencl" (a device, whose library is loaded when the model is compiled). NULL: "llvm" where the
-   * library has it. A model for another one than "llvm" cannot be saved. */
+   * "opencl" or "cuda" (a device, whose library is loaded when the model is compiled). NULL: "llvm"
+   * where the library has it. A model for another one than "llvm" cannot be saved. */
   const char *target;
   /* The path of a file of tuning records, as `pleat plan --write-tuning` writes it: schedules of
    * kernels, with the layouts that they give the kernels' tensors. NULL: there is none. */

@@ -18,6 +18,7 @@ import sys
 import threading
 
 from pleat._library import Lazy, PleatError, _lib, ffi
+from pleat._nvrtc import find_nvrtc
 from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status, together
 from pleat.operators import Operators
 from pleat.report import measured, planned, tensor_planned, verified
@@ -221,6 +222,8 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
     if hasattr(model, "__script__"):  # a module or function of TVMScript
         title = f"script of {getattr(model, '__name__', 'the module')}"
         model, func = model.script().encode(), func or ""
+    if target == "cuda":
+        find_nvrtc()
     request = _Request(model, threads=threads, quick=quick, no_cache=not cache,
                        most_variants=most_variants, unchecked=unchecked)
     request.set_texts(path=title, cpu=cpu, policy=policy, func=func, language="python",
@@ -487,7 +490,7 @@ class Model(_Runner):
                 sum; "exact", not at all; or the most error relative to all results, such as 1e-6
         offload: "dnnl", or "dnnl=Conv,MatMul": what oneDNN computes, if it is installed: convolutions
                 and products of matrices with what follows them, of these operators or nodes
-        target: "llvm", "c" or "opencl": what makes and runs the code; None: "llvm"
+        target: "llvm", "c", or for devices "opencl" or "cuda": what makes and runs the code; None: "llvm"
         tuning: the path of a file of schedules of kernels, with the layouts that these need, as
                 `pleat plan --write-tuning` writes it
         Raises PleatError with every reason why the model cannot be compiled."""
@@ -704,8 +707,8 @@ def verify(model, inputs=None, *, seed=0, rtol=0, atol=0, max_ulp=0, exact=False
 def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, annotate=False,
           **options):
     """Writes a model, or the kernels of a file of TVMScript, as what the ending of the path says:
-    .so, .o, .s, .ll, .c with its header, .cl and .cu with the kernels of a device, or .py for
-    TVMScript.
+    .so, .o, .s, .ll, .c with its header, .cl, .cu and .ptx (which NVRTC makes) with the kernels of a
+    device, or .py for TVMScript.
 
     target:  "llvm", "c", "opencl" or "cuda"; None: by the ending
     weights: "inside" the file of code or "beside" it; None: inside up to 1 MiB
@@ -713,6 +716,8 @@ def write(model, path, *, target=None, weights=None, openmp=False, lowered=False
     lowered: TVMScript as the code generators read it, not as scheduled
     annotate: .py and .ll have the logical accesses that flat ones came from, as .c has always
     The other options are those of Model. Returns the list of warnings."""
+    if os.fspath(path).endswith(".ptx"):
+        find_nvrtc()
     request = _request_of(model, options)
     texts = {name: ffi.new("char[]", text.encode())
              for name, text in (("target", target), ("weights", weights)) if text is not None}

@@ -395,8 +395,8 @@ class Module:
         return function.time_evaluator(number, repeat, min_repeat_ms)
 
     def get_source(self, fmt=None):
-        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), "cl" (OpenCL), "cu" (CUDA), or
-        "py" (TVMScript); None: that of the target."""
+        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), "cl" (OpenCL), "cu" (CUDA), "ptx"
+        (which NVRTC makes), or "py" (TVMScript); None: that of the target."""
         from pleat.model import write
         ending = fmt or {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}[self.target]
         with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
@@ -534,7 +534,8 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
 
     target: "llvm", or "c": the programs run as LLVM compiles them, and get_source gives C; or
             "opencl": they run on an OpenCL device; or
-            "cuda": get_source gives the kernels, which this machine need not have a device for.
+            "cuda": they run on an NVIDIA device, which is looked for when one is called, and get_source
+            gives the kernels, also without a device.
             Also a pleat.target.Target, or what makes one, whose mcpu and num-cores are `cpu` and
             `threads`. None: the target of the `with` around this, else "llvm"
     The other options are those of pleat.Model. A program without a schedule runs as the

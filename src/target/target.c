@@ -17,7 +17,7 @@
 
 static const char *const c_endings[] = {".c", NULL};
 static const char *const opencl_endings[] = {".cl", NULL};
-static const char *const cuda_endings[] = {".cu", NULL};
+static const char *const cuda_endings[] = {".cu", ".ptx", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 // ---- Processor levels, as the tools of each target spell them
@@ -110,10 +110,15 @@ const TargetRow target_table[] = {
      .is_present = opencl_is_present,
      .keeps_kernels = true},
     {.name = "cuda",
-     .summary = "kernels for NVIDIA devices: .cu",
+     .summary = "kernels for NVIDIA devices: run now, .cu, .ptx",
      .memories = cuda_memories,
      .endings = cuda_endings,
-     .emit = cuda_emit},
+     .emit = cuda_emit,
+     .load_begin = target_keep_begin,
+     .load_add = target_keep_add,
+     .load_finish = cuda_load_finish,
+     .is_present = cuda_is_present,
+     .keeps_kernels = true},
     {.name = NULL},
 };
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdint.h>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #define __global__
@@ -55,4 +56,15 @@ template <class Kernel> static void launch(Three blocks, Three threads, Kernel k
       }
     });
   for (std::thread &thread : running) thread.join();
+}
+
+template <class... A, size_t... I>
+static void call_with(void (*kernel)(A...), void **arguments, std::index_sequence<I...>) {
+  kernel(*(A *)arguments[I]...);
+}
+
+// The same with the addresses of the arguments, as the driver takes them.
+template <class... A>
+static void launch_with(void (*kernel)(A...), Three blocks, Three threads, void **arguments) {
+  launch(blocks, threads, [=] { call_with(kernel, arguments, std::index_sequence_for<A...>()); });
 }

@@ -7,5 +7,7 @@
 
 bool cuda_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out);
+CompiledCode *cuda_load_finish(TargetLoading *loading);
+bool cuda_is_present(void); // there is a device, and the compiler for it
 
 #endif

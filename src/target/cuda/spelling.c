@@ -4,7 +4,7 @@
 //     typedef pleat::Vec<float, 4> f32x4;
 // A vector of up to 16 bytes at an address that is known to be aligned is read as one.
 #include "target/cuda/rows.h"
-#include "target/device/emit.h"
+#include "target/cuda/runtime.h"
 
 #include <math.h>
 
@@ -220,7 +220,7 @@ static const char *head(Arena *arena, const Launch *launch) {
                       (long long)(threads[0] * threads[1] * threads[2]));
 }
 
-static const DeviceDialect dialect = {
+const DeviceDialect cuda_dialect = {
     .language = "CUDA C++",
     .prelude = prelude,
     .spelling = &spelling,
@@ -239,6 +239,7 @@ static const DeviceDialect dialect = {
               "aligned to 64 bytes.\n",
     .most_lanes = LOWER_MAX_LANES,
     .item_threads = 128,
+    .blocks = {INT32_MAX, 65535, 65535},
     .threads = {1024, 1024, 64},
     .block_threads = 1024,
     .shared_bytes = 48 * 1024,
@@ -247,6 +248,8 @@ static const DeviceDialect dialect = {
 
 bool cuda_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out) {
-  (void)ending;
-  return device_emit(context, &dialect, unit, options, out);
+  if (!strcmp(ending, ".cu")) return device_emit(context, &cuda_dialect, unit, options, out, out);
+  Text text = text_new(&context->scratch);
+  return device_emit(context, &cuda_dialect, unit, options, out, &text) &&
+         nvrtc_compile(context, text_string(&text), 0, out);
 }

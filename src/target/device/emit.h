@@ -65,6 +65,7 @@ typedef struct DeviceDialect {
   const char *advice;          // how the file is to be compiled, a comment; may be NULL
   int most_lanes;              // of a vector
   int64_t item_threads;        // threads of a block of a parallel region
+  int64_t blocks[LAUNCH_AXES]; // the most blocks of a kernel
   int64_t threads[LAUNCH_AXES], block_threads; // the most threads of a block, by axis and in all
   int64_t shared_bytes;                        // the most shared memory of a kernel
   // The text of the head of a kernel, up to its name.
@@ -128,8 +129,9 @@ typedef Array(DeviceFunction) DeviceFunctions;
 bool device_module_make(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
                         const TargetOptions *options, CModule *module, DeviceFunctions *functions);
 void device_module_text(const DeviceDialect *dialect, const CModule *module, Text *out);
-// The text of a file with the kernels of a unit. False with a diagnostic.
+// The text of a file with the kernels of a unit, and before it comments that say how they are
+// started, in *about. False with a diagnostic.
 bool device_emit(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
-                 const TargetOptions *options, Text *out);
+                 const TargetOptions *options, Text *about, Text *out);
 
 #endif

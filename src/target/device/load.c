@@ -162,7 +162,8 @@ typedef struct DeviceRun {
   DeviceHandle *handles; // likewise; that of a part that has none is 0
   const void **values;   // of the kernel's arguments, which are the parameters, begin and end
   size_t *sizes;
-  int32_t status;
+  int32_t status;    // of the driver
+  const char *wrong; // NULL, or why nothing was started
 } DeviceRun;
 
 static DevicePart part_of(const DeviceRun *run, const CodeParam *param) {
@@ -209,6 +210,8 @@ static void start(DeviceRun *run) {
     int64_t blocks = 0;
     size_value(&region->blocks[i], run->numbers, &blocks);
     if (blocks <= 0) return;
+    if (blocks > code->driver->dialect->blocks[i])
+      run->wrong = "a kernel has more blocks along an axis than the device can start";
     start.blocks[i] = (size_t)blocks;
     start.threads[i] = region->threads[i];
   }
@@ -216,6 +219,7 @@ static void start(DeviceRun *run) {
     run->values[count + i] = &run->numbers[region->arg_count + i];
     run->sizes[count + i] = sizeof *run->numbers;
   }
+  if (run->wrong) return;
   if (!run->status) run->status = code->driver->start(code->state, &start);
   for (int i = 0; i < count; i++) read_back(run, i);
 }
@@ -245,16 +249,16 @@ static const char *run_region(CompiledCode *generic, void *handle, void *const *
   run.handles = calloc(count, sizeof *run.handles);
   run.values = calloc(count, sizeof *run.values);
   run.sizes = calloc(count, sizeof *run.sizes);
-  bool fits = run.numbers && run.parts && run.handles && run.values && run.sizes;
-  if (fits) run_all(&run, begin, end);
+  if (run.numbers && run.parts && run.handles && run.values && run.sizes)
+    run_all(&run, begin, end);
+  else
+    run.wrong = "there is not enough memory";
   free(run.numbers);
   free(run.parts);
   free(run.handles);
   free(run.values);
   free(run.sizes);
-  return !fits        ? "there is not enough memory"
-         : run.status ? code->driver->failure(run.status)
-                      : NULL;
+  return run.status ? code->driver->failure(run.status) : run.wrong;
 }
 
 // ---- Making code ------------------------------------------------------------------------------

@@ -184,17 +184,29 @@ static bool check_slots(CEmit *emit, const DeviceFunction *function) {
   return true;
 }
 
-// Blocks have at most so many threads, and so much memory that these share.
+static int64_t most_blocks(const Launch *launch, int axis) { // as far as it is known
+  int64_t extent = 0;
+  const Expr *blocks = launch->blocks[axis];
+  return blocks && expr_as_int(blocks, &extent) ? extent : 0;
+}
+
+// A kernel has at most so many blocks, and these have at most so many threads.
 static bool check_limits(CEmit *emit) {
   const DeviceKernel *kernel = emit->dialect;
   const DeviceDialect *dialect = kernel->dialect;
   const int64_t *threads = kernel->launch.threads;
-  for (int i = 0; i < LAUNCH_AXES; i++)
+  for (int i = 0; i < LAUNCH_AXES; i++) {
+    if (most_blocks(&kernel->launch, i) > dialect->blocks[i])
+      return device_fail(emit, (SourcePos){NULL},
+                         "'%s' has %lld blocks along blockIdx.%c; %s has at most %lld",
+                         kernel->kernel->func->name, (long long)most_blocks(&kernel->launch, i),
+                         'x' + i, dialect->language, (long long)dialect->blocks[i]);
     if (threads[i] > dialect->threads[i])
       return device_fail(emit, (SourcePos){NULL},
                          "'%s' has %lld threads of a block along threadIdx.%c; %s has at most %lld",
                          kernel->kernel->func->name, (long long)threads[i], 'x' + i,
                          dialect->language, (long long)dialect->threads[i]);
+  }
   int64_t all;
   if (!mul_fits(threads[0], threads[1], &all) || !mul_fits(all, threads[2], &all) ||
       all > dialect->block_threads)
@@ -312,13 +324,13 @@ static void describe_launch(CModule *module, const DeviceFunction *function, Tex
 }
 
 bool device_emit(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
-                 const TargetOptions *options, Text *out) {
+                 const TargetOptions *options, Text *about, Text *out) {
   CModule module;
   DeviceFunctions functions = {0};
   if (!device_module_make(context, dialect, unit, options, &module, &functions)) return false;
-  text_printf(out, "// %s: %s\n%s", unit->name, dialect->language,
+  text_printf(about, "// %s: %s\n%s", unit->name, dialect->language,
               dialect->advice ? dialect->advice : "");
-  for (int i = 0; i < functions.count; i++) describe_launch(&module, &functions.items[i], out);
+  for (int i = 0; i < functions.count; i++) describe_launch(&module, &functions.items[i], about);
   device_module_text(dialect, &module, out);
   return true;
 }

@@ -4,10 +4,9 @@
 #include "target/opencl/runtime.h"
 
 #include "target/device/driver.h"
+#include "target/device/library.h"
 #include "target/opencl/emit.h"
 #include "target/opencl/rows.h"
-
-#include <dlfcn.h>
 
 enum { MOST_PLATFORMS = 16 };
 
@@ -19,18 +18,18 @@ typedef struct ClDevice {
 } ClDevice;
 
 static const char *load_functions(ClDevice *cl) {
+  static const char *const files[] = {"libOpenCL.so.1", NULL};
   static const char *const names[] = {
 #define F(result, name, parameters) "cl" #name,
       CL_FUNCTIONS(F)
 #undef F
-  };
-  void *addresses[COUNT_OF(names)];
-  void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return "libOpenCL.so.1 is not installed";
-  for (int i = 0; i < COUNT_OF(names); i++)
-    if (!(addresses[i] = dlsym(library, names[i]))) return "its library is older than 1.2";
-  memcpy(cl, addresses, sizeof addresses); // the functions come first in the struct
-  return NULL;
+          NULL};
+  switch (device_library(files, names, cl)) {
+  case LIBRARY_COMPLETE: return NULL;
+  case LIBRARY_MISSING: return "libOpenCL.so.1 is not installed";
+  case LIBRARY_OLD: break;
+  }
+  return "its library is older than 1.2";
 }
 
 static bool find_device(ClDevice *cl, uint64_t type) {
@@ -54,7 +53,6 @@ static const char *open_device(void *state) {
   return cl->queue ? NULL : "the device does not start";
 }
 
-// The library stays loaded: devices have threads that run in it.
 static void close_device(void *state) {
   ClDevice *cl = state;
   if (cl->program) cl->ReleaseProgram(cl->program);

@@ -203,6 +203,7 @@ const DeviceDialect opencl_dialect = {
     .reserved = reserved,
     .most_lanes = 16,
     .item_threads = 1,
+    .blocks = {INT64_MAX, INT64_MAX, INT64_MAX},
     .threads = {INT64_MAX, INT64_MAX, INT64_MAX},
     .block_threads = INT64_MAX,
     .shared_bytes = INT64_MAX,
@@ -213,5 +214,5 @@ const DeviceDialect opencl_dialect = {
 bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                  const char *ending, Text *out) {
   (void)ending;
-  return device_emit(context, &opencl_dialect, unit, options, out);
+  return device_emit(context, &opencl_dialect, unit, options, out, out);
 }

@@ -4,6 +4,7 @@
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func wide
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func deep
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func many
+# RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func tall
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func texture
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func large
 # RUN 1: pleat compile cuda_refused.py --target cuda -o %t/x.cu --func meet

@@ -50,3 +50,10 @@ def large(C: T.Buffer((6, 64), "float32")):
 def meet(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):
     for t in T.thread_binding(8, "threadIdx.x"):
         C[t // 2] = A[t]
+
+
+@T.prim_func
+def tall(C: T.Buffer((65536, 6), "float32")):
+    for b in T.thread_binding(65536, thread="blockIdx.z"):
+        for t in T.thread_binding(6, thread="threadIdx.x"):
+            C[b, t] = 1.0
