@@ -261,13 +261,13 @@ int pleat_module_operations(const PleatModule *module, const char *function, dou
 int pleat_module_aliases(const PleatModule *module, const char *function, char **json,
                          PleatMessages **messages);
 /* Checks the accesses of a tensor program: that none is out of bounds, that blocks state what they
- * access (T.reads, T.writes), and that iterations of parallel and vectorized loops share no element
- * that one of them writes. PLEAT_REFUSED with a message at each fault, which shows values of the
- * variables. Otherwise *json is an object:
+ * access (T.reads, T.writes), and that iterations of parallel, vectorized and thread loops share
+ * no element that one of them writes. PLEAT_REFUSED with a message at each fault, which shows
+ * values of the variables. Otherwise *json is an object:
  *
  *   "bounds"  "proved", or "guarded" where a run checks accesses that are not proved
- *   "loops"   each parallel or vectorized loop with "loop", its variable, "kind", "line" and
- *             "races": "none" (proved), or "undecided" with the "access", the "other" one that
+ *   "loops"   each parallel, vectorized or thread loop with "loop", its variable, "kind", "line"
+ *             and "races": "none" (proved), or "undecided" with the "access", the "other" one that
  *             it may meet (null: itself in another iteration), and "why"; a warning says the same
  *
  * *json is owned. */

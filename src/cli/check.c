@@ -18,7 +18,7 @@ typedef struct Checked {
   const char *path;
   int64_t assumed_size; // as in OnnxOptions
   LoadedModel model;
-  LoopRacesList loops; // the parallel and vectorised loops of tensor programs
+  LoopRacesList loops; // the parallel, vectorised and thread loops of tensor programs
 } Checked;
 
 static bool check_graph(Checked *c, GraphFunc *graph) {
@@ -211,7 +211,7 @@ static const char *loops_text(const Checked *c) {
   const char *text = free < count ? arena_printf(&c->cli->context->arena, "%d of %d", free, count)
                                   : arena_printf(&c->cli->context->arena, "%d", count);
   return arena_printf(&c->cli->context->arena,
-                      ", %s parallel or vectorized loop%s proved free of races", text,
+                      ", %s parallel, vectorized or thread loop%s proved free of races", text,
                       count == 1 ? "" : "s");
 }
 

@@ -454,6 +454,8 @@ struct Block {
   Attrs annotations;
 };
 
+// NULL when LOOP_THREAD may have this `thread`, else why not.
+const char *thread_axis_fault(Context *context, const char *thread);
 Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body);
 bool loop_is_ordered(const Stmt *loop); // its iterations run one after the other; `while` too
 Stmt *stmt_store(Context *context, Buffer *buffer, Expr *const *indices, int rank, Expr *value);

@@ -13,6 +13,35 @@ bool loop_is_ordered(const Stmt *loop) {
          loop->as.loop.kind == LOOP_UNROLLED;
 }
 
+// TVM's names. Threads of a cluster are read and printed, and no target of this build has them.
+static const char *const thread_axes[] = {
+    "blockIdx.x",
+    "blockIdx.y",
+    "blockIdx.z",
+    "threadIdx.x",
+    "threadIdx.y",
+    "threadIdx.z",
+    "vthread.x",
+    "vthread.y",
+    "vthread.z",
+    "vthread",
+    "cthread",
+    "clusterCtaIdx.x",
+    "clusterCtaIdx.y",
+    "clusterCtaIdx.z",
+    "preferredClusterCtaIdx.x",
+    "preferredClusterCtaIdx.y",
+    "preferredClusterCtaIdx.z",
+};
+
+const char *thread_axis_fault(Context *context, const char *thread) {
+  for (int i = 0; i < COUNT_OF(thread_axes); i++)
+    if (!strcmp(thread_axes[i], thread)) return NULL;
+  const char *near = nearest_name(thread, thread_axes, COUNT_OF(thread_axes));
+  return str_format(context, "'%s' is not a thread axis%s%s%s", thread,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body) {
   Stmt *s = new_stmt(context, STMT_FOR);
   s->as.loop.var = var;

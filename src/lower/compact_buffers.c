@@ -90,14 +90,6 @@ static bool accessed_box(Compaction *compaction, Stmt *body, const Buffer *buffe
   return found;
 }
 
-// Do the threads of a loop share memory of this scope?
-static bool is_shared_by(const char *scope, const char *thread) {
-  bool is_block = !strncmp(thread, "blockIdx", strlen("blockIdx"));
-  if (!strcmp(scope, "global")) return true;
-  if (!strncmp(scope, "shared", strlen("shared"))) return !is_block;
-  return !strcmp(scope, "warp") && !strcmp(thread, "threadIdx.x");
-}
-
 // A variable of a block hides which threads its values belong to.
 static bool uses_block_var(const Compaction *compaction, Expr *e) {
   for (int i = 0; i < compaction->block_vars.count; i++)
@@ -111,7 +103,7 @@ static void relax_box(Compaction *compaction, const Buffer *buffer, Region *box)
   Array(VarRange) shared = {0};
   for (int i = 0; i < compaction->threads.count; i++) {
     const Stmt *loop = compaction->threads.items[i];
-    if (is_shared_by(buffer->scope, loop->as.loop.thread))
+    if (lower_is_shared_by(buffer->scope, loop->as.loop.thread))
       array_push(&context->arena, &shared, loop_range(loop));
   }
   for (int i = 0; shared.count && i < buffer->rank; i++) {

@@ -158,8 +158,9 @@ typedef Array(LoopRaces) LoopRacesList;
 bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out);
 // The same, with a warning at each loop that is not decided.
 bool lower_report_races(Context *context, PrimFunc *func, LoopRacesList *loops);
-// The same for loops over threads, which only a device runs at once.
-bool lower_find_thread_races(Context *context, PrimFunc *func);
+// The same for loops over threads, which only a device runs at once. Those that call functions,
+// where threads may wait for one another, are not followed.
+bool lower_find_thread_races(Context *context, PrimFunc *func, LoopRacesList *out);
 const char *loop_races_kind(const Stmt *loop); // "parallel", "vectorized", "thread"
 
 // All three of the function with its callees in `module` (which may be NULL): NO with a diagnostic

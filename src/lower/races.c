@@ -126,9 +126,15 @@ static bool is_fault(const Following *f, const Touch *first, bool writes, const 
   return !both || first->value != value_written(f, by);
 }
 
+// Threads of which each has memory of its own do not meet in it.
+static bool is_shared(const Stmt *loop, const Buffer *buffer) {
+  return loop->as.loop.kind != LOOP_THREAD ||
+         lower_is_shared_by(buffer->scope, loop->as.loop.thread);
+}
+
 static void touch(Following *f, Buffer *buffer, Expr *const *indices, bool writes, const Stmt *by) {
   int64_t address;
-  if (f->found || map_contains(&f->inside, buffer->data) ||
+  if (f->found || map_contains(&f->inside, buffer->data) || !is_shared(f->loop, buffer) ||
       !address_of(f, buffer, indices, &address))
     return;
   Arena *arena = &f->context->arena;
@@ -293,18 +299,31 @@ static bool find_pair(RaceSearch *search, Stmt *loop, int followed) {
   return f.found;
 }
 
+static LoopAccesses shared_accesses_of(Context *context, const Stmt *loop) {
+  LoopAccesses accesses = lower_accesses_of(context, loop->as.loop.body);
+  int kept = 0;
+  for (int i = 0; i < accesses.items.count; i++)
+    if (is_shared(loop, accesses.items.items[i].buffer))
+      accesses.items.items[kept++] = accesses.items.items[i];
+  accesses.items.count = kept;
+  return accesses;
+}
+
 static void look_at(RaceSearch *search, Stmt *loop) {
   Context *context = search->context;
-  LoopAccesses accesses = lower_accesses_of(context, loop->as.loop.body);
+  LoopAccesses accesses = shared_accesses_of(context, loop);
   RaceQuestion question = {
       context, search->analyzer, loop, search->ranges.items, search->ranges.count, &accesses};
   RaceDoubt doubt;
   LoopRaces races = {.verdict = VERDICT_YES};
-  if (find_pair(search, loop, FIRST_ITERATIONS))
+  // The threads of a loop may wait for one another in a call.
+  bool follows = !search->threads || !accesses.opaque;
+  if (follows && find_pair(search, loop, FIRST_ITERATIONS))
     races.verdict = VERDICT_NO;
   else if (!lower_prove_no_races(&question, &doubt))
-    races = find_pair(search, loop, MORE_ITERATIONS) ? (LoopRaces){.verdict = VERDICT_NO}
-                                                     : undecided(context, &accesses, doubt);
+    races = follows && find_pair(search, loop, MORE_ITERATIONS)
+                ? (LoopRaces){.verdict = VERDICT_NO}
+                : undecided(context, &accesses, doubt);
   races.loop = loop;
   search->found |= races.verdict == VERDICT_NO;
   if (search->out) array_push(&context->arena, search->out, races);
@@ -366,6 +385,6 @@ bool lower_find_races(Context *context, PrimFunc *func, LoopRacesList *out) {
   return find_races(context, func, false, out);
 }
 
-bool lower_find_thread_races(Context *context, PrimFunc *func) {
-  return find_races(context, func, true, NULL);
+bool lower_find_thread_races(Context *context, PrimFunc *func, LoopRacesList *out) {
+  return find_races(context, func, true, out);
 }

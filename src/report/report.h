@@ -21,9 +21,9 @@ json_t *report_messages(const Context *context);
 void report_aliases_text(Context *context, const PrimFunc *func, Text *out);
 json_t *report_aliases(Context *context, PrimFunc *func);
 
-// The parallel and vectorised loops of tensor programs (lower_find_races), each with "loop",
-// "kind", "line" and "races": "none" (proved), "found", or "undecided" with "access", "other" and
-// "why".
+// The parallel, vectorised and thread loops of tensor programs (lower_find_races), each with
+// "loop", "kind", "line" and "races": "none" (proved), "found", or "undecided" with "access",
+// "other" and "why".
 json_t *report_loops(const LoopRacesList *loops);
 // Checks the accesses of a tensor program (lower_check_accesses). NULL after an error; else
 // "bounds", which is "proved" or "guarded", and "loops".

@@ -45,16 +45,10 @@ bool step_unroll(Schedule *schedule, StepCall *call) {
 }
 
 bool step_bind(Schedule *schedule, StepCall *call) {
-  static const char *const threads[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                        "threadIdx.y", "threadIdx.z", "vthread.x",  "vthread.y",
-                                        "vthread.z",   "vthread"};
   Str thread = call->args[1].as.s;
-  for (int i = 0; i < COUNT_OF(threads); i++)
-    if (strcmp(threads[i], thread) == 0)
-      return make_kind(schedule, call, LOOP_THREAD, ALLOW_PRIVATE, thread);
-  const char *near = nearest_name(thread, threads, COUNT_OF(threads));
-  return schedule_refuse(schedule, schedule->func->pos, "'%s' is not a thread axis%s%s%s", thread,
-                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  const char *fault = thread_axis_fault(schedule_context(schedule), thread);
+  if (fault) return schedule_refuse(schedule, schedule->func->pos, "%s", fault);
+  return make_kind(schedule, call, LOOP_THREAD, ALLOW_PRIVATE, thread);
 }
 
 // ---- Annotations -----------------------------------------------------------------------------

@@ -388,6 +388,15 @@ Str parse_string(Parser *parser, const PyNode *node, const char *what) {
   return NULL;
 }
 
+Str parse_thread_axis(Parser *parser, const PyNode *node) {
+  Str thread = parse_string(parser, node, "a thread axis");
+  const char *fault = thread ? thread_axis_fault(parser->context, thread) : NULL;
+  if (!fault) return thread;
+  REPORT(parser, node, "%s\nthe axes are blockIdx, threadIdx and vthread, each with .x, .y or .z",
+         fault);
+  return NULL;
+}
+
 static bool named_type(const char *s, DType *out) {
   static const struct {
     const char *name;

@@ -277,7 +277,7 @@ static Scope launch_thread_scope(Parser *parser, const PyNode *call, const PyNod
   bool is_unknown = args[0]->kind == PY_NAME && (!known || known->kind == BOUND_NOTHING);
   if (!extent || is_unknown) return (Scope){0};
   if (known && known->thread) return launch(parser, known, known->thread, extent);
-  Str thread = parse_string(parser, args[0], "a thread axis");
+  Str thread = parse_thread_axis(parser, args[0]);
   if (!thread || !has_name(parser, call, target)) return (Scope){0};
   Binding *binding = parser_bind(parser, target->text, BOUND_EXPR);
   binding->expr = expr_var(parser->context, target->text, extent->type);

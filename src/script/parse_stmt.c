@@ -194,7 +194,7 @@ static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopSyntax *f
   if (unroll && !unroll_annotation(parser, unroll, &loop->as.loop.annotations)) return NULL;
   if (!form->is_thread) return loop;
   if (thread)
-    loop->as.loop.thread = parse_string(parser, thread, "a thread axis");
+    loop->as.loop.thread = parse_thread_axis(parser, thread);
   else
     REPORT(parser, iterator, "argument 'thread' is missing, such as \"threadIdx.x\"");
   return loop->as.loop.thread ? loop : NULL;
@@ -499,7 +499,7 @@ static bool assign_thread(Parser *parser, const PyNode *node, Str member) {
   DType type = DTYPE_INT32;
   if (py_arguments(parser->context, node->items[1], "thread_tag dtype?", args, NULL) &&
       (!args[1] || parse_dtype(parser, args[1], &type)))
-    thread = parse_string(parser, args[0], "a thread axis");
+    thread = parse_thread_axis(parser, args[0]);
   Binding *binding = parser_bind(parser, name, thread ? BOUND_EXPR : BOUND_NOTHING);
   if (thread) binding->expr = expr_var(parser->context, name, type);
   binding->thread = thread;

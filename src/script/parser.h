@@ -131,6 +131,7 @@ Expr *operand_as(Parser *parser, const PyNode *node, Operand operand, DType type
 bool parse_same_type(Parser *parser, const PyNode *node, Operand *a, Operand *b);
 bool parse_int(Parser *parser, const PyNode *node, const char *what, int64_t *out);
 Str parse_string(Parser *parser, const PyNode *node, const char *what);
+Str parse_thread_axis(Parser *parser, const PyNode *node); // "threadIdx.x"
 bool parse_dtype(Parser *parser, const PyNode *node, DType *out);
 // The value of a call's operand that is not computed with: also a list, a dictionary, None.
 Expr *parse_call_operand(Parser *parser, const PyNode *node);

@@ -120,7 +120,7 @@ static void threads_race_on_devices(void **state) {
   PrimFunc *func = parsed(context, text);
   assert_non_null(func);
   assert_false(lower_find_races(context, func, NULL));
-  assert_true(lower_find_thread_races(context, func));
+  assert_true(lower_find_thread_races(context, func, NULL));
   context_free(context);
 }
 
