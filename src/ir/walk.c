@@ -437,8 +437,10 @@ static bool renew_stmt_binder(Visitor *visitor, Stmt *s) {
       renew_buffer(renewal, s->as.block->allocs[i]);
     }
     for (int i = 0; i < s->as.block->match_count; i++) {
-      renew_var(renewal, s->as.block->matches[i].buffer->data);
-      renew_buffer(renewal, s->as.block->matches[i].buffer);
+      const MatchBuffer *match = &s->as.block->matches[i];
+      if (match->buffer->data != match->source.buffer->data)
+        renew_var(renewal, match->buffer->data);
+      renew_buffer(renewal, match->buffer);
     }
     break;
   default: break;

@@ -208,10 +208,25 @@ static int child_holding(Arena *arena, Stmt *body, const Block *block) {
   return -1;
 }
 
-// Removes the old nest and puts the new one into the loop's body.
+// The place among the statements of the loop's body that `index` chooses of those from `first` to
+// `last`: -1, the default, is the last of them, and -2 the first. It is -1 after a refusal.
+static int place_chosen(Move *move, const StepValue *index, int first, int last) {
+  int64_t chosen = value_int_or(index, -1);
+  if (chosen == -1) return last;
+  if (chosen == -2) return first;
+  if (chosen >= first && chosen <= last) return (int)chosen;
+  refuse_move(move, arena_printf(&move->schedule->context->arena,
+                                 "index %lld is not between its producers and its consumers there, "
+                                 "which leave %d to %d; -1 is the last of these and -2 the first",
+                                 (long long)chosen, first, last));
+  return -1;
+}
+
+// Removes the old nest and puts the new one at a place of the loop's body.
 static bool finish_move(Move *move, Stmt *nest, int at) {
   Schedule *schedule = move->schedule;
   Context *context = schedule->context;
+  if (at < 0) return false;
   Stmt *loop = path_end(&move->loop);
   Stmt *with = stmt_with_child(context, loop, 0, insert_at(context, loop->as.loop.body, at, nest));
   schedule_set_body(schedule, path_replace(context, &move->loop, move->loop.count - 1, with));
@@ -347,7 +362,7 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   if (!nest) return refuse_move(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[first]->as.block);
   if (at < 0) bug(context, "a consumer is not in a child of the loop");
-  return finish_move(&move, nest, at);
+  return finish_move(&move, nest, place_chosen(&move, &call->args[3], 0, at));
 }
 
 // ---- reverse_compute_at ------------------------------------------------------------------------
@@ -511,5 +526,6 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   if (!nest) return refuse_move(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[last]->as.block);
   if (at < 0) bug(context, "a producer is not in a child of the loop");
-  return finish_move(&move, nest, at + 1);
+  int end = body->kind == STMT_SEQ ? body->as.seq.count : 1;
+  return finish_move(&move, nest, place_chosen(&move, &call->args[3], at + 1, end));
 }

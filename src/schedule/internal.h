@@ -270,6 +270,11 @@ static inline const char *loop_name(const Stmt *loop) {
   return loop->as.loop.var->as.var->name;
 }
 bool loop_bounds_use(const Stmt *loop, const Expr *var); // its min or extent
+bool refuse_decorated(Schedule *schedule, const Stmt *loop); // that is not plain; false
+// Replaces loops of one iteration in the bindings of blocks below the loop by their values, unless
+// `keep`, the argument preserve_unit_iters, is true.
+void loop_drop_unit_iters(Schedule *schedule, LoopRef loop, const StepValue *keep);
+bool loop_cut(Schedule *schedule, StepCall *call); // loop_partition with factors
 // True for a plain loop from 0 that the block's variable is bound to and whose extent it has.
 bool loop_is_variable(const Stmt *s, const BlockVar *v);
 Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *extent,

@@ -108,6 +108,7 @@ bool step_unannotate(Schedule *schedule, StepCall *call) {
 
 bool step_loop_partition(Schedule *schedule, StepCall *call) {
   Path path;
+  if (call->args[1].kind == VALUE_LIST) return loop_cut(schedule, call);
   if (!schedule_find_loop(schedule, call->args[0].as.loop, &path)) return false;
   Context *context = schedule->context;
   return set_annotation(schedule, &path, str_intern(context, "pleat.partition"),

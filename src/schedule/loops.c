@@ -5,6 +5,33 @@
 //   reorder   the loops of a chain in another order, when all dependences keep their direction
 #include "schedule/internal.h"
 
+// ---- Loops of one iteration in bindings --------------------------------------------------------
+
+static Stmt *bind_without_units(void *env, Stmt *s) {
+  Schedule *schedule = env;
+  Context *context = schedule->context;
+  Path path;
+  VarRange *loops;
+  path_to_stmt(schedule, s, &path);
+  int count = path_ranges(schedule, &path, path.count - 1, &loops);
+  Map units = map_new(&context->arena);
+  for (int i = 0; i < count; i++)
+    if (expr_is_int(loops[i].extent, 1)) map_put(&units, loops[i].var, loops[i].min);
+  Block *copy = block_copy(context, s->as.block);
+  copy->vars =
+      arena_copy(&context->arena, copy->vars, sizeof *copy->vars * (size_t)copy->var_count);
+  for (int i = 0; i < copy->var_count; i++)
+    copy->vars[i].binding = substitute_expr(context, copy->vars[i].binding, &units);
+  return stmt_with_block(context, s, copy);
+}
+
+void loop_drop_unit_iters(Schedule *schedule, LoopRef loop, const StepValue *keep) {
+  Path path;
+  if (value_is_true(keep) || !path_to_loop(schedule, loop, &path)) return;
+  Stmt *s = stmt_map_blocks(schedule->context, path_end(&path), bind_without_units, schedule);
+  schedule_set_body(schedule, path_replace(schedule->context, &path, path.count - 1, s));
+}
+
 // ---- Split -----------------------------------------------------------------------------------
 
 typedef struct Split {
@@ -98,7 +125,7 @@ static Stmt *split_body(Split *split) {
   return stmt_map_blocks(context, body, block_also_where, split);
 }
 
-static bool refuse_decorated(Schedule *schedule, const Stmt *loop) {
+bool refuse_decorated(Schedule *schedule, const Stmt *loop) {
   return schedule_refuse(schedule, loop->pos, "loop '%s' is already %s; do this step before",
                          loop_name(loop),
                          loop->as.loop.kind == LOOP_SERIAL ? "annotated"
@@ -121,10 +148,17 @@ bool step_split(Schedule *schedule, StepCall *call) {
                : expr_add(context, expr_mul(context, split.value, split.extents[i]), vars[i]);
   }
   if (!split_covers(&split, path_analyzer(schedule, &path, path.count - 1))) return false;
+  if (split.in_range && call->args[3].kind == VALUE_BOOL && call->args[3].as.i)
+    return schedule_refuse(schedule, split.loop->pos,
+                           "loop '%s' needs a predicate, because the factors make more iterations "
+                           "than it has; leave out disable_predication, or choose factors whose "
+                           "product is its extent",
+                           loop_name(split.loop));
   Stmt *s = split_body(&split);
   for (int i = split.count - 1; i >= 0; i--)
     s = loop_like(context, split.loop, vars[i], expr_index(context, 0), split.extents[i], s);
   schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
+  loop_drop_unit_iters(schedule, vars[0], &call->args[2]);
   for (int i = 0; i < split.count; i++) step_result(schedule, call, value_loop(vars[i]));
   return true;
 }
@@ -185,6 +219,7 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   Stmt *body = substitute_stmt(context, path_end(&path)->as.loop.body, &vars, NULL);
   Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), extent, body);
   schedule_set_body(schedule, path_replace(context, &path, top, s));
+  loop_drop_unit_iters(schedule, fused, &call->args[1]);
   step_result(schedule, call, value_loop(fused));
   return true;
 }

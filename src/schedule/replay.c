@@ -66,13 +66,16 @@ static bool read_negative(Replay *replay, const PyNode *node, StepValue *out) {
   return true;
 }
 
-// Reads float("inf"), float("-inf") and float("nan").
+// Reads float("inf"), float("-inf"), float("nan"), and integers with a type, T.int64(8).
 static bool read_call_value(Replay *replay, const PyNode *node, StepValue *out) {
   Str name = py_dotted_name(replay->context, node->items[0]);
   static const struct {
     const char *text;
     double value;
   } words[] = {{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}};
+  bool typed = name && (strcmp(name, "T.int32") == 0 || strcmp(name, "T.int64") == 0);
+  if (typed && node->count == 2 && node->items[1]->kind == PY_INT)
+    return read_value(replay, node->items[1], out);
   bool is_float =
       name && strcmp(name, "float") == 0 && node->count == 2 && node->items[1]->kind == PY_STRING;
   for (int i = 0; is_float && i < COUNT_OF(words); i++)

@@ -85,8 +85,8 @@ bool schedule_reverse_compute_inline(Schedule *schedule, BlockRef block);
 // preserve_unit_loops is true.
 bool schedule_compute_at(Schedule *schedule, BlockRef block, LoopRef loop,
                          bool preserve_unit_loops);
-// Moves a consumer under a loop of its producers, after the last of them there. It then consumes
-// the elements that one iteration completes.
+// Moves a consumer under a loop of its producers, to the end of its body. It then consumes the
+// elements that one iteration completes.
 bool schedule_reverse_compute_at(Schedule *schedule, BlockRef block, LoopRef loop,
                                  bool preserve_unit_loops);
 

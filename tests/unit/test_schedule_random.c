@@ -334,6 +334,24 @@ static bool try_reindex_cache(Walk *walk) {
                   slot.index, map);
 }
 
+static bool try_partition(Walk *walk) {
+  return try_text(walk, "sch.loop_partition(l%d, factors=[%d, None, 1], preserve_unit_iters=%s)",
+                  some_number(walk), 1 + pick(&walk->random, 4),
+                  pick(&walk->random, 2) ? "True" : "False");
+}
+static bool try_without_units(Walk *walk) {
+  int at = some_number(walk), factor = 1 + pick(&walk->random, 3);
+  return pick(&walk->random, 2)
+             ? try_text(walk, "sch.fuse(l%d, l%d, preserve_unit_iters=False)", at, at + 1)
+             : try_text(walk, "sch.split(l%d, [None, 1, %d], preserve_unit_iters=False)", at,
+                        factor);
+}
+static bool try_place_by_index(Walk *walk) {
+  BlockRef other = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
+  return try_text(walk, "m = sch.get_loops('%s')\nsch.%scompute_at(B, m[0], index=%d)", other,
+                  pick(&walk->random, 2) ? "reverse_" : "", pick(&walk->random, 4) - 2);
+}
+
 static bool try_blockize(Walk *walk) {
   return try_text(walk, "sch.blockize(l%d, preserve_unit_iters=%s)", some_number(walk),
                   pick(&walk->random, 2) ? "True" : "False");
@@ -404,6 +422,9 @@ static const struct {
     {"unsafe_set_dtype", try_widen},
     {"reindex", try_reindex},
     {"reindex_cache", try_reindex_cache},
+    {"loop_partition", try_partition},
+    {"preserve_unit_iters", try_without_units},
+    {"index", try_place_by_index},
     {"blockize", try_blockize},
     {"decompose_padding", try_decompose_padding},
     {"pad_einsum", try_pad_einsum},

@@ -21,7 +21,7 @@ from pleat.tir import stmt_functor
 from pleat.tir.index_map import IndexMap
 
 # The steps that return loops, blocks or integers: as a list, or the only one.
-LISTS = {"get_loops": "loop", "split": "loop", "get_child_blocks": "block",
+LISTS = {"get_loops": "loop", "split": "loop", "loop_partition": "loop", "get_child_blocks": "block",
          "get_output_blocks": "block", "get_producers": "block", "get_consumers": "block",
          "sample_perfect_tile": "int", "sample_partitioned_tile": "int"}
 SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": "loop",
@@ -31,7 +31,7 @@ SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": 
           "decompose_reduction": "block", "rfactor": "block", "sample_categorical": "int",
           "sample_compute_location": "loop"}
 OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "parallel", "vectorize",
-          "unroll", "bind", "annotate", "unannotate", "loop_partition", "compute_inline",
+          "unroll", "bind", "annotate", "unannotate", "compute_inline",
           "reverse_compute_inline", "compute_at", "reverse_compute_at", "prefetch", "set_scope",
           "storage_align", "unsafe_set_dtype", "annotate_buffer_access", "transform_layout",
           "split_axis", "fuse_axes", "reorder_axes", "pad_axis", "swizzle_axes", "separate_axis",

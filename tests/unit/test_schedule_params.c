@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests optional parameters of schedule steps, and the step loop_partition.
+#include "schedule_check.h"
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
+static const char *const chain =
+    HEAD "def f(A: T.Buffer((13, 7), 'float32'), D: T.Buffer((7, 13), 'float32')):\n"
+         "    B = T.alloc_buffer((13, 7))\n"
+         "    for i, j in T.grid(13, 7):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+         "    for j, i in T.grid(7, 13):\n"
+         "        with T.block('D'):\n"
+         "            vj, vi = T.axis.remap('SS', [j, i])\n"
+         "            D[vj, vi] = B[vi, vj] + T.float32(1)\n";
+
+static const char *const pairs =
+    HEAD "def f(A: T.Buffer((5, 7)), D: T.Buffer((5, 7)), E: T.Buffer((5, 7))):\n"
+         "    B = T.alloc_buffer((5, 7))\n"
+         "    C = T.alloc_buffer((5, 7))\n"
+         "    for i, j in T.grid(5, 7):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+         "    for i, j in T.grid(5, 7):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            C[vi, vj] = B[vi, 6 - vj] - T.float32(1)\n"
+         "    for i, j in T.grid(5, 7):\n"
+         "        with T.block('D'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            D[vi, vj] = C[vi, vj] + A[4 - vi, vj]\n"
+         "    for i, j in T.grid(5, 7):\n"
+         "        with T.block('E'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            E[vi, vj] = B[vi, vj] - C[vi, vj]\n";
+
+static const char *const rows =
+    HEAD "def f(A: T.Buffer((9, 5), 'float32'), R: T.Buffer((9,), 'float32')):\n"
+         "    for i, k in T.grid(9, 5):\n"
+         "        with T.block('R'):\n"
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+         "            with T.init():\n"
+         "                R[vi] = T.float32(1)\n"
+         "            R[vi] = R[vi] + A[vi, vk]\n";
+
+// Like made, and the program has each of the texts afterwards, the second after the first.
+static void gives(const char *program, const char *steps, const char *first, const char *second) {
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, program, steps);
+  const char *after = check_text(context, schedule_func(schedule));
+  const char *at = strstr(after, first);
+  if (!at || !strstr(at, second)) fprintf(stderr, "wanted: %s\n%s\n%s\n", first, second, after);
+  assert_true(at && strstr(at, second));
+  context_free(context);
+}
+
+#define LOOPS "i, j = sch.get_loops('B')\n"
+
+static void test_unit_iters(void **state) {
+  (void)state;
+  gives(chain, LOOPS "a, b, c = sch.split(i, [13, 1, 1])",
+        "vi = T.axis.spatial(13, i_0 + i_1 + i_2)", "");
+  gives(chain, LOOPS "a, b, c = sch.split(i, [13, 1, 1], preserve_unit_iters=False)",
+        "in T.grid(13, 1, 1, 7):", "remap(\"SS\", [i_0, j])");
+  gives(chain,
+        LOOPS "u = sch.add_unit_loop(i)\na, b = sch.split(u, [1, 1])\n"
+              "f = sch.fuse(b, i, j, preserve_unit_iters=False)",
+        "in T.grid(1, 91):", "vi = T.axis.spatial(13, u_1_i_j_fused // 7)");
+  gives(chain,
+        LOOPS "a, b = sch.split(i, [1, 13], preserve_unit_iters=False, disable_predication=True)",
+        "remap(\"SS\", [i_1, j])", "");
+  refused(chain, LOOPS "sch.split(i, [None, 4], disable_predication=True)",
+          "needs a predicate, because the factors make more iterations");
+}
+
+static void test_partitions(void **state) {
+  (void)state;
+  gives(chain, LOOPS "a, b, c = sch.loop_partition(i, factors=[2, None, 4])",
+        "T.reads(A[2:9, 0:7])", "for i2 in T.serial(9, 13):");
+  gives(chain,
+        LOOPS "a, b = sch.loop_partition(i, [6])\nx, y = sch.get_loops('B_i1')\n"
+              "sch.vectorize(y)\np, q = sch.get_loops('B_i0')\n"
+              "sch.loop_partition(q, [None, T.int64(1)])",
+        "with T.block(\"B_i0_j1_partition\"):", "T.vectorized(7)");
+  gives(chain,
+        "i, j = sch.get_loops('D')\nf = sch.fuse(i, j)\na, b = sch.split(f, [None, 4])\n"
+        "c, d = sch.loop_partition(a, [22], preserve_unit_iters=False)",
+        "vj = T.axis.spatial((6, 7), (j_i_fused_1 + 88) // 13)", "");
+  gives(rows, "i, k = sch.get_loops('R')\nsch.loop_partition(i, [1, 1])",
+        "with T.block(\"R_i0_partition\"):", "for i2 in T.serial(2, 9):");
+  gives(rows,
+        "i, k = sch.get_loops('R')\nsch.decompose_reduction('R', i)\nsch.loop_partition(k, [1, 3])",
+        "with T.block(\"R_k_common\"):", "for k2 in T.serial(4, 5):");
+  refused(rows, "i, k = sch.get_loops('R')\nsch.loop_partition(k, [1])",
+          "whose init would run in each part");
+}
+
+// Each part has a view of its own of a buffer that both share.
+static void test_partition_of_views(void **state) {
+  (void)state;
+  gives(HEAD "def f(A: T.Buffer((9, 7), 'float32'), E: T.Buffer((9, 7), 'float32')):\n"
+             "    B = T.alloc_buffer((9, 7))\n"
+             "    for i, j in T.grid(9, 7):\n"
+             "        with T.block('B'):\n"
+             "            vi, vj = T.axis.remap('SS', [i, j])\n"
+             "            B[vi, vj] = A[vi, vj] - T.float32(1)\n"
+             "    for i, j in T.grid(9, 7):\n"
+             "        with T.block('E'):\n"
+             "            vi, vj = T.axis.remap('SS', [i, j])\n"
+             "            T.reads(B[vi, vj])\n"
+             "            T.writes(E[vi, vj])\n"
+             "            S = T.match_buffer(B[vi, vj], ())\n"
+             "            E[vi, vj] = S[()] * T.float32(3)\n",
+        "i, j = sch.get_loops('E')\nsch.loop_partition(j, [None, 4])", "T.reads(B[i, 3:7])",
+        "S = T.match_buffer(B[vi, vj], ()");
+}
+
+static void test_refused_partitions(void **state) {
+  (void)state;
+  refused(chain, LOOPS "sch.loop_partition(i, [6, 7])", "no iteration for the last part");
+  refused(chain, LOOPS "sch.loop_partition(i, [9223372036854775807, 7])", "no iteration");
+  refused(chain, LOOPS "sch.loop_partition(i, [None, None])", "only one factor may be None");
+  refused(chain, LOOPS "sch.loop_partition(i, [0, None])", "a positive integer or None");
+  refused(chain, LOOPS "sch.parallel(i)\nsch.loop_partition(i, [1])", "do this step before");
+  refused(HEAD "def f(a: T.handle, n: T.int32):\n"
+               "    A = T.match_buffer(a, (n,))\n"
+               "    for i in range(n):\n"
+               "        with T.block('A'):\n"
+               "            vi = T.axis.spatial(n, i)\n"
+               "            A[vi] = T.float32(1)\n",
+          "i, = sch.get_loops('A')\nsch.loop_partition(i, [1])", "is symbolic");
+}
+
+// Moves E and then D after C in its outer loop, D at the place that `index` says.
+static void gives_order(const char *index, char first, char second) {
+  Context *context = context_new();
+  gives(pairs,
+        arena_printf(&context->arena,
+                     "i, j = sch.get_loops('C')\nsch.reverse_compute_at('E', i)\n"
+                     "sch.reverse_compute_at('D', i%s)\n",
+                     index),
+        arena_printf(&context->arena, "T.block(\"%c\")", first),
+        arena_printf(&context->arena, "T.block(\"%c\")", second));
+  context_free(context);
+}
+
+static void test_index(void **state) {
+  (void)state;
+  gives_order("", 'E', 'D');
+  gives_order(", index=-1", 'E', 'D');
+  gives_order(", index=-2", 'D', 'E');
+  gives_order(", index=1", 'D', 'E');
+  gives_order(", index=2", 'E', 'D');
+  refused(pairs, "i, j = sch.get_loops('C')\nsch.reverse_compute_at('E', i, index=0)",
+          "which leave 1 to 1");
+  const char *sums = HEAD "def f(A: T.Buffer((5, 7)), C: T.Buffer((5, 7))):\n"
+                          "    B = T.alloc_buffer((5, 7))\n"
+                          "    D = T.alloc_buffer((5, 7))\n"
+                          "    for i, j in T.grid(5, 7):\n"
+                          "        with T.block('B'):\n"
+                          "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                          "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+                          "    for i, j in T.grid(5, 7):\n"
+                          "        with T.block('D'):\n"
+                          "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                          "            D[vi, vj] = A[vi, 6 - vj] - T.float32(1)\n"
+                          "    for i, j in T.grid(5, 7):\n"
+                          "        with T.block('C'):\n"
+                          "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                          "            C[vi, vj] = B[vi, 6 - vj] - D[vi, vj]\n";
+  const char *head = "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n";
+  Context *context = context_new();
+  const char *last = arena_printf(&context->arena, "%ssch.compute_at('B', i)", head);
+  const char *first = arena_printf(&context->arena, "%ssch.compute_at('B', i, index=-2)", head);
+  const char *beyond = arena_printf(&context->arena, "%ssch.compute_at('B', i, index=2)", head);
+  gives(sums, last, "T.block(\"D\")", "T.block(\"B\")");
+  gives(sums, first, "T.block(\"B\")", "T.block(\"D\")");
+  refused(sums, beyond, "which leave 0 to 1");
+  context_free(context);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_unit_iters),
+      cmocka_unit_test(test_partitions),
+      cmocka_unit_test(test_partition_of_views),
+      cmocka_unit_test(test_refused_partitions),
+      cmocka_unit_test(test_index),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
