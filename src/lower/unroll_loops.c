@@ -113,15 +113,23 @@ static Stmt *unroll(Unrolling *u, Stmt *s) {
 
 // ---- Statements
 
-static void take_pragmas(UnrollLimits *limits, const Attrs *attrs) {
-  limits->max_step = attrs_int(attrs, "pragma_auto_unroll_max_step", limits->max_step);
-  limits->writes_out = attrs_int(attrs, "pragma_unroll_explicit", limits->writes_out) != 0;
+// Follows an attribute for this pass; false when it is not one.
+static bool take_pragma(UnrollLimits *limits, const char *key, const Expr *value) {
+  int64_t number;
+  bool is_step = strcmp(key, "pragma_auto_unroll_max_step") == 0;
+  if (!is_step && strcmp(key, "pragma_unroll_explicit") != 0) return false;
+  if (!expr_as_int(value, &number)) return false;
+  if (is_step) limits->max_step = number;
+  if (!is_step) limits->writes_out = number != 0;
+  return true;
 }
 
 static Stmt *unroll_loop(Rewriter *rewriter, Stmt *s) {
   Unrolling *u = rewriter->env;
   UnrollLimits outer = u->limits;
-  take_pragmas(&u->limits, &s->as.loop.annotations);
+  const Attrs *pragmas = &s->as.loop.annotations;
+  for (int i = 0; i < pragmas->count; i++)
+    take_pragma(&u->limits, pragmas->items[i].key, pragmas->items[i].value);
   Stmt *next = unroll(u, rewrite_stmt_children(rewriter, s));
   u->limits = outer;
   return next;
@@ -150,12 +158,7 @@ static Stmt *unroll_sequence(Rewriter *rewriter, Stmt *s) {
 static Stmt *unroll_attribute(Rewriter *rewriter, Stmt *s) {
   Unrolling *u = rewriter->env;
   UnrollLimits outer = u->limits;
-  bool is_step = strcmp(s->as.attr.key, "pragma_auto_unroll_max_step") == 0;
-  if (!is_step && strcmp(s->as.attr.key, "pragma_unroll_explicit") != 0) return NULL;
-  int64_t value;
-  if (!expr_as_int(s->as.attr.value, &value)) return NULL;
-  if (is_step) u->limits.max_step = value;
-  if (!is_step) u->limits.writes_out = value != 0;
+  if (!take_pragma(&u->limits, s->as.attr.key, s->as.attr.value)) return NULL;
   Stmt *body = rewrite_stmt(rewriter, s->as.attr.body);
   u->limits = outer;
   return body;
