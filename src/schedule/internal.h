@@ -121,6 +121,7 @@ struct Schedule {
   uint64_t random;      // the state from which they are drawn
   const Stmt *jump;     // a statement that leaves a loop early; NULL: the function has none
   Map intrinsics;       // of tensorize, by name
+  Map rolled;           // data variables of buffers of which rolling_buffer keeps a window
   const Module *module; // in which others are found; may be NULL
   Map names;            // names that scripts gave: interned name to StepValue
   SourcePos pos;
@@ -451,6 +452,10 @@ bool schedule_check_scope(Schedule *schedule, const Stmt *at, const char *scope)
 // Replaces every alias of a buffer's storage by a changed copy, in the whole function.
 void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
                               void (*change)(void *env, Buffer *b), void *env, const Map *vars);
+// Replaces buffers (old to new) by others that have the element at indices i at map(i), simplified
+// in the blocks' domains or as it stands.
+void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *buffers,
+                           bool simplify);
 // True when the storage has aliases or uses other than accesses; *why says which.
 bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why);
 // True when the block states to read or write the storage, or its predicate reads it.

@@ -55,6 +55,7 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   Schedule *schedule = arena_new(&context->arena, Schedule);
   schedule->context = context;
   schedule->known = map_new(&context->arena);
+  schedule->rolled = map_new(&context->arena);
   schedule->jump = stmt_find_jump(func->body, JUMP_ANY);
   Naming naming = {context, map_new(&context->arena)};
   Rewriter rewriter = {.context = context, .env = &naming, .stmt = name_block};
@@ -74,6 +75,7 @@ Schedule *schedule_copy(const Schedule *schedule) {
   Schedule *copy = arena_copy(&context->arena, schedule, sizeof *schedule);
   copy->trace.capacity = copy->trace.count; // the next step copies the array
   copy->known = map_copy(&context->arena, &schedule->known);
+  copy->rolled = map_copy(&context->arena, &schedule->rolled);
   copy->names = map_copy(&context->arena, &schedule->names);
   copy->intrinsics = map_copy(&context->arena, &schedule->intrinsics);
   return copy;

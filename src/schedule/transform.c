@@ -174,8 +174,9 @@ static Buffer *physical_buffer(Schedule *schedule, const Buffer *buffer, const L
 typedef struct Relayout {
   Schedule *schedule;
   const IndexMap *map;
-  Map symbols; // the sizes that the map may use
-  Map buffers; // old to new
+  Map symbols;   // the sizes that the map may use
+  Map buffers;   // old to new
+  bool simplify; // the indices
 } Relayout;
 
 static Expr **physical_indices(Relayout *relayout, Expr *const *indices) {
@@ -210,6 +211,7 @@ static Stmt *relayout_block(Relayout *relayout, Stmt *s) {
     touches |= map_find(&relayout->buffers, region->buffer) != NULL;
   }
   if (!touches) return stmt_with_block(context, s, copy);
+  if (!relayout->simplify) return stmt_with_block(context, s, block_with_regions(context, copy));
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, copy);
   copy->init = stmt_simplify_indices(context, analyzer, copy->init);
@@ -237,17 +239,18 @@ static Stmt *relayout_stmt(Rewriter *rewriter, Stmt *s) {
   return copy;
 }
 
-static void relayout_func(Relayout *relayout) {
-  Schedule *schedule = relayout->schedule;
+void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *buffers,
+                           bool simplify) {
   Context *context = schedule->context;
+  Relayout relayout = {schedule, map, schedule_size_symbols(schedule), *buffers, simplify};
   Rewriter rewriter = {
-      .context = context, .env = relayout, .expr = relayout_load, .stmt = relayout_stmt};
+      .context = context, .env = &relayout, .expr = relayout_load, .stmt = relayout_stmt};
   PrimFunc *func =
       prim_func_with_body(context, schedule->func, rewrite_stmt(&rewriter, schedule->func->body));
   func->buffers =
       arena_copy(&context->arena, func->buffers, sizeof *func->buffers * (size_t)func->param_count);
   for (int i = 0; i < func->param_count; i++) {
-    Buffer *to = func->buffers[i] ? map_find(&relayout->buffers, func->buffers[i]) : NULL;
+    Buffer *to = func->buffers[i] ? map_find(buffers, func->buffers[i]) : NULL;
     if (to) func->buffers[i] = to;
   }
   schedule->func = func;
@@ -412,15 +415,14 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
                    schedule->func, NULL};
   WriterArray writers = {0};
   find_writers(schedule, buffer, &writers);
-  Relayout relayout = {schedule, on_buffer->map, schedule_size_symbols(schedule),
-                       map_new(&context->arena)};
+  Map buffers = map_new(&context->arena);
   for (int i = 0; i < aliases.found.count; i++) {
     Buffer *alias = aliases.found.items[i];
     LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
-    map_put(&relayout.buffers, alias, physical_buffer(schedule, alias, on_buffer, any));
+    map_put(&buffers, alias, physical_buffer(schedule, alias, on_buffer, any));
   }
-  relayout_func(&relayout);
-  Buffer *physical = map_find(&relayout.buffers, buffer);
+  schedule_map_accesses(schedule, on_buffer->map, &buffers, true);
+  Buffer *physical = map_find(&buffers, buffer);
   for (int i = 0; i < writers.count; i++)
     remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
   if (padding.kind != LAYOUT_PADDING_ANY &&

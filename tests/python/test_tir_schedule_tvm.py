@@ -108,6 +108,14 @@ def blockized_sum(sch):
     sch.blockize(sch.get_loops("Y")[1])
 
 
+def rolled(size):
+    def steps(sch):
+        outer, _ = sch.split(sch.get_loops("S")[1], factors=[None, size])
+        sch.compute_at("P", outer)
+        sch.rolling_buffer("P", 0)
+    return steps
+
+
 CASES = {
     "blockize": ("chain", blockized),
     "blockize a sum": ("conv", blockized_sum),
@@ -119,6 +127,8 @@ CASES = {
     "block variables": ("chain", lambda sch: sch.reorder_block_iter_var(sch.get_sblock("D"), [1, 0])),
     "padding": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[0])),
     "padding of rows": ("padded", lambda sch: sch.decompose_padding("P", sch.get_loops("P")[2])),
+    "rolled tiles": ("padded", rolled(4)),
+    "rolled single rows": ("padded", rolled(1)),
     "einsum": ("matmul", lambda sch: sch.pad_einsum("C", [4, 4, 4])),
     "merge": ("neighbours", lambda sch: sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0])),
     "merge inside": ("neighbours", lambda sch: sch.merge(sch.get_loops("B")[1], sch.get_loops("C")[1])),

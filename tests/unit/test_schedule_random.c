@@ -369,6 +369,15 @@ static bool try_pad_einsum(Walk *walk) {
          try_text(walk, "sch.pad_einsum('S', [4, %d])", 1 + pick(&walk->random, 4));
 }
 
+// The second attempt is where its conditions are met: the rows of a convolution's padded input.
+static bool try_rolling(Walk *walk) {
+  return try_text(walk, "sch.rolling_buffer(B, 0)") ||
+         try_text(walk,
+                  "h = sch.get_loops('C')\no, i = sch.split(h[%d], [None, %d])\n"
+                  "sch.compute_at('P', o)\nsch.rolling_buffer('P', 0)",
+                  pick(&walk->random, 3), 1 + pick(&walk->random, 3));
+}
+
 static bool try_merge(Walk *walk) {
   BlockRef other = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
   int at = some_number(walk);
@@ -429,6 +438,7 @@ static const struct {
     {"decompose_padding", try_decompose_padding},
     {"pad_einsum", try_pad_einsum},
     {"merge", try_merge},
+    {"rolling_buffer", try_rolling},
     {"sample_perfect_tile", try_tile},
     {"sample_compute_location", try_place},
 };

@@ -623,6 +623,132 @@ static void test_merge(void **state) {
           "the same iterations");
 }
 
+// Two stages of which the second reads three rows and two columns of the first.
+static const char *const cascade =
+    HEAD "def f(A: T.Buffer((2, 15, 8), 'float32'), C: T.Buffer((2, 11, 7), 'float32')):\n"
+         "    B = T.alloc_buffer((2, 13, 8))\n"
+         "    for c, h, w, k in T.grid(2, 13, 8, 3):\n"
+         "        with T.block('B'):\n"
+         "            vc, vh, vw, vk = T.axis.remap('SSSR', [c, h, w, k])\n"
+         "            with T.init():\n"
+         "                B[vc, vh, vw] = T.float32(0)\n"
+         "            B[vc, vh, vw] = B[vc, vh, vw] + A[vc, vh + vk, vw]\n"
+         "    for c, h, w, k, l in T.grid(2, 11, 7, 3, 2):\n"
+         "        with T.block('C'):\n"
+         "            vc, vh, vw, vk, vl = T.axis.remap('SSSRR', [c, h, w, k, l])\n"
+         "            with T.init():\n"
+         "                C[vc, vh, vw] = T.float32(1)\n"
+         "            C[vc, vh, vw] = C[vc, vh, vw] + B[vc, vh + vk, vw + vl] * T.float32(2)\n";
+
+#define TILE_ROWS(SIZE)                                                                            \
+  "c, h, w, k, l = sch.get_loops('C')\nho, hi = sch.split(h, factors=[None, " #SIZE "])\n"
+#define TILE_BOTH(ROWS, COLUMNS)                                                                   \
+  TILE_ROWS(ROWS)                                                                                  \
+  "wo, wi = sch.split(w, factors=[None, " #COLUMNS "])\nsch.reorder(ho, wo, hi, wi)\n"
+#define ROLL(LOOP) "sch.compute_at('B', " LOOP ")\nsch.rolling_buffer('B', 0)\n"
+
+static void test_rolling_buffer(void **state) {
+  (void)state;
+  gives(cascade, TILE_ROWS(4) ROLL("ho"), "B = T.alloc_buffer((2, 6, 8)");
+  gives(cascade, TILE_ROWS(4) ROLL("ho"), "(h_0 < 1 or 2 <= h)");
+  gives(cascade, TILE_ROWS(1) ROLL("ho"), "B = T.alloc_buffer((2, 3, 8)");
+  gives(cascade, TILE_ROWS(3) ROLL("ho"), "vh = T.axis.opaque(13, h_0 * 3 + h)");
+  gives(cascade, TILE_BOTH(4, 3) ROLL("wo"), "B = T.alloc_buffer((2, 6, 8)");
+  gives(cascade, TILE_BOTH(4, 3) ROLL("wo"), "(h_0 < 1 or 2 <= h) and (w_0 < 1 or 1 <= w)");
+  gives(cascade, TILE_BOTH(11, 3) ROLL("wo"), "B = T.alloc_buffer((2, 13, 4)");
+  made(cascade, TILE_BOTH(2, 5) "sch.reorder(wo, ho)\n" ROLL("ho"));
+  made(cascade, TILE_ROWS(4) "sch.reorder(ho, c)\n" ROLL("c"));
+  made(cascade, TILE_ROWS(2) ROLL("ho") "l = sch.get_loops('B')\nsch.vectorize(l[3])\n");
+  made(cascade, TILE_ROWS(2) ROLL("ho") "l = sch.get_loops('B')\n"
+                                        "sch.decompose_reduction('B', l[4])\n");
+}
+
+// Windows of all small sizes and strides, in tiles that need not divide the extents.
+static void test_rolled_windows(void **state) {
+  (void)state;
+  Context *context = context_new();
+  for (int at = 0; at < 108; at++) {
+    int stride = 1 + at % 3, window = 1 + at / 3 % 4, rows = 1 + at / 12 % 3, columns = 1 + at / 36;
+    const char *text = arena_printf(
+        &context->arena,
+        HEAD "def f(A: T.Buffer((%d, %d), 'float32'), C: T.Buffer((7, 5), 'float32')):\n"
+             "    B = T.alloc_buffer((%d, %d))\n"
+             "    for h, w in T.grid(%d, %d):\n"
+             "        with T.block('B'):\n"
+             "            vh, vw = T.axis.remap('SS', [h, w])\n"
+             "            B[vh, vw] = A[vh, vw] + T.float32(1)\n"
+             "    for h, w, k, l in T.grid(7, 5, %d, %d):\n"
+             "        with T.block('C'):\n"
+             "            vh, vw, vk, vl = T.axis.remap('SSRR', [h, w, k, l])\n"
+             "            with T.init():\n"
+             "                C[vh, vw] = T.float32(0)\n"
+             "            C[vh, vw] = C[vh, vw] + B[vh * %d + vk, vw * %d + vl]\n",
+        6 * stride + window, 4 * stride + 5 - window, 6 * stride + window, 4 * stride + 5 - window,
+        6 * stride + window, 4 * stride + 5 - window, window, 5 - window, stride, stride);
+    const char *steps =
+        arena_printf(&context->arena,
+                     "h, w, k, l = sch.get_loops('C')\nho, hi = sch.split(h, factors=[None, %d])\n"
+                     "wo, wi = sch.split(w, factors=[None, %d])\nsch.reorder(%s, hi, wi)\n"
+                     "sch.compute_at('B', %s)\nsch.rolling_buffer('B', 0)",
+                     rows, columns, at % 2 ? "ho, wo" : "wo, ho", at % 2 ? "wo" : "ho");
+    if (window > stride || 5 - window > stride)
+      made(text, steps);
+    else
+      refused(text, steps, "no axis is read in windows");
+  }
+  context_free(context);
+}
+
+static void test_rolling_buffer_refusals(void **state) {
+  (void)state;
+  refused(cascade, "sch.rolling_buffer('B', 0)", "have no loop in common");
+  refused(cascade, "sch.rolling_buffer('C', 0)", "it is a parameter of the function");
+  refused(cascade, "sch.rolling_buffer('B', 1)", "there is no number 1");
+  refused(cascade, TILE_ROWS(4) ROLL("ho") "sch.rolling_buffer('B', 0)", "it is rolled already");
+  refused(cascade, TILE_ROWS(11) ROLL("c"), "no axis is read in windows");
+  refused(cascade,
+          TILE_ROWS(4) "sch.compute_at('B', ho)\nsch.parallel(c)\n"
+                       "sch.rolling_buffer('B', 0)",
+          "the iterations of loop 'c' do not run one after the other");
+  refused(cascade, TILE_ROWS(4) ROLL("ho") "sch.parallel(ho)", "may access the same element");
+  refused(cascade, TILE_ROWS(4) ROLL("ho") "sch.compute_inline('B')", "");
+  refused(cascade,
+          "c, h, w, k = sch.get_loops('B')\nsch.split(k, factors=[None, 2])\n" TILE_ROWS(
+              4) "sch.cache_write('C', 0, 'local')\nsch.transform_layout('B', ('write', 0), "
+                 "lambda c, h, w: [h, c, w])\n" ROLL("ho"),
+          "its layout was changed");
+  // The second stage reads what other iterations wrote, and not what its own did.
+  refused(HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((8,), 'float32')):\n"
+               "    B = T.alloc_buffer((9,))\n"
+               "    for i in range(8):\n"
+               "        for j in range(2):\n"
+               "            with T.block('B'):\n"
+               "                v = T.axis.spatial(9, i + j)\n"
+               "                B[v] = A[v] + T.float32(1)\n"
+               "        with T.block('C'):\n"
+               "            v = T.axis.spatial(8, i)\n"
+               "            C[v] = B[v // 2]\n",
+          "sch.rolling_buffer('B', 0)", "not proved to write what it reads");
+  // The first stage reads what changes between the iterations.
+  refused(HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((8,), 'float32')):\n"
+               "    B = T.alloc_buffer((9,))\n"
+               "    for i in range(8):\n"
+               "        for j in range(2):\n"
+               "            with T.block('B'):\n"
+               "                v = T.axis.spatial(9, i + j)\n"
+               "                B[v] = A[v] + T.float32(1)\n"
+               "        for j in range(2):\n"
+               "            with T.block('C'):\n"
+               "                v, r = T.axis.remap('SR', [i, j])\n"
+               "                with T.init():\n"
+               "                    C[v] = T.float32(0)\n"
+               "                C[v] = C[v] + B[v + r]\n"
+               "        with T.block('A'):\n"
+               "            v = T.axis.spatial(8, i)\n"
+               "            A[v + 1] = A[v + 1] * T.float32(2)\n",
+          "sch.rolling_buffer('B', 0)", "not proved to have the same elements in all iterations");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
@@ -646,6 +772,9 @@ int main(void) {
       cmocka_unit_test(test_decompose_padding),
       cmocka_unit_test(test_pad_einsum),
       cmocka_unit_test(test_merge),
+      cmocka_unit_test(test_rolling_buffer),
+      cmocka_unit_test(test_rolled_windows),
+      cmocka_unit_test(test_rolling_buffer_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
