@@ -152,8 +152,33 @@ typedef struct Caching {
   Stmt *at; // the block
   Buffer *buffer;
   Str scope;
-  int top; // depth of the nest's outermost statement in the path
+  int top;             // depth of the nest's outermost statement in the path
+  Array(Path) readers; // the blocks that read the copy: consumer_blocks
 } Caching;
+
+// Finds the blocks of a list of blocks or of their names. Each reads the buffer and is in the scope
+// of the step's block.
+static bool find_readers(Schedule *schedule, const StepValue *list, Caching *c) {
+  Context *context = schedule->context;
+  int scope = path_scope(&c->path, c->path.count - 1);
+  for (int i = 0; list->kind == VALUE_LIST && i < list->as.list.count; i++) {
+    const StepValue *item = &list->as.list.items[i];
+    Path path;
+    if (item->kind != VALUE_BLOCK && item->kind != VALUE_STRING)
+      return schedule_refuse(schedule, c->at->pos, "consumer_blocks are blocks or their names");
+    Str name = item->kind == VALUE_BLOCK ? item->as.block : item->as.s;
+    if (!schedule_find_block(schedule, name, &path)) return false;
+    if (!block_touches(path_end(&path)->as.block, c->buffer, false))
+      return schedule_refuse(schedule, path_end(&path)->pos, "block '%s' does not read '%s'", name,
+                             c->buffer->name);
+    if (path_scope(&path, path.count - 1) != scope || path.items[scope] != c->path.items[scope])
+      return schedule_refuse(schedule, path_end(&path)->pos,
+                             "blocks '%s' and '%s' are not in the same block", name,
+                             c->at->as.block->name);
+    array_push(&context->arena, &c->readers, path);
+  }
+  return true;
+}
 
 static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Caching *c) {
   const char *who;
@@ -168,7 +193,7 @@ static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Cachin
   if (storage_is_opaque(schedule, c->buffer, &who))
     return schedule_refuse(schedule, c->at->pos, "'%s' cannot be cached: %s", c->buffer->name, who);
   c->top = path_nest_top(&c->path, c->path.count - 1);
-  return true;
+  return find_readers(schedule, &call->args[3], c);
 }
 
 // `s` with the buffer replaced by its copy.
@@ -176,6 +201,16 @@ static Stmt *with_copy(Schedule *schedule, Stmt *s, const Caching *c, Buffer *co
   Map buffers = map_new(&schedule->context->arena);
   map_put(&buffers, c->buffer, copy);
   return substitute_stmt(schedule->context, s, NULL, &buffers);
+}
+
+// Lets the readers read the copy.
+static void redirect_readers(Schedule *schedule, const Caching *c, Buffer *copy) {
+  for (int i = 0; i < c->readers.count; i++) {
+    Path path;
+    path_to_block(schedule, path_end(&c->readers.items[i])->as.block->name, &path);
+    Stmt *s = with_copy(schedule, path_end(&path), c, copy);
+    schedule_set_body(schedule, path_replace(schedule->context, &path, path.count - 1, s));
+  }
 }
 
 // True when the nest's first access to the buffer is a block that writes all of its elements.
@@ -201,11 +236,24 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
   return false;
 }
 
+// Refuses a reader that runs before the nest that writes the copy.
+static bool readers_follow(Schedule *schedule, const Caching *c) {
+  for (int i = 0; i < c->readers.count; i++) {
+    const Path *reader = &c->readers.items[i];
+    bool inside = reader->count > c->top && reader->items[c->top] == c->path.items[c->top];
+    if (!inside && !path_precedes(&c->path, reader))
+      return schedule_refuse(
+          schedule, path_end(reader)->pos, "block '%s' reads '%s' before block '%s' writes it",
+          path_end(reader)->as.block->name, c->buffer->name, c->at->as.block->name);
+  }
+  return true;
+}
+
 bool step_cache_write(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
-  Caching c;
+  Caching c = {0};
   const char *who;
-  if (!caching_begin(schedule, call, true, &c)) return false;
+  if (!caching_begin(schedule, call, true, &c) || !readers_follow(schedule, &c)) return false;
   Buffer *buffer = c.buffer;
   if (touched_outside(schedule, &c.path, c.top, buffer, true, &who))
     return schedule_refuse(schedule, c.at->pos,
@@ -220,10 +268,11 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   Stmt *kept = with_copy(schedule, c.path.items[c.top], &c, local);
   Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
   for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
-  Str name = schedule_unique_name(schedule, buffer->name);
+  Str name = schedule_unique_name(schedule, local->name);
   Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
   Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape, analyzer);
   path_place_beside(schedule, &c.path, c.top, kept, nest, true, local);
+  redirect_readers(schedule, &c, local);
   step_result(schedule, call, value_block(name));
   return true;
 }
@@ -245,33 +294,90 @@ static void clip_to_buffer(Schedule *schedule, Analyzer *analyzer, const Buffer 
   }
 }
 
-// The box of the buffer that the block reads; one of its ends may exceed the buffer where the block
+// The statements from the first of the readers to the last at a depth of the path, which is that of
+// the first reader: one statement that holds all of them, or items of one sequence. False when
+// there are none.
+static bool readers_at(const Caching *c, int depth, Stmt *const **first, int *count) {
+  const Stmt *parent = c->path.items[depth - 1];
+  bool together = true;
+  int from = c->path.child[depth - 1], to = from;
+  for (int i = 0; i < c->readers.count; i++) {
+    const Path *reader = &c->readers.items[i];
+    if (reader->count <= depth || reader->items[depth - 1] != parent) return false;
+    together &= reader->items[depth] == c->path.items[depth];
+    to = MAX_OF(to, reader->child[depth - 1]);
+  }
+  if (!together && parent->kind != STMT_SEQ) return false;
+  *first = together ? &c->path.items[depth] : &parent->as.seq.items[from];
+  *count = together ? 1 : to - from + 1;
+  return true;
+}
+
+static const Block *writer_of(const AccessArray *accesses, const Buffer *buffer) {
+  for (int i = 0; i < accesses->count; i++)
+    if (accesses->items[i].write && buffers_alias(accesses->items[i].buffer, buffer))
+      return accesses->items[i].block;
+  return NULL;
+}
+
+// Sets c->top to the outermost depth from which on no statement writes the buffer between the first
+// of the readers and the last, and stores the accesses there. False after a refusal.
+static bool choose_place(Schedule *schedule, Caching *c, AccessArray *accesses) {
+  const Block *writer = NULL;
+  const char *kind = "";
+  Stmt *const *first;
+  for (c->top = path_nest_top(&c->path, c->path.count - 1); c->top < c->path.count; c->top++) {
+    int count;
+    *accesses = (AccessArray){0};
+    if (!readers_at(c, c->top, &first, &count)) break;
+    Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
+    for (int i = 0; i < count; i++) stmt_accesses_below(schedule, analyzer, first[i], accesses);
+    writer = writer_of(accesses, c->buffer);
+    if (!writer) return true;
+    const Stmt *at = c->path.items[c->top];
+    if (at->kind != STMT_FOR || at->as.loop.kind == LOOP_SERIAL) continue;
+    kind = ", and loop iterations there do not run in order";
+    break;
+  }
+  if (!writer)
+    return schedule_refuse(schedule, c->at->pos, "the consumers are not in one sequence of nests");
+  return schedule_refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest%s",
+                         writer->name, c->buffer->name, kind);
+}
+
+// The box of the buffer that the readers read; one of its ends may exceed the buffer where a block
 // has a condition. False after a refusal.
-static bool region_read(Schedule *schedule, Caching *c, Analyzer *analyzer, Region *read) {
+static bool region_read(Schedule *schedule, Caching *c, Region *read) {
   AccessArray accesses = {0};
-  stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
-  for (int i = 0; i < accesses.count; i++)
-    if (accesses.items[i].write && buffers_alias(accesses.items[i].buffer, c->buffer))
-      return schedule_refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest",
-                             accesses.items[i].block->name, c->buffer->name);
-  if (!accesses_union(analyzer, &accesses, c->at->as.block, c->buffer, read))
-    return schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
+  if (!choose_place(schedule, c, &accesses)) return false;
+  Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
+  for (int i = 0; i < c->readers.count; i++) {
+    Region more;
+    if (!accesses_union(analyzer, &accesses, path_end(&c->readers.items[i])->as.block, c->buffer,
+                        &more))
+      return schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
+    *read = i ? region_union(analyzer, read, &more) : more;
+  }
   clip_to_buffer(schedule, analyzer, c->buffer, read);
   return true;
 }
 
 bool step_cache_read(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
-  Caching c;
+  Caching c = {0};
   Region read;
   if (!caching_begin(schedule, call, false, &c)) return false;
+  if (!c.readers.count) array_push(&context->arena, &c.readers, c.path);
+  for (int i = 0; i < c.readers.count; i++)
+    if (!i || path_precedes(&c.readers.items[i], &c.path)) c.path = c.readers.items[i];
+  if (!region_read(schedule, &c, &read)) return false;
   Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
-  if (!region_read(schedule, &c, analyzer, &read)) return false;
   Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
-  Stmt *kept = path_with_end(context, &c.path, c.top, with_copy(schedule, c.at, &c, local));
-  Str name = schedule_unique_name(schedule, local->name);
+  Str name = schedule_unique_name(schedule, local->name), first = path_end(&c.path)->as.block->name;
   Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent, analyzer);
-  path_place_beside(schedule, &c.path, c.top, kept, nest, false, local);
+  redirect_readers(schedule, &c, local);
+  path_to_block(schedule, first, &c.path);
+  path_place_beside(schedule, &c.path, c.top, c.path.items[c.top], nest, false, local);
   step_result(schedule, call, value_block(name));
   return true;
 }

@@ -121,8 +121,10 @@ def layout(rng, s, stage):
 def read_copy(rng, s, stage):
     readers = [one for one in s.stages if any(t.op in (stage.op, stage.origin_op)
                                               for t in one.op.input_tensors)]
-    if len(readers) == 1:
-        s.cache_read(stage.origin_op.output(0), rng.choice(("local", "shared")), readers[0].op)
+    if readers:
+        readers = rng.sample(readers, rng.randint(1, len(readers)))
+        s.cache_read(stage.origin_op.output(0), rng.choice(("local", "shared")),
+                     [one.op for one in readers])
 
 
 def write_copy(rng, s, stage):

@@ -305,6 +305,18 @@ def test_copies_of_what_is_read():
         pleat.lower(s, [A, B])
 
 
+def test_a_copy_for_several_readers():
+    A = te.placeholder((13, 7), name="A")
+    B = te.compute((13, 6), lambda i, j: A[i, j + 1] * 2.0, name="B")
+    C = te.compute((13, 6), lambda i, j: B[12 - i, j] - A[i, 5 - j], name="C")
+    s = te.create_schedule(C.op)
+    AL = s.cache_read(A, "local", [B, C])
+    s[AL].vectorize(AL.op.axis[1])
+    script = check(s, [A, C], lambda a: 2 * a[::-1, 1:] - a[:, 5::-1])
+    assert script.count("A_local[v0, v1] = A[v0, v1]") == 1
+    assert "- A_local[" in script and "A_local[v_i, v_j + 1] *" in script
+
+
 def test_a_stage_in_a_layout_is_computed_at_a_loop():
     A, B, C, D = relu_of_product(13, 32, 7)
     s = te.create_schedule(D.op)

@@ -182,6 +182,69 @@ static void test_index(void **state) {
   context_free(context);
 }
 
+// B is read in the nest that writes it and in two others, one of which runs backwards.
+static const char *const readers =
+    HEAD "def f(A: T.Buffer((13, 7)), C: T.Buffer((13, 7)), D: T.Buffer((13, 5)),\n"
+         "      E: T.Buffer((13, 7))):\n"
+         "    B = T.alloc_buffer((13, 7))\n"
+         "    for i in range(13):\n"
+         "        for j in range(7):\n"
+         "            with T.block('B'):\n"
+         "                vi, vj = T.axis.remap('SS', [i, j])\n"
+         "                B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+         "        for j in range(7):\n"
+         "            with T.block('C'):\n"
+         "                vi, vj = T.axis.remap('SS', [i, j])\n"
+         "                C[vi, vj] = B[vi, 6 - vj] + T.float32(1)\n"
+         "    for i, j in T.grid(13, 5):\n"
+         "        with T.block('D'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            D[vi, vj] = B[12 - vi, vj + 1]\n"
+         "    for i, j in T.grid(13, 7):\n"
+         "        with T.block('E'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            E[vi, vj] = B[vi, vj] - C[vi, vj]\n";
+
+static void test_cached_reads(void **state) {
+  (void)state;
+  gives(readers, "sch.cache_read('D', 'B', 'local', consumer_blocks=['E', 'D'])",
+        "for ax0, ax1 in T.grid(13, 7):", "E[vi, vj] = B_local[vi, vj] - C[vi, vj]");
+  gives(readers, "sch.cache_read('E', 0, 'local', consumer_blocks=['D'])",
+        "for ax0, ax1 in T.grid(13, 5):", "E[vi, vj] = B[vi, vj] - C[vi, vj]");
+  gives(readers, "b = sch.get_block('E')\nsch.cache_read('E', 1, 'local', consumer_blocks=[b])",
+        "T.writes(C_local[", "E[vi, vj] = B[vi, vj] - C_local[vi, vj]");
+  // In the nest that writes it, a copy is made in each iteration of the common loop.
+  gives(readers, "sch.cache_read('C', 'B', 'local')",
+        "for ax0, ax1 in T.grid(1, 7):", "C[vi, vj] = B_local[vi, 6 - vj]");
+  refused(readers, "sch.cache_read('E', 'B', 'local', consumer_blocks=['C', 'E'])",
+          "block 'B' writes 'B' in the same nest");
+  refused(readers, "i, j = sch.get_loops('C')\nsch.parallel(i)\nsch.cache_read('C', 'B', 'local')",
+          "loop iterations there do not run in order");
+  refused(readers, "sch.cache_read('E', 'B', 'local', consumer_blocks=['B'])", "does not read 'B'");
+  refused(readers, "sch.cache_read('E', 'B', 'local', consumer_blocks=['X'])", "no block 'X'");
+  refused(readers, "sch.cache_read('E', 'B', 'local', consumer_blocks=[3])",
+          "blocks or their names");
+}
+
+static void test_cached_writes(void **state) {
+  (void)state;
+  gives(readers, "sch.cache_write('B', 0, 'local', consumer_blocks=['E'])",
+        "C[vi, vj] = B_local[vi, 6 - vj]", "E[vi, vj] = B_local[vi, vj] - C[vi, vj]");
+  gives(readers, "sch.cache_write('B', 0, 'local', consumer_blocks=['E', 'C'])",
+        "D[vi, vj] = B[12 - vi, vj + 1]", "E[vi, vj] = B_local[vi, vj]");
+  refused(HEAD "def f(A: T.Buffer((5,)), B: T.Buffer((5,))):\n"
+               "    for i in range(5):\n"
+               "        with T.block('B'):\n"
+               "            vi = T.axis.spatial(5, i)\n"
+               "            B[vi] = A[vi]\n"
+               "    for i in range(5):\n"
+               "        with T.block('A'):\n"
+               "            vi = T.axis.spatial(5, i)\n"
+               "            A[vi] = T.float32(2)\n",
+          "sch.cache_write('A', 0, 'local', consumer_blocks=['B'])",
+          "block 'B' reads 'A' before block 'A' writes it");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_unit_iters),
@@ -189,6 +252,8 @@ int main(void) {
       cmocka_unit_test(test_partition_of_views),
       cmocka_unit_test(test_refused_partitions),
       cmocka_unit_test(test_index),
+      cmocka_unit_test(test_cached_reads),
+      cmocka_unit_test(test_cached_writes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

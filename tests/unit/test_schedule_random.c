@@ -238,6 +238,14 @@ static bool try_cache_read(Walk *walk) {
 static bool try_cache_write(Walk *walk) {
   return schedule_cache_write(walk->schedule, walk->block, 0, "local", NULL);
 }
+static bool try_text(Walk *walk, const char *format, ...) PRINTF_LIKE(2, 3);
+static bool try_readers(Walk *walk) {
+  BlockRef other = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
+  bool write = pick(&walk->random, 2);
+  return try_text(walk, "sch.cache_%s(B, %d, 'local', consumer_blocks=['%s'%s])",
+                  write ? "write" : "read", write ? 0 : pick(&walk->random, 2), other,
+                  pick(&walk->random, 2) ? ", B" : "");
+}
 static bool try_prefetch(Walk *walk) {
   return schedule_prefetch(walk->schedule, walk->block, pick(&walk->random, 2), some_loop(walk),
                            1 + pick(&walk->random, 3), 1 + pick(&walk->random, 3));
@@ -282,7 +290,6 @@ static bool try_block_layout(Walk *walk) {
 }
 
 // Runs steps that are text; B is the block, and l0, l1, … are its loops.
-static bool try_text(Walk *walk, const char *format, ...) PRINTF_LIKE(2, 3);
 static bool try_text(Walk *walk, const char *format, ...) {
   Context *context = schedule_context(walk->schedule);
   va_list args;
@@ -418,6 +425,7 @@ static const struct {
     {"reverse_compute_at", try_reverse_compute_at},
     {"cache_read", try_cache_read},
     {"cache_write", try_cache_write},
+    {"consumer_blocks", try_readers},
     {"prefetch", try_prefetch},
     {"decompose_reduction", try_decompose},
     {"rfactor", try_rfactor},
