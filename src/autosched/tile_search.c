@@ -17,7 +17,8 @@ typedef struct TileSearch {
   NestStep steps[NEST_MAX_READS];  // along the vector axis
   int64_t strides[NEST_MAX_READS]; // small strides along the vector axis; 0: none
   int64_t panel;                   // consecutive vectors in a read that is stored in panels; 0: any
-  int64_t written;                 // consecutive vectors in a block of the output
+  int64_t written;                 // consecutive vectors in a block of the output, of which a tile
+                                   // writes a whole part, or several whole blocks
   int64_t turned_block;            // rows in a block of the output, when the tile is transposed;
                                    // 0: all rows are contiguous
   int64_t group;                   // values along the vector axis that share what is read; 0: any
@@ -152,12 +153,14 @@ static double line_waits(const TileSearch *s, const Tile *tile) {
 }
 
 // The cycles to clear and store a vector of the tile. Transposing takes a shuffle of each vector
-// for each power of two in the rows, and more stores where a tile has fewer rows than lanes.
+// for each power of two in the rows, and more stores where a tile has fewer rows than lanes. Half
+// of tile_store_cycles is for clearing, once.
 static double store_cycles(const TileSearch *s, const Tile *tile) {
   double stores = 1, shuffles = 0, waits = tile->turned ? line_waits(s, tile) : 0;
   for (int64_t rows = 1; tile->turned && rows < tile->rows[1]; rows *= 2) shuffles++;
   if (tile->turned) stores = (double)tile->lanes / (double)tile->rows[1];
-  return s->costs->tile_store_cycles * stores + s->costs->tile_shuffle_cycles * shuffles + waits;
+  return s->costs->tile_store_cycles * (1 + stores) / 2 + s->costs->tile_shuffle_cycles * shuffles +
+         waits;
 }
 
 // The cycles of all tiles, whole and partial.
@@ -349,8 +352,7 @@ static void set_rows(TileSearch *s, Tile *tile) {
 static bool can_turn(const TileSearch *s, const Tile *tile) {
   enum { FEWEST = 4 };
   int64_t rows = tile->rows[1];
-  return rows >= FEWEST && rows <= tile->lanes && log2_of(rows) >= 0 &&
-         s->turned_block % rows == 0;
+  return rows >= FEWEST && rows <= tile->lanes && log2_of(rows) >= 0 && s->turned_block % rows == 0;
 }
 
 static void try_rows(TileSearch *s, Tile tile) {
@@ -367,7 +369,7 @@ static void try_rows(TileSearch *s, Tile tile) {
        tile.vectors++) {
     if (!tile.padded && most_vectors % tile.vectors) continue;
     if (s->panel && s->panel % tile.vectors) continue;
-    if (tile.vectors % s->written) continue;
+    if (tile.vectors % s->written && s->written % tile.vectors) continue;
     if (s->group % (tile.vectors * tile.lanes)) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, s->costs->most_tile_rows);
          tile.rows[1]++) {
@@ -416,7 +418,7 @@ static bool reads_padded(const TileSearch *s, int axis, int lanes) {
   return true;
 }
 
-// The size of the output's blocks along the vector axis, in vectors: a tile writes whole blocks.
+// The size of the output's blocks along the vector axis, in vectors.
 static int64_t output_vectors(const TileSearch *s, int axis, int lanes) {
   int d = output_dimension(s->nest, axis);
   return d < 0 ? 1 : MAX_OF(nest_block(s->layouts->output, d) / lanes, 1);

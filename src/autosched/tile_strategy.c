@@ -190,23 +190,35 @@ static bool find_tail_loops(AutoSched *s, TailLoops *tail) {
   return true;
 }
 
-// Splits the vector axis into panels, vectors and lanes. Where the output has blocks of several
-// vectors, vectors[0] walks the blocks and vectors[1] the vectors in one; otherwise vectors[1]
-// walks all of them.
-static bool split_vector_axis(AutoSched *s, TailLoops *tail, LoopRef *panels, LoopRef vectors[2]) {
+// The loops of the vector axis, from outside to inside, but for the lanes of a vector. NULL: none.
+typedef struct VectorLoops {
+  LoopRef panels;
+  LoopRef parts;  // of a block of the output, where a tile writes only a part of one
+  LoopRef blocks; // of the output, where a tile writes several that have several vectors each
+  LoopRef vectors;
+} VectorLoops;
+
+// Splits a loop over the lanes of a block of the output, and that over the blocks.
+static bool split_blocks(AutoSched *s, TailLoops *tail, VectorLoops *out) {
   const Tile *tile = &s->choice->tile;
   LoopRef loop = tail->of_axis[tile->vector_axis];
-  vectors[0] = NULL;
-  if (tail->lanes) {
-    int64_t block = autosched_loop_extent(s, tail->lanes) / tile->lanes;
-    if (block <= 1) return autosched_split(s, loop, tile->vectors, panels, &vectors[1]);
-    TRY(autosched_split(s, tail->lanes, tile->lanes, &vectors[1], &tail->lanes));
-    return autosched_split(s, loop, tile->vectors / block, panels, &vectors[0]);
-  }
-  LoopRef parts[3];
+  int64_t block = autosched_loop_extent(s, tail->lanes) / tile->lanes;
+  if (block <= 1) return autosched_split(s, loop, tile->vectors, &out->panels, &out->vectors);
+  TRY(autosched_split(s, tail->lanes, tile->lanes, &out->vectors, &tail->lanes));
+  if (block <= tile->vectors)
+    return autosched_split(s, loop, tile->vectors / block, &out->panels, &out->blocks);
+  out->panels = loop;
+  return autosched_split(s, out->vectors, tile->vectors, &out->parts, &out->vectors);
+}
+
+static bool split_vector_axis(AutoSched *s, TailLoops *tail, VectorLoops *out) {
+  const Tile *tile = &s->choice->tile;
+  *out = (VectorLoops){0};
+  if (tail->lanes) return split_blocks(s, tail, out);
+  LoopRef parts[3], loop = tail->of_axis[tile->vector_axis];
   TRY(schedule_split(s->sch, loop, (int64_t[]){0, tile->vectors, tile->lanes}, 3, parts));
-  *panels = parts[0];
-  vectors[1] = parts[1];
+  out->panels = parts[0];
+  out->vectors = parts[1];
   tail->lanes = parts[2];
   return true;
 }
@@ -279,20 +291,22 @@ static bool run_tile(AutoSched *s, const LoopRef *order, int first, int count) {
 static bool tile_tail(AutoSched *s, TileLoops *out) {
   const Tile *tile = &s->choice->tile;
   TailLoops tail;
-  LoopRef order[3 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[3] = {NULL}, panels, vectors[2];
+  LoopRef order[3 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[3] = {NULL};
+  VectorLoops vector;
   LoopRef outside, spread[NEST_MAX_AXES];
   int n = 0, spread_count = 0;
   TRY(find_tail_loops(s, &tail));
   PanelPlace place = place_in_tail(s, &tail);
   TRY(cut_for_panels(s, &tail, &place, &outside));
   TRY(fuse_flat_rows(s, &tail));
-  TRY(split_vector_axis(s, &tail, &panels, vectors));
+  TRY(split_vector_axis(s, &tail, &vector));
   TRY(split_rows(s, &tail, rows_out, rows_in));
   for (int i = 0; i < tail.other_count; i++) order[n++] = tail.others[i];
   for (int i = 0; i <= place.count; i++) {
     LoopRef loop = i < place.count ? tail.of_axis[place.axes[i]] : NULL;
     if (i == place.at && outside) order[n++] = outside;
-    if (i == place.at) order[n++] = panels;
+    if (i == place.at) order[n++] = vector.panels;
+    if (i == place.at && vector.parts) order[n++] = vector.parts;
     if (!loop || place.axes[i] == tile->row_axis[0] || place.axes[i] == tile->row_axis[1]) continue;
     *(spreads(s, loop, place.axes[i]) ? &spread[spread_count++] : &order[n++]) = loop;
   }
@@ -303,7 +317,7 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
   memcpy(out->outer, order, sizeof *order * (size_t)n);
   for (int i = 0; i < spread_count; i++) order[n++] = spread[i];
   int first = n;
-  LoopRef inner[] = {rows_in[0], tile->turned ? NULL : rows_in[1], vectors[0], vectors[1],
+  LoopRef inner[] = {rows_in[0], tile->turned ? NULL : rows_in[1], vector.blocks, vector.vectors,
                      tail.lanes, tile->turned ? rows_in[1] : NULL};
   for (int i = 0; i < COUNT_OF(inner); i++)
     if (inner[i]) order[n++] = inner[i];
