@@ -175,8 +175,30 @@ static double group_reads(const Combination *c, const StageTensor *tensor) {
   return most;
 }
 
+// The bytes that a group reads of an entry of its reads: once, and again for each further member
+// that reads it.
+static double group_bytes(const Combination *c, int read, bool again) {
+  bool packed;
+  const StageTensor *tensor = c->stage->reads.items[read];
+  double own = planner_tensor_bytes(tensor, layout_read(c, read, &packed));
+  return MIN_OF(own, group_reads(c, tensor)) * (again ? readers_of(c->stage, tensor) - 1 : 1);
+}
+
 // A group reads a tensor once for each member that does, but from memory only once where its rows
 // stay in the second cache.
+static double group_memory(const Combination *c, double written, bool again) {
+  const Planner *p = c->planner;
+  const Stage *stage = c->stage;
+  double moved = written, cycles = 0;
+  for (int i = 0; i < stage->reads.count; i++)
+    for (int more = 0; more <= again; more++) moved += group_bytes(c, i, more);
+  for (int i = 0; i < stage->reads.count; i++)
+    for (int more = 0; more <= again; more++)
+      cycles += planner_read_cost(p, group_bytes(c, i, more), more ? 0 : p->passed[stage->index][i],
+                                  moved);
+  return cycles + planner_read_cost(p, written, 0, moved);
+}
+
 static double group_cost(const Combination *c) {
   const Planner *p = c->planner;
   const Stage *stage = c->stage;
@@ -184,15 +206,9 @@ static double group_cost(const Combination *c) {
   set_member_layouts(c);
   RowCost cost = row_axes_cost(p->context, p->machine, c->rows->nests, c->rows->layouts,
                                stage->member_count, &c->rows->axes);
-  double bytes = planner_tensor_bytes(stage->output, output);
   bool again = bytes_at_once(c, cost.across) > (double)p->machine->l2_bytes;
-  for (int i = 0; i < stage->reads.count; i++) {
-    bool packed;
-    const StageTensor *tensor = stage->reads.items[i];
-    double own = planner_tensor_bytes(tensor, layout_read(c, i, &packed));
-    bytes += MIN_OF(own, group_reads(c, tensor)) * (again ? readers_of(stage, tensor) : 1);
-  }
-  return MAX_OF(cost.cycles, planner_move_cost(p, bytes)) + cost_model_of(p->machine)->call_cycles;
+  double memory = group_memory(c, planner_tensor_bytes(stage->output, output), again);
+  return MAX_OF(cost.cycles, memory) + cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Stages that read in any combination of layouts
@@ -383,20 +399,26 @@ static double read_bytes(const Planner *p, const Stage *stage, const StageTensor
   return MIN_OF(bytes, loads * points * dtype_bytes(tensor->buffer->type));
 }
 
-static double stage_bytes(const Planner *p, const Stage *stage, const StageChoice *choice) {
-  double bytes = 0;
-  for (int i = 0; i < stage->reads.count; i++) {
-    const StageTensor *tensor = stage->reads.items[i];
-    if (i == choice->fused) continue;
-    int candidate = MAX_OF(choice->reads[i], 0);
-    bytes += read_bytes(
-        p, stage, tensor,
-        planner_tensor_bytes(tensor, p->candidates[tensor->index].items[candidate].layout));
-  }
-  if (choice->fused < 0)
-    bytes += planner_tensor_bytes(stage->output,
-                                  p->candidates[stage->output->index].items[choice->output].layout);
-  return bytes;
+// The bytes that the stage reads of an entry of its reads.
+static double bytes_read(const Planner *p, const Stage *stage, const StageChoice *choice,
+                         int read) {
+  const StageTensor *tensor = stage->reads.items[read];
+  const Candidate *items = p->candidates[tensor->index].items;
+  if (read == choice->fused) return 0;
+  const Layout *layout = items[MAX_OF(choice->reads[read], 0)].layout;
+  return read_bytes(p, stage, tensor, planner_tensor_bytes(tensor, layout));
+}
+
+// The cycles in which the kernel of the stage moves what the stage reads and writes.
+static double memory_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  const Candidate *output = &p->candidates[stage->output->index].items[choice->output];
+  double written = choice->fused < 0 ? output->bytes : 0, moved = written;
+  for (int i = 0; i < stage->reads.count; i++) moved += bytes_read(p, stage, choice, i);
+  double cycles = planner_read_cost(p, written, 0, moved);
+  for (int i = 0; i < stage->reads.count; i++)
+    cycles +=
+        planner_read_cost(p, bytes_read(p, stage, choice, i), p->passed[stage->index][i], moved);
+  return cycles;
 }
 
 // Sets the layouts of the reads, and which of them may be gathered. Returns the cycles for
@@ -522,7 +544,7 @@ static void set_elementwise_cost(const Planner *p, const Stage *stage, StageChoi
   double arithmetic = host ? host->arithmetic : 0, memory = host ? host->memory : 0;
   choice->arithmetic = arithmetic + (stage->te->transform ? transform_cost(p, stage, choice)
                                                           : arithmetic_cost(p, stage, choice));
-  choice->memory = memory + planner_move_cost(p, stage_bytes(p, stage, choice));
+  choice->memory = memory + memory_cost(p, stage, choice);
   choice->cost = overlapped_cost(p, choice->arithmetic, choice->memory) -
                  overlapped_cost(p, arithmetic, memory);
   if (choice->fused < 0) choice->cost += cost_model_of(p->machine)->call_cycles;

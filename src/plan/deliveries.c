@@ -28,8 +28,11 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
   double bytes = items[from].bytes + items[to].bytes;
   double apart = planner_apart_cost(p, items[from].walk, items[to].walk,
                                     items[to].bytes / (double)element, element);
-  return (double)planner_integer_cost(
-      overlapped_cycles(p->machine, apart, planner_move_cost(p, bytes)) + costs->call_cycles);
+  double memory =
+      planner_read_cost(p, items[from].bytes, p->passed_writer[tensor->index], bytes) +
+      planner_read_cost(p, items[to].bytes, 0, bytes);
+  return (double)planner_integer_cost(overlapped_cycles(p->machine, apart, memory) +
+                                      costs->call_cycles);
 }
 
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice,

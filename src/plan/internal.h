@@ -121,6 +121,9 @@ struct Planner {
   int most_choices, most_layouts; // limits per stage and per tensor
   bool keeps_dominated;           // choices are kept that another one makes unnecessary
   double constant_bytes;          // of all constants that stages read
+  // The bytes that kernels move between the use of a tensor and that before it (passing.c):
+  double **passed;       // by stage->index and entry of stage->reads: before the stage reads it
+  double *passed_writer; // by tensor->index: by the end of the kernel that writes the tensor
   int64_t choices_left_out, choices_dominated;
   const Tuning *tuning; // NULL: no records
   PtrArray *tuned;      // by stage->index: TunedKernel*, those that have the stage; NULL: none
@@ -250,6 +253,12 @@ bool planner_tuned_choices(Planner *planner, const Stage *stage);
 // Do both choices, or none, take part in one kernel of a record, where `user` is that of the stage
 // that reads in its entry `read` what `from` writes?
 bool planner_tuned_alike(const StageChoice *from, const StageChoice *user, int read);
+
+// passing.c. Sets `passed` and `passed_writer`. To be called after planner_measure_body.
+void planner_find_passed(Planner *planner);
+// The cycles to stream bytes that were used last when `passed` bytes ago, in a kernel that moves
+// `moved` bytes in all.
+double planner_read_cost(const Planner *planner, double bytes, double passed, double moved);
 
 // move_costs.c. The cycles to stream `bytes` from or to the nearest level of memory that holds them
 // all.

@@ -75,6 +75,8 @@ static void share_facts(Planner *p, const Planner *other) {
   p->relations = other->relations;
   p->shared_relations = other->shared_relations;
   p->pieces = other->pieces;
+  p->passed = other->passed;
+  p->passed_writer = other->passed_writer;
 }
 
 static double constant_bytes(const StageGraph *stages) {
@@ -109,6 +111,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   planner_propose_ways(p);
   p->bodies = arena_array(&context->arena, LoopBody, stages->stages.count);
   for (int i = 0; i < stages->stages.count; i++) planner_measure_body(p, stages->stages.items[i]);
+  if (!other) planner_find_passed(p);
   p->tuning = row_major ? NULL : options->tuning;
   if (p->tuning && !planner_find_tuned(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A read is priced by the level of memory that the tensor has left by the time it is read, because
+other kernels wrote and read more in between."""
+import json
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("onnx")
+from command import pleat, save_model, value_info  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+ROWS, COLUMNS = 61, 384  # 94 KB: the second cache holds them, and a copy
+
+
+def weights(name, *shape):
+    return numpy_helper.from_array(np.full(shape, 0.01, np.float32), name)
+
+
+def kernels_of(path, nodes, inputs, outputs, constants, *options):
+    save_model(path, nodes, [value_info(*i) for i in inputs], [value_info(*o) for o in outputs],
+               constants)
+    plan = json.loads(pleat("plan", path, "--cpu", "avx512", *options, "--json"))
+    return {k["name"]: k["cycles"] for k in plan["joins"]}
+
+
+def rewritten(path, steps):
+    """The cycles of rewriting the result of a product that reads this many rows of weights."""
+    kernels = kernels_of(path, [helper.make_node("MatMul", ["x", "w"], ["y"], "product")],
+                         [("x", (ROWS, steps))], [("y", (ROWS, COLUMNS))],
+                         [weights("w", steps, COLUMNS)], "--keep-layout=product",
+                         "--output-layout", "y=lambda a, b: [b // 16 % 3, a, b // 48, b % 16]")
+    return kernels["rewrite_y"]
+
+
+def negated(path, steps):
+    """The cycles of negating x behind a product that reads x too, and this many columns of weights."""
+    nodes = [helper.make_node("Relu", ["a"], ["x"]),
+             helper.make_node("MatMul", ["x", "w"], ["y"], "product"),
+             helper.make_node("Neg", ["x"], ["z"], "minus")]
+    kernels = kernels_of(path, nodes, [("a", (ROWS, COLUMNS))],
+                         [("y", (ROWS, steps)), ("z", (ROWS, COLUMNS))],
+                         [weights("w", COLUMNS, steps)])
+    return kernels["minus"]
+
+
+@pytest.mark.parametrize("measured", [rewritten, negated])
+def test_weights_that_pass_in_between(measured, tmp_path):
+    few, some, many = (measured(tmp_path / "m.onnx", steps) for steps in (16, 32, 4099))
+    assert few == some
+    assert 1.2 * few < many < 2 * few
