@@ -272,10 +272,11 @@ typedef struct PleatRequest {
   const char *func;
   /* The language whose names of options messages use: "c" (the default) or "python". */
   const char *language;
-  /* Not 0: the sizes of free dimensions of an ONNX model that `shapes` does not give are taken from
-   * the inputs of each run. The model is then checked as far as possible, and compiled when a run
-   * first has inputs of new shapes: a *variant*. If bytes is NULL, the file stays mapped; it may be
-   * replaced by another but not changed in place. Files of external data are read for each variant.
+  /* Not 0: the sizes of free dimensions of an ONNX model, or of a graph of TVMScript, that `shapes`
+   * does not give are taken from the inputs of each run. The model is then checked as far
+   * as possible, and compiled when a run first has inputs of new shapes: a *variant*. If bytes is
+   * NULL, the file stays mapped; it may be replaced by another but not changed in place. Files of
+   * external data are read for each variant.
    * Call-backs other than parallel_for are used only by pleat_model_compile itself. With layouts
    * of inputs, and for a model that has sequences or optional values as inputs or outputs, all
    * sizes must be given. The shape of an output in a layout is known when the session is

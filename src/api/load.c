@@ -218,7 +218,6 @@ static bool bind_sizes(RequestCall *call, GraphFunc *graph) {
   keep_logical_arrays(call);
   int count = (int)r->shape_count + call->array_count;
   GivenSizes *given = arena_array(&context->arena, GivenSizes, count);
-  Str *names;
   for (size_t i = 0; i < r->shape_count; i++)
     if (!given_sizes_read(context, r->shapes[i], false, &given[i])) return false;
   for (int i = 0; i < call->array_count; i++) {
@@ -230,20 +229,49 @@ static bool bind_sizes(RequestCall *call, GraphFunc *graph) {
                      .source = str_format(context, "the array given for '%s'", array->name),
                      .is_array = true};
   }
-  if (!graph_bind_sizes(context, graph, given, count)) return false;
-  return !graph_free_sizes(context, graph, &names) ||
-         field_error(context, "shapes",
-                     "does not give a value for the size '%s' of '%s'; write it as in %s", names[0],
-                     graph->name, caller_size(context, names[0], 128));
+  return graph_bind_sizes(context, graph, given, count);
+}
+
+static OnnxArguments open_arguments(Context *context, Value *const *values, int count) {
+  OnnxArguments arguments = {0};
+  for (int i = 0; i < count; i++) {
+    const Value *v = values[i];
+    int64_t *shape = arena_array(&context->arena, int64_t, v->rank);
+    for (int d = 0; d < v->rank; d++)
+      if (!expr_as_int(v->shape[d], &shape[d])) shape[d] = ONNX_OPEN;
+    OnnxArgument argument = {v->name, v->type, true, v->rank, shape, NULL};
+    array_push(&context->arena, &arguments, argument);
+  }
+  return arguments;
+}
+
+// The arrays of each run will give the sizes.
+static void leave_open(RequestCall *call, const GraphFunc *graph) {
+  OnnxImport *open = arena_new(&call->context->arena, OnnxImport);
+  open->open_inputs = open_arguments(call->context, graph->params, graph->param_count);
+  open->open_outputs = open_arguments(call->context, graph->outputs, graph->output_count);
+  call->open = open;
 }
 
 static bool take_graph(RequestCall *call, GraphFunc *graph) {
+  Context *context = call->context;
   if (call->request.known_count)
-    return field_error(call->context, "known", "is not for TVMScript: write the values there");
-  call->graph = graph;
+    return field_error(context, "known", "is not for TVMScript: write the values there");
   graph->functions = call->functions;
-  call->known = arena_array(&call->context->arena, const void *, graph->param_count);
-  return bind_sizes(call, graph) && graph_infer(call->context, graph);
+  call->known = arena_array(&context->arena, const void *, graph->param_count);
+  if (!bind_sizes(call, graph)) return false;
+  Str *names;
+  bool is_open = graph_free_sizes(context, graph, &names) > 0;
+  if (is_open && !may_be_open(call))
+    return field_error(context, "shapes",
+                       "does not give a value for the size '%s' of '%s'; write it as in %s",
+                       names[0], graph->name, caller_size(context, names[0], 128));
+  if (!graph_infer(context, graph)) return false;
+  if (is_open)
+    leave_open(call, graph);
+  else
+    call->graph = graph;
+  return true;
 }
 
 static bool take_kernels(RequestCall *call, const Module *module) {

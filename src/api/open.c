@@ -86,6 +86,7 @@ static void keep_request(void *arg) {
   keep_known(arena, r);
   keep_operators(arena, r);
   r->cpu = arena_text(arena, r->cpu);
+  r->func = arena_text(arena, r->func);
   r->offload = arena_text(arena, r->offload);
   r->tuning = arena_text(arena, r->tuning);
   r->target = arena_text(arena, r->target);
