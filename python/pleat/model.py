@@ -599,26 +599,36 @@ class Session(_Runner):
         return _lib.pleat_session_profile(self._session, *arguments)
 
 
-def _tensor_programs(model):
-    """Is this a pleat.IRModule of tensor programs alone?"""
+def _graphs_of(model):
+    """The number of graph functions of a pleat.IRModule; None for other models."""
     module = sys.modules.get("pleat.ir._module")
     if module is None or not isinstance(model, module.IRModule):
-        return False
-    return all(isinstance(function, module.PrimFunc) for function in model.functions.values())
+        return None
+    return sum(not isinstance(function, module.PrimFunc) for function in model.functions.values())
+
+
+def compile_options(target):
+    """The options of Model for a target: its name, a pleat.target.Target, or None."""
+    if target is None or isinstance(target, str):
+        return {"target": target}
+    from pleat.target import Target
+    target = Target(target)
+    return {**target.build_options(), "target": target.kind.name}
 
 
 def compile(model, target=None, **options):
     """Compiles a model; the options are those of Model, and the target may be a pleat.target.Target.
     A pleat.IRModule of tensor programs alone becomes a pleat.runtime.Module, as pleat.build makes it and
-    TVM does, unless `func` names one of them; a single program becomes a Model."""
-    if options.get("func") is None and _tensor_programs(model):
+    TVM does, and one of several graph functions a pleat.relax.Executable, unless `func` names one of its
+    functions; a single program becomes a Model."""
+    graphs = _graphs_of(model) if options.get("func") is None else None
+    if graphs == 0:
         from pleat.runtime import build
         return build(model, target=target, **options)
-    if target is not None and not isinstance(target, str):
-        from pleat.target import Target
-        target = Target(target)
-        options, target = {**target.build_options(), **options}, target.kind.name
-    return Model(model, target=target, **options)
+    if graphs is not None and graphs > 1:
+        from pleat.relax import build
+        return build(model, target=target, **options)
+    return Model(model, **{**compile_options(target), **options})
 
 
 def load(model, threads=0, *, log=None, progress=None, parallel_for=None):

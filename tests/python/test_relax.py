@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graph functions with free sizes."""
+"""pleat.relax: graph functions with free sizes, BlockBuilder, networks as classes, and how they run."""
 import numpy as np
 import pytest
 from built import skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
+from pleat import relax, te, tir  # noqa: E402
+from pleat.relax.frontend import nn  # noqa: E402
 from pleat.script import ir as I, relax as R, tir as T  # noqa: E402
 
 
@@ -70,3 +72,181 @@ def test_arrays_that_do_not_fit_the_sizes():
     with pytest.raises(pleat.PleatError, match="does not give a value for the size 'n'"):
         pleat.plan(Free)
     assert np.allclose(model(x, w, q)[0], x @ w.T / 2, atol=1e-5)
+
+
+# ---- BlockBuilder -----------------------------------------------------------------------------------
+
+def doubled(A, by=2.0):
+    return te.compute(A.shape, lambda *i: A(*i) * by, name="doubled")
+
+
+def parameters(n):
+    return (relax.Var("x", R.Tensor((n, 7), "float32")), relax.Var("w", R.Tensor((5, 7), "float32")),
+            relax.Var("b", relax.TensorStructInfo((5,), "float32")))
+
+
+def test_a_function_is_that_of_the_script():
+    bb = relax.BlockBuilder()
+    x, w, b = parameters(tir.Var("n", "int64"))
+    with bb.function("main", [x, w, b], attrs={"num_input": 1}):
+        with bb.dataflow():
+            y = bb.emit(relax.op.matmul(x, relax.op.permute_dims(w)) + b)
+            z = bb.emit(relax.op.nn.relu(y))
+            bb.emit_output(z)
+        bb.emit_func_output(z)
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor(("n", 7), "float32"), w: R.Tensor((5, 7), "float32"),
+                 b: R.Tensor((5,), "float32")):
+            R.func_attr({"num_input": 1})
+            with R.dataflow():
+                y = R.add(R.matmul(x, R.permute_dims(w)), b)
+                z = R.nn.relu(y)
+                R.output(z)
+            return z
+    pleat.ir.assert_structural_equal(bb.get(), Module)
+
+
+@pytest.mark.parametrize("size", [T.int64(), tir.Var("n", "int64"), "n", 3])
+def test_types_and_tensor_expressions(size):
+    bb = relax.BlockBuilder()
+    x, w, b = parameters(size)
+    with bb.function("main", [x, w, b]):
+        with bb.dataflow():
+            y = bb.emit(relax.op.matmul(x, relax.op.permute_dims(w)))
+            assert y.struct_info.dtype == "float32" and y.shape[1] == 5
+            assert size != 3 or y.shape[0] == 3
+            z = bb.emit_te(doubled, y + b, by=3.0, primfunc_name_hint="scaled")
+            again = bb.emit_te(doubled, z)
+            out = bb.emit_output((again, z))
+        bb.emit_func_output(out)
+    assert {"scaled", "doubled", "main"} == set(bb.get().keys())
+    vm = relax.VirtualMachine(pleat.compile(bb.get(), cache=False), pleat.cpu())
+    arrays = numbers(3, 7), numbers(5, 7), numbers(5)
+    first, second = vm["main"](*arrays)
+    expected = 3 * (arrays[0] @ arrays[1].T + arrays[2])
+    assert np.allclose(second.numpy(), expected, atol=1e-4)
+    assert np.allclose(first.numpy(), 2 * expected, atol=1e-4)
+
+
+def test_sizes_in_expressions_and_names_that_are_taken():
+    bb = relax.BlockBuilder()
+    n, m = tir.Var("x", "int64"), tir.Var("x", "int64")  # one name for all of them
+    x, y = relax.Var("x", R.Tensor((n, m), "float32")), relax.Var("x", R.Tensor((m * 2,), "float32"))
+    with bb.function("main", [x, y]):
+        flat = bb.emit(relax.op.reshape(x, (n * m,)))
+        bb.emit_func_output((flat, bb.emit(y + R.const(1, "float32"), "x")))
+    run = pleat.compile(bb.get(), cache=False)
+    a, b = numbers(3, 5), numbers(10)
+    flat, more = run(a, b)
+    assert np.array_equal(flat, a.reshape(-1)) and np.array_equal(more, b + 1)
+
+
+def test_functions_that_are_added_and_called():
+    bb = relax.BlockBuilder()
+    x, y = (relax.Var(name, R.Tensor((2, 5), "float32")) for name in "xy")
+    program = bb.add_func(Free["halves"], "halves")
+    other = bb.add_func(Free["halves"], "halves")
+    assert (program, other) == ("halves", "halves1")
+    with bb.function("first", [x]):
+        gv = bb.emit(relax.call_tir(program, [x], out_ty=relax.TensorType((2, 5), "float32")))
+        bb.emit_func_output(gv)
+    with bb.function("second", [y]):
+        gv = bb.emit(relax.call_tir(other, y, R.Tensor((2, 5), "float32")))
+        bb.emit_func_output(bb.emit(gv + gv))
+    built = pleat.compile(bb.get(), cache=False)
+    assert isinstance(built, relax.Executable) and built.names == ["first", "second"]
+    vm, a = relax.VirtualMachine(built, pleat.cpu()), numbers(2, 5)
+    assert np.array_equal(vm["first"](a), a / 2) and np.array_equal(vm["second"](a), a)
+    vm.set_input("first", a)
+    vm.invoke_stateful("first")
+    assert np.array_equal(vm.get_outputs("first").numpy(), a / 2)
+    with pytest.raises(KeyError, match="no graph function 'third'; it has first, second"):
+        vm["third"]
+    with pytest.raises(pleat.PleatError, match="set_input has not been called"):
+        vm.invoke_stateful("second")
+
+
+def test_what_a_builder_refuses():
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", R.Tensor((2, 5), "float32"))
+    with pytest.raises(pleat.PleatError, match="within `with bb.function"):
+        bb.emit(x)
+    with pytest.raises(pleat.PleatError, match="'main' has no result: call emit_func_output"), \
+            bb.function("main", [x]):
+        bb.emit(x)
+    with pytest.raises(pleat.PleatError, match="'z'[^$]*return R.nn.relu\\(z\\)"), \
+            bb.function("main", [x]):
+        bb.emit_func_output(relax.op.nn.relu(relax.Var("z", x.struct_info)))
+    with pytest.raises(pleat.PleatError, match="nn.rulu"), bb.function("main", [x]):
+        bb.emit(relax.op.nn.rulu(x)).struct_info
+    with pytest.raises(pleat.PleatError, match="stands within `with bb.dataflow"), \
+            bb.function("main", [x]):
+        bb.emit_output(x)
+    with pytest.raises(pleat.PleatError, match="'main' has not ended"), bb.function("main", [x]), \
+            bb.function("other", [x]):
+        pass
+    with pytest.raises(pleat.PleatError, match="has no type"):
+        relax.Var("y").struct_info
+    with pytest.raises(TypeError, match="expected what pleat.compile makes"):
+        relax.VirtualMachine(bb.get(), pleat.cpu())
+    assert not len(bb.get())
+
+
+# ---- Networks ---------------------------------------------------------------------------------------
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(12, 7)
+        self.relu = nn.ReLU()
+        self.fc2 = nn.Linear(7, 5, bias=False)
+
+    def forward(self, x):
+        return self.fc2(self.relu(self.fc1(x)))
+
+
+@pytest.mark.parametrize("rows", [3, "n"])
+def test_a_network(rows):
+    module, params = Net().export_tvm({"forward": {"x": nn.spec.Tensor((rows, 12), "float32")}})
+    assert [(name, p.shape, p.dtype) for name, p in params] == [
+        ("fc1.weight", [7, 12], "float32"), ("fc1.bias", [7], "float32"), ("fc2.weight", [5, 7], "float32")]
+    module = relax.get_pipeline("zero")(module)
+    vm = relax.VirtualMachine(pleat.compile(module, target="llvm", cache=False), pleat.cpu())
+    x, (w1, b1, w2) = numbers(3, 12), (numbers(*p.shape) for _, p in params)
+    result = vm["forward"](pleat.nd.array(x), w1, b1, w2).numpy()
+    assert np.allclose(result, np.maximum(x @ w1.T + b1, 0) @ w2.T, atol=1e-4)
+    with pytest.raises(KeyError, match="no graph function 'main'; it has forward"):
+        vm["main"]
+
+
+class Images(nn.Module):
+    def __init__(self):
+        self.convolution = nn.Conv2D(2, 3, 3, padding=1)
+        self.norm = nn.LayerNorm(5)
+        self.parts = nn.ModuleList([nn.GELU(), nn.Identity()])
+
+    def forward(self, x, y):
+        x = self.norm(self.convolution(x))
+        return nn.tensor_expr_op(doubled, "doubled", [self.parts(x)]) - y * 2.0, -y
+
+
+def test_layers():
+    spec = {"x": nn.spec.Tensor((1, 2, 5, 5), "float32"), "y": nn.spec.Tensor((3, 5, 5), "float32")}
+    module, params = Images().export_tvm({"forward": spec})
+    assert [name for name, _ in params] == ["convolution.weight", "convolution.bias", "norm.weight",
+                                            "norm.bias"]
+    arrays = [numbers(*one.shape) for one in (*spec.values(), *(p for _, p in params))]
+    first, second = pleat.compile(module, cache=False)(*arrays)
+
+    @R.function
+    def main(x: R.Tensor((1, 2, 5, 5), "float32"), y: R.Tensor((3, 5, 5), "float32"),
+             w: R.Tensor((3, 2, 3, 3), "float32"), b: R.Tensor((3,), "float32"),
+             g: R.Tensor((5,), "float32"), s: R.Tensor((5,), "float32")):
+        c = R.add(R.nn.conv2d(x, w, padding=[1, 1, 1, 1]), R.reshape(b, (1, 3, 1, 1)))
+        d = R.nn.gelu(R.nn.layer_norm(c, g, s, axes=[-1], epsilon=1e-5))
+        return R.subtract(R.add(d, d), R.add(y, y))
+    assert np.allclose(first, pleat.compile(main, cache=False)(*arrays), atol=1e-4)
+    assert np.array_equal(second, -arrays[1])

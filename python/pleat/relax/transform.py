@@ -7,7 +7,7 @@ from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_
 
 __all__ = ["AlterOpImpl", "ConvertLayout", "FlowLayoutRewrites", "FoldConstant",
            "HoistLayoutRewrites",
-           "LegalizeOps", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
+           "LegalizeOps", "Normalize", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
            "SplitLayoutRewritePreproc", "module_pass", "passes"]
 
 
@@ -36,6 +36,11 @@ def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False
     """Makes calls of tensor programs of all operators but those of the list skip_ops."""
     _refuse("LegalizeOps", customize_legalize_map=customize_legalize_map)
     return _pass("LegalizeOps", skip_ops=skip_ops)
+
+
+def Normalize():
+    """Binds each value to a variable, with its shape and type."""
+    return _pass("Normalize")
 
 
 def RaiseLayoutRewrites():

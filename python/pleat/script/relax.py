@@ -25,4 +25,6 @@ def function(function=None, pure=True, private=False, check_well_formed=True):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "Tensor":
+        return importlib.import_module("pleat.relax.expr").TensorMaker()
     return Value(f"R.{name}")

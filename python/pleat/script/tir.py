@@ -36,7 +36,16 @@ def macro(*args, hygienic=True):
 inline = macro
 
 
+class _IntegerType(Value):
+    """An integer type, such as T.int64, whose call without a value is a new variable."""
+
+    def __call__(self, *args, **keywords):
+        if args or keywords:
+            return super().__call__(*args, **keywords)
+        return importlib.import_module("pleat.tir.nodes").Var("n", self.__name__)
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    return Value(f"T.{name}")
+    return (_IntegerType if name in ("int32", "int64") else Value)(f"T.{name}")

@@ -4,9 +4,14 @@
 A node does not change; with_fields makes another one. A variable or a buffer is one object however often
 it occurs. Nodes are read from a program (PrimFunc.body), or made with the arguments of TVM's constructors.
 pleat.tir.PrimFunc(params, body) makes a program of them, which is checked as a script is."""
+import contextlib
+import contextvars
 import math
 import operator
 import re
+
+from pleat._library import PleatError
+from pleat.script._values import text_of
 
 # Fields that are no expressions: Python numbers and strings in them stay as they are.
 PLAIN = {"annotations", "attrs", "attr_key", "axis_separators", "buffer_map", "buffer_type",
@@ -120,6 +125,21 @@ def _is_float(dtype):
 
 # ---- Expressions ----------------------------------------------------------------------------------
 
+_size_names = contextvars.ContextVar("the function that names variables in a script", default=None)
+_SPELLINGS = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%"}
+
+
+@contextlib.contextmanager
+def sizes_named(names):
+    """In a `with`, the variables in texts of scripts are called names(variable), and sums and products of
+    them have a text."""
+    token = _size_names.set(names)
+    try:
+        yield
+    finally:
+        _size_names.reset(token)
+
+
 class PrimExpr(Node):
     """An expression; `dtype` is its type, which TVM calls `ty` since 2026."""
 
@@ -143,6 +163,12 @@ class PrimExpr(Node):
         return Equality("NE", self, other) if _is_operand(other) else NotImplemented
 
     __hash__ = object.__hash__
+
+    def __script__(self):
+        spelling = _SPELLINGS.get(type(self).__name__)
+        if spelling is None or not _size_names.get():
+            raise PleatError(f"{self!r} has no value in a script: expected a number or a variable")
+        return f"({text_of(self.a)} {spelling} {text_of(self.b)})"
 
     def __neg__(self):
         return binary("Sub", const(0, self.dtype), self)
@@ -194,7 +220,8 @@ class Var(PrimExpr):
         return self.name
 
     def __script__(self):
-        return f"T.{self.dtype}()"
+        names = _size_names.get()
+        return names(self) if names else f"T.{self.dtype}()"
 
     def __repr__(self):
         return self.name

@@ -5,6 +5,7 @@
 # RUN: for p in RaiseLayoutRewrites OptimizeLayoutTransform LegalizeOps LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform; do for f in main chains legal; do pleat opt %s --pass $p --func $f -o %t/after.py && pleat verify %t/after.py --func $f | grep -c "agrees with the interpreter"; done; done
 # RUN: for f in main chains legal; do pleat run %s --func $f --fill random --seed 3 | grep -o "\[.*values\]" > %t/before; pleat opt %s --pass LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform --func $f -o %t/after.py && pleat run %t/after.py --func $f --fill random --seed 3 | grep -o "\[.*values\]" | cmp - %t/before && grep -c values %t/before; done
 # RUN: pleat opt %s --pass FoldConstant --func folded | sed -n "/def folded/,/return/p"; pleat run %s --func folded --fill random --seed 3 | grep values > %t/before; pleat opt %s --pass FoldConstant --func folded -o %t/after.py && pleat run %t/after.py --func folded --fill random --seed 3 | grep values | cmp - %t/before
+# RUN: pleat opt %s --pass Normalize --func folded | sed -n "/def folded/,/return/p"
 # RUN 1: pleat opt %s --pass NoSuchPass
 # The passes of the proposal on layout planning in Relax, each by itself ("PrimFunc Representation",
 # "Compact Layout Representation", "Folding/Fusing Layout Rewrites").

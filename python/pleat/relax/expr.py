@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions of graph functions for BlockBuilder: text of the script, as pleat.script.relax makes it.
+
+    x = relax.Var("x", R.Tensor((n, 784), "float32"))
+    relax.op.matmul(x, relax.op.permute_dims(w)) + b"""
+from pleat._library import PleatError
+from pleat.script._values import Value, text_of
+
+__all__ = ["Call", "GlobalVar", "TensorStructInfo", "TensorType", "Tuple", "Var", "call_dps_packed", "call_tir",
+           "const"]
+
+
+class TensorStructInfo(Value):
+    """The type of a tensor, R.Tensor(shape, dtype). The extents in `shape` are numbers, names, or
+    expressions of variables (tir.Var, T.int64()); it is None where it is not known."""
+
+    def __init__(self, shape=None, dtype="float32", **options):
+        stated = (() if shape is None else (shape,)), ({"dtype": dtype} if dtype else {})
+        super().__init__(Value("R.Tensor")(*stated[0], **stated[1], **options)._text)
+        self.shape = None if shape is None else tuple(shape)
+        self.dtype, self.ndim = dtype or "", -1 if shape is None else len(self.shape)
+
+    def annotation(self):
+        """The text as the type of a parameter, where extents that are no numbers are strings."""
+        if self.shape is None:
+            return text_of(self)
+        extents = [extent if isinstance(extent, (int, str)) else text_of(extent) for extent in self.shape]
+        return text_of(TensorStructInfo(extents, self.dtype))
+
+
+TensorType = TensorStructInfo
+
+
+class TensorMaker(Value):
+    """R.Tensor, whose calls with a shape are TensorStructInfo."""
+
+    def __init__(self):
+        super().__init__("R.Tensor")
+
+    def __call__(self, *args, **options):
+        names = ("shape", "dtype")
+        given = {**dict(zip(names, args)), **options}
+        if len(args) > 2 or set(given) != set(names) or not isinstance(given["shape"], (tuple, list)):
+            return super().__call__(*args, **options)
+        return TensorStructInfo(given["shape"], given["dtype"])
+
+
+class Var(Value):
+    """A variable of a graph function: a parameter, which has a type, or what BlockBuilder.emit gave."""
+
+    def __init__(self, name_hint, struct_info=None, builder=None):
+        super().__init__(lambda: self.name_hint)
+        self.name_hint, self._struct_info, self._builder = name_hint, struct_info, builder
+
+    @property
+    def struct_info(self):
+        """The type, which is inferred for a variable without one."""
+        if self._struct_info is None:
+            if self._builder is None:
+                raise PleatError(f"the variable '{self.name_hint}' has no type: give it one")
+            self._struct_info = self._builder.infer(self)
+        return self._struct_info
+
+    ty = struct_info
+    shape = property(lambda self: self.struct_info.shape)
+    dtype = property(lambda self: self.struct_info.dtype)
+
+
+class GlobalVar(str):
+    """A function of the module that is built, by its name; a call of it is an expression."""
+
+    name_hint = property(str)
+
+    def __call__(self, *args):
+        return Value(f"cls.{self}")(*args)
+
+    def __script__(self):
+        return f"cls.{self}"
+
+
+def Call(op, args, attrs=None):
+    """A call of an operator, such as relax.op.nn.relu, or of a function of the module."""
+    return (op if callable(op) else Value(f"R.{str(getattr(op, 'name', op)).removeprefix('relax.')}"))(
+        *args, **(attrs or {}))
+
+
+def Tuple(fields):
+    """A tuple of expressions."""
+    return Value(lambda: text_of(tuple(fields)))
+
+
+def const(value, dtype=None):
+    """A constant: a number or an array."""
+    value = value if dtype is None or not hasattr(value, "astype") else value.astype(dtype)
+    return Value("R.const")(value, str(dtype or getattr(value, "dtype", "float32")))
+
+
+def _arguments(args):
+    return tuple(args) if isinstance(args, (tuple, list)) else (args,)
+
+
+def _output(out_sinfo, out_ty):
+    if out_sinfo is None and out_ty is None:
+        raise TypeError("expected out_sinfo, the type of the result")
+    return {"out_sinfo": out_ty if out_sinfo is None else out_sinfo}
+
+
+def call_tir(gvar, args, out_sinfo=None, tir_vars=None, *, out_ty=None):
+    """A call of a tensor program of the module, which BlockBuilder.add_func gives. out_sinfo, since 2026
+    out_ty: the type of the result, or a list of types; tir_vars: values of its scalar parameters"""
+    more = {} if tir_vars is None else {"tir_vars": tir_vars}
+    return Value("R.call_tir")(Value(f"cls.{gvar}"), _arguments(args), **_output(out_sinfo, out_ty), **more)
+
+
+def call_dps_packed(func, args, out_sinfo=None, *, out_ty=None):
+    """A call of a function outside, which gets the result as its last argument. See call_tir."""
+    return Value("R.call_dps_packed")(func, _arguments(args), **_output(out_sinfo, out_ty))
