@@ -22,6 +22,7 @@ typedef struct Move {
   Schedule *schedule;
   Path block, loop; // the block, and the loop that it moves under
   const Block *moved;
+  PrimFunc *before;
   Analyzer *analyzer; // has the facts of the loops down to the target
   Window *windows;    // of the moved block's variables
   bool keep_unit_loops;
@@ -121,6 +122,7 @@ static bool is_below(const Path *path, const Stmt *loop) {
 
 static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
   *move = (Move){.schedule = schedule,
+                 .before = schedule->func,
                  .keep_unit_loops = call->args[2].kind == VALUE_BOOL && call->args[2].as.i};
   if (!schedule_find_block(schedule, call->args[0].as.block, &move->block) ||
       !schedule_find_loop(schedule, call->args[1].as.loop, &move->loop))
@@ -222,6 +224,39 @@ static int place_chosen(Move *move, const StepValue *index, int first, int last)
   return -1;
 }
 
+// The allowances with which the kind of a loop is proved (step_vectorize, step_parallel); -1: the
+// loop's iterations run in order, or as threads that may share memory.
+static int allowance_of(const Stmt *s) {
+  if (s->kind != STMT_FOR) return -1;
+  if (s->as.loop.kind == LOOP_VECTORIZED) return ALLOW_COMBINING;
+  return s->as.loop.kind == LOOP_PARALLEL ? ALLOW_PRIVATE : -1;
+}
+
+// Refuses when iterations of a vectorized or parallel loop around the target were proved to be
+// independent before, and are not with the moved block.
+static bool keeps_kinds(Move *move) {
+  Schedule *schedule = move->schedule;
+  PrimFunc *after = schedule->func;
+  for (int i = 0; i < move->loop.count; i++) {
+    int allow = allowance_of(move->loop.items[i]);
+    const char *why, *before;
+    Path path;
+    if (allow < 0) continue;
+    path_to_loop(schedule, move->loop.items[i]->as.loop.var, &path);
+    if (loops_independent(schedule, &path, path.count - 1, (unsigned)allow, &why)) continue;
+    schedule->func = move->before;
+    bool was = loops_independent(schedule, &move->loop, i, (unsigned)allow, &before);
+    schedule->func = after;
+    if (!was) continue;
+    return refuse_move(move, arena_printf(&schedule->context->arena,
+                                          "the iterations of loop '%s', which is %s, would not be "
+                                          "proved to be independent: %s",
+                                          loop_name(move->loop.items[i]),
+                                          allow == ALLOW_PRIVATE ? "parallel" : "vectorized", why));
+  }
+  return true;
+}
+
 // Removes the old nest and puts the new one at a place of the loop's body.
 static bool finish_move(Move *move, Stmt *nest, int at) {
   Schedule *schedule = move->schedule;
@@ -234,7 +269,7 @@ static bool finish_move(Move *move, Stmt *nest, int at) {
   Path old;
   path_to_stmt(schedule, path_end(&move->block), &old);
   schedule_set_body(schedule, path_replace(context, &old, old.count - 1, NULL));
-  return true;
+  return keeps_kinds(move);
 }
 
 // The window of axis `d` of a region, with a constant extent where a bound is known.

@@ -245,6 +245,33 @@ static void test_cached_writes(void **state) {
           "block 'B' reads 'A' before block 'A' writes it");
 }
 
+// D reads two rows of what B writes.
+static const char *const windows =
+    HEAD "def f(A: T.Buffer((13, 7), 'float32'), D: T.Buffer((12, 7), 'float32')):\n"
+         "    B = T.alloc_buffer((13, 7))\n"
+         "    for i, j in T.grid(13, 7):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+         "    for i, j in T.grid(12, 7):\n"
+         "        with T.block('D'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            D[vi, vj] = B[vi, vj] + B[vi + 1, vj]\n";
+
+static void test_moves_below_parallel_loops(void **state) {
+  (void)state;
+  const char *head = "i, j = sch.get_loops('D')\nsch.%s(i)\nsch.compute_at('B', j)\n";
+  Context *context = context_new();
+  made(windows, arena_printf(&context->arena, head, "parallel"));
+  made(windows, arena_printf(&context->arena, head, "unroll"));
+  refused(windows, arena_printf(&context->arena, head, "vectorize"),
+          "the iterations of loop 'i', which is vectorized, would not be proved to be independent");
+  made(chain, "j, i = sch.get_loops('D')\nsch.vectorize(j)\nsch.compute_at('B', i)");
+  refused(chain, "j, i = sch.get_loops('D')\nsch.vectorize(i)\nsch.compute_at('B', i)",
+          "that loop is vectorized");
+  context_free(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_unit_iters),
@@ -254,6 +281,7 @@ int main(void) {
       cmocka_unit_test(test_index),
       cmocka_unit_test(test_cached_reads),
       cmocka_unit_test(test_cached_writes),
+      cmocka_unit_test(test_moves_below_parallel_loops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
