@@ -644,7 +644,8 @@ int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_coun
  * and R.call_dps_packed, R.call_pure_packed and R.call_packed of TVMScript. The function says in
  * which layouts it takes and gives tensors, and what that costs. The planner chooses among these
  * *ways* together with the layouts of all other operators, and runs call the function between the
- * kernels. Such a model cannot be saved or written to a file of code, and is not kept in the cache.
+ * kernels. A saved model holds the calls and the names of the functions, which loading it takes
+ * again. Such a model cannot be written to a file of code, and is not kept in the cache.
  * pleat_verify takes the results of the function as they are. */
 
 /* An attribute of a node. An argument of R.call_packed and its like that is no tensor is the
@@ -720,6 +721,10 @@ typedef struct PleatOperator {
   void *env;
 } PleatOperator;
 
+/* A shared library that the command's option --operators names has a function of this type, called
+ * pleat_operators. It sets *count and returns the library's functions. */
+typedef const PleatOperator *const *(*PleatOperatorList)(size_t *count);
+
 /* ---- Sessions --------------------------------------------------------------------------------
  *
  * A session is the memory for intermediate tensors and the threads with which a model runs. The
@@ -740,6 +745,11 @@ typedef struct PleatSessionOptions {
   int (*progress)(void *hook_env, const char *what, int done, int all);
   int (*cancel)(void *hook_env);
   void *hook_env;
+  /* For loading a model: the functions that it calls, found by their names. Each is asked for its
+   * ways again, and refused unless the way that the model takes has the same layouts as when the
+   * model was saved. */
+  const PleatOperator *const *operators;
+  size_t operator_count;
 } PleatSessionOptions;
 
 typedef struct PleatSession PleatSession;

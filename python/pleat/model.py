@@ -631,7 +631,7 @@ def compile(model, target=None, **options):
     return Model(model, **{**compile_options(target), **options})
 
 
-def load(model, threads=0, *, log=None, progress=None, parallel_for=None):
+def load(model, threads=0, *, log=None, progress=None, parallel_for=None, operators=None):
     """Loads a saved model, from a file's path or its bytes. It needs no compiler and takes
     milliseconds, but the same version of Pleat and a processor that has what the model was
     compiled for. The file may be removed or replaced afterwards, but not be changed in place.
@@ -639,9 +639,15 @@ def load(model, threads=0, *, log=None, progress=None, parallel_for=None):
 
     threads: of the model's own runs; 0 is one for each core
     log, progress, parallel_for: as for Model
-    Raises PleatError when the file is damaged or was made for another version or processor."""
-    pool, hooks = _pool(parallel_for), Hooks(log, progress)
+    operators: the functions that the model calls, by the names under which Model got them. Each has
+            to call its way with tensors in the same layouts as when the model was saved
+    Raises PleatError when a function is missing, and when the file is damaged or was made for
+    another version or processor."""
+    functions = Operators(operators) if operators else None
+    pool, hooks = together(_pool(parallel_for), functions), together(Hooks(log, progress), functions)
     options = _session_options(threads, pool, hooks)
+    if functions:
+        functions.fill(options)
     result, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = ffi.from_buffer(model if len(model) else b"\0")
@@ -650,7 +656,7 @@ def load(model, threads=0, *, log=None, progress=None, parallel_for=None):
         status = _lib.pleat_model_load(os.fsencode(model), options, result, messages)
     loaded = Model.__new__(Model)
     loaded._source = None
-    loaded._pool, loaded._operators = pool, None
+    loaded._pool, loaded._operators = pool, functions
     loaded.messages = check_status(status, messages, hooks)
     loaded._take(result[0])
     return loaded

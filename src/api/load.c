@@ -317,23 +317,6 @@ static bool load_script(RequestCall *call) {
 
 // ---- Operators ----------------------------------------------------------------------------------
 
-static bool read_operators(RequestCall *call) {
-  const PleatRequest *r = &call->request;
-  Context *context = call->context;
-  PleatOperator *operators = arena_array(&context->arena, PleatOperator, r->operator_count);
-  for (size_t i = 0; i < r->operator_count; i++) {
-    PleatOperator *one = &operators[i];
-    if (!struct_read(context, "PleatOperator", r->operators[i], one, sizeof *one)) return false;
-    if (!one->name) return field_error(context, "operators", "entry %zu has no name", i);
-    if (!one->run) return field_error(context, "operators", "'%s' has no function run", one->name);
-    for (size_t k = 0; k < i; k++)
-      if (!strcmp(operators[k].name, one->name))
-        return field_error(context, "operators", "there are two functions '%s'", one->name);
-  }
-  call->functions = operators_functions(context, operators, (int)r->operator_count);
-  return true;
-}
-
 // ---- Requests -----------------------------------------------------------------------------------
 
 static bool set_caller(RequestCall *call) {
@@ -364,7 +347,8 @@ bool request_load(RequestCall *call) {
   if (!find_machine(call, &options->machine) ||
       !compile_use_target(context, call->request.target, options))
     return false;
-  if (!read_operators(call)) return false;
+  const PleatRequest *r = &call->request;
+  if (!operators_read(context, r->operators, r->operator_count, &call->functions)) return false;
   bool script = is_script(&call->request);
   if (!script && request_find(call)) return true;
   if (!(script ? load_script : load_graph)(call)) return false;

@@ -164,6 +164,8 @@ static void load(void *arg) {
   PleatSessionOptions options;
   RunThreads threads = {0};
   if (!session_options(context, call->options, &options, &threads)) return;
+  if (!operators_read(context, options.operators, options.operator_count, &call->call.functions))
+    return;
   call->call.request = (PleatRequest){.log = options.log,
                                       .progress = options.progress,
                                       .cancel = options.cancel,
@@ -172,7 +174,7 @@ static void load(void *arg) {
   request_progress(&call->call, "reading", 0, 1);
   call->program = call->bytes ? saved_parse(context, call->path, call->bytes, call->byte_count)
                               : saved_read(context, call->path);
-  if (!call->program) return;
+  if (!call->program || !operators_bind(context, call->program, call->call.functions)) return;
   request_progress(&call->call, "reading", 1, 1);
   call->model = new_model(context, call->program, &threads);
   call->done = call->model != NULL;

@@ -4,36 +4,6 @@
 
 #include "runtime/runtime.h"
 
-enum { MOST_ITEMS = 1 << 20 };
-
-bool field_error(Context *context, const char *field, const char *format, ...) {
-  SourcePos pos = {.file = source_file_new(context, field, NULL, 0)};
-  va_list args;
-  va_start(args, format);
-  const char *message = arena_vprintf(&context->arena, format, args);
-  va_end(args);
-  return diag_error_as(context, DIAG_OPTION, pos, "%s", message);
-}
-
-bool struct_read(Context *context, const char *what, const void *given, void *out,
-                 size_t known_size) {
-  size_t size;
-  memset(out, 0, known_size);
-  if (!given) return field_error(context, what, "is NULL, expected a %s", what);
-  memcpy(&size, given, sizeof size);
-  if (size < 2 * sizeof size || size % sizeof size)
-    return field_error(context, "size", "is %zu, expected sizeof(%s), which is %zu", size, what,
-                       known_size);
-  for (size_t i = known_size; i < size; i++)
-    if (((const char *)given)[i])
-      return field_error(context, "size",
-                         "is %zu, and byte %zu is not zero: this version of the library knows only "
-                         "the first %zu bytes of a %s",
-                         size, i, known_size, what);
-  memcpy(out, given, MIN_OF(size, known_size));
-  return true;
-}
-
 bool threads_read(Context *context, int given, int *count) {
   if (given < 0 || given > MOST_THREADS)
     return field_error(context, "threads", "is %d, expected 0 to %d", given, MOST_THREADS);
@@ -63,14 +33,8 @@ typedef struct TextField {
   size_t count;
 } TextField;
 
-static bool check_count(Context *context, const char *field, const void *items, size_t count) {
-  if (count > MOST_ITEMS)
-    return field_error(context, field, "has %zu entries, expected at most %d", count, MOST_ITEMS);
-  return !count || items || field_error(context, field, "is NULL, but its count is %zu", count);
-}
-
 static bool check_texts(Context *context, const TextField *field) {
-  if (!check_count(context, field->name, field->items, field->count)) return false;
+  if (!field_array_check(context, field->name, field->items, field->count)) return false;
   for (size_t i = 0; i < field->count; i++)
     if (!field->items[i]) return field_error(context, field->name, "entry %zu is NULL", i);
   return true;
@@ -78,7 +42,7 @@ static bool check_texts(Context *context, const TextField *field) {
 
 bool named_tensors_check(Context *context, const char *field, const char *what,
                          const PleatNamedTensor *tensors, size_t count) {
-  if (!check_count(context, field, tensors, count)) return false;
+  if (!field_array_check(context, field, tensors, count)) return false;
   for (size_t i = 0; i < count; i++) {
     const PleatNamedTensor *one = &tensors[i];
     if (!one->name) return field_error(context, field, "entry %zu has no name", i);
@@ -117,7 +81,6 @@ bool request_read(Context *context, const PleatRequest *given, PleatRequest *out
       {"desired_layouts", out->desired_layouts, out->desired_layout_count},
       {"keep_layouts", out->keep_layouts, out->keep_layout_count},
   };
-  if (!check_count(context, "operators", out->operators, out->operator_count)) return false;
   bool ok = check_source(context, out) & check_known(context, out) & check_variants(context, out);
   for (int i = 0; i < COUNT_OF(fields); i++) ok &= check_texts(context, &fields[i]);
   if (!out->path) out->path = "model";

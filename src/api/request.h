@@ -3,18 +3,11 @@
 #ifndef PLEAT_API_REQUEST_H
 #define PLEAT_API_REQUEST_H
 
-#include "base/base.h"
+#include "base/fields.h"
 #include "pleat/pleat.h"
 
-// Copies a caller's struct of a version of its own, whose first member is its size, to one of this
-// version: fields that only this version has are zero. False with a diagnostic when the size is
-// none, or when a field that this version lacks is not zero. `what` is the name of the struct.
-bool struct_read(Context *context, const char *what, const void *given, void *out,
-                 size_t known_size);
 // Copies the request, and checks each of its pointers and counts. False with diagnostics.
 bool request_read(Context *context, const PleatRequest *given, PleatRequest *out);
-// Reports a wrong field of a request or of another struct. Returns false.
-bool field_error(Context *context, const char *field, const char *format, ...) PRINTF_LIKE(3, 4);
 // Replaces *count by the number of threads that the caller's struct states, unless that is 0. False
 // with a diagnostic.
 bool threads_read(Context *context, int given, int *count);

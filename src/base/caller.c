@@ -12,7 +12,7 @@ const char *caller_option(const Context *context, CallerOption option) {
       [CALLER_OPENMP] = {"--openmp", "openmp", "openmp="},
       [CALLER_LOWERED] = {"--lowered", "lowered", "lowered="},
       [CALLER_ANNOTATE] = {"--annotate", "annotate", "annotate="},
-      [CALLER_OPERATORS] = {"operators in C, or operators= in Python", "operators", "operators="},
+      [CALLER_OPERATORS] = {"--operators", "operators", "operators="},
       [CALLER_OFFLOAD] = {"--offload", "offload", "offload="},
   };
   return names[option][context->caller];

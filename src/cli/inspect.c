@@ -17,10 +17,11 @@ typedef struct InspectOptions {
   bool aliases;
 } InspectOptions;
 
-static const Option options[] = {
-    MODEL_OPTIONS, KNOWN_INPUT_OPTION,
-    {"aliases", 0, OPTION_FLAG, NULL, "TVMScript: print which buffers share memory",
-     offsetof(InspectOptions, aliases)}};
+static const Option options[] = {MODEL_OPTIONS,
+                                 KNOWN_INPUT_OPTION,
+                                 {"aliases", 0, OPTION_FLAG, NULL,
+                                  "TVMScript: print which buffers share memory",
+                                  offsetof(InspectOptions, aliases)}};
 
 // The kernel and tensors of one operator in the plan.
 typedef struct Placed {
@@ -284,8 +285,8 @@ static int show_json(Inspection *v) {
 // Is there an option that only a plan can meet, which needs all sizes?
 static bool asks_for_plan(const Cli *cli, const ModelOptions *o) {
   return o->desired.count || o->keep.count || o->input_layouts.count || o->output_layouts.count ||
-         o->policy || o->accuracy || o->offload || o->tuning || o->func || cli->cpu ||
-         cli->no_cache;
+         o->policy || o->accuracy || o->offload || o->operators.count || o->tuning || o->func ||
+         cli->cpu || cli->no_cache;
 }
 
 static int run(Cli *cli, void *given) {

@@ -48,7 +48,8 @@ bool session_find(Session *s, const char *path, const InputContents *contents) {
     return false;
   s->import.used = arena_array(&context->arena, bool, import->value_count + 1);
   bool bypass = s->keep_kernels || s->model->print_after || s->model->verify_each ||
-                s->model->offload || s->model->target || s->model->tuning;
+                s->model->offload || s->model->operators.count || s->model->target ||
+                s->model->tuning;
   s->kept = kept_model_begin(context, bypass ? NULL : cli_cache(s->cli), path, NULL, 0, &s->machine,
                              options_text(s));
   s->import.bytes = s->kept.bytes;

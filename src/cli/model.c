@@ -4,12 +4,16 @@
 
 #include "cli/saved.h"
 
+#include "base/fields.h"
 #include "config.h"
+#include "driver/operators.h"
 #include "driver/tuning.h"
 #include "graph/graph.h"
 #include "script/script.h"
 
 #include "frontend/onnx/onnx.h"
+
+#include <dlfcn.h>
 
 // ---- Options ----------------------------------------------------------------------------------
 
@@ -113,6 +117,35 @@ bool model_bind_sizes(Cli *cli, const ModelOptions *options, GraphFunc *graph, b
          (!all || check_free_sizes(cli, graph));
 }
 
+// The functions of a library that --operators names are added to the list.
+static bool add_functions(Cli *cli, const char *path, PtrArray *list) {
+  void *library =
+      dlopen(strchr(path, '/') ? path : arena_printf(&cli->context->arena, "./%s", path),
+             RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return diag_error_as(cli->context, DIAG_FILE, (SourcePos){0}, "--operators: %s", dlerror());
+  PleatOperatorList find;
+  *(void **)&find = dlsym(library, "pleat_operators");
+  if (!find)
+    return diag_error_as(cli->context, DIAG_FILE, (SourcePos){0},
+                         "--operators: %s has no function pleat_operators; see PleatOperatorList "
+                         "in pleat.h",
+                         path);
+  size_t count = 0;
+  const PleatOperator *const *items = find(&count);
+  if (!field_array_check(cli->context, path, items, count)) return false;
+  for (size_t i = 0; i < count; i++) array_push(&cli->context->arena, list, (void *)items[i]);
+  return true;
+}
+
+bool model_functions(Cli *cli, const ModelOptions *options, const OpaqueFunctions **functions) {
+  PtrArray list = {0};
+  for (int i = 0; i < options->operators.count; i++)
+    if (!add_functions(cli, options->operators.items[i], &list)) return false;
+  return operators_read(cli->context, (const PleatOperator *const *)list.items, (size_t)list.count,
+                        functions);
+}
+
 #if PLEAT_HAVE_ONNX
 // A constant over the memory of a tensor.
 static ConstData *tensor_contents(Context *context, Str name, const Tensor *tensor) {
@@ -136,13 +169,16 @@ bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *im
   if (!read_arrays(cli, options, &given)) return false;
   OnnxArray *arrays = arena_array(arena, OnnxArray, given.count);
   OnnxBinding *values = arena_array(arena, OnnxBinding, given.count);
+  const OpaqueFunctions *functions;
+  if (!model_functions(cli, options, &functions)) return false;
   *import = (OnnxOptions){.shapes = options->input_shapes.items,
                           .shape_count = options->input_shapes.count,
                           .dims = options->dims.items,
                           .dim_count = options->dims.count,
                           .arrays = arrays,
                           .array_count = given.count,
-                          .values = values};
+                          .values = values,
+                          .functions = functions};
   for (int i = 0; i < given.count; i++) {
     const GivenArray *array = &given.items[i];
     const Tensor *tensor = array->tensor;
@@ -204,6 +240,7 @@ static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *optio
       {"--policy", options->policy != NULL},
       {"--accuracy", options->accuracy != NULL},
       {"--offload", options->offload != NULL},
+      {"--operators", options->operators.count},
       {"--tuning", options->tuning != NULL},
   };
   const char *why = arena_printf(&cli->context->arena,
@@ -219,7 +256,9 @@ static bool open_script(Cli *cli, const char *path, const ModelOptions *options,
       !module_choose(cli->context, path, file->module, options->func, &file->graph))
     return false;
   if (!file->graph) return refuse_layouts(cli, path, options);
-  return model_check_graph(cli, options) && model_bind_sizes(cli, options, file->graph, true) &&
+  return model_check_graph(cli, options) &&
+         model_functions(cli, options, &file->graph->functions) &&
+         model_bind_sizes(cli, options, file->graph, true) &&
          graph_infer(cli->context, file->graph) &&
          model_check_inputs(cli, &options->inputs, file->graph);
 }

@@ -17,6 +17,7 @@ typedef struct ModelOptions {
   const char *policy;      // --policy
   const char *accuracy;    // --accuracy
   const char *offload;     // --offload
+  StringList operators;    // --operators
   const char *tuning;      // --tuning
   const char *asked;       // --why TENSOR=LAYOUT
   const char *print_after; // --print-ir-after
@@ -63,6 +64,9 @@ typedef struct ModelOptions {
   {"offload", 0, OPTION_TEXT, "LIBRARY=OPERATORS",                                                 \
    "what a library computes: dnnl=Conv,MatMul, or dnnl for all that oneDNN can",                   \
    offsetof(ModelOptions, offload)},                                                               \
+  {"operators", 0, OPTION_LIST, "LIBRARY.so",                                                      \
+   "functions that compute operators, from the library's function pleat_operators (pleat.h)",      \
+   offsetof(ModelOptions, operators)},                                                             \
   {"tuning", 0, OPTION_TEXT, "FILE",                                                               \
    "schedules of kernels and their layouts, as plan --write-tuning writes them",                   \
    offsetof(ModelOptions, tuning)},                                                                \
@@ -111,6 +115,9 @@ typedef struct ModelFile {
 // Replaces the symbolic sizes of a graph function of TVMScript by those of --dim, --input-shape and
 // the arrays of --input. False with diagnostics, also when `all` is set and a size is left.
 bool model_bind_sizes(Cli *cli, const ModelOptions *options, GraphFunc *graph, bool all);
+// Reads the functions of the libraries that --operators names. *functions is NULL when there
+// are none. False with diagnostics.
+bool model_functions(Cli *cli, const ModelOptions *options, const OpaqueFunctions **functions);
 // Refuses options that have no effect on a graph, whose accesses are in bounds by construction.
 bool model_check_graph(Cli *cli, const ModelOptions *options);
 // Reads an ONNX model or TVMScript, from which it takes the function of --func, or else the only

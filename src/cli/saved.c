@@ -4,6 +4,7 @@
 
 #include "cli/kernel.h"
 #include "cli/summary.h"
+#include "driver/operators.h"
 
 #include <jansson.h>
 
@@ -117,7 +118,11 @@ bool session_compiled_tensors(Session *s, const InputContents *contents) {
 bool session_begin_saved(Session *s, const char *path, const InputContents *contents) {
   if (!check_options(s->cli, path, s->model) || !cli_machine(s->cli, &s->machine)) return false;
   s->compiled = saved_read(s->cli->context, path);
-  if (!s->compiled || !session_compiled_tensors(s, contents)) return false;
+  const OpaqueFunctions *functions;
+  if (!s->compiled || !model_functions(s->cli, s->model, &functions) ||
+      !operators_bind(s->cli->context, s->compiled, functions))
+    return false;
+  if (!session_compiled_tensors(s, contents)) return false;
   machine_limit(&s->machine, s->compiled->cpu);
   s->executable = executable_of(s->cli->context, s->compiled);
   return s->executable && session_ready(s);
@@ -127,8 +132,21 @@ bool session_begin_saved(Session *s, const char *path, const InputContents *cont
 
 static int kernel_count(const CompiledProgram *p) {
   int count = 0;
-  for (int i = 0; i < p->step_count; i++) count = MAX_OF(count, p->steps[i].kernel + 1);
+  for (int i = 0; i < p->step_count; i++)
+    if (!p->steps[i].record) count = MAX_OF(count, p->steps[i].kernel + 1);
   return count;
+}
+
+// The functions outside of the program that it calls, each once.
+static StringList functions_of(Arena *arena, const CompiledProgram *p) {
+  StringList names = {0};
+  for (int i = 0; i < p->step_count; i++) {
+    const char *name = p->steps[i].record ? p->steps[i].record->call->function : NULL;
+    for (int k = 0; name && k < names.count; k++)
+      if (strcmp(names.items[k], name) == 0) name = NULL;
+    if (name) array_push(arena, &names, name);
+  }
+  return names;
 }
 
 void saved_show(Cli *cli, const char *path, const CompiledProgram *p, double seconds) {
@@ -138,6 +156,8 @@ void saved_show(Cli *cli, const char *path, const CompiledProgram *p, double sec
          show_bytes(arena, p->weight_bytes));
   printf("code            %d kernels, %s, loaded in %s             arena %s\n", kernel_count(p),
          p->cpu, show_seconds(arena, seconds), show_bytes(arena, p->arena_bytes));
+  const StringList names = functions_of(arena, p);
+  for (int i = 0; i < names.count; i++) printf("%-16s%s\n", i ? "" : "calls", names.items[i]);
 }
 
 static const char *shape_text(Arena *arena, const ArgumentSpec *spec) {
@@ -195,20 +215,30 @@ static json_t *steps_json(const CompiledProgram *p) {
   return list;
 }
 
+static json_t *functions_json(Arena *arena, const CompiledProgram *p) {
+  const StringList names = functions_of(arena, p);
+  json_t *list = json_array();
+  for (int i = 0; i < names.count; i++) json_array_append_new(list, json_string(names.items[i]));
+  return list;
+}
+
 static int show_json(Cli *cli, const CompiledProgram *p) {
   return json_print(
-      cli, json_pack("{s:s, s:s, s:I, s:I, s:i, s:o, s:o, s:o}", "version", PLEAT_VERSION, "cpu",
-                     p->cpu, "weight_bytes", (json_int_t)p->weight_bytes, "arena_bytes",
+      cli, json_pack("{s:s, s:s, s:I, s:I, s:i, s:o, s:o, s:o, s:o}", "version", PLEAT_VERSION,
+                     "cpu", p->cpu, "weight_bytes", (json_int_t)p->weight_bytes, "arena_bytes",
                      (json_int_t)p->arena_bytes, "kernels", kernel_count(p), "inputs",
                      arguments_json(p->inputs, p->input_count, p->known), "outputs",
-                     arguments_json(p->outputs, p->output_count, NULL), "steps", steps_json(p)));
+                     arguments_json(p->outputs, p->output_count, NULL), "steps", steps_json(p),
+                     "functions", functions_json(&cli->context->arena, p)));
 }
 
 int saved_inspect(Cli *cli, const char *path, const ModelOptions *options) {
   int64_t start = clock_now_ns();
   const GivenOption input = {"--input", options->inputs.count > 0};
+  const GivenOption operators = {"--operators", options->operators.count > 0};
   if (!check_options(cli, path, options) ||
-      !cli_refuse(cli, &input, 1, "the inputs of a compiled model are known"))
+      !cli_refuse(cli, &input, 1, "the inputs of a compiled model are known") ||
+      !cli_refuse(cli, &operators, 1, "the functions that a saved model calls are not looked at"))
     return STATUS_BAD;
   CompiledProgram *program = saved_read(cli->context, path);
   if (!program) return STATUS_BAD;

@@ -32,9 +32,8 @@ static ArgumentSpec spec_of(Context *context, const Buffer *buffer, const Layout
   return spec;
 }
 
-const ArgumentSpec *call_specs(Context *context, const PlanKernel *kernel) {
-  const OpaqueCall *call = kernel->call;
-  const OpaqueWay *way = &call->ways.items[kernel->way];
+const ArgumentSpec *call_specs(Context *context, const OpaqueCall *call, int number) {
+  const OpaqueWay *way = &call->ways.items[number];
   ArgumentSpec *specs = arena_array(&context->arena, ArgumentSpec, call->count);
   for (int i = 0; i < call->count; i++) {
     specs[i].rank = OPAQUE_ABSENT;
@@ -50,7 +49,7 @@ int64_t call_unneeded_bytes(const PlanKernel *kernel, const ArgumentSpec *specs,
 }
 
 int64_t call_workspace_bytes(Context *context, const PlanKernel *kernel) {
-  const ArgumentSpec *specs = call_specs(context, kernel);
+  const ArgumentSpec *specs = call_specs(context, kernel->call, kernel->way);
   int64_t bytes = 0;
   for (int i = 0; i < kernel->call->count; i++) bytes += call_unneeded_bytes(kernel, specs, i);
   return bytes;

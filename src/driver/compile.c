@@ -85,7 +85,7 @@ static CompiledAddress call_address(const Compiling *c, const ProgramStep *from,
 // The step of a call, whose code was bound before.
 static CompiledStep call_of(Compiling *c, const ProgramStep *from, int number) {
   const OpaqueCall *call = from->plan->call;
-  const ArgumentSpec *specs = call_specs(c->program->context, from->plan);
+  const ArgumentSpec *specs = call_specs(c->program->context, call, from->plan->way);
   CompiledStep step = {.arg_count = call->count, .opaque = c->opaque[number]};
   int64_t workspace = from->workspace;
   set_figures(c, from, &step);
@@ -93,6 +93,7 @@ static CompiledStep call_of(Compiling *c, const ProgramStep *from, int number) {
   step.kernel = c->program->kernels.count + number;
   step.args = arena_array(c->arena, CompiledAddress, call->count);
   for (int i = 0; i < call->count; i++) step.args[i] = call_address(c, from, i, specs, &workspace);
+  step.record = step.opaque->record;
   c->opaque[number] = NULL;
   return step;
 }
@@ -198,7 +199,7 @@ static bool bind_calls(Compiling *c) {
   for (int i = 0; i < p->steps.count; i++) {
     const PlanKernel *kernel = p->steps.items[i].plan;
     if (!kernel->call) continue;
-    const ArgumentSpec *specs = call_specs(context, kernel);
+    const ArgumentSpec *specs = call_specs(context, kernel->call, kernel->way);
     c->opaque[i] = kernel->call->function->bind(context, kernel->call, kernel->way, specs);
     if (!c->opaque[i]) return false;
   }

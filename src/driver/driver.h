@@ -83,8 +83,8 @@ typedef struct ProgramStep {
   int64_t workspace; // offset of the workspace in the arena; for a call, of unneeded outputs
 } ProgramStep;
 
-// The tensors of a call in the way that the step takes, as they are in memory.
-const ArgumentSpec *call_specs(Context *context, const PlanKernel *kernel);
+// The tensors of a call in way number `way`, as they are in memory.
+const ArgumentSpec *call_specs(Context *context, const OpaqueCall *call, int way);
 // The bytes of an output of a call that no stage needs, with alignment; 0 for other tensors.
 int64_t call_unneeded_bytes(const PlanKernel *kernel, const ArgumentSpec *specs, int tensor);
 int64_t call_workspace_bytes(Context *context, const PlanKernel *kernel); // of all of them

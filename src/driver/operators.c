@@ -2,6 +2,10 @@
 // Calls functions of the caller as opaque functions: describes nodes in the terms of pleat.h, and
 // passes on what the functions answer.
 #include "driver/operators.h"
+
+#include "base/caller.h"
+#include "base/fields.h"
+#include "driver/driver.h"
 #include "runtime/opaque.h"
 
 // ---- Calls as pleat.h has them -----------------------------------------------------------------
@@ -190,6 +194,18 @@ static ArgumentSpec *copy_specs(Arena *arena, const ArgumentSpec *specs, int cou
   return copy;
 }
 
+// The parts of the call that a saved model holds, in the arena of the code.
+static const OpaqueRecord *record_of(const CodeMaking *b, const PleatCall *call) {
+  Arena *arena = &b->to->lasting;
+  OpaqueRecord *record = arena_new(arena, OpaqueRecord);
+  const char **layouts = arena_array(arena, const char *, b->call->count + 1);
+  const Layout *const *given = b->call->ways.items[b->way].layouts;
+  for (int i = 0; i < b->call->count; i++)
+    if (given[i]) layouts[i] = arena_text(arena, layout_text(b->from, given[i]));
+  *record = (OpaqueRecord){call, b->way, layouts};
+  return record;
+}
+
 static void make_code(void *env) {
   CodeMaking *b = env;
   Arena *arena = &b->to->lasting;
@@ -205,6 +221,7 @@ static void make_code(void *env) {
                             .input_count = b->call->input_count,
                             .count = b->call->count,
                             .specs = copy_specs(arena, b->specs, b->call->count),
+                            .record = record_of(b, made->call),
                             .run = run,
                             .free = free_code};
   b->made = made;
@@ -220,9 +237,84 @@ static OpaqueCode *bind(Context *context, const OpaqueCall *call, int way,
   return NULL;
 }
 
+// ---- Saved calls -------------------------------------------------------------------------------
+
+static Expr *attribute_value(Context *context, const PleatAttribute *attribute) {
+  if (attribute->text) return expr_string(context, attribute->text);
+  Expr **items = arena_array(&context->arena, Expr *, attribute->count + 1);
+  for (int i = 0; i < attribute->count; i++)
+    items[i] = attribute->integers ? expr_index(context, attribute->integers[i])
+                                   : expr_float(context, DTYPE_FLOAT64, attribute->numbers[i]);
+  return attribute->is_list ? expr_tuple(context, items, attribute->count) : items[0];
+}
+
+static Value *value_of(Context *context, const PleatArgument *argument) {
+  if (argument->rank < 0) return NULL;
+  DType type = DTYPE_VOID;
+  dtype_parse(argument->type, strlen(argument->type), &type);
+  Expr **shape = arena_array(&context->arena, Expr *, argument->rank + 1);
+  for (int d = 0; d < argument->rank; d++) shape[d] = expr_index(context, argument->shape[d]);
+  return value_new(context, argument->name, type, shape, argument->rank);
+}
+
+// The node whose call this is.
+static Node *node_of(Context *context, const PleatCall *call, const OpaqueFunction *function) {
+  Value **inputs = arena_array(&context->arena, Value *, call->input_count + 1);
+  for (int i = 0; i < call->input_count; i++) inputs[i] = value_of(context, call->inputs[i]);
+  Node *node = node_new(context, NODE_OPAQUE, call->function, call->node, inputs, call->input_count,
+                        call->output_count);
+  for (int i = 0; i < call->output_count; i++)
+    node->outputs[i] = value_of(context, call->outputs[i]);
+  for (int i = 0; i < call->attribute_count; i++)
+    node->attrs = attrs_with(&context->arena, node->attrs, call->attributes[i]->name,
+                             attribute_value(context, call->attributes[i]));
+  node->function = function;
+  return node;
+}
+
+// Does the function still call the way of the record with the tensors in the same layouts?
+static bool check_way(Context *context, OpaqueCall *call, const OpaqueRecord *record) {
+  int ways = call->ways.count, tensor;
+  if (record->way >= ways)
+    return refuse(context, call->node,
+                  "has %d ways, and the model was saved with way %d; compile the model again", ways,
+                  record->way);
+  if (!opaque_add_way(context, call, record->layouts, -1)) return false;
+  tensor = opaque_differing_tensor(call, record->way, ways);
+  return tensor < 0 ||
+         refuse(context, call->node,
+                "takes %s in another layout in way %d than when the model was saved, which was %s; "
+                "compile the model again",
+                opaque_tensor_text(context, call, tensor), record->way,
+                record->layouts[tensor] ? record->layouts[tensor] : "row-major");
+}
+
+static bool bind_record(Context *context, CompiledStep *step, const OpaqueFunctions *functions) {
+  const PleatCall *saved = step->record->call;
+  const OpaqueFunction *function = opaque_find(functions, saved->function);
+  if (!function)
+    return diag_error_as(
+        context, DIAG_OPERATOR, (SourcePos){.node = str_intern(context, saved->node)},
+        "the saved model calls the function '%s', which is not given; give it with %s",
+        saved->function, caller_option(context, CALLER_OPERATORS));
+  OpaqueCall *call = opaque_call_of(context, node_of(context, saved, function), NULL);
+  if (!call || !check_way(context, call, step->record)) return false;
+  const ArgumentSpec *specs = call_specs(context, call, step->record->way);
+  step->opaque = bind(context, call, step->record->way, specs);
+  return step->opaque != NULL;
+}
+
+bool operators_bind(Context *context, CompiledProgram *program, const OpaqueFunctions *functions) {
+  for (int i = 0; i < program->step_count; i++) {
+    CompiledStep *step = &program->steps[i];
+    if (step->record && !step->opaque && !bind_record(context, step, functions)) return false;
+  }
+  return true;
+}
+
 // ---- Functions ---------------------------------------------------------------------------------
 
-const OpaqueFunctions *operators_functions(Context *context, const PleatOperator *operators,
+static const OpaqueFunctions *functions_of(Context *context, const PleatOperator *operators,
                                            int count) {
   Arena *arena = &context->arena;
   const OpaqueFunction **items = arena_array(arena, const OpaqueFunction *, count + 1);
@@ -237,4 +329,26 @@ const OpaqueFunctions *operators_functions(Context *context, const PleatOperator
   OpaqueFunctions *functions = arena_new(arena, OpaqueFunctions);
   *functions = (OpaqueFunctions){items, count};
   return count ? functions : NULL;
+}
+
+static bool read_operator(Context *context, const PleatOperator *const *given, size_t number,
+                          PleatOperator *operators) {
+  PleatOperator *one = &operators[number];
+  if (!struct_read(context, "PleatOperator", given[number], one, sizeof *one)) return false;
+  if (!one->name) return field_error(context, "operators", "entry %zu has no name", number);
+  if (!one->run) return field_error(context, "operators", "'%s' has no function run", one->name);
+  for (size_t i = 0; i < number; i++)
+    if (!strcmp(operators[i].name, one->name))
+      return field_error(context, "operators", "there are two functions '%s'", one->name);
+  return true;
+}
+
+bool operators_read(Context *context, const PleatOperator *const *given, size_t count,
+                    const OpaqueFunctions **functions) {
+  if (!field_array_check(context, "operators", given, count)) return false;
+  PleatOperator *operators = arena_array(&context->arena, PleatOperator, (int)count);
+  for (size_t i = 0; i < count; i++)
+    if (!read_operator(context, given, i, operators)) return false;
+  *functions = functions_of(context, operators, (int)count);
+  return true;
 }

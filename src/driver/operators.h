@@ -5,10 +5,14 @@
 
 #include "graph/opaque.h"
 #include "pleat/pleat.h"
+#include "runtime/compiled.h"
 
-// The functions for these operators, which are copied; NULL when there are none. Each has a name
-// and a function `run`.
-const OpaqueFunctions *operators_functions(Context *context, const PleatOperator *operators,
-                                           int count);
+// Sets *functions to the functions of these operators, which are copied; to NULL when there are
+// none. False with diagnostics.
+bool operators_read(Context *context, const PleatOperator *const *given, size_t count,
+                    const OpaqueFunctions **functions);
+// Finds the functions that a program which was read calls, and checks that they call the tensors as
+// the program has them. False with diagnostics.
+bool operators_bind(Context *context, CompiledProgram *program, const OpaqueFunctions *functions);
 
 #endif

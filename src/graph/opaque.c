@@ -93,14 +93,24 @@ bool opaque_add_way(Context *context, OpaqueCall *call, const char *const *texts
   return true;
 }
 
+static bool same_layout(const Layout *a, const Layout *b) {
+  return a == b || (a && b && index_map_same(a->map, b->map));
+}
+
+int opaque_differing_tensor(const OpaqueCall *call, int way, int other) {
+  const Layout **a = call->ways.items[way].layouts, **b = call->ways.items[other].layouts;
+  int number = 0;
+  while (number < call->count && same_layout(a[number], b[number])) number++;
+  return number < call->count ? number : -1;
+}
+
 // The outputs after the first have a layout of their own only when it is the same in all ways,
 // since the planner decides on one tensor of a call.
 static bool check_ways(Context *context, const OpaqueCall *call) {
   const OpaqueWay *first = call->ways.items;
   for (int i = 1; i < call->ways.count; i++)
     for (int k = call->input_count + 1; k < call->count; k++) {
-      const Layout *a = first->layouts[k], *b = call->ways.items[i].layouts[k];
-      if (a != b && !(a && b && index_map_same(a->map, b->map)))
+      if (!same_layout(first->layouts[k], call->ways.items[i].layouts[k]))
         return refuse(context, call->node,
                       "ways 0 and %d give %s in different layouts; only the first output may have "
                       "another layout in each way",
@@ -131,7 +141,7 @@ static Buffer *buffer_of(Context *context, const Value *value) {
   return buffer_new(context, value->name, value->type, value->shape, value->rank, NULL);
 }
 
-bool opaque_define(Context *context, Te *te, const Node *node, Buffer *const *inputs) {
+OpaqueCall *opaque_call_of(Context *context, const Node *node, Buffer *const *inputs) {
   OpaqueCall *call = arena_new(&context->arena, OpaqueCall);
   *call = (OpaqueCall){.function = node->function,
                        .node = node,
@@ -139,17 +149,24 @@ bool opaque_define(Context *context, Te *te, const Node *node, Buffer *const *in
                        .input_count = node->input_count,
                        .count = node->input_count + node->output_count};
   call->tensors = arena_array(&context->arena, Buffer *, call->count);
-  for (int i = 0; i < node->input_count; i++) call->tensors[i] = inputs[i];
+  for (int i = 0; i < node->input_count; i++)
+    call->tensors[i] = inputs            ? inputs[i]
+                       : node->inputs[i] ? buffer_of(context, node->inputs[i])
+                                         : NULL;
   for (int i = 0; i < node->output_count; i++)
     call->tensors[node->input_count + i] = buffer_of(context, node->outputs[i]);
-  if (call->function->find_ways && !call->function->find_ways(context, call)) return false;
+  if (call->function->find_ways && !call->function->find_ways(context, call)) return NULL;
   if (!call->ways.count) {
     const char **texts = arena_array(&context->arena, const char *, call->count);
     opaque_add_way(context, call, texts, -1);
   }
-  if (!check_ways(context, call)) return false;
-  opaque_add_stages(te, call);
-  return true;
+  return check_ways(context, call) ? call : NULL;
+}
+
+bool opaque_define(Context *context, Te *te, const Node *node, Buffer *const *inputs) {
+  const OpaqueCall *call = opaque_call_of(context, node, inputs);
+  if (call) opaque_add_stages(te, call);
+  return call != NULL;
 }
 
 // ---- Programs for reports ----------------------------------------------------------------------

@@ -45,6 +45,11 @@ const OpaqueFunction *opaque_find(const OpaqueFunctions *functions, const char *
 // Sets the shapes and types of the outputs of a node, unless they are declared and the function
 // does not know them. False with diagnostics.
 bool opaque_infer(Context *context, Node *node);
+// The call of a node, with the ways of its function. `inputs` are its tensors; NULL: new ones. NULL
+// with diagnostics.
+OpaqueCall *opaque_call_of(Context *context, const Node *node, Buffer *const *inputs);
+// The first tensor that has different layouts in the two ways; -1: none.
+int opaque_differing_tensor(const OpaqueCall *call, int way, int other);
 // Adds a stage for each output: the first one is the call, and the others follow from it. False
 // with diagnostics.
 bool opaque_define(Context *context, Te *te, const Node *node, Buffer *const *inputs);

@@ -39,6 +39,8 @@ typedef struct CompiledStep { // runs a kernel
   CompiledAddress *args; // the last one is the workspace; for opaque code, those of its tensors
   int arg_count;
   OpaqueCode *opaque; // runs in place of regions, of which there are none; NULL for a kernel
+  const OpaqueRecord
+      *record; // that of the opaque code, which a program that was read lacks at first
 } CompiledStep;
 
 typedef struct CompiledConstant {

@@ -52,7 +52,15 @@ static bool make_copies(Executable *e) {
   return e->compact && e->data;
 }
 
+// Has each call its function? A program that was read gets them afterwards.
+static void check_calls(Context *context, const CompiledProgram *program) {
+  for (int i = 0; i < program->step_count; i++)
+    if (program->steps[i].record && !program->steps[i].opaque)
+      bug(context, "the function of the call '%s' is not bound", program->steps[i].name);
+}
+
 Executable *executable_of(Context *context, CompiledProgram *program) {
+  check_calls(context, program);
   Executable *e = calloc(1, sizeof *e);
   if (e) {
     *e = (Executable){.context = context, .program = compiled_program_keep(program)};

@@ -9,7 +9,7 @@
 #include "runtime/compiled.h"
 
 // Changed whenever the meaning of a file changes.
-enum { SAVED_FORMAT = 6 };
+enum { SAVED_FORMAT = 7 };
 enum {
   SAVED_PAGE = 4096,
   SAVED_CHUNK = 1 << 20, // bytes of the weights that have a digest of their own
@@ -46,7 +46,12 @@ _Static_assert(sizeof(SavedHeader) == SAVED_PAGE, "the header is one page");
 //   count of steps; for each: name; why it may be slow, or no text; number of the kernel;
 //                             operations (a double); bytes of its tensors;
 //                             count of regions, for each: offset in the code, extent, chunks;
-//                             count of arguments, for each: kind, number, offset
+//                             count of arguments, for each: kind, number, offset;
+//                             1 and a call when a function of the caller runs in place of code
+//
+// A call is the name of the function, that of the node, the number of the way, and the counts of
+// inputs and outputs; for each of them its name, element type, rank, extents, and layout as text;
+// then the count of attributes, and for each its name, text, whether it is a list, and its numbers.
 //
 // An argument is its name, the code and bits of its element type, its rank and its extents.
 

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pleat/pleat.h"
+
 typedef struct Loading {
   Context *context;
   SourcePos pos;
@@ -266,6 +268,81 @@ static CompiledAddress read_address(Loading *l) {
   return (CompiledAddress){kind, number, take_int(l, 0, bytes, "steps write outside an output")};
 }
 
+static PleatArgument *read_call_tensor(Loading *l, int access, const char **layout) {
+  Arena *arena = &l->out->context->lasting;
+  PleatArgument *tensor = arena_new(arena, PleatArgument);
+  tensor->name = take_text(l);
+  tensor->access = access;
+  tensor->element.code = (uint8_t)take_int(l, 0, UINT8_MAX, "element types are unknown");
+  tensor->element.bits = (uint8_t)take_int(l, 0, 64, "element types are unknown");
+  tensor->element.lanes = (uint16_t)take_int(l, 0, UINT16_MAX, "element types are unknown");
+  ElementType type = {tensor->element.code, tensor->element.bits, tensor->element.lanes};
+  tensor->type = element_type_name(type);
+  tensor->rank = (int32_t)take_int(l, OPAQUE_ABSENT, SAVED_MOST_RANK, "calls have too many axes");
+  int64_t *shape = arena_array(arena, int64_t, MAX_OF(tensor->rank, 0));
+  for (int i = 0; i < tensor->rank; i++)
+    shape[i] = take_int(l, 0, INT64_MAX, "calls have a negative size");
+  tensor->shape = shape;
+  const char *text = take_text(l);
+  *layout = *text ? text : NULL;
+  return tensor;
+}
+
+static void read_numbers(Loading *l, PleatAttribute *attribute) {
+  Arena *arena = &l->out->context->lasting;
+  attribute->is_list = (int)take_int(l, 0, 1, "attributes of calls are unknown");
+  bool integers = take_int(l, 0, 1, "attributes of calls are unknown");
+  int bytes = take_count(l, 1, "attributes of calls are too long");
+  const void *data = take(l, (uint64_t)bytes);
+  if (bytes % sizeof(int64_t)) wrong(l, "attributes of calls have parts of numbers");
+  if (!data || l->why) return;
+  int count = attribute->count = bytes / (int)sizeof(int64_t);
+  double *numbers = arena_array(arena, double, count + 1);
+  int64_t *whole = arena_array(arena, int64_t, count + 1);
+  attribute->numbers = numbers;
+  if (bytes) memcpy(integers ? (void *)whole : (void *)numbers, data, (size_t)bytes);
+  if (!integers) return;
+  attribute->integers = whole;
+  for (int i = 0; i < count; i++) numbers[i] = (double)whole[i];
+}
+
+static PleatAttribute *read_attribute(Loading *l) {
+  PleatAttribute *attribute = arena_new(&l->out->context->lasting, PleatAttribute);
+  attribute->name = take_text(l);
+  if (take_int(l, 0, 1, "attributes of calls are unknown"))
+    attribute->text = take_text(l);
+  else
+    read_numbers(l, attribute);
+  return attribute;
+}
+
+// The call of a function that the file does not hold.
+static const OpaqueRecord *read_call(Loading *l) {
+  enum { LEAST_BYTES = 48 };
+  Arena *arena = &l->out->context->lasting;
+  OpaqueRecord *record = arena_new(arena, OpaqueRecord);
+  PleatCall *call = arena_new(arena, PleatCall);
+  call->function = take_text(l);
+  call->node = take_text(l);
+  record->way = (int)take_int(l, 0, INT32_MAX, "calls have unknown ways");
+  int inputs = call->input_count = take_count(l, LEAST_BYTES, "calls have too many inputs");
+  int outputs = call->output_count = take_count(l, LEAST_BYTES, "calls have too many outputs");
+  const PleatArgument **tensors = arena_array(arena, const PleatArgument *, inputs + outputs + 1);
+  const char **layouts = arena_array(arena, const char *, inputs + outputs + 1);
+  for (int i = 0; i < inputs + outputs; i++)
+    tensors[i] = read_call_tensor(l, i < inputs ? PLEAT_READ : PLEAT_WRITTEN, &layouts[i]);
+  call->attribute_count = take_count(l, 24, "calls have too many attributes");
+  const PleatAttribute **attributes =
+      arena_array(arena, const PleatAttribute *, call->attribute_count + 1);
+  for (int i = 0; i < call->attribute_count; i++) attributes[i] = read_attribute(l);
+  call->inputs = tensors;
+  call->outputs = tensors + inputs;
+  call->attributes = attributes;
+  record->call = call;
+  record->layouts = layouts;
+  return record;
+}
+
 static void read_step(Loading *l, CompiledStep *step) {
   Arena *arena = &l->out->context->lasting;
   step->name = take_text(l);
@@ -281,11 +358,16 @@ static void read_step(Loading *l, CompiledStep *step) {
   step->arg_count = take_count(l, 16, "arguments of steps are too many");
   step->args = arena_array(arena, CompiledAddress, step->arg_count);
   for (int i = 0; i < step->arg_count; i++) step->args[i] = read_address(l);
+  if (!take_int(l, 0, 1, "steps are of an unknown kind")) return;
+  step->record = read_call(l);
+  const PleatCall *call = step->record->call;
+  if (step->arg_count != call->input_count + call->output_count)
+    wrong(l, "calls have another number of arguments than tensors");
 }
 
 static void read_steps(Loading *l) {
   CompiledProgram *p = l->out;
-  p->step_count = take_count(l, 56, "steps are too many");
+  p->step_count = take_count(l, 64, "steps are too many");
   p->steps = arena_array(&p->context->lasting, CompiledStep, p->step_count);
   for (int i = 0; i < p->step_count; i++) read_step(l, &p->steps[i]);
 }

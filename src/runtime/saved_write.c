@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "pleat/pleat.h"
+
 static const char zeros[SAVED_PAGE];
 
 typedef struct Saving {
@@ -98,6 +100,42 @@ static void describe_arguments(Saving *s) {
   for (int i = 0; i < p->output_count; i++) put_argument(s, &p->outputs[i]);
 }
 
+static void put_call_tensor(Saving *s, const PleatArgument *tensor, const char *layout) {
+  put_text(s, tensor->name);
+  put_int(s, tensor->element.code);
+  put_int(s, tensor->element.bits);
+  put_int(s, tensor->element.lanes);
+  put_int(s, tensor->rank);
+  for (int i = 0; i < tensor->rank; i++) put_int(s, tensor->shape[i]);
+  put_text(s, layout ? layout : "");
+}
+
+static void put_attribute(Saving *s, const PleatAttribute *attribute) {
+  put_text(s, attribute->name);
+  put_int(s, attribute->text != NULL);
+  if (attribute->text) return put_text(s, attribute->text);
+  put_int(s, attribute->is_list);
+  put_int(s, attribute->integers != NULL);
+  const void *numbers =
+      attribute->integers ? (const void *)attribute->integers : (const void *)attribute->numbers;
+  put_bytes(s, numbers, sizeof(int64_t) * (size_t)attribute->count);
+}
+
+static void put_call(Saving *s, const OpaqueRecord *record) {
+  const PleatCall *call = record->call;
+  int inputs = call->input_count;
+  put_text(s, call->function);
+  put_text(s, call->node);
+  put_int(s, record->way);
+  put_int(s, inputs);
+  put_int(s, call->output_count);
+  for (int i = 0; i < inputs + call->output_count; i++)
+    put_call_tensor(s, i < inputs ? call->inputs[i] : call->outputs[i - inputs],
+                    record->layouts[i]);
+  put_int(s, call->attribute_count);
+  for (int i = 0; i < call->attribute_count; i++) put_attribute(s, call->attributes[i]);
+}
+
 static void describe_steps(Saving *s) {
   const CompiledProgram *p = s->program;
   put_int(s, p->step_count);
@@ -120,6 +158,8 @@ static void describe_steps(Saving *s) {
       put_int(s, step->args[k].number);
       put_int(s, step->args[k].offset);
     }
+    put_int(s, step->record != NULL);
+    if (step->record) put_call(s, step->record);
   }
 }
 
@@ -198,11 +238,11 @@ static void fill_header(Saving *s) {
 
 static bool prepare(Saving *s) {
   for (int i = 0; i < s->program->step_count; i++)
-    if (s->program->steps[i].opaque)
+    if (s->program->steps[i].opaque && !s->program->steps[i].record)
       return diag_error_as(s->context, DIAG_UNSUPPORTED,
                            (SourcePos){.node = s->program->steps[i].opaque->node},
-                           "a saved model cannot hold the function '%s', which is outside of it; "
-                           "compile the model in the process that runs it",
+                           "a saved model cannot hold the library's function '%s'; compile the "
+                           "model in the process that runs it",
                            s->program->steps[i].opaque->function);
   if (!code_image_contents(s->program->code, &s->code))
     return diag_error_as(s->context, DIAG_UNSUPPORTED, (SourcePos){NULL},

@@ -31,6 +31,7 @@ CALLS = [
     (["plan", DIGITS, "--why", "nothing"], "option"),
     (["plan", DIGITS, "--html", "/nowhere/plan.html"], "file"),
     (["plan", DIGITS, "--tuning", "examples/kernels/none.py"], "file"),
+    (["plan", DIGITS, "--operators", "examples/kernels/none.so"], "file"),
     (["plan", DIGITS, "--tuning", "tests/cases/cli/check_wrong.py"], "syntax"),
     (["plan", DIGITS, "--write-tuning", "/nowhere/tuning.py"], "file"),
     (["plan", DIGITS, "--lp", "/nowhere/plan.lp"], "file"),

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that functions of Python compute: their layouts, costs, exceptions, threads, and what
 reports say about them."""
+import json
+import os
+import subprocess
 import threading
 
 import numpy as np
 import onnx
 import pytest
-from built import skip_sanitized
+from built import BUILD, ROOT, skip_sanitized
 from onnx import TensorProto, helper
 
 skip_sanitized()
@@ -257,10 +260,130 @@ def test_errors():
                  desired_layouts={"own": "NCHW8c"})
 
 
-def test_saving_is_refused(tmp_path):
+ATTRIBUTES = {"alpha": 0.1, "axes": [3, -1], "mode": "up", "rates": [0.5, 2.0], "n": 7}
+
+
+@pytest.mark.parametrize("layout", [None, "NHWC", "NCHW16c",
+                                    "n, c, h, w -> w, h, (c + h) % 13, n"])
+def test_saved_models_call_the_functions_that_are_given_again(tmp_path, layout):
+    path, seen = tmp_path / "model.pleat", []
+
+    def run(x, call, **attributes):
+        seen.append((call, attributes))
+        return x * np.float32(attributes["alpha"])
+    op = pleat.Operator(run, **LIKE_X, ways=[way(layout, 10), way(None, 1e9)])
+    model = compiled(between(ATTRIBUTES), op)
+    model.save(path)
+    loaded = pleat.load(path, operators={f"{DOMAIN}::Scale": op})
+    np.testing.assert_array_equal(loaded(X), model(X))
+    np.testing.assert_allclose(loaded(X), expected_between(X, 0.1), rtol=1e-4, atol=1e-4)
+    assert seen[0] == seen[1] and seen[1][1] == seen[2][1]
+    loaded.save(tmp_path / "again.pleat")
+    assert (tmp_path / "again.pleat").read_bytes() == path.read_bytes()
+    again = pleat.load(path.read_bytes(), operators={f"{DOMAIN}::Scale": op, "other": scale})
+    np.testing.assert_array_equal(pleat.Session(again)(X), model(X))
+
+
+def test_saved_models_refuse_other_functions(tmp_path):
+    path, name = tmp_path / "model.pleat", f"{DOMAIN}::Scale"
+    compiled(between(), pleat.Operator(scale, **LIKE_X, ways=[way(None, 1e9), way("NHWC", 1)])).save(path)
+    for operators in (None, {}, {"com.example::Other": scale}):
+        with pytest.raises(pleat.PleatError, match=f"calls the function '{name}', which is not given"):
+            pleat.load(path, operators=operators)
+
+    def load(ways):
+        return pleat.load(path, operators={name: pleat.Operator(scale, ways=ways)})
+    with pytest.raises(pleat.PleatError, match="has 1 ways, and the model was saved with way 1"):
+        load([way("NHWC", 1)])
+    with pytest.raises(pleat.PleatError, match="takes input 0 't' in another layout in way 1"):
+        load([way(None, 1), way("NCHW8c", 1)])
+    with pytest.raises(pleat.PleatError, match="takes output 0 in another layout in way 1"):
+        load([way(None, 1), {"inputs": ["NHWC"], "outputs": [None], "cycles": 1}])
+
+    def ways(*_, **__):
+        raise KeyError("no ways")
+    with pytest.raises(KeyError, match="no ways"):
+        load(ways)
+    np.testing.assert_allclose(load([{}, way("n, c, h, w -> n, h, w, c", 1)])(X),
+                               expected_between(X), rtol=1e-4, atol=1e-4)
+
+
+def test_saved_calls_with_absent_inputs_and_two_outputs(tmp_path):
+    model = model_of([helper.make_node("Two", ["x", "", "a"], ["s", "d"], "two", domain=DOMAIN),
+                      helper.make_node("Relu", ["s"], ["y"], "relu")],
+                     [("x", [3, 7])], [("y", [3, 7]), ("d", [3, 7])], [("a", random(7, seed=5))])
+    op = pleat.Operator(lambda x, none, a: (x + a, x - a) if none is None else None,
+                        infer=lambda x, *_: [x, x])
+    built = pleat.compile(model, operators={"Two": op}, cache=False)
+    built.save(tmp_path / "m.pleat")
+    x = random(3, 7, seed=6)
+    for got, expected in zip(pleat.load(tmp_path / "m.pleat", operators={"Two": op})(x), built(x)):
+        np.testing.assert_array_equal(got, expected)
+
+
+LIBRARY = """
+#include <pleat/pleat.h>
+#include <string.h>
+static int infer(void *env, const PleatCall *call, PleatTensorType *outputs, char *message) {
+  const PleatArgument *x = call->inputs[0];
+  outputs[0].element = x->element;
+  outputs[0].rank = x->rank;
+  memcpy(outputs[0].shape, x->shape, sizeof(int64_t) * x->rank);
+  return PLEAT_OK;
+}
+static int run(void *env, const PleatCall *call, int way, const PleatTensor *inputs,
+               PleatTensor *outputs, char *message) {
+  int64_t count = 1;
+  for (int i = 0; i < inputs->rank; i++) count *= inputs->shape[i];
+  for (int64_t i = 0; i < count; i++)
+    ((float *)outputs->data)[i] =
+        ((float *)inputs->data)[i] * (float)call->attributes[0]->numbers[0];
+  return PLEAT_OK;
+}
+const PleatOperator *const *pleat_operators(size_t *count) {
+  static const PleatOperator scale = {sizeof scale, "com.example::Scale", infer, NULL, run, NULL};
+  static const PleatOperator *const list[] = {&scale};
+  *count = 1;
+  return list;
+}
+"""
+
+
+def command(*arguments, fails=False):
+    done = subprocess.run([BUILD / "pleat", *arguments], capture_output=True, text=True)
+    assert bool(done.returncode) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def test_libraries_of_the_command(tmp_path):
+    (tmp_path / "scale.c").write_text(LIBRARY)
+    library, model, saved, y = (str(tmp_path / n) for n in ("scale.so", "m.onnx", "m.pleat", "y.npz"))
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{ROOT / 'include'}", "-o", library,
+                    str(tmp_path / "scale.c")], check=True)
+    onnx.save(between(), model)
+    np.save(tmp_path / "x.npy", X)
+    given = "-i", f"x={tmp_path / 'x.npy'}", "-o", y
+    command("run", model, "--operators", library, *given)
+    np.testing.assert_allclose(np.load(y)["y"], expected_between(X), rtol=1e-4, atol=1e-4)
+    assert "com.example::Scale" in command("plan", model, "--operators", library, "--json")
+    assert "own" in command("inspect", model, "--operators", library)
+    command("verify", model, "--operators", library)
+    command("compile", model, "--operators", library, "-o", saved)
+    os.remove(y)
+    command("run", saved, "--operators", library, *given)
+    np.testing.assert_allclose(np.load(y)["y"], expected_between(X), rtol=1e-4, atol=1e-4)
+    assert "\ncalls           com.example::Scale\n" in command("inspect", saved)
+    assert json.loads(command("inspect", saved, "--json"))["functions"] == ["com.example::Scale"]
+    assert "give it with --operators" in command("run", saved, *given, fails=True)
+    assert "cannot open" in command("run", model, "--operators", "no.so", *given, fails=True)
+    empty = tmp_path / "empty.so"
+    subprocess.run(["cc", "-shared", "-o", empty, "-x", "c", os.devnull], check=True)
+    assert "has no function pleat_operators" in command("run", model, "--operators", empty, *given,
+                                                        fails=True)
+
+
+def test_files_of_code_are_refused(tmp_path):
     model = compiled(between(), pleat.Operator(scale, **LIKE_X))
-    with pytest.raises(pleat.PleatError, match="cannot hold the function 'com.example::Scale'"):
-        model.save(tmp_path / "model.pleat")
     for name in ("model.so", "model.c"):
         with pytest.raises(pleat.PleatError, match="which a file cannot hold"):
             model.write(tmp_path / name)

@@ -245,8 +245,9 @@ ROWS += [
                                        "shape": "2", "all": None, "where": "C == 2"}),
 ]
 # Options whose effect is not in what a call prints or writes.
-# tests/python/test_offload.py has the option offload, which needs a library.
-ELSEWHERE = {(command, option) for option in ("no-cache", "offload")
+# tests/python/test_offload.py has the option offload and test_operators.py operators, which need
+# libraries.
+ELSEWHERE = {(command, option) for option in ("no-cache", "offload", "operators")
              for command in ("inspect", "run", "compile", "plan", "verify", "bench")}
 # tests/python/test_opencl.py has the option target of those that run code, which needs a device.
 ELSEWHERE |= {(command, "target") for command in ("run", "verify")}

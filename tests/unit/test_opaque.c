@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api_support.h"
 
@@ -205,10 +206,34 @@ static void test_refuses_wrong_requests(void **state) {
   expect_refused(pleat_model_compile(&f->request, &model, &messages), "layout of input 0");
 }
 
-static void test_is_not_saved(void **state) {
+static void test_is_found_again_by_a_saved_model(void **state) {
+  Fixture *f = *state;
+  char folder[] = "/tmp/pleat-test-XXXXXX", path[64];
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/own.pleat", folder);
+  PleatModel *model = compile(f);
+  expect_ok(pleat_model_save(model, path, &messages));
+  pleat_model_free(model);
+  PleatSessionOptions options = {.size = sizeof options};
+  expect_refused(pleat_model_load(path, &options, &model, &messages), "'own', which is not given");
+  options.operator_count = 1;
+  expect_refused(pleat_model_load(path, &options, &model, &messages), "operators");
+  options.operators = f->list;
+  f->own.layout = NULL;
+  expect_refused(pleat_model_load(path, &options, &model, &messages), "in another layout in way 0");
+  f->own.layout = "a, b -> b, a";
+  expect_ok(pleat_model_load(path, &options, &model, &messages));
+  run(f, model);
+  assert_int_equal(f->own.way, 0);
+  assert_int_equal(f->own.shape[0], COLUMNS);
+  pleat_model_free(model);
+  remove(path);
+  rmdir(folder);
+}
+
+static void test_is_not_in_files_of_code(void **state) {
   Fixture *f = *state;
   PleatModel *model = compile(f);
-  expect_refused(pleat_model_save(model, "own.pleat", &messages), "cannot hold the function 'own'");
   expect_refused(pleat_write(&f->request, NULL, "own.so", &messages), "a file cannot hold");
   pleat_model_free(model);
 }
@@ -223,7 +248,8 @@ int main(void) {
                                       tear_down),
       cmocka_unit_test_setup_teardown(test_verifies, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_refuses_wrong_requests, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_is_not_saved, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_is_found_again_by_a_saved_model, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_is_not_in_files_of_code, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
