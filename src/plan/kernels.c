@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the plan's kernels from the choices: each group of fused stages becomes one kernel, and
-// each rewrite stands directly after the kernel that writes its tensor.
+// each rewrite stands directly after the kernel that writes its tensor. Rewrites of an input stand
+// before the first stage that reads it, so that the caches still hold what they write.
 #include "plan/internal.h"
 
 typedef struct Grouping {
@@ -10,6 +11,7 @@ typedef struct Grouping {
   int *group;       // by stage->index: index of the first stage of its group
   PtrArray *stages; // by index of a group's first stage
   bool *in_place;   // by stage->index: its pieces are written in place, and it has no kernel
+  bool *rewritten;  // by index of an input: its rewrites have been added
 } Grouping;
 
 static const StageChoice *chosen(const Grouping *g, const Stage *stage) {
@@ -268,16 +270,30 @@ static void find_groups(Grouping *g) {
   }
 }
 
+static void add_rewrites_of_input(Grouping *g, StageTensor *tensor) {
+  if (tensor->input < 0 || g->rewritten[tensor->input]) return;
+  g->rewritten[tensor->input] = true;
+  add_rewrites_of(g, tensor);
+}
+
+static void add_rewrites_before(Grouping *g, const PtrArray *stages) {
+  for (int i = 0; i < stages->count; i++) {
+    const Stage *stage = stages->items[i];
+    for (int k = 0; k < stage->reads.count; k++) add_rewrites_of_input(g, stage->reads.items[k]);
+  }
+}
+
 void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
   Grouping grouping = {.planner = planner, .choice = choice, .plan = plan}, *g = &grouping;
   const StageGraph *graph = planner->stages;
   find_groups(g);
   find_placements(g);
-  for (int i = 0; i < graph->inputs.count; i++) add_rewrites_of(g, graph->inputs.items[i]);
+  g->rewritten = arena_array(&plan->context->arena, bool, graph->inputs.count);
   for (int i = 0; i < graph->stages.count; i++) {
     const PtrArray *stages = &g->stages[g->group[i]];
     const Stage *stage = graph->stages.items[i];
     if (chosen(g, stage)->absent) continue;
+    if (g->in_place[i] || array_last(stages) == stage) add_rewrites_before(g, stages);
     if (stage->te->call_output)
       add_rewrites_of(g, stage->output);
     else if (g->in_place[i])
@@ -285,6 +301,7 @@ void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
     else if (array_last(stages) == stage)
       add_kernel(g, stages);
   }
+  for (int i = 0; i < graph->inputs.count; i++) add_rewrites_of_input(g, graph->inputs.items[i]);
   set_placements(plan);
   planner_note_moves(plan);
 }

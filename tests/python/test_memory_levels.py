@@ -49,3 +49,17 @@ def test_weights_that_pass_in_between(measured, tmp_path):
     few, some, many = (measured(tmp_path / "m.onnx", steps) for steps in (16, 32, 4099))
     assert few == some
     assert 1.2 * few < many < 2 * few
+
+
+def test_inputs_are_rewritten_when_they_are_read(tmp_path):
+    """The caches then still hold the rewritten tensor."""
+    nodes = [helper.make_node("MatMul", ["a", "w"], ["c"], "first"),
+             helper.make_node("MatMul", ["c", "w"], ["d"], "second"),
+             helper.make_node("MatMul", ["b", "w"], ["e"], "third"),
+             helper.make_node("MatMul", ["e", "w"], ["f"], "fourth")]
+    shape = (ROWS, COLUMNS)
+    kernels = kernels_of(tmp_path / "m.onnx", nodes, [("b", shape), ("a", shape)],
+                         [("d", shape), ("f", shape)], [weights("w", COLUMNS, COLUMNS)],
+                         "--desired-layout", "third:data=lambda r, c: [c // 16, r, c % 16]",
+                         "--desired-layout", "first:data=lambda r, c: [c // 16, r, c % 16]")
+    assert list(kernels) == ["rewrite_a", "first", "second", "rewrite_b", "third", "fourth"]
