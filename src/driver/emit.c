@@ -59,6 +59,7 @@ static bool options_are_used(Context *context, EmitKind kind, const EmitOptions 
       {CALLER_OPENMP, options->openmp,
        saved                             ? saved
        : target && target->writes_openmp ? NULL
+       : text_ends_with(path, ".c")      ? "runs on a device, which has threads of its own"
                                          : "is not C, and parallel loops for -fopenmp are C"},
       {CALLER_LOWERED, options->lowered,
        saved    ? saved

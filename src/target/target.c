@@ -16,7 +16,7 @@
 #include <time.h>
 
 static const char *const c_endings[] = {".c", NULL};
-static const char *const opencl_endings[] = {".cl", NULL};
+static const char *const opencl_endings[] = {".cl", ".c", NULL};
 static const char *const cuda_endings[] = {".cu", ".ptx", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
@@ -100,7 +100,7 @@ const TargetRow target_table[] = {
      .writes_openmp = true,
      .write_program = target_write_c},
     {.name = "opencl",
-     .summary = "kernels for OpenCL devices: run now, .cl",
+     .summary = "kernels for OpenCL devices: run now, .cl, .c with a host program",
      .memories = opencl_memories,
      .endings = opencl_endings,
      .emit = opencl_emit,
@@ -108,7 +108,8 @@ const TargetRow target_table[] = {
      .load_add = target_keep_add,
      .load_finish = opencl_load_finish,
      .is_present = opencl_is_present,
-     .keeps_kernels = true},
+     .keeps_kernels = true,
+     .write_program = opencl_write_program},
     {.name = "cuda",
      .summary = "kernels for NVIDIA devices: run now, .cu, .ptx",
      .memories = cuda_memories,
@@ -186,12 +187,22 @@ bool target_writes(const TargetRow *row, const char *path) {
   return ending_of(row, path) != NULL;
 }
 
+// Whether a row before this one has the ending too.
+static bool is_listed(const TargetRow *row, const char *ending, bool programs) {
+  for (const TargetRow *before = target_table; before < row; before++)
+    for (int i = 0; (before->write_program || !programs) && before->endings && before->endings[i];
+         i++)
+      if (!strcmp(before->endings[i], ending)) return true;
+  return false;
+}
+
 const char *target_endings(Context *context, const TargetRow *target, bool programs) {
   Text text = text_new(&context->scratch);
   for (const TargetRow *row = target_table; row->name; row++) {
     bool listed = (!target || row == target) && (!programs || row->write_program);
     for (int i = 0; listed && row->endings && row->endings[i]; i++)
-      text_printf(&text, "%s%s", text.size ? ", " : "", row->endings[i]);
+      if (target || !is_listed(row, row->endings[i], programs))
+        text_printf(&text, "%s%s", text.size ? ", " : "", row->endings[i]);
   }
   return text_string(&text);
 }

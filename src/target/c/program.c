@@ -1,42 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a whole program as C: kernels, weights, and a function that runs the steps in order. The
 // code allocates no memory: the caller gives inputs, outputs and one arena.
-#include "target/c/emit.h"
-#include "target/header.h"
-
-typedef struct Writing {
-  Context *context;
-  Arena *arena;
-  const TargetProgram *program;
-  const TargetProgramOptions *options;
-  const char *name; // prefix of functions
-  const char *base; // the path without ".c"
-  FileSet *files;
-} Writing;
+#include "target/c/program.h"
 
 // ---- The header --------------------------------------------------------------------------------
 
-static ProgramHeader header_of(Writing *w) {
+static const char *c_title(CProgram *w) {
   const HostMachine *machine = w->options->target.machine;
+  return arena_printf(w->arena,
+                      "// %s, as C without dependencies. Compile for the machine it was made for:\n"
+                      "//   cc -std=gnu11 -O2 %s%s -c %s.c\n// with GCC 12, Clang 14, or later.\n",
+                      w->program->unit.name, target_level_flags(target_find("c"), machine),
+                      w->options->openmp ? " -fopenmp" : "", path_file_name(w->base));
+}
+
+static ProgramHeader header_of(CProgram *w) {
   const char *source = path_file_name(w->base);
-  const char *title =
-      arena_printf(w->arena,
-                   "// %s, as C without dependencies. Compile for the machine it was made for:\n"
-                   "//   cc -std=gnu11 -O2 %s%s -c %s.c\n// with GCC 12, Clang 14, or later.\n",
-                   w->program->unit.name, target_level_flags(target_find("c"), machine),
-                   w->options->openmp ? " -fopenmp" : "", source);
   const char *weights =
       w->options->weights_beside ? arena_printf(w->arena, "%s.c.weights", source) : NULL;
   return (ProgramHeader){.code = arena_printf(w->arena, "%s.c", source),
                          .name = w->name,
-                         .title = title,
-                         .returns = "Returns 0, or 1 when a pointer is NULL or not aligned.",
+                         .title = w->dialect->title(w),
+                         .returns = w->dialect->returns,
                          .weights_file = weights};
 }
 
 // ---- Steps -------------------------------------------------------------------------------------
 
-static const char *place_of(Writing *w, const TargetArgument *argument) {
+const char *c_program_place(CProgram *w, const TargetArgument *argument) {
   long long offset = (long long)argument->offset;
   switch (argument->place) {
   case TARGET_INPUT: return arena_printf(w->arena, "inputs[%d]", argument->number);
@@ -50,20 +41,20 @@ static const char *place_of(Writing *w, const TargetArgument *argument) {
 }
 
 // The first iteration of chunk `chunk`: "task * 7", or "task * 100 / 3" where the chunks differ.
-static const char *chunk_begin(Writing *w, const char *chunk, int64_t count, int64_t chunks) {
+static const char *chunk_begin(CProgram *w, const char *chunk, int64_t count, int64_t chunks) {
   if (count == chunks) return chunk;
   if (count % chunks == 0)
     return arena_printf(w->arena, "%s * %lld", chunk, (long long)(count / chunks));
   return arena_printf(w->arena, "%s * %lld / %lld", chunk, (long long)count, (long long)chunks);
 }
 
-static void write_calls(Writing *w, CEmit *emit, const char *name, const char *arguments,
+static void write_calls(CProgram *w, CEmit *emit, const char *name, const char *arguments,
                         const char *indent) {
   int column = (int)(strlen(indent) + strlen(name)) + 5; // with ");" at the end
   c_line(emit, "%s%s(%s);", indent, name, c_broken(w->arena, arguments, column, 6));
 }
 
-static bool write_call(Writing *w, CEmit *emit, const CFunction *function, const char *arguments) {
+static bool write_call(CProgram *w, CEmit *emit, const CFunction *function, const char *arguments) {
   int64_t count, chunks;
   if (!expr_as_int(function->region->extent, &count) ||
       !expr_as_int(function->region->chunks, &chunks))
@@ -83,8 +74,8 @@ static bool write_call(Writing *w, CEmit *emit, const CFunction *function, const
   return true;
 }
 
-static bool write_step(Writing *w, CEmit *emit, const TargetStep *step,
-                       CFunction *const *functions) {
+static bool write_step(CProgram *w, CEmit *emit, const TargetStep *step) {
+  CFunction *const *functions = w->made;
   const LowerKernel *kernel = w->program->unit.kernels[step->kernel];
   const char **from = arena_array(w->arena, const char *, kernel->arg_count + 1);
   if (step->comment) c_line(emit, "// %s", step->comment);
@@ -92,13 +83,19 @@ static bool write_step(Writing *w, CEmit *emit, const TargetStep *step,
     if (kernel->args[i].kind != LOWER_ARG_TENSOR)
       return diag_error(w->context, kernel->func->pos, "'%s' has a size that is not known",
                         kernel->args[i].name);
-    from[i] = place_of(w, &step->arguments[i]);
+    from[i] = c_program_place(w, &step->arguments[i]);
   }
   from[kernel->arg_count] = arena_printf(w->arena, "memory + %lld", (long long)step->workspace);
   for (int i = 0; i < kernel->region_count; i++) {
     const CFunction *function = &functions[step->kernel][i];
     if (!write_call(w, emit, function, c_arguments(emit, function, from))) return false;
   }
+  return true;
+}
+
+static bool c_steps(CProgram *w, CEmit *emit) {
+  for (int i = 0; i < w->program->step_count; i++)
+    if (!write_step(w, emit, &w->program->steps[i])) return false;
   return true;
 }
 
@@ -109,7 +106,7 @@ static void check_each(CEmit *emit, const char *array, int count) {
   c_line(emit, "  if (!%s[i]) return 1;", array);
 }
 
-static void check_pointers(Writing *w, CEmit *emit) {
+static void check_pointers(CProgram *w, CEmit *emit) {
   const TargetProgram *p = w->program;
   if (w->options->weights_beside && p->weight_bytes)
     c_line(emit, "if (!weights || (uintptr_t)weights %% %d) return 1;", TENSOR_ALIGNMENT);
@@ -121,7 +118,7 @@ static void check_pointers(Writing *w, CEmit *emit) {
 
 // Writes what is done with the notes of each kernel's guards; %s is their place in memory, %d their
 // number.
-static void write_for_guards(Writing *w, CEmit *emit, const char *format) {
+static void write_for_guards(CProgram *w, CEmit *emit, const char *format) {
   const TargetProgram *p = w->program;
   for (int i = 0; i < p->step_count; i++) {
     const LowerKernel *kernel = p->unit.kernels[p->steps[i].kernel];
@@ -132,8 +129,7 @@ static void write_for_guards(Writing *w, CEmit *emit, const char *format) {
   }
 }
 
-static bool write_run(Writing *w, const ProgramHeader *header, CModule *module,
-                      CFunction *const *functions, Text *out) {
+static bool write_run(CProgram *w, const ProgramHeader *header, CModule *module, Text *out) {
   const TargetProgram *p = w->program;
   CEmit emit = c_emit_new(module);
   check_pointers(w, &emit);
@@ -144,8 +140,7 @@ static bool write_run(Writing *w, const ProgramHeader *header, CModule *module,
   c_line(&emit, "(void)constants, (void)memory%s;",
          w->options->weights_beside ? ", (void)weights" : "");
   write_for_guards(w, &emit, "  ((int64_t *)(memory + %lld))[2 * i + 1] = 0;");
-  for (int i = 0; i < p->step_count; i++)
-    if (!write_step(w, &emit, &p->steps[i], functions)) return false;
+  if (!w->dialect->steps(w, &emit)) return false;
   write_for_guards(w, &emit, "  if (((int64_t *)(memory + %lld))[2 * i + 1]) return 2;");
   c_line(&emit, "return 0;");
   target_header_run(header, out);
@@ -155,7 +150,7 @@ static bool write_run(Writing *w, const ProgramHeader *header, CModule *module,
 
 // ---- Weights -----------------------------------------------------------------------------------
 
-static void write_words(Writing *w, Text *out) {
+static void write_words(CProgram *w, Text *out) {
   const uint8_t *bytes = w->program->weights;
   int64_t size = w->program->weight_bytes, count = (size + 3) / 4;
   text_printf(out,
@@ -170,7 +165,7 @@ static void write_words(Writing *w, Text *out) {
   text_puts(out, "\n};\n");
 }
 
-static bool write_weights(Writing *w, Text *source) {
+static bool write_weights(CProgram *w, Text *source) {
   if (!w->program->weight_bytes) return true;
   if (!w->options->weights_beside) {
     write_words(w, source);
@@ -186,22 +181,33 @@ static const char parallel[] = "#if defined(_OPENMP)\n"
                                "#define PARALLEL PRAGMA(omp parallel for schedule(static))\n"
                                "#else\n#define PARALLEL\n#endif\n";
 
-static bool write_source(Writing *w, const ProgramHeader *header, Text *out) {
+static bool c_make(CProgram *w, CModule *module) {
+  const TargetUnit *unit = &w->program->unit;
+  CFunction **functions = arena_array(w->arena, CFunction *, unit->kernel_count);
+  for (int k = 0; k < unit->kernel_count; k++) {
+    functions[k] = arena_array(w->arena, CFunction, unit->kernels[k]->region_count);
+    TargetReport before = *module->report;
+    c_module_add(module, unit->kernels[k], w->program->names ? w->program->names[k] : NULL,
+                 functions[k]);
+    target_report_kernel(&w->options->target, k, &before, module->report);
+  }
+  w->made = functions;
+  return true;
+}
+
+static void c_code(CProgram *w, CModule *module, Text *out) {
+  (void)w;
+  c_module_text(module, out);
+}
+
+static bool write_source(CProgram *w, const ProgramHeader *header, Text *out) {
   const TargetProgram *p = w->program;
   CModule module = c_module_new(w->context, &w->options->target);
-  CFunction **functions = arena_array(w->arena, CFunction *, p->unit.kernel_count);
-  for (int k = 0; k < p->unit.kernel_count; k++) {
-    const LowerKernel *kernel = p->unit.kernels[k];
-    functions[k] = arena_array(w->arena, CFunction, kernel->region_count);
-    TargetReport before = *module.report;
-    c_module_add(&module, kernel, p->names ? p->names[k] : NULL, functions[k]);
-    target_report_kernel(&w->options->target, k, &before, module.report);
-  }
   Text run = text_new(w->arena);
-  if (!write_run(w, header, &module, functions, &run)) return false;
+  if (!w->dialect->make(w, &module) || !write_run(w, header, &module, &run)) return false;
   text_printf(out, "// %s: %d kernels in %d steps\n#include \"%s.h\"\n\n", p->unit.name,
               p->unit.kernel_count, p->step_count, path_file_name(w->base));
-  c_module_text(&module, out);
+  w->dialect->code(w, &module, out);
   if (!write_weights(w, out)) return false;
   if (w->options->openmp) text_puts(out, parallel);
   text_printf(out, "\n%s", text_string(&run));
@@ -209,7 +215,7 @@ static bool write_source(Writing *w, const ProgramHeader *header, Text *out) {
   return true;
 }
 
-static bool write_files(Writing *w, const char *path) {
+static bool write_files(CProgram *w, const char *path) {
   Text source = text_new(w->arena);
   ProgramHeader header = header_of(w);
   return write_source(w, &header, &source) &&
@@ -217,18 +223,29 @@ static bool write_files(Writing *w, const char *path) {
          file_set_write(w->files, path, source.data, source.size);
 }
 
-bool target_write_c(Context *context, const TargetProgram *program,
-                    const TargetProgramOptions *options, const char *path) {
-  size_t size = strlen(path);
-  if (size < 3 || strcmp(path + size - 2, ".c"))
-    return diag_error(context, (SourcePos){NULL}, "%s: C source goes to a file that ends in .c",
-                      path);
+bool c_program_write(Context *context, const TargetProgram *program,
+                     const TargetProgramOptions *options, const CProgramDialect *dialect,
+                     const char *path) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Writing w = {context, &context->scratch, program, options};
-  w.base = arena_printf(w.arena, "%.*s", (int)size - 2, path);
+  CProgram w = {context, &context->scratch, program, options, .dialect = dialect};
+  w.base = arena_printf(w.arena, "%.*s", (int)strlen(path) - 2, path);
   w.name = c_identifier(w.arena, path_file_name(w.base));
   w.files = file_set_new(context);
   bool done = file_set_end(w.files, write_files(&w, path));
   arena_reset(&context->scratch, mark);
   return done;
+}
+
+bool target_write_c(Context *context, const TargetProgram *program,
+                    const TargetProgramOptions *options, const char *path) {
+  static const CProgramDialect dialect = {
+      .title = c_title,
+      .returns = "Returns 0, or 1 when a pointer is NULL or not aligned.",
+      .make = c_make,
+      .steps = c_steps,
+      .code = c_code};
+  if (!text_ends_with(path, ".c"))
+    return diag_error(context, (SourcePos){NULL}, "%s: C source goes to a file that ends in .c",
+                      path);
+  return c_program_write(context, program, options, &dialect, path);
 }

@@ -116,6 +116,14 @@ typedef struct DeviceParam {
   const Buffer *image; // a texture: the flat buffer; NULL: linear memory
 } DeviceParam;
 
+typedef struct DeviceExtent { // of the memory of a parameter
+  Expr *offset;               // of a piece of the workspace, in bytes; else 0
+  Expr *rows, *elements;      // of a row; linear memory has one row
+} DeviceExtent;
+DType device_param_type(const LowerKernel *kernel, const DeviceParam *param); // of an element
+DeviceExtent device_param_extent(Context *context, const LowerKernel *kernel,
+                                 const DeviceParam *param);
+
 struct DeviceFunction { // the kernel of a region: name(its parameters, begin, end)
   const char *name;
   const LowerKernel *kernel;

@@ -269,31 +269,10 @@ static bool make_size(SizeMaking *m, Size *size, const Expr *e) {
   return m->ok;
 }
 
-// The rows of the memory and the elements of one.
 static bool make_sizes(Context *context, SizeMaking *m, const DeviceParam *from, CodeParam *to) {
-  const LowerKernel *kernel = m->kernel;
-  Expr *rows = expr_int(context, DTYPE_INT64, 1), *elements = rows;
-  if (from->kind == DEVICE_SLOT) {
-    const LowerSlot *slot = &kernel->slots[from->number];
-    Expr *bytes = expr_int(context, DTYPE_INT64, dtype_bytes(to->type) * (int64_t)to->type.lanes);
-    elements = expr_binary(context, EXPR_TRUNC_DIV, slot->bytes, bytes);
-    if (!make_size(m, &to->offset, slot->offset)) return false;
-  } else {
-    const Buffer *buffer = kernel->args[from->number].buffer;
-    Expr **strides = arena_array(&context->scratch, Expr *, buffer->rank + 1);
-    buffer_stride_exprs(context, buffer, strides);
-    for (int i = 0; i < buffer->rank; i++) {
-      Expr *last =
-          expr_sub(context, buffer->shape[i], expr_int(context, buffer->shape[i]->type, 1));
-      elements = expr_add(context, elements, expr_mul(context, last, strides[i]));
-    }
-    elements = expr_add(context, elements, buffer->offset);
-  }
-  if (from->image) {
-    rows = from->image->shape[0];
-    elements = from->image->shape[1];
-  }
-  return make_size(m, &to->rows, rows) && make_size(m, &to->elements, elements);
+  DeviceExtent extent = device_param_extent(context, m->kernel, from);
+  return make_size(m, &to->offset, extent.offset) && make_size(m, &to->rows, extent.rows) &&
+         make_size(m, &to->elements, extent.elements);
 }
 
 static bool make_param(Context *context, SizeMaking *m, const DeviceParam *from, CodeParam *to) {
@@ -306,8 +285,7 @@ static bool make_param(Context *context, SizeMaking *m, const DeviceParam *from,
     to->type = kernel->args[from->number].var->type;
     return true;
   }
-  to->type = from->kind == DEVICE_SLOT ? kernel->slots[from->number].data->as.var->pointee
-                                       : kernel->args[from->number].buffer->type;
+  to->type = device_param_type(kernel, from);
   return make_sizes(context, m, from, to);
 }
 

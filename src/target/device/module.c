@@ -96,6 +96,42 @@ static DeviceParam param_of(const CFunction *function, int number, Stmt *body) {
   return param;
 }
 
+DType device_param_type(const LowerKernel *kernel, const DeviceParam *param) {
+  return param->kind == DEVICE_SLOT     ? kernel->slots[param->number].data->as.var->pointee
+         : param->kind == DEVICE_TENSOR ? kernel->args[param->number].buffer->type
+                                        : kernel->args[param->number].var->type;
+}
+
+static Expr *buffer_elements(Context *context, const Buffer *buffer) {
+  Expr *elements = expr_int(context, DTYPE_INT64, 1);
+  Expr **strides = arena_array(&context->scratch, Expr *, buffer->rank + 1);
+  buffer_stride_exprs(context, buffer, strides);
+  for (int i = 0; i < buffer->rank; i++) {
+    Expr *last = expr_sub(context, buffer->shape[i], expr_int(context, buffer->shape[i]->type, 1));
+    elements = expr_add(context, elements, expr_mul(context, last, strides[i]));
+  }
+  return expr_add(context, elements, buffer->offset);
+}
+
+DeviceExtent device_param_extent(Context *context, const LowerKernel *kernel,
+                                 const DeviceParam *param) {
+  DeviceExtent extent = {expr_int(context, DTYPE_INT64, 0), expr_int(context, DTYPE_INT64, 1)};
+  DType type = device_param_type(kernel, param);
+  if (param->kind == DEVICE_SLOT) {
+    const LowerSlot *slot = &kernel->slots[param->number];
+    Expr *bytes = expr_int(context, DTYPE_INT64, dtype_bytes(type) * (int64_t)type.lanes);
+    extent.offset = slot->offset;
+    extent.elements = expr_binary(context, EXPR_TRUNC_DIV, slot->bytes, bytes);
+  } else {
+    extent.elements = buffer_elements(context, kernel->args[param->number].buffer);
+  }
+  if (param->image) {
+    extent.rows = param->image->shape[0];
+    extent.elements = param->image->shape[1];
+  }
+  return extent;
+}
+
 static const char *param_text(CEmit *emit, const LowerKernel *kernel, const DeviceParam *param) {
   const DeviceWords *words = &((const DeviceKernel *)emit->dialect)->dialect->words;
   Expr *data = data_of(kernel, param);

@@ -67,7 +67,7 @@ static bool build_program(Context *context, void *state, const char *text) {
   size_t size = strlen(text);
   int32_t status = 0;
   cl->program = cl->CreateProgramWithSource(cl->context, 1, &text, &size, &status);
-  if (cl->program && !cl->BuildProgram(cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL))
+  if (cl->program && !cl->BuildProgram(cl->program, 1, &cl->device, CL_OPTIONS, NULL, NULL))
     return true;
   char log[4096] = "";
   if (cl->program)
@@ -88,20 +88,14 @@ static void free_kernel(void *state, void *kernel) {
 
 // ---- Memory and runs --------------------------------------------------------------------------
 
-static ClImageFormat format_of(DType type) {
-  return (ClImageFormat){CL_RGBA, dtype_is_float(type)     ? CL_FLOAT
-                                  : type.code == TYPE_UINT ? CL_UNSIGNED_INT32
-                                                           : CL_SIGNED_INT32};
-}
-
 static int32_t copy_in(void *state, const DevicePart *part, DeviceHandle *handle) {
   const ClDevice *cl = state;
   uint64_t flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
   int64_t bytes = part->rows * part->bytes;
   int32_t status = 0;
-  ClImageFormat format = format_of(part->type);
+  ClImageFormat format = {CL_RGBA, texture_channel_type(part->type)};
   ClImageDesc desc = {.type = CL_MEM_OBJECT_IMAGE2D,
-                      .width = (size_t)part->bytes / 16,
+                      .width = (size_t)(part->bytes / texture_texel_bytes(part->type)),
                       .height = (size_t)part->rows,
                       .row_pitch = (size_t)part->bytes};
   if (bytes <= 0)
@@ -115,7 +109,9 @@ static int32_t copy_in(void *state, const DevicePart *part, DeviceHandle *handle
 
 static int32_t copy_out(void *state, const DevicePart *part, DeviceHandle handle) {
   const ClDevice *cl = state;
-  const size_t origin[] = {0, 0, 0}, region[] = {(size_t)part->bytes / 16, (size_t)part->rows, 1};
+  const size_t origin[] = {0, 0, 0},
+               region[] = {(size_t)(part->bytes / texture_texel_bytes(part->type)),
+                           (size_t)part->rows, 1};
   if (part->is_image)
     return cl->EnqueueReadImage(cl->queue, handle.object, 1, origin, region, (size_t)part->bytes, 0,
                                 part->data, 0, NULL, NULL);

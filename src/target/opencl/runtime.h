@@ -6,30 +6,36 @@
 
 #include "base/base.h"
 
-typedef struct ClObject *ClObject; // a platform, device, context, queue, program, kernel or memory
-typedef struct ClImageFormat {
-  uint32_t order, type;
-} ClImageFormat;
-typedef struct ClImageDesc {
-  uint32_t type;
-  size_t width, height, depth, array_size, row_pitch, slice_pitch;
-  uint32_t levels, samples;
-  ClObject buffer;
-} ClImageDesc;
-
-enum ClConstants {
-  CL_DEVICE_TYPE_GPU = 4,
-  CL_DEVICE_TYPE_ANY = -1, // all bits of an uint64_t
-  CL_DEVICE_NAME = 0x102B,
-  CL_MEM_READ_WRITE = 1,
-  CL_MEM_COPY_HOST_PTR = 32,
-  CL_MEM_OBJECT_IMAGE2D = 0x10F1,
-  CL_RGBA = 0x10B5,
-  CL_SIGNED_INT32 = 0x10D9,
-  CL_UNSIGNED_INT32 = 0x10DC,
-  CL_FLOAT = 0x10DE,
-  CL_PROGRAM_BUILD_LOG = 0x1183,
-};
+// These are macros, because the programs that target opencl writes have the same text.
+#define CL_OBJECTS                                                                                 \
+  typedef struct ClObject                                                                          \
+      *ClObject; /* platform, device, context, queue, program, kernel, memory */                   \
+  typedef struct ClImageFormat {                                                                   \
+    uint32_t order, type;                                                                          \
+  } ClImageFormat;                                                                                 \
+  typedef struct ClImageDesc {                                                                     \
+    uint32_t type;                                                                                 \
+    size_t width, height, depth, array_size, row_pitch, slice_pitch;                               \
+    uint32_t levels, samples;                                                                      \
+    ClObject buffer;                                                                               \
+  } ClImageDesc;
+#define CL_CONSTANTS                                                                               \
+  enum ClConstants {                                                                               \
+    CL_DEVICE_TYPE_GPU = 4,                                                                        \
+    CL_DEVICE_TYPE_ANY = -1, /* all bits of an uint64_t */                                         \
+    CL_DEVICE_NAME = 0x102B,                                                                       \
+    CL_MEM_READ_WRITE = 1,                                                                         \
+    CL_MEM_COPY_HOST_PTR = 32,                                                                     \
+    CL_MEM_OBJECT_IMAGE2D = 0x10F1,                                                                \
+    CL_RGBA = 0x10B5,                                                                              \
+    CL_SIGNED_INT32 = 0x10D9,                                                                      \
+    CL_UNSIGNED_INT32 = 0x10DC,                                                                    \
+    CL_FLOAT = 0x10DE,                                                                             \
+    CL_PROGRAM_BUILD_LOG = 0x1183,                                                                 \
+  };
+CL_OBJECTS
+CL_CONSTANTS
+#define CL_OPTIONS "-cl-std=CL1.2"
 
 // The functions, as they are called. Those that return int32_t return 0, or a number below 0.
 #define CL_FUNCTIONS(F)                                                                            \
@@ -66,6 +72,13 @@ enum ClConstants {
   F(int32_t, EnqueueReadImage,                                                                     \
     (ClObject queue, ClObject image, uint32_t waits, const size_t *origin, const size_t *region,   \
      size_t row_pitch, size_t slice_pitch, void *out, uint32_t count, const void *after,           \
+     void *event))                                                                                 \
+  F(int32_t, EnqueueWriteBuffer,                                                                   \
+    (ClObject queue, ClObject buffer, uint32_t waits, size_t offset, size_t size,                  \
+     const void *from, uint32_t count, const void *after, void *event))                            \
+  F(int32_t, EnqueueWriteImage,                                                                    \
+    (ClObject queue, ClObject image, uint32_t waits, const size_t *origin, const size_t *region,   \
+     size_t row_pitch, size_t slice_pitch, const void *from, uint32_t count, const void *after,    \
      void *event))                                                                                 \
   F(int32_t, Finish, (ClObject queue))                                                             \
   F(int32_t, ReleaseMemObject, (ClObject memory))                                                  \

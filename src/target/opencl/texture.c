@@ -7,6 +7,7 @@
 //
 // A kernel writes whole texels only, and does not read a texture that it writes.
 #include "target/opencl/emit.h"
+#include "target/opencl/runtime.h"
 
 enum { TEXEL = 4 };
 
@@ -26,6 +27,15 @@ static const char *function_of(CEmit *emit, const char *verb, DType type) {
   char letter = letter_of(type, &texel);
   return arena_printf(emit->arena, "%s_image%s%c", verb, letter == 'u' ? "u" : "",
                       letter == 'u' ? 'i' : letter);
+}
+
+uint32_t texture_channel_type(DType type) {
+  if (dtype_is_float(type)) return CL_FLOAT;
+  return type.code == TYPE_UINT ? CL_UNSIGNED_INT32 : CL_SIGNED_INT32;
+}
+
+int texture_texel_bytes(DType type) {
+  return TEXEL * type.bits / 8;
 }
 
 bool texture_is_supported(CEmit *emit, const Buffer *buffer) {

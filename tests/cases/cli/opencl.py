@@ -14,6 +14,9 @@
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func twice
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func meet
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func add
+# RUN 1: pleat compile %s --target opencl -o %t/x.c
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.c --func sized
+# RUN 1: pleat compile %s --target opencl -o %t/x.c --func par --openmp
 # RUN 2: pleat run opencl_refused.py --target opengl --func flat
 from pleat.script import tir as T
 

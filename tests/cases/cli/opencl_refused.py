@@ -107,3 +107,14 @@ def add(A: T.Buffer((8, 5), "float32"), C: T.Buffer((8,), "float32")):
     for b in T.thread_binding(8, "blockIdx.x"):
         for t in T.thread_binding(5, "threadIdx.x"):
             C[b] = C[b] + A[b, t]
+
+
+# A host program is written for one size.
+@T.prim_func
+def sized(a: T.handle, c: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,), "float32")
+    C = T.match_buffer(c, (n,), "float32")
+    for b in T.thread_binding((n + 63) // 64, thread="blockIdx.x"):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            if b * 64 + t < n:
+                C[b * 64 + t] = A[b * 64 + t]
