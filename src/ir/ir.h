@@ -575,7 +575,8 @@ Stmt *rewrite_stmt(Rewriter *rewriter, Stmt *s);
 Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s);
 Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b);
 
-// Replaces variables (Expr*) by expressions and buffers by buffers. Either map may be NULL.
+// Replaces variables (Expr*) by expressions and buffers by buffers. Either map may be NULL. A let
+// whose own variable is replaced becomes its body.
 Expr *substitute_expr(Context *context, Expr *e, const Map *vars);
 Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buffers);
 // A copy of `s` in which every bound variable (of loops, blocks and lets) and every allocated

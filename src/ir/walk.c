@@ -339,6 +339,8 @@ typedef struct Substitution {
 
 static Expr *substitute_one(Rewriter *rewriter, Expr *e) {
   const Substitution *map = rewriter->env;
+  if (e->op == EXPR_LET && (e->args[0]->op != EXPR_VAR || e->args[0] == e->args[1]))
+    return e->args[2]; // the variable was replaced by its value
   if (e->op != EXPR_VAR || !map->vars) return e;
   Expr *value = map_find(map->vars, e);
   return value ? value : e;
