@@ -416,6 +416,20 @@ static void product_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, in
   *rest = *divisor ? floor_mod(m, *divisor) : m;
 }
 
+// Operations on bits are those on residues by a power of two.
+static void bits_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest) {
+  int64_t d, r, e, s;
+  form_modular(analyzer, form_of(analyzer, atom->args[0]), &d, &r);
+  form_modular(analyzer, form_of(analyzer, atom->args[1]), &e, &s);
+  int64_t unit = gcd_of(d, e);
+  unit &= -unit;
+  *divisor = 1, *rest = 0;
+  if (unit <= 0) return;
+  *divisor = unit;
+  r = floor_mod(r, unit), s = floor_mod(s, unit);
+  *rest = atom->op == EXPR_BIT_XOR ? r ^ s : atom->op == EXPR_BIT_OR ? r | s : r & s;
+}
+
 static void find_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest) {
   Fact *fact = analyzer_info(analyzer, atom)->fact;
   *divisor = 1, *rest = 0;
@@ -425,6 +439,8 @@ static void find_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64
     *divisor = fact->divisor, *rest = fact->rest;
   else if (atom->op == EXPR_MUL)
     product_modular(analyzer, atom, divisor, rest);
+  else if (atom->op == EXPR_BIT_XOR || atom->op == EXPR_BIT_OR || atom->op == EXPR_BIT_AND)
+    bits_modular(analyzer, atom, divisor, rest);
   else if (atom->op == EXPR_MIN || atom->op == EXPR_MAX)
     sides_modular(analyzer, atom->args[0], atom->args[1], divisor, rest);
   else if (atom->op == EXPR_SELECT || atom->op == EXPR_IF_THEN_ELSE)

@@ -3,6 +3,7 @@
 // broadcasts, keep this form; a quotient does when the divisor divides the step, or when all lanes
 // have one quotient:
 //   ramp(i*8, 1, 8) // 8  =>  broadcast(i, 8)        ramp(i*8, 1, 8) % 8  =>  ramp(0, 1, 8)
+//   ramp(i*8, 1, 8) ^ broadcast(j*8, 8)  =>  ramp(i*8 ^ j*8, 1, 8)
 #include "arith/internal.h"
 
 typedef struct Even {
@@ -120,6 +121,25 @@ static Expr *extreme_vector(Analyzer *analyzer, Expr *e, const Even *a, const Ev
   return a_first == (e->op == EXPR_MIN) ? e->args[0] : e->args[1];
 }
 
+// A ramp from a multiple of a power of two that its steps do not reach leaves the bits of another
+// multiple alone.
+static Expr *bits_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
+  if (a->stride && b->stride) return e;
+  const Even *ramp = a->stride ? a : b, *other = a->stride ? b : a;
+  int64_t reach, unit = 1;
+  if (ramp->stride) {
+    if (!ramp->has_step || ramp->step <= 0 || !mul_fits(ramp->step, ramp->lanes - 1, &reach) ||
+        reach > INT32_MAX)
+      return e;
+    while (unit <= reach) unit *= 2;
+    if (!modular_is_multiple(analyzer, ramp->base, unit) ||
+        !modular_is_multiple(analyzer, other->base, unit))
+      return e;
+  }
+  Expr *base = expr_binary(analyzer->context, e->op, a->base, b->base);
+  return vector_of(analyzer, base, ramp->stride, a->lanes);
+}
+
 static Expr *cast_vector(Analyzer *analyzer, Expr *e) {
   Even a;
   bool widens = e->type.code == TYPE_INT && e->args[0]->type.code == TYPE_INT &&
@@ -139,7 +159,8 @@ static const VectorRule vector_table[EXPR_OP_COUNT] = {
     [EXPR_MAX] = extreme_vector,       [EXPR_LT] = compared_vector,
     [EXPR_LE] = compared_vector,       [EXPR_GT] = compared_vector,
     [EXPR_GE] = compared_vector,       [EXPR_EQ] = compared_vector,
-    [EXPR_NE] = compared_vector,
+    [EXPR_NE] = compared_vector,       [EXPR_BIT_XOR] = bits_vector,
+    [EXPR_BIT_OR] = bits_vector,
 };
 
 Expr *analyzer_simplify_vector(Analyzer *analyzer, Expr *e) {

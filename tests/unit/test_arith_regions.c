@@ -355,14 +355,25 @@ static void test_vectors(void **state) {
               expr_int(c, dtype_lanes(DTYPE_BOOL, 8), 1));
   expect_same(&w, analyzer_simplify(a, LESS(aligned, end)), LESS(aligned, end));
   expect_same(&w, analyzer_simplify(a, expr_min(c, loose, end)), loose);
+  Expr *apart = expr_broadcast(c, TIMES(j, I(8)), 8), *near = expr_broadcast(c, TIMES(j, I(4)), 8);
+  Expr *moved = expr_ramp(
+      c, analyzer_simplify(a, expr_binary(c, EXPR_BIT_XOR, TIMES(i, I(8)), TIMES(j, I(8)))), I(1),
+      8);
+  expect_same(&w, analyzer_simplify(a, expr_binary(c, EXPR_BIT_XOR, aligned, apart)), moved);
+  assert_true(modular_is_multiple(a, moved->args[0], 8));
+  assert_false(modular_is_multiple(a, moved->args[0], 16));
+  Expr *kept = expr_binary(c, EXPR_BIT_XOR, aligned, near);
+  expect_same(&w, analyzer_simplify(a, kept), kept);
   uint64_t seed = 3;
   for (int n = 0; n < 2000; n++) {
-    Expr *x = expr_ramp(c, random_expr(&w, &seed, 2), I((int64_t)pick(&seed, 7) - 3), 4);
+    Expr *first = random_expr(&w, &seed, 2), *x;
+    if (pick(&seed, 2)) first = TIMES(first, I(8));
+    x = expr_ramp(c, first, I((int64_t)pick(&seed, 7) - 3), 4);
     Expr *y = pick(&seed, 2) ? expr_broadcast(c, I(1 + pick(&seed, 12)), 4)
                              : expr_ramp(c, random_expr(&w, &seed, 1), I(2), 4);
     static const ExprOp ops[] = {EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_FLOOR_DIV, EXPR_FLOOR_MOD,
                                  EXPR_MIN, EXPR_MAX, EXPR_LT,  EXPR_LE,        EXPR_GT,
-                                 EXPR_GE,  EXPR_EQ,  EXPR_NE};
+                                 EXPR_GE,  EXPR_EQ,  EXPR_NE,  EXPR_BIT_XOR,   EXPR_BIT_OR};
     Expr *e = expr_binary(c, ops[pick(&seed, COUNT_OF(ops))], x, y), *s = analyzer_simplify(a, e);
     world_first(&w);
     do {
