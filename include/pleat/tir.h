@@ -269,6 +269,11 @@ int pleat_module_aliases(const PleatModule *module, const char *function, char *
  *   "loops"   each parallel, vectorized or thread loop with "loop", its variable, "kind", "line"
  *             and "races": "none" (proved), or "undecided" with the "access", the "other" one that
  *             it may meet (null: itself in another iteration), and "why"; a warning says the same
+ *   "banks"   each access of shared memory inside of loops over threadIdx with "access", "write",
+ *             "line" and "conflicts": "none" (proved: no two threads that are served at once
+ *             request different words of one of the 32 banks), "found", or "undecided" and "why".
+ *             "degree" is the most words of one bank at once, "waves" the sum of the degrees of
+ *             all times, and "words" the number of words; null where it is undecided
  *
  * *json is owned. */
 int pleat_module_accesses(const PleatModule *module, const char *function, char **json,

@@ -19,6 +19,7 @@ typedef struct Checked {
   int64_t assumed_size; // as in OnnxOptions
   LoadedModel model;
   LoopRacesList loops; // the parallel, vectorised and thread loops of tensor programs
+  json_t *banks;       // report_banks of these
 } Checked;
 
 static bool check_graph(Checked *c, GraphFunc *graph) {
@@ -40,13 +41,17 @@ static bool check_sizes(const Checked *c, const Module *module) {
                     "the file has no graph function to give sizes to");
 }
 
+static void check_program(Checked *c, const Module *module, PrimFunc *func) {
+  lower_check_accesses(c->cli->context, module, func, &c->loops);
+  if (c->banks) report_banks(c->cli->context, func, c->banks);
+}
+
 static bool load(Checked *c) {
   if (model_is_script(c->path)) {
     Module *module = script_load(c->cli, c->path);
     if (!module || !check_sizes(c, module)) return false;
     for (int i = 0; i < module->funcs.count; i++)
-      if (module->funcs.items[i].prim)
-        lower_check_accesses(c->cli->context, module, module->funcs.items[i].prim, &c->loops);
+      if (module->funcs.items[i].prim) check_program(c, module, module->funcs.items[i].prim);
     for (int i = 0; i < module->funcs.count; i++)
       if (module->funcs.items[i].graph && !check_graph(c, module->funcs.items[i].graph))
         return false;
@@ -179,8 +184,9 @@ static json_t *problem_list(const Checked *c) {
 
 static int show_json(const Checked *c) {
   bool supported = c->cli->context->error_count == 0;
-  json_print(c->cli, json_pack("{s:b, s:o, s:o}", "supported", supported, "problems",
-                               problem_list(c), "loops", report_loops(&c->loops)));
+  json_print(c->cli,
+             json_pack("{s:b, s:o, s:o, s:O}", "supported", supported, "problems", problem_list(c),
+                       "loops", report_loops(&c->loops), "banks", c->banks));
   return supported ? STATUS_DONE : STATUS_BAD;
 }
 
@@ -215,6 +221,30 @@ static const char *loops_text(const Checked *c) {
                       count == 1 ? "" : "s");
 }
 
+// ", 1 of 2 accesses of shared memory without bank conflicts", of files that have such accesses;
+// and a line for each other one.
+static const char *banks_text(const Checked *c, Text *others) {
+  size_t count = json_array_size(c->banks), free = 0;
+  for (size_t i = 0; i < count; i++) {
+    const json_t *item = json_array_get(c->banks, i);
+    const char *access = json_string_value(json_object_get(item, "access"));
+    const char *why = json_string_value(json_object_get(item, "why"));
+    const char *verb = json_is_true(json_object_get(item, "write")) ? "write" : "read";
+    int line = (int)json_integer_value(json_object_get(item, "line"));
+    int64_t degree = json_integer_value(json_object_get(item, "degree"));
+    free += degree == 1;
+    if (why)
+      text_printf(others, "  line %d: %s of %s: bank conflicts are not known: %s\n", line, verb,
+                  access, why);
+    else if (degree > 1)
+      text_printf(others, "  line %d: %s of %s: a bank serves %lld words one after the other\n",
+                  line, verb, access, (long long)degree);
+  }
+  if (!count) return "";
+  return arena_printf(&c->cli->context->arena,
+                      ", %zu of %zu accesses of shared memory without bank conflicts", free, count);
+}
+
 static int show_text(const Checked *c) {
   Cli *cli = c->cli;
   int errors = cli->context->error_count;
@@ -223,9 +253,11 @@ static int show_text(const Checked *c) {
   if (c->model.node_count)
     printf("%d operator%s, ", c->model.node_count, c->model.node_count == 1 ? "" : "s");
   if (c->model.opset) printf("opset %lld, ", (long long)c->model.opset);
+  Text conflicts = text_new(&cli->context->arena);
+  const char *banks = banks_text(c, &conflicts);
   if (errors == 0)
-    printf("%ssupported%s%s\n", cli_paint(cli, COLOUR_GREEN), cli_paint(cli, COLOUR_NONE),
-           loops_text(c));
+    printf("%ssupported%s%s%s\n%s", cli_paint(cli, COLOUR_GREEN), cli_paint(cli, COLOUR_NONE),
+           loops_text(c), banks, text_string(&conflicts));
   else
     printf("%s%d problem%s%s%s%s\n", cli_paint(cli, COLOUR_RED), errors, errors == 1 ? "" : "s",
            cli_paint(cli, COLOUR_NONE), *operators ? ": " : "", operators);
@@ -234,10 +266,13 @@ static int show_text(const Checked *c) {
 
 static int run(Cli *cli, void *given) {
   Checked checked = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
+  checked.banks = json_array();
   checked.model.operators = map_new(&cli->context->arena);
   look(&checked);
   if (checked.model.lacks_sizes) report_further(&checked);
-  return cli->json ? show_json(&checked) : show_text(&checked);
+  int status = cli->json ? show_json(&checked) : show_text(&checked);
+  json_decref(checked.banks);
+  return status;
 }
 
 const Command command_check = {

@@ -25,8 +25,12 @@ json_t *report_aliases(Context *context, PrimFunc *func);
 // "loop", "kind", "line" and "races": "none" (proved), "found", or "undecided" with "access",
 // "other" and "why".
 json_t *report_loops(const LoopRacesList *loops);
+// Adds the accesses of shared memory by threads to the list (shared_accesses), each with "access",
+// "write", "line" and "conflicts" between lanes: "none" (proved), "found", or "undecided" with
+// "why"; and the "degree", "waves" and "words" of LayoutConflicts, null where it is undecided.
+json_t *report_banks(Context *context, const PrimFunc *func, json_t *list);
 // Checks the accesses of a tensor program (lower_check_accesses). NULL after an error; else
-// "bounds", which is "proved" or "guarded", and "loops".
+// "bounds", which is "proved" or "guarded", "loops" and "banks".
 json_t *report_accesses(Context *context, const Module *module, PrimFunc *func);
 
 // ---- Plans -------------------------------------------------------------------------------------

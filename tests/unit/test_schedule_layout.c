@@ -447,6 +447,9 @@ static void test_refused_steps_on_axes(void **state) {
   refused(program, "sch.reorder_axes('B', 'B', [0, 'x'])", "the number of an axis is an integer");
   refused(program, "sch.pad_axis('B', 'B', 0, 0)", "the multiple 0 is not positive");
   refused(program, "sch.swizzle_axes('B', 'B', 1, -1)", "swizzled by another one");
+  refused(program, "sch.swizzle_banks('B', 'B')", "'B' is in scope 'global'; memory with banks");
+  refused(program, "sch.set_scope('B', 0, 'shared')\nsch.swizzle_banks('B', ('write', 0))",
+          "no loop over threads accesses 'B'");
   refused(program, "sch.separate_axis('B', 'B', 0)", "no axis of 'B' is before axis 0");
   refused(program, "sch.separate_axis('B', 'B', 1)\nsch.separate_axis('B', 'B', -1)",
           "axis 1 of 'B' is separated already");

@@ -34,9 +34,9 @@ OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "paral
           "unroll", "bind", "annotate", "unannotate", "compute_inline",
           "reverse_compute_inline", "compute_at", "reverse_compute_at", "prefetch", "set_scope",
           "storage_align", "unsafe_set_dtype", "annotate_buffer_access", "transform_layout",
-          "split_axis", "fuse_axes", "reorder_axes", "pad_axis", "swizzle_axes", "separate_axis",
-          "transform_block_layout", "set_axis_separator", "pad_value", "drop_padding_predicate",
-          "predicate_reduction", "rolling_buffer", "enter_postproc")
+          "split_axis", "fuse_axes", "reorder_axes", "pad_axis", "swizzle_axes", "swizzle_banks",
+          "separate_axis", "transform_block_layout", "set_axis_separator", "pad_value",
+          "drop_padding_predicate", "predicate_reduction", "rolling_buffer", "enter_postproc")
 
 
 class ScheduleError(PleatError):
