@@ -26,6 +26,7 @@ typedef struct Move {
   Analyzer *analyzer; // has the facts of the loops down to the target
   Window *windows;    // of the moved block's variables
   bool keep_unit_loops;
+  bool complete; // the new nest must run over the block's whole domain
 } Move;
 
 static const char *base_name(const BlockVar *v) {
@@ -89,6 +90,29 @@ static Stmt *new_nest(Move *move, Expr *condition) {
   return s;
 }
 
+// Why the new nest under the loop does not run each point of the block's domain exactly once; NULL
+// when it does.
+static const char *nest_incomplete(Move *move, Stmt *nest) {
+  Schedule *schedule = move->schedule;
+  const Path *path = &move->loop;
+  for (int i = path_scope(path, path->count - 1) + 1; i < path->count; i++)
+    if (path->items[i]->kind != STMT_FOR && path->items[i]->kind != STMT_SEQ)
+      return "a statement around that loop is no loop";
+  VarRange *outer;
+  int count = path_ranges(schedule, path, path->count, &outer);
+  int room = count + move->moved->var_count;
+  VarRange *ranges = arena_array(&schedule->context->arena, VarRange, room);
+  for (int i = 0; i < count; i++) ranges[i] = outer[i];
+  int mark = analyzer_mark(move->analyzer);
+  for (; nest->kind == STMT_FOR; nest = nest->as.loop.body) {
+    ranges[count++] = loop_range(nest);
+    analyzer_bind(move->analyzer, nest->as.loop.var, nest->as.loop.min, nest->as.loop.extent);
+  }
+  const char *why = bindings_check(move->analyzer, nest->as.block, ranges, count);
+  analyzer_reset(move->analyzer, mark);
+  return why;
+}
+
 // The new nest, with the conditions of the old predicate that still apply.
 static Stmt *moved_nest(Move *move, const char **why) {
   Context *context = move->schedule->context;
@@ -96,6 +120,14 @@ static Stmt *moved_nest(Move *move, const char **why) {
   *why = "its predicate depends on its loops in a way that cannot be moved";
   if (!predicate_divide(move->schedule, &move->block, &of_domain, &carried)) return NULL;
   Stmt *s = new_nest(move, NULL);
+  const char *gap = move->complete ? nest_incomplete(move, s) : NULL;
+  if (gap) {
+    *why = arena_printf(&context->arena,
+                        "it writes a parameter of the function, and there its loops are not "
+                        "proved to run over its domain: %s",
+                        gap);
+    return NULL;
+  }
   StmtArray blocks = {0};
   blocks_at(&context->arena, s, &blocks);
   Block *block = blocks.items[0]->as.block; // was made here, so it may be changed
@@ -330,7 +362,7 @@ static void producer_windows(Move *move, const Region *write, const AccessArray 
       if (write->min[d] != v->var || !expr_is_int(write->extent[d], 1)) continue;
       Window *w = &move->windows[i];
       *w = window_of(move, needed, d);
-      w->end = needed_end(move, accesses, write->buffer, d);
+      if (!move->complete) w->end = needed_end(move, accesses, write->buffer, d);
       settle_window(move, v, w);
     }
   }
@@ -380,8 +412,7 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   if (block->write_count != 1) return refuse_move(&move, "it does not write exactly one buffer");
   const char *why;
   int first;
-  if (buffer_is_parameter(schedule, block->writes[0].buffer))
-    return refuse_move(&move, "it writes a parameter of the function");
+  move.complete = buffer_is_parameter(schedule, block->writes[0].buffer);
   if (!is_whole_computation(&move, &blocks) || !check_producer(&move, &blocks, &first) ||
       !covers_domain(&move))
     return false;

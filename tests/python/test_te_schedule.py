@@ -460,6 +460,86 @@ def test_a_convolution_in_blocks_of_channels(sizes):
           {X: packed, Y: packed, W: lambda y, x, c, o: [o // 4, c // 4, y, x, c % 4, o % 4]})
 
 
+# ---- Arguments that other stages read ----------------------------------------------------------------
+
+@pytest.mark.parametrize("factor", [None, 1, 4, 7])
+@pytest.mark.parametrize("extent", [1, 7, 13, "n"])
+def test_an_argument_computed_at_a_loop_of_its_reader(extent, factor):
+    n = te.var("n") if extent == "n" else extent
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((n,), lambda i: B[i] * B[i], name="C")
+    s = te.create_schedule(C.op)
+    axis = C.op.axis[0] if factor is None else s[C].split(C.op.axis[0], factor)[0]
+    s[B].compute_at(s[C], axis)
+    script = check(s, [A, B, C], lambda a, _: (a + 1) ** 2,
+                   sizes={n: 11} if extent == "n" else None)
+    assert script.index("in range(") < script.index("T.block(\"B\")") < script.index("T.block(\"C\")")
+    run, size = pleat.build(s, [A, B, C], cache=False), 11 if extent == "n" else extent
+    a = np.arange(size, dtype="float32")
+    b, c = np.full_like(a, 99), np.zeros_like(a)
+    run(a, b, c)
+    assert np.array_equal(b, a + 1)
+
+
+def test_an_argument_of_which_a_loop_reads_a_part_is_not_computed_there():
+    A = te.placeholder((13,), name="A")
+    B = te.compute((13,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((12,), lambda i: B[i] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    line = pathlib.Path(__file__).read_text().splitlines().index(
+        "    C = te.compute((12,), lambda i: B[i] * 2.0, name=\"C\")") + 3
+    with pytest.raises(ScheduleError, match="parameter of the function, and there its loops") as error:
+        pleat.lower(s, [A, B, C])
+    assert error.value.messages[0].line == line
+    check(s, [A, C], lambda a: 2 * (a[:12] + 1))
+
+
+@pytest.mark.parametrize("extent", [1, 13])
+def test_an_argument_computed_where_it_is_read_is_stored_too(extent):
+    A = te.placeholder((extent,), name="A")
+    B = te.compute((extent,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((extent,), lambda i: B[i] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_inline()
+    a = np.arange(extent, dtype="float32")
+    b, c = np.zeros_like(a), np.zeros_like(a)
+    pleat.build(s, [A, B, C], cache=False)(a, b, c)
+    assert np.array_equal(b, a + 1) and np.array_equal(c, 2 * a + 2)
+    assert "B[i] * " not in pleat.lower(s, [A, B, C], simple_mode=True).script()
+
+
+def test_stages_have_bodies_over_their_axes():
+    A, B, C = product()
+    s = te.create_schedule(C.op)
+    CL = s.cache_write(C, "local")
+    assert repr(s[C].op.body) == repr([CL(*C.op.axis)]) and s[C].op.input_tensors == [CL]
+    source = s[CL].op.body[0].source[0]
+    assert repr(source) == repr(A[s[CL].op.axis[0], C.op.reduce_axis[0]] * B[
+        C.op.reduce_axis[0], s[CL].op.axis[1]])
+    AL = s.cache_read(A, "local", [CL])
+    assert repr(s[AL].op.body) == repr([A(*s[AL].op.axis)])
+
+
+@pytest.mark.parametrize("factor_axis", [0, 1, -1])
+def test_bodies_of_partial_results(factor_axis):
+    A, B, C = product(3, 5, 7)
+    s = te.create_schedule(C.op)
+    ko, ki = s[C].split(C.op.reduce_axis[0], 4)
+    CF = s.rfactor(C, ki, factor_axis)
+    i, j = (a for a in s[CF].op.axis if a.name != ki.name)
+    k, = (a for a in s[CF].op.axis if a.name == ki.name)
+    outer, = s[CF].op.reduce_axis
+    body, = s[CF].op.body
+    assert repr(body.source) == repr([A[i, outer * 4 + k] * B[outer * 4 + k, j]])
+    assert repr(body.condition) == repr(outer * 4 + k < 7)
+    order = [*C.op.axis]
+    order.insert(factor_axis % 3, s[C].op.reduce_axis[0])
+    assert repr(s[C].op.body[0].source) == repr([CF(*order)])
+    check(s, [A, B, C], np.matmul)
+
+
 # ---- Refusals -------------------------------------------------------------------------------------
 
 def test_refusals_are_at_the_line_of_the_step():

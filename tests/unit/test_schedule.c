@@ -273,9 +273,36 @@ static void test_compute_at(void **state) {
              "sch.reorder(x0, o)\nsch.compute_at('pad', x0)\nsch.parallel(x0)\n");
   made(conv, "o, x = sch.get_loops('relu')\nx0, x1 = sch.split(x, factors=[None, 7])\n"
              "sch.compute_at('conv', x0)\nsch.compute_at('pad', x0)\n");
-  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n", "parameter");
+  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n",
+          "writes 'C', which it reads");
   refused(chain, "i, j = sch.get_loops('D')\nsch.compute_at('B', i)\n", "consumer 'C'");
   refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('C', i)\n", "already in that position");
+}
+
+// B is a parameter: it is computed at a loop only where all its elements are.
+static void test_compute_parameter_at(void **state) {
+  (void)state;
+  Context *context = context_new();
+  static const char program[] =
+      HEAD "def f(A: T.Buffer((13,), 'float32'), B: T.Buffer((13,), 'float32'),\n"
+           "      C: T.Buffer((13,), 'float32')):\n"
+           "    for i in range(13):\n"
+           "        with T.block('B'):\n"
+           "            vi = T.axis.spatial(13, i)\n"
+           "            B[vi] = A[vi] + T.float32(1)\n"
+           "    for i in range(%d):\n"
+           "        with T.block('C'):\n"
+           "            vi = T.axis.spatial(%d, i)\n"
+           "            C[vi] = B[vi] * T.float32(2)\n";
+  const char *whole = arena_printf(&context->arena, program, 13, 13);
+  const char *part = arena_printf(&context->arena, program, 12, 12);
+  static const char steps[] = "i, = sch.get_loops('C')\na, b = sch.split(i, factors=[None, 4])\n"
+                              "sch.compute_at('B', a)\n";
+  made(whole, steps);
+  made(whole, "i, = sch.get_loops('C')\nsch.compute_at('B', i)\n");
+  refused(part, steps, "a parameter of the function, and there its loops");
+  refused(part, "i, = sch.get_loops('C')\nsch.compute_at('B', i)\n", "run over its domain");
+  context_free(context);
 }
 
 static void test_reverse_compute_at(void **state) {
@@ -367,7 +394,7 @@ static void test_reverse_inline_by_inverse(void **state) {
   const char *step = "sch.reverse_compute_inline('C')\n";
   made(READS("(3, 5)", "15", "vi // 5, vi % 5"), step);
   made(READS("(5, 3)", "15", "vi % 5, vi // 5"), step);
-  made(READS("(3, 5)", "13", "vi // 5, vi % 5"), step);   // the last two elements have no reader
+  made(READS("(3, 5)", "13", "vi // 5, vi % 5"), step);     // the last two elements have no reader
   made(READS("(7, 5)", "11", "vi % 3 * 2, vi // 3"), step); // nor has every second row
   made(READS("(15, 2)", "15", "14 - vi, 1"), step);
   refused(READS("(3, 5)", "15", "vi // 6, vi % 5"), step, "are not proved to give its variables");
@@ -499,6 +526,7 @@ int main(void) {
       cmocka_unit_test(test_reverse_compute_inline),
       cmocka_unit_test(test_consumers_that_pad),
       cmocka_unit_test(test_compute_at),
+      cmocka_unit_test(test_compute_parameter_at),
       cmocka_unit_test(test_reverse_compute_at),
       cmocka_unit_test(test_caches),
       cmocka_unit_test(test_decompose_reduction),

@@ -34,7 +34,8 @@ class _Lowering:
 
     def __init__(self, schedule, args, name):
         outputs = [t for op in schedule.outputs for t in op._outputs]
-        program, maker = made_program(args, outputs, name)
+        inlined = [stage.origin_op for stage in schedule.stages if stage.attach_type == "inline"]
+        program, maker = made_program(args, outputs, name, inlined)
         self.schedule, self.sch = schedule, _Placed(program)
         self.loops, self.blocks, self.buffers = {}, {}, {}
         self.variables = {}  # of a stage of partial results: its axes as the block's variables

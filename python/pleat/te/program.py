@@ -38,12 +38,11 @@ class _Maker:
     """Makes the statements of operations over buffers of their tensors; `blocks` has the names of
     the blocks of each operation, by the operation's id."""
 
-    def __init__(self, args):
-        self.buffers, self.blocks, self.names = {}, {}, {"root"}
+    def __init__(self, args, inlined):
+        self.buffers, self.blocks, self.names, self.inlined = {}, {}, {"root"}, inlined
         self.args = [a for a in args if isinstance(a, Tensor)]
         self.allocated, self.buffer_names = [], {a.name for a in args if isinstance(a, Var)}
-        for arg in self.args:
-            self.buffer(arg)
+        self.params = [self.buffer(a) if isinstance(a, Tensor) else a for a in args]
 
     def buffer(self, tensor):
         if tensor not in self.buffers:
@@ -57,8 +56,21 @@ class _Maker:
             if op.output(0) not in self.args:
                 raise PleatError(f"the placeholder {op.name} is not among the arguments")
             return None
-        self.allocated += [self.buffer(t) for t in op._outputs if t not in self.args]
-        return self.extern(op) if isinstance(op, ExternOp) else self.nest(op)
+        stored = self.stored(op) if op in self.inlined else []
+        self.allocated += [b for b in map(self.buffer, op._outputs) if b not in self.params]
+        return one_statement([*stored, self.extern(op) if isinstance(op, ExternOp) else self.nest(op)])
+
+    def stored(self, op):
+        """The computation of the arguments among the outputs, which are stored for the caller. The
+        readers get elements of other buffers, so that these can be computed where they are read."""
+        arguments = [t for t in op._outputs if t in self.args]
+        if not arguments or isinstance(op, ExternOp):
+            return []
+        nest = self.nest(op)
+        del self.blocks[id(op)]
+        for tensor in op._outputs:
+            del self.buffers[tensor]
+        return [nest]
 
     def extern(self, op):
         named = {**dict(zip(op.in_buffers, map(self.buffer, op.input_tensors))),
@@ -159,26 +171,26 @@ class _ReductionBlock(_Block):
         return body
 
 
-def made_program(args, outputs=(), name="main"):
+def made_program(args, outputs=(), name="main", inlined=()):
     """(PrimFunc, maker): the program of arguments, and what made it: maker.blocks has the names of the
     blocks of each operation by its id, and maker.buffers the buffers by their tensors. The operations
-    are those of the arguments and of further outputs."""
+    are those of the arguments and of further outputs. Elements of the operations `inlined` are read
+    from buffers of their own where a tensor of them is an argument."""
     args = list(args) if isinstance(args, (list, tuple)) else [args]
     for arg in args:
         if not isinstance(arg, (Tensor, Var)):
             raise TypeError(f"an argument is a tensor or a variable, not {type(arg).__name__}")
-    maker = _Maker(args)
+    maker = _Maker(args, inlined)
     tensors = maker.args + [t for t in outputs if t not in maker.args]
     operations = operations_of(tensors)
     body = one_statement([s for s in map(maker.statement, operations) if s is not None])
     root = nodes.Block([], [], [], "root", body, alloc_buffers=maker.allocated)
-    params = [maker.buffer(a) if isinstance(a, Tensor) else a for a in args]
     attrs = {"global_symbol": name, "tir.noalias": True}
     free = [t for op in operations for t in op.attrs.get(FREE, ())]
     if any(t in args for t in free):
         attrs["layout_free_buffers"] = [i for i, arg in enumerate(args) if arg in free]
     from pleat.tir import PrimFunc
-    return PrimFunc(params, nodes.BlockRealize([], True, root), attrs=attrs), maker
+    return PrimFunc(maker.params, nodes.BlockRealize([], True, root), attrs=attrs), maker
 
 
 def create_prim_func(ops, index_dtype_override=None):

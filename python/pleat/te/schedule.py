@@ -13,11 +13,13 @@ import sys
 
 from pleat._expression import AXIS_SEPARATOR
 from pleat.te.program import operations_of
-from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ExternOp, IterVar, Operation, PlaceholderOp,
-                             Tensor)
+from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ComputeOp, ExternOp, IterVar, PlaceholderOp,
+                             Reduce, Tensor, as_extent)
+from pleat.tir import op as functions
 from pleat.tir.index_map import IndexMap
 from pleat.tir.nodes import Range
 from pleat.tir.schedule import ScheduleError
+from pleat.tir.stmt_functor import substitute
 
 
 def user_place():
@@ -28,14 +30,10 @@ def user_place():
     return frame.f_code.co_filename, frame.f_lineno
 
 
-class StageOp(Operation):
+def stage_op(name, axis, body):
     """The operation of a stage after cache_read, cache_write or rfactor, with axes of its own."""
-
-    def __init__(self, name, axis, reduce_axis, inputs, dtype):
-        super().__init__(name)
-        self.axis, self.reduce_axis, self.input_tensors = list(axis), list(reduce_axis), list(inputs)
-        shape = [a.dom.extent if a.dom else None for a in axis]
-        self._give([shape], [dtype])
+    shape = [a.dom.extent if a.dom else None for a in axis]
+    return ComputeOp(name, axis, body, shape)
 
 
 class LayoutAxes(tuple):
@@ -69,12 +67,38 @@ def copied(axis, name=None):
 
 
 def _extent(axis):
-    """The extent of an axis where it is a known number; otherwise None."""
-    extent = axis.dom.extent if axis.dom is not None else None
-    try:
-        return None if extent is None else int(extent)
-    except (TypeError, ValueError):
-        return None
+    """The extent of an axis, a number or an expression; None where it is not known."""
+    return None if axis.dom is None else as_extent(axis.dom.extent)
+
+
+def _with_axes(body, axes, sources=None):
+    """Expressions over other axes, which the dictionary `axes` has. Of a reduction, the axes are
+    those that `sources` has the values of, and others are replaced by expressions of these."""
+    if not isinstance(body[0], Reduce):
+        return [substitute(b, axes) for b in body]
+    reductions = list(body[0].axis) if sources is None else sources
+    condition = None if body[0].condition is None else substitute(body[0].condition, axes)
+    values = [substitute(value, axes) for value in body[0].source]
+    first = [substitute(value, axes) for value in body[0].init]
+    return [b.with_fields(source=values, axis=reductions, condition=condition, init=first)
+            for b in body]
+
+
+def _values(steps, axes):
+    """The value of each axis over the loops that steps made of these, and the conditions under which
+    the values of split axes are in range."""
+    values, conditions = {}, []
+    for step in reversed(steps):
+        if step.name == "split":
+            parent, (outer, inner) = step.arguments[0], step.results
+            values[parent] = values.get(outer, outer) * _extent(inner) + values.get(inner, inner)
+            conditions.append(values[parent] < _extent(parent))
+        elif step.name == "fuse":
+            rest = values.get(step.results[0], step.results[0])
+            for axis in reversed(step.arguments[0][1:]):
+                values[axis], rest = rest % _extent(axis), rest // _extent(axis)
+            values[step.arguments[0][0]] = rest
+    return {axis: values.get(axis, axis) for axis in axes}, conditions
 
 
 def _axis(name, extent, like):
@@ -133,7 +157,7 @@ class Stage:
         given = int(nparts if factor is None else factor)
         if given < 1:
             self._refuse(f"split takes a positive number, not {given}")
-        other = None if extent is None else -(-extent // given)
+        other = None if extent is None else (extent + (given - 1)) // given
         sizes = (other, given) if nparts is None else (given, other)
         results = [_axis(f"{parent.name}.{part}", size, parent)
                    for part, size in zip(("outer", "inner"), sizes)]
@@ -370,7 +394,7 @@ class Schedule:
         readers = list(readers) if isinstance(readers, (list, tuple)) else [readers]
         axes = [IterVar.make(Range(0, extent), f"ax{i}", DATA_PARALLEL)
                 for i, extent in enumerate(tensor.shape)]
-        op = StageOp(f"{tensor.op.name}.{scope}", axes, [], [tensor], tensor.dtype)
+        op = stage_op(f"{tensor.op.name}.{scope}", axes, [tensor(*axes)])
         new = self._insert(self.stages.index(stage) + 1, op)
         self.changes.append((Step("cache_read", (tensor, scope, [self[r] for r in readers])), new))
         return op.output(0)
@@ -382,10 +406,13 @@ class Schedule:
         if stage.steps or stage.layouts:
             stage._refuse("cache_write comes before the other steps of a stage")
         old = stage.op
-        op = StageOp(f"{tensor.op.name}.{scope}", [copied(a, f"{a.name}.c") for a in old.axis],
-                     old.reduce_axis, old.input_tensors, tensor.dtype)
+        if not isinstance(old, ComputeOp) or old.num_outputs > 1:
+            stage._refuse("cache_write takes a computed tensor with an operation of its own")
+        axes = [copied(a, f"{a.name}.c") for a in old.axis]
+        op = stage_op(f"{tensor.op.name}.{scope}", axes,
+                      _with_axes(old.body, dict(zip(old.axis, axes))))
         new = self._insert(self.stages.index(stage), op)
-        self._replace(stage, StageOp(old.name, old.axis, [], [op.output(0)], tensor.dtype))
+        self._replace(stage, stage_op(old.name, old.axis, [op.output(0)(*old.axis)]))
         self.changes.append((Step("cache_write", (stage, scope)), new))
         return op.output(0)
 
@@ -401,14 +428,31 @@ class Schedule:
         data.insert(factor_axis, IterVar.make(axis.dom, axis.name, DATA_PARALLEL))
         others = [a for i, a in enumerate(stage.leaf_iter_vars)
                   if i != at and a.iter_type == REDUCE]
-        op = StageOp(f"{old.name}.rf", data, [copied(a) for a in others], old.input_tensors,
-                     tensor.dtype)
+        op = stage_op(f"{old.name}.rf", data, self._partial(stage, axis, factor_axis, data, others))
         new = self._insert(self.stages.index(stage), op)
         step = Step("rfactor", (stage, old, stage.steps, axis, factor_axis, others,
                                 list(stage.leaf_iter_vars)))
-        self._replace(stage, StageOp(old.name, old.axis, [copied(axis)], [op.output(0)], tensor.dtype))
+        over = copied(axis)
+        partial = [*old.axis[:factor_axis], over, *old.axis[factor_axis:]]
+        self._replace(stage, stage_op(old.name, old.axis, [old.body[0].with_fields(
+            source=[op.output(0)(*partial)], axis=[over], condition=None, init=[])]))
         self.changes.append((step, new))
         return op.output(0)
+
+
+    @staticmethod
+    def _partial(stage, axis, factor_axis, data, others):
+        """The body of the partial results of a stage that rfactor makes."""
+        values, conditions = _values(stage.steps, stage.op.reduce_axis)
+        reductions = [copied(a) for a in others]
+        axes = dict(zip([*stage.op.axis[:factor_axis], axis, *stage.op.axis[factor_axis:], *others],
+                        data + reductions))
+        axes.update({a: substitute(value, axes) for a, value in values.items()})
+        body = _with_axes(stage.op.body, axes, reductions)
+        conditions = [substitute(c, axes) for c in conditions]
+        given = [] if body[0].condition is None else [body[0].condition]
+        condition = functions.all(*given, *conditions) if given + conditions else None
+        return [body[0].with_fields(condition=condition)]
 
 
 def create_schedule(ops):
