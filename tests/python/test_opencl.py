@@ -285,6 +285,35 @@ def test_convolution_reads_image_and_weights_from_textures(tmp_path):
     assert source(path).count("__read_only image2d_t") == 2
 
 
+HALVES = HEAD + """@T.prim_func
+def f(A: T.Buffer((5, 3, 4), "float16"), C: T.Buffer((5, 3, 4), "float16")):
+    B = T.alloc_buffer((5, 3, 4), "float16", scope="global.texture", axis_separators=[1])
+    for i in T.thread_binding(5, "blockIdx.x"):
+        for j in T.thread_binding(3, "threadIdx.x"):
+            for k in T.vectorized(4):
+                B[i, j, k] = A[i, j, k] * T.float16(3)
+    for i in T.thread_binding(5, "blockIdx.x"):
+        for j in T.thread_binding(3, "threadIdx.x"):
+            for k in T.vectorized(4):
+                C[i, j, k] = B[4 - i, j, k] + B[i, j, 2]
+"""
+
+
+def test_textures_of_float16(tmp_path):
+    path = tmp_path / "f.py"
+    path.write_text(HALVES)
+    assert "'f' agrees" in verified(path)
+    assert "write_halves(B, " in source(path) and "read_imageh(image, at)" in source(path)
+    module = pleat.build(pleat.script.from_source(HALVES), target="opencl", cache=False)
+    a = numbers(5, 3, 4).astype("float16")
+    a[0, 0], a[4, 2] = (np.inf, -0.0, 6e-8, 65504), (-np.inf, np.nan, 1e-5, 2049)
+    c = np.zeros_like(a)
+    module(a, c)
+    with np.errstate(over="ignore"):
+        b = a * np.float16(3)
+    assert np.array_equal(c, b[::-1] + b[:, :, 2:3], equal_nan=True)
+
+
 # ---- Shared memory and models ----------------------------------------------------------------------
 
 @T.prim_func

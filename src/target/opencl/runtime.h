@@ -30,6 +30,7 @@
     CL_RGBA = 0x10B5,                                                                              \
     CL_SIGNED_INT32 = 0x10D9,                                                                      \
     CL_UNSIGNED_INT32 = 0x10DC,                                                                    \
+    CL_HALF_FLOAT = 0x10DD,                                                                        \
     CL_FLOAT = 0x10DE,                                                                             \
     CL_PROGRAM_BUILD_LOG = 0x1183,                                                                 \
   };

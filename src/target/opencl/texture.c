@@ -15,22 +15,41 @@ static DeviceKernel *kernel_of(const CEmit *emit) {
   return emit->dialect;
 }
 
-// The letter of the functions read_image and write_image, and the type of their texels.
+// The letter of the functions read_image and write_image, and the type of their texels in a kernel,
+// where a float16 is its bits.
 static char letter_of(DType type, DType *texel) {
-  bool is_float = dtype_is_float(type);
-  *texel = (DType){is_float ? TYPE_FLOAT : type.code, 32, TEXEL};
-  return is_float ? 'f' : type.code == TYPE_UINT ? 'u' : 'i';
+  bool is_float = dtype_is_float(type), is_half = is_float && type.bits == 16;
+  *texel = (DType){is_half ? TYPE_UINT : is_float ? TYPE_FLOAT : type.code, type.bits, TEXEL};
+  return is_half ? 'h' : is_float ? 'f' : type.code == TYPE_UINT ? 'u' : 'i';
 }
+
+// Reads and writes the bits of float16, also on devices that have no arithmetic on them.
+static const char half_texels[] =
+    "#ifdef cl_khr_fp16\n"
+    "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+    "#define read_halves(image, at) as_ushort4(read_imageh(image, at))\n"
+    "#define write_halves(image, at, bits) write_imageh(image, at, as_half4(bits))\n"
+    "#else\n"
+    "static inline ushort4 bits_of_halves(float4 x) {\n"
+    "  ushort4 bits;\n  vstore_half4_rte(x, 0, (half *)&bits);\n  return bits;\n}\n"
+    "static inline float4 halves_of_bits(ushort4 bits) {\n"
+    "  return vload_half4(0, (const half *)&bits);\n}\n"
+    "#define read_halves(image, at) bits_of_halves(read_imagef(image, at))\n"
+    "#define write_halves(image, at, bits) write_imagef(image, at, halves_of_bits(bits))\n"
+    "#endif\n";
 
 static const char *function_of(CEmit *emit, const char *verb, DType type) {
   DType texel;
   char letter = letter_of(type, &texel);
+  if (letter == 'h' && c_define(emit->module, "half_texels"))
+    text_puts(&emit->module->macros, half_texels);
+  if (letter == 'h') return arena_printf(emit->arena, "%s_halves", verb);
   return arena_printf(emit->arena, "%s_image%s%c", verb, letter == 'u' ? "u" : "",
                       letter == 'u' ? 'i' : letter);
 }
 
 uint32_t texture_channel_type(DType type) {
-  if (dtype_is_float(type)) return CL_FLOAT;
+  if (dtype_is_float(type)) return type.bits == 16 ? CL_HALF_FLOAT : CL_FLOAT;
   return type.code == TYPE_UINT ? CL_UNSIGNED_INT32 : CL_SIGNED_INT32;
 }
 
@@ -40,11 +59,12 @@ int texture_texel_bytes(DType type) {
 
 bool texture_is_supported(CEmit *emit, const Buffer *buffer) {
   DType type = buffer->type;
-  bool is_word = type.bits == 32 && (type.code == TYPE_FLOAT || dtype_is_int(type));
-  if (!is_word || (type.lanes != 1 && type.lanes != TEXEL))
+  bool is_float = type.code == TYPE_FLOAT && (type.bits == 32 || type.bits == 16);
+  bool is_channel = is_float || (type.bits == 32 && dtype_is_int(type));
+  if (!is_channel || (type.lanes != 1 && type.lanes != TEXEL))
     return device_fail(emit, buffer->pos,
-                       "%s is a texture of %s; its elements are float32, int32 or uint32, or "
-                       "vectors of 4 of them",
+                       "%s is a texture of %s; its elements are float32, float16, int32 or "
+                       "uint32, or vectors of 4 of them",
                        buffer->name, dtype_name(emit->context, type));
   if (type.lanes == TEXEL) return true;
   if (modular_is_multiple(kernel_of(emit)->analyzer, buffer->shape[1], TEXEL)) return true;
