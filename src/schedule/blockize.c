@@ -263,6 +263,23 @@ static Stmt *outer_init(const Blockize *b) {
   return s;
 }
 
+// Ends the regions where their buffers end: a last tile may be cut off there.
+static void clip_regions(Analyzer *analyzer, Context *context, Region *regions, int count) {
+  for (int i = 0; i < count; i++) {
+    Region *r = &regions[i];
+    r->extent = arena_copy(&context->arena, r->extent, sizeof *r->extent * (size_t)r->buffer->rank);
+    for (int d = 0; d < r->buffer->rank; d++) {
+      Expr *shape = expr_cast(context, r->min[d]->type, r->buffer->shape[d]);
+      Expr *extent = expr_cast(context, shape->type, r->extent[d]);
+      Expr *left = expr_sub(context, shape, r->min[d]);
+      if (analyzer_prove(analyzer, expr_binary(context, EXPR_LE, extent, left)) ||
+          !analyzer_prove(analyzer, expr_lt(context, r->min[d], shape)))
+        continue;
+      r->extent[d] = analyzer_simplify(analyzer, expr_binary(context, EXPR_MIN, extent, left));
+    }
+  }
+}
+
 static Stmt *outer_block(const Blockize *b, Str name) {
   Context *context = b->schedule->context;
   Block *block = arena_new(&context->arena, Block);
@@ -285,7 +302,12 @@ static Stmt *outer_block(const Blockize *b, Str name) {
   Stmt *s =
       inner_block(b, &none, false, b->block->name, b->block->body, reduces ? NULL : b->block->init);
   block->body = path_with_end(context, &b->path, b->depth, s);
-  return stmt_block(context, block_with_regions(context, block));
+  block = block_with_regions(context, block);
+  Analyzer *analyzer = analyzer_new(context);
+  block_bind_domain(analyzer, block);
+  clip_regions(analyzer, context, block->reads, block->read_count);
+  clip_regions(analyzer, context, block->writes, block->write_count);
+  return stmt_block(context, block);
 }
 
 // ---- The step --------------------------------------------------------------------------------

@@ -272,6 +272,13 @@ static void test_moves_below_parallel_loops(void **state) {
   context_free(context);
 }
 
+static void test_last_tiles(void **state) {
+  (void)state;
+  gives(chain, LOOPS "a, b = sch.split(i, [None, 4])\nsch.blockize(b)",
+        "T.reads(A[vi_o * 4:vi_o * 4 + T.min(13 - vi_o * 4, 4), 0:7])", "T.where(");
+  gives(chain, LOOPS "a, b = sch.split(j, [None, 7])\nsch.blockize(b)", "T.reads(A[vi, 0:7])", "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_unit_iters),
@@ -281,6 +288,7 @@ int main(void) {
       cmocka_unit_test(test_index),
       cmocka_unit_test(test_cached_reads),
       cmocka_unit_test(test_cached_writes),
+      cmocka_unit_test(test_last_tiles),
       cmocka_unit_test(test_moves_below_parallel_loops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
