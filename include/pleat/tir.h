@@ -321,6 +321,12 @@ int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessa
  * "made" is pleat_schedule_trace. */
 int pleat_schedule_trace_as(const PleatSchedule *schedule, const char *form, char **trace,
                             PleatMessages **messages);
+/* How the accesses of the function's blocks step through memory in the vectorized loop around each,
+ * or else in its innermost loop with several iterations: a JSON list of objects with "block",
+ * "buffer", "element" (as text), "loop", "stride" in elements, "lines" (the cache lines of 64 bytes
+ * that the loop touches) and "width" (the elements of the widest contiguous vector); the last four
+ * are null where there is no loop or the number is not known. *json is owned text. */
+int pleat_schedule_accesses(const PleatSchedule *schedule, char **json, PleatMessages **messages);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 // Implements the schedules of pleat/tir.h.
 #include "api/tir.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 
 #include "schedule/schedule.h"
@@ -177,6 +178,41 @@ int pleat_schedule_trace_as(const PleatSchedule *schedule, const char *form, cha
 
 int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessages **messages) {
   return pleat_schedule_trace_as(schedule, "made", trace, messages);
+}
+
+static json_t *number_or_null(bool known, int64_t number) {
+  return known ? json_integer(number) : json_null();
+}
+
+static void take_accesses(void *arg) {
+  StepsCall *call = arg;
+  AccessCostArray costs = schedule_access_costs(call->schedule->schedule);
+  json_t *list = json_array();
+  for (int i = 0; i < costs.count; i++) {
+    const AccessCost *cost = &costs.items[i];
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o}", "block",
+                                          cost->block, "buffer", cost->buffer, "element",
+                                          cost->element, "loop", cost->loop, "stride",
+                                          number_or_null(cost->has_stride, cost->stride), "lines",
+                                          number_or_null(cost->lines > 0, cost->lines), "width",
+                                          number_or_null(cost->width > 0, cost->width)));
+  }
+  call->trace = json_dumps(list, 0);
+  json_decref(list);
+  call->call.done =
+      call->trace != NULL || diag_error_as(call->call.context, DIAG_MEMORY, (SourcePos){0},
+                                           "not enough memory for the text");
+}
+
+int pleat_schedule_accesses(const PleatSchedule *schedule, char **json, PleatMessages **messages) {
+  if (!json) return messages_refuse("json", "is NULL, expected where to store it", messages);
+  *json = NULL;
+  if (!schedule) return refuse_null(messages);
+  StepsCall call = {.call = {.on = schedule->module, .body = take_accesses},
+                    .schedule = (PleatSchedule *)schedule};
+  int status = module_call_run(&call, NULL, messages);
+  *json = call.trace;
+  return status;
 }
 
 // ---- All steps at once --------------------------------------------------------------------------

@@ -133,6 +133,22 @@ bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block);
 // Turns C += select(cond, a, 0) * b into C += a * b with the predicate cond. The block has no init.
 bool schedule_predicate_reduction(Schedule *schedule, BlockRef block);
 
+// ---- Accesses --------------------------------------------------------------------------------
+
+// How an access of a block steps through memory in a loop: the vectorized loop around the block, or
+// else the innermost with several iterations.
+typedef struct AccessCost {
+  Str block, buffer, loop; // loop: NULL when there is none
+  const char *element;     // the element that is accessed, as text
+  bool has_stride;         // false: the step is not the same in all iterations, or not known
+  int64_t stride;          // in elements
+  int lines;               // the cache lines of 64 bytes that the loop touches; 0: not known
+  int width;               // elements in the widest contiguous vector; 0: not known
+} AccessCost;
+typedef Array(AccessCost) AccessCostArray;
+// The accesses of the blocks without inner blocks, in order.
+AccessCostArray schedule_access_costs(Schedule *schedule);
+
 // ---- Trace -----------------------------------------------------------------------------------
 
 // The steps as text, one line each: `b0 = sch.get_block("conv")`, `l1, l2 = sch.split(l0,

@@ -361,3 +361,27 @@ def test_wrong_intrinsics_are_refused():
     sch = tir.Schedule(matmul)
     with pytest.raises(pleat.PleatError, match="no equal parameters"):
         sch.tensorize(tiled(sch), "wrong")
+
+
+def test_accesses_before_and_after_each_step(capsys):
+    @T.prim_func
+    def f(A: T.Buffer((64, 32), "float32"), D: T.Buffer((32, 64), "float32")):
+        for i, j in T.grid(64, 32):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vj, vi] = A[vi, vj] * T.float32(2)
+    sch = tir.Schedule(f)
+    loops = sch.get_loops("D")
+    sch.reorder(*reversed(loops))
+    numbers = {a["buffer"]: (a["loop"], a["stride"], a["lines"], a["width"])
+               for a in sch.accesses()}
+    assert numbers == {"D": ("i", 1, 4, 16), "A": ("i", 32, 64, 1)}
+    sch.transform_layout("D", ("read", 0), lambda i, j: [i // 4, j, i % 4])
+    sch.show(access=True)
+    shown = capsys.readouterr().out
+    assert "#   D: D[vj, vi] in j: stride 64, cache lines 32, vector width 1\n" \
+           "#      -> D[vj, vi] in i: stride 1, cache lines 4, vector width 16\n" in shown
+    assert "-> A[vi // 4, vj, vi % 4] in i: stride -, cache lines 16, vector width 4\n" in shown
+    assert shown.count("D[vj, vi] in i") == 2
+    sch.show()
+    assert "#" not in capsys.readouterr().out

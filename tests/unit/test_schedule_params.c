@@ -279,6 +279,41 @@ static void test_last_tiles(void **state) {
   gives(chain, LOOPS "a, b = sch.split(j, [None, 7])\nsch.blockize(b)", "T.reads(A[vi, 0:7])", "");
 }
 
+// Checks the numbers of the first access of the block; a stride of -1 is not constant.
+static void costs(const char *steps, const char *block, int64_t stride, int lines, int width) {
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, chain, steps);
+  AccessCostArray all = schedule_access_costs(schedule);
+  int i = 0;
+  while (i < all.count && strcmp(all.items[i].block, block) != 0) i++;
+  assert_true(i < all.count);
+  const AccessCost *cost = &all.items[i];
+  if (cost->lines != lines || cost->width != width ||
+      (cost->has_stride ? cost->stride : -1) != stride)
+    fprintf(stderr, "%s: %lld %d %d\n", cost->element, (long long)cost->stride, cost->lines,
+            cost->width);
+  assert_int_equal(cost->has_stride ? cost->stride : -1, stride);
+  assert_int_equal(cost->lines, lines);
+  assert_int_equal(cost->width, width);
+  context_free(context);
+}
+
+static void test_access_costs(void **state) {
+  (void)state;
+  costs("", "B", 1, 1, 4); // B[vi, vj] in j of 7: elements 0 to 6
+  costs("", "D", 1, 1, 8); // D[vj, vi] in i of 13
+  costs("j, i = sch.get_loops('D')\nsch.reorder(i, j)", "D", 13, 5, 1);
+  costs("j, i = sch.get_loops('D')\nsch.vectorize(j)", "D", 13, 5, 1);
+  costs(LOOPS "sch.fuse(i, j)", "B", 1, 6, 16); // 91 elements
+  costs(LOOPS "sch.reorder(j, i)", "B", 7, 6, 1);
+  costs("sch.transform_layout('B', 'B', lambda i, j: [j, i // 4, i % 4])\n"
+        "a, b, c = sch.get_loops('B')\nsch.fuse(b, c)",
+        "B", 1, 1, 16);
+  costs("j, i = sch.get_loops('D')\na, b = sch.split(i, [None, 4])\nsch.parallel(a)", "D", 1, 1, 4);
+  // In i of 13, elements of [i // 4, j, i % 4] are contiguous in groups of four.
+  costs("sch.transform_layout('D', 'B', lambda i, j: [i // 4, j, i % 4])", "D", 1, 1, 8);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_unit_iters),
@@ -289,6 +324,7 @@ int main(void) {
       cmocka_unit_test(test_cached_reads),
       cmocka_unit_test(test_cached_writes),
       cmocka_unit_test(test_last_tiles),
+      cmocka_unit_test(test_access_costs),
       cmocka_unit_test(test_moves_below_parallel_loops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

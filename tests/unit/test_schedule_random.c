@@ -476,6 +476,8 @@ static void walk_once(uint64_t seed) {
             check_text(context, schedule_func(walk.schedule)));
   }
   assert_true(fine);
+  AccessCostArray costs = schedule_access_costs(walk.schedule);
+  for (int i = 0; i < costs.count; i++) assert_true(costs.items[i].lines >= 0);
   // Without a predicate, and from a block that reads a box in part, a copy may read elements that
   // nobody wrote; their values are poison, which must not reach a result.
   const char *trace = schedule_trace(walk.schedule);

@@ -597,6 +597,7 @@ static void test_null_is_refused(void **state) {
   assert_int_equal(pleat_schedule_module(NULL, &result, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_schedule_trace(NULL, &text, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_schedule_trace_as(NULL, "made", &text, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_schedule_accesses(NULL, &text, NULL), PLEAT_REFUSED);
   assert_null(pleat_schedule_result(NULL, 0));
   pleat_schedule_seed(NULL, 1);
   assert_int_equal(pleat_schedule_intrinsic(NULL, "f", "", NULL), PLEAT_REFUSED);

@@ -10,6 +10,7 @@
 """
 import ast
 import inspect
+import json
 import random
 import sys
 
@@ -365,9 +366,36 @@ class Schedule:
             ranges = gen_new_ranges
         return self._apply("annotate_buffer_access", (block, buffer_index, buffer_type, ranges), {})
 
-    def show(self):
-        """Prints the module as it is scheduled so far."""
+    def accesses(self):
+        """How each access of a block steps through memory in the vectorized loop around the block, or
+        else in the innermost one with several iterations: a list of dictionaries with "block",
+        "buffer", "element", "loop", "stride" (in elements), "lines" (the cache lines that the loop
+        touches) and "width" (the elements of the widest contiguous vector); None where a number is not
+        known."""
+        text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+        check_status(_lib.pleat_schedule_accesses(self._schedule, text, messages), messages)
+        return json.loads(_owned_text(text[0]))
+
+    def show(self, access=False):
+        """Prints the module as it is scheduled so far; with access=True then also the accesses of its
+        blocks, and those that each step changed, before and after it."""
         self.mod.show()
+        if access:
+            print(_access_text(self._replayed_accesses(), self.accesses()), end="")
+
+    def _replayed_accesses(self):
+        """The steps that changed accesses, each with the accesses before and after it."""
+        made = Schedule(*self._source, **self._options)
+        for name, intrinsic in self._intrinsics.items():
+            made._add_intrinsic(name, intrinsic)
+        before = {made._name: made.accesses()}
+        for method, *arguments in self._log:
+            getattr(made, method)(*arguments)
+            after = made.accesses()
+            old = before.get(made._name, after)
+            if method == "_run" and after != old:
+                yield arguments[0], old, after
+            before[made._name] = after
 
     def copy(self):
         """A schedule with the same steps, in which the same blocks and loops can be used."""
@@ -392,6 +420,37 @@ class Schedule:
             getattr(result, method)(*arguments)
         result._log, result._result_count = list(self._log), self._result_count
         return result
+
+
+def _row_of(access):
+    """The text of an access's numbers; a dash where one is not known."""
+    stride, lines, width = ("-" if access[key] is None else access[key]
+                            for key in ("stride", "lines", "width"))
+    loop = f"in {access['loop']}: " if access["loop"] else ""
+    return f"{access['element']} {loop}stride {stride}, cache lines {lines}, vector width {width}"
+
+
+def _numbered(accesses):
+    """The rows of accesses by their block and number in it."""
+    counts, rows = {}, {}
+    for access in accesses:
+        number = counts[access["block"]] = counts.get(access["block"], 0) + 1
+        rows[access["block"], number] = _row_of(access)
+    return rows
+
+
+def _access_text(steps, accesses):
+    lines = []
+    for step, before, after in steps:
+        old, new = _numbered(before), _numbered(after)
+        lines.append(f"# {step}")
+        for key in [*old, *(key for key in new if key not in old)]:
+            if old.get(key) != new.get(key):
+                lines += [f"#   {key[0]}: {old.get(key, 'no access')}",
+                          f"#   {' ' * len(key[0])}  -> {new.get(key, 'no access')}"]
+    lines.append("# The accesses:")
+    lines += [f"#   {access['block']}: {_row_of(access)}" for access in accesses]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _annotated_nodes(function):
