@@ -266,7 +266,7 @@ static bool take_graph(RequestCall *call, GraphFunc *graph) {
     return field_error(context, "shapes",
                        "does not give a value for the size '%s' of '%s'; write it as in %s",
                        names[0], graph->name, caller_size(context, names[0], 128));
-  if (!graph_infer(context, graph)) return false;
+  if (!module_infer_graph(context, call->module, graph)) return false;
   if (is_open)
     leave_open(call, graph);
   else

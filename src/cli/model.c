@@ -259,7 +259,7 @@ static bool open_script(Cli *cli, const char *path, const ModelOptions *options,
   return model_check_graph(cli, options) &&
          model_functions(cli, options, &file->graph->functions) &&
          model_bind_sizes(cli, options, file->graph, true) &&
-         graph_infer(cli->context, file->graph) &&
+         module_infer_graph(cli->context, file->module, file->graph) &&
          model_check_inputs(cli, &options->inputs, file->graph);
 }
 

@@ -191,6 +191,9 @@ typedef Array(Kernel) Kernels;
 // False with a diagnostic when there is no such function, or several graph functions.
 bool module_choose(Context *context, const char *path, const Module *module, const char *name,
                    GraphFunc **graph);
+// Infers the graph (graph_infer), and puts the bodies of the functions that its tensor programs
+// call in place of the calls.
+bool module_infer_graph(Context *context, const Module *module, GraphFunc *graph);
 // Adds the tensor program called `name` of a module, scheduled for `machine`. With NULL, adds all
 // but those which other programs of the module call and which are private or return a value. `path`
 // names the module in messages. False with a diagnostic.

@@ -150,6 +150,17 @@ bool module_choose(Context *context, const char *path, const Module *module, con
                                      graphs, function_names(context, module, true));
 }
 
+bool module_infer_graph(Context *context, const Module *module, GraphFunc *graph) {
+  bool ok = graph_infer(context, graph);
+  for (int i = 0; ok && i < graph->nodes.count; i++) {
+    Node *node = graph->nodes.items[i];
+    if (node->kind != NODE_CALL_TIR) continue;
+    node->callee = lower_with_callees(context, module, node->callee);
+    ok = node->callee != NULL;
+  }
+  return ok;
+}
+
 typedef struct CallSearch {
   Str name;
   bool found;
