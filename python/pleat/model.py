@@ -620,7 +620,8 @@ def compile(model, target=None, **options):
     """Compiles a model; the options are those of Model, and the target may be a pleat.target.Target.
     A pleat.IRModule of tensor programs alone becomes a pleat.runtime.Module, as pleat.build makes it and
     TVM does, and one of several graph functions a pleat.relax.Executable, unless `func` names one of its
-    functions; a single program becomes a Model."""
+    functions; a single program becomes a Model. A graph of an IRModule may call the functions of
+    pleat.register_func."""
     graphs = _graphs_of(model) if options.get("func") is None else None
     if graphs == 0:
         from pleat.runtime import build
@@ -628,6 +629,9 @@ def compile(model, target=None, **options):
     if graphs is not None and graphs > 1:
         from pleat.relax import build
         return build(model, target=target, **options)
+    if graphs and options.get("operators") is None:
+        from pleat.registry import operators_in
+        options["operators"] = operators_in(model)
     return Model(model, **{**compile_options(target), **options})
 
 

@@ -21,12 +21,13 @@ static bool refuse(Context *context, const Node *node, const char *format, ...) 
                        text);
 }
 
-static bool check_static(Context *context, const Node *node, const Value *value) {
+// A function that infers types gets numbers. Another one is called when all sizes are given.
+static bool check_shape(Context *context, const Node *node, const Value *value) {
   int64_t shape[TE_MAX_RANK];
   if (value->rank > TE_MAX_RANK)
     return refuse(context, node, "takes tensors of at most %d axes, '%s' has %d", TE_MAX_RANK,
                   value->name, value->rank);
-  return value_static_shape(value, shape) ||
+  return !node->function->infer || value_static_shape(value, shape) ||
          refuse(context, node,
                 "'%s' is %s, and a function outside needs all sizes; give them with the request",
                 value->name, value_type_text(context, value));
@@ -34,7 +35,7 @@ static bool check_static(Context *context, const Node *node, const Value *value)
 
 bool opaque_infer(Context *context, Node *node) {
   for (int i = 0; i < node->input_count; i++)
-    if (node->inputs[i] && !check_static(context, node, node->inputs[i])) return false;
+    if (node->inputs[i] && !check_shape(context, node, node->inputs[i])) return false;
   if (node->function->infer && !node->function->infer(context, node->function, node)) return false;
   for (int i = 0; i < node->output_count; i++) {
     const Value *value = node->outputs[i];
@@ -43,7 +44,7 @@ bool opaque_infer(Context *context, Node *node) {
                     "the type of output %d is not known: the file does not declare it, and the "
                     "function does not infer it",
                     i);
-    if (!check_static(context, node, value)) return false;
+    if (!check_shape(context, node, value)) return false;
   }
   return true;
 }

@@ -6,7 +6,7 @@ from built import skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
-from pleat import relax, te, tir  # noqa: E402
+from pleat import registry, relax, te, tir  # noqa: E402
 from pleat.relax.frontend import nn  # noqa: E402
 from pleat.script import ir as I, relax as R, tir as T  # noqa: E402
 
@@ -193,6 +193,67 @@ def test_what_a_builder_refuses():
     with pytest.raises(TypeError, match="expected what pleat.compile makes"):
         relax.VirtualMachine(bb.get(), pleat.cpu())
     assert not len(bb.get())
+
+
+# ---- Functions of Python ----------------------------------------------------------------------------
+
+@pytest.fixture
+def registered():
+    names = []
+
+    def register(name, function):
+        names.append(name)
+        return pleat.register_func(name, function)
+    yield register
+    for name in names:
+        registry.remove_global_func(name)
+
+
+class External(nn.Module):
+    def __init__(self):
+        self.weight = nn.Parameter((5,))
+
+    def forward(self, x):
+        out = nn.Tensor.placeholder((x.shape[0], 5), "float32")
+        return nn.relu(nn.extern("test.scaled", [x, self.weight], out=out))
+
+
+def test_graphs_call_registered_functions(registered):
+    kinds = []
+
+    def scaled(x, w, out):
+        kinds.append((type(x), x.shape, w.numpy().shape))
+        pleat.nd.array(x.numpy() * w.numpy()).copyto(out)
+    assert pleat.get_global_func("test.scaled", allow_missing=True) is None
+    assert registered("test.scaled", scaled) is scaled is pleat.get_global_func("test.scaled")
+    spec = {"x": nn.spec.Tensor(("n", 5), "float32")}
+    module, _ = External().export_tvm({"forward": spec})
+    for model in (pleat.compile(module, cache=False), relax.build(module, cache=False)):
+        vm = relax.VirtualMachine(model, pleat.cpu())
+        for n in (3, 1):
+            x, w = numbers(n, 5), numbers(5)
+            assert np.array_equal(vm["forward"](x, w), np.maximum(x * w, 0))
+            assert kinds[-1] == (pleat.nd.Tensor, (n, 5), (5,))
+
+
+def test_exceptions_in_registered_functions(registered):
+    def fails(x, w, out):
+        raise ZeroDivisionError("as it should")
+    registered("test.scaled", fails)
+    module, _ = External().export_tvm({"forward": {"x": nn.spec.Tensor((3, 5), "float32")}})
+    vm = relax.VirtualMachine(pleat.compile(module, cache=False), pleat.cpu())
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError, match="as it should"):
+            vm["forward"](numbers(3, 5), numbers(5))
+    with pytest.raises(ValueError, match="'test.scaled' is registered already"):
+        registered("test.scaled", fails)
+    with pytest.raises(ValueError, match="no function 'test.other' is registered; there are test.scaled"):
+        pleat.get_global_func("test.other")
+    with pytest.raises(TypeError, match="'test.scaled' is int, expected a function"):
+        registered("test.scaled", 3)
+    registry.remove_global_func("test.scaled")
+    with pytest.raises(pleat.PleatError, match="test.scaled"):
+        pleat.compile(module, cache=False)
 
 
 # ---- Networks ---------------------------------------------------------------------------------------

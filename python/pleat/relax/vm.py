@@ -5,6 +5,7 @@ from pleat.ir._module import IRModule, PrimFunc
 from pleat.ir.transform import Pass
 from pleat.model import Model, compile_options
 from pleat.nd import Tensor
+from pleat.registry import operators_in
 
 
 class Executable:
@@ -14,7 +15,7 @@ class Executable:
 
     def __init__(self, mod, target=None, **options):
         self.mod, self._models = mod, {}
-        self._options = {**compile_options(target), **options}
+        self._options = {**compile_options(target), "operators": operators_in(mod), **options}
         names = [name for name, function in mod.items() if not isinstance(function, PrimFunc)]
         if not names:
             raise PleatError("the module has no graph function; pleat.build compiles tensor programs")
