@@ -567,6 +567,11 @@ class Model(_Runner):
         model, options = self._again()
         write(model, path, **how, **options)
 
+    def export_library(self, path, *, workspace_dir=None):
+        """Writes a model of a graph of an IRModule for load_module; see pleat.relax.Executable."""
+        from pleat.relax.vm import executable_of
+        executable_of(self).export_library(path, workspace_dir=workspace_dir)
+
     def session(self, threads=0, parallel_for=None):
         """A session of this model: it shares the weights and the code, has memory of its own, and
         runs at the same time as others. threads: 0 is as many as the model has. parallel_for:

@@ -426,23 +426,36 @@ def _models(module):
 
 
 def _save(module, path):
-    """Writes a zip archive: a table of the programs, a saved model for each, and their source. It follows
-    the code in a file that holds code already, which linkers and loaders do not look at."""
-    part, table = path.with_name(path.name + ".part"), []
+    """Writes what load_module reads: a table of the programs, a saved model for each, and their source."""
+    table, models = [], []
+    for name, _, sizes, model in _models(module):
+        table.append({"name": name, "sizes": sizes})
+        models.append(model)
+    rows = {name: [[p.name, p.dtype, p.shape, p.strides, p.offset] for p in function.parameters]
+            for name, function in module._functions.items()}
+    write_archive(path, models, {
+        "format": "pleat.runtime", "table": table, "parameters": rows, "target": module.target,
+        "options": module._options, "source": module._source})
+
+
+def write_archive(path, models, table):
+    """Writes saved models and a table about them as a zip archive. It follows the code in a file that
+    holds code already, which linkers and loaders do not look at."""
+    with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
+        made = pathlib.Path(folder) / "archive"
+        with zipfile.ZipFile(made, "w") as archive:
+            archive.writestr("programs.json", json.dumps(table))
+            for i, model in enumerate(models):
+                file = pathlib.Path(folder) / str(i)
+                model.save(file)
+                archive.write(file, f"{i}.model")
+        data = made.read_bytes()
     if path.suffix != ".pleat":
-        path.replace(part)
-    with tempfile.TemporaryDirectory(prefix="pleat-") as folder, \
-            zipfile.ZipFile(part, "w" if path.suffix == ".pleat" else "a") as archive:
-        for i, (name, function, sizes, model) in enumerate(_models(module)):
-            file = pathlib.Path(folder) / str(i)
-            model.save(file)
-            archive.write(file, f"{i}.model")
-            table.append({"name": name, "sizes": sizes})
-        rows = {name: [[p.name, p.dtype, p.shape, p.strides, p.offset] for p in function.parameters]
-                for name, function in module._functions.items()}
-        archive.writestr("programs.json", json.dumps({
-            "format": "pleat.runtime", "table": table, "parameters": rows, "target": module.target,
-            "options": module._options, "source": module._source}))
+        with open(path, "ab") as file:
+            file.write(data)
+        return
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(data)
     part.replace(path)
 
 
@@ -457,25 +470,29 @@ def copy_programs(files, path):
 
 
 def load_module(path, threads=0):
-    """Loads a module that Module.export_library wrote as ".pleat" or ".so". Load only files that you
-    trust: they hold code."""
+    """Loads what export_library wrote as ".pleat" or ".so": a Module, or of graph functions a
+    pleat.relax.Executable. Load only files that you trust: they hold code."""
     from pleat.model import load
-    models = {}
     try:
         with zipfile.ZipFile(path) as archive:
             saved = json.loads(archive.read("programs.json"))
-            for i, row in enumerate(saved["table"]):
-                key = tuple(sorted(row["sizes"].items()))
-                models[row["name"], key] = load(archive.read(f"{i}.model"), threads)
-        parameters = {name: [Parameter(*fields) for fields in rows]
-                      for name, rows in saved["parameters"].items()}
-        source, target, options = saved["source"], saved["target"], saved["options"]
+            models = [load(archive.read(f"{i}.model"), threads) for i in range(len(saved["table"]))]
+        saved["options"]["threads"] = threads or saved["options"].get("threads", 0)
+        if saved["format"] == "pleat.relax":
+            from pleat.relax.vm import loaded
+            return loaded(saved, models)
+        return _loaded(saved, models)
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise PleatError(f"{os.fspath(path)} is not a module that export_library wrote as .pleat or .so: "
                          f"{error}") from error
-    options["threads"] = threads or options["threads"]
-    return Module({name: _loaded_function(name, rows, models, source, options)
-                   for name, rows in parameters.items()}, source, target, options)
+
+
+def _loaded(saved, models):
+    keys = [(row["name"], tuple(sorted(row["sizes"].items()))) for row in saved["table"]]
+    models, source, options = dict(zip(keys, models)), saved["source"], saved["options"]
+    return Module({name: _loaded_function(name, [Parameter(*fields) for fields in rows], models, source,
+                                          options)
+                   for name, rows in saved["parameters"].items()}, source, saved["target"], options)
 
 
 def _loaded_function(name, parameters, models, source, options):

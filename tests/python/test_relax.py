@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pleat.relax: graph functions with free sizes, BlockBuilder, networks as classes, and how they run."""
+import ctypes
+
 import numpy as np
 import pytest
 from built import skip_sanitized
@@ -193,6 +195,43 @@ def test_what_a_builder_refuses():
     with pytest.raises(TypeError, match="expected what pleat.compile makes"):
         relax.VirtualMachine(bb.get(), pleat.cpu())
     assert not len(bb.get())
+
+
+@pytest.mark.parametrize("ending", [".so", ".pleat"])
+def test_graphs_are_exported_and_loaded(tmp_path, ending):
+    module, params = Net().export_tvm({"forward": {"x": nn.spec.Tensor((3, 12), "float32")}})
+    arrays = [numbers(3, 12), *(numbers(*p.shape) for _, p in params)]
+    model, path = pleat.compile(module, target="llvm", cache=False), tmp_path / ("net" + ending)
+    model.export_library(str(path), workspace_dir=str(tmp_path))
+    vm = relax.VirtualMachine(pleat.runtime.load_module(str(path)), pleat.cpu())
+    assert np.array_equal(vm["forward"](*arrays), model(*arrays))
+    if ending == ".so":
+        assert ctypes.CDLL(str(path)).net_run
+    with pytest.raises(KeyError, match="no graph function 'main'; it has forward"):
+        vm["main"]
+
+
+def test_free_sizes_are_compiled_after_loading(tmp_path):
+    path = tmp_path / "free.pleat"
+    built = relax.build(Free, cache=False)
+    with pytest.raises(pleat.PleatError, match="a .so has one function whose sizes are known"):
+        built.export_library(tmp_path / "free.so")
+    with pytest.raises(pleat.PleatError, match="expected .pleat or .so"):
+        built.export_library(tmp_path / "free.tar")
+    closed = pleat.compile(Free, func="main", cache=False, shapes={"n": 3, "m": 2},
+                           output_layouts={"z": pleat.Layout("ab", (3, 7))})
+    with pytest.raises(TypeError, match="Layout"):
+        closed.export_library(path)
+    assert not list(tmp_path.glob("free.p*"))
+    built.export_library(path)
+    loaded = pleat.load_module(path)
+    for n in (4, 2):
+        x, w, q = numbers(n, 5), numbers(7, 5), numbers(2, 1)
+        z, s = loaded["main"](x, w, q)
+        assert np.allclose(z, x @ w.T / 2, atol=1e-5) and np.allclose(s, q.sum())
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(pleat.PleatError, match="is not a module that export_library wrote"):
+        pleat.load_module(path)
 
 
 # ---- Functions of Python ----------------------------------------------------------------------------

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs graph functions with TVM's names: relax.build compiles them, a VirtualMachine calls them."""
+import pathlib
+
 from pleat._library import PleatError
 from pleat.ir._module import IRModule, PrimFunc
 from pleat.ir.transform import Pass
 from pleat.model import Model, compile_options
 from pleat.nd import Tensor
 from pleat.registry import operators_in
+from pleat.runtime import write_archive
+from pleat.script._parse import from_source
 
 
 class Executable:
@@ -16,10 +20,9 @@ class Executable:
     def __init__(self, mod, target=None, **options):
         self.mod, self._models = mod, {}
         self._options = {**compile_options(target), "operators": operators_in(mod), **options}
-        names = [name for name, function in mod.items() if not isinstance(function, PrimFunc)]
-        if not names:
+        self.names = _graph_names(mod)
+        if not self.names:
             raise PleatError("the module has no graph function; pleat.build compiles tensor programs")
-        self.names = [str(name) for name in names]
         for name in self.names:
             self.model(name)
 
@@ -34,11 +37,58 @@ class Executable:
     def __getitem__(self, name):
         return VirtualMachine(self)[name]
 
+    def export_library(self, path, *, workspace_dir=None):
+        """Writes the functions to a file, which pleat.load_module reads: ".pleat", or ".so" with the code of
+        a single function whose sizes are known, for other programs. The file has the source too, which
+        is compiled for the sizes of later calls. workspace_dir: unused"""
+        path = pathlib.Path(path)
+        if path.suffix not in (".pleat", ".so"):
+            raise PleatError(f"{path}: expected .pleat or .so; pleat.write writes other files")
+        if path.suffix == ".so":
+            if len(self.names) > 1 or self.model(self.names[0]).is_open:
+                raise PleatError(f"{path}: a .so has one function whose sizes are known; write a .pleat")
+            self.model(self.names[0]).write(path)
+        keep = [] if self._options.get("operators") else \
+            [name for name in self.names if not self.model(name).is_open]
+        options = {name: value for name, value in self._options.items() if name != "operators"}
+        write_archive(path, list(map(self.model, keep)), {
+            "format": "pleat.relax", "table": keep, "source": self.mod.script(), "options": options})
+
     def __repr__(self):
         return f"Executable({', '.join(f'{name}: {self.model(name)!r}' for name in self.names)})"
 
 
 VMExecutable = Executable
+
+
+def executable_of(model):
+    """The Executable of a model that was compiled from an IRModule."""
+    mod, options = model._again()
+    if not isinstance(mod, IRModule):
+        raise PleatError("export_library is for models of an IRModule; save and write are for all")
+    made = Executable.__new__(Executable)
+    made.mod, made.names = mod, _graph_names(mod)
+    made._models, made._options = dict.fromkeys(made.names, model), _plain(options)
+    return made
+
+
+def loaded(saved, models):
+    """The Executable that export_library wrote."""
+    made = Executable.__new__(Executable)
+    made.mod = from_source(saved["source"])
+    made.names = _graph_names(made.mod)
+    made._models = dict(zip(saved["table"], models))
+    made._options = {**saved["options"], "operators": operators_in(made.mod)}
+    return made
+
+
+def _graph_names(mod):
+    return [str(name) for name, function in mod.items() if not isinstance(function, PrimFunc)]
+
+
+def _plain(options):
+    """The options that were given, without the function, which is named for each model."""
+    return {name: value for name, value in options.items() if value and name != "func"}
 
 
 def build(mod, target=None, **options):
