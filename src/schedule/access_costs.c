@@ -73,8 +73,8 @@ static int addresses_of(const AccessCosting *c, const AccessCost *cost, Expr *ad
                         int64_t *out) {
   Context *context = c->schedule->context;
   int64_t extent = loop_const_extent(c->loop), start;
-  if (extent < 1 || extent > MOST_ITERATIONS) return 0;
-  for (int64_t i = 0; cost->has_stride && i < extent; i++) out[i] = i * cost->stride;
+  for (int64_t i = 0; cost->has_stride && i < extent; i++)
+    if (!mul_fits(i, cost->stride, &out[i])) return 0;
   if (cost->has_stride) return (int)extent;
   Expr **vars = arena_array(&context->arena, Expr *, c->path.count);
   int64_t *values = arena_array(&context->arena, int64_t, c->path.count);
@@ -114,7 +114,9 @@ static int vector_width(const int64_t *addresses, int count, int in_line) {
 
 static void count_lines(const AccessCosting *c, Expr *address, DType type, AccessCost *cost) {
   int in_line = MAX_OF(64 / dtype_bytes(type), 1);
-  int64_t *addresses = arena_array(&c->schedule->context->arena, int64_t, MOST_ITERATIONS);
+  int64_t extent = loop_const_extent(c->loop);
+  if (extent < 1 || extent > MOST_ITERATIONS) return;
+  int64_t *addresses = arena_array(&c->schedule->context->arena, int64_t, (int)extent);
   int count = addresses_of(c, cost, address, addresses);
   if (!count) return;
   cost->width = vector_width(addresses, count, in_line);
