@@ -7,12 +7,13 @@
 #include "cli/peer.h"
 #include "cli/summary.h"
 #include "driver/reference.h"
+#include "driver/tuning.h"
 
 #include <jansson.h>
 
 typedef struct BenchOptions {
   ModelOptions model; // must be first, see MODEL_OPTIONS
-  const char *op, *against;
+  const char *op, *against, *write_tuning;
   int64_t repeat;
   bool spills;
 } BenchOptions;
@@ -31,6 +32,9 @@ static const Option options[] = {
      offsetof(BenchOptions, against)},
     {"spills", 0, OPTION_FLAG, NULL, "count vectors moved to the stack in innermost loops",
      offsetof(BenchOptions, spills)},
+    {"write-tuning", 0, OPTION_TEXT, "FILE",
+     "write the schedule and the measured cycles of each kernel as a record that --tuning takes",
+     offsetof(BenchOptions, write_tuning)},
 };
 
 typedef struct Figures {
@@ -52,12 +56,34 @@ static int64_t repeat_for_a_second(const Session *s) {
 // Measures the runs. Unless the user chose the number of runs, a few runs after the first determine
 // it, because the first run is slow.
 static bool measure(Session *s, const BenchOptions *o) {
-  if (o->repeat) return session_measure(s, o->repeat, false);
+  bool steps = o->write_tuning != NULL;
+  if (o->repeat) return session_measure(s, o->repeat, steps);
   if (!session_measure(s, 1, false)) return false;
   double first = s->first_seconds;
-  bool ok = session_measure(s, 3, false) && session_measure(s, repeat_for_a_second(s), false);
+  bool ok = session_measure(s, 3, false) && session_measure(s, repeat_for_a_second(s), steps);
   s->first_seconds = first;
   return ok;
+}
+
+// The measured cycles of each kernel of the plan. The clock is the one at which a core reaches the
+// measured peak of multiply-adds as the cost model assumes, so that measured and predicted cycles
+// can be compared.
+static const double *measured_cycles(const Session *s) {
+  const HostMachine *m = &s->machine;
+  double gflops_a_gigahertz = 2.0 * machine_lanes(m, DTYPE_FLOAT32) * m->fma_units;
+  double clock = session_peak(s) / gflops_a_gigahertz;
+  int count = s->program->steps.count;
+  double *cycles = arena_array(&s->cli->context->arena, double, count);
+  for (int i = 0; i < count; i++) cycles[i] = (double)s->measurement.step_ns[i] * clock;
+  return cycles;
+}
+
+static bool write_tuning(const Session *s, const char *what, const char *path) {
+  Context *context = s->cli->context;
+  Text out = text_new(&context->arena);
+  FileSet *files = file_set_new(context);
+  tuning_write(s->program->plan, what, measured_cycles(s), &out);
+  return file_set_end(files, file_set_write(files, path, text_string(&out), out.size));
 }
 
 // ---- Comparison with another library -----------------------------------------------------------
@@ -213,7 +239,7 @@ static int bench(Session *s, const BenchOptions *o) {
   Cli *cli = s->cli;
   const char *what = o->op ? o->op : cli->inputs.items[0];
   InputContents contents = {.given = o->model.inputs, .fill = "random"};
-  s->keep_kernels = o->spills || o->against;
+  s->keep_kernels = o->spills || o->against || o->write_tuning;
   const GivenOption of_files[] = {{"--input-shape", o->model.input_shapes.count},
                                   {"--dim", o->model.dims.count},
                                   {"--func", o->model.func != NULL},
@@ -223,9 +249,15 @@ static int bench(Session *s, const BenchOptions *o) {
     return STATUS_BAD;
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
                      : session_begin_file(s, what, &contents);
-  const GivenOption spills = {"--spills", o->spills && begun && !s->program};
-  if (!begun || !cli_refuse(cli, &spills, 1, "is for models and graphs that are compiled now") ||
-      !measure(s, o))
+  const GivenOption compiled[] = {{"--spills", o->spills && begun && !s->program},
+                                  {"--write-tuning", o->write_tuning && begun && !s->program}};
+  const GivenOption one_core = {"--write-tuning", o->write_tuning && session_threads(s) != 1};
+  if (!begun ||
+      !cli_refuse(cli, compiled, COUNT_OF(compiled),
+                  "is for models and graphs that are compiled now") ||
+      !cli_refuse(cli, &one_core, 1,
+                  "a record states the cycles of one core; measure with --threads 1") ||
+      !measure(s, o) || (o->write_tuning && !write_tuning(s, what, o->write_tuning)))
     return STATUS_BAD;
   session_keep(s);
   Figures figures = {0};

@@ -68,7 +68,7 @@ typedef struct ModelOptions {
    "functions that compute operators, from the library's function pleat_operators (pleat.h)",      \
    offsetof(ModelOptions, operators)},                                                             \
   {"tuning", 0, OPTION_TEXT, "FILE",                                                               \
-   "schedules of kernels and their layouts, as plan --write-tuning writes them",                   \
+   "schedules of kernels and their layouts, as plan and bench write them with --write-tuning",     \
    offsetof(ModelOptions, tuning)},                                                                \
   {"func", 0, OPTION_TEXT, "NAME", "TVMScript: the function to take",                              \
    offsetof(ModelOptions, func)}

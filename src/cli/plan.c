@@ -284,7 +284,7 @@ static bool write_program(const View *v, FileSet *files, const char *path) {
 
 static bool write_tuning(const View *v, FileSet *files, const char *path) {
   Text out = text_new(&v->cli->context->arena);
-  tuning_write(v->report.plan, v->path, &out);
+  tuning_write(v->report.plan, v->path, NULL, &out);
   return file_set_write(files, path, text_string(&out), out.size);
 }
 

@@ -155,7 +155,20 @@ static void write_steps(const char *steps, Text *out) {
   }
 }
 
-static void write_record(const Plan *plan, int number, Text *out) {
+// The mean of the cycles of all kernels that run the code of this one.
+static double mean_cycles(const Plan *plan, int number, const double *cycles) {
+  double sum = cycles[number];
+  int count = 1;
+  for (int i = number + 1; i < plan->kernels.count; i++) {
+    const PlanKernel *kernel = plan->kernels.items[i];
+    if (kernel->same_as != number) continue;
+    sum += cycles[i];
+    count++;
+  }
+  return sum / count;
+}
+
+static void write_record(const Plan *plan, int number, const double *cycles, Text *out) {
   Context *context = plan->context;
   const PlanKernel *kernel = plan->kernels.items[number];
   PrimFunc *program = prim_func_copy(context, tuning_program(context, kernel->func));
@@ -166,19 +179,21 @@ static void write_record(const Plan *plan, int number, Text *out) {
   write_layouts(plan, kernel, out);
   text_puts(out, "\n");
   script_print_module(context, module, out, &(ScriptOptions){.no_imports = true});
-  text_printf(out, "\n@tuning.record(%s)\ndef schedule_%d(sch):\n", program->name, number + 1);
+  text_printf(out, "\n@tuning.record(%s", program->name);
+  if (cycles) text_printf(out, ", cycles=%.0f", mean_cycles(plan, number, cycles));
+  text_printf(out, ")\ndef schedule_%d(sch):\n", number + 1);
   const char *steps = schedule_trace(kernel->choice.schedule);
   write_steps(*steps ? steps : "pass\n", out);
 }
 
-void tuning_write(const Plan *plan, const char *model, Text *out) {
+void tuning_write(const Plan *plan, const char *model, const double *cycles, Text *out) {
   text_printf(
       out,
       "# Schedules of the kernels of %s, with the layouts that they give their parameters,\n"
-      "# for 'pleat plan --tuning FILE' and other subcommands. State cycles=, as measured, so\n"
+      "# for 'pleat plan --tuning FILE' and other subcommands. %s\n"
       "# that the planner may also choose other layouts.\n"
       "from pleat.script import tir as T\n",
-      model);
+      model, cycles ? "They state measured cycles, so" : "State cycles=, as measured, so");
   for (int i = 0; i < plan->kernels.count; i++)
-    if (is_recorded(plan->kernels.items[i])) write_record(plan, i, out);
+    if (is_recorded(plan->kernels.items[i])) write_record(plan, i, cycles, out);
 }

@@ -10,7 +10,9 @@
 const Tuning *tuning_read(Context *context, const char *path);
 // Writes a record for each kernel of a plan that was scheduled, except for rewrites and calls of
 // opaque operators. Reading the file gives the same plan, unless kernels of equal programs have
-// different layouts: each such kernel may then take the other's record.
-void tuning_write(const Plan *plan, const char *model, Text *out);
+// different layouts: each such kernel may then take the other's record. `cycles` is the measured
+// cost of each kernel of the plan, and a record states the mean of those of equal programs; NULL:
+// nothing was measured, and the records must be used.
+void tuning_write(const Plan *plan, const char *model, const double *cycles, Text *out);
 
 #endif

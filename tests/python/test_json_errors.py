@@ -39,6 +39,7 @@ CALLS = [
     (["verify", "missing.onnx"], "file"),
     (["bench", "--op", "nosuch 3x4"], "option"),
     (["bench", "missing.onnx"], "file"),
+    (["bench", DIGITS, "--threads", "2", "--write-tuning", "/nowhere/t.py"], "option"),
     (["cache", "--no-such"], "option"),
     (["layout", "n, c -> n, d"], "layout"),
     (["layout"], "option"),

@@ -213,6 +213,7 @@ ROWS = [
                                       "func": "main", "spills": None, "against": "dnnl",
                                       "op": "exp 3", "threads": ("1", "2")}),
     ("bench", "net.onnx", {"repeat": ("2", "7")}),
+    ("bench", "net.onnx --repeat 2 --threads 1", {"write-tuning": "t.py"}),
     ("bench", "open.onnx --repeat 2", {"dim": "n=4", "input-shape": "x=4x3", "input": "x=n.npy"}),
     ("bench", "kernel.py --repeat 2", {**LAYOUTS, **LOWERED, "spills": None, "func": "none"}),
     ("bench", "net.pleat --repeat 2", {**LAYOUTS, **LOWERED, "spills": None, "func": "main"}),

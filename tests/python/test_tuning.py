@@ -77,6 +77,27 @@ def round_trip(net, tmp_path):
     return sum("record" in kernel for kernel in tuned)
 
 
+def test_measured_cycles(net, tmp_path):
+    """`bench` writes the records of `plan`, with the cycles of each kernel, at which the planner then
+    prices them."""
+    pleat("plan", net, "--write-tuning", tmp_path / "plain.py")
+    path = tmp_path / "measured.py"
+    pleat("bench", net, "--threads", "1", "--repeat", "3", "--write-tuning", path)
+    cycles = [int(n) for n in re.findall(r"@tuning.record\(program_\d+, cycles=(\d+)\)", path.read_text())]
+    without = re.sub(r", cycles=\d+", "", path.read_text())
+    assert without.splitlines()[3:] == (tmp_path / "plain.py").read_text().splitlines()[3:]
+    _, tuned = plan_of(net, "--tuning", path)
+    assert len(cycles) == 2 and all(0 < n < 1e9 for n in cycles)
+    assert all("record" not in k or k["cycles"] in cycles for k in tuned)
+    pleat("verify", net, "--tuning", path)
+
+
+def test_cycles_are_those_of_one_core(net, tmp_path):
+    path = tmp_path / "measured.py"
+    message = pleat("bench", net, "--threads", "2", "--write-tuning", path, status=1)
+    assert "measure with --threads 1" in message and not path.exists()
+
+
 def test_round_trip(net, tmp_path):
     assert round_trip(net, tmp_path) == 2
     assert "tuned: 2 of 2 kernels by records of " in pleat("plan", net, "--tuning",
