@@ -368,6 +368,45 @@ static void producer_windows(Move *move, const Region *write, const AccessArray 
   }
 }
 
+static bool accesses_disjoint(Context *context, Analyzer *analyzer, const Access *a,
+                              const Access *b) {
+  if (a->buffer != b->buffer) return !buffers_alias(a->buffer, b->buffer);
+  for (int d = 0; d < a->buffer->rank; d++) {
+    Expr *a_end = expr_add(context, a->min[d], a->extent[d]);
+    Expr *b_end = expr_add(context, b->min[d], b->extent[d]);
+    if (analyzer_prove(analyzer, expr_binary(context, EXPR_LE, a_end, b->min[d])) ||
+        analyzer_prove(analyzer, expr_binary(context, EXPR_LE, b_end, a->min[d])))
+      return true;
+  }
+  return false;
+}
+
+// True when in each iteration of the loops around both blocks and the target, the other block
+// writes none of the elements of the buffer that the moved block reads. The move keeps the order of
+// the iterations of these loops.
+static bool writes_others(Move *move, const Path *other, const Buffer *input) {
+  Schedule *schedule = move->schedule;
+  const Path *path = &move->block, *loop = &move->loop;
+  int depth = 0;
+  while (depth < path->count && depth < other->count && depth < loop->count &&
+         path->items[depth] == other->items[depth] && path->items[depth] == loop->items[depth])
+    depth++;
+  if (depth == path->count || depth == other->count) return false;
+  Analyzer *analyzer = path_analyzer(schedule, path, depth);
+  AccessArray reads = {0}, writes = {0};
+  stmt_accesses_below(schedule, analyzer, path->items[depth], &reads);
+  stmt_accesses_below(schedule, analyzer, other->items[depth], &writes);
+  for (int i = 0; i < reads.count; i++) {
+    const Access *read = &reads.items[i];
+    if (read->write || read->block != move->moved || !buffers_alias(read->buffer, input)) continue;
+    for (int k = 0; k < writes.count; k++)
+      if (writes.items[k].write && writes.items[k].block == path_end(other)->as.block &&
+          !accesses_disjoint(schedule->context, analyzer, read, &writes.items[k]))
+        return false;
+  }
+  return true;
+}
+
 static bool check_producer(Move *move, const StmtArray *blocks, int *first_consumer) {
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
@@ -390,7 +429,8 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
     }
     for (int k = 0; k < inputs.count; k++) {
       const Buffer *input = inputs.items[k];
-      if (block_touches(other, input, true) && (i > here || below))
+      if (block_touches(other, input, true) && (i > here || below) &&
+          !writes_others(move, &path, input))
         return refuse_move(move, arena_printf(arena, "block '%s' writes '%s', which it reads",
                                               other->name, input->name));
     }

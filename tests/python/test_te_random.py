@@ -63,7 +63,28 @@ def transposed_twice(rng):
         (a + 1) * (a + 1)[:, ::-1])
 
 
-GRAPHS = (matmul_relu, normalized_rows, convolution, transposed_twice)
+def recurrence(rng):
+    m, n = rng.choice((2, 3, 7)), rng.choice(EXTENTS)
+    first = rng.choice((1, 2))
+    X, W = te.placeholder((m, n), name="X"), te.placeholder((n, n), name="W")
+    state, k = te.placeholder((m, n), name="state"), te.reduce_axis((0, n), "k")
+    twice = te.compute((m, n), lambda t, i: X[t, i] * 2.0, name="twice")
+    init = te.compute((first, n), lambda t, i: X[t, i], name="init")
+    product = te.compute((m, n), lambda t, i: te.sum(state[t - first, k] * W[k, i], axis=k),
+                         name="product")
+    less = te.compute((m, n), lambda t, i: product[t, i] * 0.25, name="less")
+    update = te.compute((m, n), lambda t, i: less[t, i] + twice[t, i], name="update")
+    H = te.scan(init, update, state, name="H")
+
+    def expected(x, w):
+        h = x.copy()
+        for t in range(first, m):
+            h[t] = h[t - first] @ w / 4 + 2 * x[t]
+        return h - 1
+    return [X, W, te.compute((m, n), lambda t, i: H[t, i] - 1.0, name="out")], expected
+
+
+GRAPHS = (matmul_relu, normalized_rows, convolution, transposed_twice, recurrence)
 
 
 # ---- Steps ----------------------------------------------------------------------------------------
@@ -154,7 +175,11 @@ def random_schedule(seed):
         has_loops = [one for one in s.stages if one.leaf_iter_vars]
         is_input = step in (layout, read_copy)
         stage = rng.choice(s.stages if is_input else has_loops)
-        step(rng, s, stage)
+        try:
+            step(rng, s, stage)
+        except ScheduleError as error:
+            assert "its elements are those of" in str(error) or "the steps of a scan" in str(error)
+            continue
         names.append(f"{step.__name__} {stage.op.name}")
     return s, args, expected, names
 

@@ -305,6 +305,30 @@ static void test_compute_parameter_at(void **state) {
   context_free(context);
 }
 
+// In each iteration of t, s1 reads row t of S and s2 writes row t + 1, or row t.
+static void test_compute_at_in_a_recurrence(void **state) {
+  (void)state;
+  Context *context = context_new();
+  static const char program[] =
+      HEAD "def f(X: T.Buffer((7, 13), 'float32'), S: T.Buffer((8, 13), 'float32')):\n"
+           "    B = T.alloc_buffer((7, 13))\n"
+           "    for t in range(7):\n"
+           "        for i in range(13):\n"
+           "            with T.block('s1'):\n"
+           "                vt, vi = T.axis.remap('SS', [t, i])\n"
+           "                B[vt, vi] = S[vt, %s] * T.float32(2)\n"
+           "        for i in range(13):\n"
+           "            with T.block('s2'):\n"
+           "                vt, vi = T.axis.remap('SS', [t, i])\n"
+           "                S[vt%s, vi] = B[vt, vi] + X[vt, vi]\n";
+  static const char steps[] = "t, i = sch.get_loops('s2')\na, b = sch.split(i, factors=[None, 4])\n"
+                              "sch.compute_at('s1', a)\n";
+  made(arena_printf(&context->arena, program, "vi", " + 1"), steps);
+  made(arena_printf(&context->arena, program, "12 - vi", " + 1"), steps);
+  refused(arena_printf(&context->arena, program, "12 - vi", ""), steps, "which it reads");
+  context_free(context);
+}
+
 static void test_reverse_compute_at(void **state) {
   (void)state;
   made(chain, "i, j = sch.get_loops('B')\nsch.reverse_compute_at('C', i)\n"
@@ -527,6 +551,7 @@ int main(void) {
       cmocka_unit_test(test_consumers_that_pad),
       cmocka_unit_test(test_compute_at),
       cmocka_unit_test(test_compute_parameter_at),
+      cmocka_unit_test(test_compute_at_in_a_recurrence),
       cmocka_unit_test(test_reverse_compute_at),
       cmocka_unit_test(test_caches),
       cmocka_unit_test(test_decompose_reduction),

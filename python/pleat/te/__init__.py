@@ -15,8 +15,8 @@ from pleat._expression import AXIS_SEPARATOR
 # The module of each name; those of the functions of expressions are in pleat.tir.op.
 _MODULES = {
     "pleat.te.tensor": ("CommReducer", "ComputeOp", "ExternOp", "IterVar", "Operation",
-                        "PlaceholderOp", "Reduce", "Tensor", "TensorSlice", "comm_reducer",
-                        "compute", "extern", "max", "min", "placeholder", "reduce_axis", "size_var",
+                        "PlaceholderOp", "Reduce", "ScanOp", "Tensor", "TensorSlice", "comm_reducer",
+                        "compute", "extern", "max", "min", "placeholder", "reduce_axis", "scan", "size_var",
                         "sum", "tag_scope", "thread_axis", "var"),
     "pleat.te.program": ("create_prim_func",),
     "pleat.te.schedule": ("Schedule", "Stage", "create_schedule"),

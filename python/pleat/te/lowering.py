@@ -13,7 +13,7 @@ is in the end; so their order is:
 from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.schedule import Schedule
-from pleat.te.tensor import DATA_PARALLEL
+from pleat.te.tensor import DATA_PARALLEL, ScanOp
 from pleat.tir import nodes, schedule as tir_schedule
 from pleat.tir.schedule import ScheduleError
 from pleat.tir.stmt_functor import pre_order_visit
@@ -136,7 +136,7 @@ class _Lowering:
             raise ScheduleError(f"{stage.op.name} is computed where it is read, and has no memory")
         buffer = self.buffers[stage.origin_op]
         options = {} if pad_value is None else {"pad_value": pad_value}
-        block = self._block(stage).name if self.blocks[stage] else self._reader(buffer)
+        block = self._block(stage).name if self.blocks[stage] else self._user(buffer)
         if block is not None:
             self.sch.transform_layout(block, buffer, index_map, **options)
 
@@ -154,17 +154,19 @@ class _Lowering:
             return []
         return [loop.name for loop in self.sch.get_loops(self._block(stage))]
 
-    def _reader(self, buffer):
-        """The name of a block that reads a buffer; None where there is none."""
+    def _user(self, buffer):
+        """The name of a block that reads or writes a buffer; None where there is none."""
         for name, block in self._block_nodes().items():
-            if name != "root" and any(r.buffer.name == buffer for r in block.reads):
+            if name != "root" and any(r.buffer.name == buffer for r in [*block.reads, *block.writes]):
                 return name
         return None
 
     # ---- Stages -------------------------------------------------------------------------------
 
     def _stage(self, stage):
-        if stage.attach_type == "at":
+        scan = stage.attach_stage.op if stage.attach_stage else None
+        is_there = isinstance(scan, ScanOp) and stage.origin_op in scan.body
+        if stage.attach_type == "at" and not is_there:
             self.sch.place = stage.attach_place
             if stage.attach_ivar not in self.loops:
                 raise ScheduleError(f"{stage.op.name} is computed at {stage.attach_ivar!r}, which is no "

@@ -4,7 +4,7 @@
 The names are those that TVM gives: a block is called as its operation, a loop as its axis, and the
 variable of a block `v_` and the name of its loop."""
 from pleat._library import PleatError
-from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, Tensor, TensorLoad
+from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, ScanOp, Tensor, TensorLoad
 from pleat.tir import nodes
 from pleat.tir.nodes import Range, Var, const, one_statement
 from pleat.tir.op import if_then_else
@@ -13,6 +13,7 @@ from pleat.tir.stmt_functor import _Rewriter, post_ordered, substitute
 FREE = "layout_free_placeholders"  # the attribute of tensors whose layout may be chosen
 SERIAL = nodes.ForKind.SERIAL
 SPATIAL_VAR, REDUCTION_VAR = nodes.IterVar.DataPar, nodes.IterVar.CommReduce
+ORDERED_VAR = nodes.IterVar.Opaque
 
 
 def operations_of(tensors):
@@ -43,6 +44,7 @@ class _Maker:
         self.args = [a for a in args if isinstance(a, Tensor)]
         self.allocated, self.buffer_names = [], {a.name for a in args if isinstance(a, Var)}
         self.params = [self.buffer(a) if isinstance(a, Tensor) else a for a in args]
+        self.scans = {}  # the scans of the operations of their steps
 
     def buffer(self, tensor):
         if tensor not in self.buffers:
@@ -50,15 +52,44 @@ class _Maker:
             self.buffers[tensor] = nodes.decl_buffer(list(tensor.shape), tensor.dtype, name)
         return self.buffers[tensor]
 
+    def share(self, scan):
+        """Lets the tensors of each state of a scan share the buffer of the result."""
+        for op in scan.body:
+            self.scans[op] = scan
+        for result, *parts in zip(scan._outputs, scan.init, scan.update, scan.state_placeholder):
+            for tensor in parts:
+                if tensor in self.buffers:
+                    raise PleatError(f"{tensor.name} is an argument, or part of another scan, but the "
+                                     f"memory of {scan.name} has its elements")
+                self.buffers[tensor] = self.buffer(result)
+
     def statement(self, op):
-        """The statement of an operation; None for an input."""
+        """The statement of an operation; None for an input, and for a part of a scan."""
+        if isinstance(op, ScanOp):
+            return self.recurrence(op)
+        if op in self.scans or isinstance(op, PlaceholderOp) and op.output(0) in self.buffers and (
+                op.output(0) not in self.args):
+            return None
         if isinstance(op, PlaceholderOp):
             if op.output(0) not in self.args:
                 raise PleatError(f"the placeholder {op.name} is not among the arguments")
             return None
         stored = self.stored(op) if op in self.inlined else []
-        self.allocated += [b for b in map(self.buffer, op._outputs) if b not in self.params]
+        self.allocate(op)
         return one_statement([*stored, self.extern(op) if isinstance(op, ExternOp) else self.nest(op)])
+
+    def allocate(self, op):
+        known = {id(b) for b in [*self.params, *self.allocated]}
+        self.allocated += [b for b in map(self.buffer, op._outputs) if id(b) not in known]
+
+    def recurrence(self, scan):
+        """A loop over the steps of a scan, around those of its operations."""
+        step = Var(scan.scan_axis.name, scan.scan_axis.dtype)
+        for op in [scan, *scan.body]:
+            self.allocate(op)
+        body = one_statement([self.nest(op, step) for op in scan.body])
+        extent = scan.scan_axis.dom.extent
+        return nodes.For(step, const(0, step.dtype), extent, SERIAL, body)
 
     def stored(self, op):
         """The computation of the arguments among the outputs, which are stored for the caller. The
@@ -86,16 +117,21 @@ class _Maker:
         block = nodes.Block(iter_vars, [], [], name, body, init, annotations=annotations)
         return nodes.BlockRealize(values, True, block)
 
-    def nest(self, op):
-        """Loops around the blocks of a computation."""
+    def nest(self, op, step=None):
+        """Loops around the blocks of a computation. The loop of the first axis of an operation of a
+        scan is `step`, which is around this."""
         axes = op.axis + op.reduce_axis
         loops = [Var(a.name, a.dtype) for a in axes]
+        if step is not None:
+            loops[0] = step
         if op.reduce_axis:
             body = _ReductionBlock(self, op, loops).statement()
         else:
             body = one_statement([_Block(self, op, loops).element(i)
                                   for i in range(op.num_outputs)])
         for axis, loop in reversed(list(zip(axes, loops))):
+            if loop is step:
+                break
             body = nodes.For(loop, axis.dom.min, axis.dom.extent, SERIAL, body)
         return body
 
@@ -126,8 +162,13 @@ class _Block:
     def realized(self, name, body, init=None):
         axes = self.op.axis + self.op.reduce_axis
         kinds = [SPATIAL_VAR] * len(self.op.axis) + [REDUCTION_VAR] * len(self.op.reduce_axis)
-        iter_vars = [nodes.IterVar(a.dom, v, kind) for a, v, kind in zip(axes, self.vars, kinds)]
-        values = self.loops
+        domains, values = [a.dom for a in axes], list(self.loops)
+        scan = self.maker.scans.get(self.op)
+        if scan is not None:  # the loop over the steps begins at 0
+            domains[0], values[0] = scan.scan_axis.dom, self.loops[0] + scan.scan_axis.dom.min
+            if self.op in [t.op for t in scan.update]:
+                kinds[0] = ORDERED_VAR
+        iter_vars = [nodes.IterVar(d, v, kind) for d, v, kind in zip(domains, self.vars, kinds)]
         if not axes:  # a block has a variable, as in TVM
             iter_vars, values = [nodes.IterVar(Range(0, 1), Var("vi"), SPATIAL_VAR)], [const(0)]
         return self.maker.block(self.op, name, iter_vars, body, values, init)
@@ -183,6 +224,9 @@ def made_program(args, outputs=(), name="main", inlined=()):
     maker = _Maker(args, inlined)
     tensors = maker.args + [t for t in outputs if t not in maker.args]
     operations = operations_of(tensors)
+    for op in operations:
+        if isinstance(op, ScanOp):
+            maker.share(op)
     body = one_statement([s for s in map(maker.statement, operations) if s is not None])
     root = nodes.Block([], [], [], "root", body, alloc_buffers=maker.allocated)
     attrs = {"global_symbol": name, "tir.noalias": True}

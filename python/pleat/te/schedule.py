@@ -14,7 +14,7 @@ import sys
 from pleat._expression import AXIS_SEPARATOR
 from pleat.te.program import operations_of
 from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ComputeOp, ExternOp, IterVar, PlaceholderOp,
-                             Reduce, Tensor, as_extent)
+                             Reduce, ScanOp, Tensor, as_extent)
 from pleat.tir import op as functions
 from pleat.tir.index_map import IndexMap
 from pleat.tir.nodes import Range
@@ -120,6 +120,8 @@ class Stage:
         """Starts again with the axes of the operation as loops."""
         self.data_axes = list(self.op.axis)
         self.leaf_iter_vars = self.data_axes + list(self.op.reduce_axis)
+        if isinstance(self.op, ScanOp):
+            self.leaf_iter_vars = [self.op.scan_axis]
 
     def __repr__(self):
         return f"stage({self.op.name})"
@@ -140,6 +142,8 @@ class Stage:
     def _record(self, name, arguments, results=()):
         if isinstance(self.op, PlaceholderOp):
             self._refuse("an input has no loops")
+        if isinstance(self.op, ScanOp):
+            self._refuse("the loop over the steps of a scan stays as it is; schedule its update")
         self.steps.append(Step(name, arguments, results))
 
     def _mark(self, axis, name, *arguments):
@@ -268,16 +272,28 @@ class Stage:
                  for i, e in enumerate(index_map.final_indices)]
         axes = [IterVar.make(None if n is None else Range(0, n), name, DATA_PARALLEL)
                 for name, n in zip(names, extents)]
-        if self.data_axes and self._walks_data():
+        in_steps = any(self.origin_op in scan.body for scan in self._scans())
+        if self.data_axes and self._walks_data() and not in_steps:
             self._replace_data(step, axes)
         else:
-            (self.layouts if isinstance(self.op, PlaceholderOp) else self.steps).append(step)
+            has_loops = not isinstance(self.op, (PlaceholderOp, ScanOp))
+            (self.steps if has_loops else self.layouts).append(step)
         return LayoutAxes(self, axes)
 
     def _rank(self):
+        self._not_of_a_scan("transform_layout")
         if isinstance(self.op, ExternOp) or self.origin_op.num_outputs > 1:
             self._refuse("transform_layout takes a tensor with an operation of its own")
         return len(self.shape)
+
+    def _scans(self):
+        return [stage.op for stage in self.schedule.stages if isinstance(stage.op, ScanOp)]
+
+    def _not_of_a_scan(self, step):
+        """Refuses a step on tensors whose elements are in the memory of a scan."""
+        for scan in self._scans():
+            if self.origin_op in [t.op for t in scan.init + scan.update + scan.state_placeholder]:
+                self._refuse(f"its elements are those of {scan.name}, so {step} does not take it")
 
     def _new_extents(self, index_map):
         """The extents of the new layout, where the present ones are numbers; None each otherwise.
@@ -317,20 +333,21 @@ class Stage:
     # ---- Where the stage is computed ----------------------------------------------------------
 
     def _attach(self, kind, stage=None, ivar=None):
+        if isinstance(self.op, PlaceholderOp) and kind:
+            self._refuse("an input is not computed")
+        if isinstance(self.op, ScanOp) and kind:
+            self._refuse("the steps of a scan are computed before all that reads them")
         self.attach_type, self.attach_stage, self.attach_ivar = kind, stage, ivar
         self.attach_place = user_place()
 
     def compute_at(self, parent, scope):
         """Computes, in each iteration of a loop of another stage, the elements read there."""
         parent._leaf(scope)
-        if isinstance(self.op, PlaceholderOp):
-            self._refuse("an input is not computed")
         self._attach("at", parent, scope)
 
     def compute_inline(self):
         """Computes each element where it is read."""
-        if isinstance(self.op, PlaceholderOp):
-            self._refuse("an input is not computed")
+        self._not_of_a_scan("compute_inline")
         self._attach("inline")
 
     def compute_root(self):
@@ -391,6 +408,7 @@ class Schedule:
         """A copy of a tensor in another memory, which the readers read instead. Returns it as a
         tensor with a stage of its own."""
         stage = self[tensor]
+        stage._not_of_a_scan("cache_read")
         readers = list(readers) if isinstance(readers, (list, tuple)) else [readers]
         axes = [IterVar.make(Range(0, extent), f"ax{i}", DATA_PARALLEL)
                 for i, extent in enumerate(tensor.shape)]
@@ -403,6 +421,7 @@ class Schedule:
         """Computes a tensor in another memory, and copies it: the result is the tensor in the other
         memory, whose stage has the computation; the stage of the tensor is the copy."""
         stage = self[tensor]
+        stage._not_of_a_scan("cache_write")
         if stage.steps or stage.layouts:
             stage._refuse("cache_write comes before the other steps of a stage")
         old = stage.op
@@ -420,6 +439,7 @@ class Schedule:
         """Reduces for each iteration of a loop of a reduction by itself, and then over these: the
         result is the tensor of the partial results, with the loop as axis number factor_axis."""
         stage = self[tensor]
+        stage._not_of_a_scan("rfactor")
         old, at = stage.op, stage._leaf(axis)
         if axis.iter_type != REDUCE or stage.layouts or not stage._walks_data():
             stage._refuse("rfactor takes a loop of the reduction, before steps on the other axes")

@@ -10,7 +10,7 @@ from pleat.tir.nodes import IntImm, PrimExpr, Range, Var, const
 from pleat.tir.op import as_expression
 from pleat.tir.stmt_functor import post_order_visit
 
-DATA_PARALLEL, THREAD, REDUCE = 0, 1, 2
+DATA_PARALLEL, THREAD, REDUCE, ORDERED = range(4)
 
 
 class IterVar(Var):
@@ -374,6 +374,104 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
         body = nodes.Evaluate(body)
     op = ExternOp(name, inputs, ins, outs, body, tag, attrs)
     return op.output(0) if len(outs) == 1 else op._outputs
+
+
+# ---- Scans -----------------------------------------------------------------------------------------
+
+class ScanOp(Operation):
+    """A recurrence: along `scan_axis`, which is the first axis, `update` gives new elements of the
+    states from earlier ones, which it reads through the placeholders `states`; `init` has the first
+    elements. `body` has the operations of a step, those whose elements depend on earlier ones."""
+
+    def __init__(self, name, init, update, states, inputs, tag="", attrs=None):
+        super().__init__(name, tag, attrs)
+        self.init, self.update, self.state_placeholder, self.inputs = init, update, states, inputs
+        self.input_tensors = [*init, *update]
+        first, whole = init[0].shape[0], update[0].shape[0]
+        self.scan_axis = IterVar.make(Range(first, whole - first), f"{name}.idx", ORDERED)
+        self._give([t.shape for t in states], [t.dtype for t in states])
+        self._check_tensors()
+        self.body = self._body()
+        for op in self.body:
+            self._check_reads(op)
+
+    def _refuse(self, why):
+        raise PleatError(f"{self.name}: {why}")
+
+    def _check_tensors(self):
+        first, whole = self.init[0].shape[0], self.update[0].shape[0]
+        if not isinstance(first, int) or first < 1:
+            self._refuse(f"the first extent of init is a number of steps, not {first!r}")
+        if isinstance(whole, int) and whole < first:
+            self._refuse(f"init has {first} steps, and update {whole}")
+        for init, update, state in zip(self.init, self.update, self.state_placeholder):
+            if not isinstance(state.op, PlaceholderOp):
+                self._refuse(f"the state {state.name} is not a te.placeholder")
+            if repr(state.shape) != repr(update.shape) or state.dtype != update.dtype:
+                self._refuse(f"the state {state.name} and its update differ in shape or type")
+            if repr(init.shape[1:]) != repr(state.shape[1:]) or init.dtype != state.dtype:
+                self._refuse(f"the state {state.name} and its init differ in shape or type")
+            if init.shape[0] != first or repr(update.shape[0]) != repr(whole):
+                self._refuse("the states have different numbers of steps")
+            if not isinstance(update.op, ComputeOp):
+                self._refuse(f"the update {update.name} is not a te.compute")
+
+    def _body(self):
+        states, inside = {t.op for t in self.state_placeholder}, {}
+
+        def is_inside(op):
+            if op not in inside:
+                found = any([is_inside(t.op) for t in op.input_tensors])  # all: they come before it
+                inside[op] = found or op in states
+            return inside[op]
+        for tensor in self.update:
+            is_inside(tensor.op)
+        if any(is_inside(tensor.op) for tensor in self.init):
+            self._refuse("init reads a state")
+        updates = {t.op for t in self.update}
+        return [op for op in inside if (inside[op] or op in updates) and op not in states]
+
+    def _check_reads(self, op):
+        if not isinstance(op, ComputeOp) or not op.axis:
+            self._refuse(f"{op.name} depends on a state, and is not a te.compute with axes")
+        if repr(op.axis[0].dom.extent) != repr(as_expression(self.update[0].shape[0])):
+            self._refuse(f"the first axis of {op.name}, which depends on a state, is not the steps")
+
+        def visit(node):
+            if isinstance(node, TensorLoad):
+                step = node.indices[0] if node.indices else None
+                if node.producer in self.state_placeholder:
+                    self._check_state(op, node, step)
+                elif node.producer.op in self.body and step is not op.axis[0]:
+                    self._refuse(f"{op.name} reads {node.producer.name} at another step than its own")
+        for expression in op.body:
+            post_order_visit(expression, visit)
+
+    def _check_state(self, op, node, step):
+        """Is a state read at an earlier step, by a constant number of steps?"""
+        first, back = self.init[0].shape[0], 0
+        if isinstance(step, nodes.Sub) and step.a is op.axis[0] and isinstance(step.b, IntImm):
+            back = int(step.b)
+        if isinstance(step, IntImm) and 0 <= int(step) < first:
+            return
+        if not 1 <= back <= first:
+            self._refuse(f"{op.name} reads the state {node.producer.name} at {step!r}; a state is read "
+                         f"from 1 to {first} steps before {op.axis[0]!r}, or at a step of init")
+
+
+def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None):
+    """The tensor of a recurrence, or the list of them for lists of states. Its first axis are steps.
+
+    init: the elements of the first steps
+    update: the elements of a step, of the shape of the state, from those of earlier steps
+    state_placeholder: te.placeholder through which update reads the tensor itself
+    inputs: other tensors that update reads, for TVM's sake: they are found without it"""
+    lists = [list(one) if isinstance(one, (list, tuple)) else [one]
+             for one in (init, update, state_placeholder)]
+    if len({len(one) for one in lists}) != 1 or not lists[0]:
+        raise ValueError("init, update and state_placeholder have equal lengths of at least 1")
+    op = ScanOp(name, *lists, list(inputs or []), tag, attrs)
+    return op.output(0) if op.num_outputs == 1 else op._outputs
 
 
 # ---- Reductions -----------------------------------------------------------------------------------
