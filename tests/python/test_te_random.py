@@ -159,8 +159,13 @@ def factor(rng, s, stage):
         s.rfactor(stage.origin_op.output(0), rng.choice(axes), rng.choice((0, -1)))
 
 
+def rolling(rng, s, stage):
+    if stage.attach_type == "at":
+        stage.rolling_buffer()
+
+
 STEPS = [split] * 6 + [fuse] * 2 + [reorder] * 4 + [kind] * 3 + [inline] + [at_a_loop] * 4 + [
-    layout] * 4 + [read_copy, write_copy, factor]
+    layout] * 4 + [read_copy, write_copy, factor, rolling]
 LOOPS = {split, fuse, reorder, kind, at_a_loop}
 
 
@@ -178,7 +183,8 @@ def random_schedule(seed):
         try:
             step(rng, s, stage)
         except ScheduleError as error:
-            assert "its elements are those of" in str(error) or "the steps of a scan" in str(error)
+            assert any(reason in str(error) for reason in (
+                "its elements are those of", "the steps of a scan", "with an operation of its own"))
             continue
         names.append(f"{step.__name__} {stage.op.name}")
     return s, args, expected, names

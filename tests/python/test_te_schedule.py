@@ -654,6 +654,54 @@ def test_scans_that_cannot_be_computed_step_by_step_are_refused():
         te.create_prim_func([X, s2, S])
 
 
+# ---- Rolling buffers --------------------------------------------------------------------------------
+
+def pooled(rows, columns, window, stride=1):
+    """Sums of windows of doubled elements."""
+    h, w = (rows - window) // stride + 1, columns - window + 1
+    X = te.placeholder((rows, columns), name="X")
+    P = te.compute((rows, columns), lambda i, j: X[i, j] * 2.0, name="P")
+    y, x = te.reduce_axis((0, window), "y"), te.reduce_axis((0, window), "x")
+    Y = te.compute((h, w), lambda i, j: te.sum(P[i * stride + y, j + x], axis=[y, x]), name="Y")
+
+    def expected(a):
+        views = np.lib.stride_tricks.sliding_window_view(2 * a, (window, window))
+        return views[::stride].sum((2, 3))
+    return X, P, Y, expected
+
+
+@pytest.mark.parametrize("sizes", [(13, 7, 3), (5, 5, 2), (11, 3, 2), (13, 4, 3, 2)])
+def test_rolling_buffers(sizes):
+    X, P, Y, expected = pooled(*sizes)
+    s = te.create_schedule(Y.op)
+    s[P].compute_at(s[Y], Y.op.axis[0])
+    s[P].rolling_buffer()
+    script = check(s, [X, Y], expected)
+    rows, columns, window = sizes[:3]
+    assert f"P = T.alloc_buffer(({window}, {columns})" in script
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 3), (7, 5, 1), (13, 7, 2, 2)])
+def test_buffers_without_shared_elements_do_not_roll(sizes):
+    X, P, Y, _ = pooled(*sizes)
+    s = te.create_schedule(Y.op)
+    s[P].compute_at(s[Y], Y.op.axis[0])
+    s[P].rolling_buffer()
+    with pytest.raises(ScheduleError, match="'P' cannot be rolled"):
+        pleat.lower(s, [X, Y])
+
+
+def test_a_rolling_buffer_that_is_not_proved_is_refused_at_its_line():
+    X, P, Y, _ = pooled(13, 7, 3)
+    s = te.create_schedule(Y.op)
+    s[P].rolling_buffer()
+    line = pathlib.Path(__file__).read_text().splitlines().index(
+        "    X, P, Y, _ = pooled(13, 7, 3)") + 3
+    with pytest.raises(ScheduleError, match="rolling_buffer") as error:
+        pleat.lower(s, [X, Y])
+    assert error.value.messages[0].line == line
+
+
 # ---- Refusals -------------------------------------------------------------------------------------
 
 def test_refusals_are_at_the_line_of_the_step():

@@ -243,6 +243,10 @@ class Stage:
         """Puts the tensor in a memory such as "shared" or "local"."""
         self._record("block", ("set_scope", (0, scope), {}))
 
+    def rolling_buffer(self):
+        """Keeps the elements that two iterations of the loop share in which the stage is computed."""
+        self._record("block", ("rolling_buffer", (0,), {}))
+
     def storage_align(self, axis, factor, offset):
         """Makes the stride of an axis of the tensor factor * k + offset."""
         at = [a is axis for a in self.data_axes]
