@@ -98,6 +98,18 @@ static CompiledStep call_of(Compiling *c, const ProgramStep *from, int number) {
   return step;
 }
 
+// Devices hold conditions in memory of their own, so their steps always run.
+static void set_conditions(const Compiling *c, const ProgramStep *from, CompiledStep *step) {
+  const TargetRow *target = c->program->options.target;
+  if (target && !target->level_flags) return;
+  step->condition_count = from->condition_count;
+  CompiledCondition *conditions = arena_array(c->arena, CompiledCondition, from->condition_count);
+  for (int i = 0; i < from->condition_count; i++)
+    conditions[i] =
+        (CompiledCondition){address_of(c, from->conditions[i].slot), from->conditions[i].value};
+  step->conditions = conditions;
+}
+
 static CompiledStep step_of(Compiling *c, const ProgramStep *from, int number) {
   if (from->kernel < 0) return call_of(c, from, number);
   const LowerKernel *kernel = c->program->kernels.items[from->kernel];
@@ -108,6 +120,7 @@ static CompiledStep step_of(Compiling *c, const ProgramStep *from, int number) {
   for (int i = 0; i < step.region_count; i++) step.regions[i] = region_of(c, &kernel->regions[i]);
   for (int i = 0; i < kernel->arg_count; i++) step.args[i] = address_of(c, from->slots[i]);
   step.args[kernel->arg_count] = (CompiledAddress){ADDRESS_ARENA, from->workspace};
+  set_conditions(c, from, &step);
   return step;
 }
 

@@ -75,12 +75,19 @@ typedef struct ProgramSlot {
   int first, last; // steps between which its contents are needed
 } ProgramSlot;
 
+typedef struct ProgramCondition { // the one element of the slot, a bool, is `value`
+  int slot;
+  bool value;
+} ProgramCondition;
+
 typedef struct ProgramStep {
   PlanKernel *plan;
   int kernel; // in Program.kernels, which holds summaries of discarded kernels; -1: a call of
               // an opaque operator
   int *slots; // one per parameter of the kernel
   int64_t workspace; // offset of the workspace in the arena; for a call, of unneeded outputs
+  const ProgramCondition *conditions; // the step is left out unless all hold
+  int condition_count;
 } ProgramStep;
 
 // The tensors of a call in way number `way`, as they are in memory.
@@ -111,6 +118,11 @@ typedef struct Program {
   double plan_seconds, schedule_seconds, lower_seconds;
   int nodes_folded;
 } Program;
+
+// branches.c: marks the conditions and the results of branches that are stored.
+void program_keep_branches(StageGraph *stages, const GraphFunc *graph);
+// Sets the conditions of the steps, whose slots must be known.
+void program_find_branches(Program *program);
 
 // Computes the stages that depend on constants alone and take many operations, by compiled code.
 // False with diagnostics.

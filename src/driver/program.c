@@ -336,6 +336,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
   stage_graph_prune(stages);
   if (!stage_graph_fold(stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
+  program_keep_branches(stages, p->graph);
   stage_graph_compose_moves(stages);
   stage_graph_wrap_indices(stages);
   stage_graph_inline_views(stages);
@@ -397,6 +398,7 @@ Program *program_build(Context *context, const GraphFunc *graph, const CompileOp
   p->lower_reports = arena_array(&context->arena, LowerReport, p->plan->kernels.count);
   p->target_reports = arena_array(&context->arena, TargetReport, p->plan->kernels.count);
   if (!begin_loading(p) || !make_all(p)) return NULL;
+  program_find_branches(p);
   place_weights(p);
   return place_arena(p) ? p : NULL;
 }

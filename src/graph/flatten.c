@@ -484,10 +484,13 @@ static GraphTerm *chosen(GraphFlattening *f, const Node *node, Value *condition,
   }
   Node *made = add_new_node(f, node, "where", inputs, 3);
   made->user_op = "if";
+  array_push(&f->context->arena, &f->graph->choices,
+             ((GraphChoice){inputs[0], {inputs[1], inputs[2]}}));
   return term_of_value(f->context, made->outputs[0]);
 }
 
-// Operators have no effects, so that both branches may run.
+// Operators have no effects, so that both branches may run. Runs leave one out where it is worth it
+// (driver/branches.c).
 static bool flatten_if(GraphFlattening *f, const Node *node) {
   GraphTerm *condition = resolved_value(f, node->inputs[0]), *results[2] = {NULL, NULL};
   int known = known_branch(condition);

@@ -17,6 +17,7 @@ typedef struct StageTensor {
   PtrArray users;  // Stage*, in order, once each
   bool is_output;  // of the graph
   bool kept;       // its writer is not inlined into its readers
+  bool branch;     // the condition or a result of a branch that runs may leave out; it is kept
   bool constant;   // see stage_graph_find_constants
   bool folds;      // computed while compiling although it is larger than what it is computed from
   int input;       // index among the graph's inputs; -1: no input
@@ -123,7 +124,7 @@ Analyzer *stage_analyzer(Context *context, const TeStage *te);
 Expr *stage_simplify(Context *context, const TeStage *te, Expr *value);
 bool stage_is_reduction(const Stage *stage); // ordered stages too; false for a group
 bool stage_is_ordered(const Stage *stage);
-bool stage_is_view(const Stage *stage); // each value is one element of one tensor
+bool stage_is_view(const Stage *stage);   // each value is one element of one tensor
 bool stage_is_opaque(const Stage *stage); // computed by a function outside; then it is ordered too
 double stage_iterations(const Stage *stage); // of its block; -1 when an extent is unknown
 double stage_tensor_elements(const StageTensor *tensor); // -1 when an extent is symbolic

@@ -89,12 +89,18 @@ struct Node {
   uint32_t id;
 };
 
+// A selection of one of the results of two branches: the first one where the condition holds.
+typedef struct GraphChoice {
+  Value *condition, *results[2];
+} GraphChoice;
+
 struct GraphFunc {
   Str name;
   int param_count, output_count;
   Value **params;
   Value **outputs;
   Array(Node *) nodes; // in topological order
+  Array(GraphChoice) choices; // of each `if` that a run decides
   Attrs attrs;
   Attrs options;   // of its decorator: private, pure
   Value *result;   // what it returns, which may be a tuple of tuples; NULL: its outputs

@@ -89,7 +89,7 @@ PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
   const Stage *reader = tensor->users.count ? tensor->users.items[0] : NULL; // NULL: an output
   Context *context = plan->context;
   FusionBlocker blocker = planner_fusion_blocker(plan->planner, reader, tensor);
-  if (tensor->kept && (blocker == BLOCKER_NONE || blocker > BLOCKER_INPUT))
+  if (tensor->kept && !tensor->branch && (blocker == BLOCKER_NONE || blocker > BLOCKER_INPUT))
     return (PlanBlocker){"its layout was asked for", "its layout was asked for"};
   const char *name = reader ? planner_stage_name(reader) : "";
   switch (blocker) {
@@ -98,6 +98,9 @@ PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
     return (PlanBlocker){"several operators read it",
                          str_format(context, "%d operators read it", tensor->users.count)};
   case BLOCKER_INPUT: return (PlanBlocker){"an input of the model", "it is an input"};
+  case BLOCKER_BRANCH:
+    return (PlanBlocker){"it belongs to a branch, which runs may leave out",
+                         "it belongs to a branch, which runs may leave out"};
   case BLOCKER_OPAQUE:
     return (PlanBlocker){"a function outside of the model computes it, or reads it",
                          str_format(context, "a function outside of the model %s",

@@ -67,7 +67,8 @@ FusionBlocker planner_writer_blocker(const Planner *p, const Stage *reader, cons
 static FusionBlocker tensor_blocker(const StageTensor *tensor) {
   if (tensor->is_output) return BLOCKER_OUTPUT;
   if (tensor->users.count > 1) return BLOCKER_USERS;
-  return tensor->producer ? BLOCKER_NONE : BLOCKER_INPUT;
+  if (!tensor->producer) return BLOCKER_INPUT;
+  return tensor->branch ? BLOCKER_BRANCH : BLOCKER_NONE;
 }
 
 FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,

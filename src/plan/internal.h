@@ -221,6 +221,7 @@ typedef enum FusionBlocker {
   BLOCKER_OUTPUT,
   BLOCKER_USERS, // several stages read the tensor
   BLOCKER_INPUT,
+  BLOCKER_BRANCH, // it is stored so that runs leave out a branch
   BLOCKER_OPAQUE, // one of the two is computed by a function outside of the graph
   BLOCKER_ORDERED,
   BLOCKER_ROWS,      // the reader is a group of stages that runs row by row

@@ -28,6 +28,11 @@ typedef struct CompiledRegion {
   int64_t chunks; // into at most so many the iterations are cut; 1: one thread runs them all
 } CompiledRegion;
 
+typedef struct CompiledCondition { // the bool there is `value`
+  CompiledAddress address;
+  bool value;
+} CompiledCondition;
+
 typedef struct CompiledStep { // runs a kernel
   const char *name;
   const char *slow;        // why it may be slow; NULL: no reason is known
@@ -39,8 +44,9 @@ typedef struct CompiledStep { // runs a kernel
   CompiledAddress *args; // the last one is the workspace; for opaque code, those of its tensors
   int arg_count;
   OpaqueCode *opaque; // runs in place of regions, of which there are none; NULL for a kernel
-  const OpaqueRecord
-      *record; // that of the opaque code, which a program that was read lacks at first
+  const CompiledCondition *conditions; // the step is left out unless all hold, looked at in order
+  int condition_count;
+  const OpaqueRecord *record; // of the opaque code, which a program that was read gets afterwards
 } CompiledStep;
 
 typedef struct CompiledConstant {

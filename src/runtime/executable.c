@@ -218,11 +218,22 @@ static bool run_step(const Executable *e, int number, ThreadPool *pool, OnSpan o
   return true;
 }
 
+// Do all conditions of the step hold? One that is not known yet comes after one that does not hold.
+static bool is_needed(const Executable *e, int number) {
+  const CompiledStep *step = &e->program->steps[number];
+  for (int i = 0; i < step->condition_count; i++) {
+    CompiledAddress at = step->conditions[i].address;
+    const bool *held = at.kind == ADDRESS_INPUT ? e->data[at.number] : fixed_address(e, at);
+    if (*held != step->conditions[i].value) return false;
+  }
+  return true;
+}
+
 bool executable_spans(Executable *e, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, OnSpan on_span, void *env) {
   if (!begin_run(e, inputs, outputs)) return false;
   for (int i = 0; i < e->program->step_count; i++)
-    if (!run_step(e, i, pool, on_span, env)) return false;
+    if (is_needed(e, i) && !run_step(e, i, pool, on_span, env)) return false;
   return end_run(e, outputs);
 }
 
@@ -236,6 +247,7 @@ bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
   if (!begin_run(e, inputs, outputs)) return false;
   int64_t before = clock_now_ns();
   for (int i = 0; i < e->program->step_count; i++) {
+    if (!is_needed(e, i)) continue;
     if (!run_step(e, i, pool, NULL, NULL)) return false;
     int64_t now = clock_now_ns();
     ns[i] += now - before;

@@ -47,6 +47,7 @@ _Static_assert(sizeof(SavedHeader) == SAVED_PAGE, "the header is one page");
 //                             operations (a double); bytes of its tensors;
 //                             count of regions, for each: offset in the code, extent, chunks;
 //                             count of arguments, for each: kind, number, offset;
+//                             count of conditions, for each: kind, number, offset, value;
 //                             1 and a call when a function of the caller runs in place of code
 //
 // A call is the name of the function, that of the node, the number of the way, and the counts of

@@ -343,6 +343,17 @@ static const OpaqueRecord *read_call(Loading *l) {
   return record;
 }
 
+static void read_conditions(Loading *l, CompiledStep *step) {
+  step->condition_count = take_count(l, 32, "conditions of steps are too many");
+  CompiledCondition *conditions =
+      arena_array(&l->out->context->lasting, CompiledCondition, step->condition_count);
+  for (int i = 0; i < step->condition_count; i++) {
+    conditions[i].address = read_address(l);
+    conditions[i].value = take_int(l, 0, 1, "conditions of steps are unknown");
+  }
+  step->conditions = conditions;
+}
+
 static void read_step(Loading *l, CompiledStep *step) {
   Arena *arena = &l->out->context->lasting;
   step->name = take_text(l);
@@ -358,6 +369,7 @@ static void read_step(Loading *l, CompiledStep *step) {
   step->arg_count = take_count(l, 16, "arguments of steps are too many");
   step->args = arena_array(arena, CompiledAddress, step->arg_count);
   for (int i = 0; i < step->arg_count; i++) step->args[i] = read_address(l);
+  read_conditions(l, step);
   if (!take_int(l, 0, 1, "steps are of an unknown kind")) return;
   step->record = read_call(l);
   const PleatCall *call = step->record->call;
@@ -367,7 +379,7 @@ static void read_step(Loading *l, CompiledStep *step) {
 
 static void read_steps(Loading *l) {
   CompiledProgram *p = l->out;
-  p->step_count = take_count(l, 64, "steps are too many");
+  p->step_count = take_count(l, 72, "steps are too many");
   p->steps = arena_array(&p->context->lasting, CompiledStep, p->step_count);
   for (int i = 0; i < p->step_count; i++) read_step(l, &p->steps[i]);
 }

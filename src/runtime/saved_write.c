@@ -136,6 +136,12 @@ static void put_call(Saving *s, const OpaqueRecord *record) {
   for (int i = 0; i < call->attribute_count; i++) put_attribute(s, call->attributes[i]);
 }
 
+static void put_address(Saving *s, CompiledAddress address) {
+  put_int(s, address.kind);
+  put_int(s, address.number);
+  put_int(s, address.offset);
+}
+
 static void describe_steps(Saving *s) {
   const CompiledProgram *p = s->program;
   put_int(s, p->step_count);
@@ -154,9 +160,12 @@ static void describe_steps(Saving *s) {
     }
     put_int(s, step->arg_count);
     for (int k = 0; k < step->arg_count; k++) {
-      put_int(s, step->args[k].kind);
-      put_int(s, step->args[k].number);
-      put_int(s, step->args[k].offset);
+      put_address(s, step->args[k]);
+    }
+    put_int(s, step->condition_count);
+    for (int k = 0; k < step->condition_count; k++) {
+      put_address(s, step->conditions[k].address);
+      put_int(s, step->conditions[k].value);
     }
     put_int(s, step->record != NULL);
     if (step->record) put_call(s, step->record);

@@ -150,9 +150,10 @@ static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *n
       tell_of_condition(import);
       return;
     }
+    array_push(&import->context->arena, &import->importer->graph->choices,
+               ((GraphChoice){condition, {a.items[i], b.items[i]}}));
     a.items[i] = chosen(import, condition, a.items[i], b.items[i]);
   }
-  warn_of_both(import, "both branches are computed");
   set_results(import, &a);
 }
 
