@@ -131,7 +131,7 @@ def main(x: R.Tensor(("n", 3), "float32")):
     return y
 """
     with pytest.raises(pleat.PleatError, match=r'shapes=\{"n": 128\}'):
-        pleat.compile(graph, func="")
+        pleat.plan(graph, func="")
 
 
 def test_the_import_is_quick():
