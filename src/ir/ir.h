@@ -484,7 +484,7 @@ bool block_is_root(const Block *b); // the block around a whole function, which 
 // An access that is checked at run time, because it is not proved to be in bounds.
 typedef struct AccessGuard {
   Str access; // "A[idx[i], j]"
-  int axis; // -1: the index is that of all elements of the memory, of which the buffer is an alias
+  int axis; // or a GuardKind (runtime/guards.h)
   SourcePos pos;
 } AccessGuard;
 

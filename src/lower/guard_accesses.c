@@ -13,12 +13,15 @@
 //                                                    faults[0] = idx[i]
 //                                                    faults[1] = 31
 //
+// A division of integers whose divisor is not proved to be another number than 0 gets one too.
+//
 // A guard stands around the outermost statement in which its condition keeps one value and the
 // access always happens, but inside of parallel loops. Guard k notes the index in faults[2*k], and
 // after it the extent + 1 in faults[2*k + 1]; the caller clears `faults` before a run and looks
 // at it afterwards (LowerKernel). Without LowerOptions.guards, and for a function that was lowered
 // already, the pass does nothing.
 #include "lower/pass.h"
+#include "runtime/guards.h"
 #include "script/script.h"
 
 typedef struct PendingGuard {
@@ -97,14 +100,11 @@ static const char *access_text(Guarding *g, Buffer *buffer, Expr *const *indices
   return script_expr_text(g->context, expr_load(g->context, buffer, indices, rank));
 }
 
-// "index 7 of axis 1", or of all of the memory that an alias accesses.
-enum { WHOLE_MEMORY = -1 };
-
 static void report_outside(Guarding *g, const char *access, int axis,
                            const AccessWitness *witness) {
   SourcePos pos = g->pos.file ? g->pos : (SourcePos){0};
   const char *where =
-      axis == WHOLE_MEMORY ? "its memory" : arena_printf(&g->context->arena, "axis %d", axis);
+      axis == GUARD_MEMORY ? "its memory" : arena_printf(&g->context->arena, "axis %d", axis);
   diag_error(g->context, pos, "%s is out of bounds%s: index %lld of %s is outside of [0, %lld)",
              access, access_witness_text(g->context, witness), (long long)witness->index, where,
              (long long)witness->extent);
@@ -119,6 +119,7 @@ static Expr *evaluated(Guarding *g) {
   return all;
 }
 
+// `buffer` is NULL for a division.
 static void add_guard(Guarding *g, Buffer *buffer, const char *access, int axis, Expr *index,
                       Expr *extent, Expr *inside) {
   Context *context = g->context;
@@ -204,8 +205,32 @@ static void check_access(Guarding *g, Buffer *buffer, Expr *const *indices, int 
                                    expr_floor_div(context, bytes, element_bytes(context, buffer)));
   Expr *last = memory_index(context, buffer, largest),
        *first = memory_index(context, buffer, least);
-  if (last != first) check_index(g, buffer, &access, indices, WHOLE_MEMORY, last, extent);
-  check_index(g, buffer, &access, indices, WHOLE_MEMORY, first, extent);
+  if (last != first) check_index(g, buffer, &access, indices, GUARD_MEMORY, last, extent);
+  check_index(g, buffer, &access, indices, GUARD_MEMORY, first, extent);
+}
+
+// ---- Divisions
+
+static bool is_division(const Expr *e) {
+  bool divides = e->op == EXPR_DIV || e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD ||
+                 e->op == EXPR_TRUNC_DIV || e->op == EXPR_TRUNC_MOD;
+  return divides && dtype_is_int(e->type);
+}
+
+// A division of integers by 0 ends a process, so its statement is skipped and the division noted.
+static void check_division(Guarding *g, Expr *e) {
+  Context *context = g->context;
+  Expr *divisor = e->args[1]->op == EXPR_BROADCAST ? e->args[1]->args[0] : e->args[1];
+  Expr *zero = expr_const(context, divisor->type, 0);
+  Expr *inside = expr_binary(context, EXPR_NE, divisor, zero);
+  if (divisor->type.lanes > 1) { // of all lanes
+    Expr *one = expr_const(context, divisor->type, 1);
+    Expr *least = expr_unary(context, EXPR_VECTOR_MIN, expr_select(context, inside, one, zero));
+    inside = expr_lt(context, expr_const(context, least->type, 0), least);
+  }
+  if (analyzer_prove(g->analyzer, inside)) return;
+  Expr *none = expr_index(context, 0);
+  add_guard(g, NULL, script_expr_text(context, e), GUARD_DIVISION, none, none, inside);
 }
 
 // ---- Memory of buffers
@@ -290,6 +315,7 @@ static void check_expr(Guarding *g, Expr *e) {
       check_expr(g, e->args[i]);
   }
   if (e->op == EXPR_LOAD) check_access(g, e->as.buffer, e->args, e->count);
+  if (is_division(e)) check_division(g, e);
   if (!g->scope.inner.count) map_put(&g->proved, e, e);
 }
 
@@ -322,7 +348,7 @@ typedef bool (*MayPass)(const Guarding *g, const PendingGuard *guard, Stmt *s);
 static bool relies_on(const PendingGuard *guard, const PtrArray *others) {
   for (int i = 0; i < others->count; i++) {
     const PendingGuard *other = others->items[i];
-    if (condition_loads(guard->condition, other->buffer->data)) return true;
+    if (other->buffer && condition_loads(guard->condition, other->buffer->data)) return true;
   }
   return false;
 }
@@ -423,16 +449,22 @@ static Stmt *guard_let(Guarding *g, Stmt *s) {
   return lower_with_body(g->context, s, settle(g, first, body, may_leave_let, s));
 }
 
+static bool refuse_condition(Guarding *g, const PendingGuard *guard) {
+  const AccessGuard *entry = &g->guards.items[guard->number];
+  bool divides = entry->axis == GUARD_DIVISION;
+  return diag_error(g->context, g->pos,
+                    "%s in the condition of a while loop is not proved to %s\n"
+                    "test its %s in the condition before it, with 'and'",
+                    entry->access, divides ? "divide by another number than 0" : "be in bounds",
+                    divides ? "divisor" : "index");
+}
+
 // The condition of a while loop is evaluated again after each iteration, so no guard can stand
 // before it.
 static Stmt *guard_while(Guarding *g, Stmt *s) {
   int first = g->pending.count;
   check_expr(g, s->as.repeat.condition);
-  if (g->pending.count > first && g->ok)
-    g->ok = diag_error(g->context, g->pos,
-                       "%s in the condition of a while loop is not proved to be in bounds\n"
-                       "test its index in the condition before it, with 'and'",
-                       g->guards.items[g->pending.items[first].number].access);
+  if (g->pending.count > first && g->ok) g->ok = refuse_condition(g, &g->pending.items[first]);
   Stmt *copy = stmt_copy(g->context, s);
   copy->as.repeat.body = guard_branch(g, s->as.repeat.body, s->as.repeat.condition);
   return copy;

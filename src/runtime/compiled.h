@@ -5,6 +5,7 @@
 #define PLEAT_RUNTIME_COMPILED_H
 
 #include "runtime/code.h"
+#include "runtime/guards.h"
 #include "runtime/opaque.h"
 #include "runtime/runtime.h"
 
@@ -57,7 +58,7 @@ typedef struct CompiledConstant {
 // An access that the code of a kernel checks; the code notes in the arena that it is out of bounds.
 typedef struct CompiledGuard {
   const char *access; // with its place: "kernel.py:7:13: A[idx[i], j]"
-  int axis; // -1: the index is that of all elements of the memory, of which the buffer is an alias
+  int axis;           // or a GuardKind
 } CompiledGuard;
 
 // It does not change once it is made, so threads use it at the same time. All memory but the
@@ -165,17 +166,6 @@ bool executable_spans(Executable *executable, ThreadPool *pool, Tensor *const *i
                       Tensor *const *outputs, OnSpan on_span, void *env);
 // The memory of argument `arg` of a step, to be called during executable_trace.
 const void *executable_argument(const Executable *executable, int step, int arg);
-
-// ---- Guards ----------------------------------------------------------------------------------
-
-// The note of a guard: extent_and_one is 0 while no access was out of bounds.
-typedef struct GuardNote {
-  int64_t index, extent_and_one;
-} GuardNote;
-void guards_clear(void *notes, int count);
-int guards_find(const void *notes, int count); // the first guard that noted something; -1: none
-// The message for it.
-const char *guard_text(Arena *arena, const char *access, int axis, const void *notes, int guard);
 
 // ---- Regions ---------------------------------------------------------------------------------
 

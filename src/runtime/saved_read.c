@@ -393,7 +393,8 @@ static void read_guards(Loading *l) {
   p->guards = arena_array(&p->context->lasting, CompiledGuard, p->guard_count);
   for (int i = 0; i < p->guard_count; i++) {
     p->guards[i].access = take_text(l);
-    p->guards[i].axis = (int)take_int(l, -1, SAVED_MOST_RANK, "guards have unknown axes");
+    p->guards[i].axis =
+        (int)take_int(l, GUARD_DIVISION, SAVED_MOST_RANK, "guards have unknown axes");
   }
 }
 

@@ -473,3 +473,30 @@ def test_all_codes_of_narrow_floats(name):
     pleat.build(convert, cache=False)(codes, b, values, d)
     np.testing.assert_array_equal(b, codes.astype("float32"))
     np.testing.assert_array_equal(d.astype("float32"), values.astype(dtype).astype("float32"))
+
+
+@T.prim_func
+def divide(A: T.Buffer(("n",), "int32"), D: T.Buffer(("n",), "int32"),
+           B: T.Buffer(("n",), "int32")):
+    for i in range(A.shape[0]):
+        B[i] = T.floormod(A[i], D[i]) - A[i] // D[i]
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_divisions_by_zero_are_exceptions(target):
+    built = pleat.build(divide, target=target, cache=False)
+    a = np.arange(-20, 15, dtype=np.int32)
+    d = np.where(np.arange(35) % 3 == 0, -3, 7).astype(np.int32)
+    b = np.zeros(35, np.int32)
+    built(a, d, b)
+    np.testing.assert_array_equal(b, a % d - a // d)
+    d[11] = 0
+    with pytest.raises(pleat.PleatError, match=r"A\[.*\] (%|//) D\[.*\] is a division by 0"):
+        built(a, d, b)
+    d[11] = 1
+    built(a, d, b)
+    np.testing.assert_array_equal(b, a % d - a // d)
+    lowest, one = np.array([-2**31, -2**31], np.int32), np.array([-1, 1], np.int32)
+    b = np.zeros(2, np.int32)
+    built(lowest, one, b)
+    np.testing.assert_array_equal(b, [-2**31, -2**31])  # quotients wrap around
