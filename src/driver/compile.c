@@ -110,6 +110,29 @@ static void set_conditions(const Compiling *c, const ProgramStep *from, Compiled
   step->conditions = conditions;
 }
 
+// "kernel.py:7:13: A[idx[i], j]"
+static const char *guard_access(Context *context, const AccessGuard *guard) {
+  if (!guard->pos.file || !guard->pos.file->text) return str_intern(context, guard->access);
+  DiagPlace place = diag_place(&(Diag){.pos = guard->pos});
+  return str_format(context, "%s:%d:%d: %s", guard->pos.file->name, place.line, place.column,
+                    guard->access);
+}
+
+void compiled_add_guards(CompiledProgram *out, const LowerKernel *kernel, int64_t workspace) {
+  int count = kernel->guards ? kernel->guards->count : 0, first = out->guard_count;
+  if (!count) return;
+  CompiledGuard *guards = arena_array(&out->context->lasting, CompiledGuard, first + count);
+  if (first) memcpy(guards, out->guards, sizeof *guards * (size_t)first);
+  for (int i = 0; i < count; i++) {
+    const AccessGuard *guard = &kernel->guards->items[i];
+    guards[first + i] =
+        (CompiledGuard){guard_access(out->context, guard), guard->axis,
+                        workspace + kernel->guards_offset + i * (int64_t)sizeof(GuardNote)};
+  }
+  out->guards = guards;
+  out->guard_count = first + count;
+}
+
 static CompiledStep step_of(Compiling *c, const ProgramStep *from, int number) {
   if (from->kernel < 0) return call_of(c, from, number);
   const LowerKernel *kernel = c->program->kernels.items[from->kernel];
@@ -121,6 +144,7 @@ static CompiledStep step_of(Compiling *c, const ProgramStep *from, int number) {
   for (int i = 0; i < kernel->arg_count; i++) step.args[i] = address_of(c, from->slots[i]);
   step.args[kernel->arg_count] = (CompiledAddress){ADDRESS_ARENA, from->workspace};
   set_conditions(c, from, &step);
+  compiled_add_guards(c->out, kernel, from->workspace);
   return step;
 }
 

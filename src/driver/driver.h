@@ -119,6 +119,8 @@ typedef struct Program {
   int nodes_folded;
 } Program;
 
+// Adds the guards of a kernel whose workspace is at this offset of the arena.
+void compiled_add_guards(CompiledProgram *out, const LowerKernel *kernel, int64_t workspace);
 // branches.c: marks the conditions and the results of branches that are stored.
 void program_keep_branches(StageGraph *stages, const GraphFunc *graph);
 // Sets the conditions of the steps, whose slots must be known.

@@ -135,10 +135,10 @@ static int64_t size_of(const KernelCall *call, const Expr *e) {
 }
 
 static bool check_guards(const KernelCall *call, const void *notes) {
-  const PrimFunc *func = call->kernel->func;
-  int found = func->guards ? guards_find(notes, func->guards->count) : -1;
+  const AccessGuards *guards = call->kernel->guards;
+  int found = guards ? guards_find(notes, guards->count) : -1;
   if (found < 0) return true;
-  const AccessGuard *guard = &func->guards->items[found];
+  const AccessGuard *guard = &guards->items[found];
   return diag_error_as(
       call->context, DIAG_ARGUMENT, guard->pos, "%s",
       guard_text(&call->context->scratch, guard->access, guard->axis, notes, found));
@@ -158,7 +158,7 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
   bool ok = check_arguments(&call);
   int64_t workspace = ok ? size_of(&call, kernel->workspace_bytes) : 0;
   if (workspace) ok = (call.pointers[n] = memory_alloc((size_t)workspace)) != NULL;
-  const AccessGuards *guards = kernel->func->guards;
+  const AccessGuards *guards = kernel->guards;
   char *notes = guards && ok ? (char *)call.pointers[n] + kernel->guards_offset : NULL;
   if (notes) guards_clear(notes, guards->count);
   bool runs = ok;

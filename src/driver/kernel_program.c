@@ -245,24 +245,9 @@ static CompiledCode *make_code(const KernelCompiling *c, const CompileOptions *o
                      &target);
 }
 
-// "kernel.py:7:13: A[idx[i], j]"
-static const char *guard_access(Context *context, const AccessGuard *guard) {
-  if (!guard->pos.file || !guard->pos.file->text) return str_intern(context, guard->access);
-  DiagPlace place = diag_place(&(Diag){.pos = guard->pos});
-  return str_format(context, "%s:%d:%d: %s", guard->pos.file->name, place.line, place.column,
-                    guard->access);
-}
-
+// The workspace is the beginning of the arena.
 static void add_guards(const KernelCompiling *c) {
-  const AccessGuards *guards = c->lowered->func->guards;
-  CompiledProgram *out = c->out;
-  if (!guards) return;
-  out->guard_count = guards->count;
-  out->guards_offset = c->lowered->guards_offset;
-  out->guards = arena_array(&out->context->lasting, CompiledGuard, guards->count);
-  for (int i = 0; i < guards->count; i++)
-    out->guards[i] =
-        (CompiledGuard){guard_access(out->context, &guards->items[i]), guards->items[i].axis};
+  compiled_add_guards(c->out, c->lowered, 0);
 }
 
 static void describe(void *arg) {

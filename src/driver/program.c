@@ -91,11 +91,15 @@ static void request(ArenaRequest *r, int64_t bytes, int first, int last, int64_t
 static void request_workspace(ArenaRequest *r, const Program *p, int step) {
   int64_t bytes = 0;
   const ProgramStep *of = &p->steps.items[step];
-  if (of->kernel < 0)
+  const LowerKernel *kernel = of->kernel < 0 ? NULL : p->kernels.items[of->kernel];
+  if (!kernel)
     bytes = call_workspace_bytes(p->context, of->plan);
   else
-    expr_as_int(p->kernels.items[of->kernel]->workspace_bytes, &bytes);
-  if (bytes) request(r, bytes, step, step, &p->steps.items[step].workspace);
+    expr_as_int(kernel->workspace_bytes, &bytes);
+  bool all = kernel && kernel->guards; // their notes are read after the run
+  if (bytes)
+    request(r, bytes, all ? 0 : step, all ? p->steps.count - 1 : step,
+            &p->steps.items[step].workspace);
 }
 
 static bool place_arena(Program *p) {
@@ -163,10 +167,27 @@ static PrimFunc *with_strides(Context *context, const PlanKernel *kernel, PrimFu
   return strided.count ? result : func;
 }
 
+// The call of a tensor program of the user, whose accesses may be anywhere, of which the kernel
+// computes a part; NULL: there is none.
+static const Node *user_call(const PlanKernel *kernel) {
+  for (int i = 0; i < kernel->stage_count; i++)
+    for (int k = 0; k < kernel->stages[i]->parts.count; k++) {
+      const Node *node = kernel->stages[i]->parts.items[k].node;
+      if (node && node->kind == NODE_CALL_TIR) return node;
+    }
+  return NULL;
+}
+
 static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
   LowerOptions options = p->options.lower;
+  const Node *call = user_call(kernel);
+  options.guards = call != NULL;
   options.report = &p->lower_reports[p->kernels.count];
   PrimFunc *func = with_strides(p->context, kernel, schedule_func(kernel->choice.schedule));
+  if (call) {
+    func = prim_func_copy(p->context, func);
+    func->pos = node_pos(call);
+  }
   PrimFunc *lowered = lower_prim_func(p->context, func, &options);
   if (!lowered) return NULL;
   lowered = prim_func_copy(p->context, lowered);
@@ -222,6 +243,13 @@ static LowerKernel *summarize_kernel(Program *p, const LowerKernel *kernel, int6
   summary->regions = arena_array(arena, LowerRegion, kernel->region_count);
   int64_t *size = *sizes = arena_array(arena, int64_t, 2 * kernel->region_count + 1);
   expr_as_int(kernel->workspace_bytes, &size[2 * kernel->region_count]);
+  summary->guards_offset = kernel->guards_offset;
+  if (kernel->guards) {
+    AccessGuards *guards = arena_copy(arena, kernel->guards, sizeof *guards);
+    guards->items = arena_copy(arena, guards->items, sizeof *guards->items * (size_t)guards->count);
+    guards->data = NULL; // of the function
+    summary->guards = guards;
+  }
   for (int i = 0; i < kernel->region_count; i++) {
     summary->regions[i].name = kernel->regions[i].name;
     if (!expr_as_int(kernel->regions[i].extent, &size[2 * i]) ||

@@ -124,7 +124,7 @@ static int64_t slot_bytes(Context *context, const Stmt *s, Expr **bytes) {
 }
 
 static bool holds_faults(const Cutting *cutting, const Stmt *slot) {
-  const AccessGuards *guards = cutting->kernel->func->guards;
+  const AccessGuards *guards = cutting->kernel->guards;
   return guards && slot->as.allocate.var == guards->data;
 }
 
@@ -209,6 +209,7 @@ LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered, const HostMac
   Cutting cutting = {
       .context = context, .machine = machine, .kernel = arena_new(&context->arena, LowerKernel)};
   cutting.kernel->func = lowered;
+  cutting.kernel->guards = lowered->guards;
   find_args(&cutting, lowered);
   take_apart(&cutting, lowered->body);
   plan_workspace(&cutting);

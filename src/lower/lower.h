@@ -275,8 +275,10 @@ typedef struct LowerKernel {
   LowerSlot *slots;
   LowerRegion *regions;  // to be run one after the other
   Expr *workspace_bytes; // int64; 0 without slots
-  // Where in the workspace the guards of `func` note accesses out of bounds: 16 bytes for each
-  // guard, which the caller sets to zero before the first region runs and reads after the last.
+  // The guards of `func`; NULL: none. They note accesses out of bounds at this offset of the
+  // workspace, 16 bytes for each, which the caller sets to zero before the first region of a run
+  // and reads after the last.
+  const AccessGuards *guards;
   int64_t guards_offset;
 } LowerKernel;
 // `lowered`, which lower_prim_func made, cut up. The chunks of its regions are those of the

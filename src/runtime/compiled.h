@@ -59,6 +59,7 @@ typedef struct CompiledConstant {
 typedef struct CompiledGuard {
   const char *access; // with its place: "kernel.py:7:13: A[idx[i], j]"
   int axis;           // or a GuardKind
+  int64_t offset;     // of its note, in the arena
 } CompiledGuard;
 
 // It does not change once it is made, so threads use it at the same time. All memory but the
@@ -78,7 +79,6 @@ typedef struct CompiledProgram {
   int64_t arena_bytes;
   CompiledGuard *guards;
   int guard_count;
-  int64_t guards_offset; // of their notes, in the arena
   CompiledCode *code;
   void *weights; // where the constants are; NULL: in several places
   int64_t weight_bytes;

@@ -165,20 +165,21 @@ static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outpu
     if (!find_data(e, p->input_count + i, outputs[i], p->outputs[i].is_read)) return false;
   poison(e);
   bind_arguments(e);
-  guards_clear(e->arena + p->guards_offset, p->guard_count);
+  for (int i = 0; i < p->guard_count; i++) guards_clear(e->arena + p->guards[i].offset, 1);
   return true;
 }
 
 // Reports an access that was out of bounds. The outputs are then not complete.
 static bool check_guards(Executable *e) {
   const CompiledProgram *p = e->program;
-  const char *notes = e->arena + p->guards_offset;
-  int found = guards_find(notes, p->guard_count);
-  if (found < 0) return true;
+  int found = 0;
+  while (found < p->guard_count && guards_find(e->arena + p->guards[found].offset, 1) < 0) found++;
+  if (found == p->guard_count) return true;
   ArenaMark mark = arena_mark(&e->context->scratch);
   const CompiledGuard *guard = &p->guards[found];
+  const char *note = e->arena + guard->offset;
   diag_error_as(e->context, DIAG_ARGUMENT, (SourcePos){NULL}, "%s",
-                guard_text(&e->context->scratch, guard->access, guard->axis, notes, found));
+                guard_text(&e->context->scratch, guard->access, guard->axis, note, 0));
   arena_reset(&e->context->scratch, mark);
   return false;
 }

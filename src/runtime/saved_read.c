@@ -386,15 +386,14 @@ static void read_steps(Loading *l) {
 
 static void read_guards(Loading *l) {
   CompiledProgram *p = l->out;
-  p->guard_count = take_count(l, 16, "guards are too many");
-  p->guards_offset = take_int(l, 0, p->arena_bytes, "guards are outside of the arena");
-  if (p->guards_offset + (int64_t)sizeof(GuardNote) * p->guard_count > p->arena_bytes)
-    wrong(l, "guards are outside of the arena");
+  p->guard_count = take_count(l, 24, "guards are too many");
+  int64_t most = p->arena_bytes - (int64_t)sizeof(GuardNote);
   p->guards = arena_array(&p->context->lasting, CompiledGuard, p->guard_count);
   for (int i = 0; i < p->guard_count; i++) {
     p->guards[i].access = take_text(l);
     p->guards[i].axis =
         (int)take_int(l, GUARD_DIVISION, SAVED_MOST_RANK, "guards have unknown axes");
+    p->guards[i].offset = take_int(l, 0, most, "guards are outside of the arena");
   }
 }
 

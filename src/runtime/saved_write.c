@@ -175,10 +175,10 @@ static void describe_steps(Saving *s) {
 static void describe_guards(Saving *s) {
   const CompiledProgram *p = s->program;
   put_int(s, p->guard_count);
-  put_int(s, p->guards_offset);
   for (int i = 0; i < p->guard_count; i++) {
     put_text(s, p->guards[i].access);
     put_int(s, p->guards[i].axis);
+    put_int(s, p->guards[i].offset);
   }
 }
 

@@ -2,6 +2,8 @@
 // Writes the header of a program: its tensors and their sizes, the arena, and the functions.
 #include "target/header.h"
 
+#include "runtime/guards.h"
+
 #include <ctype.h>
 #include <unistd.h>
 
@@ -83,21 +85,31 @@ static const char mark[] = "// Written by pleat: the interface of ";
 
 static const char weights_line[] = "// `weights` holds the bytes of ";
 
+static void describe_guard(const AccessGuard *guard, Text *out) {
+  text_printf(out, "//   %s, ", guard->access);
+  if (guard->axis == GUARD_DIVISION)
+    text_puts(out, "a division\n");
+  else if (guard->axis == GUARD_MEMORY)
+    text_puts(out, "its memory\n");
+  else
+    text_printf(out, "axis %d\n", guard->axis);
+}
+
 // Says what the result 2 means, and where the notes of the guards are.
 static void describe_guards(const TargetProgram *program, Text *out) {
   for (int i = 0; i < program->step_count; i++) {
     const LowerKernel *kernel = program->unit.kernels[program->steps[i].kernel];
-    const AccessGuards *guards = kernel->func->guards;
+    const AccessGuards *guards = kernel->guards;
     if (!guards) continue;
-    text_printf(
-        out,
-        "// Returns 2 when an access was out of bounds; it was skipped, and the outputs are not\n"
-        "// complete. From byte %lld of the arena there are then two int64 for each of these\n"
-        "// accesses: an index out of bounds, and the extent + 1 or, where all were in bounds, "
-        "0.\n",
-        (long long)(program->steps[i].workspace + kernel->guards_offset));
-    for (int k = 0; k < guards->count; k++)
-      text_printf(out, "//   %s, axis %d\n", guards->items[k].access, guards->items[k].axis);
+    text_printf(out,
+                "// Returns 2 when an access was out of bounds or a divisor was 0; it was skipped, "
+                "and the\n"
+                "// outputs are not complete. From byte %lld of the arena there are then two int64 "
+                "for each\n"
+                "// of these: an index out of bounds, and the extent + 1 or, where all were in "
+                "bounds, 0.\n",
+                (long long)(program->steps[i].workspace + kernel->guards_offset));
+    for (int k = 0; k < guards->count; k++) describe_guard(&guards->items[k], out);
   }
 }
 

@@ -123,8 +123,8 @@ static void write_for_guards(CProgram *w, CEmit *emit, const char *format) {
   for (int i = 0; i < p->step_count; i++) {
     const LowerKernel *kernel = p->unit.kernels[p->steps[i].kernel];
     long long offset = (long long)(p->steps[i].workspace + kernel->guards_offset);
-    if (!kernel->func->guards) continue;
-    c_line(emit, "for (int i = 0; i < %d; i++)", kernel->func->guards->count);
+    if (!kernel->guards) continue;
+    c_line(emit, "for (int i = 0; i < %d; i++)", kernel->guards->count);
     c_line(emit, format, offset);
   }
 }

@@ -99,7 +99,7 @@ static void guard_places(Emit *emit, const TargetProgram *p, PtrArray *out) {
   for (int i = 0; i < p->step_count; i++) {
     const LowerKernel *kernel = p->unit.kernels[p->steps[i].kernel];
     int64_t offset = p->steps[i].workspace + kernel->guards_offset + (int64_t)sizeof(int64_t);
-    for (int k = 0; kernel->func->guards && k < kernel->func->guards->count; k++)
+    for (int k = 0; kernel->guards && k < kernel->guards->count; k++)
       array_push(
           emit->module->arena, out,
           (void *)llvm_offset_from(emit, "%arena", offset + 2 * k * (int64_t)sizeof(int64_t)));

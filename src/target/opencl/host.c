@@ -287,8 +287,8 @@ static bool has_notes(const Host *host, const Area *area) {
     const TargetStep *step = &program->steps[i];
     const LowerKernel *kernel = program->unit.kernels[step->kernel];
     Area notes = {.at = {TARGET_ARENA, 0, step->workspace + kernel->guards_offset}, .rows = 1};
-    if (!kernel->func->guards) continue;
-    notes.bytes = (int64_t)kernel->func->guards->count * 2 * (int64_t)sizeof(int64_t);
+    if (!kernel->guards) continue;
+    notes.bytes = (int64_t)kernel->guards->count * 2 * (int64_t)sizeof(int64_t);
     if (overlap(area, &notes)) return true;
   }
   return false;
