@@ -547,17 +547,41 @@ bool buffer_is_parameter(const Schedule *schedule, const Buffer *buffer) {
   return false;
 }
 
-static bool covered_before(const Chain *chain, const Storage *storage, int read) {
-  const Access *r = &storage->accesses.items[read];
-  Region inner = {r->buffer, r->min, r->extent};
-  for (int i = 0; i < read; i++) {
-    const Access *w = &storage->accesses.items[i];
-    Region outer = {w->buffer, w->min, w->extent};
-    if (w->write && w->exact && w->block != r->block &&
-        block_writes_whole_domain(chain->schedule, w->block, chain->analyzer) &&
-        region_covers(chain->analyzer, &outer, &inner))
-      return true;
+// True when the loops of the block's reductions are between the chain and the block, so that one
+// iteration of the chain computes its sums from the init on.
+static bool reduces_below(const Chain *chain, const Access *access) {
+  const Block *block = access->block;
+  for (int i = 0; i < block->var_count; i++) {
+    VarList list = {&chain->schedule->context->arena, {0}};
+    Visitor visitor = {.env = &list, .enter_expr = list_var};
+    if (block->vars[i].kind != ITER_REDUCTION) continue;
+    visit_expr(&visitor, block->vars[i].binding);
+    for (int v = 0; v < list.vars.count; v++) {
+      bool below = false;
+      for (int k = 0; k < access->inner_count; k++)
+        below |= access->inner[k].var == list.vars.items[v];
+      if (!below) return false;
+    }
   }
+  return true;
+}
+
+// True when the write precedes the read in each iteration, with all elements that are read. A block
+// reads an element that its own init set first.
+static bool covers_read(const Chain *chain, const Access *w, const Access *r, bool precedes) {
+  Region inner = {r->buffer, r->min, r->extent};
+  Region outer = {w->buffer, w->min, w->extent};
+  if (!w->write || !w->exact || !reduces_below(chain, w) ||
+      !block_writes_whole_domain(chain->schedule, w->block, chain->analyzer))
+    return false;
+  if (w->block == r->block) return w->block->init && same_points(w, r);
+  return precedes && region_covers(chain->analyzer, &outer, &inner);
+}
+
+static bool covered_before(const Chain *chain, const Storage *storage, int read) {
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (covers_read(chain, &storage->accesses.items[i], &storage->accesses.items[read], i < read))
+      return true;
   return false;
 }
 

@@ -749,6 +749,25 @@ static void test_rolling_buffer_refusals(void **state) {
           "sch.rolling_buffer('B', 0)", "not proved to have the same elements in all iterations");
 }
 
+// A sum that goes on from one iteration to the next is no memory of one iteration.
+static void test_running_sums(void **state) {
+  (void)state;
+  const char *sums = HEAD "def f(A: T.Buffer((8, 4), 'float32'), D: T.Buffer((8, 5), 'float32')):\n"
+                          "    C = T.alloc_buffer((1,))\n"
+                          "    for i in range(8):\n"
+                          "        for k in range(4):\n"
+                          "            with T.block('C'):\n"
+                          "                vk = T.axis.reduce(32, i * 4 + k)\n"
+                          "                with T.init():\n"
+                          "                    C[0] = T.float32(0)\n"
+                          "                C[0] = C[0] + A[vk // 4, vk % 4]\n"
+                          "        for j in range(5):\n"
+                          "            with T.block('D'):\n"
+                          "                vi, vj = T.axis.remap('SS', [i, j])\n"
+                          "                D[vi, vj] = C[0]\n";
+  refused(sums, "i, k = sch.get_loops('C')\nsch.parallel(i)", "may access the same element");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
@@ -772,6 +791,7 @@ int main(void) {
       cmocka_unit_test(test_decompose_padding),
       cmocka_unit_test(test_pad_einsum),
       cmocka_unit_test(test_merge),
+      cmocka_unit_test(test_running_sums),
       cmocka_unit_test(test_rolling_buffer),
       cmocka_unit_test(test_rolled_windows),
       cmocka_unit_test(test_rolling_buffer_refusals),
