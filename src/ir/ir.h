@@ -457,6 +457,8 @@ struct Block {
 // NULL when LOOP_THREAD may have this `thread`, else why not.
 const char *thread_axis_fault(Context *context, const char *thread);
 Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body);
+// Whether the threads of a loop over `thread` share memory of this scope.
+bool scope_is_shared_by(const char *scope, const char *thread);
 bool loop_is_ordered(const Stmt *loop); // its iterations run one after the other; `while` too
 Stmt *stmt_store(Context *context, Buffer *buffer, Expr *const *indices, int rank, Expr *value);
 bool expr_loads_stored(const Expr *e, const Stmt *store); // loads the element that `store` writes

@@ -42,6 +42,13 @@ const char *thread_axis_fault(Context *context, const char *thread) {
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+bool scope_is_shared_by(const char *scope, const char *thread) {
+  bool is_block = !strncmp(thread, "blockIdx", strlen("blockIdx"));
+  if (!strncmp(scope, "global", strlen("global"))) return true;
+  if (!strncmp(scope, "shared", strlen("shared"))) return !is_block;
+  return !strcmp(scope, "warp") && !strcmp(thread, "threadIdx.x");
+}
+
 Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body) {
   Stmt *s = new_stmt(context, STMT_FOR);
   s->as.loop.var = var;

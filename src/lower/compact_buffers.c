@@ -103,7 +103,7 @@ static void relax_box(Compaction *compaction, const Buffer *buffer, Region *box)
   Array(VarRange) shared = {0};
   for (int i = 0; i < compaction->threads.count; i++) {
     const Stmt *loop = compaction->threads.items[i];
-    if (lower_is_shared_by(buffer->scope, loop->as.loop.thread))
+    if (scope_is_shared_by(buffer->scope, loop->as.loop.thread))
       array_push(&context->arena, &shared, loop_range(loop));
   }
   for (int i = 0; shared.count && i < buffer->rank; i++) {

@@ -174,8 +174,6 @@ PrimFunc *lower_in_regions(LowerState *state, PrimFunc *func, LowerPartChange *c
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
 bool lower_is_barrier(const Expr *e); // T.tvm_storage_sync
-// Whether the threads of a loop over `thread` share memory of this scope.
-bool lower_is_shared_by(const char *scope, const char *thread);
 bool lower_is_region_loop(const Stmt *s); // a parallel loop, or one over threads
 bool lower_is_regions(const Stmt *s); // the ATTR around the regions of a lowered body
 // That ATTR with each of its regions replaced.

@@ -129,7 +129,7 @@ static bool is_fault(const Following *f, const Touch *first, bool writes, const 
 // Threads of which each has memory of its own do not meet in it.
 static bool is_shared(const Stmt *loop, const Buffer *buffer) {
   return loop->as.loop.kind != LOOP_THREAD ||
-         lower_is_shared_by(buffer->scope, loop->as.loop.thread);
+         scope_is_shared_by(buffer->scope, loop->as.loop.thread);
 }
 
 static void touch(Following *f, Buffer *buffer, Expr *const *indices, bool writes, const Stmt *by) {

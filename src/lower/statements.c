@@ -68,13 +68,6 @@ bool lower_is_barrier(const Expr *e) {
   return e->op == EXPR_INTRINSIC && strcmp(e->as.s, "tvm_storage_sync") == 0;
 }
 
-bool lower_is_shared_by(const char *scope, const char *thread) {
-  bool is_block = !strncmp(thread, "blockIdx", strlen("blockIdx"));
-  if (!strncmp(scope, "global", strlen("global"))) return true;
-  if (!strncmp(scope, "shared", strlen("shared"))) return !is_block;
-  return !strcmp(scope, "warp") && !strcmp(thread, "threadIdx.x");
-}
-
 bool lower_loop_ends(const Stmt *loop) {
   const Stmt *body = loop->as.loop.body;
   return loop->as.loop.kind == LOOP_SERIAL && body->kind == STMT_IF && !body->as.branch.else_body &&

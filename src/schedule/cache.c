@@ -73,8 +73,23 @@ static Expr *inside_condition(Schedule *schedule, Analyzer *analyzer, const Buff
   return inside;
 }
 
-// The nest to[min + ax] = from[min + ax] over the part of a box that is in the buffer. Padding is
-// copied only when its content is stated. The analyzer has the facts of the surrounding loops.
+Expr *copied_condition(Schedule *schedule, Analyzer *analyzer, const Buffer *to,
+                       Expr *const *indices, Expr *const *loops, Expr *const *extent) {
+  Context *context = schedule->context;
+  Expr *condition = inside_condition(schedule, analyzer, to, indices, loops, extent);
+  bool content = to->layout && to->layout->padding.kind == LAYOUT_PADDING_CONSTANT;
+  Expr *padding = content ? NULL : padding_condition(schedule, to, indices);
+  if (!padding) return condition;
+  int mark = analyzer_mark(analyzer);
+  for (int d = 0; d < to->rank; d++)
+    analyzer_bind(analyzer, loops[d], expr_int(context, loops[d]->type, 0), extent[d]);
+  Expr *element = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
+  analyzer_reset(analyzer, mark);
+  return condition_and(context, condition, element);
+}
+
+// The nest to[min + ax] = from[min + ax] over the part of a box that is in the buffer. The analyzer
+// has the facts of the surrounding loops.
 static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, Expr *const *min,
                        Expr *const *extent, Analyzer *analyzer) {
   Context *context = schedule->context;
@@ -95,17 +110,7 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
         (BlockVar){vars[d], expr_int(context, type, 0), to->shape[d], ITER_SPATIAL, bindings[d]};
   }
   block->body = stmt_store(context, to, vars, rank, expr_load(context, from, vars, rank));
-  block->predicate = inside_condition(schedule, analyzer, to, bindings, loops, extent);
-  bool content = to->layout && to->layout->padding.kind == LAYOUT_PADDING_CONSTANT;
-  Expr *padding = content ? NULL : padding_condition(schedule, to, bindings);
-  if (padding) {
-    int mark = analyzer_mark(analyzer);
-    for (int d = 0; d < rank; d++)
-      analyzer_bind(analyzer, loops[d], expr_int(context, loops[d]->type, 0), extent[d]);
-    Expr *element = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
-    block->predicate = condition_and(context, block->predicate, element);
-    analyzer_reset(analyzer, mark);
-  }
+  block->predicate = copied_condition(schedule, analyzer, to, bindings, loops, extent);
   Stmt *s = stmt_block(context, block_with_regions(context, block));
   for (int d = rank - 1; d >= 0; d--)
     s = stmt_for(context, loops[d], expr_int(context, loops[d]->type, 0),
@@ -117,7 +122,7 @@ Str cached_name(Context *context, const Buffer *buffer, Str scope) {
   return str_format(context, "%s_%.*s", buffer->name, (int)strcspn(scope, "."), scope);
 }
 
-static Buffer *cached_buffer(Schedule *schedule, const Buffer *buffer, Str scope) {
+Buffer *cached_buffer(Schedule *schedule, const Buffer *buffer, Str scope) {
   Context *context = schedule->context;
   Buffer *copy = buffer_copy(context, buffer);
   copy->name = cached_name(context, buffer, scope);

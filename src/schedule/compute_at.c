@@ -473,42 +473,6 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
 
 // ---- reverse_compute_at ------------------------------------------------------------------------
 
-// True when no two iterations of the loops down to the target write the same element of the buffer
-// below it.
-static bool completes_below(Move *move, const Buffer *buffer) {
-  const Path *loop = &move->loop;
-  int scope = path_scope(loop, loop->count - 1), top = scope + 1;
-  while (top < loop->count && loop->items[top]->kind != STMT_FOR) top++;
-  for (int i = top; i < loop->count; i++)
-    if (loop->items[i]->kind != STMT_FOR && loop->items[i]->kind != STMT_SEQ) return false;
-  return path_writes_tell_iterations(move->schedule, loop, top, buffer);
-}
-
-typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
-
-// Finds the box that one iteration of the loop writes of the buffer. WRITTEN_BOX says that every
-// element of it is written (up to predicates that exclude points outside of the domain);
-// WRITTEN_PARTS that this is not known.
-static Written written_region(Move *move, const AccessArray *accesses, const Buffer *buffer,
-                              Region *out) {
-  bool any = false, full = false;
-  for (int i = 0; i < accesses->count; i++) {
-    const Access *a = &accesses->items[i];
-    if (!a->write || a->buffer != buffer) continue;
-    Region region = {a->buffer, a->min, a->extent};
-    *out = any ? region_union(move->analyzer, out, &region) : region;
-    any = true;
-  }
-  for (int i = 0; i < accesses->count && !full; i++) {
-    const Access *a = &accesses->items[i];
-    Region region = {a->buffer, a->min, a->extent};
-    full = a->write && a->buffer == buffer && a->exact &&
-           region_covers(move->analyzer, &region, out) &&
-           block_writes_whole_domain(move->schedule, a->block, move->analyzer);
-  }
-  return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
-}
-
 static bool is_whole_axis(Move *move, const Region *region, int d) {
   Context *context = move->schedule->context;
   Expr *end = expr_add(context, region->min[d], region->extent[d]);
@@ -612,14 +576,15 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   stmt_accesses_below(schedule, move.analyzer, body, &accesses);
   for (int i = 0; i < block->read_count; i++) {
     Region written;
-    Written found = written_region(&move, &accesses, block->reads[i].buffer, &written);
+    Written found =
+        accesses_written(schedule, move.analyzer, &accesses, block->reads[i].buffer, &written);
     if (found == WRITTEN_NOTHING) continue;
     if (found == WRITTEN_PARTS)
       return refuse_move(&move, arena_printf(&context->arena,
                                              "the elements of '%s' that one of its iterations "
                                              "writes are not proved to be a full box",
                                              block->reads[i].buffer->name));
-    if (!completes_below(&move, block->reads[i].buffer))
+    if (!path_completes_buffer(schedule, &move.loop, block->reads[i].buffer))
       return refuse_move(&move, arena_printf(&context->arena,
                                              "'%s' is not proved to be complete within one of its "
                                              "iterations; choose a loop outside of the reduction",

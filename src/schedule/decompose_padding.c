@@ -59,7 +59,9 @@ static bool writes_alone(PadDivision *d) {
 
 static bool division_begin(Schedule *schedule, const StepCall *call, PadDivision *d) {
   *d = (PadDivision){.schedule = schedule};
-  if (!schedule_find_block_in_loop(schedule, call, &d->path, &d->depth)) return false;
+  if (!schedule_find_block_in_loop(schedule, call->args[0].as.block, call->args[1].as.loop,
+                                   &d->path, &d->depth))
+    return false;
   d->block = path_end(&d->path)->as.block;
   for (int i = d->depth; i < d->path.count - 1; i++)
     if (d->path.items[i]->kind != STMT_FOR && d->path.items[i]->kind != STMT_SEQ)

@@ -260,8 +260,7 @@ static bool uses_loops_alone(const Injection *q, Expr *id) {
   visit_expr(&visitor, id);
   for (int i = 0; i < list.vars.count; i++) {
     bool found = false;
-    for (int k = 0; k < q->loop_count && !found; k++)
-      found = q->loops[k].var == list.vars.items[i];
+    for (int k = 0; k < q->loop_count && !found; k++) found = q->loops[k].var == list.vars.items[i];
     if (!found) return false;
   }
   return true;
@@ -585,15 +584,19 @@ static bool covered_before(const Chain *chain, const Storage *storage, int read)
   return false;
 }
 
+static bool all_covered_before(const Chain *chain, const Storage *storage) {
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (!storage->accesses.items[i].write && !covered_before(chain, storage, i)) return false;
+  return true;
+}
+
 static bool is_private(const Chain *chain, const Storage *storage) {
   Schedule *schedule = chain->schedule;
   if (storage->mixed || buffer_is_parameter(schedule, storage->buffer)) return false;
   if (storage_uses(schedule->func->body, storage->buffer) !=
       storage_uses(chain->body, storage->buffer))
     return false;
-  for (int i = 0; i < storage->accesses.count; i++)
-    if (!storage->accesses.items[i].write && !covered_before(chain, storage, i)) return false;
-  return true;
+  return all_covered_before(chain, storage);
 }
 
 // ---- Storage that always gets the same values --------------------------------------------------
@@ -809,5 +812,44 @@ bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
   if (!tells_iterations(&chain, &storage, used)) return false;
   for (int i = 0; i < chain.count; i++)
     if (!used[i] && loop_const_extent(chain.loops[i]) != 1) return false;
+  return true;
+}
+
+bool path_completes_buffer(Schedule *schedule, const Path *loop, const Buffer *buffer) {
+  int scope = path_scope(loop, loop->count - 1), top = scope + 1;
+  while (top < loop->count && loop->items[top]->kind != STMT_FOR) top++;
+  for (int i = top; i < loop->count; i++)
+    if (loop->items[i]->kind != STMT_FOR && loop->items[i]->kind != STMT_SEQ) return false;
+  return path_writes_tell_iterations(schedule, loop, top, buffer);
+}
+
+// ---- What an iteration writes and reads --------------------------------------------------------
+
+Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
+                         const Buffer *buffer, Region *out) {
+  bool any = false, full = false;
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (!a->write || a->buffer != buffer) continue;
+    Region region = {a->buffer, a->min, a->extent};
+    *out = any ? region_union(analyzer, out, &region) : region;
+    any = true;
+  }
+  for (int i = 0; i < accesses->count && !full; i++) {
+    const Access *a = &accesses->items[i];
+    Region region = {a->buffer, a->min, a->extent};
+    full = a->write && a->buffer == buffer && a->exact && region_covers(analyzer, &region, out) &&
+           block_writes_whole_domain(schedule, a->block, analyzer);
+  }
+  return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
+}
+
+bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
+  Chain chain = chain_make(schedule, path, depth, depth);
+  StorageArray all = {0};
+  by_storage(schedule->context, &chain.accesses, &all);
+  for (int i = 0; i < all.count; i++)
+    if (buffers_alias(all.items[i].buffer, buffer))
+      return !all.items[i].mixed && all_covered_before(&chain, &all.items[i]);
   return true;
 }

@@ -213,9 +213,10 @@ bool path_to_loop(const Schedule *schedule, LoopRef loop, Path *out);
 // The same; when it is not found, they refuse with a message that suggests a similar name.
 bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out);
 bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out);
-// Finds the block and the loop that are the first arguments of a step. The loop must be around the
-// block in the same scope; its depth in the block's path is *depth. False after a refusal.
-bool schedule_find_block_in_loop(Schedule *schedule, const StepCall *call, Path *path, int *depth);
+// Finds a block and a loop, which must be around the block in the same scope; its depth in the
+// block's path is *depth. False after a refusal.
+bool schedule_find_block_in_loop(Schedule *schedule, BlockRef block, LoopRef loop, Path *path,
+                                 int *depth);
 // The function's body with items[depth] replaced. A replacement that is NULL or an empty sequence
 // removes the statement, and also the loops and conditions that become empty.
 Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacement);
@@ -368,6 +369,20 @@ Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *i
 // nowhere else.
 bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 
+// True when each element that an iteration of the loop items[depth] reads of the buffer is one that
+// it wrote before.
+bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
+
+// Finds the box of the buffer that these accesses write. WRITTEN_BOX says that every element of it
+// is written (up to predicates that exclude points outside of the domain); WRITTEN_PARTS that this
+// is not known.
+typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
+Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
+                         const Buffer *buffer, Region *out);
+// True when no two iterations of the loops down to the end of the path write the same element of
+// the buffer, so that an element is complete after one of them.
+bool path_completes_buffer(Schedule *schedule, const Path *loop, const Buffer *buffer);
+
 // True when no two iterations of the loops from items[top] to the end of the path write the same
 // element of the buffer below the last loop.
 bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
@@ -447,6 +462,12 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
                        const IndexMap *map, const StepValue *content);
 // The name of a buffer's copy in the scope, and of the block that copies.
 Str cached_name(Context *context, const Buffer *buffer, Str scope);
+Buffer *cached_buffer(Schedule *schedule, const Buffer *buffer, Str scope); // the copy
+// The condition under which a copy copies the element `indices` of a box, which has the loops'
+// variables in these extents: the element is in the buffer, and it is padding only where the
+// content of padding is stated. The analyzer has the facts of the surrounding loops.
+Expr *copied_condition(Schedule *schedule, Analyzer *analyzer, const Buffer *to,
+                       Expr *const *indices, Expr *const *loops, Expr *const *extent);
 // Refuses a scope of memory that does not exist.
 bool schedule_check_scope(Schedule *schedule, const Stmt *at, const char *scope);
 // Replaces every alias of a buffer's storage by a changed copy, in the whole function.

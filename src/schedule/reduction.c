@@ -108,7 +108,9 @@ static Stmt *init_nest(Decompose *d, Str name) {
 bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Decompose d = {schedule};
-  if (!schedule_find_block_in_loop(schedule, call, &d.path, &d.depth)) return false;
+  if (!schedule_find_block_in_loop(schedule, call->args[0].as.block, call->args[1].as.loop, &d.path,
+                                   &d.depth))
+    return false;
   d.block = path_end(&d.path)->as.block;
   if (!check_decompose(&d) || !alone_below(&d)) return false;
   Str name =

@@ -139,10 +139,10 @@ bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out) {
       loop->as.var->name);
 }
 
-bool schedule_find_block_in_loop(Schedule *schedule, const StepCall *call, Path *path, int *depth) {
+bool schedule_find_block_in_loop(Schedule *schedule, BlockRef block, LoopRef around, Path *path,
+                                 int *depth) {
   Path loop;
-  if (!schedule_find_block(schedule, call->args[0].as.block, path) ||
-      !schedule_find_loop(schedule, call->args[1].as.loop, &loop))
+  if (!schedule_find_block(schedule, block, path) || !schedule_find_loop(schedule, around, &loop))
     return false;
   *depth = loop.count - 1;
   return (*depth < path->count - 1 && path->items[*depth] == path_end(&loop) &&

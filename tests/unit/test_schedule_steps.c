@@ -749,6 +749,81 @@ static void test_rolling_buffer_refusals(void **state) {
           "sch.rolling_buffer('B', 0)", "not proved to have the same elements in all iterations");
 }
 
+#define SPLIT_MATMUL(ROWS, COLUMNS, SUM)                                                           \
+  "i, j, k = sch.get_loops('C')\na, b = sch.split(i, factors=[None, " #ROWS "])\n"                 \
+  "c, d = sch.split(j, factors=[None, " #COLUMNS "])\n"                                            \
+  "e, f = sch.split(k, factors=[None, " #SUM "])\nsch.reorder(a, c, e, b, d, f)\n"
+#define BIND "sch.bind(a, 'blockIdx.x')\nsch.bind(c, 'threadIdx.x')\n"
+
+static void test_read_at(void **state) {
+  (void)state;
+  gives(matmul, "i, j, k = sch.get_loops('C')\nsch.read_at(i, 'C', 0, 'local')",
+        "A_local[v0 + ax0, ax1] = A[v0 + ax0, ax1]");
+  gives(matmul,
+        SPLIT_MATMUL(4, 3, 2) "r = sch.read_at(e, 'C', 1, 'shared')\n"
+                              "sch.annotate(r, 'late', 1)",
+        "T.block_attr({\"auto_copy\": True, \"late\": 1})");
+  made(matmul, SPLIT_MATMUL(4, 3, 2) "sch.read_at(e, 'C', 0, 'local')\n"
+                                     "sch.read_at(c, 'C', 1, 'local')\n"
+                                     "sch.write_at(c, 'C', 0, 'local')");
+  made(matmul, SPLIT_MATMUL(4, 3, 5) BIND "sch.read_at(e, 'C', 0, 'shared')");
+  gives(matmul, SPLIT_MATMUL(13, 7, 5) BIND "sch.read_at(e, 'C', 1, 'shared')",
+        "B_shared[v0 * 5 + ax0, ax1] = B[v0 * 5 + ax0, ax1]");
+  made(padded, "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
+               "sch.read_at(h, 'P', 0, 'local')\nsch.read_at(w, 'S', 0, 'local')");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.read_at(i, 'C', 2, 'local')",
+          "there is no number 2");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.read_at(i, 'C', 0, 'nowhere')",
+          "'nowhere' is not a memory scope");
+  refused(padded, "c, h, w = sch.get_loops('P')\nsch.read_at(c, 'S', 0, 'local')",
+          "is not around block 'S'");
+  refused(HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((9,), 'float32')):\n"
+               "    for i in range(9):\n"
+               "        with T.block('C'):\n"
+               "            v = T.axis.spatial(9, i)\n"
+               "            C[v] = A[v]\n"
+               "        with T.block('A'):\n"
+               "            v = T.axis.spatial(9, i)\n"
+               "            A[v] = T.float32(0)\n",
+          "i, = sch.get_loops('C')\nsch.read_at(i, 'C', 0, 'local')", "block 'A' writes it there");
+}
+
+static void test_write_at(void **state) {
+  (void)state;
+  gives(matmul, "i, j, k = sch.get_loops('C')\nsch.write_at(j, 'C', 0, 'local')",
+        "C[v0 + ax0, v1 + ax1] = C_local[v0 + ax0, v1 + ax1]");
+  made(matmul, SPLIT_MATMUL(4, 3, 2) "sch.write_at(a, 'C', 0, 'shared')");
+  made(matmul, SPLIT_MATMUL(13, 7, 5) BIND "sch.write_at(c, 'C', 0, 'shared')");
+  made(padded, "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
+               "sch.write_at(h, 'S', 0, 'local')");
+  refused(padded,
+          "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
+          "sch.write_at(h, 'P', 0, 'local')",
+          "several of its iterations may write the same element");
+  refused(matmul, SPLIT_MATMUL(4, 3, 2) "sch.write_at(e, 'C', 0, 'local')",
+          "choose a loop outside of them");
+  refused(matmul,
+          "i, j, k = sch.get_loops('C')\nsch.decompose_reduction('C', k)\n"
+          "sch.write_at(k, 'C', 0, 'local')",
+          "cannot be copied at loop 'k'");
+  refused(HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((9,), 'float32')):\n"
+               "    for i in range(3):\n"
+               "        for j in range(2):\n"
+               "            with T.block('C'):\n"
+               "                v = T.axis.spatial(9, i * 3 + j)\n"
+               "                C[v] = C[v] + A[v]\n",
+          "i, j = sch.get_loops('C')\nsch.write_at(i, 'C', 0, 'local')",
+          "not proved to read only what they wrote before");
+  refused(HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((9,), 'float32')):\n"
+               "    for i in range(9):\n"
+               "        with T.block('C'):\n"
+               "            v = T.axis.spatial(9, i)\n"
+               "            T.where(A[i] > T.float32(0))\n"
+               "            C[v] = A[v]\n",
+          "i, = sch.get_loops('C')\nsch.write_at(i, 'C', 0, 'local')",
+          "not proved to be a full box");
+}
+
 // A sum that goes on from one iteration to the next is no memory of one iteration.
 static void test_running_sums(void **state) {
   (void)state;
@@ -791,6 +866,8 @@ int main(void) {
       cmocka_unit_test(test_decompose_padding),
       cmocka_unit_test(test_pad_einsum),
       cmocka_unit_test(test_merge),
+      cmocka_unit_test(test_read_at),
+      cmocka_unit_test(test_write_at),
       cmocka_unit_test(test_running_sums),
       cmocka_unit_test(test_rolling_buffer),
       cmocka_unit_test(test_rolled_windows),

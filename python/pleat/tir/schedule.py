@@ -29,6 +29,7 @@ SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": 
           "add_unit_loop": "loop", "cache_read": "block", "cache_write": "block",
           "blockize": "block", "decompose_padding": "block", "reindex": "block",
           "reindex_cache_read": "block", "reindex_cache_write": "block",
+          "read_at": "block", "write_at": "block",
           "decompose_reduction": "block", "rfactor": "block", "sample_categorical": "int",
           "sample_compute_location": "loop"}
 OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "parallel", "vectorize",
