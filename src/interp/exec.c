@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs statements and calls. Loops of every kind run serially here. Storage lives as long as the
+// Runs statements and calls. Loops of every kind run serially here; threads.c has those over
+// threads that wait for one another. Storage lives as long as the
 // block or allocation that makes it, and is new each time.
 #include "interp/exec.h"
 
@@ -130,7 +131,7 @@ static int64_t element_span(Machine *machine, const BoundBuffer *buffer) {
   return span;
 }
 
-static void make_storage(Machine *machine, const BoundBuffer *buffer) {
+void make_storage(Machine *machine, const BoundBuffer *buffer) {
   int64_t bytes = (int64_t)dtype_bytes(buffer->type) * buffer->type.lanes;
   if (!mul_fits(bytes, element_span(machine, buffer), &bytes)) bytes = INT64_MAX;
   InterpScalar *handle = machine->frame + buffer->data;
@@ -155,7 +156,7 @@ void run_constant(Machine *machine, const InterpStep *step) {
 
 // ---- Blocks -----------------------------------------------------------------------------------
 
-static void bind_vars(Machine *machine, const BlockStep *block) {
+void bind_vars(Machine *machine, const BlockStep *block) {
   for (int i = 0; i < block->var_count; i++) node_value(machine, block->vars[i].value);
   for (int i = 0; i < block->var_count; i++)
     machine->frame[block->vars[i].slot] = machine->frame[block->vars[i].value->out];
@@ -163,7 +164,7 @@ static void bind_vars(Machine *machine, const BlockStep *block) {
 
 // True in a reduction's first iteration for an element, where every reduction variable has its
 // minimum.
-static bool is_first(Machine *machine, const BlockStep *block) {
+bool block_is_first(Machine *machine, const BlockStep *block) {
   for (int i = 0; i < block->var_count; i++) {
     const BoundVar *var = &block->vars[i];
     if (var->min && machine->frame[var->slot].i != node_value(machine, var->min)->i) return false;
@@ -178,7 +179,7 @@ static void set_slot(Machine *machine, int slot, int64_t value) {
 // Binds a view. The view starts at the least element of the region, and its extents and strides are
 // those of the source's last axes. A view with an offset variable has the data of the source and is
 // offset instead.
-static void bind_match(Machine *machine, const BoundMatch *match) {
+void bind_match(Machine *machine, const BoundMatch *match) {
   const InterpAccess *source = &match->source;
   for (int i = 0; i < source->rank; i++) {
     node_value(machine, source->indices[i]);
@@ -210,7 +211,7 @@ void run_block(Machine *machine, const InterpStep *step) {
   bind_vars(machine, block);
   for (int i = 0; i < block->alloc_count; i++) make_storage(machine, &block->allocs[i]);
   for (int i = 0; i < block->match_count; i++) bind_match(machine, &block->matches[i]);
-  if (block->init && is_first(machine, block)) run(machine, block->init);
+  if (block->init && block_is_first(machine, block)) run(machine, block->init);
   run(machine, block->body);
   scope_leave(machine, scope);
 }

@@ -6,6 +6,7 @@
 #define PLEAT_INTERP_PROGRAM_H
 
 #include "interp/interp.h"
+#include "ir/intrinsic.h"
 
 #include <setjmp.h>
 
@@ -53,6 +54,7 @@ struct InterpNode {
     InterpCall *call;
     const InterpExtern *function;
     int *lane_numbers; // SHUFFLE
+    Exchange exchange;
   } as;
 };
 
@@ -95,11 +97,15 @@ typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
 struct InterpStep {
   void (*run)(Machine *machine, const InterpStep *step);
   const Stmt *stmt;
+  Wait waits;             // for which threads a part of the statement waits, in a loop over threads
+  InterpNode **exchanges; // in the statement's own expressions, the inner ones first
+  int exchange_count;
   union {
     struct {
       int var;
       InterpNode *min, *extent;
       InterpStep *body;
+      const InterpProgram *program; // of a loop over threads that wait for one another; or NULL
     } loop;
     struct {
       InterpAccess *access;
@@ -173,6 +179,7 @@ struct Machine {
   int64_t steps;
   int64_t bytes;         // bytes that are allocated now
   int depth;             // of nested calls
+  bool together;         // threads that wait for one another run
   Flow flow;             // after the statement that ran last
   InterpScalar returned; // by the function that ran last
   jmp_buf failed;
@@ -192,6 +199,13 @@ void eval_address_of(Machine *machine, const InterpNode *node);
 void eval_call(Machine *machine, const InterpNode *node);
 void eval_extern(Machine *machine, const InterpNode *node);
 void run_store(Machine *machine, const InterpStep *step);
+void make_storage(Machine *machine, const BoundBuffer *buffer);
+void bind_vars(Machine *machine, const BlockStep *block);
+bool block_is_first(Machine *machine, const BlockStep *block);
+void bind_match(Machine *machine, const BoundMatch *match);
+// threads.c. Runs a loop over threads that wait for one another; and the value of an exchange.
+void run_threads(Machine *machine, const InterpStep *step);
+void eval_exchange(Machine *machine, const InterpNode *node);
 // Ends the run with a diagnostic at the current statement.
 NO_RETURN void machine_fail(Machine *machine, const char *format, ...) PRINTF_LIKE(2, 3);
 

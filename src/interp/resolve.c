@@ -76,6 +76,13 @@ InterpNode **resolve_list(Resolver *resolver, Expr *const *exprs, int count) {
   return nodes;
 }
 
+static void use_memory(Resolver *resolver, const Expr *data) {
+  for (int i = 0; i < resolver->memories.count; i++) {
+    ThreadMemory *memory = &resolver->memories.items[i];
+    if (memory->data == data) memory->used = MAX_OF(memory->used, resolver->threads);
+  }
+}
+
 InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank) {
   InterpAccess *access = arena_new(resolver->arena, InterpAccess);
   if (rank != buffer->rank)
@@ -86,6 +93,7 @@ InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *in
   access->buffer = buffer;
   void *view = map_find(&resolver->views, buffer);
   access->data = view ? (int)(intptr_t)view - 1 : slot_of(resolver, buffer->data);
+  use_memory(resolver, buffer->data);
   access->rank = rank;
   access->indices = resolve_list(resolver, indices, rank);
   access->shape = resolve_list(resolver, buffer->shape, rank);
@@ -124,6 +132,7 @@ static void run_let(Machine *machine, const InterpNode *node) {
 
 // The operands are the value, the body, and the variable's slot, whose lanes are its width.
 static InterpNode *resolve_let(Resolver *resolver, const Expr *e) {
+  resolver->lazy++;
   InterpNode *node = node_new(resolver, e), *var = arena_new(resolver->arena, InterpNode);
   node->count = 3;
   node->args = arena_array(resolver->arena, InterpNode *, 3);
@@ -134,6 +143,7 @@ static InterpNode *resolve_let(Resolver *resolver, const Expr *e) {
   node->args[1] = resolve_expr(resolver, e->args[2]);
   node->out = slot_new(resolver, type_width(e->type));
   node->eval = run_let;
+  resolver->lazy--;
   return node;
 }
 
@@ -204,6 +214,8 @@ static InterpCall *resolve_module_call(Resolver *resolver, const PrimFunc *func,
                  e->count);
   InterpCall *call = arena_new(resolver->arena, InterpCall);
   call->callee = program_resolve(machine, func);
+  if (call->callee->body->waits && resolver->threads)
+    machine_fail(machine, "%s waits for other threads, but is called by each of them", e->as.s);
   resolve_sizes(resolver, func, e, call);
   return call;
 }
@@ -227,15 +239,45 @@ static InterpNode *resolve_call(Resolver *resolver, const Expr *e) {
   return node;
 }
 
+static InterpNode *resolve_exchange(Resolver *resolver, const Expr *e) {
+  if (resolver->lazy)
+    machine_fail(resolver->machine,
+                 "T.%s stands in an expression of which a part may not be evaluated\n"
+                 "give its value a name before",
+                 e->as.s);
+  InterpNode *node = node_new(resolver, e);
+  node->count = e->count;
+  node->args = resolve_list(resolver, e->args, e->count);
+  node->as.exchange = expr_exchange(e);
+  node->eval = eval_exchange;
+  node->out = slot_new(resolver, node->lanes);
+  array_push(resolver->arena, &resolver->exchanges, node);
+  return node;
+}
+
+static InterpNode *resolve_barrier(Resolver *resolver, const Expr *e) {
+  static const InterpNode nothing;
+  (void)e;
+  InterpNode *node = arena_new(resolver->arena, InterpNode);
+  *node = nothing; // a thread alone does not wait
+  return node;
+}
+
 static InterpNode *resolve_intrinsic(Resolver *resolver, const Expr *e) {
+  resolver->waits = MAX_OF(resolver->waits, expr_wait(e));
+  if (expr_exchange(e)) return resolve_exchange(resolver, e);
+  if (expr_is_barrier(e)) return resolve_barrier(resolver, e);
   machine_fail(resolver->machine, "T.%s is read and printed, but the interpreter cannot run it",
                e->as.s);
 }
 
 static InterpNode *resolve_plain(Resolver *resolver, const Expr *e) {
   InterpNode *node = node_new(resolver, e);
+  bool is_lazy = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_AND || e->op == EXPR_OR;
   node->count = e->op == EXPR_PREFETCH ? 0 : e->count; // a prefetch has no effect
+  resolver->lazy += is_lazy;
   node->args = resolve_list(resolver, e->args, node->count);
+  resolver->lazy -= is_lazy;
   node->eval = eval_function(e, node);
   if (!node->eval)
     machine_fail(resolver->machine, "the interpreter has no %s of %s", op_table[e->op].name,
@@ -311,7 +353,8 @@ InterpProgram *program_resolve(Machine *machine, const PrimFunc *func) {
                        map_new(machine->arena),
                        map_new(machine->arena),
                        map_new(machine->arena),
-                       .func = func};
+                       .func = func,
+                       .program = program};
   const Stmt *caller = machine->stmt;
   program->func = func;
   resolve_params(&resolver, func, program);

@@ -12,6 +12,12 @@ typedef struct Constant {
   InterpScalar value;
 } Constant;
 
+// Memory that each thread has for itself, if it is allocated in the loop over threads.
+typedef struct ThreadMemory {
+  const Expr *data;
+  int made, used; // in so many loops over threads
+} ThreadMemory;
+
 typedef struct Resolver {
   Machine *machine;
   Arena *arena;
@@ -21,6 +27,12 @@ typedef struct Resolver {
   Array(Constant) image;
   int frame_size;
   const PrimFunc *func; // which is resolved
+  InterpProgram *program;
+  int blocks, threads;           // loops over these around
+  int lazy;                      // expressions around of which a part may not be evaluated
+  Wait waits;                    // in the statement that is resolved, so far
+  Array(InterpNode *) exchanges; // in its own expressions
+  Array(ThreadMemory) memories;  // in scope
   CallScope scope;      // of it; made at the first call of another function
 } Resolver;
 

@@ -14,12 +14,55 @@ static InterpStep *step_new(Resolver *resolver, const Stmt *s,
   return step;
 }
 
+// Memory that threads have for themselves is allocated inside of the loop over them.
+static void check_memories(const Resolver *resolver) {
+  for (int i = 0; i < resolver->memories.count; i++) {
+    const ThreadMemory *memory = &resolver->memories.items[i];
+    if (memory->used > memory->made)
+      machine_fail(resolver->machine,
+                   "%s is allocated outside of a loop over threads that accesses it and in which "
+                   "threads wait for one another, but its scope '%s' gives each thread memory of "
+                   "its own\nallocate it inside of the loop, or give it the scope 'shared'",
+                   memory->data->as.var->name, memory->data->as.var->scope);
+  }
+}
+
+// The outermost loop over the threads that wait for one another runs all of them at once.
+static void resolve_threads(Resolver *resolver, const Stmt *s, InterpStep *step) {
+  bool is_block = thread_is_block(s->as.loop.thread);
+  int blocks = resolver->blocks, threads = resolver->threads;
+  if (resolver->exchanges.count)
+    machine_fail(resolver->machine, "threads exchange values in the bounds of a loop over threads");
+  for (int i = 0; !threads && i < resolver->memories.count; i++)
+    resolver->memories.items[i].used = 0;
+  resolver->blocks += is_block;
+  resolver->threads += !is_block;
+  step->as.loop.body = resolve_stmt(resolver, s->as.loop.body);
+  Wait waits = step->as.loop.body->waits;
+  bool first = waits == WAIT_GRID ? blocks + threads == 0 : !is_block && threads == 0;
+  step->as.loop.program = resolver->program;
+  if (waits && !(is_block && waits < WAIT_GRID && !threads)) check_memories(resolver);
+  if (waits && first) {
+    step->run = run_threads;
+    resolver->waits = WAIT_NONE;
+  }
+  resolver->blocks = blocks;
+  resolver->threads = threads;
+}
+
 static InterpStep *resolve_for(Resolver *resolver, const Stmt *s) {
   InterpStep *step = step_new(resolver, s, run_for);
   step->as.loop.min = resolve_expr(resolver, s->as.loop.min);
   step->as.loop.extent = resolve_expr(resolver, s->as.loop.extent);
   step->as.loop.var = slot_bind(resolver, s->as.loop.var);
-  step->as.loop.body = resolve_stmt(resolver, s->as.loop.body);
+  if (s->as.loop.kind == LOOP_THREAD)
+    resolve_threads(resolver, s, step);
+  else
+    step->as.loop.body = resolve_stmt(resolver, s->as.loop.body);
+  bool waits = step->as.loop.body->waits != WAIT_NONE;
+  if (waits && (s->as.loop.kind == LOOP_VECTORIZED || s->as.loop.kind == LOOP_PARALLEL))
+    machine_fail(resolver->machine, "threads wait for one another in a loop that is %s",
+                 s->as.loop.kind == LOOP_PARALLEL ? "parallel" : "vectorized");
   return step;
 }
 
@@ -59,7 +102,9 @@ static InterpStep *resolve_if(Resolver *resolver, const Stmt *s) {
 
 static InterpStep *resolve_while(Resolver *resolver, const Stmt *s) {
   InterpStep *step = step_new(resolver, s, run_while);
+  resolver->lazy++; // it is evaluated again in each iteration
   step->as.branch.condition = resolve_expr(resolver, s->as.repeat.condition);
+  resolver->lazy--;
   step->as.branch.then_body = resolve_stmt(resolver, s->as.repeat.body);
   return step;
 }
@@ -103,6 +148,15 @@ static InterpStep *resolve_seq(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
+// How many memories were in scope before.
+static int add_memory(Resolver *resolver, const Expr *data) {
+  const char *scope = data->as.var->scope;
+  ThreadMemory memory = {.data = data, .made = resolver->threads};
+  bool is_own = scope && strncmp(scope, "global", 6) != 0 && strncmp(scope, "shared", 6) != 0;
+  if (is_own) array_push(resolver->arena, &resolver->memories, memory);
+  return resolver->memories.count - is_own;
+}
+
 static InterpStep *resolve_allocate(Resolver *resolver, const Stmt *s) {
   InterpStep *step = step_new(resolver, s, run_allocate);
   BoundBuffer *buffer = &step->as.allocate.buffer;
@@ -111,7 +165,9 @@ static InterpStep *resolve_allocate(Resolver *resolver, const Stmt *s) {
   buffer->type = s->as.allocate.type;
   buffer->rank = s->as.allocate.rank;
   buffer->data = slot_bind(resolver, s->as.allocate.var);
+  int memories = add_memory(resolver, s->as.allocate.var);
   step->as.allocate.body = resolve_stmt(resolver, s->as.allocate.body);
+  resolver->memories.count = memories;
   return step;
 }
 
@@ -213,8 +269,11 @@ static InterpStep *resolve_block(Resolver *resolver, const Stmt *s) {
   bound->matches = arena_array(resolver->arena, BoundMatch, block->match_count);
   for (int i = 0; i < block->match_count; i++)
     resolve_match(resolver, &block->matches[i], &bound->matches[i]);
+  int memories = resolver->memories.count;
+  for (int i = 0; i < block->alloc_count; i++) add_memory(resolver, block->allocs[i]->data);
   if (block->init) bound->init = resolve_stmt(resolver, block->init);
   bound->body = resolve_stmt(resolver, block->body);
+  resolver->memories.count = memories;
   return step;
 }
 
@@ -235,6 +294,18 @@ static InterpStep *(*const resolvers[])(Resolver *, const Stmt *) = {
 };
 
 InterpStep *resolve_stmt(Resolver *resolver, const Stmt *s) {
+  Resolver outer = *resolver;
   resolver->machine->stmt = s;
-  return resolvers[s->kind](resolver, s);
+  resolver->waits = WAIT_NONE;
+  resolver->exchanges.items = NULL;
+  resolver->exchanges.count = resolver->exchanges.capacity = 0;
+  InterpStep *step = resolvers[s->kind](resolver, s);
+  step->waits = resolver->waits;
+  step->exchanges = resolver->exchanges.items;
+  step->exchange_count = resolver->exchanges.count;
+  resolver->exchanges.items = outer.exchanges.items;
+  resolver->exchanges.count = outer.exchanges.count;
+  resolver->exchanges.capacity = outer.exchanges.capacity;
+  resolver->waits = MAX_OF(outer.waits, step->waits);
+  return step;
 }

@@ -134,3 +134,56 @@ Stmt *stmt_find_jump(Stmt *s, int kinds) {
   visit_stmt(&(Visitor){.env = &search, .enter_stmt = find_jump}, s);
   return search.found;
 }
+
+// ---- Threads that wait for one another
+
+static const char *const exchanges[] = {
+    [EXCHANGE_INDEX] = "tvm_warp_shuffle",     [EXCHANGE_UP] = "tvm_warp_shuffle_up",
+    [EXCHANGE_DOWN] = "tvm_warp_shuffle_down", [EXCHANGE_XOR] = "tvm_warp_shuffle_xor",
+    [EXCHANGE_MASK] = "tvm_warp_activemask",
+};
+
+Exchange expr_exchange(const Expr *e) {
+  if (e->op != EXPR_INTRINSIC) return EXCHANGE_NONE;
+  for (int i = EXCHANGE_INDEX; i <= EXCHANGE_MASK; i++)
+    if (!strcmp(e->as.s, exchanges[i])) return i;
+  return EXCHANGE_NONE;
+}
+
+bool expr_is_barrier(const Expr *e) {
+  return e->op == EXPR_INTRINSIC && !strcmp(e->as.s, "tvm_storage_sync");
+}
+
+// A barrier of a scope that is not known waits for all threads.
+Wait expr_wait(const Expr *e) {
+  if (!expr_is_barrier(e)) return expr_exchange(e) ? WAIT_WARP : WAIT_NONE;
+  const char *scope = e->count && e->args[0]->op == EXPR_STRING ? e->args[0]->as.s : "";
+  if (!strcmp(scope, "warp")) return WAIT_WARP;
+  return !strcmp(scope, "shared") || !strcmp(scope, "shared.dyn") ? WAIT_BLOCK : WAIT_GRID;
+}
+
+static bool add_wait(Visitor *visitor, Expr *e) {
+  Wait *widest = visitor->env;
+  *widest = MAX_OF(*widest, expr_wait(e));
+  return true;
+}
+
+Wait stmt_wait(Stmt *s) {
+  Wait widest = WAIT_NONE;
+  visit_stmt(&(Visitor){.env = &widest, .enter_expr = add_wait}, s);
+  return widest;
+}
+
+const char *wait_text(Wait wait) {
+  static const char *const texts[] = {
+      [WAIT_NONE] = "no threads",
+      [WAIT_WARP] = "the threads of a warp",
+      [WAIT_BLOCK] = "the threads of a block",
+      [WAIT_GRID] = "the threads of all blocks",
+  };
+  return texts[wait];
+}
+
+bool thread_is_block(const char *thread) {
+  return !strncmp(thread, "blockIdx", strlen("blockIdx"));
+}

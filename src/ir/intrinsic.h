@@ -41,6 +41,30 @@ const Intrinsic *intrinsic_at(int i); // the row with number `i`; NULL past the 
 // The type of the result by the row's rule; void where the call states it.
 DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count);
 
+// ---- Threads that wait for one another ----------------------------------------------------------
+
+// The threads that must all arrive: those of a warp, of a block, or of all blocks.
+typedef enum Wait { WAIT_NONE, WAIT_WARP, WAIT_BLOCK, WAIT_GRID } Wait;
+Wait expr_wait(const Expr *e);    // of this call alone: a barrier, or an exchange
+Wait stmt_wait(Stmt *s);          // the widest one in the statement
+const char *wait_text(Wait wait); // "the threads of a block"
+// Is `thread` an axis of blocks, and not one of the threads in a block?
+bool thread_is_block(const char *thread);
+
+// Calls that give a thread a value of its warp: shuffles, and the mask of the threads.
+typedef enum Exchange {
+  EXCHANGE_NONE,
+  EXCHANGE_INDEX,
+  EXCHANGE_UP,
+  EXCHANGE_DOWN,
+  EXCHANGE_XOR,
+  EXCHANGE_MASK
+} Exchange;
+Exchange expr_exchange(const Expr *e);
+bool expr_is_barrier(const Expr *e); // T.tvm_storage_sync
+// The operands of a shuffle.
+enum { SHUFFLE_MASK, SHUFFLE_VALUE, SHUFFLE_LANE, SHUFFLE_WIDTH, SHUFFLE_WARP };
+
 // ---- Statements that leave a loop, its iteration, or the function ------------------------------
 
 typedef enum Jump { JUMP_NONE, JUMP_BREAK = 1, JUMP_CONTINUE = 2, JUMP_RETURN = 4 } Jump;
