@@ -15,6 +15,7 @@
 // partition_loops takes the condition out of the loop. The statements of the attribute may only
 // write to the buffer, and only read memory from outside of the loop that the loop does not write.
 // An attribute where this does not hold stays as it is and is reported.
+#include "ir/intrinsic.h"
 #include "lower/pass.h"
 #include "script/script.h"
 
@@ -78,7 +79,7 @@ static bool define_in_stmt(Visitor *visitor, Stmt *s) {
 
 static bool effect_in_expr(Visitor *visitor, Expr *e) {
   Doubling *doubling = visitor->env;
-  if (!lower_is_barrier(e) && (op_table[e->op].flags & OP_EFFECT))
+  if (!expr_is_barrier(e) && (op_table[e->op].flags & OP_EFFECT))
     obstruct(doubling, "the loop calls functions");
   return true;
 }

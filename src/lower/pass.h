@@ -9,6 +9,7 @@
 
 // One function per row of the table; each file's head says what it does.
 PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func);
+PrimFunc *lower_split_at_barriers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func);
@@ -153,6 +154,26 @@ bool lower_may_move(Expr *condition);
 typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
 bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
 
+// ---- Threads that wait for one another --------------------------------------------------------
+
+// The variables of a loop over threads, and the data variables, whose values may differ between
+// threads.
+typedef struct ThreadValues {
+  Map differing;
+} ThreadValues;
+ThreadValues lower_thread_values(Context *context, Stmt *loop);
+bool lower_value_differs(const ThreadValues *values, Expr *e);
+bool lower_is_private(const char *scope); // gives each thread memory of its own
+
+// The function in which threads exchange values through shared memory, with a barrier before the
+// reads; or, when the values need not be `known`, in which a thread gets some value. NULL after a
+// diagnostic.
+PrimFunc *lower_shuffles(LowerState *state, PrimFunc *func, bool known);
+// The function with one loop over threads for each part of a program between two barriers, as far
+// as races are concerned: the parts of an iteration before the first barrier and after the last one
+// stand with those before and after it. NULL after a diagnostic.
+PrimFunc *lower_phases(LowerState *state, PrimFunc *func);
+
 // ---- Statements ------------------------------------------------------------------------------
 
 // The body of a FOR, LET, ALLOCATE, ALLOCATE_CONST, DECL_BUFFER or ATTR; NULL for another
@@ -173,7 +194,6 @@ typedef Stmt *LowerPartChange(LowerState *state, const PrimFunc *func, Stmt *par
 PrimFunc *lower_in_regions(LowerState *state, PrimFunc *func, LowerPartChange *change);
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
-bool lower_is_barrier(const Expr *e); // T.tvm_storage_sync
 bool lower_is_region_loop(const Stmt *s); // a parallel loop, or one over threads
 bool lower_is_regions(const Stmt *s); // the ATTR around the regions of a lowered body
 // That ATTR with each of its regions replaced.

@@ -20,6 +20,11 @@ const LowerPass lower_passes[] = {
      .gives = NO_BLOCKS,
      .breaks = FLAT | REGIONS,
      .summary = "blocks become loops, conditions and allocations"},
+    {.name = "split_at_barriers",
+     .run = lower_split_at_barriers,
+     .needs = NO_BLOCKS,
+     .breaks = FLAT | REGIONS,
+     .summary = "loops over threads are split where the threads wait for one another"},
     {.name = "simplify_loops",
      .other_names = "Simplify StmtSimplify",
      .signature = "transitively_prove_inequalities? propagate_knowns_to_prove_conditional? "
@@ -205,6 +210,7 @@ const LowerPass lower_separate_passes[] = {
 // These orders are for a good result. The orders that a correct result depends on follow from
 // `needs`.
 const LowerOrder lower_orders[] = {
+    {"split_at_barriers", "simplify_loops", "indices of elements that threads have are simplified"},
     {"simplify_loops", "guard_accesses", "bounds are proved from simplified indices"},
     {"guard_accesses", "compact_buffers",
      "a message shows the index and the extent that the program has"},

@@ -11,12 +11,16 @@ typedef struct Runnable {
   bool ok;
 } Runnable;
 
+static bool is_allreduce(const Expr *e) {
+  return e->op == EXPR_INTRINSIC && strcmp(e->as.s, "tvm_thread_allreduce") == 0;
+}
+
 static const char *reason(Context *context, const Expr *e) {
   Jump jump = expr_jump(e);
   if (jump == JUMP_RETURN && !expr_as_int(e->args[0], &(int64_t){0}))
     return "compiled code gives its caller no value that is returned\n"
            "write it to a buffer of one element";
-  if (jump) return NULL;
+  if (jump || expr_wait(e) || is_allreduce(e)) return NULL; // split_at_barriers has these
   if (dtype_is_scalable(e->type))
     return str_format(context,
                       "%s is read and printed, but cannot run here: no target of this build "

@@ -64,10 +64,6 @@ Stmt *lower_map_regions(Rewriter *rewriter, Stmt *s,
   return changed ? lower_with_body(context, s, stmt_seq(context, items, body->as.seq.count)) : s;
 }
 
-bool lower_is_barrier(const Expr *e) {
-  return e->op == EXPR_INTRINSIC && strcmp(e->as.s, "tvm_storage_sync") == 0;
-}
-
 bool lower_loop_ends(const Stmt *loop) {
   const Stmt *body = loop->as.loop.body;
   return loop->as.loop.kind == LOOP_SERIAL && body->kind == STMT_IF && !body->as.branch.else_body &&

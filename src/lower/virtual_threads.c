@@ -19,6 +19,7 @@
 // to access different elements of the memory that the loop writes and does not allocate; otherwise,
 // and around calls, while and memory with several descriptions, the threads run one after the other
 // in a serial loop.
+#include "ir/intrinsic.h"
 #include "lower/races.h"
 
 enum { MOST_COPIES = 15, MOST_VIRTUAL_THREADS = 1024 };
@@ -98,7 +99,7 @@ static void find_all_differing(VirtualThreads *threads) {
 
 static bool obstacle_in_expr(Visitor *visitor, Expr *e) {
   VirtualThreads *threads = visitor->env;
-  if (lower_is_barrier(e)) return false;
+  if (expr_is_barrier(e)) return false;
   if (op_table[e->op].flags & OP_EFFECT) obstruct(threads, "they call functions");
   if (e->op == EXPR_ADDRESS_OF || (e->op == EXPR_VAR && e->as.var->scope))
     obstruct(threads, "the address of memory is taken");

@@ -7,5 +7,5 @@ from pleat.script import tir as T
 @T.prim_func
 def barrier(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
     for i in range(16):
-        T.tvm_storage_sync("shared")
+        T.tvm_global_barrier_kinit()
         B[i] = A[i] + T.float32(1)
