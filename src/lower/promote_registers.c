@@ -13,7 +13,8 @@
 // of two in their number: the columns share the expressions of these shuffles.
 //
 // A buffer stays in memory and is reported when two accesses overlap and neither contains the
-// other, an index is not constant, the address is taken, or it has more than MOST_REGISTERS pieces.
+// other, an index is not constant, the lanes of a vector are not a power of two, the address is
+// taken, or it has more than MOST_REGISTERS pieces.
 #include "lower/pass.h"
 
 #include <stdlib.h>
@@ -78,6 +79,10 @@ static bool constant_column(const Expr *index, int64_t *first, int64_t *stride) 
 static void note_piece(Promotion *promotion, RegisterCandidate *candidate, Piece access) {
   if (access.first < 0 || access.first + access.lanes > candidate->size) {
     candidate->obstacle = "an index is outside of it";
+    return;
+  }
+  if (log2_of(access.lanes) < 0) {
+    candidate->obstacle = "the lanes of a vector are not a power of two";
     return;
   }
   for (int i = 0; i < candidate->accesses.count; i++) {
@@ -244,26 +249,49 @@ static Expr *column_of(Context *context, Expr **vectors, int count, int lane) {
   return lower_shuffle(context, vectors, 1, numbers, count);
 }
 
+// The vector with as many lanes as `lanes`; those that are added have any value.
+static Expr *widened(Context *context, Expr *vector, int lanes) {
+  int numbers[LOWER_MAX_LANES];
+  if (vector->type.lanes == lanes) return vector;
+  for (int i = 0; i < lanes; i++) numbers[i] = MIN_OF(i, vector->type.lanes - 1);
+  return lower_shuffle(context, &vector, 1, numbers, lanes);
+}
+
+// Lane `lane` of each of `count` vectors of equal length. Their number is filled up to a power of
+// two, and their lanes to that number. NULL where that is more than a vector may have.
+static Expr *column_of_any(Context *context, Expr *const *rows, int count, int lane) {
+  Expr *vectors[LOWER_MAX_LANES];
+  int numbers[LOWER_MAX_LANES], height = 1;
+  while (height < count) height *= 2;
+  int width = MAX_OF(rows[0]->type.lanes, height);
+  if (width > LOWER_MAX_LANES) return NULL;
+  for (int i = 0; i < height; i++) vectors[i] = widened(context, rows[MIN_OF(i, count - 1)], width);
+  Expr *column = column_of(context, vectors, height, lane);
+  if (height == count) return column;
+  for (int i = 0; i < count; i++) numbers[i] = i;
+  return lower_shuffle(context, &column, 1, numbers, count);
+}
+
 // A load whose lanes are those of a column; NULL where the buffer stays in memory.
 static Expr *promote_column(Rewriter *rewriter, const Expr *e) {
   const Promotion *promotion = rewriter->env;
   const RegisterCandidate *candidate = map_find(&promotion->candidates, e->as.buffer);
-  Expr *vectors[LOWER_MAX_LANES];
+  Expr *vectors[LOWER_MAX_LANES], *column = NULL;
   int numbers[LOWER_MAX_LANES], lanes = e->type.lanes, before = 0;
   int64_t first, stride;
   if (!candidate || candidate->obstacle || !constant_column(e->args[0], &first, &stride))
     return NULL;
-  bool regular = log2_of(lanes) >= 0;
+  bool regular = lanes > 1;
   for (int i = 0; i < lanes; i++) {
     const Piece *piece = &candidate->pieces.items[candidate->owner[first + i * stride] - 1];
     vectors[i] = whole(rewriter->context, piece, NULL);
     numbers[i] = before + (int)(first + i * stride - piece->first);
     before += piece->lanes;
-    regular &= piece->lanes == vectors[0]->type.lanes && lanes <= piece->lanes &&
-               numbers[i] == numbers[0] + i * piece->lanes && log2_of(piece->lanes) >= 0;
+    regular &=
+        piece->lanes == vectors[0]->type.lanes && numbers[i] == numbers[0] + i * piece->lanes;
   }
-  if (regular) return column_of(rewriter->context, vectors, lanes, numbers[0]);
-  return lower_shuffle(rewriter->context, vectors, lanes, numbers, lanes);
+  if (regular) column = column_of_any(rewriter->context, vectors, lanes, numbers[0]);
+  return column ? column : lower_shuffle(rewriter->context, vectors, lanes, numbers, lanes);
 }
 
 static Expr *promote_load(Rewriter *rewriter, Expr *e) {

@@ -1,6 +1,8 @@
 # Local buffers with constant indices become registers, one for each vector that is accessed as a
 # whole. A load with a constant stride is a column of them, by shuffles of two vectors that columns
-# share, or by one shuffle where it is irregular. A buffer with an index that is not constant, or with accesses that overlap, stays in memory.
+# share, and whose numbers of vectors and lanes are filled up to powers of two, or by one shuffle
+# where it is irregular. A buffer with an index that is not constant, or with accesses that overlap,
+# stays in memory.
 # RUN: pleat opt %s --pass promote_registers --verify-each
 from tvm.script import tir as T
 
@@ -41,6 +43,27 @@ def columns(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32"),
     B[24:28] = acc[6:38:8]
     B[28:32] = acc[7:39:8]
     C[0:4] = acc[2:14:3]
+
+
+@T.prim_func
+def uneven_columns(A: T.Buffer((20,), "float32"), B: T.Buffer((10,), "float32")):
+    acc = T.decl_buffer((20,), "float32", scope="local")
+    acc[0:4] = A[0:4]
+    acc[4:8] = A[4:8]
+    acc[8:12] = A[8:12]
+    acc[12:16] = A[12:16]
+    acc[16:20] = A[16:20]
+    B[0:5] = acc[0:20:4]
+    B[5:10] = acc[1:21:4]
+
+
+@T.prim_func
+def three_lanes(A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "float32")):
+    acc = T.decl_buffer((6,), "float32", scope="local")
+    acc[0:3] = A[0:3]
+    acc[3:6] = A[3:6]
+    B[0:3] = acc[3:6]
+    B[3:6] = acc[0:3]
 
 
 @T.prim_func
