@@ -200,6 +200,8 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
   if (!s.anchor && !s.updates && s.tail) {
     if (try_quietly(&s, autosched_choice_axes, &none)) return true;
     TRY(begin(&s));
+    if (try_quietly(&s, autosched_transposed, &none)) return true;
+    TRY(begin(&s));
   }
   // The steps can fail when the kernel is too large for the proof that its updates are independent.
   if (!try_quietly(&s, autosched_elementwise, &refusal)) {

@@ -50,6 +50,9 @@ const Tile *strategies_tile(const Strategies *strategies);
 
 // ---- Kernels
 
+// The extents of a tile that an elementwise kernel transposes in registers.
+enum { TRANSPOSE_LEAST_ROWS = 2, TRANSPOSE_MOST_ROWS = 16 };
+
 // Schedules the blocks of `func`: at most one reduction (the anchor) with elementwise blocks around
 // it, or several reductions with rows in common. `planned` has the strategies for which the planner
 // computed the anchor's cost; NULL: the strategies are searched for. False with diagnostics when a

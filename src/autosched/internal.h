@@ -74,6 +74,8 @@ bool autosched_tiled(AutoSched *s);
 bool autosched_rows(AutoSched *s);
 // choice_axes.c: a block whose value is chosen by residues of axes, without reductions.
 bool autosched_choice_axes(AutoSched *s);
+// transpose_strategy.c: a block that reads tensors along another axis than its output's last.
+bool autosched_transposed(AutoSched *s);
 // elementwise_strategy.c: blocks in vectors along memory, where that is possible.
 bool autosched_elementwise(AutoSched *s);
 

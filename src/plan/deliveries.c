@@ -4,9 +4,28 @@
 // instead gather the elements from the layout in which the tensor is written.
 #include "plan/internal.h"
 
+// The shortest row in which the tensor may be stored; 0: a layout has no rows.
+static int64_t shortest_row(const Planner *p, const StageTensor *tensor) {
+  const Candidates *candidates = &p->candidates[tensor->index];
+  int64_t shortest = INT64_MAX;
+  for (int i = 0; i < candidates->count; i++) {
+    const LayoutWalk *walk = candidates->items[i].walk;
+    const WalkDigit *row = walk ? walk_row(walk) : NULL;
+    shortest = MIN_OF(shortest, row ? row->extent : 0);
+  }
+  return shortest;
+}
+
+// The cycles that moving elements apart takes beside the memory that a kernel moves anyway.
+static double beside_memory(const Planner *p, double apart, double bytes) {
+  double memory = planner_move_cost(p, 2 * bytes);
+  return overlapped_cycles(p->machine, apart, memory) - memory;
+}
+
 double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
   const CostModel *costs = cost_model_of(p->machine);
   const StageTensor *tensor = stage->reads.items[read];
+  int64_t element = dtype_bytes(tensor->buffer->type);
   double bytes = MIN_OF(p->candidates[tensor->index].items[0].bytes,
                         p->candidates[stage->output->index].items[0].bytes);
   if (stage->te->transform)
@@ -15,9 +34,13 @@ double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
   for (int i = 0, again = 0; i < stage->member_count; i++)
     if (stage_read_of(stage->members[i], tensor) >= 0 && again++)
       bytes += p->candidates[tensor->index].items[0].bytes;
-  return (double)planner_integer_cost(
-      MAX_OF((costs->rewrite_passes - 1) * planner_move_cost(p, 2 * bytes),
-             bytes / dtype_bytes(tensor->buffer->type) * costs->apart_cycles[0]));
+  double elements = bytes / (double)element,
+         cycles = MAX_OF((costs->rewrite_passes - 1) * planner_move_cost(p, 2 * bytes),
+                         elements * costs->apart_cycles[0]);
+  int64_t row = stage->member_count ? 0 : shortest_row(p, tensor);
+  double tiles = planner_tiles_cost(p, row, row, elements, element);
+  if (tiles < PLAN_NEVER) cycles = MIN_OF(cycles, beside_memory(p, tiles, bytes));
+  return (double)planner_integer_cost(cycles);
 }
 
 double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
@@ -28,11 +51,17 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
   double bytes = items[from].bytes + items[to].bytes;
   double apart = planner_apart_cost(p, items[from].walk, items[to].walk,
                                     items[to].bytes / (double)element, element);
-  double memory =
-      planner_read_cost(p, items[from].bytes, p->passed_writer[tensor->index], bytes) +
-      planner_read_cost(p, items[to].bytes, 0, bytes);
+  double memory = planner_read_cost(p, items[from].bytes, p->passed_writer[tensor->index], bytes) +
+                  planner_read_cost(p, items[to].bytes, 0, bytes);
   return (double)planner_integer_cost(overlapped_cycles(p->machine, apart, memory) +
                                       costs->call_cycles);
+}
+
+// The cycles for reading the tensor in row-major order, which the stage writes in another.
+static double permute_cost(const Planner *p, const Stage *stage, int read) {
+  const StageTensor *tensor = stage->reads.items[read];
+  return beside_memory(p, planner_permute_cost(p, stage, read),
+                       p->candidates[tensor->index].items[0].bytes);
 }
 
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice,
@@ -40,7 +69,7 @@ double planner_gathering(const Planner *p, const Stage *stage, const StageChoice
   if (choice->reads[read] == READ_NOTHING) return 0;
   bool may = choice->reads[read] == READ_ANY || bit_set_has(&choice->gathers, read);
   bool permutes = choice->reads[read] == READ_ANY && !stage->member_count && !stage->te->transform;
-  if (permutes) return (double)planner_integer_cost(planner_permute_cost(p, stage, read));
+  if (permutes) return (double)planner_integer_cost(permute_cost(p, stage, read));
   return may ? planner_gather_cost(p, stage, read) : PLAN_NEVER;
 }
 

@@ -12,6 +12,8 @@
 // layouts cannot be much larger.
 enum { PLAN_MAX_CHOICES = 1024 };
 
+static const double PLAN_NEVER = 1e18; // cycles of what cannot be done
+
 // A layout that a tensor may have.
 typedef struct Candidate {
   const Layout *layout;   // NULL: row-major
@@ -269,6 +271,12 @@ double planner_move_cost(const Planner *planner, double bytes);
 // itself. NULL is a walk that is not known.
 double planner_apart_cost(const Planner *planner, const LayoutWalk *from, const LayoutWalk *to,
                           double elements, int64_t element);
+// The cycles for moving elements of `element` bytes in tiles that are transposed in registers
+// (autosched/transpose_strategy.c), between rows of `across` elements that are read and rows of
+// `along` that are written; PLAN_NEVER where there are no such tiles. Each vector that is loaded
+// takes a shuffle for each power of two in the rows of a tile.
+double planner_tiles_cost(const Planner *planner, int64_t along, int64_t across, double elements,
+                          int64_t element);
 
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);
@@ -302,7 +310,6 @@ StageChoice *planner_add_choice(Planner *planner, const Stage *stage);
 const Layout *planner_way_layout(const Stage *stage, int way, const StageTensor *tensor);
 
 // deliveries.c. All costs are whole numbers of cycles.
-static const double PLAN_NEVER = 1e18;
 double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
 // The cycles that a stage takes longer when it gathers the elements of a read.
 double planner_gather_cost(const Planner *planner, const Stage *stage, int read);

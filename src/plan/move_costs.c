@@ -4,7 +4,7 @@
 // one that is read, each element is loaded by itself, from the level of memory that still holds its
 // line since the last element of this line was read. Lines at strides of large powers of two share
 // few sets of a cache, so that fewer of them stay in it.
-#include "autosched/nest.h"
+#include "autosched/autosched.h"
 #include "base/base.h"
 #include "plan/internal.h"
 
@@ -72,6 +72,27 @@ static double cycles_by_rows(const Planner *p, const LayoutWalk *from, const Wal
   return elements / (double)extent * steps / cost_model_of(p->machine)->row_moves_a_cycle;
 }
 
+double planner_tiles_cost(const Planner *p, int64_t along, int64_t across, double elements,
+                          int64_t element) {
+  const CostModel *costs = cost_model_of(p->machine);
+  int64_t lanes = MIN_OF(p->machine->vector_bytes / element, TRANSPOSE_MOST_ROWS),
+          width = MIN_OF(along, lanes), height = MIN_OF(across, lanes);
+  if (MIN_OF(width, height) < TRANSPOSE_LEAST_ROWS) return PLAN_NEVER;
+  double shuffles = 0, tiles = (double)ceil_div(along, width) * (double)ceil_div(across, height) *
+                               elements / ((double)along * (double)across);
+  for (int64_t size = 1; size < width; size *= 2) shuffles += (double)MAX_OF(width, height);
+  return tiles * (shuffles * costs->tile_shuffle_cycles +
+                  (double)(width + height) / costs->row_moves_a_cycle);
+}
+
+// The cycles for moving tiles of vectors along the rows of both walks.
+static double cycles_in_tiles(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
+                              double elements, int64_t element) {
+  const WalkDigit *across = walk_row(from), *along = walk_row(to);
+  if (!across || !stride_in(to, across->axis, across->cut)) return PLAN_NEVER;
+  return planner_tiles_cost(p, along->extent, across->extent, elements, element);
+}
+
 double planner_apart_cost(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
                           double elements, int64_t element) {
   const CostModel *costs = cost_model_of(p->machine);
@@ -81,5 +102,6 @@ double planner_apart_cost(const Planner *p, const LayoutWalk *from, const Layout
   if (stride_in(from, row->axis, row->cut) == 1)
     return cycles_by_rows(p, from, row, elements, element);
   LinesRead lines = lines_read(p, from, to, element);
-  return elements * cycles_apart(p, &lines);
+  return MIN_OF(elements * cycles_apart(p, &lines),
+                cycles_in_tiles(p, from, to, elements, element));
 }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule of an elementwise block that reads a tensor along another axis than the one along
+// which its output is contiguous. Square tiles are loaded in vectors along the axis on which the
+// tensor is contiguous, transposed in registers (lower/promote_registers.c), and stored in vectors
+// along the output:
+//
+//   for i, j: y[i, j] = x[j, i]    =>
+//   for i_0, j_0:
+//     for j_1 in T.unroll(16): for i_1 in T.vectorized(16): tile[j_1, i_1] = x[.. + j_1, .. + i_1]
+//     for i_1 in T.unroll(16): for j_1 in T.vectorized(16): y[.. + i_1, .. + j_1] = tile[j_1, i_1]
+#include "autosched/internal.h"
+
+enum {
+  MOST_READS = 8,
+  MOST_ARITHMETIC = 16, // of a value, which is computed once for each row of a tile
+  TILES_IN_BLOCK = 4,   // along the rows
+};
+
+typedef struct StridedRead {
+  int slot;
+  const Expr *load;
+  bool apart; // along the last axis of the output
+} StridedRead;
+
+typedef struct TransposeSearch {
+  AutoSched *s;
+  const Block *block;
+  int lanes, count;
+  bool failed; // the value has a condition that guards memory, or reads too much
+  bool staged; // the value computes too much for a copy of each row of a tile
+  StridedRead reads[MOST_READS];
+  LoopRefs loops;
+  int row; // the position of the axis along which the tensors are contiguous; -1: none
+} TransposeSearch;
+
+// How far the offset of the access moves with each step of block variable `v` within aligned
+// pieces of `size` iterations. False when the steps differ.
+static bool step_within(const TransposeSearch *t, const Buffer *buffer, Expr *const *indices, int v,
+                        int64_t size, int64_t *step) {
+  Context *context = t->s->context;
+  Analyzer *analyzer = analyzer_new(context);
+  Expr *var = t->block->vars[v].var, *base;
+  Expr *zero = expr_int(context, var->type, 0), *width = expr_int(context, var->type, size);
+  Expr *piece = expr_var(context, "piece", var->type), *at = expr_var(context, "at", var->type);
+  int64_t extent = autosched_loop_extent(t->s, t->loops.items[v]);
+  for (int i = 0; i < t->block->var_count; i++)
+    if (i != v) analyzer_bind(analyzer, t->block->vars[i].var, zero, t->block->vars[i].extent);
+  analyzer_bind(analyzer, piece, zero, expr_int(context, var->type, (extent + size - 1) / size));
+  analyzer_bind(analyzer, at, zero, width);
+  Map pieces = map_new(&context->arena);
+  map_put(&pieces, var, expr_add(context, expr_mul(context, piece, width), at));
+  Expr *offset = buffer_element_offset(context, buffer, indices);
+  offset = analyzer_simplify_deep(analyzer, substitute_expr(context, offset, &pieces));
+  return linear_form(context, offset, &at, 1, step, &base);
+}
+
+// Are the block's variables its loops, in order?
+static bool follows_loops(const TransposeSearch *t) {
+  if (t->block->var_count != t->loops.count || t->block->body->kind != STMT_STORE) return false;
+  for (int i = 0; i < t->loops.count; i++)
+    if (t->block->vars[i].binding != t->loops.items[i] || t->block->vars[i].kind != ITER_SPATIAL ||
+        autosched_loop_extent(t->s, t->loops.items[i]) < 1)
+      return false;
+  return true;
+}
+
+// ---- Reads
+
+static int slot_of(const Block *block, const Buffer *buffer) {
+  for (int i = 0; i < block->read_count; i++)
+    if (block->reads[i].buffer == buffer) return i;
+  return -1;
+}
+
+static const StridedRead *read_of(const TransposeSearch *t, const Buffer *buffer) {
+  for (int i = 0; i < t->count; i++)
+    if (t->reads[i].load->as.buffer == buffer) return &t->reads[i];
+  return NULL;
+}
+
+// Notes each tensor that is read, and whether its elements are apart along the last axis. Vectors
+// that are longer than the rows of a tile are better shuffled from whole lines where the distance
+// is small. Fails for a tensor that is read at several indices.
+static bool note_read(Visitor *visitor, Expr *e) {
+  TransposeSearch *t = visitor->env;
+  t->failed |= e->op == EXPR_IF_THEN_ELSE || (e->op == EXPR_CALL && expr_reads_memory(e));
+  if (e->op != EXPR_LOAD || t->failed) return !t->failed;
+  const StridedRead *known = read_of(t, e->as.buffer);
+  t->failed |= (known && known->load != e) || (!known && t->count == MOST_READS);
+  if (known || t->failed) return false;
+  int64_t step;
+  bool along = step_within(t, e->as.buffer, e->args, t->loops.count - 1, t->lanes, &step);
+  bool apart =
+      !along || step < 0 || step > (t->lanes > TRANSPOSE_MOST_ROWS ? MOST_SHUFFLED_STRIDE : 1);
+  t->reads[t->count++] = (StridedRead){slot_of(t->block, e->as.buffer), e, apart};
+  return false;
+}
+
+static int64_t tile_extent(const TransposeSearch *t, int loop) {
+  return MIN_OF(autosched_loop_extent(t->s, t->loops.items[loop]),
+                MIN_OF(t->lanes, TRANSPOSE_MOST_ROWS));
+}
+
+static bool is_contiguous_along(const TransposeSearch *t, const Expr *load, int loop) {
+  int64_t step;
+  return step_within(t, load->as.buffer, load->args, loop, tile_extent(t, loop), &step) &&
+         step == 1;
+}
+
+// Finds the loop along which the first of the reads that are apart is contiguous. Keeps the reads
+// that are contiguous along it; the elements of others are gathered.
+static bool find_row(TransposeSearch *t) {
+  int kept = 0;
+  t->row = -1;
+  for (int i = 0; i < t->count; i++) {
+    const StridedRead read = t->reads[i];
+    for (int l = t->loops.count - 2; read.apart && l >= 0 && t->row < 0; l--)
+      if (tile_extent(t, l) >= TRANSPOSE_LEAST_ROWS && is_contiguous_along(t, read.load, l))
+        t->row = l;
+    if (read.apart && t->row >= 0 && is_contiguous_along(t, read.load, t->row))
+      t->reads[kept++] = read;
+  }
+  t->count = kept;
+  return t->row >= 0;
+}
+
+static bool find_reads(TransposeSearch *t) {
+  const Stmt *store = t->block->body;
+  int last = t->loops.count - 1;
+  int64_t step;
+  if (last < 1 || !follows_loops(t) || tile_extent(t, last) < TRANSPOSE_LEAST_ROWS) return false;
+  if (!step_within(t, store->as.store.buffer, store->as.store.indices, last, t->lanes, &step) ||
+      step != 1)
+    return false;
+  OpCount count = expr_op_count(store->as.store.value);
+  Visitor visitor = {.env = t, .enter_expr = note_read};
+  visit_expr(&visitor, store->as.store.value);
+  t->staged = count.functions || count.arithmetic > MOST_ARITHMETIC;
+  return !t->failed && find_row(t);
+}
+
+// ---- Steps
+
+typedef struct TransposeLoops {
+  LoopRef outer[NEST_MAX_AXES + 3]; // around a tile, in order
+  int count, parallel;              // the first `parallel` of them run as one
+  LoopRef rows, vectors;            // within a tile: along the row axis, along the last
+} TransposeLoops;
+
+static bool cut_if_uneven(TransposeSearch *t, LoopRef outer, int64_t extent, int64_t size) {
+  return extent % size == 0 || schedule_loop_partition(t->s->sch, outer);
+}
+
+// Splits the axes of the tile. Where both tensors do not fit the second cache, a block of four
+// tiles reads whole pieces of four lines, which arrive together.
+static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
+  AutoSched *s = t->s;
+  int last = t->loops.count - 1;
+  LoopRef vectors, rows, blocks = NULL;
+  int64_t width = autosched_loop_extent(s, t->loops.items[last]),
+          length = autosched_loop_extent(s, t->loops.items[t->row]), lanes = tile_extent(t, last),
+          high = tile_extent(t, t->row);
+  double bytes = 2 * nest_buffer_bytes(t->block->body->as.store.buffer);
+  bool large = bytes > (double)s->machine->l2_bytes && length >= TILES_IN_BLOCK * high;
+  TRY(autosched_split(s, t->loops.items[last], lanes, &vectors, &out->vectors));
+  if (large) TRY(autosched_split(s, t->loops.items[t->row], TILES_IN_BLOCK * high, &blocks, &rows));
+  TRY(autosched_split(s, large ? rows : t->loops.items[t->row], high, &rows, &out->rows));
+  LoopRef outermost = large ? blocks : rows;
+  int64_t size = large ? TILES_IN_BLOCK * high : high;
+  for (int i = 0; i < last; i++)
+    if (i != t->row) out->outer[out->count++] = t->loops.items[i];
+  out->parallel = out->count + (length % size == 0);
+  out->outer[out->count++] = outermost;
+  out->outer[out->count++] = vectors;
+  if (large) out->outer[out->count++] = rows;
+  TRY(cut_if_uneven(t, rows, length, high));
+  if (large) TRY(cut_if_uneven(t, blocks, length, TILES_IN_BLOCK * high));
+  return cut_if_uneven(t, vectors, width, lanes);
+}
+
+static bool put_in_order(TransposeSearch *t, TransposeLoops *loops) {
+  LoopRef all[COUNT_OF(loops->outer) + 2];
+  memcpy(all, loops->outer, sizeof *all * (size_t)loops->count);
+  all[loops->count] = loops->rows;
+  all[loops->count + 1] = loops->vectors;
+  return schedule_reorder(t->s->sch, all, loops->count + 2);
+}
+
+// Moves a block that copies a tile to the start of the loops within a tile, in vectors.
+static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef tile) {
+  Schedule *sch = t->s->sch;
+  LoopRefs inner = {0};
+  TRY(schedule_compute_at(sch, tile, loops->outer[loops->count - 1], true));
+  TRY(schedule_get_loops(sch, tile, &inner));
+  for (int i = loops->count; i + 1 < inner.count; i++) TRY(schedule_unroll(sch, inner.items[i]));
+  return inner.count > loops->count && schedule_vectorize(sch, array_last(&inner));
+}
+
+// Makes the last axis of what a block writes the first.
+static bool turn_copy(TransposeSearch *t, BlockRef copy) {
+  const Buffer *buffer = schedule_block(t->s->sch, copy)->writes[0].buffer;
+  const LayoutExpr *outputs[TE_MAX_RANK];
+  int rank = buffer->rank;
+  for (int d = 0; d < rank; d++)
+    outputs[d] = autosched_digit(t->s->context, (d + rank - 1) % rank, 0, 0);
+  const IndexMap *map = index_map_new(t->s->context, rank, NULL, rank, outputs, NULL, NULL, 0);
+  return schedule_transform_layout(t->s->sch, copy, (BufferSlot){true, 0}, map, NULL);
+}
+
+// Loads a tile of the tensor in vectors along its rows. A staged one is transposed into memory
+// before the rows of the tile are computed.
+static bool load_tile(TransposeSearch *t, const TransposeLoops *loops, const StridedRead *read) {
+  AutoSched *s = t->s;
+  BlockRef tile, turned;
+  if (!t->staged)
+    return schedule_cache_read(s->sch, s->tail, read->slot, "local", &tile) &&
+           copy_tile(t, loops, tile);
+  TRY(schedule_cache_read(s->sch, s->tail, read->slot, "global", &turned));
+  TRY(schedule_cache_read(s->sch, turned, 0, "local", &tile));
+  TRY(turn_copy(t, turned));
+  return copy_tile(t, loops, turned) && copy_tile(t, loops, tile);
+}
+
+// Runs the loops outside of the first that is cut at a border as one, or else that loop alone.
+static bool run_parallel(TransposeSearch *t, TransposeLoops *loops) {
+  LoopRef all = loops->outer[0];
+  int64_t iterations = 1;
+  for (int i = 0; i < loops->parallel; i++)
+    iterations *= autosched_loop_extent(t->s, loops->outer[i]);
+  if (iterations == 1) return schedule_parallel(t->s->sch, loops->outer[loops->parallel]);
+  if (loops->parallel > 1) TRY(schedule_fuse(t->s->sch, loops->outer, loops->parallel, &all));
+  return schedule_parallel(t->s->sch, all);
+}
+
+bool autosched_transposed(AutoSched *s) {
+  TransposeSearch t = {.s = s};
+  TransposeLoops loops = {0};
+  TRY(autosched_lay_out_params(s));
+  schedule_drop_padding_predicate(s->sch, s->tail); // when this is refused, the predicate stays
+  TRY(schedule_get_loops(s->sch, s->tail, &t.loops));
+  t.block = schedule_block(s->sch, s->tail);
+  t.lanes = autosched_lanes(s, s->tail);
+  if (t.lanes < TRANSPOSE_LEAST_ROWS || t.loops.count > NEST_MAX_AXES || !find_reads(&t))
+    return false;
+  TRY(split_axes(&t, &loops) && put_in_order(&t, &loops));
+  for (int i = 0; i < t.count; i++) TRY(load_tile(&t, &loops, &t.reads[i]));
+  if (!t.staged) TRY(schedule_unroll(s->sch, loops.rows));
+  TRY(schedule_vectorize(s->sch, loops.vectors));
+  return run_parallel(&t, &loops);
+}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An elementwise kernel that reads a tensor along another axis than the one along which its output is
+contiguous moves square tiles, which are transposed in registers, and gathers no element by itself."""
+import re
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("onnx")
+from command import pleat, save_model, value_info  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+from onnx.helper import np_dtype_to_tensor_dtype as kind  # noqa: E402
+
+CPUS = ["avx512", "avx2", "sse2", "scalar"]
+# Extents that are whole tiles, odd, prime, 1, and shorter than a vector.
+SHAPES = [((64, 48), (1, 0)), ((37, 53), (1, 0)), ((3, 5), (1, 0)), ((1, 40), (1, 0)),
+          ((2, 3, 31, 29), (0, 2, 3, 1)), ((2, 31, 29, 3), (0, 3, 1, 2)),
+          ((1, 64, 14, 14), (0, 2, 3, 1)), ((5, 7, 4, 33), (3, 2, 1, 0)),
+          ((600, 520), (1, 0)), ((2, 17, 3, 40), (0, 2, 3, 1))]
+TYPES = ["float32", "float64", "float16", "int8", "int64", "bool"]
+
+
+def contents(shape, dtype, seed=0):
+    values = np.random.default_rng(seed).standard_normal(shape) * 40
+    return values > 0 if dtype == "bool" else values.astype(dtype)
+
+
+def results(tmp_path, nodes, inputs, outputs, *options):
+    """The results of the model, whose outputs have these types and shapes."""
+    path = tmp_path / "model.onnx"
+    save_model(path, nodes, [value_info(n, v.shape, kind(v.dtype)) for n, v in inputs.items()],
+               [value_info(n, shape, kind(np.dtype(dtype))) for n, (dtype, shape) in outputs.items()])
+    arguments = [path, *options]
+    for name, value in inputs.items():
+        np.save(tmp_path / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={tmp_path / name}.npy"]
+    said = pleat("run", *arguments, "-o", tmp_path / "y.npz")
+    return np.load(tmp_path / "y.npz"), said
+
+
+def lowered(tmp_path, *options):
+    out = tmp_path / "lowered.py"
+    pleat("compile", tmp_path / "model.onnx", "-o", out, "--lowered", *options)
+    return out.read_text()
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("shape, order", SHAPES)
+def test_transposes(shape, order, cpu, tmp_path):
+    x = contents(shape, "float32")
+    y = x.transpose(order)
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=list(order))
+    found, _ = results(tmp_path, [node], {"x": x}, {"y": ("float32", y.shape)}, "--cpu", cpu)
+    np.testing.assert_array_equal(found["y"], y)
+
+
+@pytest.mark.parametrize("cpu", CPUS[:2])
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape, order", SHAPES[:2] + SHAPES[4:6])
+def test_types(shape, order, dtype, cpu, tmp_path):
+    x = contents(shape, dtype)
+    y = x.transpose(order)
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=list(order))
+    found, _ = results(tmp_path, [node], {"x": x}, {"y": (dtype, y.shape)}, "--cpu", cpu)
+    np.testing.assert_array_equal(found["y"], y)
+
+
+@pytest.mark.parametrize("cpu", CPUS[:3])
+@pytest.mark.parametrize("rows, columns", [(64, 96), (70, 50), (19, 131)])
+def test_no_element_is_gathered(rows, columns, cpu, tmp_path):
+    x = contents((rows, columns), "float32")
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
+    _, said = results(tmp_path, [node], {"x": x}, {"y": ("float32", (columns, rows))}, "--cpu", cpu)
+    assert "lane by lane" not in said
+    assert not re.search(r"x\w*\[T\.Ramp\(", lowered(tmp_path, "--cpu", cpu))
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("batch, rows, columns", [(1, 64, 48), (3, 37, 53), (2, 5, 200)])
+def test_arithmetic_around(batch, rows, columns, cpu, tmp_path):
+    """Two transposed tensors, one that is not, and one that is broadcast, in one kernel."""
+    names = {"x": (batch, rows, columns), "z": (batch, rows, columns),
+             "r": (batch, columns, rows), "c": (columns, 1)}
+    inputs = {n: contents(s, "float32", i) for i, (n, s) in enumerate(names.items())}
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+             helper.make_node("Transpose", ["z"], ["u"], perm=[0, 2, 1]),
+             helper.make_node("Add", ["t", "u"], ["s"]), helper.make_node("Mul", ["s", "r"], ["p"]),
+             helper.make_node("Add", ["p", "c"], ["y"])]
+    y = (inputs["x"] + inputs["z"]).transpose(0, 2, 1) * inputs["r"] + inputs["c"]
+    found, _ = results(tmp_path, nodes, inputs, {"y": ("float32", y.shape)}, "--cpu", cpu)
+    np.testing.assert_allclose(found["y"], y, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("rows, columns", [(64, 48), (37, 53), (130, 9)])
+def test_functions_of_transposed_tensors(rows, columns, cpu, tmp_path):
+    """A function is computed row by row of a tile that is in memory."""
+    x, r = contents((rows, columns), "float32") / 20, contents((columns, rows), "float32", 1)
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+             helper.make_node("Sigmoid", ["t"], ["s"]), helper.make_node("Mul", ["t", "s"], ["m"]),
+             helper.make_node("Add", ["m", "r"], ["y"])]
+    y = x.T / (1 + np.exp(-x.T)) + r
+    found, said = results(tmp_path, nodes, {"x": x, "r": r}, {"y": ("float32", y.shape)}, "--cpu", cpu)
+    np.testing.assert_allclose(found["y"], y, rtol=1e-4, atol=1e-4)
+    assert "lane by lane" not in said and "in memory" not in said
+
+
+@pytest.mark.parametrize("cpu", CPUS[:3])
+def test_a_tensor_read_in_both_orders(cpu, tmp_path):
+    x = contents((45, 45), "float32")
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+             helper.make_node("Add", ["t", "x"], ["y"])]
+    found, _ = results(tmp_path, nodes, {"x": x}, {"y": ("float32", x.shape)}, "--cpu", cpu)
+    np.testing.assert_allclose(found["y"], x + x.T, rtol=1e-6)
+
+
+@pytest.mark.parametrize("layout, moved", [
+    ("lambda n, c, h, w: [n, c // 16, h, w, c % 16]", lambda y: y.reshape(1, 3, 16, 13, 21)
+     .transpose(0, 1, 3, 4, 2)),
+    ("lambda n, c, h, w: [n, h, w, c]", lambda y: y.transpose(0, 2, 3, 1))])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rewrites(layout, moved, threads, tmp_path):
+    x = contents((1, 48, 13, 21), "float32")
+    node = helper.make_node("Relu", ["x"], ["y"])
+    found, _ = results(tmp_path, [node], {"x": x}, {"y": ("float32", x.shape)}, "--output-layout",
+                       f"y={layout}", "--threads", threads)
+    np.testing.assert_array_equal(found["y"], moved(np.maximum(x, 0)))
+
+
+@pytest.mark.parametrize("cpu", CPUS[:2])
+@pytest.mark.parametrize("channels", [8, 24, 40])
+@pytest.mark.parametrize("constant", [False, True])
+def test_blocks_that_are_half_padding(channels, constant, cpu, tmp_path):
+    """A convolution whose output has fewer channels than a block has no tile in that layout; those with
+    more have. Either kernel is in vectors, and right."""
+    x = contents((2, 16, 7, 9), "float32")
+    w = contents((channels, 16, 1, 1), "float32", 1)
+    y = np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0])
+    path = tmp_path / "model.onnx"
+    inputs = [value_info("x", x.shape)] + ([] if constant else [value_info("w", w.shape)])
+    save_model(path, [helper.make_node("Conv", ["x", "w"], ["y"])], inputs,
+               [value_info("y", y.shape)], [numpy_helper.from_array(w, "w")] if constant else [])
+    layout = "lambda n, c, h, w: [n, c // 16, h, w, c % 16]"
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "w.npy", w)
+    arguments = ["--input", f"x={tmp_path / 'x.npy'}"]
+    arguments += [] if constant else ["--input", f"w={tmp_path / 'w.npy'}"]
+    said = pleat("run", path, "--output-layout", f"y={layout}", "--cpu", cpu, *arguments, "-o",
+                 tmp_path / "y.npz")
+    blocks = np.load(tmp_path / "y.npz")["y"].transpose(0, 1, 4, 2, 3).reshape(2, -1, 7, 9)
+    np.testing.assert_allclose(blocks[:, :channels], y, rtol=1e-4, atol=1e-2)
+    assert "parallel:" not in said and "reorder:" not in said
