@@ -452,10 +452,11 @@ static bool set_vectors(TileSearch *s, Tile *tile) {
   int axis = tile->vector_axis, lanes = tile->lanes;
   if (output_dimension(s->nest, axis) < 0 || !vector_axis_fits(s, axis, lanes)) return false;
   tile->padded = reads_padded(s, axis, lanes);
-  // Without padding, lanes would read past the end.
-  if (!tile->padded && s->nest->axes[axis].extent % lanes) return false;
   s->panel = panel_vectors(s, axis, lanes);
   s->written = output_vectors(s, axis, lanes);
+  // Without padding, lanes would read past the end, or a part of a block would be padding alone.
+  int64_t extent = s->nest->axes[axis].extent, block = lanes * s->written;
+  if (tile->padded ? ceil_div(extent, lanes) * lanes < block : extent % block) return false;
   tile->turned = !output_contiguous(s, axis, lanes);
   s->group = values_in_group(s, axis);
   return true;
