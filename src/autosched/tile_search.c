@@ -65,7 +65,7 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   cycles = MAX_OF(cycles, (work + loads) / c->uops_a_cycle);
   if (vectors == 1 && broadcasts_rows(s)) cycles *= c->broadcast_factor;
   if (s->nest->conditional && rows[0] > 1 && broadcasts_rows(s)) cycles *= c->condition_factor;
-  cycles = MAX_OF(cycles, c->fma_latency) + c->chain_cycles / products;
+  cycles = MAX_OF(cycles, c->fma_latency) + c->chain_cycles / (products * products);
   return cycles + c->far_cycles * s->far_reads;
 }
 

@@ -96,11 +96,14 @@ typedef struct CostModel {
   double tile_start_cycles;
   // Cycles for each vector of a tile: cleared, then stored [estimate].
   double tile_store_cycles;
-  // Cycles for each shuffle of a vector of a tile that is transposed before it is stored
-  // [estimate].
+  // Cycles for each shuffle of a vector of a tile of sums that is transposed before it is stored:
+  // they overlap with multiply-adds [performance, 128x768x768].
   double tile_shuffle_cycles;
-  // Cycles lost to latency, divided by the number of independent chains of multiply-adds: 8 chains
-  // reach 0.87 of the peak, 12 reach 0.95, 14 reach 0.97 [measured].
+  // The same for a tile that is copied [performance, 256x256].
+  double copy_shuffle_cycles;
+  // Cycles lost to latency in one step of a tile, divided by the square of the number of its
+  // independent chains of multiply-adds: 8 chains reach 0.87 of the peak, 12 reach 0.95, 14 reach
+  // 0.97 [measured].
   double chain_cycles;
   // Slowdown of a tile of one vector, where each product needs a broadcast of its own: 0.90 of the
   // peak at best [measured].

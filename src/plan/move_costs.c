@@ -81,7 +81,7 @@ double planner_tiles_cost(const Planner *p, int64_t along, int64_t across, doubl
   double shuffles = 0, tiles = (double)ceil_div(along, width) * (double)ceil_div(across, height) *
                                elements / ((double)along * (double)across);
   for (int64_t size = 1; size < width; size *= 2) shuffles += (double)MAX_OF(width, height);
-  return tiles * (shuffles * costs->tile_shuffle_cycles +
+  return tiles * (shuffles * costs->copy_shuffle_cycles + costs->tile_start_cycles +
                   (double)(width + height) / costs->row_moves_a_cycle);
 }
 
