@@ -21,6 +21,7 @@ PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_unroll_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_promote_registers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_shuffle_loads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_divisions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func);

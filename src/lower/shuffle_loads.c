@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads vectors whose lanes are near one another, at distances that are known, as one or two whole
+// vectors and a shuffle:
+//
+//   x[T.Broadcast(i * 8, 16) + T.Ramp(0, 1, 16) // 2]  →  shuffle(x[i * 8 : i * 8 + 8], 0, 0, 1, …)
+//   x[T.Ramp(i, -1, 16)]                               →  shuffle(x[i - 15 : i + 1], 15, 14, …)
+//
+// The memory between the lanes belongs to the buffer, since its first and its last element are
+// accessed. A regular distance of more than one stays, because targets have better ways for it.
+#include "lower/pass.h"
+
+typedef struct LanePattern {
+  Context *context;
+  int lanes;
+  Expr *base;                       // a scalar, the same for all lanes
+  int64_t offsets[LOWER_MAX_LANES]; // from it
+} LanePattern;
+
+static bool binary_value(ExprOp op, int64_t a, int64_t b, int64_t *out) {
+  switch ((int)op) {
+  case EXPR_ADD: return !__builtin_add_overflow(a, b, out);
+  case EXPR_SUB: return !__builtin_sub_overflow(a, b, out);
+  case EXPR_MUL: return mul_fits(a, b, out);
+  case EXPR_MIN: *out = MIN_OF(a, b); return true;
+  case EXPR_MAX: *out = MAX_OF(a, b); return true;
+  case EXPR_FLOOR_DIV: *out = b > 0 ? floor_div(a, b) : 0; return b > 0;
+  case EXPR_FLOOR_MOD: *out = b > 0 ? floor_mod(a, b) : 0; return b > 0;
+  default: return false;
+  }
+}
+
+// The value of a lane, where it is a constant.
+static bool lane_value(const Expr *e, int lane, int64_t *out) {
+  int64_t first, step, a, b;
+  if (e->op == EXPR_BROADCAST) return expr_as_int(e->args[0], out);
+  if (e->op == EXPR_CAST) return dtype_is_int(e->type) && lane_value(e->args[0], lane, out);
+  if (e->op == EXPR_RAMP)
+    return expr_as_int(e->args[0], &first) && expr_as_int(e->args[1], &step) &&
+           mul_fits(step, lane, &a) && !__builtin_add_overflow(first, a, out);
+  return e->count == 2 && e->args[0]->type.lanes == e->type.lanes &&
+         e->args[1]->type.lanes == e->type.lanes && lane_value(e->args[0], lane, &a) &&
+         lane_value(e->args[1], lane, &b) && binary_value(e->op, a, b, out);
+}
+
+static void add_to_base(LanePattern *p, Expr *e) {
+  p->base = p->base ? expr_add(p->context, p->base, expr_cast(p->context, p->base->type, e)) : e;
+}
+
+// Splits a sum into scalars that are the same in all lanes, and constants of each lane.
+static bool split_index(LanePattern *p, Expr *e) {
+  int64_t value, step;
+  if (e->op == EXPR_ADD) return split_index(p, e->args[0]) && split_index(p, e->args[1]);
+  if (e->op == EXPR_BROADCAST) {
+    add_to_base(p, e->args[0]);
+    return true;
+  }
+  bool ramp = e->op == EXPR_RAMP && expr_as_int(e->args[1], &step);
+  if (ramp) add_to_base(p, e->args[0]);
+  for (int i = 0; i < p->lanes; i++) {
+    if (ramp)
+      value = step * i;
+    else if (!lane_value(e, i, &value))
+      return false;
+    p->offsets[i] += value;
+  }
+  return true;
+}
+
+static bool is_regular(const LanePattern *p) {
+  int64_t step = p->offsets[1] - p->offsets[0];
+  for (int i = 2; i < p->lanes; i++)
+    if (p->offsets[i] - p->offsets[i - 1] != step) return false;
+  return step >= 0;
+}
+
+static Expr *piece_at(const LanePattern *p, const Expr *load, int64_t offset, int lanes) {
+  Context *context = p->context;
+  DType type = p->base->type;
+  Expr *first = expr_add(context, p->base, expr_int(context, type, offset));
+  Expr *index = lanes == 1 ? first : expr_ramp(context, first, expr_int(context, type, 1), lanes);
+  Expr *piece = expr_load(context, load->as.buffer, &index, 1);
+  expr_set_origin(context, piece, expr_origin(load));
+  return piece;
+}
+
+// Two vectors of one length, of which the second ends with the last element, have all elements.
+static Expr *shuffled(const LanePattern *p, const Expr *load) {
+  int64_t low = p->offsets[0], high = low;
+  int numbers[LOWER_MAX_LANES], width = 1;
+  for (int i = 1; i < p->lanes; i++) {
+    low = MIN_OF(low, p->offsets[i]);
+    high = MAX_OF(high, p->offsets[i]);
+  }
+  if (high - low >= 2 * p->lanes) return NULL;
+  while (2 * width <= high - low + 1 && 2 * width <= p->lanes) width *= 2;
+  if (high - low >= 2 * width) return NULL;
+  Expr *vectors[] = {piece_at(p, load, low, width), piece_at(p, load, high - width + 1, width)};
+  int count = high - low < width ? 1 : 2;
+  for (int i = 0; i < p->lanes; i++) {
+    int64_t at = p->offsets[i] - low;
+    numbers[i] = (int)(at < width ? at : p->offsets[i] - high + 2 * width - 1);
+  }
+  if (width == 1 && count == 1) return expr_broadcast(p->context, vectors[0], p->lanes);
+  return lower_shuffle(p->context, vectors, count, numbers, p->lanes);
+}
+
+static Expr *shuffle_load(Rewriter *rewriter, Expr *e) {
+  LanePattern p = {rewriter->context, e->type.lanes};
+  if (e->op != EXPR_LOAD || e->count != 1 || p.lanes < 2 || p.lanes > LOWER_MAX_LANES) return e;
+  if (e->args[0]->type.lanes != p.lanes || e->type.bits < 8 || dtype_is_bool(e->type)) return e;
+  if (!split_index(&p, e->args[0]) || is_regular(&p)) return e;
+  if (!p.base) p.base = expr_int(p.context, dtype_lanes(e->args[0]->type, 1), 0);
+  Expr *value = shuffled(&p, e);
+  return value ? value : e;
+}
+
+PrimFunc *lower_shuffle_loads(LowerState *state, PrimFunc *func) {
+  Rewriter rewriter = {
+      .context = state->context, .expr = shuffle_load, .buffer = lower_keep_buffer};
+  return lower_rewrite(state, func, &rewriter);
+}
