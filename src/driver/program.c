@@ -365,6 +365,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
   if (!stage_graph_fold(stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
   program_keep_branches(stages, p->graph);
+  stage_graph_compute_tables(stages);
   stage_graph_compose_moves(stages);
   stage_graph_wrap_indices(stages);
   stage_graph_inline_views(stages);

@@ -76,6 +76,8 @@ PtrArray stage_graph_take_constants(StageGraph *stages);
 // Lets stages that only move elements, or a constant in places, read through producers that do the
 // same, so that rewrites, pads and crops that undo one another vanish. See compose_moves.c.
 void stage_graph_compose_moves(StageGraph *stages);
+// Computes indices that constant tables hold where these follow a rule. See index_tables.c.
+void stage_graph_compute_tables(StageGraph *stages);
 // Gives stages whose values are loads of one tensor, chosen by a condition, a single load whose
 // index wraps, where that is proved to be the same. Views between the two are inlined for it.
 void stage_graph_wrap_indices(StageGraph *stages);
