@@ -172,7 +172,8 @@ bool lower_is_private(const char *scope); // gives each thread memory of its own
 PrimFunc *lower_shuffles(LowerState *state, PrimFunc *func, bool known);
 // The function with one loop over threads for each part of a program between two barriers, as far
 // as races are concerned: the parts of an iteration before the first barrier and after the last one
-// stand with those before and after it. NULL after a diagnostic.
+// stand with those before and after it. A loop whose phases are not known keeps its barriers. NULL
+// after a diagnostic.
 PrimFunc *lower_phases(LowerState *state, PrimFunc *func);
 
 // ---- Statements ------------------------------------------------------------------------------

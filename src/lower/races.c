@@ -309,8 +309,28 @@ static LoopAccesses shared_accesses_of(Context *context, const Stmt *loop) {
   return accesses;
 }
 
+// The answer for a part of the same loop, which was split at barriers; or NULL.
+static LoopRaces *answer_for(const RaceSearch *search, const Stmt *loop) {
+  for (int i = 0; search->threads && search->out && i < search->out->count; i++) {
+    const Stmt *other = search->out->items[i].loop;
+    if (loop->pos.file && loop->pos.file == other->pos.file &&
+        loop->pos.begin == other->pos.begin && loop->pos.end == other->pos.end &&
+        !strcmp(loop->as.loop.thread, other->as.loop.thread))
+      return &search->out->items[i];
+  }
+  return NULL;
+}
+
+static void add_answer(RaceSearch *search, LoopRaces *known, const LoopRaces *races) {
+  search->found |= races->verdict == VERDICT_NO;
+  if (!known && search->out) array_push(&search->context->arena, search->out, *races);
+  if (known && (races->verdict == VERDICT_NO || known->verdict == VERDICT_YES)) *known = *races;
+}
+
 static void look_at(RaceSearch *search, Stmt *loop) {
   Context *context = search->context;
+  LoopRaces *known = answer_for(search, loop);
+  if (known && known->verdict == VERDICT_NO) return;
   LoopAccesses accesses = shared_accesses_of(context, loop);
   RaceQuestion question = {
       context, search->analyzer, loop, search->ranges.items, search->ranges.count, &accesses};
@@ -325,8 +345,7 @@ static void look_at(RaceSearch *search, Stmt *loop) {
                 ? (LoopRaces){.verdict = VERDICT_NO}
                 : undecided(context, &accesses, doubt);
   races.loop = loop;
-  search->found |= races.verdict == VERDICT_NO;
-  if (search->out) array_push(&context->arena, search->out, races);
+  add_answer(search, known, &races);
 }
 
 static void enter_loop(RaceSearch *search, Stmt *s) {
@@ -374,7 +393,10 @@ static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRaces
   LowerOptions options = {.drop_result = true};
   if (lower_is_packed(func)) return false;
   func = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);
-  if (!func) return false;
+  LowerState state = {.context = context, .options = &options};
+  int errors = context->error_count;
+  if (func && threads) func = lower_phases(&state, func);
+  if (!func) return context->error_count > errors;
   assume_sizes(&search, func);
   search.outer.sizes = search.outer.count;
   visit_stmt(&(Visitor){.env = &search, .enter_stmt = enter, .leave_stmt = leave}, func->body);

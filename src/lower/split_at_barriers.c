@@ -25,7 +25,7 @@
 #include "lower/pass.h"
 #include "script/script.h"
 
-enum { MOST_BLOCK = 65536, MANY_PHASES = -1 };
+enum { MOST_BLOCK = 65536, MANY_PHASES = -1, LEAST_WARP = 32 };
 
 // A statement around what is split, which stands around each phase.
 typedef struct Around {
@@ -314,44 +314,62 @@ static Stmt *iteration(Splitting *f, const Stmt *s, Expr *number) {
   return lower_substitute(f->context, s->as.loop.body, s->as.loop.var, number);
 }
 
+// Begins with these pending statements, all inside of what is around.
+static void begin_pending(Splitting *f, Stmt *first) {
+  f->pending = (PtrArray){0};
+  if (first) add(f, first);
+  for (int i = 0; i < f->around.count; i++) f->around.items[i].first = 0;
+}
+
+// The end of an iteration, after its last barrier.
+static Stmt *end_of_iteration(Splitting *f, Stmt *s) {
+  SplitLevel outer = begin_level(f);
+  begin_pending(f, NULL);
+  split(f, s->as.loop.body);
+  end_level(f, outer);
+  return closed(f->context, &f->pending, 0);
+}
+
+// The phases between the first barrier of an iteration and that of the next one.
+static Stmt *between_iterations(Splitting *f, Stmt *s, Stmt *end) {
+  Context *context = f->context;
+  Expr *var = s->as.loop.var, *one = expr_int(context, var->type, 1);
+  SplitLevel outer = begin_level(f);
+  begin_pending(f, end);
+  split(f, iteration(f, s, expr_add(context, var, one)));
+  Stmt *next = stmt_copy(context, s);
+  next->as.loop.kind = LOOP_SERIAL;
+  next->as.loop.extent = expr_sub(context, s->as.loop.extent, one);
+  next->as.loop.body = end_level(f, outer);
+  return stmt_renew(context, next);
+}
+
 // The phases that iterations of the loop have in common with one another and with what stands
-// around it.
+// around it. Where no iteration may run, what is before the loop is in one phase with what follows.
 static void split_for_races(Splitting *f, Stmt *s) {
   Context *context = f->context;
   Expr *var = s->as.loop.var, *min = s->as.loop.min, *extent = s->as.loop.extent;
-  Expr *one = expr_int(context, var->type, 1);
   int64_t known = -1;
   bool is_known = expr_as_int(extent, &known);
   if (is_known && known <= 0) return;
+  Array(Around) around = {0};
   PtrArray before = {0};
-  for (int i = 0; i < f->pending.count; i++)
-    array_push(&context->arena, &before, f->pending.items[i]);
-  split(f, iteration(f, s, min));
-  Expr *last = expr_sub(context, expr_add(context, min, extent), one);
-  if (!is_known || known > 1) {
-    PtrArray first = f->pending;
-    f->pending = (PtrArray){0};
-    SplitLevel outer = begin_level(f);
-    split(f, s->as.loop.body); // for its last phase
-    end_level(f, outer);
-    PtrArray ending = {0};
-    array_push(&context->arena, &ending, closed(context, &f->pending, 0));
-    f->pending = ending;
-    outer = begin_level(f);
-    split(f, iteration(f, s, expr_add(context, var, one)));
-    Stmt *next = stmt_copy(context, s);
-    next->as.loop.kind = LOOP_SERIAL;
-    next->as.loop.extent = expr_sub(context, extent, one);
-    next->as.loop.body = end_level(f, outer);
-    finish(f, stmt_renew(context, next));
-    f->pending = first;
-    f->pending.count = 0;
-    f->pending = (PtrArray){0};
-    add(f, lower_substitute(context, ending.items[0], var, last));
-  }
-  if (is_known || !before.count) return;
   Expr *none = expr_binary(context, EXPR_LE, extent, expr_int(context, extent->type, 0));
-  add(f, stmt_if(context, none, closed(context, &before, 0), NULL));
+  for (int i = 0; i < f->around.count; i++)
+    array_push(&context->arena, &around, f->around.items[i]);
+  for (int i = 0; i < f->pending.count; i++)
+    array_push(&context->arena, &before, stmt_if(context, none, f->pending.items[i], NULL));
+  split(f, iteration(f, s, min));
+  Stmt *end = end_of_iteration(f, s);
+  if (!is_known || known > 1) finish(f, between_iterations(f, s, end));
+  begin_pending(f, NULL);
+  if (!is_known) {
+    f->pending = before;
+    for (int i = 0; i < around.count; i++) f->around.items[i] = around.items[i];
+  }
+  Expr *next = expr_add(context, min, extent);
+  add(f, lower_substitute(context, end, var,
+                          expr_sub(context, next, expr_int(context, var->type, 1))));
 }
 
 static void split_loop(Splitting *f, Stmt *s) {
@@ -384,7 +402,11 @@ static void split_loop(Splitting *f, Stmt *s) {
 }
 
 static void split_while(Splitting *f, Stmt *s) {
-  Expr *condition = f->for_races ? NULL : same_value(f, s->as.repeat.condition);
+  Expr *condition = same_value(f, s->as.repeat.condition);
+  if (condition && f->for_races) {
+    f->failed = true; // its iterations are not known
+    return;
+  }
   if (!condition) {
     refuse(f, s, "in a while whose condition %s may not be the same for all",
            script_expr_text(f->context, s->as.repeat.condition));
@@ -402,24 +424,6 @@ static void split_alike(Splitting *f, Stmt *s, Expr *condition) {
   Stmt *then_body = split_level(f, s->as.branch.then_body);
   Stmt *else_body = s->as.branch.else_body ? split_level(f, s->as.branch.else_body) : NULL;
   finish(f, stmt_if(f->context, condition, then_body, else_body));
-}
-
-// Where the condition does not hold, what is before the if is in one phase with what follows.
-static void branch_for_races(Splitting *f, Stmt *s) {
-  Context *context = f->context;
-  Expr *holds = s->as.branch.condition, *fails = expr_unary(context, EXPR_NOT, holds);
-  PtrArray ends = {0};
-  Stmt *before = closed(context, &f->pending, 0);
-  for (int i = 0; i < 2; i++) {
-    Stmt *body = i ? s->as.branch.else_body : s->as.branch.then_body;
-    Expr *condition = i ? fails : holds;
-    f->pending = (PtrArray){0};
-    add(f, before);
-    if (body) split_inside(f, NULL, condition, body);
-    Stmt *end = closed(context, &f->pending, 0);
-    array_push(&context->arena, &ends, stmt_if(context, condition, end, NULL));
-  }
-  f->pending = ends;
 }
 
 // Each phase runs under the condition, whose value is computed once.
@@ -446,7 +450,7 @@ static void split_under(Splitting *f, Stmt *s) {
 static void split_if(Splitting *f, Stmt *s) {
   Expr *condition = same_value(f, s->as.branch.condition);
   if (condition && f->for_races)
-    branch_for_races(f, s);
+    f->failed = true; // it is not known which phases are one
   else if (condition)
     split_alike(f, s, condition);
   else if (stmt_wait(s) > WAIT_WARP)
@@ -534,7 +538,7 @@ static void widen(Splitting *f, Stmt *s) {
     wide->scope = str_intern(context, wide_scope(f));
     wide->data = expr_data_var(context, name, buffer->type, wide->scope);
     Widened widened = {buffer, wide, number};
-    if (!f->for_races) allocate_outside(f, wide);
+    allocate_outside(f, wide);
     array_push(&context->arena, &f->widened, widened);
   }
   split(f, lower_body(lower_body(s)));
@@ -552,16 +556,17 @@ static void share(Splitting *f, Stmt *s) {
     }
   bool declares =
       below->kind == STMT_DECL_BUFFER && below->as.declare.buffer->data == s->as.allocate.var;
-  if (!f->for_races) array_push(&context->arena, &f->shared, without_body(context, s));
-  if (!f->for_races && declares)
-    array_push(&context->arena, &f->shared, without_body(context, below));
+  array_push(&context->arena, &f->shared, without_body(context, s));
+  if (declares) array_push(&context->arena, &f->shared, without_body(context, below));
   split(f, declares ? lower_body(below) : below);
 }
 
 static void split_allocate(Splitting *f, Stmt *s) {
   const char *scope = s->as.allocate.var->as.var->scope;
   note_made(f, s->as.allocate.var);
-  if (lower_is_private(scope) && stays_in_phase(f, s->as.allocate.var)) {
+  if (f->for_races) {
+    split(f, lower_body(s));
+  } else if (lower_is_private(scope) && stays_in_phase(f, s->as.allocate.var)) {
     add(f, without_body(f->context, s));
     split(f, lower_body(s));
   } else if (lower_is_private(scope)) {
@@ -604,9 +609,14 @@ static void split_seq(Splitting *f, Stmt *s) {
   for (int i = 0; i < s->as.seq.count && !f->failed; i++) split(f, s->as.seq.items[i]);
 }
 
+// A barrier of a warp separates the accesses of a block only where that is one warp.
 static void split_evaluate(Splitting *f, Stmt *s) {
-  (void)s;
-  end_phase(f);
+  int64_t count;
+  thread_number(f, &count);
+  if (f->for_races && expr_wait(s->as.evaluate) == WAIT_WARP && count > LEAST_WARP)
+    f->failed = true;
+  else
+    end_phase(f);
 }
 
 static void (*const kinds[])(Splitting *, Stmt *) = {
@@ -703,29 +713,25 @@ static Stmt *split_root(Context *context, Stmt *loop, bool for_races) {
   f.made = look.made;
   f.used = look.used;
   f.runs = look.runs;
-  return split_level(&f, loop);
+  Stmt *phases = split_level(&f, loop);
+  return f.failed ? loop : phases;
 }
-
-typedef struct Roots {
-  bool for_races;
-} Roots;
 
 // The outermost loop over the threads that wait for one another is split; a barrier outside of
 // such a loop has no thread to wait for.
 static Stmt *enter_stmt(Rewriter *rewriter, Stmt *s) {
-  const Roots *roots = rewriter->env;
+  const bool *for_races = rewriter->env;
   Wait wait = stmt_wait(s);
   if (wait == WAIT_NONE) return s;
   if (s->kind == STMT_EVALUATE && expr_is_barrier(s->as.evaluate))
     return stmt_nothing(rewriter->context);
   if (s->kind != STMT_FOR || s->as.loop.kind != LOOP_THREAD) return NULL;
   if (thread_is_block(s->as.loop.thread) && wait < WAIT_GRID) return NULL;
-  return split_root(rewriter->context, s, roots->for_races);
+  return split_root(rewriter->context, s, *for_races);
 }
 
 static PrimFunc *split_func(LowerState *state, PrimFunc *func, bool for_races) {
-  Roots roots = {for_races};
-  Rewriter rewriter = {.env = &roots, .enter_stmt = enter_stmt, .buffer = lower_keep_buffer};
+  Rewriter rewriter = {.env = &for_races, .enter_stmt = enter_stmt, .buffer = lower_keep_buffer};
   return lower_rewrite(state, func, &rewriter);
 }
 
