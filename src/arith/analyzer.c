@@ -245,9 +245,7 @@ bool expr_reads_memory(Expr *e) {
 }
 
 static bool is_partial(const Expr *e) {
-  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-                 e->op == EXPR_TRUNC_MOD;
-  return (e->op == EXPR_LOAD && e->count) || (divides && e->args[1]->count);
+  return (e->op == EXPR_LOAD && e->count) || expr_may_divide_by_zero(e);
 }
 
 static bool has_effect(const Expr *e) {

@@ -113,14 +113,6 @@ static int condition_slot(const Branches *b, const Expr *e) {
   return -1;
 }
 
-// Is the expression a division of integers, which may trap?
-static bool divides(const Expr *e) {
-  int64_t constant;
-  bool division = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-                  e->op == EXPR_TRUNC_MOD;
-  return division && !dtype_is_float(e->type) && !expr_as_int(e->args[1], &constant);
-}
-
 static void visit(Branches *b, const Expr *e, const Need *need);
 
 static void visit_args(Branches *b, const Expr *e, const Need *need) {
@@ -144,7 +136,7 @@ static void visit(Branches *b, const Expr *e, const Need *need) {
   } else if (e->op == EXPR_SELECT || e->op == EXPR_IF_THEN_ELSE) {
     visit_selection(b, e, need);
   } else {
-    visit_args(b, e, divides(e) ? &b->own : need);
+    visit_args(b, e, expr_may_divide_by_zero(e) ? &b->own : need);
   }
 }
 

@@ -303,6 +303,23 @@ Expr *expr_iter_var(const Expr *e) {
   return is_iter && e->args[0]->op == EXPR_VAR ? e->args[0] : NULL;
 }
 
+bool expr_divides_integers(const Expr *e) {
+  switch (e->op) {
+  case EXPR_DIV:
+  case EXPR_FLOOR_DIV:
+  case EXPR_FLOOR_MOD:
+  case EXPR_TRUNC_DIV:
+  case EXPR_TRUNC_MOD: return !dtype_is_float(e->type);
+  default: return false;
+  }
+}
+
+bool expr_may_divide_by_zero(const Expr *e) {
+  if (!expr_divides_integers(e)) return false;
+  const Expr *divisor = e->args[1]->op == EXPR_BROADCAST ? e->args[1]->args[0] : e->args[1];
+  return divisor->op != EXPR_INT || divisor->as.i == 0;
+}
+
 bool expr_is_call(const Expr *e) {
   return e->op == EXPR_CALL || e->op == EXPR_CALL_PURE || e->op == EXPR_CALL_MODULE ||
          e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE;

@@ -227,6 +227,11 @@ bool expr_is_true(const Expr *e);
 // The variable of T.iter_var(...), which is bound where the object is the node of an attribute;
 // NULL for any other expression.
 Expr *expr_iter_var(const Expr *e);
+// A quotient or a remainder of any rounding whose operands are no floats: by 0, it ends a process.
+bool expr_divides_integers(const Expr *e);
+// A division of integers whose divisor is no constant other than 0. Only the operation itself is
+// looked at, and no operation inside of it.
+bool expr_may_divide_by_zero(const Expr *e);
 bool expr_is_call(const Expr *e); // of a function outside of the program, or of another one in it
 // The number of nodes of the expression as a tree, the form in which visitors walk it, up to
 // `most`. A load of `buffer` (NULL: no buffer) counts as `inside` nodes, as if its value were put

@@ -211,12 +211,6 @@ static void check_access(Guarding *g, Buffer *buffer, Expr *const *indices, int 
 
 // ---- Divisions
 
-static bool is_division(const Expr *e) {
-  bool divides = e->op == EXPR_DIV || e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD ||
-                 e->op == EXPR_TRUNC_DIV || e->op == EXPR_TRUNC_MOD;
-  return divides && dtype_is_int(e->type);
-}
-
 // A division of integers by 0 ends a process, so its statement is skipped and the division noted.
 static void check_division(Guarding *g, Expr *e) {
   Context *context = g->context;
@@ -315,7 +309,7 @@ static void check_expr(Guarding *g, Expr *e) {
       check_expr(g, e->args[i]);
   }
   if (e->op == EXPR_LOAD) check_access(g, e->as.buffer, e->args, e->count);
-  if (is_division(e)) check_division(g, e);
+  if (expr_may_divide_by_zero(e)) check_division(g, e);
   if (!g->scope.inner.count) map_put(&g->proved, e, e);
 }
 

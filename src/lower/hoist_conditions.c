@@ -13,10 +13,7 @@
 #include "lower/pass.h"
 
 static bool divides_by_constants(Visitor *visitor, Expr *e) {
-  bool division = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-                  e->op == EXPR_TRUNC_MOD;
-  if (division && (e->args[1]->op != EXPR_INT || e->args[1]->as.i == 0))
-    *(bool *)visitor->env = false;
+  if (expr_may_divide_by_zero(e)) *(bool *)visitor->env = false;
   return true;
 }
 

@@ -38,12 +38,6 @@ typedef struct SubexpressionSharing {
 
 // ---- Expressions that may be computed once
 
-static bool divides(const Expr *e) {
-  return (e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-          e->op == EXPR_TRUNC_MOD) &&
-         dtype_is_int(e->type);
-}
-
 static bool is_leaf(const SubexpressionSharing *sharing, const Expr *e) {
   if (e->op == EXPR_VAR) return !e->as.var->scope && !map_contains(&sharing->inner, e);
   return e->op == EXPR_INT || e->op == EXPR_FLOAT;
@@ -55,7 +49,7 @@ static bool is_value(const SubexpressionSharing *sharing, const Expr *e) {
   bool plain = class == OP_ARITH || class == OP_BIT || class == OP_MATH || class == OP_COMPARE ||
                class == OP_LOGIC || e->op == EXPR_CAST || e->op == EXPR_SELECT;
   if (!plain || dtype_is_scalable(e->type)) return false;
-  if (divides(e) && (e->args[1]->op != EXPR_INT || e->args[1]->as.i == 0)) return false;
+  if (expr_may_divide_by_zero(e)) return false;
   for (int i = 0; i < e->count; i++)
     if (!is_value(sharing, e->args[i])) return false;
   return true;

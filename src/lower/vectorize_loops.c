@@ -66,10 +66,7 @@ typedef struct Safety {
 
 static bool enter_unsafe(Visitor *visitor, Expr *e) {
   Safety *safety = visitor->env;
-  bool division = (e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-                   e->op == EXPR_TRUNC_MOD) &&
-                  dtype_is_int(e->type) && e->args[1]->op != EXPR_INT;
-  if (division || expr_is_call(e)) safety->safe = false;
+  if (expr_may_divide_by_zero(e) || expr_is_call(e)) safety->safe = false;
   if (e->op == EXPR_LOAD && !stays_inside(safety->vector, e)) safety->safe = false;
   return safety->safe;
 }

@@ -484,8 +484,6 @@ bool block_touches(const Block *block, const Buffer *buffer, bool write);
 // The buffers that the block states to read, and those that its predicate reads.
 void block_inputs(Context *context, const Block *block, PtrArray *out);
 bool expr_uses_block_vars(const Expr *e, const Block *block);
-// True for a division of integers whose divisor may be 0.
-bool operation_may_fault(const Expr *e);
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
 // States the content of a buffer's padding, and makes the block that writes the buffer write that

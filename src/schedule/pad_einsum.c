@@ -78,7 +78,7 @@ static bool vanishes(const PaddedSum *e, const Expr *term, int i) {
 }
 
 static bool note_fault(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= operation_may_fault(e);
+  *(bool *)visitor->env |= expr_may_divide_by_zero(e);
   return true;
 }
 

@@ -100,12 +100,6 @@ static void check_access(BoundsCheck *check, const Buffer *buffer, Expr *const *
   }
 }
 
-bool operation_may_fault(const Expr *e) {
-  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-                 e->op == EXPR_TRUNC_MOD;
-  return divides && dtype_is_int(e->type) && e->args[1]->op != EXPR_INT;
-}
-
 static void check_expr(BoundsCheck *check, Expr *e);
 
 // An if_then_else computes only the chosen value, so each value is checked under its condition.
@@ -130,7 +124,7 @@ static void check_expr(BoundsCheck *check, Expr *e) {
   }
   for (int i = 0; i < e->count; i++) check_expr(check, e->args[i]);
   if (e->op == EXPR_LOAD) check_access(check, e->as.buffer, e->args);
-  if (operation_may_fault(e) || !expr_is_pure(e))
+  if (expr_may_divide_by_zero(e) || !expr_is_pure(e))
     check->why = "it computes an operation that may fail on the content of padding";
 }
 
