@@ -5,8 +5,8 @@
 //   x[T.Broadcast(i * 8, 16) + T.Ramp(0, 1, 16) // 2]  →  shuffle(x[i * 8 : i * 8 + 8], 0, 0, 1, …)
 //   x[T.Ramp(i, -1, 16)]                               →  shuffle(x[i - 15 : i + 1], 15, 14, …)
 //
-// The memory between the lanes belongs to the buffer, since its first and its last element are
-// accessed. A regular distance of more than one stays, because targets have better ways for it.
+// Only elements that some lane accesses are loaded. A regular distance of more than one stays,
+// because targets have better ways for it.
 #include "lower/pass.h"
 
 typedef struct LanePattern {
@@ -73,13 +73,55 @@ static bool is_regular(const LanePattern *p) {
   return step >= 0;
 }
 
-static Expr *piece_at(const LanePattern *p, const Expr *load, int64_t offset, int lanes) {
+// ---- Logical accesses
+
+// The index of the lanes `from`, `from`[1], … of a logical index; NULL where their distances differ.
+static Expr *index_of_lanes(Context *context, Expr *index, const int *from, int count) {
+  LanePattern p = {context, index->type.lanes};
+  if (index->type.lanes == 1) return index;
+  if (!split_index(&p, index)) return NULL;
+  DType type = dtype_lanes(index->type, 1);
+  Expr *first = expr_int(context, type, p.offsets[from[0]]);
+  if (p.base) first = expr_add(context, p.base, first);
+  int64_t step = count > 1 ? p.offsets[from[1]] - p.offsets[from[0]] : 0;
+  for (int i = 2; i < count; i++)
+    if (p.offsets[from[i]] - p.offsets[from[i - 1]] != step) return NULL;
+  return step ? expr_ramp(context, first, expr_int(context, type, step), count) : first;
+}
+
+// The logical access of a piece whose element k is that of lane `from`[k]; NULL: it is not known.
+static Expr *origin_of_piece(Context *context, const Expr *load, const int *from, int count) {
+  const Expr *origin = expr_origin(load);
+  if (!origin) return NULL;
+  Expr **indices = arena_array(&context->arena, Expr *, origin->count);
+  for (int i = 0; i < origin->count; i++)
+    if (!(indices[i] = index_of_lanes(context, origin->args[i], from, count))) return NULL;
+  return expr_load(context, origin->as.buffer, indices, origin->count);
+}
+
+// ---- Loads
+
+// The lane that accesses the element at this distance from the base; -1: none does.
+static int lane_at(const LanePattern *p, int64_t offset) {
+  for (int i = 0; i < p->lanes; i++)
+    if (p->offsets[i] == offset) return i;
+  return -1;
+}
+
+// Loads `count` elements, each of which some lane accesses; NULL where one is not accessed, so that
+// no logical access would say what is read, or where the logical access is not known.
+static Expr *piece_at(const LanePattern *p, const Expr *load, int64_t offset, int count) {
   Context *context = p->context;
   DType type = p->base->type;
+  int from[LOWER_MAX_LANES];
+  for (int k = 0; k < count; k++)
+    if ((from[k] = lane_at(p, offset + k)) < 0) return NULL;
   Expr *first = expr_add(context, p->base, expr_int(context, type, offset));
-  Expr *index = lanes == 1 ? first : expr_ramp(context, first, expr_int(context, type, 1), lanes);
+  Expr *index = count == 1 ? first : expr_ramp(context, first, expr_int(context, type, 1), count);
   Expr *piece = expr_load(context, load->as.buffer, &index, 1);
-  expr_set_origin(context, piece, expr_origin(load));
+  Expr *origin = origin_of_piece(context, load, from, count);
+  if (!origin && expr_origin(load)) return NULL;
+  expr_set_origin(context, piece, origin);
   return piece;
 }
 
@@ -96,6 +138,7 @@ static Expr *shuffled(const LanePattern *p, const Expr *load) {
   if (high - low >= 2 * width) return NULL;
   Expr *vectors[] = {piece_at(p, load, low, width), piece_at(p, load, high - width + 1, width)};
   int count = high - low < width ? 1 : 2;
+  if (!vectors[0] || !vectors[1]) return NULL;
   for (int i = 0; i < p->lanes; i++) {
     int64_t at = p->offsets[i] - low;
     numbers[i] = (int)(at < width ? at : p->offsets[i] - high + 2 * width - 1);
