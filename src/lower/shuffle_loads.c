@@ -75,7 +75,8 @@ static bool is_regular(const LanePattern *p) {
 
 // ---- Logical accesses
 
-// The index of the lanes `from`, `from`[1], … of a logical index; NULL where their distances differ.
+// The index of the lanes `from`[0], `from`[1], … of a logical index; NULL where their distances
+// differ.
 static Expr *index_of_lanes(Context *context, Expr *index, const int *from, int count) {
   LanePattern p = {context, index->type.lanes};
   if (index->type.lanes == 1) return index;

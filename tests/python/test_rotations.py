@@ -134,13 +134,13 @@ def column_softmax(b, x, width):
 GROUPS = {"softmax": row_softmax, "norm": row_norm, "halves": grouped_norm, "columns": column_softmax}
 
 
-def group_then_windows(group, side, window, width, by, twice=False):
+def group_then_windows(group, side, window, width, by, twice=False, columns=5):
     """Tokens in rows, a group along them, and a product that reads them in shifted windows."""
     b = Builder(x=[1, side * side, width])
     norm = GROUPS[group](b, b("Relu", "x"), width)
     y = reshaped(b, norm, 1, side, side, width)
     y = rotated(b, rotated(b, y, 1, by), 2, by) if by else y
-    y = b("MatMul", windows(b, y, side, window, width), b.weight(width, 5))
+    y = b("MatMul", windows(b, y, side, window, width), b.weight(width, columns))
     return b.model(y, norm) if twice else b.model(y)
 
 
@@ -159,6 +159,6 @@ def test_rows_are_moved(group, level, tmp_path):
 @pytest.mark.parametrize("by", [0, 3])
 def test_no_kernel_moves_rows(group, by, tmp_path):
     """The group, which reads the Relu's operand, the product, and a rewrite of its panels."""
-    assert kernels(group_then_windows(group, 28, 7, 96, by), tmp_path / "case.onnx") <= 3
-    stored = kernels(group_then_windows(group, 28, 7, 96, by, twice=True), tmp_path / "case.onnx")
+    assert kernels(group_then_windows(group, 28, 7, 96, by, columns=64), tmp_path / "case.onnx") <= 3
+    stored = kernels(group_then_windows(group, 28, 7, 96, by, True, 64), tmp_path / "case.onnx")
     assert stored > 2
