@@ -52,6 +52,9 @@ Stmt *arith_simplify_stmt(Context *context, Stmt *s);
 // value is not known: the expression has another variable, memory, a call, a float, a vector, a
 // division by zero or an overflow.
 bool expr_value(const Expr *e, Expr *const *vars, const int64_t *values, int count, int64_t *out);
+// The value of one lane of a vector in which no variable occurs; false likewise, and where a part
+// has fewer than 32 bits or no sign, since it may wrap around.
+bool expr_lane_value(const Expr *e, int lane, int64_t *out);
 
 bool expr_reads_memory(Expr *e); // true for loads, addresses and calls
 

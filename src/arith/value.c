@@ -63,9 +63,16 @@ typedef struct Point {
   Expr *const *vars;
   const int64_t *values;
   int count;
+  int lane; // of vectors; -1: they have no value
 } Point;
 
 static bool value_at(const Point *point, const Expr *e, int64_t *out);
+
+// Other integers wrap around.
+static bool is_exact(DType type) {
+  type = dtype_lanes(type, 1);
+  return dtype_is_index(type) || dtype_is_bool(type);
+}
 
 static bool var_value(const Point *point, const Expr *e, int64_t *out) {
   for (int i = 0; i < point->count; i++)
@@ -77,9 +84,8 @@ static bool var_value(const Point *point, const Expr *e, int64_t *out) {
 }
 
 static bool cast_value(const Point *point, const Expr *e, int64_t *out) {
-  bool widens = dtype_is_index(e->type) || dtype_is_bool(e->type);
-  if (!widens || !value_at(point, e->args[0], out)) return false;
-  if (dtype_is_bool(e->type)) *out = *out != 0;
+  if (!is_exact(e->type) || !value_at(point, e->args[0], out)) return false;
+  if (dtype_is_bool(dtype_lanes(e->type, 1))) *out = *out != 0;
   return e->type.bits == 64 || (*out >= INT32_MIN && *out <= INT32_MAX);
 }
 
@@ -89,13 +95,22 @@ static bool choice_value(const Point *point, const Expr *e, int64_t *out) {
          value_at(point, e->args[condition ? 1 : 2], out);
 }
 
+static bool ramp_value(const Point *point, const Expr *e, int64_t *out) {
+  int64_t first, step;
+  return value_at(point, e->args[0], &first) && value_at(point, e->args[1], &step) &&
+         mul_fits(step, point->lane, &step) && add_fits(first, step, out);
+}
+
 static bool value_at(const Point *point, const Expr *e, int64_t *out) {
   int64_t a, b;
-  if (dtype_is_float(e->type) || e->type.lanes != 1) return false;
+  if (dtype_is_float(e->type) || (e->type.lanes != 1 && point->lane < 0)) return false;
+  if (point->lane >= 0 && !is_exact(e->type)) return false;
   switch (e->op) {
   case EXPR_INT: *out = e->as.i; return true;
   case EXPR_VAR: return var_value(point, e, out);
   case EXPR_CAST: return cast_value(point, e, out);
+  case EXPR_BROADCAST: return value_at(point, e->args[0], out);
+  case EXPR_RAMP: return ramp_value(point, e, out);
   case EXPR_SELECT:
   case EXPR_IF_THEN_ELSE: return choice_value(point, e, out);
   case EXPR_NOT:
@@ -110,5 +125,9 @@ static bool value_at(const Point *point, const Expr *e, int64_t *out) {
 }
 
 bool expr_value(const Expr *e, Expr *const *vars, const int64_t *values, int count, int64_t *out) {
-  return value_at(&(Point){vars, values, count}, e, out);
+  return value_at(&(Point){vars, values, count, -1}, e, out);
+}
+
+bool expr_lane_value(const Expr *e, int lane, int64_t *out) {
+  return value_at(&(Point){.lane = lane}, e, out);
 }

@@ -16,32 +16,6 @@ typedef struct LanePattern {
   int64_t offsets[LOWER_MAX_LANES]; // from it
 } LanePattern;
 
-static bool binary_value(ExprOp op, int64_t a, int64_t b, int64_t *out) {
-  switch ((int)op) {
-  case EXPR_ADD: return !__builtin_add_overflow(a, b, out);
-  case EXPR_SUB: return !__builtin_sub_overflow(a, b, out);
-  case EXPR_MUL: return mul_fits(a, b, out);
-  case EXPR_MIN: *out = MIN_OF(a, b); return true;
-  case EXPR_MAX: *out = MAX_OF(a, b); return true;
-  case EXPR_FLOOR_DIV: *out = b > 0 ? floor_div(a, b) : 0; return b > 0;
-  case EXPR_FLOOR_MOD: *out = b > 0 ? floor_mod(a, b) : 0; return b > 0;
-  default: return false;
-  }
-}
-
-// The value of a lane, where it is a constant.
-static bool lane_value(const Expr *e, int lane, int64_t *out) {
-  int64_t first, step, a, b;
-  if (e->op == EXPR_BROADCAST) return expr_as_int(e->args[0], out);
-  if (e->op == EXPR_CAST) return dtype_is_int(e->type) && lane_value(e->args[0], lane, out);
-  if (e->op == EXPR_RAMP)
-    return expr_as_int(e->args[0], &first) && expr_as_int(e->args[1], &step) &&
-           mul_fits(step, lane, &a) && !__builtin_add_overflow(first, a, out);
-  return e->count == 2 && e->args[0]->type.lanes == e->type.lanes &&
-         e->args[1]->type.lanes == e->type.lanes && lane_value(e->args[0], lane, &a) &&
-         lane_value(e->args[1], lane, &b) && binary_value(e->op, a, b, out);
-}
-
 static void add_to_base(LanePattern *p, Expr *e) {
   p->base = p->base ? expr_add(p->context, p->base, expr_cast(p->context, p->base->type, e)) : e;
 }
@@ -57,11 +31,8 @@ static bool split_index(LanePattern *p, Expr *e) {
   bool ramp = e->op == EXPR_RAMP && expr_as_int(e->args[1], &step);
   if (ramp) add_to_base(p, e->args[0]);
   for (int i = 0; i < p->lanes; i++) {
-    if (ramp)
-      value = step * i;
-    else if (!lane_value(e, i, &value))
-      return false;
-    p->offsets[i] += value;
+    bool known = ramp ? mul_fits(step, i, &value) : expr_lane_value(e, i, &value);
+    if (!known || !add_fits(p->offsets[i], value, &p->offsets[i])) return false;
   }
   return true;
 }
@@ -151,7 +122,9 @@ static Expr *shuffled(const LanePattern *p, const Expr *load) {
 static Expr *shuffle_load(Rewriter *rewriter, Expr *e) {
   LanePattern p = {rewriter->context, e->type.lanes};
   if (e->op != EXPR_LOAD || e->count != 1 || p.lanes < 2 || p.lanes > LOWER_MAX_LANES) return e;
-  if (e->args[0]->type.lanes != p.lanes || e->type.bits < 8 || dtype_is_bool(e->type)) return e;
+  DType index = e->args[0]->type;
+  if (index.code != TYPE_INT || index.bits < 32) return e; // others wrap around
+  if (index.lanes != p.lanes || e->type.bits < 8 || dtype_is_bool(e->type)) return e;
   if (!split_index(&p, e->args[0]) || is_regular(&p)) return e;
   if (!p.base) p.base = expr_int(p.context, dtype_lanes(e->args[0]->type, 1), 0);
   Expr *value = shuffled(&p, e);

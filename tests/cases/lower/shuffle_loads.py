@@ -1,6 +1,6 @@
 # A vector whose lanes are near one another, at distances that are known, is loaded whole and
 # shuffled. Lanes at a regular distance of more than one, lanes that are far apart, and lanes at
-# distances that are not known stay.
+# distances that are not known, or whose index may wrap around, stay.
 # RUN: pleat opt %s --pass vectorize_loops,simplify_vectors,shuffle_loads --verify-each
 from tvm.script import tir as T
 
@@ -27,6 +27,16 @@ def reflected(A: T.Buffer((16,), "int8"), B: T.Buffer((16,), "int8"), n: T.int32
         B[j] = A[T.max(3 - j, j - 3)]
     for j in T.vectorized(8):
         B[8 + j] = A[T.min(j, 4) + 8]
+
+
+@T.prim_func
+def wrapped(A: T.Buffer((256,), "float32"), B: T.Buffer((24,), "float32")):
+    for j in T.vectorized(8):
+        B[j] = A[T.cast(T.cast(131 - j, "int8"), "int32") + 128]
+    for j in T.vectorized(8):
+        B[8 + j] = A[T.cast(255 - j * j, "uint8")]
+    for j in T.vectorized(8):
+        B[16 + j] = A[T.cast(T.cast(j // 2, "int8"), "int32")]
 
 
 @T.prim_func
