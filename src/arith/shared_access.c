@@ -22,13 +22,6 @@ typedef struct SharedSearch {
   SourcePos pos;
 } SharedSearch;
 
-// The axis of a loop over threads of a block; -1 for another one.
-static int thread_axis(const Stmt *loop) {
-  const char *thread = loop->as.loop.kind == LOOP_THREAD ? loop->as.loop.thread : "";
-  bool of_block = !strncmp(thread, "threadIdx.", 10) && thread[10] >= 'x' && thread[10] <= 'z';
-  return of_block ? thread[10] - 'x' : -1;
-}
-
 // ---- The threads around an access -------------------------------------------------------------
 
 typedef struct Threads {
@@ -43,7 +36,7 @@ static const char *find_threads(const SharedSearch *f, Threads *t) {
   *t = (Threads){.extents = {1, 1, 1}, .count = 1};
   for (int i = 0; i < f->loops.count; i++) {
     const Stmt *loop = f->loops.items[i];
-    int axis = thread_axis(loop);
+    int axis = loop_thread_axis(loop, NULL);
     if (axis < 0) continue;
     if (t->loops[axis]) return "two loops around it are over the same threads";
     if (!expr_as_int(loop->as.loop.extent, &t->extents[axis]) || t->extents[axis] < 1)
@@ -118,7 +111,8 @@ static const char *set_positions(LaneMap *m, const Buffer *buffer, Expr *const *
   for (int i = 0; i < f->loops.count; i++) {
     const Stmt *loop = f->loops.items[i];
     int64_t extent;
-    if (thread_axis(loop) >= 0 || !uses(indices, buffer->rank, loop->as.loop.var)) continue;
+    if (loop_thread_axis(loop, NULL) >= 0 || !uses(indices, buffer->rank, loop->as.loop.var))
+      continue;
     if (!expr_as_int(loop->as.loop.extent, &extent) || extent < 1)
       return "the extent of a loop that its indices use is not constant";
     if (m->count + 3 >= COUNT_OF(m->vars)) return "its indices use too many loops";
@@ -219,7 +213,8 @@ static void add_access(SharedSearch *f, Buffer *buffer, Expr *const *indices, bo
   bool sought = f->buffer ? buffer->data == f->buffer->data : !strncmp(buffer->scope, "shared", 6);
   Threads threads;
   bool in_threads = false;
-  for (int i = 0; i < f->loops.count; i++) in_threads |= thread_axis(f->loops.items[i]) >= 0;
+  for (int i = 0; i < f->loops.count; i++)
+    in_threads |= loop_thread_axis(f->loops.items[i], NULL) >= 0;
   if (!sought || !in_threads) return;
   SharedAccess access = {.buffer = buffer, .indices = indices, .write = write, .pos = f->pos};
   LaneMap m = {f, analyzer_new(context), map_new(&context->arena), {NULL}, {0}, 0};
@@ -236,7 +231,7 @@ static void add_access(SharedSearch *f, Buffer *buffer, Expr *const *indices, bo
 
 static bool count_threads(Visitor *visitor, Stmt *s) {
   int64_t *launched = visitor->env, extent;
-  int axis = s->kind == STMT_FOR ? thread_axis(s) : -1;
+  int axis = loop_thread_axis(s, NULL);
   if (axis >= 0 && expr_as_int(s->as.loop.extent, &extent))
     launched[axis] = MAX_OF(launched[axis], extent);
   return true;

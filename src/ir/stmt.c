@@ -42,6 +42,17 @@ const char *thread_axis_fault(Context *context, const char *thread) {
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+int loop_thread_axis(const Stmt *loop, bool *is_block) {
+  const char *thread =
+      loop->kind == STMT_FOR && loop->as.loop.kind == LOOP_THREAD ? loop->as.loop.thread : "";
+  const char *axis = "";
+  bool of_blocks = !strncmp(thread, "blockIdx.", 9);
+  if (is_block) *is_block = of_blocks;
+  if (of_blocks && is_block) axis = thread + 9;
+  if (!strncmp(thread, "threadIdx.", 10)) axis = thread + 10;
+  return *axis >= 'x' && *axis <= 'z' && !axis[1] ? *axis - 'x' : -1;
+}
+
 bool scope_is_shared_by(const char *scope, const char *thread) {
   bool is_block = !strncmp(thread, "blockIdx", strlen("blockIdx"));
   if (!strncmp(scope, "global", strlen("global"))) return true;

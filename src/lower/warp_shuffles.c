@@ -41,15 +41,9 @@ static bool refuse(Exchanges *x, const Expr *call, const char *why) {
 
 // ---- Threads
 
-static int axis_of(const char *thread) {
-  bool is_thread = strncmp(thread, "threadIdx.", 10) == 0;
-  return is_thread && thread[10] >= 'x' && thread[10] <= 'z' ? thread[10] - 'x' : -1;
-}
-
 static bool add_launch(Visitor *visitor, Stmt *s) {
   Exchanges *x = visitor->env;
-  int axis =
-      s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD ? axis_of(s->as.loop.thread) : -1;
+  int axis = loop_thread_axis(s, NULL);
   if (axis < 0) return true;
   int64_t extent = 0;
   x->uneven |= !expr_as_int(s->as.loop.extent, &extent);
@@ -67,7 +61,7 @@ static bool find_thread(Exchanges *x, const Expr *call, Expr **number, int64_t *
     const Stmt *loop = NULL;
     for (int i = 0; i < x->threads.count; i++) {
       const Stmt *s = x->threads.items[i];
-      if (axis_of(s->as.loop.thread) == axis) loop = s;
+      if (loop_thread_axis(s, NULL) == axis) loop = s;
     }
     if (!loop && x->launched[axis])
       return refuse(x, call, "is not inside of the loops over all threads of the block");
@@ -139,14 +133,10 @@ static Expr *mask_of(Exchanges *x, Expr *call) {
 
 // ---- Exchanges in the expressions of a statement
 
-static bool is_power_of_two(int64_t n) {
-  return n > 0 && (n & (n - 1)) == 0;
-}
-
 static bool read_shuffle(Exchanges *x, Shuffle *s) {
   if (!expr_as_int(s->call->args[SHUFFLE_WIDTH], &s->width) ||
-      !expr_as_int(s->call->args[SHUFFLE_WARP], &s->warp) || !is_power_of_two(s->width) ||
-      !is_power_of_two(s->warp) || s->width > s->warp)
+      !expr_as_int(s->call->args[SHUFFLE_WARP], &s->warp) || log2_of(s->width) < 0 ||
+      log2_of(s->warp) < 0 || s->width > s->warp)
     return refuse(x, s->call,
                   "needs a width and a warp size that are constant powers of two, and a "
                   "width that is at most the warp size");
@@ -319,14 +309,9 @@ static Stmt *enter(Rewriter *rewriter, Stmt *s) {
   return exchange_in_stmt(rewriter, next);
 }
 
-static bool find_any(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= expr_exchange(e) != EXCHANGE_NONE;
-  return true;
-}
-
 static bool has_exchanges(const PrimFunc *func) {
-  bool found = false;
-  visit_stmt(&(Visitor){.env = &found, .enter_expr = find_any}, func->body);
+  const Expr *found = NULL;
+  visit_stmt(&(Visitor){.env = &found, .enter_expr = find_exchange}, func->body);
   return found;
 }
 

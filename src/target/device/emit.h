@@ -24,9 +24,6 @@ typedef struct Launch {
   unsigned axes;                // bit k: there is a loop over threadIdx of axis k
 } Launch;
 
-// A loop over threads: axis 0 to 2 of blocks or threads; -1 for other loops, virtual threads
-// included.
-int launch_axis(const Stmt *loop, bool *is_block);
 // How the region is started. False with a diagnostic when a device cannot run it so.
 bool launch_of(Context *context, const LowerRegion *region, Stmt *body, Launch *launch);
 

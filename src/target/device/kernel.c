@@ -39,7 +39,7 @@ static bool is_private(const DeviceKernel *kernel, const Buffer *buffer) {
 static bool access_stmt(Visitor *visitor, Stmt *s) {
   Accesses *a = visitor->env;
   bool is_block;
-  if (s->kind == STMT_FOR && launch_axis(s, &is_block) >= 0) a->crosses |= !is_block;
+  if (loop_thread_axis(s, &is_block) >= 0) a->crosses |= !is_block;
   if (s->kind != STMT_STORE || is_private(a->kernel, s->as.store.buffer)) return true;
   const DeviceMemory *memory = map_find(&a->kernel->memories, s->as.store.buffer->data);
   a->crosses |= memory && memory->depth > 0;
@@ -234,7 +234,7 @@ static bool serial_loop(CEmit *emit, const Stmt *s) {
 static bool loop(CEmit *emit, const Stmt *s) {
   DeviceKernel *kernel = kernel_of(emit);
   bool is_block;
-  int axis = launch_axis(s, &is_block);
+  int axis = loop_thread_axis(s, &is_block);
   if (kernel->launch.items) return item_loop(emit, s);
   if (has_threads(kernel) ? axis >= 0 : axis >= 0 && is_block && kernel->launch.blocks[axis])
     return launch_loop(emit, s, axis, is_block);

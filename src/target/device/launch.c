@@ -16,13 +16,6 @@ typedef struct LaunchSearch {
   bool parallel, ok;
 } LaunchSearch;
 
-int launch_axis(const Stmt *loop, bool *is_block) {
-  const char *thread = loop->as.loop.kind == LOOP_THREAD ? loop->as.loop.thread : "";
-  *is_block = !strncmp(thread, "blockIdx.", 9);
-  const char *axis = *is_block ? thread + 9 : !strncmp(thread, "threadIdx.", 10) ? thread + 10 : "";
-  return *axis >= 'x' && *axis <= 'z' && !axis[1] ? *axis - 'x' : -1;
-}
-
 static bool refuse(LaunchSearch *f, const Stmt *loop, const char *why) {
   if (f->ok)
     f->ok = diag_error_as(f->context, DIAG_UNSUPPORTED, loop->pos, "the loop %s over %s %s",
@@ -69,7 +62,7 @@ static bool add_threads(LaunchSearch *f, const Stmt *loop, int axis) {
 
 static bool add_loop(LaunchSearch *f, const Stmt *loop) {
   bool is_block;
-  int axis = launch_axis(loop, &is_block);
+  int axis = loop_thread_axis(loop, &is_block);
   if (axis >= 0) return is_block ? add_blocks(f, loop, axis) : add_threads(f, loop, axis);
   return !strncmp(loop->as.loop.thread, "vthread", 7) ||
          refuse(f, loop, "is not over threads that a device has");
@@ -120,16 +113,9 @@ typedef struct Placing {
   bool ok;
 } Placing;
 
-// The axis of a loop over threads; -1 for another statement.
-static int thread_axis(const Stmt *s) {
-  bool is_block;
-  int axis = s->kind == STMT_FOR ? launch_axis(s, &is_block) : -1;
-  return axis >= 0 && !is_block ? axis : -1;
-}
-
 // Enters or leaves a loop over threads.
 static void count_loop(Placing *p, const Stmt *s, int step) {
-  int axis = thread_axis(s);
+  int axis = loop_thread_axis(s, NULL);
   if (axis < 0) return;
   p->depth += step;
   p->loops[axis] += step;
@@ -263,7 +249,8 @@ static void check_shared(SharedCheck *sharing, const Stmt *s) {
   if (!t.memory->is_shared || !t.memory->depth) return;
   for (int i = 0; i < sharing->around.count; i++) {
     const Stmt *around = sharing->around.items[i];
-    if (around->kind == STMT_FOR && (thread_axis(around) >= 0 || loop_is_tainted(&t, around)))
+    if (around->kind == STMT_FOR &&
+        (loop_thread_axis(around, NULL) >= 0 || loop_is_tainted(&t, around)))
       map_put(&t.tainted, around->as.loop.var, around);
     else if (around->kind == STMT_LET && is_tainted(&t, around->as.let.value))
       map_put(&t.tainted, around->as.let.var, around);
