@@ -186,6 +186,9 @@ static bool is_empty(const PrimFunc *func) {
   return false;
 }
 
+// The strategies of elementwise kernels that are tried before vectors along memory.
+static bool (*const special_cases[])(AutoSched *) = {autosched_choice_axes, autosched_transposed};
+
 bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *func,
                       const KernelParam *params, const Strategies *planned, KernelChoice *choice) {
   AutoSched s = {context, machine, .func = func, params, planned, choice};
@@ -196,11 +199,10 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
     if (use_strategy(&s, &strategies.items[i], &refusal)) return true;
     TRY(begin(&s));
   }
-  const char *none = NULL;
-  if (!s.anchor && !s.updates && s.tail) {
-    if (try_quietly(&s, autosched_choice_axes, &none)) return true;
-    TRY(begin(&s));
-    if (try_quietly(&s, autosched_transposed, &none)) return true;
+  bool elementwise = !s.anchor && !s.updates && s.tail;
+  for (int i = 0; elementwise && i < COUNT_OF(special_cases); i++) {
+    const char *none = NULL;
+    if (try_quietly(&s, special_cases[i], &none)) return true;
     TRY(begin(&s));
   }
   // The steps can fail when the kernel is too large for the proof that its updates are independent.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs statements and calls. Loops of every kind run serially here; threads.c has those over
-// threads that wait for one another. Storage lives as long as the
-// block or allocation that makes it, and is new each time.
+// threads that wait for one another. Storage lives as long as the block or allocation that makes
+// it, and is new each time.
 #include "interp/exec.h"
 
 static void run(Machine *machine, const InterpStep *step) {
