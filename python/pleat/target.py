@@ -8,8 +8,9 @@ import types
 from pleat._library import PleatError
 
 # Processors as LLVM calls them, and the level of each; Pleat's own names of levels stand for themselves.
-LEVELS = {"avx512": ("x86-64-v4", "skylake-avx512", "cascadelake", "cooperlake", "icelake-client",
-                     "icelake-server", "tigerlake", "sapphirerapids", "znver4", "znver5"),
+LEVELS = {"avx512vnni": ("cascadelake", "cooperlake", "icelake-client", "icelake-server", "tigerlake",
+                         "sapphirerapids", "znver4", "znver5"),
+          "avx512": ("x86-64-v4", "skylake-avx512"),
           "avx2": ("x86-64-v3", "core-avx2", "haswell", "broadwell", "skylake", "alderlake", "znver1",
                    "znver2", "znver3"),
           "baseline": ("x86-64",)}

@@ -9,7 +9,8 @@
 
 // Sets of features of x86-64 that come together in practice. Code for a level runs on every machine
 // of that level or above. A target's row has the names of the levels for its tools.
-typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
+// The last one has AVX-512's sums of products of bytes (VNNI).
+typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_VNNI } CpuLevel;
 
 // The size of a core's instruction cache. The value is that of most current processors.
 enum { INSTRUCTION_CACHE_BYTES = 32 << 10 };
@@ -29,12 +30,13 @@ enum { MOST_THREADS = 1024 };
 
 typedef struct HostMachine {
   CpuLevel level;
-  const char *level_name; // "baseline", "avx2", "avx512": the names of `--cpu`
+  const char *level_name; // "baseline", "avx2", "avx512", …: the names of `--cpu`
   char processor[64];     // the processor's name for itself; "" if unknown
   int vector_bytes, vector_registers;
   int fma_units;             // vector multiply-adds begun while two vectors are loaded. A guess:
                              // Zen 4 takes two cycles for both with vectors of 512 bits
   bool fma;                  // has an instruction that multiplies and adds
+  bool dot_bytes;            // has one that adds the products of four bytes to each 32 bits
   int cores;                 // that this process may use; compilation runs on so many
   int threads;               // that programs run on: `cores`, unless set otherwise
   int64_t line_bytes;        // of a cache line

@@ -15,7 +15,7 @@ static const struct {
       offsetof(Cli, output)}},
     {TAKES_THREADS, {"threads", 0, OPTION_INT, "N", "threads to run with", offsetof(Cli, threads)}},
     {TAKES_CPU,
-     {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline|scalar",
+     {"cpu", 0, OPTION_TEXT, "avx512vnni|avx512|avx2|sse2|baseline|scalar",
       "the level of processor; run, bench and verify: at most that of this machine",
       offsetof(Cli, cpu)}},
     {TAKES_CACHE,

@@ -12,13 +12,14 @@ enum { REGION_CYCLES = 8000 };
 typedef struct LevelRow {
   const char *name, *other_name;
   int vector_bytes, vector_registers, fma_units;
-  bool fma;
+  bool fma, dot_bytes;
 } LevelRow;
 
 static const LevelRow levels[] = {
-    [CPU_BASELINE] = {"baseline", "sse2", 16, 16, 1, false},
-    [CPU_AVX2] = {"avx2", "avx2", 32, 16, 2, true},
-    [CPU_AVX512] = {"avx512", "avx512", 64, 32, 2, true},
+    [CPU_BASELINE] = {"baseline", "sse2", 16, 16, 1, false, false},
+    [CPU_AVX2] = {"avx2", "avx2", 32, 16, 2, true, false},
+    [CPU_AVX512] = {"avx512", "avx512", 64, 32, 2, true, false},
+    [CPU_AVX512_VNNI] = {"avx512vnni", "avx512vnni", 64, 32, 2, true, true},
 };
 
 #if defined(__x86_64__)
@@ -32,6 +33,7 @@ static CpuLevel level_here(void) {
   bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512vl");
+  if (avx2 && avx512 && __builtin_cpu_supports("avx512vnni")) return CPU_AVX512_VNNI;
   return avx2 && avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_BASELINE;
 }
 
@@ -81,6 +83,7 @@ static void use_level(HostMachine *machine, CpuLevel level) {
   machine->vector_registers = row->vector_registers;
   machine->fma_units = row->fma_units;
   machine->fma = row->fma;
+  machine->dot_bytes = row->dot_bytes;
 }
 
 // A figure from the system, or what most machines have where the system does not know.

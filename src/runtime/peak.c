@@ -38,6 +38,7 @@ static void (*const chains[])(void) = {
     [CPU_BASELINE] = chains_baseline,
     [CPU_AVX2] = chains_avx2,
     [CPU_AVX512] = chains_avx512,
+    [CPU_AVX512_VNNI] = chains_avx512,
 };
 
 double machine_fma_peak(const HostMachine *machine, double seconds) {

@@ -12,9 +12,9 @@
 
 // Describes this machine from what the processor and the system report; takes microseconds.
 HostMachine machine_probe(void);
-// A machine of `level` ("avx512", "avx2", "baseline", "sse2", or "scalar": no vectors, for portable
-// C) with these caches, whether or not it is this one: for code that runs elsewhere. False when
-// there is no such level.
+// A machine of `level` ("avx512vnni", "avx512", "avx2", "baseline", "sse2", or "scalar":
+// no vectors, for portable C) with these caches, whether or not it is this one: for code that
+// runs elsewhere. False when there is no such level.
 bool machine_use(HostMachine *machine, const char *level);
 // The same of a level that the machine has; false too where it is below it.
 bool machine_limit(HostMachine *machine, const char *level);

@@ -27,6 +27,8 @@ static const char *const c_flags[] = {
     [CPU_AVX2] = "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt",
     [CPU_AVX512] = "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt -mavx512f -mavx512bw "
                    "-mavx512cd -mavx512dq -mavx512vl",
+    [CPU_AVX512_VNNI] = "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt -mavx512f -mavx512bw "
+                        "-mavx512cd -mavx512dq -mavx512vl -mavx512vnni",
 };
 
 static const char *const llvm_flags[] = {
@@ -34,12 +36,15 @@ static const char *const llvm_flags[] = {
     [CPU_AVX2] = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt",
     [CPU_AVX512] = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt,"
                    "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
+    [CPU_AVX512_VNNI] = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt,"
+                        "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512vnni",
 };
 
 static const char *const c_tuning[] = {
     [CPU_BASELINE] = "",
     [CPU_AVX2] = "",
     [CPU_AVX512] = " -mprefer-vector-width=512",
+    [CPU_AVX512_VNNI] = " -mprefer-vector-width=512",
 };
 
 // The processors for which LLVM orders instructions.
@@ -47,6 +52,7 @@ static const char *const llvm_tuning[] = {
     [CPU_BASELINE] = "x86-64",
     [CPU_AVX2] = "haswell",
     [CPU_AVX512] = "skylake-avx512",
+    [CPU_AVX512_VNNI] = "skylake-avx512",
 };
 
 // A processor has one memory for all threads. It runs the threads of a block one after the other,
@@ -361,5 +367,6 @@ TargetFeatures target_features(const HostMachine *machine) {
   return (TargetFeatures){.fma = vectors,
                           .half_conversion = vectors,
                           .rounding = vectors,
+                          .dot_bytes = machine && machine->dot_bytes,
                           .vector_bytes = machine ? machine->vector_bytes : 16};
 }

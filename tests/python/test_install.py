@@ -340,7 +340,8 @@ def test_bash_completes_subcommands_and_options(installed):
 
 
 @pytest.mark.parametrize("words, expected", [
-    (["run", "--cpu", "a"], ["avx512", "avx2"]), (["run", "--cpu", "=", "a"], ["avx512", "avx2"]),
+    (["run", "--cpu", "a"], ["avx512vnni", "avx512", "avx2"]),
+    (["run", "--cpu", "=", "a"], ["avx512vnni", "avx512", "avx2"]),
     (["run", "--policy", "="], ["optimal", "forward", "backward", "none"]),
     (["opt", "--pass", "conv"], ["convert_blocks"]), (["layout", "--show", "sv"], ["svg"]),
     (["run", "a "], ["a model.onnx"]), (["run", "--input", "x", "=", "x"], ["x.npy"]),

@@ -16,6 +16,7 @@ static const char *const level_flags[] = {
     [CPU_BASELINE] = "any processor",
     [CPU_AVX2] = "a processor with 32-byte vectors",
     [CPU_AVX512] = "a processor with 64-byte vectors",
+    [CPU_AVX512_VNNI] = "a processor with 64-byte vectors and sums of products of bytes",
 };
 
 static const char *place_text(Arena *arena, const TargetArgument *argument) {
