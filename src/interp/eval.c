@@ -70,6 +70,15 @@ INT_BINARY(int_max, a > b ? a : b)
 INT_BINARY(int_and, a &b)
 INT_BINARY(int_or, a | b)
 INT_BINARY(int_xor, a ^ b)
+
+static int64_t dot_bytes(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  for (int shift = 0; shift < 32; shift += 8)
+    sum += (int64_t)(uint8_t)(a >> shift) * (int8_t)(uint8_t)(b >> shift);
+  return sum;
+}
+INT_BINARY(int_dot_bytes, dot_bytes(a, b))
+
 INT_BINARY(int_shift_left, (uint64_t)a << (b & 63))
 INT_BINARY(int_shift_right, a >> (b & 63))
 INT_BINARY(int_pow, power(a, b))
@@ -428,6 +437,7 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
     [EXPR_BIT_NOT] = {int_not},
     [EXPR_POPCOUNT] = {int_popcount},
     [EXPR_LIKELY] = ANY(same_value),
+    [EXPR_DOT_BYTES] = {int_dot_bytes},
     [EXPR_SHIFT_LEFT] = {int_shift_left},
     [EXPR_SHIFT_RIGHT] = {int_shift_right, uint_shift_right},
     [EXPR_SELECT] = ANY(select_lanes),

@@ -367,6 +367,27 @@ static Expr *legalize_popcount(Legalizer *l, Expr *e) {
   return legal_cast(l, dtype_lanes(e->type, 1), x);
 }
 
+// (x << left) >> right, with the sign kept.
+static Expr *shifted_back(Legalizer *l, Expr *x, int left, int right) {
+  if (left) x = legal_make(l, EXPR_SHIFT_LEFT, x, legal_int(l, x, left));
+  return legal_make(l, EXPR_SHIFT_RIGHT, x, legal_int(l, x, right));
+}
+
+// Products of bytes and the sum of four of them fit 32 bits.
+static Expr *legalize_dot_bytes(Legalizer *l, Expr *e) {
+  int bytes = e->type.lanes * 4;
+  if (bytes >= 16 && bytes <= l->features->dot_vector_bytes && (bytes & (bytes - 1)) == 0) return e;
+  Expr *a = legal_hold(l, legal_cast(l, DTYPE_INT32, e->args[0])), *sum = NULL;
+  Expr *b = legal_hold(l, legal_cast(l, DTYPE_INT32, e->args[1]));
+  for (int shift = 0; shift < 32; shift += 8) {
+    Expr *first = legal_make(l, EXPR_SHIFT_RIGHT, a, legal_int(l, a, shift));
+    first = legal_make(l, EXPR_BIT_AND, first, legal_int(l, a, 255));
+    Expr *product = legal_make(l, EXPR_MUL, first, shifted_back(l, b, 24 - shift, 24));
+    sum = sum ? legal_make(l, EXPR_ADD, sum, product) : product;
+  }
+  return legal_cast(l, dtype_lanes(e->type, 1), sum);
+}
+
 static Expr *legalize_likely(Legalizer *l, Expr *e) {
   (void)l;
   return e->args[0];
@@ -594,6 +615,7 @@ static const LegalizeFn rules[EXPR_OP_COUNT] = {
     [EXPR_EXP10] = legalize_exp10,
     [EXPR_COPYSIGN] = legalize_copysign,
     [EXPR_POPCOUNT] = legalize_popcount,
+    [EXPR_DOT_BYTES] = legalize_dot_bytes,
     [EXPR_LIKELY] = legalize_likely,
     [EXPR_TRUNC_DIV] = legalize_trunc_div,
     [EXPR_DIV] = legalize_div,

@@ -72,6 +72,8 @@ void emit_store(Emit *emit, const Stmt *s);
 const char *emit_ramp(Emit *emit, Expr *e);
 const char *emit_shuffle(Emit *emit, Expr *e);
 const char *emit_reduction(Emit *emit, Expr *e);
+// The sum of the products of four bytes of each lane, added to `sum` (a value; NULL: to 0).
+const char *emit_dot_bytes(Emit *emit, Expr *e, const char *sum);
 const char *emit_lane(Emit *emit, const char *value, DType type, int lane);
 const char *emit_with_lane(Emit *emit, const char *value, DType type, const char *lane_value,
                            int lane);

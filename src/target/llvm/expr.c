@@ -195,6 +195,19 @@ static const char *emit_round(Emit *emit, Expr *e) {
   return emit_intrinsic(emit, e, "nearbyint");
 }
 
+static const char *emit_dot(Emit *emit, Expr *e) {
+  return emit_dot_bytes(emit, e, NULL);
+}
+
+static const char *emit_add(Emit *emit, Expr *e) {
+  for (int i = 0; i < 2; i++)
+    if (e->args[i]->op == EXPR_DOT_BYTES)
+      return emit_dot_bytes(emit, e->args[i], emit_expr(emit, e->args[1 - i]));
+  const char *name = dtype_is_float(e->type) ? "fadd contract" : "add";
+  const char *a = emit_expr(emit, e->args[0]), *b = emit_expr(emit, e->args[1]);
+  return emit_value(emit, "%s %s %s, %s", name, llvm_type(emit, e->type), a, b);
+}
+
 static const char *emit_not(Emit *emit, Expr *e) {
   const char *value = emit_expr(emit, e->args[0]), *type = llvm_type(emit, e->type);
   const char *ones = e->type.lanes > 1 ? arena_printf(emit->arena, "splat (%s -1)",
@@ -306,7 +319,7 @@ static const InstructionRow rows[EXPR_OP_COUNT] = {
     [EXPR_VAR] = FUNCTION(emit_var),
     [EXPR_CAST] = FUNCTION(emit_cast),
     [EXPR_REINTERPRET] = FUNCTION(emit_reinterpret),
-    [EXPR_ADD] = {"add", NULL, "fadd contract"},
+    [EXPR_ADD] = FUNCTION(emit_add),
     [EXPR_SUB] = {"sub", NULL, "fsub contract"},
     [EXPR_MUL] = {"mul", NULL, "fmul contract"},
     [EXPR_DIV] = {NULL, NULL, "fdiv"},
@@ -327,6 +340,7 @@ static const InstructionRow rows[EXPR_OP_COUNT] = {
     [EXPR_BIT_OR] = {"or"},
     [EXPR_BIT_XOR] = {"xor"},
     [EXPR_BIT_NOT] = FUNCTION(emit_not),
+    [EXPR_DOT_BYTES] = FUNCTION(emit_dot),
     [EXPR_SHIFT_LEFT] = {"shl"},
     [EXPR_SHIFT_RIGHT] = {"ashr", "lshr"},
     [EXPR_SELECT] = FUNCTION(emit_select),

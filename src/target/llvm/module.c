@@ -126,6 +126,7 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
   Arena *arena = &context->scratch;
   LlvmModule module = {.context = context, .arena = arena, .machine = options->machine};
   module.features = target_features(options->machine);
+  module.features.dot_vector_bytes = module.features.vector_bytes;
   module.report = options->report ? options->report : arena_new(arena, TargetReport);
   module.globals = text_new(arena);
   module.functions = text_new(arena);

@@ -71,6 +71,53 @@ const char *emit_shuffle(Emit *emit, Expr *e) {
   return result;
 }
 
+// ---- Products of bytes -------------------------------------------------------------------------
+
+// A call of an intrinsic function for vectors of 16, 32 or 64 bytes.
+static const char *call_of_width(Emit *emit, const char *const names[3], DType type,
+                                 const char *arguments, const char *wanted) {
+  const char *name = names[type.lanes / 8], *result = llvm_type(emit, type);
+  emit_declare(emit, name, "%s @%s(%s)", result, name, wanted);
+  return emit_value(emit, "call %s @%s(%s)", result, name, arguments);
+}
+
+// The bytes with even numbers of each operand as numbers of 16 bits, or those with odd numbers.
+static const char *products_of_half(Emit *emit, DType type, const char *a, const char *b,
+                                    bool is_odd) {
+  static const char *const names[] = {"llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd",
+                                      "llvm.x86.avx512.pmaddw.d.512"};
+  const char *wide = arena_printf(emit->arena, "<%d x i16>", type.lanes * 2);
+  if (!is_odd) b = emit_value(emit, "shl %s %s, splat (i16 8)", wide, b);
+  b = emit_value(emit, "ashr %s %s, splat (i16 8)", wide, b);
+  a = emit_value(emit, "%s %s %s, splat (i16 %d)", is_odd ? "lshr" : "and", wide, a,
+                 is_odd ? 8 : 255);
+  return call_of_width(emit, names, type,
+                       arena_printf(emit->arena, "%s %s, %s %s", wide, a, wide, b),
+                       arena_printf(emit->arena, "%s, %s", wide, wide));
+}
+
+// Without an instruction for it, products of 16 bits are added in pairs, which is exact: two of
+// them are at most 2 * 255 * 128 in size.
+const char *emit_dot_bytes(Emit *emit, Expr *e, const char *sum) {
+  static const char *const names[] = {"llvm.x86.avx512.vpdpbusd.128",
+                                      "llvm.x86.avx512.vpdpbusd.256",
+                                      "llvm.x86.avx512.vpdpbusd.512"};
+  const char *a = emit_expr(emit, e->args[0]), *b = emit_expr(emit, e->args[1]);
+  const char *type = llvm_type(emit, e->type);
+  if (emit->module->features.dot_bytes)
+    return call_of_width(emit, names, e->type,
+                         arena_printf(emit->arena, "%s %s, %s %s, %s %s", type,
+                                      sum ? sum : llvm_zero(e->type), type, a, type, b),
+                         arena_printf(emit->arena, "%s, %s, %s", type, type, type));
+  const char *wide = arena_printf(emit->arena, "<%d x i16>", e->type.lanes * 2);
+  a = emit_value(emit, "bitcast %s %s to %s", type, a, wide);
+  b = emit_value(emit, "bitcast %s %s to %s", type, b, wide);
+  const char *even = products_of_half(emit, e->type, a, b, false);
+  const char *odd = products_of_half(emit, e->type, a, b, true);
+  if (sum) even = emit_value(emit, "add %s %s, %s", type, sum, even);
+  return emit_value(emit, "add %s %s, %s", type, even, odd);
+}
+
 // ---- Reductions --------------------------------------------------------------------------------
 
 static const char *combine(Emit *emit, ExprOp op, DType type, const char *a, const char *b) {
