@@ -2,6 +2,8 @@
 // Implements the steps that put a copy of a buffer between a block and memory, and set_scope.
 //   cache_read    C[i] = A[i] + 1   =>   A_local[i] = A[i];  C[i] = A_local[i] + 1
 //   cache_write   C[i] = A[i] + 1   =>   C_local[i] = A[i] + 1;  C[i] = C_local[i]
+//   cache_inplace C[i] = C[i] + 1   =>   C_local[i] = C[i];  C_local[i] = C_local[i] + 1;
+//                                        C[i] = C_local[i]
 #include "schedule/internal.h"
 
 typedef struct ScopeChange {
@@ -88,10 +90,10 @@ Expr *copied_condition(Schedule *schedule, Analyzer *analyzer, const Buffer *to,
   return condition_and(context, condition, element);
 }
 
-// The nest to[min + ax] = from[min + ax] over the part of a box that is in the buffer. The analyzer
-// has the facts of the surrounding loops.
+// The nest to[min + ax] = from[min + ax] over the part of a box that is in the buffer, under a
+// condition (NULL: always). The analyzer has the facts of the surrounding loops.
 static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, Expr *const *min,
-                       Expr *const *extent, Analyzer *analyzer) {
+                       Expr *const *extent, Expr *condition, Analyzer *analyzer) {
   Context *context = schedule->context;
   int rank = to->rank;
   Block *block = arena_new(&context->arena, Block);
@@ -110,7 +112,8 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
         (BlockVar){vars[d], expr_int(context, type, 0), to->shape[d], ITER_SPATIAL, bindings[d]};
   }
   block->body = stmt_store(context, to, vars, rank, expr_load(context, from, vars, rank));
-  block->predicate = copied_condition(schedule, analyzer, to, bindings, loops, extent);
+  block->predicate = condition_and(
+      context, condition, copied_condition(schedule, analyzer, to, bindings, loops, extent));
   Stmt *s = stmt_block(context, block_with_regions(context, block));
   for (int d = rank - 1; d >= 0; d--)
     s = stmt_for(context, loops[d], expr_int(context, loops[d]->type, 0),
@@ -275,7 +278,7 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
   Str name = schedule_unique_name(schedule, local->name);
   Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
-  Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape, analyzer);
+  Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape, NULL, analyzer);
   path_place_beside(schedule, &c.path, c.top, kept, nest, true, local);
   redirect_readers(schedule, &c, local);
   step_result(schedule, call, value_block(name));
@@ -379,10 +382,84 @@ bool step_cache_read(Schedule *schedule, StepCall *call) {
   Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
   Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
   Str name = schedule_unique_name(schedule, local->name), first = path_end(&c.path)->as.block->name;
-  Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent, analyzer);
+  Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent, NULL, analyzer);
   redirect_readers(schedule, &c, local);
   path_to_block(schedule, first, &c.path);
   path_place_beside(schedule, &c.path, c.top, c.path.items[c.top], nest, false, local);
   step_result(schedule, call, value_block(name));
+  return true;
+}
+
+// ---- cache_inplace ---------------------------------------------------------------------------
+
+// Refuses a block whose iterations may run at once, or are not known to use a part of the buffer.
+static bool check_inplace(Schedule *schedule, const Caching *c) {
+  const Stmt *at = c->at;
+  const Block *block = at->as.block;
+  if (!block_touches(block, c->buffer, true))
+    return schedule_refuse(schedule, at->pos, "block '%s' does not write '%s'; use cache_read",
+                           block->name, c->buffer->name);
+  if (expr_reads(block->predicate, c->buffer))
+    return schedule_refuse(schedule, at->pos, "the T.where of block '%s' reads '%s'", block->name,
+                           c->buffer->name);
+  for (int i = 0; i < c->path.count; i++) {
+    const Stmt *s = c->path.items[i];
+    if (s->kind != STMT_FOR || s->as.loop.kind == LOOP_SERIAL || s->as.loop.kind == LOOP_UNROLLED)
+      continue;
+    return schedule_refuse(schedule, at->pos,
+                           "iterations of loop '%s' would share the copy of '%s'; do this step "
+                           "before the loop is made parallel, vectorized or bound",
+                           loop_name(s), c->buffer->name);
+  }
+  return true;
+}
+
+// The boxes that the block reads and writes, over the loops around it. All elements of the second
+// are written, or are in the first.
+static bool boxes_inplace(Schedule *schedule, Caching *c, Analyzer *analyzer, Region *read,
+                          Region *written) {
+  AccessArray accesses = {0};
+  stmt_accesses_below(schedule, analyzer, c->at, &accesses);
+  Written kind = accesses_written(schedule, analyzer, &accesses, c->buffer, written);
+  bool any = false;
+  for (int i = 0; i < accesses.count; i++) {
+    const Access *a = &accesses.items[i];
+    if (a->write || a->buffer != c->buffer) continue;
+    Region more = {a->buffer, a->min, a->extent};
+    *read = any ? region_union(analyzer, read, &more) : more;
+    any = true;
+  }
+  if (!any || kind == WRITTEN_NOTHING)
+    return schedule_refuse(schedule, c->at->pos, "what block '%s' accesses of '%s' is not known",
+                           c->at->as.block->name, c->buffer->name);
+  if (kind != WRITTEN_BOX) *read = region_union(analyzer, read, written);
+  clip_to_buffer(schedule, analyzer, c->buffer, read);
+  clip_to_buffer(schedule, analyzer, c->buffer, written);
+  return true;
+}
+
+bool step_cache_inplace(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Caching c = {0};
+  Region read, written;
+  if (!caching_begin(schedule, call, false, &c) || !check_inplace(schedule, &c)) return false;
+  int depth = c.path.count - 1;
+  Analyzer *analyzer = path_analyzer(schedule, &c.path, depth);
+  if (!boxes_inplace(schedule, &c, analyzer, &read, &written)) return false;
+  const Block *block = c.at->as.block;
+  Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
+  Str in = schedule_unique_name(schedule, local->name);
+  Stmt *first =
+      copy_nest(schedule, in, local, c.buffer, read.min, read.extent, block->predicate, analyzer);
+  path_place_beside(schedule, &c.path, depth, with_copy(schedule, c.at, &c, local), first, false,
+                    local);
+  Str out = schedule_unique_name(schedule, local->name);
+  Stmt *last = copy_nest(schedule, out, c.buffer, local, written.min, written.extent,
+                         block->predicate, analyzer);
+  path_to_block(schedule, block->name, &c.path);
+  path_replace_flat(schedule, &c.path, c.path.count - 1,
+                    stmt_seq(context, (Stmt *[]){path_end(&c.path), last}, 2));
+  step_result(schedule, call, value_block(in));
+  step_result(schedule, call, value_block(out));
   return true;
 }

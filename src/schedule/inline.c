@@ -2,6 +2,8 @@
 // Implements the steps that inline a block into its consumers, or into its producer.
 //   compute_inline           B[i] = A[i] * 2;  C[i] = B[i] + 1   =>   C[i] = A[i] * 2 + 1
 //   reverse_compute_inline   the same result, at the position and with the loops of B's block
+//   fuse_reduction_epilogue  { B[i] = 0;  B[i] += A[i, k] };  C[i] = B[i] + D[i]
+//                            =>   { C[i] = D[i];  C[i] += A[i, k] }
 // The inlined computation must read the same values at its new position: no block may write its
 // inputs between the old position and the new one.
 #include "schedule/internal.h"
@@ -531,4 +533,151 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   Stmt *body = path_replace(context, &producer, producer.count - 1, backward_block(&b));
   schedule_set_body(schedule, without_allocation(context, body, b.buffer));
   return true;
+}
+
+// ---- fuse_reduction_epilogue -------------------------------------------------------------------
+
+static bool is_result(const Backward *b, const Expr *e) {
+  return e->op == EXPR_LOAD && e->as.buffer == b->buffer;
+}
+
+// The operand of `value` that has the reduction's result; -1 unless it is exactly one.
+static int operand_with_result(const Backward *b, const Expr *value) {
+  bool first = expr_reads(value->args[0], b->buffer);
+  bool second = expr_reads(value->args[1], b->buffer);
+  return first == second ? -1 : second;
+}
+
+// True when the value is f(result) for an f with f(x op y) = f(x) op y, so that f may be applied to
+// the init of a reduction by `op`.
+static bool commutes_with(const Backward *b, ExprOp op, const Expr *value) {
+  if (is_result(b, value)) return true;
+  if (op == EXPR_SUB) op = EXPR_ADD;
+  bool subtracts = op == EXPR_ADD && value->op == EXPR_SUB;
+  if (value->op != op && !subtracts) return false;
+  if (op != EXPR_ADD && op != EXPR_MUL && op != EXPR_MIN && op != EXPR_MAX) return false;
+  int operand = operand_with_result(b, value);
+  return (operand == 0 || (operand == 1 && !subtracts)) &&
+         commutes_with(b, op, value->args[operand]);
+}
+
+// f(init); an init that is the neutral element of the operation is left out.
+static Expr *applied_to_init(const Backward *b, const Expr *value, Expr *init,
+                             const Expr *neutral) {
+  if (is_result(b, value)) return init;
+  int operand = operand_with_result(b, value);
+  Expr *inner = applied_to_init(b, value->args[operand], init, neutral);
+  Expr *other = substitute_expr(b->schedule->context, value->args[1 - operand], &b->values);
+  if (inner == neutral && value->op != EXPR_SUB) return other;
+  return operand ? expr_binary(b->schedule->context, value->op, other, inner)
+                 : expr_binary(b->schedule->context, value->op, inner, other);
+}
+
+static bool only_reader(Backward *b, const StmtArray *blocks, const char **why) {
+  Arena *arena = &b->schedule->context->arena;
+  for (int i = 0; i < blocks->count; i++) {
+    const Block *other = blocks->items[i]->as.block;
+    if (other == b->block || other == b->into || !is_leaf(arena, blocks->items[i]) ||
+        !block_touches(other, b->buffer, false))
+      continue;
+    *why = arena_printf(arena, "block '%s' reads '%s' too", other->name, b->buffer->name);
+    return false;
+  }
+  return true;
+}
+
+// Refuses a reduction that is not one update of one element, which its init starts.
+static bool check_fused(Backward *b, ReductionUpdate *update) {
+  Schedule *schedule = b->schedule;
+  Stmt *at = path_end(&b->producer);
+  const Block *into = b->into;
+  if (!into->init || into->init->kind != STMT_STORE || into->write_count != 1 ||
+      !reduction_update(into, update) || update->condition)
+    return schedule_refuse(schedule, at->pos,
+                           "block '%s' is not a reduction of one term with an init", into->name);
+  if (block_init_is_partial(into)) return refuse_partial_init(schedule, at->pos, into);
+  if (refuse_late_init(schedule, at->pos, into)) return false;
+  b->buffer = into->writes[0].buffer;
+  return is_allocation(schedule, b->buffer) ||
+         schedule_refuse(schedule, at->pos, "'%s' is not an allocation of this function",
+                         b->buffer->name);
+}
+
+static bool check_epilogue(Backward *b, const StmtArray *blocks, ExprOp op, const char **why) {
+  Context *context = b->schedule->context;
+  const Stmt *store = b->block->body;
+  FindIndices find = {b->buffer, b->block};
+  Visitor visitor = {.env = &find, .enter_expr = find_indices};
+  Map values;
+  visit_expr(&visitor, store->as.store.value);
+  *why =
+      arena_printf(&context->arena, "its value does not read one element of '%s'", b->buffer->name);
+  if (!find.load || find.several || expr_reads(b->block->predicate, b->buffer)) return false;
+  *why = arena_printf(&context->arena,
+                      "its value for the init of block '%s' is not proved to be a start for the "
+                      "same reduction: a sum may get more terms, a product more factors, and a "
+                      "minimum or maximum more operands",
+                      b->into->name);
+  if (!commutes_with(b, op, store->as.store.value)) return false;
+  *why = "its points are not proved to write different elements";
+  if (!variables_at(context, b->block, store->as.store.indices, &values)) return false;
+  b->indices = find.load->args;
+  return only_writer(b->schedule, blocks, b->into, b->buffer, why) && only_reader(b, blocks, why) &&
+         solve_backward(b, why) && move_predicate(b, why) && backward_in_order(b, blocks, why) &&
+         !storage_is_opaque(b->schedule, b->buffer, why) &&
+         is_defined_at(&b->consumer, &b->producer, why, &context->arena);
+}
+
+// The reduction as one of the elements that the epilogue writes.
+static Stmt *fused_reduction(Backward *b, ExprOp op) {
+  Context *context = b->schedule->context;
+  const Stmt *store = b->block->body;
+  const Block *into = b->into;
+  int rank = store->as.store.rank;
+  Buffer *output = store->as.store.buffer;
+  Expr **indices = arena_array(&context->arena, Expr *, rank);
+  Analyzer *analyzer = analyzer_new(context);
+  block_bind_domain(analyzer, into);
+  for (int d = 0; d < rank; d++)
+    indices[d] = analyzer_simplify(
+        analyzer, substitute_expr(context, store->as.store.indices[d], &b->values));
+  Block *copy = block_copy(context, into);
+  Expr *init = applied_to_init(b, store->as.store.value, into->init->as.store.value,
+                               reduction_neutral(context, op, b->buffer->type));
+  copy->init =
+      stmt_simplify_indices(context, analyzer, stmt_store(context, output, indices, rank, init));
+  ReplaceLoad env = {b->buffer, expr_load(context, output, indices, rank)};
+  Rewriter rewriter = {.context = context, .env = &env, .expr = replace_load};
+  copy->body = stmt_store(context, output, indices, rank,
+                          rewrite_expr(&rewriter, into->body->as.store.value));
+  copy->body->pos = into->body->pos;
+  Map bindings = bindings_of(context, copy);
+  if (b->condition)
+    copy->predicate =
+        condition_and(context, copy->predicate, substitute_expr(context, b->condition, &bindings));
+  return stmt_with_block(context, path_end(&b->producer), block_with_regions(context, copy));
+}
+
+bool step_fuse_reduction_epilogue(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Backward b = {.schedule = schedule};
+  ReductionUpdate update;
+  const char *why;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &b.producer) ||
+      !schedule_find_block(schedule, call->args[1].as.block, &b.consumer))
+    return false;
+  b.into = path_end(&b.producer)->as.block;
+  Stmt *at = path_end(&b.consumer);
+  b.block = at->as.block;
+  StmtArray blocks = {0};
+  blocks_all(&context->arena, schedule->func->body, &blocks);
+  if (!is_pointwise(schedule, at, &why)) return refuse_block(schedule, at, why);
+  if (!check_fused(&b, &update)) return false;
+  if (!check_epilogue(&b, &blocks, update.op, &why)) return refuse_block(schedule, at, why);
+  Path producer;
+  schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));
+  path_to_block(schedule, b.into->name, &producer);
+  schedule_set_body(schedule, path_replace(context, &producer, producer.count - 1,
+                                           fused_reduction(&b, update.op)));
+  return true; // the allocation of the reduction's old result stays, as in TVM
 }

@@ -321,6 +321,8 @@ typedef struct ReductionUpdate {
 // True for equal indices, where a variable of extent 1 is equal to its value.
 bool block_same_element(const Block *block, Expr *const *a, Expr *const *b, int rank);
 bool reduction_update(const Block *block, ReductionUpdate *out);
+// The x for which y op x is y; NULL where the operation or the type has none.
+Expr *reduction_neutral(Context *context, ExprOp op, DType type);
 // Refuses a step on a block whose init uses a variable of its reduction; true when it is refused.
 bool refuse_late_init(Schedule *schedule, SourcePos pos, const Block *block);
 // Refuses a step on a block with block_init_is_partial.

@@ -19,7 +19,7 @@ typedef struct ReductionFactor {
   ExprArray inner; // the reduction's other loops
 } ReductionFactor;
 
-static Expr *neutral_of(Context *context, ExprOp op, DType type) {
+Expr *reduction_neutral(Context *context, ExprOp op, DType type) {
   bool floats = dtype_is_float(type);
   int64_t top = type.bits >= 64 ? INT64_MAX : (INT64_C(1) << (type.bits - 1)) - 1;
   switch (op) {
@@ -54,7 +54,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
   if (block_init_is_partial(block)) return refuse_partial_init(schedule, pos, block);
   if (refuse_late_init(schedule, pos, block)) return false;
   f->target = block->writes[0].buffer;
-  if (!neutral_of(context, f->update.op, f->target->type))
+  if (!reduction_neutral(context, f->update.op, f->target->type))
     return schedule_refuse(schedule, pos, "the operation of block '%s' has no neutral element",
                            block->name);
   if (!uses_loop(block, ITER_REDUCTION, f->loop->as.loop.var) ||
@@ -139,7 +139,7 @@ static Stmt *partial_block(ReductionFactor *f, Str name) {
   Expr *self = expr_load(context, f->partial, indices, f->partial->rank);
   Expr *term = substitute_expr(context, f->update.term, &vars);
   copy->init = stmt_store(context, f->partial, indices, f->partial->rank,
-                          neutral_of(context, f->update.op, f->target->type));
+                          reduction_neutral(context, f->update.op, f->target->type));
   copy->body = stmt_store(context, f->partial, indices, f->partial->rank,
                           expr_binary(context, f->update.op, self, term));
   return stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));

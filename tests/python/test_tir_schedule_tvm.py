@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedule steps give the program that TVM's steps of these names give. Needs apache-tvm; skipped without."""
+import re
 
 import pytest
 from beside_tvm import read_both
@@ -75,6 +76,42 @@ def conv(X: T.Buffer((2, 11, 11, 3), "float32"), W: T.Buffer((3, 3, 3, 5), "floa
 '''
 
 
+STAGES = '''
+@T.prim_func(s_tir=True)
+def biased(A: T.Buffer((13, 10), "float32"), C: T.Buffer((13,), "float32"), D: T.Buffer((13,), "float32")):
+    S = T.sblock_alloc_buffer((13,))
+    for i, k in T.grid(13, 10):
+        with T.sblock("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + A[vi, vk]
+    for i in range(13):
+        with T.sblock("D"):
+            vi = T.axis.spatial(13, i)
+            D[vi] = C[vi] + S[vi]
+
+
+@T.prim_func(s_tir=True)
+def in_place(C: T.Buffer((13, 7), "float32")):
+    for i in range(1):
+        with T.sblock("C"):
+            T.reads(C[0:13, 0:7])
+            T.writes(C[0:13, 0:7])
+            for k, l in T.grid(13, 7):
+                C[k, l] = C[k, l] + T.float32(1)
+
+
+@T.prim_func(s_tir=True)
+def resize(A: T.Buffer((40, 20), "float32"), B: T.Buffer((40, 33), "float32")):
+    for i, j in T.grid(40, 33):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = (A[vi // 4 + 3, vj // 2] + A[vi // 4 + 5, vj // 2] * T.float32(2)
+                         - A[vi // 4 + 3, vj // 2 + 1])
+'''
+
+
 def split_by_tile(sch):
     i, _ = sch.get_loops(sch.get_sblock("B"))
     sch.split(i, factors=sch.sample_perfect_tile(i, n=2, decision=[13, 1]))
@@ -130,6 +167,7 @@ CASES = {
     "rolled tiles": ("padded", rolled(4)),
     "rolled single rows": ("padded", rolled(1)),
     "einsum": ("matmul", lambda sch: sch.pad_einsum("C", [4, 4, 4])),
+    "epilogue": ("biased", lambda sch: sch.fuse_reduction_epilogue("S", "D")),
     "merge": ("neighbours", lambda sch: sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0])),
     "merge inside": ("neighbours", lambda sch: sch.merge(sch.get_loops("B")[1], sch.get_loops("C")[1])),
     "types": ("chain", lambda sch: sch.unsafe_set_dtype("B", 0, "float16")),
@@ -147,7 +185,7 @@ CASES = {
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """The programs as TVM and as Pleat read them."""
-    return read_both(tmp_path_factory.mktemp("programs"), "programs", PROGRAMS)
+    return read_both(tmp_path_factory.mktemp("programs"), "programs", PROGRAMS + STAGES)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -158,3 +196,25 @@ def test_programs_are_equal(both, name):
     steps(theirs)
     steps(ours)
     pleat.ir.assert_structural_equal(pleat.script.from_source(theirs.mod["main"].script()), ours.func)
+
+
+def without_names(text):
+    """The program without regions, strides and the numbers of blocks of one name."""
+    return re.sub(r', strides=\(1,\)|^ *T.(reads|writes)\(.*\n|(?<=C_local)_1(?="\))', "", text, flags=re.M)
+
+
+@pytest.mark.parametrize("program, steps", [
+    ("resize", lambda sch: sch.cache_index("B", "local")),
+    ("resize", lambda sch: sch.cache_index("B", "global", 2)),
+    ("in_place", lambda sch: sch.cache_inplace("C", 0, "local")),
+])
+def test_programs_are_equal_without_regions(both, program, steps):
+    """TVM's cache_index does not state that the block reads the stored indices, gives them the strides
+    of one axis, and cache_inplace names both its blocks alike."""
+    theirs = tvm.s_tir.Schedule(tvm.IRModule({"main": getattr(both[0], program)}))
+    ours = pleat.tir.Schedule(getattr(both[1], program))
+    steps(theirs)
+    steps(ours)
+    read = pleat.script.from_source
+    pleat.ir.assert_structural_equal(read(without_names(theirs.mod["main"].script())),
+                                     read(without_names(ours.func.script())))

@@ -246,6 +246,16 @@ static bool try_readers(Walk *walk) {
                   write ? "write" : "read", write ? 0 : pick(&walk->random, 2), other,
                   pick(&walk->random, 2) ? ", B" : "");
 }
+static bool try_inplace(Walk *walk) {
+  return try_text(walk, "sch.cache_inplace(B, %d, 'local')", pick(&walk->random, 2));
+}
+static bool try_cache_index(Walk *walk) {
+  return try_text(walk, "sch.cache_index(B, 'global', %d)", pick(&walk->random, 3));
+}
+static bool try_epilogue(Walk *walk) {
+  BlockRef other = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
+  return try_text(walk, "sch.fuse_reduction_epilogue(B, '%s')", other);
+}
 static bool try_prefetch(Walk *walk) {
   return schedule_prefetch(walk->schedule, walk->block, pick(&walk->random, 2), some_loop(walk),
                            1 + pick(&walk->random, 3), 1 + pick(&walk->random, 3));
@@ -433,6 +443,9 @@ static const struct {
     {"cache_read", try_cache_read},
     {"cache_write", try_cache_write},
     {"consumer_blocks", try_readers},
+    {"cache_inplace", try_inplace},
+    {"cache_index", try_cache_index},
+    {"fuse_reduction_epilogue", try_epilogue},
     {"prefetch", try_prefetch},
     {"decompose_reduction", try_decompose},
     {"rfactor", try_rfactor},

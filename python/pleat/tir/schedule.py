@@ -23,7 +23,8 @@ from pleat.tir.index_map import IndexMap
 
 # The steps that return loops, blocks or integers: as a list, or the only one.
 LISTS = {"get_loops": "loop", "split": "loop", "loop_partition": "loop", "get_child_blocks": "block",
-         "get_output_blocks": "block", "get_producers": "block", "get_consumers": "block",
+         "get_output_blocks": "block", "get_producers": "block", "get_consumers": "block", "cache_inplace": "block",
+         "cache_index": "block",
          "sample_perfect_tile": "int", "sample_partitioned_tile": "int"}
 SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": "loop",
           "add_unit_loop": "loop", "cache_read": "block", "cache_write": "block",
@@ -34,7 +35,7 @@ SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": 
           "sample_compute_location": "loop"}
 OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "parallel", "vectorize",
           "unroll", "bind", "annotate", "unannotate", "compute_inline",
-          "reverse_compute_inline", "compute_at", "reverse_compute_at", "prefetch", "set_scope",
+          "reverse_compute_inline", "fuse_reduction_epilogue", "compute_at", "reverse_compute_at", "prefetch", "set_scope",
           "storage_align", "unsafe_set_dtype", "annotate_buffer_access", "transform_layout",
           "split_axis", "fuse_axes", "reorder_axes", "pad_axis", "swizzle_axes", "swizzle_banks",
           "separate_axis", "transform_block_layout", "set_axis_separator", "pad_value",

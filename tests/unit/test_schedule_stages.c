@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that add stages to a block or take stages from it: fuse_reduction_epilogue, cache_inplace
+// and cache_index.
+#include "schedule_check.h"
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
+// A reduction by `UPDATE` of the rows of A, and a block `last` on its result.
+#define ROWS(START, UPDATE, LAST)                                                                  \
+  HEAD "def f(A: T.Buffer((13, 7), 'float32'), C: T.Buffer((13,), 'float32'),\n"                   \
+       "      D: T.Buffer((13,), 'float32')):\n"                                                   \
+       "    S = T.alloc_buffer((13,))\n"                                                           \
+       "    for i, k in T.grid(13, 7):\n"                                                          \
+       "        with T.block('S'):\n"                                                              \
+       "            vi, vk = T.axis.remap('SR', [i, k])\n"                                         \
+       "            with T.init():\n"                                                              \
+       "                S[vi] = T.float32(" START ")\n"                                            \
+       "            S[vi] = " UPDATE "\n"                                                          \
+       "    for i in range(13):\n"                                                                 \
+       "        with T.block('last'):\n"                                                           \
+       "            vi = T.axis.spatial(13, i)\n"                                                  \
+       "            D[" LAST "\n"
+
+#define SUM "S[vi] + A[vi, vk]"
+#define FUSE "sch.fuse_reduction_epilogue('S', 'last')"
+
+static void gives(const char *program, const char *steps, const char *text) {
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, program, steps);
+  const char *after = check_text(context, schedule_func(schedule));
+  if (!strstr(after, text)) fprintf(stderr, "wanted: %s\n%s\n", text, after);
+  assert_non_null(strstr(after, text));
+  context_free(context);
+}
+
+static void test_epilogues(void **state) {
+  (void)state;
+  gives(ROWS("0", SUM, "vi] = S[vi] + C[vi]"), FUSE, "D[vi] = C[vi]\n");
+  gives(ROWS("3", SUM, "vi] = C[vi] + S[vi]"), FUSE, "D[vi] = C[vi] + T.float32(3.0)\n");
+  made(ROWS("0", SUM, "vi] = S[vi] - C[vi] + T.float32(2)"), FUSE);
+  made(ROWS("0", "S[vi] - A[vi, vk]", "vi] = C[vi] + S[vi]"), FUSE);
+  made(ROWS("0", SUM, "vi] = S[vi]"), FUSE);
+  made(ROWS("1", "S[vi] * A[vi, vk]", "vi] = S[vi] * C[vi]"), FUSE);
+  made(ROWS("-9", "T.max(S[vi], A[vi, vk])", "vi] = T.max(T.float32(0), S[vi])"), FUSE);
+  made(ROWS("9", "T.min(S[vi], A[vi, vk])", "vi] = T.min(S[vi], C[vi])"), FUSE);
+  made(ROWS("0", SUM, "vi] = S[12 - vi] + C[vi]"), FUSE);
+  made(ROWS("0", SUM, "vi] = S[vi] + C[vi]"),
+       "i, k = sch.get_loops('S')\nx, y = sch.split(i, factors=[None, 4])\n" FUSE
+       "\nsch.parallel(x)");
+}
+
+static void test_epilogue_refusals(void **state) {
+  (void)state;
+  const char *start = "is not proved to be a start for the same reduction";
+  refused(ROWS("0", SUM, "vi] = T.max(S[vi] + C[vi], T.float32(0))"), FUSE, start);
+  refused(ROWS("0", SUM, "vi] = S[vi] * T.float32(2) + C[vi]"), FUSE, start);
+  refused(ROWS("0", SUM, "vi] = C[vi] - S[vi]"), FUSE, start);
+  refused(ROWS("0", SUM, "vi] = (S[vi] + C[vi]) * (S[vi] + C[vi])"), FUSE, start);
+  refused(ROWS("1", "S[vi] * A[vi, vk]", "vi] = S[vi] + C[vi]"), FUSE, start);
+  refused(ROWS("0", SUM, "vi] = C[vi]"), FUSE, "does not read one element of 'S'");
+  refused(ROWS("0", SUM, "0] = S[vi] + C[vi]"), FUSE, "to write different elements");
+  refused(ROWS("0", SUM,
+               "vi] = S[vi] + C[vi]\n"
+               "    for i in range(13):\n"
+               "        with T.block('C'):\n"
+               "            vi = T.axis.spatial(13, i)\n"
+               "            C[vi] = S[vi]"),
+          FUSE, "block 'C' reads 'S' too");
+  refused(ROWS("0", SUM, "vi] = S[vi] + C[vi]"), "sch.fuse_reduction_epilogue('last', 'S')",
+          "block 'S' is a reduction");
+  refused(ROWS("0", "T.if_then_else(A[vi, vk] > T.float32(0), S[vi] + A[vi, vk], S[vi])",
+               "vi] = S[vi] + C[vi]"),
+          FUSE, "not a reduction of one term");
+}
+
+// What the epilogue reads or writes must be the same at the reduction.
+static void test_epilogue_order(void **state) {
+  (void)state;
+#define BETWEEN(STORE)                                                                             \
+  HEAD "def f(A: T.Buffer((13, 7), 'float32'), C: T.Buffer((13,), 'float32'),\n"                   \
+       "      D: T.Buffer((13,), 'float32')):\n"                                                   \
+       "    S = T.alloc_buffer((13,))\n"                                                           \
+       "    for i, k in T.grid(13, 7):\n"                                                          \
+       "        with T.block('S'):\n"                                                              \
+       "            vi, vk = T.axis.remap('SR', [i, k])\n"                                         \
+       "            with T.init():\n"                                                              \
+       "                S[vi] = T.float32(0)\n"                                                    \
+       "            S[vi] = S[vi] + A[vi, vk]\n"                                                   \
+       "    for i in range(13):\n"                                                                 \
+       "        with T.block('between'):\n"                                                        \
+       "            vi = T.axis.spatial(13, i)\n"                                                  \
+       "            " STORE "\n"                                                                   \
+       "    for i in range(13):\n"                                                                 \
+       "        with T.block('last'):\n"                                                           \
+       "            vi = T.axis.spatial(13, i)\n"                                                  \
+       "            D[vi] = S[vi] + C[vi]\n"
+  refused(BETWEEN("C[vi] = T.float32(1)"), FUSE, "block 'between' writes 'C'");
+  refused(BETWEEN("A[vi, 0] = D[vi]"), FUSE, "block 'between' reads 'D' before");
+  refused(BETWEEN("D[vi] = T.float32(1)"), FUSE, "block 'between' writes 'D' too");
+}
+
+static const char in_place[] =
+    HEAD "def f(A: T.Buffer((13, 7), 'float32'), C: T.Buffer((13,), 'float32')):\n"
+         "    for i, k in T.grid(13, 7):\n"
+         "        with T.block('C'):\n"
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+         "            T.where(k < 5)\n"
+         "            C[vi] = C[vi] + A[vi, vk]\n";
+
+static void test_cache_inplace(void **state) {
+  (void)state;
+  made(in_place, "a, b = sch.cache_inplace('C', 'C', 'local')\n");
+  made(in_place, "a, b = sch.cache_inplace('C', 0, 'local')\nsch.cache_read(a, 0, 'local')\n");
+  made(HEAD "def f(C: T.Buffer((9,), 'float32')):\n"
+            "    for i in range(2):\n"
+            "        with T.block('C'):\n"
+            "            v = T.axis.spatial(2, i)\n"
+            "            for k in range(4):\n"
+            "                C[v * 4 + k] = C[v * 4 + k + 1] * T.float32(2)\n",
+       "sch.cache_inplace('C', 0, 'local')");
+  refused(in_place, "sch.cache_inplace('C', 'A', 'local')", "does not write 'A'; use cache_read");
+  refused(in_place,
+          "i, k = sch.get_loops('C')\nsch.parallel(i)\nsch.cache_inplace('C', 0, 'local')",
+          "iterations of loop 'i' would share the copy of 'C'");
+  refused(HEAD "def f(C: T.Buffer((9,), 'float32')):\n"
+               "    for i in range(9):\n"
+               "        with T.block('C'):\n"
+               "            v = T.axis.spatial(9, i)\n"
+               "            T.where(C[i] > T.float32(0))\n"
+               "            C[v] = C[v] * T.float32(2)\n",
+          "sch.cache_inplace('C', 0, 'local')", "the T.where of block 'C' reads 'C'");
+}
+
+static const char resize[] =
+    HEAD "def f(A: T.Buffer((5, 8), 'float32'), B: T.Buffer((11, 7), 'float32')):\n"
+         "    for i, j in T.grid(11, 7):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi // 4 + vj // 4, vj // 2] * T.float32(2)"
+         " + A[vi // 4, vj // 2 + 1]\n";
+
+static void test_cache_index(void **state) {
+  (void)state;
+  gives(resize, "sch.cache_index('B', 'global')",
+        "A[index_var_0[vi, vj], index_var_2[vj]] * T.float32(2.0)");
+  gives(resize, "sch.cache_index('B', 'local', cse_thresh=2)", "index_var_0[vj] + 1");
+  gives(resize, "sch.cache_index('B', 'local', 3)", "A[vi // 4 + vj // 4, vj // 2]");
+  gives(resize,
+        "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, 4])\n"
+        "a, b = sch.cache_index('B', 'local', cse_thresh=2)\nsch.compute_inline(a)\n",
+        "vj // 2");
+  // A division that may fail stays under its condition.
+  gives(HEAD "def f(A: T.Buffer((9,), 'int32'), B: T.Buffer((9, 4), 'int32')):\n"
+             "    for i, j in T.grid(9, 4):\n"
+             "        with T.block('B'):\n"
+             "            vi, vj = T.axis.remap('SS', [i, j])\n"
+             "            B[vi, vj] = T.if_then_else(vj > 0, A[vi // vj], vi - 4)\n",
+        "sch.cache_index('B', 'local')", "A[vi // vj]");
+  refused(resize, "sch.cache_index('B', 'globl')", "did you mean 'global'");
+  refused(resize, "sch.cache_index('B', 'local', -1)", "cse_thresh is not negative");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_epilogues),      cmocka_unit_test(test_epilogue_refusals),
+      cmocka_unit_test(test_epilogue_order), cmocka_unit_test(test_cache_inplace),
+      cmocka_unit_test(test_cache_index),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
