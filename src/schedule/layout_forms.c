@@ -2,7 +2,8 @@
 // Writes a transform_layout as steps on single axes, and a run of such steps as one
 // transform_layout, for the other forms of a trace. A form is found from the digits of the map's
 // outputs; it counts only when it is run on the function before the step, and gives the same loops,
-// and buffers whose layouts are proved equal.
+// and buffers whose layouts are proved equal. Where an index has another text then, the steps that
+// follow are run too, and must give as many results.
 //   i, j -> j // 4, i, j % 4    =>   split_axis(1, [None, 4]); reorder_axes([1, 0, 2])
 #include "schedule/internal.h"
 
@@ -380,9 +381,47 @@ static bool same_outline(Context *context, const PrimFunc *a, const PrimFunc *b)
   return true;
 }
 
-// Whether the steps, run on the function `before`, give the loops and layouts of `after`.
-static bool steps_give(const Schedule *schedule, PrimFunc *before, const PrimFunc *after,
+// The value with the blocks and loops of the steps that were run again.
+static StepValue value_again(Context *context, const Map *again, StepValue value) {
+  if (value.kind == VALUE_LIST) {
+    StepValue list = value_list(context, value.as.list.count);
+    for (int i = 0; i < value.as.list.count; i++)
+      list.as.list.items[i] = value_again(context, again, value.as.list.items[i]);
+    return list;
+  }
+  const void *handle = value.kind == VALUE_BLOCK  ? (const void *)value.as.block
+                       : value.kind == VALUE_LOOP ? value.as.loop
+                                                  : NULL;
+  StepValue *found = handle ? map_find(again, handle) : NULL;
+  return found ? *found : value;
+}
+
+// Whether the trace's steps after `last` are made on the schedule too, with as many results.
+static bool rest_is_made(const Schedule *schedule, Schedule *run, const StepCall *last) {
+  Context *context = schedule->context;
+  Map again = map_new(&context->arena);
+  const StepCall *end = schedule->trace.items + schedule->trace.count;
+  for (const StepCall *old = last + 1; old < end; old++) {
+    StepCall call = {.info = old->info};
+    for (int i = 0; i < STEP_MAX_PARAMS; i++)
+      call.args[i] = value_again(context, &again, old->args[i]);
+    if (!step_apply(run, &call) || call.results.count != old->results.count) return false;
+    for (int i = 0; i < call.results.count; i++) {
+      const StepValue *value = &old->results.items[i];
+      if (value->kind == VALUE_BLOCK)
+        map_put(&again, value->as.block, &call.results.items[i]);
+      else if (value->kind == VALUE_LOOP)
+        map_put(&again, value->as.loop, &call.results.items[i]);
+    }
+  }
+  return true;
+}
+
+// Whether the steps, run on the function `before` the trace's steps up to `last`, give the loops
+// and layouts of the function after these.
+static bool steps_give(const Schedule *schedule, PrimFunc *before, const StepCall *last,
                        const StepCall *steps, int count) {
+  const PrimFunc *after = last->relaid->after;
   Context *context = schedule->context;
   int diags = context->diags.count, errors = context->error_count;
   Schedule *run = schedule_copy(schedule);
@@ -393,10 +432,11 @@ static bool steps_give(const Schedule *schedule, PrimFunc *before, const PrimFun
     StepCall call = steps[i];
     made = step_apply(run, &call);
   }
+  made = made && (prim_func_equal(context, run->func, after, NULL) ||
+                  (same_outline(context, run->func, after) && rest_is_made(schedule, run, last)));
   context->diags.count = diags; // a form that is refused is no error of the user
   context->error_count = errors;
-  return made && (prim_func_equal(context, run->func, after, NULL) ||
-                  same_outline(context, run->func, after));
+  return made;
 }
 
 bool layout_as_axis_steps(const Schedule *schedule, const StepCall *call, StepCallArray *out,
@@ -415,7 +455,7 @@ bool layout_as_axis_steps(const Schedule *schedule, const StepCall *call, StepCa
     fuse_axes(&f);
     found = separate_axes(&f, call);
   }
-  if (found && !steps_give(schedule, relaid->before, relaid->after, out->items, out->count))
+  if (found && !steps_give(schedule, relaid->before, call, out->items, out->count))
     found = give_up(&f, "the steps axis by axis give other loops");
   *why = f.why;
   return found;
@@ -443,7 +483,7 @@ static bool try_map(const Schedule *schedule, const StepCall *calls, int count, 
   *out = (StepCall){.info = &step_table[STEP_transform_layout],
                     .args = {calls[0].args[0], calls[0].args[1], {VALUE_MAP, .as.map = map}}};
   out->args[3] = padding_of_call(&calls[count - 1]);
-  return steps_give(schedule, calls[0].relaid->before, calls[count - 1].relaid->after, out, 1);
+  return steps_give(schedule, calls[0].relaid->before, &calls[count - 1], out, 1);
 }
 
 // The map with simplified outputs, if it is shorter then.

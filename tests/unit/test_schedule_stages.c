@@ -156,6 +156,12 @@ static void test_cache_index(void **state) {
              "            vi, vj = T.axis.remap('SS', [i, j])\n"
              "            B[vi, vj] = T.if_then_else(vj > 0, A[vi // vj], vi - 4)\n",
         "sch.cache_index('B', 'local')", "A[vi // vj]");
+  // The trace's other forms give an index another text, of which other parts may be stored.
+  made(resize,
+       "sch.transform_layout('B', ('read', 0), lambda i, j: [j % 2, i // 3, j // 2, i % 3])\n"
+       "sch.cache_index('B', 'global', 1)");
+  made(resize, "sch.split_axis('B', 'A', 0, [None, 1])\nsch.reorder_axes('B', 'A', [2, 1, 0])\n"
+               "sch.cache_index('B', 'global', 1)");
   refused(resize, "sch.cache_index('B', 'globl')", "did you mean 'global'");
   refused(resize, "sch.cache_index('B', 'local', -1)", "cse_thresh is not negative");
 }
