@@ -8,20 +8,20 @@
 // less often gives its occurrences to its operands.
 #include "schedule/internal.h"
 
-typedef struct Candidate {
+typedef struct IndexCandidate {
   Expr *value;
   int count; // how often the block computes it
   int size;  // nodes
-} Candidate;
+} IndexCandidate;
 
 typedef struct IndexCaching {
   Schedule *schedule;
   Path path;
   const Block *block;
-  Map sizes;                   // the variables in the parameters' shapes, by name
-  Array(Candidate) candidates; // the largest first
-  const Expr *whole;           // whose operands are counted, and not itself; NULL: none
-  int times;                   // what each occurrence counts
+  Map sizes;                        // the variables in the parameters' shapes, by name
+  Array(IndexCandidate) candidates; // the largest first
+  const Expr *whole;                // whose operands are counted, and not itself; NULL: none
+  int times;                        // what each occurrence counts
 } IndexCaching;
 
 enum { MOST_INDEX_NODES = 1 << 12 };
@@ -69,7 +69,7 @@ static void count_value(IndexCaching *c, Expr *e) {
       c->candidates.items[i].count += c->times;
       return;
     }
-  Candidate new = {e, c->times, expr_tree_size(e, NULL, 0, MOST_INDEX_NODES)};
+  IndexCandidate new = {e, c->times, expr_tree_size(e, NULL, 0, MOST_INDEX_NODES)};
   array_push(&c->schedule->context->arena, &c->candidates, new);
   int at = c->candidates.count - 1;
   for (; at > 0 && c->candidates.items[at - 1].size < new.size; at--)
@@ -91,7 +91,7 @@ static void find_values(IndexCaching *c, int64_t least) {
   c->times = 1;
   visit_stmt(&visitor, c->block->body);
   for (int i = 0; i < c->candidates.count; i++) {
-    Candidate candidate = c->candidates.items[i];
+    IndexCandidate candidate = c->candidates.items[i];
     if (candidate.count >= least) continue;
     c->whole = candidate.value;
     c->times = candidate.count;

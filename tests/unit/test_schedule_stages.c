@@ -73,7 +73,7 @@ static void test_epilogue_refusals(void **state) {
           FUSE, "not a reduction of one term");
 }
 
-// What the epilogue reads or writes must be the same at the reduction.
+// The inputs and the output of the epilogue must not change between the reduction and it.
 static void test_epilogue_order(void **state) {
   (void)state;
 #define BETWEEN(STORE)                                                                             \
