@@ -36,6 +36,7 @@ static ConstData *result_new(Context *context, const Stage *stage) {
 static void give_result(StageGraph *s, Stage *stage, ConstData *result) {
   stage->output->data = result;
   stage->output->producer = NULL;
+  stage->output->folded = stage;
   s->folded_stages++;
 }
 

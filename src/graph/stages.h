@@ -14,6 +14,7 @@ typedef struct StageTensor {
   Value *value;    // the graph's value; NULL inside an operator
   ConstData *data; // for constants
   Stage *producer; // NULL for inputs and constants
+  const Stage *folded; // that computed the data while compiling; NULL: none did
   PtrArray users;  // Stage*, in order, once each
   bool is_output;  // of the graph
   bool kept;       // its writer is not inlined into its readers
