@@ -128,9 +128,16 @@ static InterpTensor argument_of(Import *import, const Value *value, const void *
       .type = value->type, .rank = value->rank, .shape = shape, .data = (void *)data};
 }
 
+// Does the node make floats of a matrix of bytes? The stages that multiply them read the bytes.
+static bool widens_bytes(const Node *node) {
+  const Value *x = node->input_count ? node->inputs[0] : NULL;
+  return x && dtype_is_int(x->type) && x->type.bits == 8 && x->rank >= 2 && node->output_count &&
+         dtype_is_float(node->outputs[0]->type);
+}
+
 bool import_compute(Import *import, Node *node) {
   Arena *arena = &import->context->arena;
-  if (!all_known(node)) return false;
+  if (!all_known(node) || widens_bytes(node)) return false;
   PrimFunc *func = op_prim_func(import->context, node);
   InterpTensor *args = arena_array(arena, InterpTensor, node->input_count + node->output_count);
   int count = 0, first_output;
