@@ -54,12 +54,18 @@ static bool broadcasts_rows(const TileSearch *s) {
   return false;
 }
 
+// The operations that add a product of two vectors to a third.
+static double operations_of_product(const TileSearch *s) {
+  if (s->nest->count.dots) return s->machine->dot_bytes ? 1 : s->costs->dot_operations;
+  return s->machine->fma ? 1 : 2;
+}
+
 static double iteration_cycles(const TileSearch *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   const CostModel *c = s->costs;
   double products = vectors * rows[0] * rows[1], loads = 0;
   for (int i = 0; i < s->nest->read_count; i++) loads += loads_of(s, i, tile, vectors, rows);
-  double work = products * (s->machine->fma ? 1 : 2);
+  double work = products * operations_of_product(s);
   double cycles = work / s->machine->fma_units;
   cycles = MAX_OF(cycles, loads / c->loads_a_cycle);
   cycles = MAX_OF(cycles, (work + loads) / c->uops_a_cycle);

@@ -43,6 +43,8 @@ static const CostModel x86_64 = {
     .tile_operation_cycles = 2,
     .bilinear_share = 0.9,
     .least_bilinear_cycles = 1e5,
+    .least_byte_reuse = 8,
+    .dot_operations = 4,
     .combine_cycles = 1.2,
     .row_moves_a_cycle = 1,
 

@@ -122,6 +122,12 @@ typedef struct CostModel {
   // Cycles of the direct sum from which on it is looked at: a bilinear algorithm takes two more
   // kernels, and the time to compile them [estimate].
   double least_bilinear_cycles;
+  // Products of bytes for each byte that is packed, from which on four are computed at a time
+  // [estimate].
+  double least_byte_reuse;
+  // Vector operations that add the sum of the products of four bytes to 32 bits, on a machine
+  // without an instruction for it; those that widen an operand are shared [uops].
+  double dot_operations;
   // Cycles for adding up the lanes of a row's partial results, for each halving of their number:
   // rows overlap [`make bench-model`, Zen 5].
   double combine_cycles;

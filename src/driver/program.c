@@ -377,6 +377,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
     return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_inline_padding(stages);
+  plan_use_byte_products(stages, options);
   options->bilinear = plan_add_bilinear(stages, options);
   if (!program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);

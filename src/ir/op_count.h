@@ -9,6 +9,7 @@ typedef struct OpCount {
   double arithmetic;   // of class OP_ARITH, of any type
   double functions;    // mathematical functions, class OP_MATH
   double instructions; // every node that has operands, and every load, but no function
+  double dots;         // sums of products of four bytes
   double floating;     // arithmetic and functions on floats, by lanes
   double vector_work;  // vector operations of the functions that are computed in vectors
   double lane_work;    // operations, for each lane, of the other functions: library calls

@@ -209,15 +209,6 @@ static BilinearVariant *best_variant(Choosing *c, const WindowProduct *product) 
 
 // ---- All stages
 
-// Does the user require a layout of the stage's tensors? Its loops then stay as they are.
-static bool is_constrained(const PlanConstraints *constraints, const Stage *stage) {
-  for (int i = 0; constraints && i < constraints->items.count; i++) {
-    const PlanConstraint *constraint = &constraints->items.items[i];
-    if (constraint->node && constraint->node == stage->node) return true;
-  }
-  return false;
-}
-
 PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   Choosing c = {.planner = {.context = s->context, .stages = s, .machine = options->machine},
                 .options = options};
@@ -229,7 +220,7 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   for (int i = 0; i < s->stages.count; i++) {
     WindowProduct product;
     Stage *stage = s->stages.items[i];
-    if (stage->serves || stage->others.count || is_constrained(options->constraints, stage) ||
+    if (stage->serves || stage->others.count || planner_constrains(options->constraints, stage) ||
         !window_product_of(s, stage, &product))
       continue;
     BilinearVariant *variant = best_variant(&c, &product);

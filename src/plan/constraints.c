@@ -159,3 +159,11 @@ bool planner_refuses(const Planner *p, const Stage *stage, const char *why) {
       plan_tensor_name(constraint->tensor),
       plan_layout_name(p->context, constraint->tensor, constraint->layout), why);
 }
+
+bool planner_constrains(const PlanConstraints *constraints, const Stage *stage) {
+  for (int i = 0; constraints && i < constraints->items.count; i++) {
+    const PlanConstraint *constraint = &constraints->items.items[i];
+    if (constraint->node && constraint->node == stage->node) return true;
+  }
+  return false;
+}

@@ -207,7 +207,10 @@ bool planner_is_placed(const Planner *planner, const Stage *stage, const StagePi
 // The cycles of the piece's own kernel.
 double planner_copy_cost(const Planner *planner, const StagePiece *piece);
 
-// constraints.c. To be called before candidates are proposed; false with diagnostics.
+// constraints.c.
+// Does the user require a layout of the stage's tensors? Its loops then stay as they are.
+bool planner_constrains(const PlanConstraints *constraints, const Stage *stage);
+// To be called before candidates are proposed; false with diagnostics.
 bool planner_apply_constraints(Planner *planner);
 const StageConstraint *planner_constraint(const Planner *planner, const Stage *stage, int read);
 // Reports that the stage cannot be run as its constraints demand, and why; returns false.

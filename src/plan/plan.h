@@ -247,6 +247,13 @@ int64_t plan_bytes(const StageTensor *tensor, const Layout *layout);
 // A readable name of the tensor.
 const char *plan_tensor_name(const StageTensor *tensor);
 
+// ---- Products of bytes (byte_choice.c)
+
+// Computes sums of products of integers of 8 bits four at a time (graph/byte_products.h) where that
+// saves cycles; with an accuracy that is not exact also sums of such integers in float32. To be
+// called before constants are folded.
+void plan_use_byte_products(StageGraph *stages, const PlanOptions *options);
+
 // ---- Bilinear algorithms (bilinear_choice.c)
 
 // Adds bilinear algorithms as other ways to compute the window products of the stages where that is
