@@ -47,6 +47,15 @@ static int fused_nodes(const Planner *p, const Stage *stage, const Stage *writer
                         cost_model_of(p->machine)->most_nodes);
 }
 
+// Can the reader's elements be stored from the vectors in which the writer's are computed? Sums of
+// integers are converted as they leave the registers.
+static bool stores_vectors_of(const Stage *reader, const Stage *writer) {
+  DType from = writer->output->buffer->type, to = reader->output->buffer->type;
+  bool sums = dtype_equal(from, DTYPE_INT32) && stage_is_reduction(writer);
+  bool narrows = to.bits >= 8 && to.bits <= from.bits && !dtype_is_bool(to);
+  return dtype_equal(from, to) || (sums && narrows);
+}
+
 FusionBlocker planner_writer_blocker(const Planner *p, const Stage *reader, const Stage *writer) {
   double most;
   const StageTensor *tensor = writer->output;
@@ -57,7 +66,7 @@ FusionBlocker planner_writer_blocker(const Planner *p, const Stage *reader, cons
   if (reader->member_count) return BLOCKER_ROWS;
   if (stage_is_reduction(reader)) return BLOCKER_REDUCTION;
   if (!planner_is_bijective(p, reader, stage_read_of(reader, tensor))) return BLOCKER_INDICES;
-  if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type)) return BLOCKER_TYPE;
+  if (!stores_vectors_of(reader, writer)) return BLOCKER_TYPE;
   if (planner_fused_operations(p, reader, writer, &most) > most) return BLOCKER_BODY;
   return fused_nodes(p, reader, writer) < cost_model_of(p->machine)->most_nodes ? BLOCKER_NONE
                                                                                 : BLOCKER_SIZE;
