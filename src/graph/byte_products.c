@@ -139,7 +139,6 @@ static bool take_source(StageGraph *s, ByteFactor *f) {
   if (!source || !is_elementwise(source)) return false;
   Expr *value = take_scale(source->te->value, &scale);
   if (!take_number(value, &f->number, &zero)) return false;
-  if (f->number->op != EXPR_LOAD && f->tensor->users.count > 1) return false; // computed twice
   f->source = source;
   f->is_signed = f->number->type.code == TYPE_INT;
   f->zero = zero ? te_expr_at(s->context, source->te, zero, f->indices)
@@ -641,6 +640,58 @@ static void restore_reads(StageGraph *s, const ByteFactor *f) {
     StageTensor *tensor = f->source->reads.items[i];
     if (!stage_tensor_of(s, tensor->buffer)) array_push(&s->context->arena, &s->tensors, tensor);
   }
+}
+
+// ---- Bytes that several stages need
+
+typedef struct Storing {
+  const Expr *number;
+  Expr *stored;
+} Storing;
+
+static Expr *stored_number(Rewriter *rewriter, Expr *e) {
+  const Storing *storing = rewriter->env;
+  return e == storing->number ? storing->stored : e;
+}
+
+// Puts stages in the place of the one that computes a factor's numbers: one stores the numbers, and
+// one reads them.
+static void store_numbers(StageGraph *s, const ByteFactor *f) {
+  Context *context = s->context;
+  const TeStage *from = f->source->te;
+  const Buffer *like = from->output;
+  Te *te = te_new(context);
+  TeAxes axes = te_axes(te, like->shape, like->rank);
+  Expr *at[TE_MAX_RANK];
+  for (int d = 0; d < like->rank; d++) at[d] = from->axes[d].var;
+  Buffer *numbers = te_compute(te, str_format(context, "%s_numbers", from->name), f->number->type,
+                               like->shape, &axes, te_expr_at(context, from, f->number, axes.at));
+  Storing storing = {f->number, te_at(te, numbers, at)};
+  Rewriter rewriter = {.context = context, .env = &storing, .expr = stored_number};
+  TeStage *reader = te_with_value(context, from, rewrite_expr(&rewriter, from->value));
+  TeStage *const by[] = {array_last(&te->stages), reader};
+  stage_graph_replace(s, f->source, by, COUNT_OF(by));
+}
+
+// Is the number computed from what another stage computes? That stage can store it.
+static bool is_from_stage(const ByteFactor *f) {
+  for (int i = 0; i < f->source->reads.count; i++) {
+    const StageTensor *tensor = f->source->reads.items[i];
+    if (tensor->producer && !tensor->constant) return true;
+  }
+  return false;
+}
+
+bool stage_graph_store_bytes(StageGraph *s, const ByteProduct *product) {
+  for (int i = 0; i < 2; i++) {
+    const ByteFactor *f = &product->factors[i];
+    if (!f->source || f->number->op == EXPR_LOAD || f->tensor->data ||
+        (f->tensor->users.count == 1 && !is_from_stage(f)))
+      continue;
+    store_numbers(s, f);
+    return true;
+  }
+  return false;
 }
 
 void stage_graph_use_bytes(StageGraph *s, const ByteProduct *product, PackedTensors *packed) {

@@ -37,6 +37,11 @@ typedef struct ByteProduct {
 // computed in int32 and scaled once, in another order of operations.
 bool byte_product_of(StageGraph *stages, Stage *stage, bool floats, ByteProduct *out);
 
+// Stores the numbers of a factor as a tensor of their own where several stages need them, or where
+// they are made of what another stage computes. False when there is no such factor; otherwise the
+// products of the graph have to be found again.
+bool stage_graph_store_bytes(StageGraph *stages, const ByteProduct *product);
+
 // The tensors of packed bytes that were made, which several products may read.
 typedef struct PackedBytes {
   StageTensor *tensor;

@@ -6,6 +6,8 @@
 //   intermediates  t[i] = erf(x[i]);   y[i] = x[i] * (t[i] + 1)    =>  y[i] = x[i]*(erf(x[i]) + 1)
 #include "graph/stages.h"
 
+#include "ir/op_count.h"
+
 // ---- One stage in another ----------------------------------------------------------------------
 
 typedef struct Inlining {
@@ -42,7 +44,7 @@ static void put_into_order(StageGraph *s, const Stage *stage, Stage *user) {
   user->te = te;
 }
 
-enum { MOST_NODES = 200, MOST_VIEW_NODES = 600 };
+enum { MOST_NODES = 200, MOST_VIEW_NODES = 600, MOST_WIDENING = 4 };
 
 // ---- Views -------------------------------------------------------------------------------------
 
@@ -623,6 +625,43 @@ void stage_graph_inline_intermediates(StageGraph *s) {
     s->fusions_decided += !stage->output->constant && !never_costs_more(stage, user);
     stage_graph_reread(s, user);
     stage_graph_detach(s, stage);
+  }
+  stage_graph_prune(s);
+}
+
+// ---- Bytes -------------------------------------------------------------------------------------
+
+static bool widens_bytes(const Stage *stage) {
+  const StageTensor *output = stage->output;
+  OpCount count = expr_op_count(stage->te->value);
+  bool bytes = false;
+  if (stage_is_reduction(stage) || stage->member_count || output->is_output || output->kept ||
+      count.functions || count.arithmetic > MOST_WIDENING)
+    return false;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    bool narrow = dtype_is_int(tensor->buffer->type) && tensor->buffer->type.bits == 8;
+    if (tensor->data || tensor->constant) continue;
+    if (!narrow || !stage_reads_in_place(stage, tensor)) return false;
+    bytes = true;
+  }
+  return bytes;
+}
+
+void stage_graph_inline_widened(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    if (!widens_bytes(stage)) continue;
+    PtrArray users = stage->output->users;
+    users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
+    for (int k = 0; k < users.count; k++) {
+      Stage *user = users.items[k];
+      if (stage_is_reduction(user) || user->member_count) continue;
+      Expr *value = value_with(s, stage, user);
+      if (expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) continue;
+      user->te = te_with_value(s->context, user->te, value);
+      stage_graph_reread(s, user);
+    }
   }
   stage_graph_prune(s);
 }

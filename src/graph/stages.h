@@ -94,6 +94,9 @@ void stage_graph_inline_padding(StageGraph *stages);
 // place, so that the tensor between them is never stored. Stages that depend on constants only are
 // not inlined into stages that depend on inputs.
 void stage_graph_inline_intermediates(StageGraph *stages);
+// Inlines stages that widen the elements of a tensor of bytes, in place, into their elementwise
+// readers, so that these read the bytes.
+void stage_graph_inline_widened(StageGraph *stages);
 // Replaces constant float tensors of one element by literals.
 void stage_graph_inline_scalars(StageGraph *stages);
 // Groups a reduction and the later stages that need its results at one row only, when only the last

@@ -4,21 +4,41 @@
 #include "graph/byte_products.h"
 #include "plan/internal.h"
 
+typedef struct ByteChoice {
+  StageGraph *stages;
+  const PlanOptions *options;
+  PackedTensors packed;
+} ByteChoice;
+
+static bool is_worth(const ByteChoice *c, Stage *stage, ByteProduct *product) {
+  return byte_product_of(c->stages, stage, !c->options->accuracy.exact, product) &&
+         product->reuse >= cost_model_of(c->options->machine)->least_byte_reuse;
+}
+
+// Computes the stage by products of bytes, if that is worth it.
+static bool use_bytes(ByteChoice *c, Stage *stage) {
+  ByteProduct product;
+  if (stage->serves || stage->others.count || planner_constrains(c->options->constraints, stage) ||
+      !is_worth(c, stage, &product))
+    return false;
+  while (stage_graph_store_bytes(c->stages, &product))
+    if (!is_worth(c, stage, &product)) return false;
+  stage_graph_use_bytes(c->stages, &product, &c->packed);
+  return true;
+}
+
 void plan_use_byte_products(StageGraph *s, const PlanOptions *options) {
-  PackedTensors packed = {0};
-  const CostModel *costs = cost_model_of(options->machine);
+  ByteChoice choice = {.stages = s, .options = options};
+  bool found = false;
   if (machine_lanes(options->machine, DTYPE_INT32) == 1 || options->policy == PLAN_NONE) return;
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
-    ByteProduct product;
-    Stage *stage = s->stages.items[i];
     int before = s->stages.count;
-    if (stage->serves || stage->others.count || planner_constrains(options->constraints, stage) ||
-        !byte_product_of(s, stage, !options->accuracy.exact, &product) ||
-        product.reuse < costs->least_byte_reuse)
-      continue;
-    stage_graph_use_bytes(s, &product, &packed);
+    found |= use_bytes(&choice, s->stages.items[i]);
     i += s->stages.count - before;
   }
+  if (!found) return;
   stage_graph_prune(s);
+  stage_graph_inline_widened(s);
+  stage_graph_inline_intermediates(s); // corrections are added where the sums are read
 }

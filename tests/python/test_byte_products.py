@@ -107,3 +107,35 @@ def test_dequantised_convolution(tmp_path):
     done = subprocess.run([PLEAT, "plan", path, "--accuracy", "exact", "--programs"], check=True,
                           capture_output=True, text=True)
     assert "dot_bytes" not in done.stdout
+
+
+def test_residual_network(tmp_path):
+    """Numbers that several operators read are stored as bytes, and sums are stored as bytes at once."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((1, 6, 8, 7)).astype(np.float32)
+    constants, nodes = {"z": np.uint8(9), "wz": np.int8(0)}, []
+
+    def quantised(name, scale):
+        constants[name + "_s"] = np.float32(scale)
+        nodes.append(helper.make_node("QuantizeLinear", [name, name + "_s", "z"], [name + "_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [name + "_q", name + "_s", "z"], [name + "_d"]))
+        return name + "_d"
+
+    def convolution(name, data, channels, filters, taps):
+        constants[name + "_w"] = numbers(rng, np.int8, (filters, channels, taps, taps))
+        constants[name + "_ws"] = np.float32(0.004)
+        nodes.append(helper.make_node("DequantizeLinear", [name + "_w", name + "_ws", "wz"], [name + "_f"]))
+        nodes.append(helper.make_node("Conv", [data, name + "_f"], [name], pads=[taps // 2] * 4))
+        return name
+
+    start = quantised(convolution("c1", quantised("x", 0.02), 6, 8, 3), 0.05)
+    nodes.append(helper.make_node("Relu", [convolution("c2", start, 8, 8, 3)], ["r"]))
+    end = quantised(convolution("c3", quantised("r", 0.09), 8, 8, 1), 0.1)
+    nodes.append(helper.make_node("Add", [start, end], ["a"]))
+    nodes.append(helper.make_node("Identity", [quantised("a", 0.15)], ["y"]))
+    path = tmp_path / "residual.onnx"
+    save(path, nodes, x, constants)
+    steps = np.abs(run(path, x) - reference(path, x)) / 0.15
+    assert steps.max() < 1.01 and (steps > 0.5).mean() < 0.02
+    done = subprocess.run([PLEAT, "plan", path, "--programs"], check=True, capture_output=True, text=True)
+    assert done.stdout.count("dot_bytes") == 3
