@@ -238,6 +238,27 @@ static bool vectorise_across(Rows *r, BlockRef block, const LoopRefs *loops, int
   return vector_loops(r, vectors ? of_init.items[of_init.count - 2] : NULL, array_last(&of_init));
 }
 
+static bool reduces_over(const Block *block, LoopRef loop) {
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].kind == ITER_REDUCTION && expr_uses(block->vars[i].binding, loop))
+      return true;
+  return false;
+}
+
+// Moves the loops of a reduction behind the others. Those of a function without rows are where the
+// block had them.
+static void put_reductions_last(const Block *block, LoopRef *loops, int count) {
+  LoopRef reductions[2 * NEST_MAX_AXES];
+  int n = 0, kept = 0;
+  for (int i = 0; i < count; i++) {
+    if (reduces_over(block, loops[i]))
+      reductions[n++] = loops[i];
+    else
+      loops[kept++] = loops[i];
+  }
+  memcpy(loops + kept, reductions, sizeof *loops * (size_t)n);
+}
+
 // Order of the loops: shared ones | other axes, the reduction, rows, lanes.
 static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
@@ -245,7 +266,9 @@ static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, in
   LoopRef order[2 * NEST_MAX_AXES];
   BlockRef init;
   int spatial = spatial_count(b), n = 0;
-  LoopRef *first = loops->items + shared, lanes = first[spatial - 1];
+  LoopRef *first = loops->items + shared;
+  put_reductions_last(b, first, loops->count - shared);
+  LoopRef lanes = first[spatial - 1];
   int rows_at = r->together > 1 ? r->count - 1 : -1, reductions = loops->count - shared - spatial;
   for (int i = 0; i + 1 < spatial; i++)
     if (i != rows_at) order[n++] = first[i];

@@ -120,3 +120,13 @@ def test_parts_of_tensors_run_by_rows(tmp_path):
     text = pleat("plan", path, "--schedules")
     assert "'both'" not in text and "fuse" not in text
     assert "agrees" in pleat("verify", path)
+
+
+def test_reductions_to_one_number_run_in_vectors(tmp_path):
+    """Several axes, none of them left: vectors run along the contiguous one."""
+    path = tmp_path / "most.py"
+    path.write_text('from pleat.script import relax as R\n@R.function\n'
+                    'def main(x: R.Tensor((7, 5, 131), "float32")):\n    with R.dataflow():\n'
+                    '        y = R.max(x, axis=[0, 1, 2], keepdims=False)\n        R.output(y)\n    return y\n')
+    assert "slow paths      none" in pleat("compile", path, "-o", tmp_path / "most.s")
+    assert "agrees with the interpreter" in pleat("verify", path)
