@@ -476,10 +476,22 @@ static Buffer *make_packed(BytePacking *r, int which, Expr *padding) {
   return packed;
 }
 
+// The tensor whose elements are the numbers in place; NULL: they are computed.
+static const Buffer *stored_numbers(const ByteFactor *f) {
+  if (!f->source) return f->tensor->buffer;
+  const TeStage *te = f->source->te;
+  bool in_place = f->number->op == EXPR_LOAD && f->number->count == te->axis_count;
+  for (int d = 0; in_place && d < te->axis_count; d++)
+    in_place = f->number->args[d] == te->axes[d].var ||
+               (expr_is_int(f->number->args[d], 0) && expr_is_int(te->axes[d].extent, 1));
+  return in_place ? f->number->as.buffer : NULL;
+}
+
 static bool same_part(const ByteFactor *a, const ByteFactor *b) {
   int rank = a->tensor->buffer->rank;
-  bool same = a->packed == b->packed && a->limit == b->limit && a->is_signed == b->is_signed &&
-              a->number == b->number;
+  const Buffer *stored = stored_numbers(a);
+  bool tensors = stored ? stored == stored_numbers(b) : a->tensor == b->tensor;
+  bool same = tensors && a->packed == b->packed && a->limit == b->limit;
   for (int d = 0; d < rank; d++) same &= a->first[d] == b->first[d] && a->extent[d] == b->extent[d];
   return same;
 }
@@ -487,15 +499,13 @@ static bool same_part(const ByteFactor *a, const ByteFactor *b) {
 // The packed tensor of the first factor, which products with the same one share.
 static Buffer *packed_of(BytePacking *r, int which, PackedTensors *known) {
   const ByteFactor *f = &r->product->factors[which];
-  Expr *padding = r->zeros[which];
+  Expr *padding = f->inside ? r->zeros[which] : NULL;
   for (int i = 0; which == 0 && i < known->count; i++) {
     const PackedBytes *k = &known->items[i];
-    if (k->tensor == f->tensor && k->padding == padding && same_part(&k->factor, f))
-      return k->packed;
+    if (k->padding == padding && same_part(&k->factor, f)) return k->packed;
   }
   Buffer *packed = make_packed(r, which, padding);
-  if (which == 0)
-    array_push(&r->context->arena, known, ((PackedBytes){f->tensor, packed, *f, padding}));
+  if (which == 0) array_push(&r->context->arena, known, ((PackedBytes){packed, *f, padding}));
   return packed;
 }
 

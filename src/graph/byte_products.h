@@ -44,10 +44,9 @@ bool stage_graph_store_bytes(StageGraph *stages, const ByteProduct *product);
 
 // The tensors of packed bytes that were made, which several products may read.
 typedef struct PackedBytes {
-  StageTensor *tensor;
   Buffer *packed;
   ByteFactor factor;
-  Expr *padding;
+  Expr *padding; // NULL: the tensor has none
 } PackedBytes;
 typedef Array(PackedBytes) PackedTensors;
 

@@ -139,3 +139,18 @@ def test_residual_network(tmp_path):
     assert steps.max() < 1.01 and (steps > 0.5).mean() < 0.02
     done = subprocess.run([PLEAT, "plan", path, "--programs"], check=True, capture_output=True, text=True)
     assert done.stdout.count("dot_bytes") == 3
+
+
+def test_products_share_packed_numbers(tmp_path):
+    rng = np.random.default_rng(7)
+    x = numbers(rng, np.uint8, (1, 6, 21))
+    constants = {"z": np.uint8(77), "a": numbers(rng, np.int8, (21, 17)), "b": numbers(rng, np.int8, (21, 17))}
+    nodes = [helper.make_node("MatMulInteger", ["x", "a", "z"], ["p"]),
+             helper.make_node("MatMulInteger", ["x", "b", "z"], ["q"]),
+             helper.make_node("Add", ["p", "q"], ["y"])]
+    path = tmp_path / "shared.onnx"
+    save(path, nodes, x, constants)
+    assert np.array_equal(run(path, x), reference(path, x))
+    done = subprocess.run([PLEAT, "plan", path, "--programs"], check=True, capture_output=True, text=True)
+    packs = [line for line in done.stdout.splitlines() if "shift_left" in line]
+    assert done.stdout.count("dot_bytes") == 2 and len(packs) == 1
