@@ -133,25 +133,169 @@ static void place_in(Placement *placement, Visitor *visitor, Stmt *s) {
 
 // ---- Values that come from an earlier iteration
 
+// The parts of one memory that an iteration has written so far, in the order of its statements.
+typedef struct WrittenSoFar {
+  Context *context;
+  Analyzer *analyzer;
+  Expr *data;
+  RegionArray regions;
+  PtrArray around; // loops and blocks of the iteration, around the statement
+  bool is_skipped; // a condition may leave out a write of the innermost of them
+} WrittenSoFar;
+
 static const Region *region_of(const RegionArray *regions, const Expr *data) {
   for (int i = 0; i < regions->count; i++)
     if (regions->items[i].buffer->data == data) return &regions->items[i];
   return NULL;
 }
 
+static bool is_written(const WrittenSoFar *written, const Region *read) {
+  for (int i = 0; i < written->regions.count; i++)
+    if (written->regions.items[i].buffer == read->buffer &&
+        region_covers(written->analyzer, &written->regions.items[i], read))
+      return true;
+  return false;
+}
+
+// Is all that the statement reads written before? Its writes count from then on if it `adds` them.
+static bool reads_written(WrittenSoFar *written, Stmt *s, bool adds) {
+  RegionArray reads = {0}, writes = {0};
+  stmt_regions(written->analyzer, s, &reads, &writes);
+  const Region *read = region_of(&reads, written->data), *write = region_of(&writes, written->data);
+  if (read && !is_written(written, read)) return false;
+  if (write && adds) array_push(&written->context->arena, &written->regions, *write);
+  return true;
+}
+
+static bool expr_reads_written(WrittenSoFar *written, Expr *e) {
+  return reads_written(written, stmt_evaluate(written->context, e), false);
+}
+
+static bool is_first_value(const WrittenSoFar *written, const Expr *e) {
+  for (int i = 0; i < written->around.count; i++) {
+    const Stmt *s = written->around.items[i];
+    if (s->kind == STMT_FOR && s->as.loop.var == e->args[0] && s->as.loop.min == e->args[1])
+      return true;
+    for (int k = 0; s->kind == STMT_BLOCK && k < s->as.block->var_count; k++) {
+      const BlockVar *v = &s->as.block->vars[k];
+      if (v->kind == ITER_REDUCTION && v->var == e->args[0] && v->min == e->args[1]) return true;
+    }
+  }
+  return false;
+}
+
+static bool uses_from(const WrittenSoFar *written, int first, Expr *var) {
+  for (int i = first; i < written->regions.count; i++) {
+    const Region *region = &written->regions.items[i];
+    for (int d = 0; d < region->buffer->rank; d++)
+      if (expr_uses(region->min[d], var) || expr_uses(region->extent[d], var)) return true;
+  }
+  return false;
+}
+
+// Does the condition hold in the first iteration of loops inside, as that of an init does, and do
+// the regions from `first` on not depend on their variables?
+static bool is_first_iteration(const WrittenSoFar *written, const Expr *condition, int first) {
+  if (condition->op == EXPR_AND)
+    return is_first_iteration(written, condition->args[0], first) &&
+           is_first_iteration(written, condition->args[1], first);
+  return condition->op == EXPR_EQ && is_first_value(written, condition) &&
+         !uses_from(written, first, condition->args[0]);
+}
+
+static void assume(WrittenSoFar *written, Expr *condition) {
+  if (!expr_reads_memory(condition)) analyzer_assume(written->analyzer, condition);
+}
+
+static bool all_written(WrittenSoFar *written, Stmt *s);
+
+static bool branch_written(WrittenSoFar *written, Stmt *s) {
+  Stmt *otherwise = s->as.branch.else_body;
+  if (!expr_reads_written(written, s->as.branch.condition)) return false;
+  int before = written->regions.count, mark = analyzer_mark(written->analyzer);
+  assume(written, s->as.branch.condition);
+  bool ok = all_written(written, s->as.branch.then_body);
+  analyzer_reset(written->analyzer, mark);
+  if (!ok) return false;
+  if (!otherwise && is_first_iteration(written, s->as.branch.condition, before)) return true;
+  bool writes = written->regions.count > before;
+  written->regions.count = before;
+  if (otherwise && !all_written(written, otherwise)) return false;
+  written->is_skipped |= writes || written->regions.count > before;
+  written->regions.count = before;
+  return true;
+}
+
+static bool loop_written(WrittenSoFar *written, Stmt *s) {
+  VarRange range = loop_range(s);
+  analyzer_bind(written->analyzer, range.var, range.min, range.extent);
+  return expr_reads_written(written, range.min) && expr_reads_written(written, range.extent) &&
+         all_written(written, s->as.loop.body);
+}
+
+static bool block_written(WrittenSoFar *written, Stmt *s) {
+  Block *block = s->as.block;
+  for (int i = 0; i < block->var_count; i++) {
+    if (!expr_reads_written(written, block->vars[i].binding)) return false;
+    analyzer_bind_value(written->analyzer, block->vars[i].var, block->vars[i].binding);
+  }
+  if (!expr_reads_written(written, block->predicate)) return false;
+  assume(written, block->predicate);
+  return (!block->init || all_written(written, block->init)) && all_written(written, block->body);
+}
+
+// A loop or a block: what it writes in all its iterations is seen from outside.
+static bool part_written(WrittenSoFar *written, Stmt *s) {
+  int before = written->regions.count, mark = analyzer_mark(written->analyzer);
+  bool was_skipped = written->is_skipped;
+  written->is_skipped = false;
+  array_push(&written->context->arena, &written->around, s);
+  bool ok = s->kind == STMT_FOR ? loop_written(written, s) : block_written(written, s);
+  written->around.count--;
+  written->regions.count = before;
+  analyzer_reset(written->analyzer, mark);
+  RegionArray reads = {0}, writes = {0};
+  stmt_regions(written->analyzer, s, &reads, &writes);
+  const Region *write = region_of(&writes, written->data);
+  if (write && !written->is_skipped)
+    array_push(&written->context->arena, &written->regions, *write);
+  written->is_skipped |= was_skipped;
+  return ok;
+}
+
+// Is all that the statement reads of the memory written before, in this iteration?
+static bool all_written(WrittenSoFar *written, Stmt *s) {
+  switch (s->kind) {
+  case STMT_SEQ:
+    for (int i = 0; i < s->as.seq.count; i++)
+      if (!all_written(written, s->as.seq.items[i])) return false;
+    return true;
+  case STMT_FOR:
+  case STMT_BLOCK: return part_written(written, s);
+  case STMT_IF: return branch_written(written, s);
+  case STMT_DECL_BUFFER: return all_written(written, s->as.declare.body);
+  case STMT_ATTR: return all_written(written, s->as.attr.body);
+  case STMT_ALLOCATE: return all_written(written, s->as.allocate.body);
+  case STMT_LET:
+    analyzer_bind_value(written->analyzer, s->as.let.var, s->as.let.value);
+    return expr_reads_written(written, s->as.let.value) && all_written(written, s->as.let.body);
+  case STMT_STORE:
+  case STMT_EVALUATE:
+  case STMT_WHILE:
+  case STMT_ASSERT:
+  case STMT_ALLOCATE_CONST: return reads_written(written, s, s->kind == STMT_STORE);
+  }
+  return false;
+}
+
 // Is what the innermost loop of the place reads in one iteration written there before?
 static bool is_written_before_read(Context *context, const Place *place, Expr *data) {
-  Analyzer *analyzer = analyzer_new(context);
-  RegionArray reads = {0}, writes = {0};
+  WrittenSoFar written = {.context = context, .analyzer = analyzer_new(context), .data = data};
   for (int i = 0; i < place->depth; i++)
     if (place->path[i]->kind == STMT_FOR)
-      analyzer_bind(analyzer, place->path[i]->as.loop.var, place->path[i]->as.loop.min,
+      analyzer_bind(written.analyzer, place->path[i]->as.loop.var, place->path[i]->as.loop.min,
                     place->path[i]->as.loop.extent);
-  Stmt *at = place->path[place->depth - 1];
-  stmt_regions(analyzer, at->as.loop.body, &reads, &writes);
-  const Region *read = region_of(&reads, data), *written = region_of(&writes, data);
-  if (!read) return true;
-  return written && read->buffer == written->buffer && region_covers(analyzer, written, read);
+  return all_written(&written, place->path[place->depth - 1]->as.loop.body);
 }
 
 static Stmt *settle(Context *context, const Placement *placement, Expr *data, Place *place) {
