@@ -143,7 +143,11 @@ static bool has_extents(const char *name) {
 static GraphTerm *type_argument(GraphParser *graph, const char *name, const PyNode *node) {
   bool is_list = py_is_list(node);
   if (is_list && has_extents(name)) return extent_list(graph->parser, node);
-  return graph_term(graph, node);
+  int nodes = graph->func->nodes.count;
+  GraphTerm *term = graph_term(graph, node);
+  if (graph->func->nodes.count == nodes) return term;
+  REPORT(graph->parser, node, "a type cannot hold the result of a call");
+  return NULL;
 }
 
 // ---- Types of other values: x.ty

@@ -52,3 +52,8 @@ class Module:
 @I.ir_module
 class Second:
     pass
+
+@R.function
+def computed_in_a_type(x: R.Tensor((3,), "float32"),
+                       pair: R.Tuple(R.Tensor((3,), "float32")(value=3), R.Tensor)):
+    return x
