@@ -125,10 +125,7 @@ static bool has_name(Parser *parser, const PyNode *call, const PyNode *target) {
 
 // RFC 63 also writes the memory first: T.buffer_decl(X.data, [6], "float32").
 static const PyNode *memory_last(Parser *parser, const PyNode *call) {
-  bool is_first = call->count >= 3 && call->count <= 4 && call->items[1]->kind == PY_ATTRIBUTE &&
-                  !strcmp(call->items[1]->text, "data") &&
-                  call->items[call->count - 1]->kind != PY_KEYWORD;
-  if (!is_first) return call;
+  if (!py_is_memory_first(call)) return call;
   PyNode *keyword = arena_new(parser->arena, PyNode), *turned = arena_new(parser->arena, PyNode);
   *keyword = *call->items[1];
   keyword->kind = PY_KEYWORD;

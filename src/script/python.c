@@ -14,6 +14,7 @@ const char *py_kind_name(PyKind kind) {
       [PY_STRING] = "a string",
       [PY_BOOL] = "a truth value",
       [PY_NONE] = "None",
+      [PY_ELLIPSIS] = "'...', which stands for what is left out",
       [PY_ATTRIBUTE] = "an attribute",
       [PY_CALL] = "a call",
       [PY_KEYWORD] = "a keyword argument",
@@ -33,6 +34,11 @@ const char *py_kind_name(PyKind kind) {
 
 bool py_is_list(const PyNode *node) {
   return node && (node->kind == PY_LIST || node->kind == PY_TUPLE);
+}
+
+bool py_is_memory_first(const PyNode *call) {
+  return call->count >= 3 && call->items[1]->kind == PY_ATTRIBUTE &&
+         !strcmp(call->items[1]->text, "data");
 }
 
 // ---- Tokens
@@ -331,6 +337,7 @@ static PyNode *name(PyParser *parser) {
 
 // atom: NAME | NUMBER | STRING+ | group | list | dict
 static PyNode *atom(PyParser *parser) {
+  int32_t begin = py_token(parser)->begin;
   switch (py_token(parser)->kind) {
   case TOKEN_NAME: return name(parser);
   case TOKEN_INT:
@@ -340,6 +347,10 @@ static PyNode *atom(PyParser *parser) {
     if (py_at(parser, "(")) return group(parser);
     if (py_at(parser, "[")) return list(parser);
     if (py_at(parser, "{")) return dictionary(parser);
+    if (py_at(parser, "...")) {
+      py_advance(parser);
+      return py_node(parser, PY_ELLIPSIS, begin, NULL, 0);
+    }
     break;
   case TOKEN_END:
   case TOKEN_NEWLINE:

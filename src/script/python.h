@@ -17,6 +17,7 @@ typedef enum PyKind {
   PY_STRING,      // text
   PY_BOOL,        // i
   PY_NONE,        //
+  PY_ELLIPSIS,    // the value `...`
   PY_ATTRIBUTE,   // [object], text
   PY_CALL,        // [callee, arguments…], keyword arguments as PY_KEYWORD
   PY_KEYWORD,     // [value], text
@@ -83,6 +84,8 @@ LayoutSource py_layout_source(const PyNode *node, int rank);
 // Is the decorator @tvm.script.tir, which marked functions and classes in TVM 0.8 and before?
 bool py_is_oldest_decorator(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages
+// Is it the declaration of a buffer whose memory is the first argument, as RFC 63 also writes it?
+bool py_is_memory_first(const PyNode *call);
 bool py_is_list(const PyNode *node);   // a list or a tuple; false for NULL
 // Writes an expression as Python, with brackets around each operation. False for a node that is
 // not an expression.

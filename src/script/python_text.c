@@ -109,6 +109,7 @@ bool py_print(const PyNode *node, Text *out) {
   case PY_STRING: print_string(node->text, out); return true;
   case PY_BOOL: text_puts(out, node->i ? "True" : "False"); return true;
   case PY_NONE: text_puts(out, "None"); return true;
+  case PY_ELLIPSIS: text_puts(out, "..."); return true;
   case PY_ATTRIBUTE:
     if (!py_print(node->items[0], out)) return false;
     text_printf(out, ".%s", node->text);

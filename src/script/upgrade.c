@@ -435,6 +435,19 @@ static void call_buffer(Upgrader *u, const PyNode *node) {
   edit(u, node->pos.end - 1, node->pos.end, ")");
 }
 
+// T.buffer_decl(X.data, [6], "float32"), as RFC 63 writes it, becomes
+// T.decl_buffer([6], "float32", data=X.data).
+static void put_memory_last(Upgrader *u, const PyNode *call) {
+  if (!is_call(call, "buffer_decl") && !is_call(call, "decl_buffer")) return;
+  if (!py_is_memory_first(call)) return;
+  const PyNode *memory = call->items[1];
+  int32_t comma = memory->pos.end, end = call->items[call->count - 1]->pos.end;
+  while (u->file->text[comma] != ',') comma++;
+  for (comma++; strchr(" \t", u->file->text[comma]);) comma++;
+  edit(u, memory->pos.begin, comma, "");
+  edit(u, end, end, str_format(u->context, ", data=%s", source_of(u, memory)));
+}
+
 static bool has_member(const PyNode *node, const char *name) {
   if (!node) return false;
   if (node->kind == PY_ATTRIBUTE && !strcmp(node->text, name)) return true;
@@ -578,6 +591,7 @@ static void visit(Upgrader *u, const PyNode *node) {
   case PY_ANNOTATED: keep_let(u, node); break;
   case PY_ATTRIBUTE: rename_member(u, node); break;
   case PY_SUBSCRIPT: call_buffer(u, node); break;
+  case PY_CALL: put_memory_last(u, node); break;
   default: break;
   }
   visit_all(u, node);
