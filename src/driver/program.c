@@ -383,6 +383,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
   stage_graph_inline_scalars(stages);
   stage_graph_group_rows(stages);
   stage_graph_move_rows(stages);
+  stage_graph_offer_members(stages);
   p->nodes_folded = stages->folded_stages;
   return stages;
 }

@@ -473,6 +473,40 @@ static Stage *group_from(StageGrouping *g, int index) {
   return make_group(g);
 }
 
+// ---- The members as another way
+
+// Can a user ask for a layout of a result that only members read? A group without the member that
+// computes it is then possible too.
+static bool has_named_result(const Stage *group) {
+  for (int i = 0; i + 1 < group->member_count; i++)
+    if (group->members[i]->output->value) return true;
+  return false;
+}
+
+static void offer_members(StageGraph *s, Stage *group) {
+  Arena *arena = &s->context->arena;
+  Stage *last = group->members[group->member_count - 1];
+  for (int i = 0; i < group->member_count; i++) {
+    Stage *member = group->members[i];
+    member->serves = last;
+    array_push(arena, &s->stages, member);
+    if (member != last) array_push(arena, &s->tensors, member->output); // was in no graph
+  }
+  array_push(arena, &group->others, last);
+  if (!has_named_result(group)) s->fusions_decided -= group->member_count - 1;
+}
+
+void stage_graph_offer_members(StageGraph *s) {
+  const StageGraph before = *s;
+  memset(&s->stages, 0, sizeof s->stages);
+  for (int i = 0; i < before.stages.count; i++) {
+    Stage *stage = before.stages.items[i];
+    if (stage->member_count) offer_members(s, stage);
+    array_push(&s->context->arena, &s->stages, stage);
+  }
+  stage_graph_connect(s);
+}
+
 void stage_graph_group_rows(StageGraph *s) {
   int count = s->stages.count;
   StageGrouping grouping = {.graph = s,

@@ -105,6 +105,9 @@ void stage_graph_group_rows(StageGraph *stages);
 // Lets a group whose only reader is a view write its rows in the order of the view, which is
 // removed. See move_rows.c.
 void stage_graph_move_rows(StageGraph *stages);
+// Lets the planner store the results of a group's members too: as stages of their own, they are
+// another way to compute the group's output. To be called after the last change of groups.
+void stage_graph_offer_members(StageGraph *stages);
 // The stage that computes the elements of a group's output from the results of its reductions and
 // from the tensors that the group reads: the members between are inlined. It is not in the graph.
 Stage *stage_of_group_value(StageGraph *stages, const Stage *group);

@@ -335,7 +335,7 @@ static bool suits_tiles(const Planner *p, const Buffer *buffer, const Candidate 
 static bool may_pass(const Candidate *candidate, const StageTensor *to, bool forward,
                      bool only_requested) {
   if (only_requested && !candidate->requested) return false;
-  return !candidate->panels || (!forward && to->producer && to->users.count == 1);
+  return !candidate->panels || (!forward && to->producer && planner_is_read_once(to));
 }
 
 // Passes the candidates from `first` on through the relation to read `read`. False when there was

@@ -575,12 +575,17 @@ static bool refuse_cut(const Planner *p, const Stage *stage, int64_t block, int6
                  at ? str_format(p->context, " at index %lld", (long long)at) : ""));
 }
 
-// Could the stage's only reader be fused with it through another index than the stage's own?
+// Could a reader be fused with the stage through another index than the stage's own?
 static bool may_be_read_through(const Planner *p, const Stage *stage) {
   const StageTensor *tensor = stage->output;
-  const Stage *reader = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
-  if (!reader || planner_writer_blocker(p, reader, stage)) return false;
-  return !planner_is_in_place(p, reader, stage_read_of(reader, tensor));
+  if (!planner_is_read_once(tensor)) return false;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *reader = tensor->users.items[i];
+    if (!planner_writer_blocker(p, reader, stage) &&
+        !planner_is_in_place(p, reader, stage_read_of(reader, tensor)))
+      return true;
+  }
+  return false;
 }
 
 // Adds the choice to the stage, unless no choice of the producer is one that it wants to be fused

@@ -60,7 +60,7 @@ FusionBlocker planner_writer_blocker(const Planner *p, const Stage *reader, cons
   double most;
   const StageTensor *tensor = writer->output;
   if (tensor->is_output) return BLOCKER_OUTPUT;
-  if (tensor->users.count > 1) return BLOCKER_USERS;
+  if (!planner_is_read_once(tensor)) return BLOCKER_USERS;
   if (stage_is_opaque(writer) || stage_is_opaque(reader)) return BLOCKER_OPAQUE;
   if (stage_is_ordered(writer) || stage_is_ordered(reader)) return BLOCKER_ORDERED;
   if (reader->member_count) return BLOCKER_ROWS;
@@ -75,7 +75,7 @@ FusionBlocker planner_writer_blocker(const Planner *p, const Stage *reader, cons
 // Returns what forbids fusion with any reader.
 static FusionBlocker tensor_blocker(const StageTensor *tensor) {
   if (tensor->is_output) return BLOCKER_OUTPUT;
-  if (tensor->users.count > 1) return BLOCKER_USERS;
+  if (!planner_is_read_once(tensor)) return BLOCKER_USERS;
   if (!tensor->producer) return BLOCKER_INPUT;
   return tensor->branch ? BLOCKER_BRANCH : BLOCKER_NONE;
 }

@@ -71,11 +71,14 @@ static int separated_choice(const Greedy *g, const Stage *user) {
 // because it reads the tensor in another layout or wants tiles; NULL when there is none.
 static const Stage *separated_user(const Greedy *g, const StageTensor *tensor,
                                    const StageChoice *c) {
-  const Stage *user = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
-  if (!user || !g->decided[user->index]) return NULL;
-  const StageChoice *theirs = planner_chosen(g->planner, g->choice, user);
-  int read = stage_read_of(user, tensor);
-  return theirs->fused == read && !planner_hosts(g->planner, c, user, theirs, read) ? user : NULL;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    if (!g->decided[user->index]) continue;
+    const StageChoice *theirs = planner_chosen(g->planner, g->choice, user);
+    int read = stage_read_of(user, tensor);
+    if (theirs->fused == read && !planner_hosts(g->planner, c, user, theirs, read)) return user;
+  }
+  return NULL;
 }
 
 // The cost of delivering what the stage writes to the users that are already decided, plus the cost

@@ -296,6 +296,8 @@ void planner_absent_choices(Planner *planner, const Stage *stage);
 bool planner_agree(const StageChoice *c, const Stage *other, const StageChoice *o);
 // The most stages that read the tensor in one plan; an output of the graph counts as one more.
 int planner_most_readers(const StageTensor *tensor);
+// Does one stage read the tensor, and nothing else, in every plan that has a reader of it?
+bool planner_is_read_once(const StageTensor *tensor);
 // Sets the producers and users of all tensors to the stages that are in the plan of these choices;
 // NULL: to all stages.
 void planner_connect(const Planner *planner, const int *choice);

@@ -79,6 +79,10 @@ int planner_most_readers(const StageTensor *tensor) {
   return count;
 }
 
+bool planner_is_read_once(const StageTensor *tensor) {
+  return tensor->users.count && !tensor->is_output && planner_most_readers(tensor) == 1;
+}
+
 // ---- The stages that are in a plan
 
 static bool is_absent(const Planner *p, const int *choice, const Stage *stage) {

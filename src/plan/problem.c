@@ -106,7 +106,7 @@ static int64_t state_cost(const Solving *s, const StageTensor *tensor, TensorSta
 }
 
 static bool needs_variable(const StageTensor *tensor) {
-  return !tensor->data && (tensor->users.count != 1 || tensor->is_output || tensor->input >= 0);
+  return !tensor->data && (!planner_is_read_once(tensor) || tensor->input >= 0);
 }
 
 static void add_tensor_variable(Solving *s, const StageTensor *tensor) {

@@ -89,13 +89,14 @@ def rewritten(plan):
 @pytest.mark.parametrize("group", [*GROUPS, "groups"])
 @pytest.mark.parametrize("cpu", ["avx512", "avx2"])
 def test_no_rewrites_around(group, cpu, tmp_path):
-    """The convolutions' layout goes through the group: only the graph's ends are rewritten."""
+    """The convolutions' layout goes through the group, or through its members as kernels of their
+    own: only the graph's ends are rewritten."""
     grow = GROUPS.get(group) or group_norm(8)
     model = between_convolutions(grow, 64, (28, 28), 1)
     onnx.save(model, tmp_path / "case.onnx")
     plan = plan_of(tmp_path / "case.onnx", "--cpu", cpu)
     assert set(rewritten(plan)) <= {"x", model.graph.output[0].name}
-    assert plan["kernels"] - len(rewritten(plan)) == 3
+    assert plan["kernels"] - len(rewritten(plan)) >= 3
 
 
 def test_vectors_of_rows(tmp_path):
