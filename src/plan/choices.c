@@ -430,7 +430,7 @@ static double set_reads(const Planner *p, const Stage *stage, StageChoice *choic
     int only = only_candidate(p, stage, i), match = matching_read(p, stage, i, choice->output);
     bool other = match != READ_PACKED && only >= 0 && only != match;
     choice->reads[i] = other ? only : match;
-    if (other) cycles += planner_gather_cost(p, stage, i);
+    if (other) cycles += planner_gather_cost(p, stage, i, only, choice->output);
     bool may_gather = match == READ_ANY || (match >= 0 && choice->fused < 0);
     if (only < 0 && may_gather) bit_set_add(&choice->gathers, i);
   }

@@ -4,42 +4,31 @@
 // instead gather the elements from the layout in which the tensor is written.
 #include "plan/internal.h"
 
-// The shortest row in which the tensor may be stored; 0: a layout has no rows.
-static int64_t shortest_row(const Planner *p, const StageTensor *tensor) {
-  const Candidates *candidates = &p->candidates[tensor->index];
-  int64_t shortest = INT64_MAX;
-  for (int i = 0; i < candidates->count; i++) {
-    const LayoutWalk *walk = candidates->items[i].walk;
-    const WalkDigit *row = walk ? walk_row(walk) : NULL;
-    shortest = MIN_OF(shortest, row ? row->extent : 0);
-  }
-  return shortest;
-}
-
 // The cycles that moving elements apart takes beside the memory that a kernel moves anyway.
 static double beside_memory(const Planner *p, double apart, double bytes) {
   double memory = planner_move_cost(p, 2 * bytes);
   return overlapped_cycles(p->machine, apart, memory) - memory;
 }
 
-double planner_gather_cost(const Planner *p, const Stage *stage, int read) {
-  const CostModel *costs = cost_model_of(p->machine);
+// How many members of a group read the tensor, each of which loads its elements; 1 for other
+// stages.
+static int times_read(const Stage *stage, const StageTensor *tensor) {
+  int count = 0;
+  for (int i = 0; i < stage->member_count; i++)
+    count += stage_read_of(stage->members[i], tensor) >= 0;
+  return MAX_OF(count, 1);
+}
+
+double planner_gather_cost(const Planner *p, const Stage *stage, int read, int from, int output) {
   const StageTensor *tensor = stage->reads.items[read];
-  int64_t element = dtype_bytes(tensor->buffer->type);
-  double bytes = MIN_OF(p->candidates[tensor->index].items[0].bytes,
-                        p->candidates[stage->output->index].items[0].bytes);
+  double cycles;
   if (stage->te->transform)
-    return (double)planner_integer_cost(planner_transform_cycles(p, stage->te) *
-                                        machine_lanes(p->machine, stage->output->buffer->type));
-  for (int i = 0, again = 0; i < stage->member_count; i++)
-    if (stage_read_of(stage->members[i], tensor) >= 0 && again++)
-      bytes += p->candidates[tensor->index].items[0].bytes;
-  double elements = bytes / (double)element,
-         cycles = MAX_OF((costs->rewrite_passes - 1) * planner_move_cost(p, 2 * bytes),
-                         elements * costs->apart_cycles[0]);
-  int64_t row = stage->member_count ? 0 : shortest_row(p, tensor);
-  double tiles = planner_tiles_cost(p, row, row, elements, element);
-  if (tiles < PLAN_NEVER) cycles = MIN_OF(cycles, beside_memory(p, tiles, bytes));
+    cycles = planner_transform_cycles(p, stage->te) *
+             machine_lanes(p->machine, stage->output->buffer->type);
+  else
+    cycles = times_read(stage, tensor) *
+             beside_memory(p, planner_permute_cost(p, stage, read, from, output),
+                           p->candidates[tensor->index].items[0].bytes);
   return (double)planner_integer_cost(cycles);
 }
 
@@ -50,37 +39,28 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
   int64_t element = dtype_bytes(tensor->buffer->type);
   double bytes = items[from].bytes + items[to].bytes;
   double apart = planner_apart_cost(p, items[from].walk, items[to].walk,
-                                    items[to].bytes / (double)element, element);
+                                    items[to].bytes / (double)element, element, true);
   double memory = planner_read_cost(p, items[from].bytes, p->passed_writer[tensor->index], bytes) +
                   planner_read_cost(p, items[to].bytes, 0, bytes);
   return (double)planner_integer_cost(overlapped_cycles(p->machine, apart, memory) +
                                       costs->call_cycles);
 }
 
-// The cycles for reading the tensor in row-major order, which the stage writes in another.
-static double permute_cost(const Planner *p, const Stage *stage, int read) {
-  const StageTensor *tensor = stage->reads.items[read];
-  return beside_memory(p, planner_permute_cost(p, stage, read),
-                       p->candidates[tensor->index].items[0].bytes);
-}
-
-double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice,
-                         int read) {
+double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
+                         int from) {
   if (choice->reads[read] == READ_NOTHING) return 0;
   bool may = choice->reads[read] == READ_ANY || bit_set_has(&choice->gathers, read);
-  bool permutes = choice->reads[read] == READ_ANY && !stage->member_count && !stage->te->transform;
-  if (permutes) return (double)planner_integer_cost(permute_cost(p, stage, read));
-  return may ? planner_gather_cost(p, stage, read) : PLAN_NEVER;
+  return may ? planner_gather_cost(p, stage, read, from, choice->output) : PLAN_NEVER;
 }
 
 static bool is_decided(const bool *decided, const Stage *stage) {
   return !decided || decided[stage->index];
 }
 
-// The cycles with which all decided readers that want candidate `to` gather it from another layout.
-// The cost of readers that want any layout is that for `to` READ_ANY.
+// The cycles with which all decided readers that want candidate `to` gather it from candidate
+// `from`. The cost of readers that want any layout is that for `to` READ_ANY.
 static double gathers_cost(const Planner *p, const int *choice, const bool *decided,
-                           const StageTensor *tensor, int to, bool *wanted) {
+                           const StageTensor *tensor, int from, int to, bool *wanted) {
   double cycles = 0;
   *wanted = false;
   for (int i = 0; i < tensor->users.count; i++) {
@@ -90,7 +70,7 @@ static double gathers_cost(const Planner *p, const int *choice, const bool *deci
     const StageChoice *c = planner_chosen(p, choice, user);
     if (c->reads[read] != to) continue;
     *wanted = true;
-    cycles += planner_gathering(p, user, c, read);
+    cycles += planner_gathering(p, user, c, read, from);
   }
   return cycles;
 }
@@ -101,7 +81,7 @@ static bool is_rewritten(const Planner *p, const int *choice, const bool *decide
   bool wanted;
   if (from == to || to == READ_ANY) return false;
   if (tensor->is_output && p->given[tensor->index] == to) return true;
-  double gathers = gathers_cost(p, choice, decided, tensor, to, &wanted);
+  double gathers = gathers_cost(p, choice, decided, tensor, from, to, &wanted);
   return wanted && planner_rewrite_cost(p, tensor, from, to) <= gathers;
 }
 
@@ -109,13 +89,13 @@ double planner_delivery_cost(const Planner *p, const int *choice, const bool *de
                              const StageTensor *tensor, int from) {
   bool wanted;
   if (from < 0) return 0; // the tensor is not in the plan
-  double cycles = gathers_cost(p, choice, decided, tensor, READ_ANY, &wanted);
+  double cycles = gathers_cost(p, choice, decided, tensor, from, READ_ANY, &wanted);
   for (int to = 0; to < p->candidates[tensor->index].count; to++) {
     if (to == from) continue;
     if (is_rewritten(p, choice, decided, tensor, from, to))
       cycles += planner_rewrite_cost(p, tensor, from, to);
     else
-      cycles += gathers_cost(p, choice, decided, tensor, to, &wanted);
+      cycles += gathers_cost(p, choice, decided, tensor, from, to, &wanted);
   }
   return cycles;
 }

@@ -47,7 +47,7 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
       return never;
     if (from == c->reads[i] || c->reads[i] == READ_NOTHING) continue;
     if (from < 0) return never;
-    double gathering = planner_gathering(g->planner, stage, c, i);
+    double gathering = planner_gathering(g->planner, stage, c, i, from);
     cost += c->reads[i] < 0
                 ? gathering
                 : MIN_OF(gathering, planner_rewrite_cost(g->planner, tensor, from, c->reads[i]));

@@ -6,7 +6,8 @@
 //   x3_5      stage 3 has its choice 5
 //   w7_2      tensor 7 is written in its candidate 2; an input is given in it
 //   c7_2_1    tensor 7 is written in candidate 2, and a rewrite copies it to candidate 1
-//   g3_0      stage 3 gathers the elements of its read 0 from a layout that it does not want
+//   g3_0_2_4  stage 3, which writes its candidate 4, gathers the elements of its read 0 from
+//             candidate 2, in which the tensor is written
 #include "plan/internal.h"
 
 typedef struct IntegerProgram {
@@ -59,21 +60,39 @@ static bool is_wanted(const IntegerProgram *ip, const StageTensor *tensor, int c
 
 // ---- Costs
 
+// May the stage gather a read in this choice? It has to where no layout suits it.
+static bool may_gather(const StageChoice *c, int read) {
+  return c->reads[read] == READ_ANY || bit_set_has(&c->gathers, read);
+}
+
+// Is there a choice that writes the candidate and may gather the read?
+static bool gathers_for(const IntegerProgram *ip, const Stage *stage, int read, int output) {
+  const StageChoices *choices = &ip->p->choices[stage->index];
+  for (int i = 0; i < choices->count; i++)
+    if (choices->items[i].output == output && may_gather(&choices->items[i], read)) return true;
+  return false;
+}
+
+static void put_gathering_costs(IntegerProgram *ip, const Stage *stage, int read) {
+  const StageTensor *tensor = stage->reads.items[read];
+  for (int output = 0; output < ip->p->candidates[stage->output->index].count; output++) {
+    if (tensor->data || !gathers_for(ip, stage, read, output)) continue;
+    for (int from = 0; from < ip->p->candidates[tensor->index].count; from++) {
+      if (!is_written(ip, tensor, from)) continue;
+      put_number(ip, planner_gather_cost(ip->p, stage, read, from, output));
+      text_printf(ip->out, "g%d_%d_%d_%d\n", stage->index, read, from, output);
+    }
+  }
+}
+
 static void put_stage_costs(IntegerProgram *ip, const Stage *stage) {
   const StageChoices *choices = &ip->p->choices[stage->index];
   for (int i = 0; i < choices->count; i++) {
     const StageChoice *c = &choices->items[i];
-    double cost = (double)planner_integer_cost(c->cost);
-    for (int r = 0; r < stage->reads.count; r++)
-      if (c->reads[r] == READ_ANY) cost += planner_gathering(ip->p, stage, c, r);
-    put_number(ip, cost);
+    put_number(ip, c->cost);
     text_printf(ip->out, "x%d_%d\n", stage->index, i);
   }
-  for (int r = 0; r < stage->reads.count; r++) {
-    if (((StageTensor *)stage->reads.items[r])->data) continue;
-    put_number(ip, planner_gather_cost(ip->p, stage, r));
-    text_printf(ip->out, "g%d_%d\n", stage->index, r);
-  }
+  for (int r = 0; r < stage->reads.count; r++) put_gathering_costs(ip, stage, r);
 }
 
 static void put_copy_costs(IntegerProgram *ip, const StageTensor *tensor) {
@@ -144,31 +163,54 @@ static void put_exists(IntegerProgram *ip, const StageTensor *tensor, int to) {
   }
 }
 
-// The terms of the stage's choices that read the candidate, and which may gather instead, or may
-// not. Returns their number.
-static int put_readers(IntegerProgram *ip, const Stage *stage, int read, int candidate,
+// The terms of gathering a read for an output in this candidate, each subtracted.
+static void put_gathered(IntegerProgram *ip, const Stage *stage, int read, int output) {
+  const StageTensor *tensor = stage->reads.items[read];
+  for (int from = 0; from < ip->p->candidates[tensor->index].count; from++)
+    if (is_written(ip, tensor, from))
+      text_printf(ip->out, "- g%d_%d_%d_%d\n", stage->index, read, from, output);
+}
+
+// The terms of the stage's choices that read candidate `wanted`, write candidate `output` (-1: any)
+// and may gather instead, or may not. Returns their number.
+static int put_readers(IntegerProgram *ip, const Stage *stage, int read, int wanted, int output,
                        bool gathers) {
   const StageChoices *choices = &ip->p->choices[stage->index];
   int count = 0;
   for (int i = 0; i < choices->count; i++) {
     const StageChoice *c = &choices->items[i];
-    if (c->reads[read] != candidate || bit_set_has(&c->gathers, read) != gathers) continue;
+    if (c->reads[read] != wanted || may_gather(c, read) != gathers) continue;
+    if (output >= 0 && c->output != output) continue;
     text_printf(ip->out, "+ x%d_%d\n", stage->index, i);
     count++;
   }
   return count;
 }
 
-// A tensor that is read is written in the layout that is wanted, or copied to it, or gathered.
+// A tensor that is read is written in the layout that is wanted, or copied to it, or gathered from
+// the layout in which it is written.
 static void put_delivery(IntegerProgram *ip, const Stage *stage, int read) {
   const StageTensor *tensor = stage->reads.items[read];
-  for (int to = 0; to < ip->p->candidates[tensor->index].count; to++)
-    for (int gathers = 0; gathers < 2; gathers++) {
-      if (!put_readers(ip, stage, read, to, gathers)) continue;
-      put_exists(ip, tensor, to);
-      if (gathers) text_printf(ip->out, "- g%d_%d\n", stage->index, read);
+  int count = ip->p->candidates[tensor->index].count,
+      outputs = ip->p->candidates[stage->output->index].count;
+  for (int to = 0; to < count; to++) {
+    if (!put_readers(ip, stage, read, to, -1, false)) continue;
+    put_exists(ip, tensor, to);
+    text_puts(ip->out, "<= 0\n");
+  }
+  for (int output = 0; output < outputs; output++) {
+    if (!gathers_for(ip, stage, read, output)) continue;
+    for (int to = -1; to < count; to++) {
+      if (!put_readers(ip, stage, read, to < 0 ? READ_ANY : to, output, true)) continue;
+      if (to >= 0) put_exists(ip, tensor, to);
+      put_gathered(ip, stage, read, output);
       text_puts(ip->out, "<= 0\n");
     }
+    for (int from = 0; from < count; from++)
+      if (is_written(ip, tensor, from))
+        text_printf(ip->out, "g%d_%d_%d_%d - w%d_%d <= 0\n", stage->index, read, from, output,
+                    tensor->index, from);
+  }
 }
 
 // No stage reads a tensor that is not written.

@@ -36,7 +36,7 @@ typedef struct StageChoice {
   int output;       // candidate of the output tensor
   int *reads;       // candidate of each entry of stage->reads, or one of the constants below
   BitSet gathers;   // the reads whose elements may be gathered from another layout than
-                    // `reads` says, at planner_gather_cost
+                    // `reads` says, at planner_gather_cost; with READ_ANY they always may
   int fused;        // entry of stage->reads whose producer the stage is fused with; -1: none
   bool tiles;       // its kernel's loops follow the layout of the output: it does not run by rows
   bool wants_tiles; // it can only be fused with a producer whose choice has `tiles`
@@ -185,8 +185,10 @@ bool planner_is_in_place(const Planner *planner, const Stage *stage, int read);
 // Is the tensor, in candidate `number`, walked as the stage's output in candidate `output`?
 bool planner_walks_alike(const Planner *planner, const Stage *stage, int read, int number,
                          int output);
-// The cycles for loading a read's elements by themselves, when both tensors are row-major.
-double planner_permute_cost(const Planner *planner, const Stage *stage, int read);
+// The cycles for loading a read's elements from the tensor in candidate `number`, in the order in
+// which the stage writes candidate `output`, without the memory that is moved.
+double planner_permute_cost(const Planner *planner, const Stage *stage, int read, int number,
+                            int output);
 // The block of candidate `output` within which a part of the output that is read from the tensor
 // begins or ends, at the index *at along its axis; 0: no block is cut.
 int64_t planner_cut_block(const Planner *planner, const Stage *stage, int read, int output,
@@ -271,9 +273,10 @@ double planner_read_cost(const Planner *planner, double bytes, double passed, do
 double planner_move_cost(const Planner *planner, double bytes);
 // The cycles for moving elements of `element` bytes that a kernel writes in the order of the walk
 // `to` and reads in that of `from`: vectors where rows are contiguous in both, else each element by
-// itself. NULL is a walk that is not known.
+// itself, or in tiles where the kernel may have these. NULL is a walk that is not known; at most
+// `elements` are moved.
 double planner_apart_cost(const Planner *planner, const LayoutWalk *from, const LayoutWalk *to,
-                          double elements, int64_t element);
+                          double elements, int64_t element, bool tiles);
 // The cycles for moving elements of `element` bytes in tiles that are transposed in registers
 // (autosched/transpose_strategy.c), between rows of `across` elements that are read and rows of
 // `along` that are written; PLAN_NEVER where there are no such tiles. Each vector that is loaded
@@ -316,11 +319,13 @@ const Layout *planner_way_layout(const Stage *stage, int way, const StageTensor 
 
 // deliveries.c. All costs are whole numbers of cycles.
 double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
-// The cycles that a stage takes longer when it gathers the elements of a read.
-double planner_gather_cost(const Planner *planner, const Stage *stage, int read);
+// The cycles that a stage, whose output has candidate `output`, takes longer when it gathers the
+// elements of a read from candidate `from` of the tensor.
+double planner_gather_cost(const Planner *planner, const Stage *stage, int read, int from,
+                           int output);
 // The same under a choice; PLAN_NEVER when the choice does not allow it.
 double planner_gathering(const Planner *planner, const Stage *stage, const StageChoice *choice,
-                         int read);
+                         int read, int from);
 // The cycles of the rewrites of a tensor that is written in candidate `from`, and of gathering by
 // its readers, at least; readers that are not `decided` (NULL: all are) do not count.
 double planner_delivery_cost(const Planner *planner, const int *choice, const bool *decided,

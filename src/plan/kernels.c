@@ -119,7 +119,7 @@ static double gathering_of(const Grouping *g, const Stage *stage, const StageCho
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     int read = tensor->data ? READ_PACKED : planner_read_in(g->planner, g->choice, tensor, stage);
-    if (read != choice->reads[i]) cycles += planner_gathering(g->planner, stage, choice, i);
+    if (read != choice->reads[i]) cycles += planner_gathering(g->planner, stage, choice, i, read);
   }
   return cycles;
 }

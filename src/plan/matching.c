@@ -207,16 +207,24 @@ bool planner_walks_alike(const Planner *p, const Stage *stage, int read, int num
   return a && b && walk_equal(a, b);
 }
 
-double planner_permute_cost(const Planner *p, const Stage *stage, int read) {
+double planner_permute_cost(const Planner *p, const Stage *stage, int read, int number,
+                            int output) {
   PlanRelation *r = p->relations[stage->index][read];
   const StageTensor *tensor = stage->reads.items[read];
+  const Candidate *from = &p->candidates[tensor->index].items[number],
+                  *to = &p->candidates[stage->output->index].items[output];
+  bool tiles = !stage->member_count;
   int64_t element = dtype_bytes(tensor->buffer->type);
   double elements =
       p->candidates[stage->output->index].items[0].bytes / dtype_bytes(stage->output->buffer->type);
-  if (!r || r->relation.same) return planner_apart_cost(p, NULL, NULL, elements, element);
-  const LayoutWalk *a = walk_once(p, &r->read_walks, relation_read_walk, &r->relation, NULL);
-  const LayoutWalk *b = walk_once(p, &r->write_walks, relation_write_walk, &r->relation, NULL);
-  return planner_apart_cost(p, a, b, elements, element);
+  if (!r) return planner_apart_cost(p, NULL, NULL, elements, element, tiles);
+  if (r->relation.same)
+    return planner_apart_cost(p, from->walk, to->walk, elements, element, tiles);
+  const LayoutWalk *a =
+      walk_once(p, &r->read_walks, relation_read_walk, &r->relation, from->layout);
+  const LayoutWalk *b =
+      walk_once(p, &r->write_walks, relation_write_walk, &r->relation, to->layout);
+  return planner_apart_cost(p, a, b, elements, element, tiles);
 }
 
 // The index within the output at which the domain of the relation begins or ends along an axis.

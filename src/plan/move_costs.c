@@ -93,15 +93,22 @@ static double cycles_in_tiles(const Planner *p, const LayoutWalk *from, const La
   return planner_tiles_cost(p, along->extent, across->extent, elements, element);
 }
 
+static double elements_of(const LayoutWalk *walk) {
+  double elements = 1;
+  for (int i = 0; i < walk->count; i++) elements *= (double)walk->digits[i].extent;
+  return elements;
+}
+
 double planner_apart_cost(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
-                          double elements, int64_t element) {
+                          double elements, int64_t element, bool tiles) {
   const CostModel *costs = cost_model_of(p->machine);
   if (!from || !to) return elements * costs->apart_cycles[0];
+  elements = MIN_OF(elements, elements_of(to));
   const WalkDigit *row = walk_row(to);
   if (!row) return 0;
   if (stride_in(from, row->axis, row->cut) == 1)
     return cycles_by_rows(p, from, row, elements, element);
   LinesRead lines = lines_read(p, from, to, element);
-  return MIN_OF(elements * cycles_apart(p, &lines),
-                cycles_in_tiles(p, from, to, elements, element));
+  double apart = elements * cycles_apart(p, &lines);
+  return tiles ? MIN_OF(apart, cycles_in_tiles(p, from, to, elements, element)) : apart;
 }

@@ -142,7 +142,7 @@ static void edge_written(Solving *s, const StageTensor *tensor) {
 static double gathering(const Solving *s, const Stage *user, const StageChoice *choice, int read,
                         int written) {
   if (written < 0) return choice->reads[read] == READ_NOTHING ? 0 : PLAN_NEVER;
-  return planner_gathering(s->planner, user, choice, read);
+  return planner_gathering(s->planner, user, choice, read, written);
 }
 
 static int64_t cost_or_never(double cycles) {
@@ -165,9 +165,9 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
   pbqp_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index], matrix);
 }
 
-// Adds the edge between a producer and its only user. Where their layouts differ, it costs a
-// rewrite, or the gathering of elements if that is cheaper; it forbids differing layouts when the
-// two are fused.
+// Adds the edge between a producer and a user, which is the only one in a plan. Where their layouts
+// differ, it costs a rewrite, or the gathering of elements if that is cheaper; it forbids differing
+// layouts when the two are fused.
 static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];

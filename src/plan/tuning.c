@@ -243,7 +243,7 @@ static double similar_cost(const Planner *p, const Stage *stage, const StageChoi
   if (!choice->inner && own->output != choice->output) return PLAN_NEVER;
   for (int i = 0; i < stage->reads.count; i++)
     if (i != choice->fused && own->reads[i] != choice->reads[i])
-      cost += planner_gathering(p, stage, own, i);
+      cost += planner_gathering(p, stage, own, i, choice->reads[i]);
   return cost;
 }
 

@@ -126,7 +126,7 @@ static void test_a_plan_is_data(void **state) {
 // A required layout makes a rewrite at run time, with its reason.
 static void test_a_rewrite_has_its_reason(void **state) {
   Fixture *f = *state;
-  const char *layouts[] = {"third:data=NHWC", "first:output=NCHW"}, *keep[] = {""};
+  const char *layouts[] = {"third:data=NHWC", "second:output=NCHW"}, *keep[] = {""};
   f->request.desired_layouts = layouts;
   f->request.desired_layout_count = 2;
   PleatPlan *plan = planned(&f->request);
