@@ -184,16 +184,16 @@ static void propose_block(Planner *p, const StageTensor *tensor, int axis, int64
     candidates_add(p, tensor, usual);
 }
 
-// Proposes the axis in blocks (0: moved to the end), and in half as large ones where the blocks
-// have padding.
+// Proposes the axis in blocks (0: moved to the end), and where the blocks have padding, in half as
+// large ones, or in the smallest that hold the whole axis.
 static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
   enum { LEAST_BLOCK = 4 };
-  int64_t extent, half = block / 2;
+  int64_t extent, smaller = block / 2;
   if (axis < 0) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
   propose_block(p, tensor, axis, block);
-  if (half >= LEAST_BLOCK && extent > half && extent % block)
-    propose_block(p, tensor, axis, half);
+  while (smaller / 2 >= MAX_OF(extent, LEAST_BLOCK)) smaller /= 2;
+  if (smaller >= LEAST_BLOCK && extent % block) propose_block(p, tensor, axis, smaller);
 }
 
 static bool reads_constant(const Stage *stage) {

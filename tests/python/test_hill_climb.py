@@ -49,6 +49,18 @@ def test_axes_that_blocks_do_not_divide(operator, shape, axis):
     assert not climb.found, str(climb)
 
 
+@pytest.mark.parametrize("channels", [2, 5, 7])
+def test_blocks_for_few_channels(channels):
+    """Blocks that are as small as the axis allows cost less than blocks of a whole vector."""
+    w = onnx.helper.make_tensor("w", 1, [channels, 1, 3, 3], [0.5] * (9 * channels))
+    model = make_model([onnx.helper.make_node("Conv", ["x", "w"], ["y"], group=channels)],
+                       [value_info("x", [1, channels, 9, 7])],
+                       [value_info("y", [1, channels, 7, 5])], [w])
+    climb = hill_climb.Climb(model, seed=3, most=60, combinations=20)
+    assert len(climb.feasible) > 10
+    assert not climb.found, str(climb)
+
+
 def test_few_columns_of_a_matrix_that_is_given_at_run_time():
     """Columns that make no whole vector took each product by itself."""
     model = make_model([onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
