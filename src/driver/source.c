@@ -9,14 +9,27 @@ static const TargetPlace places[] = {
     [SLOT_ARENA] = TARGET_ARENA,
 };
 
+static TargetArgument argument_of(const Program *p, int number) {
+  const ProgramSlot *slot = &p->slots.items[number];
+  return (TargetArgument){places[slot->kind], slot->number, slot->offset};
+}
+
 static TargetStep step_of(const Program *p, const ProgramStep *from) {
+  Arena *arena = &p->context->scratch;
   int count = from->plan->params.count;
-  TargetArgument *arguments = arena_array(&p->context->scratch, TargetArgument, count);
-  for (int i = 0; i < count; i++) {
-    const ProgramSlot *slot = &p->slots.items[from->slots[i]];
-    arguments[i] = (TargetArgument){places[slot->kind], slot->number, slot->offset};
+  TargetArgument *arguments = arena_array(arena, TargetArgument, count);
+  TargetCondition *conditions = arena_array(arena, TargetCondition, from->condition_count);
+  for (int i = 0; i < count; i++) arguments[i] = argument_of(p, from->slots[i]);
+  for (int i = 0; i < from->condition_count; i++) {
+    const ProgramCondition *condition = &from->conditions[i];
+    conditions[i] = (TargetCondition){argument_of(p, condition->slot), condition->value};
   }
-  return (TargetStep){from->kernel, arguments, from->workspace, from->plan->name};
+  return (TargetStep){.kernel = from->kernel,
+                      .arguments = arguments,
+                      .workspace = from->workspace,
+                      .comment = from->plan->name,
+                      .conditions = conditions,
+                      .condition_count = from->condition_count};
 }
 
 // The text of a layout, such as "NHWC of NCHW [1, 3, 8, 8]"; NULL for row-major.

@@ -65,11 +65,19 @@ typedef struct TargetArgument {
   int64_t offset;
 } TargetArgument;
 
+typedef struct TargetCondition { // the bool there is `value`
+  TargetArgument at;
+  bool value;
+} TargetCondition;
+
 typedef struct TargetStep { // runs a kernel
   int kernel;
   const TargetArgument *arguments; // one per argument of the kernel; tensors only
   int64_t workspace;               // bytes into the arena
   const char *comment;             // one line; may be NULL
+  const TargetCondition *conditions; // the step may be left out unless all hold, which are looked
+                                     // at in order: one may be known only if those before it hold
+  int condition_count;
 } TargetStep;
 
 typedef struct TargetTensor { // as it is in memory

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs leave out the branch of an `if` that is not taken, and give what ONNX Runtime gives."""
+import ctypes
+import re
+import subprocess
+
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from built import skip_sanitized
+from built import BUILD, skip_sanitized
 from onnx import TensorProto, helper
 
 skip_sanitized()
@@ -125,6 +129,53 @@ def test_the_other_branch_is_left_out():
         names = " ".join(kernels_that_run(model, c=np.bool_(c), d=np.bool_(d), x=x))
         assert all(name in names for name in runs.split()), names
         assert not any(name in names for name in rests.split()), names
+
+
+class Code:
+    """A model as a shared library, which Pleat or the C compiler makes."""
+
+    def __init__(self, model, ending, folder):
+        onnx.save(model, folder / "m.onnx")
+        file = folder / f"m.{ending}"
+        subprocess.run([BUILD / "pleat", "compile", folder / "m.onnx", "-o", file], check=True)
+        if ending == "c":
+            subprocess.run(["cc", "-std=gnu11", "-O1", "-march=native", "-shared", "-fPIC",
+                            "-o", folder / "m.so", file, "-lm"], check=True)
+        size = int(re.search(r"ARENA_BYTES (\d+)", (folder / "m.h").read_text())[1])
+        self.memory = np.zeros(size + 64, np.uint8)
+        self.start = -self.memory.ctypes.data % 64
+        self.arena = self.memory[self.start:self.start + size]
+        self.run = ctypes.CDLL(str(folder / "m.so")).m_run
+
+    def __call__(self, inputs):
+        y = np.zeros((N, K), np.float32)
+        arrays = [np.ascontiguousarray(a) for a in inputs.values()]
+        pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+        results = (ctypes.c_void_p * 1)(y.ctypes.data)
+        assert self.run(pointers, results, ctypes.c_void_p(self.arena.ctypes.data)) == 0
+        return y
+
+    def written(self, inputs):
+        """Which bytes of the arena a run writes."""
+        found = np.zeros(len(self.arena), bool)
+        for byte in (0x5a, 0xa5):
+            self.arena[:] = byte
+            self(inputs)
+            found |= self.arena != byte
+        return found
+
+
+@pytest.mark.parametrize("ending", ["so", "c"])
+@pytest.mark.parametrize("name", ["products", "nested", "computed", "two in a row"])
+def test_files_of_code(name, ending, tmp_path):
+    model = MODELS[name]
+    code = Code(model, ending, tmp_path)
+    peer = onnxruntime.InferenceSession(model.SerializeToString())
+    for seed in range(8):
+        inputs = inputs_of(model, seed)
+        np.testing.assert_allclose(code(inputs), peer.run(None, inputs)[0], rtol=1e-4, atol=1e-4)
+    one, other = (code.written({**inputs, "c": np.array(c)}) for c in (True, False))
+    assert (one & ~other).any() and (other & ~one).any()
 
 
 def test_plans_say_why_results_are_stored():

@@ -74,11 +74,21 @@ static bool write_call(CProgram *w, CEmit *emit, const CFunction *function, cons
   return true;
 }
 
-static bool write_step(CProgram *w, CEmit *emit, const TargetStep *step) {
+// "*(const bool *)(memory + 64) && !*(const bool *)inputs[0]"
+static const char *conditions_of(CProgram *w, const TargetStep *step) {
+  const char *all = "";
+  for (int i = 0; i < step->condition_count; i++) {
+    const TargetCondition *condition = &step->conditions[i];
+    all = arena_printf(w->arena, "%s%s%s*(const bool *)%s", all, *all ? " &&\n      " : "",
+                       condition->value ? "" : "!", c_program_place(w, &condition->at));
+  }
+  return all;
+}
+
+static bool write_calls_of_step(CProgram *w, CEmit *emit, const TargetStep *step) {
   CFunction *const *functions = w->made;
   const LowerKernel *kernel = w->program->unit.kernels[step->kernel];
   const char **from = arena_array(w->arena, const char *, kernel->arg_count + 1);
-  if (step->comment) c_line(emit, "// %s", step->comment);
   for (int i = 0; i < kernel->arg_count; i++) {
     if (kernel->args[i].kind != LOWER_ARG_TENSOR)
       return diag_error(w->context, kernel->func->pos, "'%s' has a size that is not known",
@@ -91,6 +101,17 @@ static bool write_step(CProgram *w, CEmit *emit, const TargetStep *step) {
     if (!write_call(w, emit, function, c_arguments(emit, function, from))) return false;
   }
   return true;
+}
+
+static bool write_step(CProgram *w, CEmit *emit, const TargetStep *step) {
+  if (step->comment) c_line(emit, "// %s", step->comment);
+  if (!step->condition_count) return write_calls_of_step(w, emit, step);
+  c_line(emit, "if (%s) {", conditions_of(w, step));
+  emit->depth++;
+  bool ok = write_calls_of_step(w, emit, step);
+  emit->depth--;
+  c_line(emit, "}");
+  return ok;
 }
 
 static bool c_steps(CProgram *w, CEmit *emit) {

@@ -75,8 +75,33 @@ static void call_region(Emit *emit, const LowerRegion *region, const char *args)
   emit_label(emit, "done", number);
 }
 
+// Begins the block in which all conditions hold; those of the step, in order, go to its end, whose
+// number is returned, where one does not hold.
+static int begin_conditions(Emit *emit, const TargetStep *step, const char *weights) {
+  int end = step->condition_count ? emit_label_number(emit) : -1;
+  for (int i = 0; i < step->condition_count; i++) {
+    const TargetCondition *condition = &step->conditions[i];
+    const char *held =
+        emit_value(emit, "load i8, ptr %s", place_pointer(emit, &condition->at, weights));
+    const char *test = emit_value(emit, "icmp ne i8 %s, 0", held);
+    int holds = emit_label_number(emit);
+    emit_line(emit, "br i1 %s, label %%%s%d, label %%%s%d", test,
+              condition->value ? "holds" : "end", condition->value ? holds : end,
+              condition->value ? "end" : "holds", condition->value ? end : holds);
+    emit_label(emit, "holds", holds);
+  }
+  return end;
+}
+
+static void end_conditions(Emit *emit, int end) {
+  if (end < 0) return;
+  emit_line(emit, "br label %%end%d", end);
+  emit_label(emit, "end", end);
+}
+
 static void add_step(Emit *emit, const TargetProgram *p, const TargetStep *step,
                      const char *weights, const char *args) {
+  int end = begin_conditions(emit, step, weights);
   const LowerKernel *kernel = p->unit.kernels[step->kernel];
   for (int i = 0; i <= kernel->arg_count; i++) {
     const char *pointer = i < kernel->arg_count ? place_pointer(emit, &step->arguments[i], weights)
@@ -85,6 +110,7 @@ static void add_step(Emit *emit, const TargetProgram *p, const TargetStep *step,
     emit_line(emit, "store ptr %s, ptr %s, align 8", pointer, place);
   }
   for (int i = 0; i < kernel->region_count; i++) call_region(emit, &kernel->regions[i], args);
+  end_conditions(emit, end);
 }
 
 static int most_arguments(const TargetProgram *p) {
