@@ -196,7 +196,7 @@ def test_removed_references_and_messages():
     sch = tir.Schedule(matmul)
     i, j, _ = sch.get_loops("product")
     sch.remove_rv(i)
-    with pytest.raises(ValueError, match="removed this reference"):
+    with pytest.raises(IndexError, match="removed this reference"):
         sch.split(i, factors=[None, 4])
     sch.split(j, factors=[None, 4])
     texts = {}
@@ -209,6 +209,35 @@ def test_removed_references_and_messages():
     assert "compute_inline" in texts["fast"] and "compute_inline" not in texts["none"]
     with pytest.raises(ValueError, match="'detail', 'fast' or 'none'"):
         tir.Schedule(matmul, error_render_level="loud")
+
+
+def test_places_of_blocks_and_loops():
+    sch = tir.Schedule(matmul)
+    block, (i, *_) = sch.get_block("product"), sch.get_loops("product")
+    place = sch.get_sref(i)
+    assert sch.get(block) is sch.get(sch.get_block("product", "matmul")) is sch.get_sref(block).stmt
+    assert sch.state.get_sref(place.stmt).same_as(place) and sch.get(place) is place.stmt
+    copied = sch.copy()
+    assert copied.get_sref(i).stmt is place.stmt and not copied.get_sref(i).same_as(place)
+    outer, _ = sch.split(i, factors=[None, 4])
+    copied.split(i, factors=[None, 5])
+    assert sch.get_sref(outer).stmt.extent == 4
+    with pytest.raises(IndexError, match="another schedule"):
+        copied.vectorize(outer)
+    with pytest.raises(IndexError, match="another schedule"):
+        copied.get_sref(outer)
+    with pytest.raises(IndexError, match="no block or loop of the program"):
+        sch.state.get_sref(copied.get(block))
+    with pytest.raises(AttributeError, match="the steps of Schedule change the program"):
+        sch.state.replace()
+    with pytest.raises(KeyError, match="no function 'other'"):
+        sch.get_block("product", func_name="other")
+
+
+def test_stated_elements():
+    sch = tir.Schedule(matmul)
+    sch.annotate_buffer_access("relu", 0, "read", lambda i, j: (i, (j, j + 1)))
+    assert "T.reads(product[vi, vj])" in sch.func.script()
 
 
 def test_nodes_of_references():

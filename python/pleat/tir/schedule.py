@@ -47,10 +47,11 @@ class ScheduleError(PleatError):
 
 
 class _Reference:
-    """A block or a loop of a schedule, by the name of the result in the schedule's steps."""
+    """A block or a loop of a schedule, by the name of the result in the schedule's steps. `step` is the
+    object of the step that returned it, which the schedule and its later copies share."""
 
-    def __init__(self, text, name):
-        self._text, self.name = text, name
+    def __init__(self, text, name, step=None):
+        self._text, self.name, self._step = text, name, step
 
     def __repr__(self):
         return f"{type(self).__name__}({self.name})"
@@ -70,9 +71,9 @@ class LoopRV(_Reference):
 class ExprRV(int):
     """An integer that a sampling step drew; where it is an argument of a step, the trace names it."""
 
-    def __new__(cls, text, name):
+    def __new__(cls, text, name, step=None):
         value = super().__new__(cls, name)
-        value._text = text
+        value._text, value._step = text, step
         return value
 
     def __script__(self):
@@ -84,7 +85,7 @@ SBlockRV = BlockRV  # TVM's name since 2026
 
 def _text_of_reference(reference):
     if reference._text is None:
-        raise ValueError("the schedule has removed this reference")
+        raise IndexError("the schedule has removed this reference")
     return reference._text
 
 
@@ -191,6 +192,47 @@ def _step_text(step):
     return f"{results}sch.{step['step']}({', '.join(parts)})"
 
 
+class StmtSRef:
+    """A block or a loop of a schedule as a place in its program: `stmt` is the node that stands there now."""
+
+    def __init__(self, schedule, node_of):
+        self._schedule, self._node_of = schedule, node_of
+
+    @property
+    def stmt(self):
+        """The node of the block or loop as it is now."""
+        return self._node_of()
+
+    def same_as(self, other):
+        """Whether both are one block or loop of one schedule."""
+        return self._schedule is other._schedule and self.stmt is other.stmt
+
+
+class ScheduleState:
+    """What TVM's Schedule.state says of the program as it is now. It changes by the schedule's steps alone."""
+
+    def __init__(self, schedule):
+        self._schedule = schedule
+
+    @property
+    def mod(self):
+        """The module as it is scheduled so far."""
+        return self._schedule.mod
+
+    def get_sref(self, stmt):
+        """The place of a block or loop, a node of the program as it is now."""
+        if not any(stmt is node for node in self._schedule._current_nodes()):
+            raise IndexError("the statement is no block or loop of the program as it is now; "
+                             "Schedule.get gives the node of one")
+        return StmtSRef(self._schedule, lambda: stmt)
+
+    def __getattr__(self, name):
+        hints = {"replace": "the steps of Schedule change the program",
+                 "get_block_scope": "Schedule.get_producers and get_consumers give the dependences"}
+        hint = hints.get(name, "each step proves what it needs from the program")
+        raise AttributeError(f"a schedule has no state '{name}': {hint}")
+
+
 class _ModuleOfProgram(IRModule):
     """The module of a schedule that was made of one program, which `main` names too, as in TVM."""
 
@@ -217,7 +259,10 @@ class Schedule:
                          "enable_check": enable_check}
         self._name = func_name or _main(mod)
         self._schedules = {self._name: _new(_as_handle(mod), self._name)}
-        self._log, self._result_count, self._intrinsics = [], 0, {}
+        self._log, self._intrinsics = [], {}
+        self._steps = []  # an object for each step, which its results have
+        self._version = object()  # another one after each step that may change the program
+        self._nodes = {}  # the nodes of the program of one version; a copy has the same dictionary
         self.seed(seed)
 
     @property
@@ -232,21 +277,36 @@ class Schedule:
     def _apply(self, step, arguments, keywords):
         parts = [_argument(value) for value in arguments]
         parts += [f"{key}={_argument(value)}" for key, value in keywords.items()]
-        result = f"r{self._result_count}"
+        for value in (*arguments, *keywords.values()):
+            self._check_own(value)
+        result = f"r{len(self._steps)}"
         has_result = step in LISTS or step in SINGLE
         text = f"{result + ' = ' if has_result else ''}sch.{step}({', '.join(parts)})"
         frame = sys._getframe(2)
         self._record("_run", text, frame.f_code.co_filename, frame.f_lineno)
-        self._result_count += 1
+        self._steps.append(object())
         if not has_result:
             return None
         kind = REFERENCES[LISTS.get(step) or SINGLE.get(step)]
         names = list(self._result_names())
         if step in SINGLE:
-            return kind(result, names[0])
-        return [kind(f"{result}[{i}]", name) for i, name in enumerate(names)]
+            return kind(result, names[0], self._steps[-1])
+        return [kind(f"{result}[{i}]", name, self._steps[-1]) for i, name in enumerate(names)]
+
+    def _check_own(self, value):
+        """Raises for a reference that another schedule returned. One that was returned before the schedule
+        was copied is that of both."""
+        if isinstance(value, (list, tuple)):
+            for item in value:
+                self._check_own(item)
+        elif isinstance(value, (_Reference, ExprRV)):
+            number = int(_text_of_reference(value)[1:].partition("[")[0])
+            if self._steps[number:number + 1] != [value._step]:
+                raise IndexError(f"{value!r} is of another schedule")
 
     def _run(self, text, file, line):
+        if not text.partition("sch.")[2].startswith(("get_", "sample_")):
+            self._version = object()
         messages = ffi.new("PleatMessages **")
         status = _lib.pleat_schedule_apply(self._schedule, text.encode(), file.encode(), line,
                                            messages)
@@ -340,6 +400,18 @@ class Schedule:
         """A seed for another schedule, drawn from this one's."""
         return self._random.getrandbits(31)
 
+    def get_sblock(self, name, func_name=None):
+        """The block of this name in the function that the schedule works on, which func_name may name too."""
+        if func_name is not None and str(func_name) not in self.mod:
+            raise KeyError(f"the module has no function '{func_name}'")
+        named = self.mod[str(func_name)].__name__ if func_name is not None else self._name
+        if named != self.func.__name__:
+            raise ValueError(f"the schedule works on '{self._name}'; work_on({str(func_name)!r}) before "
+                             "its blocks are found")
+        return self._apply("get_block", (name,), {})
+
+    get_block = get_sblock
+
     def can_decompose_padding(self, block, loop):
         """Whether the step decompose_padding would be made; the schedule does not change."""
         try:
@@ -406,13 +478,37 @@ class Schedule:
         return result
 
     def get(self, rand_var_or_sref):
-        """The node of a block or a loop as it is now, or the value of an integer."""
+        """The node of a block or a loop as it is now, or the value of an integer. The node is the same until
+        a step is made."""
+        if isinstance(rand_var_or_sref, StmtSRef):
+            return rand_var_or_sref.stmt
+        self._check_own(rand_var_or_sref)
         if isinstance(rand_var_or_sref, ExprRV):
             return int(rand_var_or_sref)
         marked = self._replayed()
         marked.annotate(rand_var_or_sref, "pleat.get", 1)
-        places = zip(_annotated_nodes(marked.func), _annotated_nodes(self.func))
+        places = zip(_annotated_nodes(marked.func), self._current_nodes())
         return next(node for mark, node in places if "pleat.get" in mark.annotations)
+
+    def get_sref(self, rand_var_or_stmt):
+        """The place of a block or a loop, which may be given by its node."""
+        if isinstance(rand_var_or_stmt, (str, _Reference)):
+            self.get(rand_var_or_stmt)
+            return StmtSRef(self, lambda: self.get(rand_var_or_stmt))
+        return self.state.get_sref(rand_var_or_stmt)
+
+    @property
+    def state(self):
+        """The program as it is now, under the name that TVM gives it."""
+        return ScheduleState(self)
+
+    def _current_nodes(self):
+        """The nodes of the loops and blocks of the function as it is now."""
+        key = self._name, self._version
+        if key not in self._nodes:
+            self._nodes.clear()
+            self._nodes[key] = _annotated_nodes(self.func)
+        return self._nodes[key]
 
     def _replayed(self):
         result = Schedule(*self._source, **self._options)
@@ -420,7 +516,8 @@ class Schedule:
             result._add_intrinsic(name, intrinsic)
         for method, *arguments in self._log:
             getattr(result, method)(*arguments)
-        result._log, result._result_count = list(self._log), self._result_count
+        result._log, result._steps = list(self._log), list(self._steps)
+        result._version, result._nodes = self._version, self._nodes
         return result
 
 
@@ -514,8 +611,10 @@ class TensorIntrin:
 
 
 def _flat_ranges(function):
+    """The function with the begins and ends as one list; an element stands for itself alone."""
     def flat(*axes):
-        return [end for pair in function(*axes) for end in pair]
+        return [end for part in function(*axes)
+                for end in (part if isinstance(part, (list, tuple)) else (part, part + 1))]
     flat.__signature__ = inspect.signature(function)
     return flat
 
