@@ -239,6 +239,7 @@ void schedule_set_body(Schedule *schedule, Stmt *body);
 void path_replace_flat(Schedule *schedule, const Path *path, int depth, Stmt *replacement);
 // Replaces the block at the path's end.
 void path_replace_block(Schedule *schedule, const Path *path, Block *block);
+void block_allocate(Schedule *schedule, BlockRef block, Buffer *buffer);
 // Replaces items[depth] by `kept` with `nest` before or after it; their scope allocates `buffer`.
 void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
                        bool after, Buffer *buffer);

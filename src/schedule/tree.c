@@ -350,14 +350,19 @@ static Stmt *add_alloc(Context *context, const Stmt *s, Buffer *buffer) {
   return stmt_with_block(context, s, copy);
 }
 
+void block_allocate(Schedule *schedule, BlockRef block, Buffer *buffer) {
+  Context *context = schedule->context;
+  Path path;
+  path_to_block(schedule, block, &path);
+  Stmt *with = with_new_regions(context, add_alloc(context, path_end(&path), buffer));
+  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, with));
+}
+
 void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
                        bool after, Buffer *buffer) {
   Context *context = schedule->context;
   Stmt *pair[2] = {after ? kept : nest, after ? nest : kept};
   BlockRef scope = path->items[path_scope(path, depth)]->as.block->name;
   path_replace_flat(schedule, path, depth, stmt_seq(context, pair, 2));
-  Path root;
-  path_to_block(schedule, scope, &root);
-  Stmt *with = with_new_regions(context, add_alloc(context, path_end(&root), buffer));
-  schedule_set_body(schedule, path_replace(context, &root, root.count - 1, with));
+  block_allocate(schedule, scope, buffer);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that add stages to a block or take stages from it: fuse_reduction_epilogue, cache_inplace
-// and cache_index.
+// Steps that add stages to a block or take stages from it: fuse_reduction_epilogue, cache_inplace,
+// cache_index, and rfactor of several results.
 #include "schedule_check.h"
 
 #define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
@@ -166,11 +166,69 @@ static void test_cache_index(void **state) {
   refused(resize, "sch.cache_index('B', 'local', -1)", "cse_thresh is not negative");
 }
 
+// An argmax of rows, which keeps its operand where `INDEX` or `VALUE` holds.
+#define ARGMAX(INDEX, VALUE)                                                                       \
+  HEAD "def f(A: T.Buffer((5, 12), 'int32'), I: T.Buffer((5,), 'int32'),\n"                        \
+       "      V: T.Buffer((5,), 'int32')):\n"                                                      \
+       "    for i, k in T.grid(5, 12):\n"                                                          \
+       "        with T.block('V'):\n"                                                              \
+       "            vi, vk = T.axis.remap('SR', [i, k])\n"                                         \
+       "            with T.init():\n"                                                              \
+       "                I[vi] = -1\n"                                                              \
+       "                V[vi] = -100\n"                                                            \
+       "            at: T.int32 = T.Select(" INDEX ", I[vi], vk)\n"                                \
+       "            value: T.int32 = T.Select(" VALUE ", V[vi], A[vi, vk])\n"                      \
+       "            I[vi] = at\n"                                                                  \
+       "            V[vi] = value\n"
+
+#define FIRST "V[vi] >= A[vi, vk]"
+#define LEAST "V[vi] > A[vi, vk] or (V[vi] == A[vi, vk] and I[vi] < vk)"
+#define SPLIT "i, k = sch.get_loops('V')\nx, y = sch.split(k, factors=[None, 4])\n"
+
+static void test_argmax_factors(void **state) {
+  (void)state;
+  made(ARGMAX(FIRST, FIRST), SPLIT "sch.rfactor(x, 1)\nsch.rfactor(y, 0)");
+  gives(ARGMAX(LEAST, "V[vi] > A[vi, vk]"), SPLIT "b = sch.rfactor(y, 0)\nsch.parallel(y)",
+        "at_rf: T.int32 = T.Select(V_rf[vk_1, vi] > A[vi, vk_0 * 4 + vk_1]");
+  made(ARGMAX(LEAST, LEAST), SPLIT "sch.rfactor(x, 1)");
+  made(ARGMAX("V[vi] < A[vi, vk] or (V[vi] == A[vi, vk] and I[vi] >= vk)", "V[vi] <= A[vi, vk]"),
+       SPLIT "sch.rfactor(y, 1)");
+  made(ARGMAX(FIRST, FIRST), "i, k = sch.get_loops('V')\nx, y = sch.split(k, factors=[None, 5])\n"
+                             "sch.rfactor(x, 1)");
+  refused(ARGMAX(FIRST, FIRST), SPLIT "sch.rfactor(y, 1)", "keeps the first of equal elements");
+  const char *message = "is not a reduction with an init";
+  refused(ARGMAX("V[vi] > A[vi, vk]", FIRST), SPLIT "sch.rfactor(x, 1)", message); // the last
+  refused(ARGMAX(FIRST, "V[vi] <= A[vi, vk]"), SPLIT "sch.rfactor(x, 1)", message);
+  refused(ARGMAX("I[vi] >= A[vi, vk]", FIRST), SPLIT "sch.rfactor(x, 1)", message);
+}
+
+static void test_several_sums(void **state) {
+  (void)state;
+#define SUMS(FIRST_STORE, SECOND_STORE)                                                            \
+  HEAD "def f(A: T.Buffer((5, 12), 'float32'), S: T.Buffer((5,), 'float32'),\n"                    \
+       "      M: T.Buffer((5,), 'float32')):\n"                                                    \
+       "    for i, k in T.grid(5, 12):\n"                                                          \
+       "        with T.block('V'):\n"                                                              \
+       "            vi, vk = T.axis.remap('SR', [i, k])\n"                                         \
+       "            with T.init():\n"                                                              \
+       "                M[vi] = T.float32(-5)\n"                                                   \
+       "                S[vi] = T.float32(1)\n"                                                    \
+       "            " FIRST_STORE "\n"                                                             \
+       "            " SECOND_STORE "\n"
+  made(SUMS("S[vi] = S[vi] - A[vi, vk]", "M[vi] = T.max(M[vi], A[vi, vk])"),
+       SPLIT "b = sch.rfactor(y, 1)\nsch.parallel(i)");
+  refused(SUMS("S[vi] = S[vi] + A[vi, vk]", "M[vi] = T.max(M[vi], S[vi])"),
+          SPLIT "sch.rfactor(y, 1)", "is not a reduction with an init");
+  refused(SUMS("S[vi] = S[vi] + A[vi, vk]", "M[vi + 0 * vk] = M[vi] * A[vi, vk] + S[vi]"),
+          SPLIT "sch.rfactor(y, 1)", "is not a reduction with an init");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_epilogues),      cmocka_unit_test(test_epilogue_refusals),
       cmocka_unit_test(test_epilogue_order), cmocka_unit_test(test_cache_inplace),
-      cmocka_unit_test(test_cache_index),
+      cmocka_unit_test(test_cache_index),    cmocka_unit_test(test_argmax_factors),
+      cmocka_unit_test(test_several_sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
