@@ -5,7 +5,8 @@
 //   for io, jo:
 //     B_o (vi_o, vj_o):  for ii, ji: B (vi_i, vj_i): B[vi_o*4 + vi_i, vj_o*8 + vj_i] = …
 // Each variable of the block is divided: its binding is outer * n + inner, where the loops inside
-// give the values 0 to n - 1 of `inner`, and the loops outside give `outer`.
+// give the values 0 to n - 1 of `inner`, and the loops outside give `outer`. Several blocks, in nests
+// that follow one another, get one block around them.
 #include "schedule/internal.h"
 
 typedef struct DividedVar {
@@ -211,6 +212,7 @@ static Stmt *inner_block(const Blockize *b, const Map *loops, bool is_init, Str 
     BlockVar v = *d->var;
     analyzer_bind(analyzer, d->outer_var, d->has_inner ? expr_index(context, 0) : v.min,
                   d->outer_extent);
+    if (!d->has_inner && d->value != v.var) map_put(&values, v.var, d->value);
     if (!d->has_inner || (is_init && v.kind == ITER_REDUCTION)) continue;
     v.var = is_init ? suffixed(context, d->var->var, "_init") : d->inner_var;
     v.min = d->has_outer ? expr_int(context, v.var->type, 0) : v.min;
@@ -280,28 +282,17 @@ static void clip_regions(Analyzer *analyzer, Context *context, Region *regions, 
   }
 }
 
-static Stmt *outer_block(const Blockize *b, Str name) {
-  Context *context = b->schedule->context;
-  Block *block = arena_new(&context->arena, Block);
-  Map none = map_new(&context->arena);
-  bool reduces = b->block->init && block_is_reduction(b->block);
-  block->name = name;
-  block->var_count = b->block->var_count;
-  block->vars = arena_array(&context->arena, BlockVar, block->var_count);
-  for (int i = 0; i < block->var_count; i++) {
-    const DividedVar *d = &b->vars[i];
-    DType type = d->outer_var->type;
-    block->vars[i] = *d->var;
-    block->vars[i].var = d->outer_var;
-    block->vars[i].min = d->has_inner ? expr_int(context, type, 0) : d->var->min;
-    block->vars[i].extent = expr_cast(context, type, d->outer_extent);
-    block->vars[i].binding = expr_cast(context, type, d->outer);
-  }
-  block->predicate = outer_predicate(b);
-  block->init = reduces ? outer_init(b) : NULL;
-  Stmt *s =
-      inner_block(b, &none, false, b->block->name, b->block->body, reduces ? NULL : b->block->init);
-  block->body = path_with_end(context, &b->path, b->depth, s);
+static BlockVar outer_variable(Context *context, const DividedVar *d) {
+  DType type = d->outer_var->type;
+  BlockVar v = *d->var;
+  v.var = d->outer_var;
+  v.min = d->has_inner ? expr_int(context, type, 0) : d->var->min;
+  v.extent = expr_cast(context, type, d->outer_extent);
+  v.binding = expr_cast(context, type, d->outer);
+  return v;
+}
+
+static Stmt *block_with_clipped_regions(Context *context, Block *block) {
   block = block_with_regions(context, block);
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, block);
@@ -310,7 +301,59 @@ static Stmt *outer_block(const Blockize *b, Str name) {
   return stmt_block(context, block);
 }
 
+static Stmt *outer_block(const Blockize *b, Str name) {
+  Context *context = b->schedule->context;
+  Block *block = arena_new(&context->arena, Block);
+  Map none = map_new(&context->arena);
+  bool reduces = b->block->init && block_is_reduction(b->block);
+  block->name = name;
+  block->var_count = b->block->var_count;
+  block->vars = arena_array(&context->arena, BlockVar, block->var_count);
+  for (int i = 0; i < block->var_count; i++) block->vars[i] = outer_variable(context, &b->vars[i]);
+  block->predicate = outer_predicate(b);
+  block->init = reduces ? outer_init(b) : NULL;
+  Stmt *s =
+      inner_block(b, &none, false, b->block->name, b->block->body, reduces ? NULL : b->block->init);
+  block->body = path_with_end(context, &b->path, b->depth, s);
+  return block_with_clipped_regions(context, block);
+}
+
 // ---- The step --------------------------------------------------------------------------------
+
+static bool uses_loop(const Block *block, const Expr *loop) {
+  for (int i = 0; i < block->var_count; i++)
+    if (expr_uses(block->vars[i].binding, loop)) return true;
+  return expr_uses(block->predicate, loop);
+}
+
+// Finds the loops inside and outside of items[depth] of the path to the block. Loops outside that
+// the block does not use repeat it, which is refused unless `repeats`.
+static bool read_loops(Blockize *b, bool repeats) {
+  Schedule *schedule = b->schedule;
+  Context *context = schedule->context;
+  b->block = path_end(&b->path)->as.block;
+  b->analyzer = path_analyzer(schedule, &b->path, b->path.count - 1);
+  VarRange *ranges;
+  int count = path_ranges(schedule, &b->path, b->path.count - 1, &ranges);
+  b->inner_count = b->path.count - 1 - b->depth;
+  b->outer_count = count - b->inner_count;
+  b->outer = ranges;
+  b->inner = ranges + b->outer_count;
+  b->unit_loops = map_new(&context->arena);
+  for (int i = 0; i < b->inner_count; i++)
+    if (expr_is_int(b->inner[i].extent, 1))
+      map_put(&b->unit_loops, b->inner[i].var, b->inner[i].min);
+  VarRange *used = arena_array(&context->arena, VarRange, count + 1);
+  int used_count = 0;
+  for (int i = 0; i < count; i++)
+    if (!repeats || i >= b->outer_count || uses_loop(b->block, ranges[i].var))
+      used[used_count++] = ranges[i];
+  const char *why = bindings_check(b->analyzer, b->block, used, used_count);
+  return !why || schedule_refuse(schedule, pos_of(b),
+                                 "the loops of block '%s' are not proved to run over its domain: "
+                                 "%s",
+                                 b->block->name, why);
+}
 
 // Finds the only block below the loop, and the loops inside and outside.
 static bool blockize_begin(Schedule *schedule, LoopRef loop, bool keep_units, Blockize *b) {
@@ -328,23 +371,7 @@ static bool blockize_begin(Schedule *schedule, LoopRef loop, bool keep_units, Bl
     return schedule_refuse(schedule, path_end(&to_loop)->pos,
                            "loop '%s' must have exactly one block below it, and nothing else",
                            loop->as.var->name);
-  b->block = path_end(&b->path)->as.block;
-  b->analyzer = path_analyzer(schedule, &b->path, b->path.count - 1);
-  VarRange *ranges;
-  int count = path_ranges(schedule, &b->path, b->path.count - 1, &ranges);
-  b->inner_count = b->path.count - 1 - b->depth;
-  b->outer_count = count - b->inner_count;
-  b->outer = ranges;
-  b->inner = ranges + b->outer_count;
-  b->unit_loops = map_new(&context->arena);
-  for (int i = 0; i < b->inner_count; i++)
-    if (expr_is_int(b->inner[i].extent, 1))
-      map_put(&b->unit_loops, b->inner[i].var, b->inner[i].min);
-  const char *why = bindings_check(b->analyzer, b->block, ranges, count);
-  return !why || schedule_refuse(schedule, pos_of(b),
-                                 "the loops of block '%s' are not proved to run over its domain: "
-                                 "%s",
-                                 b->block->name, why);
+  return read_loops(b, false);
 }
 
 static bool check_loops(Blockize *b) {
@@ -376,7 +403,7 @@ static bool check_init(const Blockize *b) {
                          block->name);
 }
 
-bool schedule_blockize(Schedule *schedule, LoopRef loop, bool keep_units, BlockRef *out) {
+static bool blockize_loop(Schedule *schedule, LoopRef loop, bool keep_units, BlockRef *out) {
   Context *context = schedule->context;
   Blockize b;
   if (!blockize_begin(schedule, loop, keep_units, &b) || !check_loops(&b) || !check_init(&b) ||
@@ -387,10 +414,163 @@ bool schedule_blockize(Schedule *schedule, LoopRef loop, bool keep_units, BlockR
   return true;
 }
 
+// ---- Several blocks --------------------------------------------------------------------------
+
+typedef struct BlockizedList {
+  Schedule *schedule;
+  Blockize *parts; // in the order of the program
+  int count;
+  int depth;            // of the nests in the paths
+  Array(BlockVar) vars; // of the block around them
+} BlockizedList;
+
+static int nest_number(const BlockizedList *l, int part) {
+  return l->parts[part].path.child[l->depth - 1];
+}
+
+// Finds the blocks, whose nests must follow one another in a sequence.
+static bool find_nests(BlockizedList *l, const StepValue *list) {
+  Schedule *schedule = l->schedule;
+  for (int i = 0; i < l->count; i++) {
+    const StepValue *item = &list->as.list.items[i];
+    Path path;
+    if (item->kind != VALUE_BLOCK)
+      return schedule_refuse(schedule, schedule->func->pos, "a list has blocks or their names");
+    if (!schedule_find_block(schedule, item->as.block, &path)) return false;
+    int at = i;
+    for (; at > 0 && path_precedes(&path, &l->parts[at - 1].path); at--)
+      l->parts[at] = l->parts[at - 1];
+    l->parts[at].path = path;
+  }
+  const Path *first = &l->parts[0].path;
+  l->depth = first->count - 1;
+  for (int i = 1; i < l->count; i++) {
+    const Path *other = &l->parts[i].path;
+    int same = 0;
+    while (same < first->count && same < other->count && first->items[same] == other->items[same])
+      same++;
+    l->depth = i > 1 && same != l->depth ? 0 : same;
+  }
+  bool follow = l->count == 1 || (l->depth > 0 && first->items[l->depth - 1]->kind == STMT_SEQ);
+  for (int i = 1; i < l->count && follow; i++) follow = nest_number(l, i) == nest_number(l, 0) + i;
+  return follow || schedule_refuse(schedule, path_end(first)->pos,
+                                   "the nests of the blocks do not follow one another in one "
+                                   "sequence");
+}
+
+static bool divide_part(BlockizedList *l, Blockize *b, bool keep_units) {
+  Path path = b->path;
+  *b = (Blockize){
+      .schedule = l->schedule, .path = path, .depth = l->depth, .keep_units = keep_units};
+  for (int i = l->depth; i < path.count - 1; i++)
+    if (path.items[i]->kind != STMT_FOR)
+      return schedule_refuse(l->schedule, path.items[i]->pos,
+                             "there is another statement in the loops of block '%s'",
+                             path_end(&path)->as.block->name);
+  if (!read_loops(b, true) || !check_loops(b) || !divide_variables(b)) return false;
+  for (int i = 0; i < b->block->var_count; i++)
+    if (b->block->init && b->block->vars[i].kind == ITER_REDUCTION && b->vars[i].has_outer)
+      return schedule_refuse(l->schedule, pos_of(b),
+                             "a loop around the blocks belongs to the reduction of block '%s'",
+                             b->block->name);
+  return true;
+}
+
+// The variable of the block around the blocks that has this value; NULL: there is none.
+static Expr *known_variable(const BlockizedList *l, const BlockVar *v) {
+  for (int i = 0; i < l->vars.count; i++) {
+    const BlockVar *known = &l->vars.items[i];
+    if (known->kind == v->kind && known->binding == v->binding && known->min == v->min &&
+        known->extent == v->extent)
+      return known->var;
+  }
+  return NULL;
+}
+
+// Adds the outer variables of a block that no block before it has.
+static void share_variables(BlockizedList *l, Blockize *b, bool first) {
+  Context *context = l->schedule->context;
+  for (int i = 0; i < b->block->var_count; i++) {
+    DividedVar *d = &b->vars[i];
+    BlockVar v = outer_variable(context, d);
+    Expr *known = first ? NULL : expr_is_int(v.extent, 1) ? v.min : known_variable(l, &v);
+    if (!known) {
+      array_push(&context->arena, &l->vars, v);
+      continue;
+    }
+    Map shared = map_new(&context->arena);
+    map_put(&shared, d->outer_var, known);
+    d->value = substitute_expr(context, d->value, &shared);
+    if (known->op == EXPR_VAR) d->outer_var = known;
+  }
+}
+
+static Stmt *block_around(BlockizedList *l, Str name) {
+  Context *context = l->schedule->context;
+  Block *block = arena_new(&context->arena, Block);
+  Stmt **nests = arena_array(&context->arena, Stmt *, l->count);
+  Map none = map_new(&context->arena);
+  for (int i = 0; i < l->count; i++) {
+    const Blockize *b = &l->parts[i];
+    Stmt *s = inner_block(b, &none, false, b->block->name, b->block->body, b->block->init);
+    nests[i] = path_with_end(context, &b->path, b->depth, s);
+  }
+  block->name = name;
+  block->vars = l->vars.items;
+  block->var_count = l->vars.count;
+  block->predicate = outer_predicate(&l->parts[0]);
+  block->body = stmt_seq(context, nests, l->count);
+  return block_with_clipped_regions(context, block);
+}
+
+// The blocks in one block, whose variables are the parts of theirs that the loops outside give.
+static bool blockize_list(Schedule *schedule, const StepValue *list, bool keep_units,
+                          BlockRef *out) {
+  Context *context = schedule->context;
+  BlockizedList l = {schedule, arena_array(&context->arena, Blockize, list->as.list.count + 1),
+                     list->as.list.count};
+  if (!l.count) return schedule_refuse(schedule, schedule->func->pos, "the list has no block");
+  if (!find_nests(&l, list)) return false;
+  const char *name = "outer_";
+  for (int i = 0; i < l.count; i++) {
+    Blockize *b = &l.parts[i];
+    if (!divide_part(&l, b, keep_units)) return false;
+    if (outer_predicate(b) != outer_predicate(&l.parts[0]))
+      return schedule_refuse(schedule, pos_of(b),
+                             "blocks '%s' and '%s' are left out for different iterations of the "
+                             "loops outside",
+                             l.parts[0].block->name, b->block->name);
+    name = arena_printf(&context->arena, "%s%s_", name, b->block->name);
+  }
+  for (int i = 0; i < l.count; i++) share_variables(&l, &l.parts[i], i == 0);
+  *out = schedule_unique_name(schedule, name);
+  Stmt *around = block_around(&l, *out);
+  const Path *path = &l.parts[0].path;
+  if (l.count == 1) {
+    schedule_set_body(schedule, path_replace(context, path, l.depth, around));
+    return true;
+  }
+  const Stmt *seq = path->items[l.depth - 1];
+  Stmt **items = arena_array(&context->arena, Stmt *, seq->as.seq.count);
+  int count = 0, from = nest_number(&l, 0);
+  for (int i = 0; i < seq->as.seq.count; i++)
+    if (i <= from || i >= from + l.count)
+      items[count++] = i == from ? around : seq->as.seq.items[i];
+  Stmt *rest = stmt_seq(context, items, count);
+  schedule_set_body(schedule, path_replace(context, path, l.depth - 1, rest));
+  return true;
+}
+
+bool schedule_blockize_target(Schedule *schedule, const StepValue *target, bool keep_units,
+                              BlockRef *out) {
+  return target->kind == VALUE_LIST ? blockize_list(schedule, target, keep_units, out)
+                                    : blockize_loop(schedule, target->as.loop, keep_units, out);
+}
+
 bool step_blockize(Schedule *schedule, StepCall *call) {
   BlockRef block;
   bool keep_units = value_is_true(&call->args[1]);
-  if (!schedule_blockize(schedule, call->args[0].as.loop, keep_units, &block)) return false;
+  if (!schedule_blockize_target(schedule, &call->args[0], keep_units, &block)) return false;
   step_result(schedule, call, value_block(block));
   return true;
 }

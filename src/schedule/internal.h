@@ -40,13 +40,16 @@ struct StepValue {
   } as;
 };
 
-// The values that a parameter takes: TARGET is a block or a loop, SLOT a buffer of a block as
+// The values that a parameter takes: TARGET is a block or a loop, NEST a loop or a list of blocks,
+// PART one of the three, SLOT a buffer of a block as
 // ("write", 0), NUMBER an INT or a FLOAT.
 typedef enum ParamKind {
   PARAM_STRING,
   PARAM_BLOCK,
   PARAM_LOOP,
   PARAM_TARGET,
+  PARAM_NEST,
+  PARAM_PART,
   PARAM_LIST,
   PARAM_ANY,
   PARAM_BOOL,
@@ -443,9 +446,11 @@ Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 
 // ---- Blocks around blocks --------------------------------------------------------------------
 
-// Makes the loop and what is inside of it the body of a new block, named *out. keep_units:
-// variables are bound to loops of one iteration rather than to 0. False after a refusal.
-bool schedule_blockize(Schedule *schedule, LoopRef loop, bool keep_units, BlockRef *out);
+// Makes a loop and what is inside of it, or a list of blocks with the loops that each has for
+// itself, the body of a new block, named *out. keep_units: variables are bound to loops of one
+// iteration rather than to 0. False after a refusal.
+bool schedule_blockize_target(Schedule *schedule, const StepValue *target, bool keep_units,
+                              BlockRef *out);
 
 // ---- Buffers ---------------------------------------------------------------------------------
 

@@ -111,6 +111,8 @@ static const char *const kind_words[] = {
     [PARAM_BLOCK] = "a block",
     [PARAM_LOOP] = "a loop",
     [PARAM_TARGET] = "a block or a loop",
+    [PARAM_NEST] = "a loop or a list of blocks",
+    [PARAM_PART] = "a block, a list of blocks or a loop",
     [PARAM_LIST] = "a list",
     [PARAM_ANY] = "a value",
     [PARAM_BOOL] = "True or False",
@@ -128,6 +130,9 @@ static bool fits(ParamKind kind, const StepValue *value) {
   case PARAM_BLOCK: return value->kind == VALUE_BLOCK;
   case PARAM_LOOP: return value->kind == VALUE_LOOP;
   case PARAM_TARGET: return value->kind == VALUE_BLOCK || value->kind == VALUE_LOOP;
+  case PARAM_NEST: return value->kind == VALUE_LOOP || value->kind == VALUE_LIST;
+  case PARAM_PART:
+    return value->kind == VALUE_BLOCK || value->kind == VALUE_LOOP || value->kind == VALUE_LIST;
   case PARAM_LIST: return value->kind == VALUE_LIST;
   case PARAM_ANY: return true;
   case PARAM_BOOL: return value->kind == VALUE_BOOL;
@@ -191,9 +196,13 @@ static bool read_argument(Replay *replay, const PyNode *node, const StepParam *p
                           StepCall *call, StepValue *out) {
   if (param->kind == PARAM_MAP) return read_map(replay, node, call, out);
   if (!read_value(replay, node, out)) return false;
-  if (param->kind == PARAM_TARGET && out->kind == VALUE_STRING) // the text is a block's name
-    *out = value_block(out->as.s);
-  if (param->kind == PARAM_BLOCK && out->kind == VALUE_STRING) *out = value_block(out->as.s);
+  bool names_block = param->kind == PARAM_BLOCK || param->kind == PARAM_TARGET ||
+                     param->kind == PARAM_PART; // a text is a block's name
+  if (names_block && out->kind == VALUE_STRING) *out = value_block(out->as.s);
+  bool names_blocks = param->kind == PARAM_NEST || param->kind == PARAM_PART;
+  for (int i = 0; names_blocks && out->kind == VALUE_LIST && i < out->as.list.count; i++)
+    if (out->as.list.items[i].kind == VALUE_STRING)
+      out->as.list.items[i] = value_block(out->as.list.items[i].as.s);
   if (out->kind == VALUE_STRING && (param->kind == PARAM_READ || param->kind == PARAM_WRITE))
     return number_buffer(replay, node, param, call, out);
   if (param->kind == PARAM_BOOL && param->optional && out->kind == VALUE_BOOL && !out->as.i)

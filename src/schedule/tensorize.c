@@ -355,8 +355,8 @@ bool step_tensorize(Schedule *schedule, StepCall *call) {
   BlockRef name = target->kind == VALUE_BLOCK ? target->as.block : NULL;
   Path path;
   if (!intrinsic) return false;
-  if (target->kind == VALUE_LOOP &&
-      !schedule_blockize(schedule, target->as.loop, value_is_true(&call->args[2]), &name))
+  if (target->kind != VALUE_BLOCK &&
+      !schedule_blockize_target(schedule, target, value_is_true(&call->args[2]), &name))
     return false;
   if (!schedule_find_block(schedule, name, &path)) return false;
   const Block *block = path_end(&path)->as.block;

@@ -314,6 +314,49 @@ static void test_blockize(void **state) {
         "vi_o = T.axis.spatial(1, i_0)");
 }
 
+// Two nests in one loop, of which the second ends where the first one's tiles do.
+static const char *const pair =
+    HEAD "def f(A: T.Buffer((12, 7), 'float32'), B: T.Buffer((12, 7), 'float32'),\n"
+         "      C: T.Buffer((12,), 'float32')):\n"
+         "    for m, io in T.grid(2, 3):\n"
+         "        for ii, j in T.grid(4, 7):\n"
+         "            with T.block('B'):\n"
+         "                vi = T.axis.spatial(12, io * 4 + ii)\n"
+         "                vj = T.axis.spatial(7, j)\n"
+         "                B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+         "        for ii, k in T.grid(4, 7):\n"
+         "            with T.block('C'):\n"
+         "                vi = T.axis.spatial(12, io * 4 + ii)\n"
+         "                vk = T.axis.reduce(7, k)\n"
+         "                with T.init():\n"
+         "                    C[vi] = T.float32(0)\n"
+         "                C[vi] = C[vi] + B[vi, vk]\n"
+         "        for j in range(7):\n"
+         "            with T.block('A'):\n"
+         "                vi, vj = T.axis.remap('SS', [io, j])\n"
+         "                A[vi, vj] = B[vi, vj]\n";
+
+static void test_blockize_lists(void **state) {
+  (void)state;
+  gives(pair, "b = sch.blockize(['B', 'C'])", "with T.block(\"outer_B_C_\"):");
+  gives(pair,
+        "c = sch.get_block('C')\nb = sch.blockize([c, 'A', 'B'], preserve_unit_iters=False)\n"
+        "l = sch.get_loops(b)",
+        "with T.block(\"outer_B_C_A_\"):");
+  made(pair, "sch.blockize(['B'])");
+  refused(pair, "sch.blockize(['C'])", "a loop around the blocks belongs to the reduction");
+  gives(pair, "sch.blockize(['B', 'C'])", "vi_o = T.axis.spatial(3, io)");
+  made(pair, "a = sch.blockize(['B'])\nb = sch.blockize([a, 'C'])");
+  refused(pair, "sch.blockize([])", "the list has no block");
+  refused(pair, "sch.blockize(['B', 'A'])", "do not follow one another");
+  refused(pair, "sch.blockize(['B', 'B'])", "do not follow one another");
+  refused(pair, "sch.blockize(['B', 'D'])", "the function has no block 'D'");
+  refused(pair,
+          "m, io, ii, k = sch.get_loops('C')\nx, y = sch.split(ii, factors=[None, 2])\n"
+          "sch.reorder(k, x)\nsch.blockize([1])",
+          "a list has blocks");
+}
+
 static void test_blockize_refusals(void **state) {
   (void)state;
   refused(matmul, TILES "b = sch.blockize(ii)\nsch.blockize(jo)", "not a reduction of one term");
@@ -859,6 +902,7 @@ int main(void) {
       cmocka_unit_test(test_reindexed_init),
       cmocka_unit_test(test_reindex_refusals),
       cmocka_unit_test(test_blockize),
+      cmocka_unit_test(test_blockize_lists),
       cmocka_unit_test(test_blockize_refusals),
       cmocka_unit_test(test_tensorize),
       cmocka_unit_test(test_tensorize_refusals),
