@@ -234,6 +234,22 @@ def test_places_of_blocks_and_loops():
         sch.get_block("product", func_name="other")
 
 
+@pytest.mark.parametrize("pad_value", [
+    3, lambda *indices: 3, lambda i, j, k: [3], T.int8(3), lambda i, j, k: (T.int32(3),),
+    tir.IndexMap.from_func(lambda i, j, k: [3])], ids=str)
+def test_constant_padding(pad_value):
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8 + T.int64(0)], pad_value)
+    assert "pad_value=3" in sch.trace
+    check(sch)
+
+
+def test_padding_that_differs():
+    sch = tir.Schedule(matmul)
+    with pytest.raises(TypeError, match="one number for all the padding, not `i . j`"):
+        sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
+
+
 def test_stated_elements():
     sch = tir.Schedule(matmul)
     sch.annotate_buffer_access("relu", 0, "read", lambda i, j: (i, (j, j + 1)))

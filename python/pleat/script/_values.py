@@ -2,11 +2,13 @@
 """Python values as the text of expressions in a script, and the script's own names as Python values."""
 import inspect
 import math
+import re
 
 from pleat._library import PleatError
 
 BINARY = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
           "pow": "**", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+_CONSTANT = re.compile(r"(?:\w+\.)*u?int\d+\((-?\d+)\)")  # an integer with its type
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
@@ -50,9 +52,15 @@ class Value:
                         "T.Or or T.Not")
 
     def __index__(self):
+        constant = _CONSTANT.fullmatch(self._text())
+        if constant:
+            return int(constant[1])
         raise TypeError(f"`{self}` is known only when the program runs: it is no Python number")
 
-    __int__ = __float__ = __index__
+    __int__ = __index__
+
+    def __float__(self):
+        return float(self.__index__())
 
     def __neg__(self):
         return Value(lambda: f"(-{self._text()})")

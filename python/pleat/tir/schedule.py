@@ -11,13 +11,15 @@
 import ast
 import inspect
 import json
+import operator
 import random
 import sys
 
+from pleat._expression import var
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
-from pleat.script._values import text_of
+from pleat.script._values import Value, text_of
 from pleat.tir import stmt_functor
 from pleat.tir.index_map import IndexMap
 
@@ -430,6 +432,13 @@ class Schedule:
         keywords = {} if preserve_unit_iters else {"preserve_unit_iters": False}
         return self._apply("tensorize", (block_or_loop, tensor_intrin), keywords)
 
+    def transform_layout(self, block, buffer, index_map, pad_value=None, **keywords):
+        """Stores a buffer of the block in another layout, and rewrites all its accesses. `pad_value` is what the
+        padding holds: a number, or a function of the physical indices that returns one."""
+        if pad_value is not None:
+            keywords = {"pad_value": _constant_padding(pad_value), **keywords}
+        return self._apply("transform_layout", (block, buffer, index_map), keywords)
+
     def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
         """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,
         its begin and end. It is refused where the region is not proved to cover what the block
@@ -608,6 +617,24 @@ class TensorIntrin:
 
     def _text(self):
         return IRModule({"desc": self.desc, "impl": self.impl}).script()
+
+
+def _constant_padding(value):
+    """The number that a function of indices, or a map, gives for all indices; other values as they are."""
+    is_function = callable(value) and not isinstance(value, (IndexMap, Value))
+    if is_function:
+        parameters = inspect.signature(value).parameters.values()
+        value = value(*(var(p.name) for p in parameters if p.kind is not p.VAR_POSITIONAL))
+    elif isinstance(value, IndexMap):
+        value, is_function = value.final_indices, True
+    if is_function and isinstance(value, (list, tuple)) and len(value) == 1:
+        value, = value
+    if not is_function and not isinstance(value, Value) or isinstance(value, float):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"pad_value is one number for all the padding, not `{value}`") from None
 
 
 def _flat_ranges(function):
