@@ -704,6 +704,73 @@ def test_a_rolling_buffer_that_is_not_proved_is_refused_at_its_line():
 
 # ---- Refusals -------------------------------------------------------------------------------------
 
+INTRINSIC = """
+@T.prim_func
+def {kind}(a: T.handle, b: T.handle, c: T.handle):
+    x, y, z = T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (2, 3), "float32", offset_factor=1{x})
+    B = T.match_buffer(b, (3, 4), "float32", offset_factor=1{y})
+    C = T.match_buffer(c, (2, 4), "float32", offset_factor=1{z})
+    with T.block("root"):
+        T.reads(C[0:2, 0:4], A[0:2, 0:3], B[0:3, 0:4])
+        T.writes(C[0:2, 0:4]){body}
+"""
+
+
+def register_tile():
+    """An intrinsic that adds a product of tiles."""
+    desc = """
+        for i, j, k in T.grid(2, 4, 3):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]"""
+    impl = """
+        for k, i, j in T.grid(3, 2, 4):
+            C[i, j] = C[i, j] + A[i, k] * B[k, j]"""
+    strides = {one: f", strides=[{one}, 1]" for one in "xyz"}
+    desc = INTRINSIC.format(kind="desc", x="", y="", z="", body=desc)
+    impl = INTRINSIC.format(kind="impl", **strides, body=impl)
+    read = pleat.script.from_source
+    tir.TensorIntrin.register("te_tile", read(desc), read(impl), override=True)
+
+
+@pytest.mark.parametrize("k", [3, 9])
+def test_intrinsics(k):
+    register_tile()
+    A, B, C = product(6, 8, k)
+    s = te.create_schedule(C.op)
+    io, jo, ii, ji = s[C].tile(*C.op.axis, 2, 4)
+    if k > 3:  # the loop of the reduction outside stores first values before it
+        ro, ri = s[C].split(s[C].op.reduce_axis[0], factor=3)
+        s[C].reorder(io, jo, ro, ii, ji, ri)
+    s[C].tensorize(ii, "te_tile" if k > 3 else tir.TensorIntrin.get("te_tile"))
+    script = check(s, [A, B, C], np.matmul)
+    assert "T.match_buffer(" in script and "tensorize(" in te.schedule_of(s, [A, B, C]).trace
+
+
+def test_intrinsics_that_do_not_fit():
+    A, B, C = product(6, 8, 9)
+    s = te.create_schedule(C.op)
+    register_tile()
+    with pytest.raises(ScheduleError, match="no tensor intrinsic 'none' is registered"):
+        s[C].tensorize(C.op.axis[1], "none")
+    with pytest.raises(ValueError, match="not registered"):
+        s[C].tensorize(C.op.axis[1], tir.TensorIntrin(None, None))
+    s[C].tensorize(C.op.axis[1], "te_tile")
+    with pytest.raises(ScheduleError, match="test_te_schedule.py:.*is not what intrinsic"):
+        pleat.lower(s, [A, B, C])
+
+
+def test_stage_steps_of_another_form():
+    A, B, C = product(6, 8, 9)
+    s = te.create_schedule(C.op)
+    for step, message in ((lambda: s[C].double_buffer(), "InjectDoubleBuffer"),
+                          (lambda: s[C].env_threads([te.thread_axis("threadIdx.x")]), "bind them"),
+                          (lambda: s[C].set_store_predicate(True), "stored once")):
+        with pytest.raises(ScheduleError, match=message):
+            step()
+
+
 def test_refusals_are_at_the_line_of_the_step():
     A, B, C = product()
     s = te.create_schedule(C.op)

@@ -250,6 +250,13 @@ def test_padding_that_differs():
         sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
 
 
+def test_shapes_of_parameters():
+    assert [[int(n) for n in p.shape] for p in matmul.params] == [[M, K], [K, N], [M, N]]
+    sch = tir.Schedule(matmul)
+    with pytest.raises(AttributeError, match="'i' stands for no buffer"):
+        sch.get(sch.get_loops("product")[0]).loop_var.shape
+
+
 def test_stated_elements():
     sch = tir.Schedule(matmul)
     sch.annotate_buffer_access("relu", 0, "read", lambda i, j: (i, (j, j + 1)))

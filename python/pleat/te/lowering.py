@@ -9,7 +9,8 @@ is in the end; so their order is:
  4. stages that are computed where they are read (compute_inline);
  5. the other stages, readers before what they read: compute_at, which makes the loops for the elements
     that are read, then the steps on these loops as they were recorded;
- 6. the first values of reductions, in loops of their own where that is proved."""
+ 6. the first values of reductions, in loops of their own where that is proved;
+ 7. intrinsics in place of loops, which add to the first values."""
 from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.schedule import Schedule
@@ -38,6 +39,7 @@ class _Lowering:
         program, maker = made_program(args, outputs, name, inlined)
         self.schedule, self.sch = schedule, _Placed(program)
         self.loops, self.blocks, self.buffers = {}, {}, {}
+        self.intrinsics = []  # stages with their steps tensorize, which come at last
         self.variables = {}  # of a stage of partial results: its axes as the block's variables
         for stage in schedule.stages:
             names = maker.blocks.get(id(stage.origin_op), [])
@@ -62,6 +64,10 @@ class _Lowering:
         self.sch.place = None
         for stage in self.schedule.stages:
             self._separate_first_values(stage)
+        for stage, step in self.intrinsics:
+            self.sch.place = step.place
+            axis, name = step.arguments
+            self.sch.tensorize(self.loops[axis], name)
         return self.sch
 
     def _at(self, step, function, stage):
@@ -189,6 +195,9 @@ class _Lowering:
 
     def _steps(self, stage, steps):
         for step in steps:
+            if step.name == "tensorize":
+                self.intrinsics.append((stage, step))
+                continue
             self.sch.place = step.place
             results = getattr(self, "_step_" + step.name)(stage, *step.arguments)
             self.loops.update(zip(step.results, results or ()))
@@ -223,6 +232,10 @@ class _Lowering:
         if not stage.op.reduce_axis or not stage.steps or not self.blocks[stage]:
             return
         outermost = next(a for a in stage.leaf_iter_vars if a.iter_type != DATA_PARALLEL)
+        order = {id(a): at for at, a in enumerate(stage.leaf_iter_vars)}
+        inside = [step.arguments[0] for step in stage.steps if step.name == "tensorize"]
+        if any(order.get(id(a), 0) <= order[id(outermost)] for a in inside):
+            return  # the block around the intrinsic stores them
         try:
             self.sch.decompose_reduction(self._block(stage), self.loops[outermost])
         except ScheduleError:

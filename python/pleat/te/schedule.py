@@ -18,7 +18,7 @@ from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ComputeOp, ExternOp, IterVar
 from pleat.tir import op as functions
 from pleat.tir.index_map import IndexMap
 from pleat.tir.nodes import Range
-from pleat.tir.schedule import ScheduleError
+from pleat.tir.schedule import ScheduleError, TensorIntrin
 from pleat.tir.stmt_functor import substitute
 
 
@@ -236,6 +236,33 @@ class Stage:
         """Asks for the elements of a tensor that the iteration `offset` later of a loop reads."""
         self._leaf(var)
         self._record("prefetch", (tensor, var, int(offset)))
+
+    def tensorize(self, var, tensor_intrin):
+        """Replaces a loop and what is inside of it by an intrinsic, which describes the same: a
+        pleat.tir.TensorIntrin, or the name of a registered one. The first values of a reduction are
+        stored before it, and the intrinsic adds to them."""
+        if not isinstance(tensor_intrin, str):
+            tensor_intrin = TensorIntrin.name_of(tensor_intrin)
+        elif TensorIntrin.get(tensor_intrin, allow_missing=True) is None:
+            self._refuse(f"no tensor intrinsic {tensor_intrin!r} is registered")
+        self._leaf(var)
+        self._record("tensorize", (var, tensor_intrin))
+
+    # ---- What has another form here -----------------------------------------------------------
+
+    def env_threads(self, threads):
+        """Refused: the loop over the steps of a scan runs outside of the threads."""
+        self._refuse("the threads of a stage are those of its loops; bind them. The loop over the steps of "
+                     "a scan stays outside of the threads")
+
+    def set_store_predicate(self, predicate):
+        """Refused: each element is stored."""
+        self._refuse("each element is stored once; what threads reduce together is stored by one of them")
+
+    def double_buffer(self):
+        """Refused: an attribute of the lowered program asks for it."""
+        self._refuse('put T.attr(buffer.data, "double_buffer_scope", 1) around the loops that fill the buffer '
+                     "in the lowered program, and run pleat.tir.transform.InjectDoubleBuffer")
 
     # ---- Memory -------------------------------------------------------------------------------
 

@@ -211,9 +211,17 @@ class Var(PrimExpr):
     """A variable."""
 
     ARGUMENTS = ("name", "[dtype]")
+    buffer = None  # that a parameter stands for
 
     def _completed(self, fields):
         return {"name": fields["name"], "dtype": fields["dtype"] or "int32"}
+
+    @property
+    def shape(self):
+        """The shape of the buffer that a parameter stands for."""
+        if self.buffer is None:
+            raise AttributeError(f"the variable '{self.name}' stands for no buffer, and has no shape")
+        return self.buffer.shape
 
     @property
     def name_hint(self):
@@ -479,7 +487,10 @@ class PrimFuncNode(Node):
 
     @classmethod
     def read(cls, fields):
-        return super().read({**fields, "buffer_map": dict(map(tuple, fields["buffer_map"]))})
+        buffers = dict(map(tuple, fields["buffer_map"]))
+        for param, buffer in buffers.items():
+            param.buffer = buffer
+        return super().read({**fields, "buffer_map": buffers})
 
 
 class ForKind:

@@ -211,7 +211,7 @@ class StmtSRef:
 
 
 class ScheduleState:
-    """What TVM's Schedule.state says of the program as it is now. It changes by the schedule's steps alone."""
+    """The program as it is now, in the form of TVM's Schedule.state. Only the schedule's steps change it."""
 
     def __init__(self, schedule):
         self._schedule = schedule
@@ -614,6 +614,14 @@ class TensorIntrin:
         if name not in TensorIntrin._registered and not allow_missing:
             raise ValueError(f"no tensor intrinsic {name!r} is registered")
         return TensorIntrin._registered.get(name)
+
+    @staticmethod
+    def name_of(intrinsic):
+        """The name by which an intrinsic is registered."""
+        for name, one in TensorIntrin._registered.items():
+            if one is intrinsic:
+                return name
+        raise ValueError("the tensor intrinsic is not registered; TensorIntrin.register gives it a name")
 
     def _text(self):
         return IRModule({"desc": self.desc, "impl": self.impl}).script()
