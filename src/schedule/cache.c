@@ -244,6 +244,28 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
   return false;
 }
 
+// Finds the box of the buffer that the nest writes, where one block alone uses the buffer there and
+// writes each element of the box, and no other block reads the copy.
+static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyzer, Region *box) {
+  const Block *block = c->at->as.block;
+  StmtArray blocks = {0};
+  blocks_at(&schedule->context->arena, c->path.items[c->top], &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *other = blocks.items[i]->as.block;
+    if (other != block && (block_touches(other, c->buffer, false) ||
+                           block_touches(other, c->buffer, true)))
+      return false;
+  }
+  AccessArray accesses = {0};
+  stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
+  Analyzer *inside = path_analyzer(schedule, &c->path, c->path.count - 1);
+  return !c->readers.count && !stmt_has_loose_stores(c->path.items[c->top]) &&
+         expr_is_true(block->predicate) && !block_touches(block, c->buffer, false) &&
+         block->write_count == 1 && (!block_is_reduction(block) || block->init) &&
+         !path_bindings_check(schedule, &c->path, inside, block) &&
+         accesses_written(schedule, analyzer, &accesses, c->buffer, box) == WRITTEN_BOX;
+}
+
 // Refuses a reader that runs before the nest that writes the copy.
 static bool readers_follow(Schedule *schedule, const Caching *c) {
   for (int i = 0; i < c->readers.count; i++) {
@@ -266,7 +288,12 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   if (touched_outside(schedule, &c.path, c.top, buffer, true, &who))
     return schedule_refuse(schedule, c.at->pos,
                            "'%s' is also written by block '%s' in another nest", buffer->name, who);
-  if (!is_complete_writer(schedule, &c.path, c.top, buffer))
+  Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
+  for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
+  Region box = {buffer, zero, buffer->shape};
+  Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
+  if (!is_complete_writer(schedule, &c.path, c.top, buffer) &&
+      !is_box_writer(schedule, &c, analyzer, &box))
     return schedule_refuse(
         schedule, c.at->pos,
         "the nest of block '%s' is not proved to write all of '%s', and the copy would "
@@ -274,11 +301,8 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
         c.at->as.block->name, buffer->name);
   Buffer *local = cached_buffer(schedule, buffer, c.scope);
   Stmt *kept = with_copy(schedule, c.path.items[c.top], &c, local);
-  Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
-  for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
   Str name = schedule_unique_name(schedule, local->name);
-  Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
-  Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape, NULL, analyzer);
+  Stmt *nest = copy_nest(schedule, name, buffer, local, box.min, box.extent, NULL, analyzer);
   path_place_beside(schedule, &c.path, c.top, kept, nest, true, local);
   redirect_readers(schedule, &c, local);
   step_result(schedule, call, value_block(name));

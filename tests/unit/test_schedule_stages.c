@@ -223,12 +223,37 @@ static void test_several_sums(void **state) {
           SPLIT "sch.rfactor(y, 1)", "is not a reduction with an init");
 }
 
+// A nest that writes a part of a buffer: the copy has that part alone.
+static void test_parts_written(void **state) {
+  (void)state;
+#define PARTS(STORE)                                                                               \
+  HEAD "def f(A: T.Buffer((13, 5), 'float32'), B: T.Buffer((14, 5), 'float32')):\n"                \
+       "    for i in range(3):\n"                                                                  \
+       "        with T.block('O'):\n"                                                              \
+       "            vo = T.axis.spatial(3, i)\n"                                                   \
+       "            for j, k in T.grid(4, 5):\n"                                                   \
+       "                with T.block('B'):\n"                                                      \
+       "                    vj, vk = T.axis.remap('SS', [j, k])\n"                                 \
+       "                    " STORE "\n"
+#define ROW "B[vo * 4 + vj + 1, vk] = A[vo * 4 + vj, vk]"
+  const char *step = "sch.cache_write('B', 0, 'local')";
+  gives(PARTS(ROW), step, "v0 = T.axis.spatial(14, vo * 4 + 1 + ax0)");
+  made(PARTS(ROW), "j, k = sch.get_loops('B')\nx, y = sch.split(j, factors=[None, 2])\n"
+                   "sch.reorder(y, k, x)\nb = sch.cache_write('B', 0, 'local')");
+  const char *message = "is not proved to write all of 'B'";
+  refused(PARTS(ROW), "sch.cache_write('B', 0, 'local', consumer_blocks=['B'])", "does not read");
+  refused(PARTS("T.where(j < 3)\n                    " ROW), step, message);
+  refused(PARTS("B[vo * 4 + vj, vk % 2 * 2] = A[vo, vj]"), step, message);
+  made(PARTS("B[vo * 4 + vj, vk // 2] = A[vo, vj]"), step);
+  refused(PARTS("B[vo * 4, vk] = B[vo * 4, vk] + A[vj, vk]"), step, message);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_epilogues),      cmocka_unit_test(test_epilogue_refusals),
       cmocka_unit_test(test_epilogue_order), cmocka_unit_test(test_cache_inplace),
       cmocka_unit_test(test_cache_index),    cmocka_unit_test(test_argmax_factors),
-      cmocka_unit_test(test_several_sums),
+      cmocka_unit_test(test_several_sums),   cmocka_unit_test(test_parts_written),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
