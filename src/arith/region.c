@@ -224,12 +224,12 @@ static RegionSpan span_add(Running *run, RegionSpan a, RegionSpan b) {
   RegionSpan sum = {form_add(analyzer, a.low, b.low), form_add(analyzer, a.high, b.high),
                     a.exact && b.exact, false, 1};
   int64_t wa, wb;
-  bool known = span_width(run, &a, &wa) && span_width(run, &b, &wb);
-  if (known && wa == 0)
+  bool known_a = span_width(run, &a, &wa), known_b = span_width(run, &b, &wb);
+  if (known_a && wa == 0)
     sum.dense = b.dense, sum.step = b.step;
-  else if (known && wb == 0)
+  else if (known_b && wb == 0)
     sum.dense = a.dense, sum.step = a.step;
-  else if (known) {
+  else if (known_a && known_b) {
     const RegionSpan *fine = a.step <= b.step ? &a : &b, *coarse = a.step <= b.step ? &b : &a;
     int64_t reach = (fine == &a ? wa : wb) + fine->step;
     sum.step = fine->step;
