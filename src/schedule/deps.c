@@ -609,7 +609,7 @@ static bool block_is_function(const Block *block) {
   for (int i = 0; i < block->var_count; i++) {
     bool alone = expr_is_int(block->vars[i].extent, 1);
     for (int d = 0; d < write->buffer->rank && !alone; d++)
-      alone = write->min[d] == block->vars[i].var;
+      alone = write->min[d] == block->vars[i].var && expr_is_int(write->extent[d], 1);
     if (!alone) return false;
   }
   return true;
@@ -785,6 +785,22 @@ bool path_order_survives(const Path *path, const char **why) {
     for (int d = 0; d < block->writes[0].buffer->rank && !alone; d++)
       alone = block->writes[0].min[d] == v->var;
     if (!alone) return false;
+  }
+  return true;
+}
+
+bool path_iterations_are_independent(Schedule *schedule, const Path *path, int top, int bottom) {
+  Chain chain = chain_make(schedule, path, top, bottom);
+  if (stmt_has_loose_stores(chain.body)) return false;
+  StorageArray all = {0};
+  by_storage(schedule->context, &chain.accesses, &all);
+  bool *used = arena_array(&schedule->context->arena, bool, chain.count);
+  for (int i = 0; i < all.count; i++) {
+    Storage *storage = &all.items[i];
+    if (!is_written(storage)) continue;
+    if (!tells_iterations(&chain, storage, used) && !boxes_part(&chain, storage, used)) return false;
+    for (int k = 0; k < chain.count; k++)
+      if (!used[k] && loop_const_extent(chain.loops[k]) != 1) return false;
   }
   return true;
 }

@@ -314,7 +314,9 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
   if (!rebind_by_map(&rebinding, layout, &why))
     return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);
   Stmt *s = rebind_block(&rebinding);
-  if (!path_order_survives(&path, &why))
+  if (!path_order_survives(&path, &why) &&
+      (rebinding.depth == path.count - 1 ||
+       !path_iterations_are_independent(schedule, &path, rebinding.depth, path.count - 2)))
     return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);
   schedule_set_body(schedule, path_replace(context, &path, rebinding.depth, s));
   return true;

@@ -278,6 +278,18 @@ static void test_block_layout(void **state) {
           "[n, h, w, o * 13 + c])\n",
           "mixes spatial and reduction");
   refused(copy, "sch.transform_block_layout('B', lambda i, j: [i])\n", "no proved inverse");
+#define VIEWED(STORE)                                                                              \
+  HEAD "def f(A: T.Buffer((8, 6), 'float32'), B: T.Buffer((8, 7), 'float32')):\n"                  \
+       "    for i, j in T.grid(8, 3):\n"                                                           \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            S = T.match_buffer(A[vi, vj * 2:vj * 2 + 2], (2,), offset_factor=1)\n"         \
+       "            for k in range(2):\n"                                                          \
+       "                " STORE " = S[k] * T.float32(2)\n"
+  made(VIEWED("B[vi, vj * 2 + k]"), "sch.transform_block_layout('B', lambda i, j: [j, i])");
+  made(VIEWED("B[vi, vj * 2 + k]"), "sch.transform_block_layout('B', lambda i, j: [i * 3 + j])");
+  refused(VIEWED("B[vi, vj + k]"), "sch.transform_block_layout('B', lambda i, j: [j, i])",
+          "not proved to be independent");
 }
 
 static const char symbolic[] = HEAD "def f(a: T.handle, b: T.handle):\n"
@@ -417,8 +429,7 @@ static void test_maps_axis_by_axis(void **state) {
 static void test_axes_of_unit_extent_and_views(void **state) {
   (void)state;
   static const char units[] = SQUARE("1", "7");
-  axes(units, "sch.transform_layout('B', 'B', lambda i, j: [j % 4, j // 4])", "4, 2",
-       TRACE_BY_AXIS,
+  axes(units, "sch.transform_layout('B', 'B', lambda i, j: [j % 4, j // 4])", "4, 2", TRACE_BY_AXIS,
        "sch.split_axis(b0, \"B\", 1, [None, 4])\nsch.reorder_axes(b0, \"B\", [0, 2, 1])\n"
        "sch.fuse_axes(b0, \"B\", [0, 1])\n");
   made(unit_batch, "sch.split_axis('C', ('read', 1), 4, [None, 2])\n"
