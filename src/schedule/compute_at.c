@@ -488,36 +488,124 @@ static int variable_at(const Block *block, const Expr *index) {
   return -1;
 }
 
-// Narrows the windows to the part of the domain that reads the written elements.
-static bool consumer_windows(Move *move, const Region *read, const Region *written) {
+// An index (v // cut) % modulus for variable number `var` of a block; modulus 0: v // cut.
+typedef struct ReadDigit {
+  int var;
+  int64_t cut, modulus;
+} ReadDigit;
+
+static bool digit_of(const Block *block, const Expr *e, ReadDigit *out) {
+  int64_t k;
+  if (e->op == EXPR_VAR) {
+    *out = (ReadDigit){variable_at(block, e), 1, 0};
+    return out->var >= 0;
+  }
+  if ((e->op != EXPR_FLOOR_DIV && e->op != EXPR_FLOOR_MOD) || !expr_as_int(e->args[1], &k) ||
+      k < 1 || k > INT32_MAX || !digit_of(block, e->args[0], out) || out->cut > INT32_MAX)
+    return false;
+  if (out->modulus % k != 0) return false;
+  if (e->op == EXPR_FLOOR_MOD) {
+    out->modulus = k;
+  } else {
+    out->cut *= k;
+    out->modulus /= k;
+  }
+  return true;
+}
+
+// Narrows the window of a variable to the values of which the digit is in the window `part`. A
+// digit with a modulus needs the digits above it to be fixed.
+static bool narrow_window(Move *move, const ReadDigit *digit, Window part, Window *window) {
   Context *context = move->schedule->context;
-  Arena *arena = &context->arena;
-  for (int d = 0; d < read->buffer->rank; d++) {
-    if (is_whole_axis(move, written, d)) continue;
-    int i = variable_at(move->moved, read->min[d]);
-    if (i < 0 || !expr_is_int(read->extent[d], 1))
+  const BlockVar *v = &move->moved->vars[digit->var];
+  Expr *cut = expr_int(context, v->var->type, digit->cut);
+  part.min = expr_mul(context, part.min, cut);
+  part.extent = expr_mul(context, part.extent, cut);
+  if (part.end) part.end = expr_mul(context, part.end, cut);
+  if (!digit->modulus) {
+    *window = part;
+    return true;
+  }
+  Expr *size = expr_int(context, v->var->type, digit->cut * digit->modulus);
+  Expr *first = window->whole ? v->min : window->min;
+  Expr *rest = expr_floor_mod(context, first, size);
+  if (!analyzer_prove_equal(move->analyzer, window->whole ? v->extent : window->extent, size) ||
+      !analyzer_prove_equal(move->analyzer, rest, expr_int(context, size->type, 0)))
+    return false;
+  part.min = analyzer_simplify(move->analyzer, expr_add(context, first, part.min));
+  part.end = NULL;
+  *window = part;
+  return true;
+}
+
+// Whether an iteration determines the part of the axis by a variable, or a digit of one.
+static bool read_digit(Move *move, const Region *read, int d, ReadDigit *out) {
+  Arena *arena = &move->schedule->context->arena;
+  const char *name = read->buffer->name;
+  if (!expr_is_int(read->extent[d], 1) || !digit_of(move->moved, read->min[d], out))
+    return refuse_move(move, arena_printf(arena,
+                                          "an iteration completes a part of axis %d of '%s', which "
+                                          "it does not read by one of its variables",
+                                          d, name));
+  if (block_reads_conditionally(move->moved, read->buffer))
+    return refuse_move(move, arena_printf(arena,
+                                          "it reads '%s' under a condition, so not each of its "
+                                          "points reads a completed element",
+                                          name));
+  return move->moved->vars[out->var].kind == ITER_SPATIAL ||
+         refuse_move(move, arena_printf(arena,
+                                        "it reduces over axis %d of '%s', of which an "
+                                        "iteration completes a part",
+                                        d, name));
+}
+
+// The windows of the variables that read the written elements of one buffer. Digits that need
+// others to be fixed come after them.
+static bool windows_of_read(Move *move, const Region *read, const Region *written,
+                            Window *windows) {
+  Arena *arena = &move->schedule->context->arena;
+  bool *done = arena_array(arena, bool, read->buffer->rank);
+  for (int d = 0; d < read->buffer->rank; d++) done[d] = is_whole_axis(move, written, d);
+  for (int round = 0; round < read->buffer->rank; round++)
+    for (int d = 0; d < read->buffer->rank; d++) {
+      ReadDigit digit;
+      if (done[d]) continue;
+      if (!read_digit(move, read, d, &digit)) return false;
+      Window *w = &windows[digit.var];
+      Window before = *w, part = window_of(move, written, d);
+      bool exact = analyzer_prove_equal(move->analyzer, part.extent, written->extent[d]);
+      if (!exact && (digit.modulus || digit.cut > 1)) continue;
+      if (!narrow_window(move, &digit, part, w)) continue;
+      if (!digit.modulus && !before.whole &&
+          (!analyzer_prove_equal(move->analyzer, before.min, w->min) || before.extent != w->extent))
+        return refuse_move(move, "its producers complete different parts there");
+      done[d] = true;
+    }
+  for (int d = 0; d < read->buffer->rank; d++)
+    if (!done[d])
       return refuse_move(move,
                          arena_printf(arena,
-                                      "an iteration completes a part of axis %d of '%s', which "
-                                      "it does not read by one of its variables",
+                                      "an iteration completes a part of axis %d of '%s', "
+                                      "which it reads by a digit of a variable of which other "
+                                      "digits may differ there",
                                       d, read->buffer->name));
-    const BlockVar *v = &move->moved->vars[i];
-    if (block_reads_conditionally(move->moved, read->buffer))
-      return refuse_move(move, arena_printf(arena,
-                                            "it reads '%s' under a condition, so not each of its "
-                                            "points reads a completed element",
-                                            read->buffer->name));
-    if (v->kind != ITER_SPATIAL)
-      return refuse_move(move, arena_printf(arena,
-                                            "it reduces over axis %d of '%s', of which an "
-                                            "iteration completes a part",
-                                            d, read->buffer->name));
-    Window next = window_of(move, written, d);
+  return true;
+}
+
+// Narrows the windows to the part of the domain that reads the written elements.
+static bool consumer_windows(Move *move, const Region *read, const Region *written) {
+  int count = move->moved->var_count;
+  Window *windows = arena_array(&move->schedule->context->arena, Window, count + 1);
+  for (int i = 0; i < count; i++) windows[i] = (Window){.whole = true};
+  if (!windows_of_read(move, read, written, windows)) return false;
+  for (int i = 0; i < count; i++) {
+    const Window *next = &windows[i];
     Window *w = &move->windows[i];
+    if (next->whole) continue;
     if (!w->whole &&
-        (!analyzer_prove_equal(move->analyzer, w->min, next.min) || w->extent != next.extent))
+        (!analyzer_prove_equal(move->analyzer, w->min, next->min) || w->extent != next->extent))
       return refuse_move(move, "its producers complete different parts there");
-    *w = next;
+    *w = *next;
   }
   return true;
 }

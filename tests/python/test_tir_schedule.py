@@ -250,6 +250,36 @@ def test_padding_that_differs():
         sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
 
 
+@T.prim_func
+def rows_of_any_number(a: T.handle, d: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 6), "float32")
+    D = T.match_buffer(d, (n, 6), "float32")
+    B = T.alloc_buffer((n, 6))
+    for i, j in T.grid(n, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(n, 6):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = B[vi, vj] + T.float32(1)
+
+
+@pytest.mark.parametrize("layout", [lambda i, j: [i // 4, j, i % 4], lambda i, j: [j // 3, i, j % 3],
+                                    lambda i, j: [j, i]], ids=["rows", "columns", "transposed"])
+@pytest.mark.parametrize("number", [0, 1, -1])
+def test_consumers_move_into_symbolic_layouts(layout, number):
+    sch = tir.Schedule(rows_of_any_number)
+    sch.transform_layout("B", "B", layout)
+    sch.reverse_compute_at("D", sch.get_loops("B")[number])
+    run = pleat.build(sch.mod, cache=False)
+    for n in (1, 5, 8):
+        a, d = np.arange(n * 6, dtype="float32").reshape(n, 6), np.zeros((n, 6), "float32")
+        run(a, d)
+        assert np.array_equal(d, a * 2 + 1)
+
+
 def test_shapes_of_parameters():
     assert [[int(n) for n in p.shape] for p in matmul.params] == [[M, K], [K, N], [M, N]]
     sch = tir.Schedule(matmul)

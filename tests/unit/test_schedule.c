@@ -348,6 +348,37 @@ static void test_reverse_compute_at(void **state) {
           "is neither before");
 }
 
+// A consumer that reads by digits of its variables gets the variables that have the written ones.
+static void test_consumers_of_digits(void **state) {
+  (void)state;
+#define DIGITS(SHAPE, AXES, BLOCK, EXTENT, INDEX)                                                  \
+  HEAD "def f(A: T.Buffer(" SHAPE ", 'float32'), D: T.Buffer((" EXTENT ",), 'float32')):\n"        \
+       "    B = T.alloc_buffer(" SHAPE ")\n"                                                       \
+       "    for i, j in T.grid" AXES ":\n"                                                         \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            B[" BLOCK "] = A[" BLOCK "] + T.float32(1)\n"                                  \
+       "    for i in range(" EXTENT "):\n"                                                         \
+       "        with T.block('D'):\n"                                                              \
+       "            v = T.axis.spatial(" EXTENT ", i)\n"                                           \
+       "            D[v] = B[" INDEX "] * T.float32(2)\n"
+#define MOVED(LOOP) "i, j = sch.get_loops('B')\nsch.reverse_compute_at('D', " LOOP ")"
+  made(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "30", "v // 6, v % 6"), MOVED("i"));
+  made(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "30", "v // 6, v % 6"), MOVED("j"));
+  made(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "27", "v // 6, v % 6"), MOVED("i"));
+  made(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "27", "v // 6, v % 6"), MOVED("j"));
+  made(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "6", "0, v % 6"),
+       "i, j = sch.get_loops('B')\nsch.reorder(j, i)\nsch.reverse_compute_at('D', j)");
+  made(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "30", "v // 6, v % 6"),
+       "i, j = sch.get_loops('B')\nx, y = sch.split(j, factors=[None, 2])\n"
+       "sch.reverse_compute_at('D', x)");
+  const char *message = "by a digit of a variable of which other digits may differ";
+  refused(DIGITS("(6, 5)", "(6, 5)", "vi, vj", "30", "v % 6, v // 6"), MOVED("i"), message);
+  refused(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "60", "v % 30 // 6, v % 6"), MOVED("i"), message);
+  refused(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "30", "v // 6, (v + 1) % 6"), MOVED("j"),
+          "which it does not read by one of its variables");
+}
+
 // ---- Caches ----------------------------------------------------------------------------------
 
 static void test_caches(void **state) {
@@ -553,6 +584,7 @@ int main(void) {
       cmocka_unit_test(test_compute_parameter_at),
       cmocka_unit_test(test_compute_at_in_a_recurrence),
       cmocka_unit_test(test_reverse_compute_at),
+      cmocka_unit_test(test_consumers_of_digits),
       cmocka_unit_test(test_caches),
       cmocka_unit_test(test_decompose_reduction),
       cmocka_unit_test(test_prefetch),
