@@ -5,8 +5,8 @@
 //   for io, jo:
 //     B_o (vi_o, vj_o):  for ii, ji: B (vi_i, vj_i): B[vi_o*4 + vi_i, vj_o*8 + vj_i] = …
 // Each variable of the block is divided: its binding is outer * n + inner, where the loops inside
-// give the values 0 to n - 1 of `inner`, and the loops outside give `outer`. Several blocks, in nests
-// that follow one another, get one block around them.
+// give the values 0 to n - 1 of `inner`, and the loops outside give `outer`. Several blocks, in
+// nests that follow one another, get one block around them.
 #include "schedule/internal.h"
 
 typedef struct DividedVar {

@@ -798,7 +798,8 @@ bool path_iterations_are_independent(Schedule *schedule, const Path *path, int t
   for (int i = 0; i < all.count; i++) {
     Storage *storage = &all.items[i];
     if (!is_written(storage)) continue;
-    if (!tells_iterations(&chain, storage, used) && !boxes_part(&chain, storage, used)) return false;
+    if (!tells_iterations(&chain, storage, used) && !boxes_part(&chain, storage, used))
+      return false;
     for (int k = 0; k < chain.count; k++)
       if (!used[k] && loop_const_extent(chain.loops[k]) != 1) return false;
   }
