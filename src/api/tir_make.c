@@ -421,6 +421,7 @@ static void *iter_of(NodesMaking *m) {
   iter->var = var;
   iter->kind = type == ITER_COMMUTATIVE     ? ITER_REDUCTION
                : type == ITER_DATA_PARALLEL ? ITER_SPATIAL
+               : type == ITER_ORDERED       ? ITER_SCAN
                                             : ITER_OPAQUE;
   if (domain) {
     iter->min = domain->min;

@@ -352,6 +352,7 @@ static int iter_node(Nodes *nodes, const Expr *var, const Expr *min, const Expr 
 static void field_block_vars(NodeText *node, const Block *block) {
   static const int types[] = {[ITER_SPATIAL] = ITER_DATA_PARALLEL,
                               [ITER_REDUCTION] = ITER_COMMUTATIVE,
+                              [ITER_SCAN] = ITER_ORDERED,
                               [ITER_OPAQUE] = ITER_OPAQUE_TYPE};
   int *numbers = arena_array(node->nodes->arena, int, block->var_count);
   for (int i = 0; i < block->var_count; i++) {

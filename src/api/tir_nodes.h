@@ -46,6 +46,12 @@ extern const int named_call_count;
 enum { TYPE_DEFAULT = 1, TYPE_AUTO_BROADCAST = 2 };
 
 // TVM's numbers of the types of iteration.
-enum { ITER_DATA_PARALLEL = 0, ITER_THREAD = 1, ITER_COMMUTATIVE = 2, ITER_OPAQUE_TYPE = 4 };
+enum {
+  ITER_DATA_PARALLEL = 0,
+  ITER_THREAD = 1,
+  ITER_COMMUTATIVE = 2,
+  ITER_ORDERED = 3,
+  ITER_OPAQUE_TYPE = 4
+};
 
 #endif

@@ -20,7 +20,7 @@ bool autosched_blocks(AutoSched *s, BlockRefs *blocks) {
 static bool is_ordered(const AutoSched *s, BlockRef ref) {
   const Block *block = schedule_block(s->sch, ref);
   for (int i = 0; i < block->var_count; i++)
-    if (block->vars[i].kind == ITER_OPAQUE) return true;
+    if (iter_is_ordered(block->vars[i].kind)) return true;
   return false;
 }
 

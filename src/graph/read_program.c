@@ -96,7 +96,7 @@ static bool read_axes(ProgramReader *r, const Block *block, BlockAxes *axes) {
   for (int i = 0; i < block->var_count; i++) {
     const BlockVar *v = &block->vars[i];
     if (!expr_is_int(v->min, 0)) return refuse(r, "a domain does not begin at 0");
-    if (v->kind == ITER_OPAQUE) return refuse(r, "a block has an opaque axis");
+    if (iter_is_ordered(v->kind)) return refuse(r, "a block has an axis whose order matters");
     if (v->kind == ITER_SPATIAL) {
       axes->spatial[axes->count] = v->var;
       axes->extents[axes->count++] = v->extent;

@@ -416,7 +416,8 @@ struct Stmt {
   } as;
 };
 
-typedef enum IterKind { ITER_SPATIAL, ITER_REDUCTION, ITER_OPAQUE } IterKind;
+// ITER_SCAN promises an order of the iterations, ITER_OPAQUE nothing: neither may change places.
+typedef enum IterKind { ITER_SPATIAL, ITER_REDUCTION, ITER_SCAN, ITER_OPAQUE } IterKind;
 
 typedef struct BlockVar {
   Expr *var, *min, *extent;
@@ -484,6 +485,9 @@ bool stmt_is_nothing(const Stmt *s);
 bool stmt_is_idle(const Stmt *s); // nothing, or T.evaluate of an integer
 Stmt *stmt_copy(Context *context, const Stmt *s);
 Block *block_copy(Context *context, const Block *b);
+static inline bool iter_is_ordered(IterKind kind) {
+  return kind == ITER_SCAN || kind == ITER_OPAQUE;
+}
 bool block_is_reduction(const Block *b);
 bool block_is_root(const Block *b); // the block around a whole function, which states no regions
 
@@ -513,6 +517,7 @@ struct PrimFunc {
   Buffer **buffers; // for each parameter its buffer, or NULL for a scalar
   Stmt *body;
   DType result;
+  bool implies_result; // the text states no result, and returns a value
   Attrs attrs;
   SourcePos pos;
   const AccessGuards *guards; // NULL: none

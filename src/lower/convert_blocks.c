@@ -181,6 +181,8 @@ static Stmt *allocate_inside(Conversion *conversion, const Stmt *original, Stmt 
 }
 
 static Stmt *convert(Rewriter *rewriter, Stmt *s) {
+  bool is_realize = s->kind == STMT_ATTR && !strcmp(s->as.attr.key, "realize_scope");
+  if (is_realize) return rewrite_stmt(rewriter, s->as.attr.body); // states what is accessed
   Conversion *conversion = rewriter->env;
   Context *context = rewriter->context;
   if (s->kind == STMT_FOR) {

@@ -125,6 +125,7 @@ static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKin
   }
 DEFINE_AXIS(axis_spatial, ITER_SPATIAL)
 DEFINE_AXIS(axis_reduce, ITER_REDUCTION)
+DEFINE_AXIS(axis_scan, ITER_SCAN)
 DEFINE_AXIS(axis_opaque, ITER_OPAQUE)
 
 static bool remap_one(Parser *parser, const PyNode *target, const PyNode *value, char kind,
@@ -311,6 +312,7 @@ const StatementCall block_assignments[] = {
     {"axis.S", axis_spatial},
     {"axis.reduce", axis_reduce},
     {"axis.R", axis_reduce},
+    {"axis.scan", axis_scan},
     {"axis.opaque", axis_opaque},
     {"axis.O", axis_opaque},
     {"axis.remap", remap},

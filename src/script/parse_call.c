@@ -113,8 +113,8 @@ static Operand typed_literal(Parser *parser, const PyNode *node, Operand value, 
 
 // T.float32(x) is a constant of that type, or a cast; without an argument it is a new variable.
 static Operand type_call(Parser *parser, const PyNode *call, DType type) {
-  PyNode *args[1];
-  if (!py_arguments(parser->context, call, "value?", args, NULL)) return nothing;
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "value? is_size_var?", args, NULL)) return nothing;
   if (!args[0]) return typed(expr_var(parser->context, "v", type));
   if (args[0]->kind == PY_STRING) return special_number(parser, args[0], type);
   if (args[0]->kind == PY_INT && args[0]->text && type.code == TYPE_UINT && type.bits == 64)
@@ -208,22 +208,29 @@ static Operand select_call(Parser *parser, const PyNode *call) {
 }
 
 // T.Let(body, where={x: value})
-static Operand let(Parser *parser, const PyNode *call) {
-  PyNode *args[2];
-  if (!py_arguments(parser->context, call, "expr where", args, NULL)) return nothing;
-  const PyNode *where = args[1];
-  if (where->kind != PY_DICT || where->count != 2 || where->items[0]->kind != PY_NAME) {
-    REPORT(parser, where, "expected {variable: value}");
-    return nothing;
-  }
-  Expr *value = parse_value(parser, where->items[1]);
+static Operand let_in(Parser *parser, const PyNode *name, const PyNode *stated,
+                      const PyNode *inside) {
+  Expr *value = parse_value(parser, stated);
   if (!value) return nothing;
   int mark = parser_mark(parser);
-  Expr *var = expr_var(parser->context, where->items[0]->text, value->type);
-  parser_bind_expr(parser, where->items[0]->text, var);
-  Expr *body = parse_value(parser, args[0]);
+  Expr *var = expr_var(parser->context, name->text, value->type);
+  parser_bind_expr(parser, name->text, var);
+  Expr *body = parse_value(parser, inside);
   parser_reset(parser, mark);
   return typed(body ? expr_let(parser->context, var, value, body) : NULL);
+}
+
+// T.Let(body, where={x: value}); older T.Let(x, value, body)
+static Operand let(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  if (call->count == 4 && call->items[1]->kind == PY_NAME)
+    return let_in(parser, call->items[1], call->items[2], call->items[3]);
+  if (!py_arguments(parser->context, call, "expr where", args, NULL)) return nothing;
+  const PyNode *where = args[1];
+  if (where->kind == PY_DICT && where->count == 2 && where->items[0]->kind == PY_NAME)
+    return let_in(parser, where->items[0], where->items[1], args[0]);
+  REPORT(parser, where, "expected {variable: value}");
+  return nothing;
 }
 
 // ---- Vectors
@@ -377,11 +384,20 @@ static Operand call_named(Parser *parser, const PyNode *call, PyNode *type, Str 
   return parse_call(parser, named);
 }
 
+// "tir.exp", or tvm.ir.Op.get("tir.exp").
+static Str name_of_operation(Parser *parser, const PyNode *node) {
+  bool is_get = node->kind == PY_CALL && node->count == 2 && node->items[0]->kind == PY_ATTRIBUTE &&
+                !strcmp(node->items[0]->text, "get");
+  Str owner = is_get ? py_dotted_name(parser->context, node->items[0]) : NULL;
+  if (owner && text_ends_with(owner, "Op.get")) node = node->items[1];
+  return parse_string(parser, node, "the name of an operation");
+}
+
 // T.Call("int32", "tir.isnullptr", [p]) is T.isnullptr(p, dtype="int32").
 static Operand call_node(Parser *parser, const PyNode *call) {
   PyNode *args[3];
   if (!py_arguments(parser->context, call, "dtype op args", args, NULL)) return nothing;
-  Str name = parse_string(parser, args[1], "the name of an operation");
+  Str name = name_of_operation(parser, args[1]);
   bool is_list = py_is_list(args[2]);
   if (!is_list) REPORT(parser, args[2], "expected a list of operands");
   if (!name || !is_list) return nothing;
@@ -454,6 +470,7 @@ static const CallRule rules[] = {
     {"if_then_else", if_then_else},
     {"Select", select_call},
     {"Let", let},
+    {"let", let},
     {"Ramp", ramp},
     {"ramp", ramp},
     {"Broadcast", broadcast},
@@ -478,6 +495,7 @@ static const CallRule rules[] = {
     {"var", new_var},
     {"dyn", new_var},
     {"SizeVar", size_var},
+    {"Var", size_var},
     {"handle", handle_var},
     {"Ptr", handle_var},
 };

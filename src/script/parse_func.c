@@ -76,6 +76,7 @@ static void add_param(Parser *parser, const PyNode *node, Expr *var, Buffer *buf
 
 static void param(Parser *parser, const PyNode *node) {
   parser_capture(parser, &node->items[0]);
+  if (node->items[0]) parse_call_pointer(parser, node->items[0]);
   const PyNode *annotation = node->items[0];
   Expr *var = NULL;
   Buffer *buffer = NULL;
@@ -144,6 +145,13 @@ static bool mentions_pointer(const PyNode *node) {
   return is_name;
 }
 
+static void find_indexed(const PyNode *node, Map *names) {
+  if (node->kind == PY_SUBSCRIPT && node->items[0]->kind == PY_NAME)
+    map_put(names, node->items[0]->text, (intptr_t)1);
+  for (int i = 0; i < node->count; i++)
+    if (node->items[i]) find_indexed(node->items[i], names);
+}
+
 static Stmt *func_body(Parser *parser, const PyNode *suite) {
   BlockBuilder root = {.is_function = true};
   parser->block = &root;
@@ -209,6 +217,18 @@ static bool has_newer_decorator(const PyNode *def) {
   return false;
 }
 
+static bool find_returned(Visitor *visitor, Expr *e) {
+  DType *type = visitor->env;
+  if (e->op == EXPR_INTRINSIC && !strcmp(e->as.s, "ret") && e->count) *type = e->args[0]->type;
+  return true;
+}
+
+// TVM lets a function return a value whose type is stated nowhere.
+static void imply_result(PrimFunc *func) {
+  visit_stmt(&(Visitor){.env = &func->result, .enter_expr = find_returned}, func->body);
+  func->implies_result = func->result.code != TYPE_VOID;
+}
+
 PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   int errors = parser->context->error_count, mark = parser_mark(parser);
   parser->params.count = parser->matched.count = 0;
@@ -226,6 +246,8 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   if (def->items[2] && def->items[2]->kind != PY_NONE)
     parse_dtype(parser, def->items[2], &parser->result);
   parser->uses_pointers = mentions_pointer(def->items[3]);
+  parser->indexed = map_new(parser->arena);
+  find_indexed(def->items[3], &parser->indexed);
   parser->statement_allocs = has_newer_decorator(def) || !mentions_block(def->items[3]);
   parser->last = suite.count ? suite.items[suite.count - 1] : NULL;
   Stmt *body = func_body(parser, &suite);
@@ -235,6 +257,7 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   PrimFunc *func = prim_func_new(parser->context, def->text, parser->params.items,
                                  parser->matched.items, parser->params.count, body);
   func->result = parser->result;
+  if (!def->items[2]) imply_result(func);
   func->attrs = parser->func_attrs;
   func->pos = def->pos;
   return func;

@@ -52,6 +52,57 @@ static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target
   return (Scope){s, &s->as.attr.body};
 }
 
+// Rejects the arguments of an allocation that TVM has and Pleat does not support.
+static bool check_plain(Parser *parser, const PyNode *condition, const PyNode *annotations) {
+  if (condition && (condition->kind != PY_BOOL || !condition->i))
+    return REPORT(parser, condition, "an allocation under a condition is not supported");
+  if (annotations && (annotations->kind != PY_DICT || annotations->count))
+    return REPORT(parser, annotations, "annotations of a constant are not supported");
+  return true;
+}
+
+// T.hint("message", key=value, …)
+static Scope hint_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  (void)target;
+  Context *context = parser->context;
+  Expr **items = arena_array(parser->arena, Expr *, 2 * call->count);
+  int count = 0;
+  for (int i = 1; i < call->count; i++) {
+    const PyNode *item = call->items[i];
+    bool is_keyword = item->kind == PY_KEYWORD;
+    if (!is_keyword && (i > 1 || !parse_string(parser, item, "a message"))) {
+      if (i > 1) REPORT(parser, item, "expected a keyword argument");
+      return (Scope){0};
+    }
+    bool is_empty = !is_keyword && !*item->text; // as if there were none
+    if (is_empty) continue;
+    items[count++] = expr_string(context, is_keyword ? item->text : "message");
+    Expr *value = parse_attribute_value(parser, is_keyword ? item->items[0] : item);
+    if (!value) return (Scope){0};
+    items[count++] = value;
+  }
+  Expr *hints = expr_raw(context, EXPR_DICT, DTYPE_VOID, NULL, items, count);
+  Stmt *s = stmt_attr(context, "tirx_hint", hints, expr_int(context, DTYPE_INT32, 1), NULL);
+  return (Scope){s, &s->as.attr.body};
+}
+
+// T.realize(A[0:16, 0:4], "global"), of classic TVM: these elements of A are accessed. A has its
+// memory from where it is declared.
+static Scope realize_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  (void)target;
+  PyNode *args[3];
+  Str scope = "";
+  if (!py_arguments(parser->context, call, "buffer_slice storage_scope? condition?", args, NULL))
+    return (Scope){0};
+  if (args[1] && !(scope = parse_string(parser, args[1], "a scope"))) return (Scope){0};
+  if (!check_plain(parser, args[2], NULL)) return (Scope){0};
+  Expr *region = parse_region_operand(parser, args[0]);
+  if (!region) return (Scope){0};
+  Stmt *s = stmt_attr(parser->context, "realize_scope", region, expr_string(parser->context, scope),
+                      NULL);
+  return (Scope){s, &s->as.attr.body};
+}
+
 // ---- T.LetStmt, T.let, T.bind
 
 // The scope of a value that a name stands for; a variable that exists already is defined by it.
@@ -188,21 +239,19 @@ static Scope alloc_shared_scope(Parser *parser, const PyNode *call, const PyNode
   return alloc_scope(parser, call, target, "shared");
 }
 
-// Rejects the arguments of an allocation that TVM has and Pleat does not support.
-static bool check_plain(Parser *parser, const PyNode *condition, const PyNode *annotations) {
-  if (condition && (condition->kind != PY_BOOL || !condition->i))
-    return REPORT(parser, condition, "an allocation under a condition is not supported");
-  if (annotations && (annotations->kind != PY_DICT || annotations->count))
-    return REPORT(parser, annotations, "annotations of a constant are not supported");
-  return true;
-}
-
-// Declares the buffer that T.load and T.store access; returns where the rest of the scope goes.
-static Stmt **declare_flat(Parser *parser, Str name, Expr *data, DType type, Expr *const *extents,
-                           int rank, Stmt **hole) {
-  Buffer *flat = parse_flat(parser, name, data, type, extents, rank);
-  parser_bind_buffer(parser, str_format(parser->context, "%s.flat", name), flat);
-  *hole = stmt_declare(parser->context, flat, NULL);
+// Declares the buffer of an allocation in older programs: the flat one that T.load and T.store
+// access, or, where the name itself has indices, as in TVM 0.9, one with the extents of the
+// allocation. Returns where the rest of the scope goes.
+static Stmt **declare_memory(Parser *parser, Str name, Expr *data, DType type, Expr *const *extents,
+                             int rank, Stmt **hole) {
+  Context *context = parser->context;
+  bool is_indexed = !parser->uses_pointers && map_find(&parser->indexed, name);
+  if (!is_indexed && !parser->uses_pointers) return hole;
+  Buffer *buffer = is_indexed ? buffer_new(context, name, type, extents, rank, data->as.var->scope)
+                              : parse_flat(parser, name, data, type, extents, rank);
+  buffer->data = data;
+  parser_bind_buffer(parser, is_indexed ? name : str_format(context, "%s.flat", name), buffer);
+  *hole = stmt_declare(context, buffer, NULL);
   return &(*hole)->as.declare.body;
 }
 
@@ -226,9 +275,9 @@ static Scope allocate_scope(Parser *parser, const PyNode *call, const PyNode *ta
   s->as.allocate.var = expr_data_var(parser->context, target->text, dtype_lanes(type, 1), scope);
   parser_bind_expr(parser, target->text, s->as.allocate.var);
   Stmt **hole = &s->as.allocate.body;
-  if (parser->uses_pointers)
-    hole = declare_flat(parser, target->text, s->as.allocate.var, dtype_lanes(type, 1),
-                        s->as.allocate.extents, s->as.allocate.rank, hole);
+  hole = declare_memory(parser, target->text, s->as.allocate.var,
+                        parser->uses_pointers ? dtype_lanes(type, 1) : type, s->as.allocate.extents,
+                        s->as.allocate.rank, hole);
   return (Scope){s, hole};
 }
 
@@ -249,8 +298,7 @@ static Scope allocate_const_scope(Parser *parser, const PyNode *call, const PyNo
   Stmt **hole = &s->as.allocate_const.body;
   Expr **extents = arena_array(parser->arena, Expr *, data->rank);
   for (int i = 0; i < data->rank; i++) extents[i] = expr_index(parser->context, data->shape[i]);
-  if (parser->uses_pointers)
-    hole = declare_flat(parser, target->text, s->as.allocate_const.var, data->type, extents,
+  hole = declare_memory(parser, target->text, s->as.allocate_const.var, data->type, extents,
                         data->rank, hole);
   return (Scope){s, hole};
 }
@@ -288,6 +336,8 @@ typedef struct ScopeRule {
 
 static const ScopeRule scope_rules[] = {
     {"attr", attr_scope},
+    {"hint", hint_scope},
+    {"realize", realize_scope},
     {"LetStmt", let_scope},
     {"let", classic_let_scope},
     {"bind", bind_scope},

@@ -406,9 +406,12 @@ bool parse_is_variable(Parser *parser, const PyNode *value) {
   Str member = parser_called(parser, value, DIALECT_TIR);
   DType type;
   if (!member) return false;
-  if (!strcmp(member, "var") || !strcmp(member, "dyn") || !strcmp(member, "SizeVar")) return true;
-  if (!strcmp(member, "handle") || !strcmp(member, "Ptr")) return true;
-  return value->count == 1 && dtype_parse(member, strlen(member), &type);
+  static const char *const names[] = {"var", "dyn", "SizeVar", "Var", "handle", "Ptr"};
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(member, names[i])) return true;
+  const PyNode *only = value->count == 2 ? value->items[1] : NULL;
+  bool is_size = only && only->kind == PY_KEYWORD && !strcmp(only->text, "is_size_var");
+  return (value->count == 1 || is_size) && dtype_parse(member, strlen(member), &type);
 }
 
 // ---- Variables of the newer dialect: buffers of one element, which are written without [0]
@@ -603,6 +606,13 @@ Expr *parse_stated_value(Parser *parser, const PyNode *node, DType type) {
   return NULL;
 }
 
+void parse_call_pointer(Parser *parser, PyNode *annotation) {
+  Str member = annotation->kind == PY_SUBSCRIPT
+                   ? parser_member(parser, annotation->items[0], DIALECT_TIR)
+                   : NULL;
+  if (member && !strcmp(member, "Ptr")) annotation->kind = PY_CALL;
+}
+
 // T.let, or T.let[T.int32]
 static bool is_let_type(Parser *parser, const PyNode *annotation) {
   const PyNode *node = annotation->kind == PY_SUBSCRIPT ? annotation->items[0] : annotation;
@@ -628,6 +638,7 @@ static void define_name(Parser *parser, Sequence *sequence, const PyNode *node, 
 // x: T.int32 = value, x: T.let = value, x: T.int32
 static void annotated_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *annotation = node->items[1];
+  parse_call_pointer(parser, node->items[1]);
   bool is_let = is_let_type(parser, annotation), is_subscript = annotation->kind == PY_SUBSCRIPT;
   if (is_subscript) annotation = annotation->items[annotation->count - 1];
   bool states_type = annotation->kind != PY_CALL && (!is_let || is_subscript);

@@ -24,6 +24,8 @@ Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **ind
                   Operand value);
 // The value of a definition, of the type that it states; void states none.
 Expr *parse_stated_value(Parser *parser, const PyNode *node, DType type);
+// Makes the call T.Ptr(T.uint8) of an older annotation T.Ptr[T.uint8].
+void parse_call_pointer(Parser *parser, PyNode *annotation);
 bool parse_is_variable(Parser *parser, const PyNode *value); // T.int64() or T.var(…)
 // A name that stands for several variables, such as that of `for indices in T.grid(30, 64)`: binds
 // it to the tuple of `count` new names, and returns these.

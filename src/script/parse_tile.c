@@ -19,6 +19,10 @@ static Expr *region_of(Parser *parser, const PyNode *node) {
   return parsed_object(parser, "region", parts, node->kind == PY_NAME ? 1 : rank + 1);
 }
 
+Expr *parse_region_operand(Parser *parser, const PyNode *node) {
+  return region_of(parser, node);
+}
+
 static bool is_region(Parser *parser, const PyNode *node) {
   bool has_slice = false;
   for (int i = 1; node->kind == PY_SUBSCRIPT && i < node->count; i++)

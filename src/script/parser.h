@@ -69,6 +69,7 @@ typedef struct Parser {
   int scope, macro_depth;       // of the macro that is being read
   DType result;                 // of the function; void when it states none
   bool uses_pointers;           // T.load or T.store occurs in it
+  Map indexed;                  // the names that have indices in it
   const PyNode *last;           // the last statement of the tensor program
   bool statement_allocs;        // T.alloc_buffer is a statement, not part of a block's heading
   bool is_newer; // the function is in the dialect since 2026: `x = value` makes or sets a variable
@@ -137,6 +138,7 @@ bool parse_dtype(Parser *parser, const PyNode *node, DType *out);
 Expr *parse_call_operand(Parser *parser, const PyNode *node);
 // The same, or a region of a buffer; and the value of `layout=` (parse_tile.c).
 Expr *parse_tile_operand(Parser *parser, const PyNode *node);
+Expr *parse_region_operand(Parser *parser, const PyNode *node); // A[0:4, 0:4], or A
 Expr *parse_tile_layout(Parser *parser, const PyNode *node);
 Expr *parse_no_layout(Parser *parser, const PyNode *call); // None for layout=None, else NULL
 bool parse_tile_address(Parser *parser, const PyNode *node, Expr **layout); // added to the layout

@@ -8,7 +8,7 @@
 static const Stmt *trivial_loop(const Printer *printer, const BlockVar *var) {
   const Stmt *loop = map_find(&printer->loops, var->binding);
   bool same = loop && loop->as.loop.min == var->min && loop->as.loop.extent == var->extent &&
-              var->kind != ITER_OPAQUE && printer_knows(printer, var->binding);
+              !iter_is_ordered(var->kind) && printer_knows(printer, var->binding);
   return same ? loop : NULL;
 }
 
@@ -29,8 +29,10 @@ static void print_remap(Printer *printer, const BlockVar *vars, int count) {
 }
 
 static void print_axis(Printer *printer, const BlockVar *var) {
-  static const char *const kinds[] = {
-      [ITER_SPATIAL] = "spatial", [ITER_REDUCTION] = "reduce", [ITER_OPAQUE] = "opaque"};
+  static const char *const kinds[] = {[ITER_SPATIAL] = "spatial",
+                                      [ITER_REDUCTION] = "reduce",
+                                      [ITER_SCAN] = "scan",
+                                      [ITER_OPAQUE] = "opaque"};
   Text *out = printer->out;
   text_printf(out, "%s = T.axis.%s(", printer_define(printer, var->var, var->var->as.var->name),
               kinds[var->kind]);
@@ -286,7 +288,7 @@ void print_prim_func(Printer *printer, const PrimFunc *func) {
     print_parameter(printer, column, i == 0, text_string(&param));
   }
   text_puts(out, ")");
-  if (func->result.code != TYPE_VOID)
+  if (func->result.code != TYPE_VOID && !func->implies_result)
     text_printf(out, " -> T.%s", dtype_name(printer->context, func->result));
   text_puts(out, ":");
   printer->indent++;

@@ -325,10 +325,69 @@ static void print_assert(Printer *printer, const Stmt *s, bool is_last) {
   scope_body(printer, body, is_last);
 }
 
+static bool is_name(const char *text) {
+  bool ok = char_is_letter(*text) || *text == '_';
+  for (; ok && *text; text++)
+    ok = char_is_letter(*text) || *text == '_' || (*text >= '0' && *text <= '9');
+  return ok;
+}
+
+// T.hint("message", key=value), where it can be written so.
+static bool is_hint(const Stmt *s) {
+  const Expr *hints = s->as.attr.node;
+  if (strcmp(s->as.attr.key, "tirx_hint") != 0 || !hints || hints->op != EXPR_DICT) return false;
+  if (!expr_is_int(s->as.attr.value, 1)) return false;
+  for (int i = 0; i < hints->count; i += 2) {
+    const char *key = hints->args[i]->as.s;
+    bool is_message = !strcmp(key, "message");
+    if (is_message && hints->args[i + 1]->op != EXPR_STRING) return false;
+    if (!is_message && !is_name(key)) return false;
+  }
+  return true;
+}
+
+static void print_hint(Printer *printer, const Expr *hints) {
+  const char *before = "";
+  text_puts(printer->out, "T.hint(");
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < hints->count; i += 2) {
+      const char *key = hints->args[i]->as.s;
+      if (!strcmp(key, "message") != (pass == 0)) continue;
+      text_puts(printer->out, before);
+      if (pass) text_printf(printer->out, "%s=", key);
+      print_attribute_value(printer, hints->args[i + 1]);
+      before = ", ";
+    }
+  text_puts(printer->out, ")");
+}
+
+static bool is_realize(const Stmt *s) {
+  const Expr *region = s->as.attr.node;
+  return !strcmp(s->as.attr.key, "realize_scope") && region && region->op == EXPR_OBJECT &&
+         !strcmp(region->as.s, "region") && s->as.attr.value->op == EXPR_STRING;
+}
+
+static void print_realize(Printer *printer, const Stmt *s) {
+  text_puts(printer->out, "T.realize(");
+  print_attribute_value(printer, s->as.attr.node);
+  text_puts(printer->out, ", ");
+  print_attribute_value(printer, s->as.attr.value);
+  text_puts(printer->out, ")");
+}
+
 static void print_attr(Printer *printer, const Stmt *s, bool is_last) {
   Text *out = printer->out;
   const Expr *var = expr_iter_var(s->as.attr.node);
   printer_line(printer);
+  if (is_hint(s) || is_realize(s)) {
+    if (!is_last) text_puts(out, "with ");
+    if (is_hint(s))
+      print_hint(printer, s->as.attr.node);
+    else
+      print_realize(printer, s);
+    scope_body(printer, s->as.attr.body, is_last);
+    return;
+  }
   if (var && !printer_knows(printer, var)) {
     text_printf(out, "%s = T.%s()", printer_define(printer, var, var->as.var->name),
                 dtype_name(printer->context, var->type));

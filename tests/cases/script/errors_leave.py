@@ -3,11 +3,6 @@ from tvm.script import tir as T
 
 
 @T.prim_func
-def untyped(A: T.Buffer((8,), "float32")):
-    return A[0]
-
-
-@T.prim_func
 def other(A: T.Buffer((8,), "float32")) -> T.int32:
     return A[0]
 
