@@ -369,6 +369,21 @@ static PyNode *attribute(PyParser *parser, PyNode *object, int32_t begin) {
   return node_text(parser, PY_ATTRIBUTE, begin, text, &object, 1);
 }
 
+// As in Python, no name is given twice, and arguments without names come first.
+static bool check_arguments(PyParser *parser, PyNode *const *items, int count) {
+  for (int i = 1; i < count; i++) {
+    bool is_keyword = items[i]->kind == PY_KEYWORD;
+    if (!is_keyword && items[i]->kind != PY_STAR && items[i - 1]->kind == PY_KEYWORD)
+      return refuse(parser, items[i]->pos,
+                    "an argument without a name must stand before those with names");
+    for (int k = 1; is_keyword && k < i; k++)
+      if (items[k]->kind == PY_KEYWORD && items[k]->text == items[i]->text)
+        return refuse(parser, items[i]->pos,
+                      str_format(parser->context, "argument '%s' is given twice", items[i]->text));
+  }
+  return true;
+}
+
 static PyNode *trailer(PyParser *parser, PyNode *object, int32_t begin, PyKind kind,
                        const char *close, PyNode *(*item)(PyParser *)) {
   py_advance(parser);
@@ -377,6 +392,8 @@ static PyNode *trailer(PyParser *parser, PyNode *object, int32_t begin, PyKind k
   bool has_comma = false;
   if (kind == PY_SUBSCRIPT && py_at(parser, "]")) return py_expected(parser, "an index");
   if (!items_until(parser, close, item, &items, &has_comma)) return NULL;
+  bool is_call = kind == PY_CALL;
+  if (is_call && !check_arguments(parser, (PyNode **)items.items, items.count)) return NULL;
   // A[()] has no index, A[(i, j)] has two.
   PyNode *only = items.count == 2 && !has_comma ? items.items[1] : NULL;
   if (kind == PY_SUBSCRIPT && only && only->kind == PY_TUPLE) {

@@ -57,3 +57,9 @@ class Second:
 def computed_in_a_type(x: R.Tensor((3,), "float32"),
                        pair: R.Tuple(R.Tensor((3,), "float32")(value=3), R.Tensor)):
     return x
+
+@R.function
+def arguments(x: R.Tensor((3, 4), "float32")):
+    y = R.concat((x, x), axis=1, 1)
+    z = R.concat((x, x), axis=1, axis=0)
+    return x
