@@ -19,6 +19,8 @@
 //
 // Copies are made while the function stays within a budget of statements, the size of the
 // instruction cache: code that the cache does not hold gains no time, and takes long to compile.
+// TVM's hint, the annotation or attribute "pragma_loop_partition_hint", asks for the cuts of one
+// loop whatever its kind and body are, beyond the budget too. No hint is left afterwards.
 #include "base/machine.h"
 #include "lower/pass.h"
 
@@ -28,7 +30,15 @@ enum {
   MOST_ITERATIONS_APART = 3,
   LONG_BODY = 32,          // statements
   STATEMENTS_OF_GUARD = 2, // a body with so many statements for each condition keeps them
+  MOST_FOR_HINT = 1 << 14, // statements that the cut of one loop with a hint may add
 };
+
+static const char hint_key[] = "pragma_loop_partition_hint";
+
+static bool has_hint(const Stmt *loop) {
+  const Expr *hint = attrs_get(&loop->as.loop.annotations, hint_key);
+  return hint && !expr_is_int(hint, 0);
+}
 
 typedef struct Partition {
   LowerState *state;
@@ -202,14 +212,15 @@ static Middle find_middle(Partition *partition, const SplitSearch *search, const
   Middle middle = {min, end, map_new(&context->arena)};
   int64_t first = 0, last = 0;
   bool constant = expr_as_int(min, &first) && expr_as_int(end, &last);
-  bool asked = attrs_get(&loop->as.loop.annotations, "pleat.partition") != NULL;
+  bool hinted = has_hint(loop);
+  bool asked = hinted || attrs_get(&loop->as.loop.annotations, "pleat.partition") != NULL;
   for (int i = 0; i < search->atoms.count; i++) {
     const Atom *atom = &search->atoms.items[i];
     if (!atom->base || !atom->factor) continue;
     if (atom->kind != CONDITION_LEAST) {
       if (constant) middle_of_equal(context, atom, first, last, &middle);
     } else if (atom->base->op == EXPR_INT ||
-               (loop->as.loop.kind == LOOP_SERIAL && (asked || search->wide))) {
+               (loop->as.loop.kind == LOOP_SERIAL && (asked || search->wide)) || hinted) {
       middle_of_least(context, atom, &middle);
     }
   }
@@ -238,19 +249,22 @@ static Stmt *range_of(Partition *partition, const Stmt *loop, Expr *low, Expr *e
   part->as.loop.min = expr_cast(context, loop->as.loop.var->type, low);
   Expr *extent = expr_sub(context, end, low);
   part->as.loop.extent = expr_cast(context, loop->as.loop.var->type, extent);
+  if (expr_is_int(part->as.loop.extent, 1)) // an annotated loop would stay a loop
+    part->as.loop.annotations = attrs_without(&context->arena, part->as.loop.annotations, hint_key);
   if (values) part->as.loop.body = decided(context, part->as.loop.body, values);
   return arith_simplify_stmt(context, stmt_renew(context, part));
 }
 
 static bool spend(Partition *partition, const Stmt *s, int copies, const char *name) {
-  int64_t size = lower_size((Stmt *)s, partition->budget + 1) * copies;
-  if (size > partition->budget) {
+  int64_t most = has_hint(s) ? MOST_FOR_HINT : partition->budget;
+  int64_t size = lower_size((Stmt *)s, most + 1) * copies;
+  if (size > most) {
     lower_note(partition->state, LOWER_NOT_PARTITIONED,
                "loop %s keeps its conditions: %lld more statements would pass the budget", name,
                (long long)size);
     return false;
   }
-  partition->budget -= size;
+  partition->budget = MAX_OF(partition->budget - size, 0);
   return true;
 }
 
@@ -411,8 +425,9 @@ static Stmt *partition_long_body(Partition *partition, Stmt *loop) {
 
 static Stmt *partition_loop(Partition *partition, Stmt *s) {
   LoopKind kind = s->as.loop.kind;
-  if (keeps_conditions(s)) return partition_long_body(partition, s);
-  if (kind != LOOP_UNROLLED && kind != LOOP_THREAD) {
+  bool hinted = has_hint(s);
+  if (!hinted && keeps_conditions(s)) return partition_long_body(partition, s);
+  if ((kind != LOOP_UNROLLED || hinted) && kind != LOOP_THREAD) {
     SplitSearch search = find_conditions(partition, s, false);
     Stmt *next = kind != LOOP_PARALLEL && search.atoms.count ? cut(partition, &search, s) : NULL;
     if (next) return next;
@@ -431,6 +446,33 @@ static Stmt *partition_stmt(Partition *partition, Stmt *s) {
   return rewrite_stmt(&rewriter, s);
 }
 
+// ---- Hints
+
+// T.attr(i, "pragma_loop_partition_hint", 1) around the loop over i becomes its annotation.
+static Stmt *take_hint(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_ATTR || strcmp(s->as.attr.key, hint_key) != 0) return s;
+  Stmt *loop = s->as.attr.body;
+  if (loop->kind != STMT_FOR) return s;
+  Context *context = rewriter->context;
+  loop = stmt_copy(context, loop);
+  loop->as.loop.annotations = attrs_with(&context->arena, loop->as.loop.annotations,
+                                         str_intern(context, hint_key), s->as.attr.value);
+  return loop;
+}
+
+static Stmt *drop_hint(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_FOR || !attrs_get(&s->as.loop.annotations, hint_key)) return s;
+  Stmt *loop = stmt_copy(rewriter->context, s);
+  loop->as.loop.annotations =
+      attrs_without(&rewriter->context->arena, loop->as.loop.annotations, hint_key);
+  return loop;
+}
+
+static Stmt *with_hints(Context *context, Stmt *s, Stmt *(*change)(Rewriter *, Stmt *)) {
+  Rewriter rewriter = {.context = context, .stmt = change};
+  return rewrite_stmt(&rewriter, s);
+}
+
 PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func) {
   if (!lower_expect_flag(state, "partition_const_loop", true) ||
       !lower_expect_flag(state, "no_unroll_loop_with_extent_one", false) ||
@@ -438,6 +480,7 @@ PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func) {
     return NULL;
   int budget = state->options->partition_budget ? state->options->partition_budget : DEFAULT_BUDGET;
   Partition partition = {state, state->context, analyzer_new(state->context), budget};
-  Stmt *body = partition_stmt(&partition, func->body);
+  Stmt *body = with_hints(state->context, func->body, take_hint);
+  body = with_hints(state->context, partition_stmt(&partition, body), drop_hint);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }

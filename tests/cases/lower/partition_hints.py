@@ -1,0 +1,46 @@
+# TVM's hint asks for cuts of a loop that would keep its conditions: that of a long body with few
+# conditions, and an unrolled one. The attribute of a loop says the same as its annotation, and no
+# hint is left, also of a loop without conditions. A hint of 0 asks for nothing.
+# RUN: pleat opt %s --pass LoopPartition --verify-each
+# RUN: pleat opt %s --pass LoopPartition -o %t/once.py && pleat opt %t/once.py --pass LoopPartition | grep -c hint || true
+from tvm.script import tir as T
+
+
+@T.prim_func
+def long_body(A: T.Buffer((7,), "float32"), B: T.Buffer((8, 37), "float32")):
+    for i in T.serial(8, annotations={"pragma_loop_partition_hint": 1}):
+        p: T.float32 = T.if_then_else(i >= 1, A[i - 1], T.float32(0))
+        for r in T.unroll(37):
+            B[i, r] = p + T.float32(1)
+
+
+@T.prim_func
+def unasked(A: T.Buffer((7,), "float32"), B: T.Buffer((8, 37), "float32")):
+    for i in T.serial(8, annotations={"pragma_loop_partition_hint": 0}):
+        p: T.float32 = T.if_then_else(i >= 1, A[i - 1], T.float32(0))
+        for r in T.unroll(37):
+            B[i, r] = p + T.float32(1)
+
+
+@T.prim_func
+def unrolled(A: T.Buffer((7,), "float32"), B: T.Buffer((11,), "float32")):
+    for i in T.unroll(11, annotations={"pragma_loop_partition_hint": True}):
+        B[i] = T.if_then_else(i >= 2 and i < 9, A[i - 2], T.float32(0))
+
+
+@T.prim_func
+def symbolic(a: T.handle, b: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n * 4,), "float32")
+    B = T.match_buffer(b, (n * 4,), "float32")
+    i = T.int32()
+    with T.attr(T.iter_var(i, None, "DataPar", ""), "pragma_loop_partition_hint", 1):
+        for i in range(n):
+            for j in range(7):
+                if i * 4 + j < n * 4 - 1:
+                    B[i * 4 + j] = A[i * 4 + j]
+
+
+@T.prim_func
+def no_conditions(B: T.Buffer((5,), "float32")):
+    for i in T.serial(5, annotations={"pragma_loop_partition_hint": 1}):
+        B[i] = T.float32(0)
