@@ -29,6 +29,7 @@ PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
 // The passes of lower_separate_passes.
 PrimFunc *lower_inline_calls(LowerState *state, PrimFunc *func);
 PrimFunc *lower_init_blocks(LowerState *state, PrimFunc *func);
+PrimFunc *lower_apply_layouts(LowerState *state, PrimFunc *func);
 PrimFunc *lower_match_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func);

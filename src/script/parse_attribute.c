@@ -10,11 +10,11 @@ static Expr *tuple_of(Parser *parser, const PyNode *node) {
   return expr_tuple(parser->context, items, node->count);
 }
 
-// A key: a string, or the name of a buffer, A.name.
+// A key: a string, or the name of a buffer, A.name or A.
 static Str key_of(Parser *parser, const PyNode *node) {
-  bool is_name = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "name") &&
-                 node->items[0]->kind == PY_NAME;
-  Binding *buffer = is_name ? parser_find(parser, node->items[0]->text) : NULL;
+  bool is_member = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "name");
+  const PyNode *name = is_member ? node->items[0] : node;
+  Binding *buffer = name->kind == PY_NAME ? parser_find(parser, name->text) : NULL;
   if (buffer && buffer->kind == BOUND_BUFFER) return buffer->buffer->name;
   return parse_string(parser, node, "a key");
 }

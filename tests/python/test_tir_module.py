@@ -190,6 +190,29 @@ def short_loops(A: T.Buffer((7,), "float32")):
         A[i] = T.float32(2)
 
 
+def test_layouts_of_an_attribute_are_applied():
+    """RFC 39's ApplyBufferTransform, as TVM 0.9 had it."""
+    @T.prim_func
+    def transposed(A: T.Buffer((3, 5), "float32"), C: T.Buffer((5, 3), "float32")):
+        B = T.alloc_buffer((3, 5))
+        for i, j in T.grid(3, 5):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+        for i, j in T.grid(3, 5):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vj, vi] = B[vi, vj]
+
+    maps = {"B": [tir.IndexMap.from_func(lambda i, j: [j, i]),
+                  tir.IndexMap.from_func(lambda j, i: [j // 2, i, j % 2])]}
+    result = transform.ApplyLayoutTransforms()(transposed.with_attr("layout_transform_map", maps))
+    assert "B = T.alloc_buffer((3, 3, 2)" in result.script() and "layout" not in result.script()
+    x, y = np.arange(15, dtype="float32").reshape(3, 5), np.zeros((5, 3), "float32")
+    pleat.build(result)(x, y)
+    assert (y == 2 * x.T).all()
+
+
 def test_options_of_passes():
     def loops(function):
         found = []

@@ -115,6 +115,12 @@ class IndexMap:
     def __repr__(self):
         return f"IndexMap({str(self)!r})"
 
+    def __script__(self):
+        if self.axis_separators:
+            raise ValueError("a map with axis separators has no value in a script")
+        return (f"T.index_map(lambda {', '.join(map(str, self.initial_indices))}: "
+                f"[{', '.join(map(str, self.final_indices))}])")
+
     def layout(self, shape, **options):
         """This map on a shape, as a pleat.layout.Layout."""
         if len(shape) != len(self.initial_indices):
