@@ -32,7 +32,7 @@ NUMPY_TYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "ui
                "float16", "float32", "float64"}
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12,
-                  "float8_e5m2fnuz": 13, "float8_e3m4": 7, "float6_e2m3fn": 15,
+                  "float8_e5m2fnuz": 13, "float8_e3m4": 7, "float8_e8m0fnu": 14, "float6_e2m3fn": 15,
                   "float6_e3m2fn": 16, "float4_e2m1fn": 17, "int2": 0, "int4": 0, "uint2": 1,
                   "uint4": 1}
 NARROW_BITS = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6, "int2": 2, "int4": 4,

@@ -379,10 +379,12 @@ typedef struct FloatFormat {
   bool has_infinity; // false: the code above the largest number is the only NaN
   bool one_zero;     // the code of the negative zero is the only NaN
   bool finite;       // neither infinity nor NaN: values too large become the largest
+  bool is_power;     // a power of two without a sign: zero and negative numbers become NaN
 } FloatFormat;
 extern const FloatFormat FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3, FLOAT_FORMAT_E5M2;
 extern const FloatFormat FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ, FLOAT_FORMAT_E2M1;
 extern const FloatFormat FLOAT_FORMAT_E3M4, FLOAT_FORMAT_E2M3, FLOAT_FORMAT_E3M2;
+extern const FloatFormat FLOAT_FORMAT_E8M0;
 int float_bias(FloatFormat format);
 // The code after the largest number: infinity, or NaN (without a sign in formats with one zero).
 uint32_t float_beyond(FloatFormat format);

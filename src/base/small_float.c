@@ -17,6 +17,7 @@ const FloatFormat FLOAT_FORMAT_E3M4 = {3, 4, .has_infinity = true};
 const FloatFormat FLOAT_FORMAT_E2M3 = {2, 3, .finite = true};
 const FloatFormat FLOAT_FORMAT_E3M2 = {3, 2, .finite = true};
 const FloatFormat FLOAT_FORMAT_E2M1 = {2, 1, .finite = true};
+const FloatFormat FLOAT_FORMAT_E8M0 = {8, 0, .is_power = true};
 
 int float_bias(FloatFormat format) {
   return (1 << (format.exponent_bits - 1)) - 1 + format.one_zero;
@@ -32,7 +33,23 @@ uint32_t float_beyond(FloatFormat format) {
   return format.has_infinity ? top << format.mantissa_bits : sign_bit(format) - 1;
 }
 
+// The power of two with this code, from 2^-127 on; the last code is NaN.
+static double decode_power(FloatFormat format, uint32_t code) {
+  return code == float_beyond(format) ? NAN : ldexp(1, (int)code - float_bias(format));
+}
+
+// Numbers half way between two powers become the larger one.
+static uint32_t encode_power(FloatFormat format, double value) {
+  uint32_t beyond = float_beyond(format);
+  if (!(value > 0) || isinf(value)) return beyond;
+  int exponent;
+  bool rounds_up = frexp(value, &exponent) >= 0.75;
+  int64_t code = (int64_t)exponent - 1 + rounds_up + float_bias(format);
+  return (uint32_t)MIN_OF(MAX_OF(code, 0), (int64_t)beyond);
+}
+
 double float_decode(FloatFormat format, uint32_t code) {
+  if (format.is_power) return decode_power(format, code);
   uint32_t magnitude = code & (sign_bit(format) - 1), beyond = float_beyond(format);
   double sign = code & sign_bit(format) ? -1 : 1;
   if (format.one_zero && code == beyond) return NAN;
@@ -45,6 +62,7 @@ double float_decode(FloatFormat format, uint32_t code) {
 }
 
 uint32_t float_encode(FloatFormat format, double value) {
+  if (format.is_power) return encode_power(format, value);
   uint32_t sign = signbit(value) ? sign_bit(format) : 0, beyond = float_beyond(format);
   if (format.finite) beyond--;
   uint32_t quiet = format.has_infinity ? UINT32_C(1) << (format.mantissa_bits - 1) : 0;

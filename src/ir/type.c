@@ -23,6 +23,7 @@ static const struct {
     {"float8_e4m3fnuz", TYPE_FLOAT8_E4M3_FNUZ, 8},
     {"float8_e5m2fnuz", TYPE_FLOAT8_E5M2_FNUZ, 8},
     {"float8_e3m4", TYPE_FLOAT8_E3M4, 8},
+    {"float8_e8m0fnu", TYPE_FLOAT8_E8M0, 8},
     {"float6_e2m3fn", TYPE_FLOAT6_E2M3, 6},
     {"float6_e3m2fn", TYPE_FLOAT6_E3M2, 6},
     {"float4_e2m1fn", TYPE_FLOAT4_E2M1, 4},
@@ -39,6 +40,7 @@ const FloatFormat *dtype_small_float(DType t) {
   if (t.code == TYPE_FLOAT8_E4M3_FNUZ) return &FLOAT_FORMAT_E4M3_FNUZ;
   if (t.code == TYPE_FLOAT8_E5M2_FNUZ) return &FLOAT_FORMAT_E5M2_FNUZ;
   if (t.code == TYPE_FLOAT8_E3M4) return &FLOAT_FORMAT_E3M4;
+  if (t.code == TYPE_FLOAT8_E8M0) return &FLOAT_FORMAT_E8M0;
   if (t.code == TYPE_FLOAT6_E2M3) return &FLOAT_FORMAT_E2M3;
   if (t.code == TYPE_FLOAT6_E3M2) return &FLOAT_FORMAT_E3M2;
   if (t.code == TYPE_FLOAT4_E2M1) return &FLOAT_FORMAT_E2M1;

@@ -40,6 +40,7 @@ static const struct {
     TYPE("float8_e4m3fnuz", ELEMENT_FLOAT8_E4M3_FNUZ, 8),
     TYPE("float8_e5m2fnuz", ELEMENT_FLOAT8_E5M2_FNUZ, 8),
     TYPE("float8_e3m4", ELEMENT_FLOAT8_E3M4, 8),
+    TYPE("float8_e8m0fnu", ELEMENT_FLOAT8_E8M0, 8),
     TYPE("float6_e2m3fn", ELEMENT_FLOAT6_E2M3, 6),
     TYPE("float6_e3m2fn", ELEMENT_FLOAT6_E3M2, 6),
     TYPE("float4_e2m1fn", ELEMENT_FLOAT4_E2M1, 4),
@@ -79,6 +80,7 @@ static const FloatFormat *small_format(ElementType type) {
   if (type.code == ELEMENT_FLOAT8_E4M3_FNUZ) return &FLOAT_FORMAT_E4M3_FNUZ;
   if (type.code == ELEMENT_FLOAT8_E5M2_FNUZ) return &FLOAT_FORMAT_E5M2_FNUZ;
   if (type.code == ELEMENT_FLOAT8_E3M4) return &FLOAT_FORMAT_E3M4;
+  if (type.code == ELEMENT_FLOAT8_E8M0) return &FLOAT_FORMAT_E8M0;
   if (type.code == ELEMENT_FLOAT6_E2M3) return &FLOAT_FORMAT_E2M3;
   if (type.code == ELEMENT_FLOAT6_E3M2) return &FLOAT_FORMAT_E3M2;
   if (type.code == ELEMENT_FLOAT4_E2M1) return &FLOAT_FORMAT_E2M1;

@@ -26,12 +26,22 @@ static Expr *widen_magnitude(Legalizer *l, FloatFormat format, Expr *magnitude) 
   return legal_select(l, beyond, special, finite);
 }
 
+// A power of two is the exponent of a float32; 2^-127 is a subnormal number, and the last code NaN.
+static Expr *widen_power(Legalizer *l, FloatFormat format, Expr *code) {
+  Expr *shifted = legal_make(l, EXPR_SHIFT_LEFT, code, legal_int(l, code, 23));
+  Expr *least = legal_make(l, EXPR_EQ, code, legal_int(l, code, 0));
+  Expr *bits = legal_select(l, least, legal_int(l, code, 1 << 22), shifted);
+  Expr *none = legal_make(l, EXPR_EQ, code, legal_int(l, code, float_beyond(format)));
+  return legal_reinterpret(l, f32, legal_select(l, none, legal_int(l, code, 0x7fc00000), bits));
+}
+
 Expr *expand_widen(Legalizer *l, Expr *value) {
   DType type = dtype_lanes(value->type, 1);
   FloatFormat format = *dtype_small_float(type);
   int sign = format.exponent_bits + format.mantissa_bits;
   Expr *code = legal_cast(l, u32, legal_reinterpret(l, DTYPE(TYPE_UINT, type.bits), value));
   code = legal_hold(l, code);
+  if (format.is_power) return widen_power(l, format, code);
   Expr *magnitude =
       legal_hold(l, legal_make(l, EXPR_BIT_AND, code, legal_int(l, code, (1 << sign) - 1)));
   Expr *negative = legal_make(l, EXPR_SHIFT_RIGHT, code, legal_int(l, code, sign));
@@ -68,9 +78,25 @@ static Expr *narrow_subnormal(Legalizer *l, FloatFormat format, Expr *absolute) 
   return legal_make(l, EXPR_SUB, bits, legal_int(l, bits, base_bits));
 }
 
+// Half of the mantissa rounds up to the next power; a subnormal number has its leading bit one
+// place lower. Zero, infinity, NaN and negative numbers have the codes before 1 and from infinity
+// on.
+static Expr *narrow_power(Legalizer *l, FloatFormat format, Expr *all) {
+  Expr *subnormal = legal_make(l, EXPR_LT, all, legal_int(l, all, 1 << 23));
+  Expr *half = legal_select(l, subnormal, legal_int(l, all, 1 << 21), legal_int(l, all, 1 << 22));
+  Expr *code = legal_make(l, EXPR_ADD, all, half);
+  code = legal_make(l, EXPR_SHIFT_RIGHT, code, legal_int(l, all, 23));
+  Expr *before = legal_make(l, EXPR_SUB, all, legal_int(l, all, 1)); // zero becomes the greatest
+  Expr *none = legal_make(l, EXPR_GE, before, legal_int(l, all, 0x7f800000 - 1));
+  return legal_select(l, none, legal_int(l, all, float_beyond(format)), code);
+}
+
 Expr *expand_narrow(Legalizer *l, DType scalar, Expr *value) {
   FloatFormat format = *dtype_small_float(scalar);
   Expr *all = legal_hold(l, legal_reinterpret(l, u32, value));
+  if (format.is_power)
+    return legal_reinterpret(
+        l, scalar, legal_cast(l, DTYPE(TYPE_UINT, scalar.bits), narrow_power(l, format, all)));
   Expr *bits = legal_hold(l, legal_make(l, EXPR_BIT_AND, all, legal_int(l, all, 0x7fffffff)));
   Expr *code = narrow_normal(l, format, bits);
   if (float_bias(format) != 127) {

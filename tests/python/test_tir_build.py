@@ -451,7 +451,7 @@ def test_alignment():
 # ---- Narrow floats ----------------------------------------------------------------------------------
 
 NARROW = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4",
-          "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]
+          "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]
 
 
 @pytest.mark.parametrize("name", NARROW)
@@ -459,6 +459,8 @@ def test_all_codes_of_narrow_floats(name):
     """Each code becomes the number that ml_dtypes gives it, and numbers become the nearest codes."""
     dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
     values = np.linspace(-40, 40, 4001).astype("float32") * np.float32(0.37)
+    values[:762] = np.outer(np.exp2(np.arange(-126.0, 128)), [1, 1.4999, 1.5]).ravel()
+    values[762:770] = np.exp2(np.arange(-134.0, -126))
 
     @T.prim_func
     def convert(A: T.Buffer((256,), name), B: T.Buffer((256,), "float32"),

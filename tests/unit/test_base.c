@@ -151,6 +151,23 @@ static void test_small_floats_round_trip(void **state) {
   }
 }
 
+// Powers of two alone, without a sign; numbers in the middle become the larger one.
+static void test_powers_of_two(void **state) {
+  (void)state;
+  for (uint32_t code = 0; code < 255; code++) {
+    double value = float_decode(FLOAT_FORMAT_E8M0, code);
+    assert_true(value == ldexp(1, (int)code - 127));
+    assert_int_equal(float_encode(FLOAT_FORMAT_E8M0, value), code);
+    assert_int_equal(float_encode(FLOAT_FORMAT_E8M0, 1.5 * value), code + 1);
+    assert_int_equal(float_encode(FLOAT_FORMAT_E8M0, nextafter(1.5 * value, 0)), code);
+  }
+  assert_true(isnan(float_decode(FLOAT_FORMAT_E8M0, 255)));
+  const double none[] = {0.0, -0.0, -1.0, INFINITY, NAN, 1e300};
+  for (int i = 0; i < COUNT_OF(none); i++)
+    assert_int_equal(float_encode(FLOAT_FORMAT_E8M0, none[i]), 255);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E8M0, 1e-300), 0);
+}
+
 // Between neighbours, the middle goes to the even code, and anything off it to the nearer one.
 static void test_small_floats_round_to_even(void **state) {
   (void)state;
@@ -215,6 +232,7 @@ int main(void) {
       cmocka_unit_test(test_reset_gives_zeroed_memory),
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_small_floats_round_trip),
+      cmocka_unit_test(test_powers_of_two),
       cmocka_unit_test(test_small_floats_round_to_even),
       cmocka_unit_test(test_digests_are_those_of_xxh3),
   };

@@ -23,6 +23,7 @@ static const char *scalar_type(Emit *emit, DType type) {
   case TYPE_FLOAT8_E4M3_FNUZ:
   case TYPE_FLOAT8_E5M2_FNUZ:
   case TYPE_FLOAT8_E3M4:
+  case TYPE_FLOAT8_E8M0:
   case TYPE_FLOAT6_E2M3:
   case TYPE_FLOAT6_E3M2:
   case TYPE_FLOAT4_E2M1: break;
