@@ -19,6 +19,7 @@ typedef enum ValueKind {
   VALUE_BOOL,
   VALUE_STRING,
   VALUE_LIST,
+  VALUE_DICT, // its keys, each followed by its value, are the items of as.list
   VALUE_MAP,
 } ValueKind;
 

@@ -59,10 +59,13 @@ Expr *step_value_expr(Context *context, const StepValue *value) {
   case VALUE_BOOL: return expr_bool(context, value->as.i);
   case VALUE_FLOAT: return expr_float(context, DTYPE_FLOAT64, value->as.f);
   case VALUE_STRING: return expr_string(context, value->as.s);
+  case VALUE_DICT:
   case VALUE_LIST: {
     Expr **items = arena_array(&context->arena, Expr *, value->as.list.count);
     for (int i = 0; i < value->as.list.count; i++)
       if (!(items[i] = step_value_expr(context, &value->as.list.items[i]))) return NULL;
+    if (value->kind == VALUE_DICT)
+      return expr_raw(context, EXPR_DICT, DTYPE_VOID, NULL, items, value->as.list.count);
     return expr_tuple(context, items, value->as.list.count);
   }
   default: return NULL;

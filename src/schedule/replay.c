@@ -29,6 +29,15 @@ static bool read_list(Replay *replay, PyNode *const *items, int count, StepValue
   return true;
 }
 
+static bool read_dictionary(Replay *replay, const PyNode *node, StepValue *out) {
+  if (!read_list(replay, node->items, node->count, out)) return false;
+  out->kind = VALUE_DICT;
+  for (int i = 0; i < node->count; i += 2)
+    if (out->as.list.items[i].kind != VALUE_STRING)
+      return COMPLAIN(replay, node->items[i], "a key is a string");
+  return true;
+}
+
 static bool read_name(Replay *replay, const PyNode *node, StepValue *out) {
   if (strcmp(node->text, "AXIS_SEPARATOR") == 0)
     return COMPLAIN(replay, node, "AXIS_SEPARATOR belongs into an index map");
@@ -97,6 +106,7 @@ static bool read_value(Replay *replay, const PyNode *node, StepValue *out) {
   case PY_NAME: return read_name(replay, node, out);
   case PY_LIST:
   case PY_TUPLE: return read_list(replay, node->items, node->count, out);
+  case PY_DICT: return read_dictionary(replay, node, out);
   case PY_SUBSCRIPT: return read_subscript(replay, node, out);
   case PY_UNARY: return read_negative(replay, node, out);
   case PY_CALL: return read_call_value(replay, node, out);

@@ -81,6 +81,14 @@ static void print_value(TracePrinter *printer, const StepValue *value) {
   case VALUE_BOOL: text_puts(out, value->as.i ? "True" : "False"); break;
   case VALUE_STRING: print_string(out, value->as.s); break;
   case VALUE_MAP: text_puts(out, index_map_lambda(printer->context, value->as.map)); break;
+  case VALUE_DICT:
+    text_puts(out, "{");
+    for (int i = 0; i < value->as.list.count; i++) {
+      text_puts(out, !i ? "" : i % 2 ? ": " : ", ");
+      print_value(printer, &value->as.list.items[i]);
+    }
+    text_puts(out, "}");
+    break;
   case VALUE_LIST:
     text_puts(out, "[");
     print_items(printer, value);

@@ -51,6 +51,13 @@ static void test_alignment(void **state) {
   refused(chain, "sch.storage_align('B', 1, 0, 4, 1)", "there is no number 1");
 }
 
+static void test_dictionaries(void **state) {
+  (void)state;
+  gives(chain, "i, j = sch.get_loops('B')\nsch.annotate(i, 'tile', {'sizes': [4, 2], 'by': 'row'})",
+        "annotations={\"tile\": {\"sizes\": [4, 2], \"by\": \"row\"}}");
+  gives(chain, "sch.annotate('B', 'tile', {})", "{\"tile\": {}}");
+}
+
 static void test_types(void **state) {
   (void)state;
   gives(chain, "sch.unsafe_set_dtype('B', 0, 'float64')",
@@ -890,6 +897,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_block_variables),
       cmocka_unit_test(test_alignment),
+      cmocka_unit_test(test_dictionaries),
       cmocka_unit_test(test_types),
       cmocka_unit_test(test_stated_regions),
       cmocka_unit_test(test_choices),
