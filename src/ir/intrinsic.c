@@ -187,3 +187,55 @@ const char *wait_text(Wait wait) {
 bool thread_is_block(const char *thread) {
   return !strncmp(thread, "blockIdx", strlen("blockIdx"));
 }
+
+// ---- Fields ------------------------------------------------------------------------------------
+
+static const int offsets[] = {
+    [FIELD_DATA] = 0,     [FIELD_DEVICE_TYPE] = 8,  [FIELD_DEVICE_ID] = 12, [FIELD_RANK] = 16,
+    [FIELD_CODE] = 20,    [FIELD_BITS] = 21,        [FIELD_LANES] = 22,     [FIELD_SHAPE] = 24,
+    [FIELD_STRIDES] = 32, [FIELD_BYTE_OFFSET] = 40, [FIELD_KIND] = 0,       [FIELD_PADDING] = 4,
+    [FIELD_VALUE] = 8,    [FIELD_ELEMENT] = 0,
+};
+enum { TENSOR_BYTES = 48, TAGGED_BYTES = 16, ELEMENT_BYTES = 8 };
+
+static int64_t bytes_of_each(int64_t field) {
+  if (field <= FIELD_DEVICE_TYPE) return TENSOR_BYTES;
+  return field == FIELD_ELEMENT ? ELEMENT_BYTES : TAGGED_BYTES;
+}
+
+static bool is_field(int64_t field) {
+  return (field >= FIELD_DATA && field <= FIELD_DEVICE_TYPE) ||
+         (field >= FIELD_KIND && field <= FIELD_VALUE) || field == FIELD_ELEMENT;
+}
+
+static bool calls(const Expr *e, const char *name) {
+  return (e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE) && !strcmp(e->as.s, name);
+}
+
+bool expr_field_offset(const Expr *e, int64_t *offset) {
+  int64_t index, field;
+  if (!calls(e, "tvm_struct_get") && !calls(e, "tvm_struct_set")) return false;
+  if (!expr_as_int(e->args[1], &index) || !expr_as_int(e->args[2], &field) || !is_field(field))
+    return false;
+  *offset = index * bytes_of_each(field) + offsets[field];
+  return true;
+}
+
+Expr *expr_field(Context *context, Expr *base, int index, StructField field, DType type) {
+  Expr *args[] = {base, expr_int(context, DTYPE_INT32, index),
+                  expr_int(context, DTYPE_INT32, (int64_t)field)};
+  return expr_raw(context, EXPR_INTRINSIC, type, str_intern(context, "tvm_struct_get"), args, 3);
+}
+
+Expr *expr_is_null(Context *context, Expr *pointer) {
+  return expr_raw(context, EXPR_INTRINSIC_PURE, DTYPE_BOOL, str_intern(context, "isnullptr"),
+                  &pointer, 1);
+}
+
+bool expr_is_null_test(const Expr *e) {
+  return calls(e, "isnullptr");
+}
+
+bool expr_is_moved_pointer(const Expr *e) {
+  return calls(e, "handle_add_byte_offset");
+}

@@ -65,6 +65,47 @@ bool expr_is_barrier(const Expr *e); // T.tvm_storage_sync
 // The operands of a shuffle.
 enum { SHUFFLE_MASK, SHUFFLE_VALUE, SHUFFLE_LANE, SHUFFLE_WIDTH, SHUFFLE_WARP };
 
+// ---- Fields of arguments in TVM's calling convention -------------------------------------------
+
+// The third operand of T.tvm_struct_get(base, index, field): fields of the DLTensor with this index,
+// then those of a tagged value, and an element of an array of int64 or of pointers.
+typedef enum StructField {
+  FIELD_DATA = 1,
+  FIELD_SHAPE,
+  FIELD_STRIDES,
+  FIELD_RANK,
+  FIELD_CODE,
+  FIELD_BITS,
+  FIELD_LANES,
+  FIELD_BYTE_OFFSET,
+  FIELD_DEVICE_ID,
+  FIELD_DEVICE_TYPE,
+  FIELD_KIND = 13,
+  FIELD_PADDING = 14,
+  FIELD_VALUE = 15,
+  FIELD_ELEMENT = 17,
+} StructField;
+// The kinds of tagged values.
+enum {
+  KIND_NONE,
+  KIND_INT,
+  KIND_BOOL,
+  KIND_FLOAT,
+  KIND_POINTER,
+  KIND_TENSOR_POINTER = 7,
+  KIND_OBJECT = 64,
+  KIND_TENSOR = 70,
+  TENSOR_HEADER = 24, // bytes before the DLTensor of a tensor object
+};
+Expr *expr_field(Context *context, Expr *base, int index, StructField field, DType type);
+Expr *expr_is_null(Context *context, Expr *pointer); // T.isnullptr
+bool expr_is_null_test(const Expr *e);
+// Is `e` a T.tvm_struct_get or T.tvm_struct_set with a constant index? *offset is then the number of
+// bytes from the base to the field.
+bool expr_field_offset(const Expr *e, int64_t *offset);
+// Is `e` T.handle_add_byte_offset(pointer, offset)?
+bool expr_is_moved_pointer(const Expr *e);
+
 // ---- Statements that leave a loop, its iteration, or the function ------------------------------
 
 typedef enum Jump { JUMP_NONE, JUMP_BREAK = 1, JUMP_CONTINUE = 2, JUMP_RETURN = 4 } Jump;

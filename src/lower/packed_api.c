@@ -23,35 +23,6 @@
 #include "runtime/runtime.h"
 #include "script/script.h"
 
-// The numbers of fields for tvm_struct_get, and of TVM's kinds of arguments.
-enum {
-  FIELD_DATA = 1,
-  FIELD_SHAPE,
-  FIELD_STRIDES,
-  FIELD_RANK,
-  FIELD_CODE,
-  FIELD_BITS,
-  FIELD_LANES,
-  FIELD_BYTE_OFFSET,
-  FIELD_DEVICE_ID,
-  FIELD_DEVICE_TYPE,
-  FIELD_KIND = 13,
-  FIELD_PADDING = 14,
-  FIELD_VALUE = 15,
-  FIELD_ELEMENT = 17, // of an array of int64
-};
-enum {
-  KIND_NONE,
-  KIND_INT,
-  KIND_BOOL,
-  KIND_FLOAT,
-  KIND_POINTER,
-  KIND_TENSOR_POINTER = 7,
-  KIND_OBJECT = 64,
-  KIND_TENSOR = 70,
-  TENSOR_HEADER = 24, // bytes before the DLTensor of a tensor object
-};
-
 typedef struct Packing {
   Context *context;
   const PrimFunc *func;
@@ -70,14 +41,11 @@ static Expr *integer(const Packing *p, int64_t value) {
 }
 
 static Expr *get_field(const Packing *p, Expr *base, int index, int field, DType type) {
-  Expr *args[] = {base, integer(p, index), integer(p, field)};
-  return expr_raw(p->context, EXPR_INTRINSIC, type, str_intern(p->context, "tvm_struct_get"), args,
-                  3);
+  return expr_field(p->context, base, index, (StructField)field, type);
 }
 
 static Expr *is_null(const Packing *p, Expr *pointer) {
-  return expr_raw(p->context, EXPR_INTRINSIC_PURE, DTYPE_BOOL, str_intern(p->context, "isnullptr"),
-                  &pointer, 1);
+  return expr_is_null(p->context, pointer);
 }
 
 static Expr *equal(const Packing *p, Expr *a, Expr *b) {
