@@ -67,8 +67,8 @@ enum { SHUFFLE_MASK, SHUFFLE_VALUE, SHUFFLE_LANE, SHUFFLE_WIDTH, SHUFFLE_WARP };
 
 // ---- Fields of arguments in TVM's calling convention -------------------------------------------
 
-// The third operand of T.tvm_struct_get(base, index, field): fields of the DLTensor with this index,
-// then those of a tagged value, and an element of an array of int64 or of pointers.
+// The third operand of T.tvm_struct_get(base, index, field): fields of the DLTensor with this
+// index, then those of a tagged value, and an element of an array of int64 or of pointers.
 typedef enum StructField {
   FIELD_DATA = 1,
   FIELD_SHAPE,
@@ -100,8 +100,8 @@ enum {
 Expr *expr_field(Context *context, Expr *base, int index, StructField field, DType type);
 Expr *expr_is_null(Context *context, Expr *pointer); // T.isnullptr
 bool expr_is_null_test(const Expr *e);
-// Is `e` a T.tvm_struct_get or T.tvm_struct_set with a constant index? *offset is then the number of
-// bytes from the base to the field.
+// Is `e` a T.tvm_struct_get or T.tvm_struct_set with a constant index? *offset is then the number
+// of bytes from the base to the field.
 bool expr_field_offset(const Expr *e, int64_t *offset);
 // Is `e` T.handle_add_byte_offset(pointer, offset)?
 bool expr_is_moved_pointer(const Expr *e);

@@ -3,6 +3,7 @@
 // than once in a statement gets a name before the statement; a value that is computed only under a
 // condition gets an `if` when it needs such names. Integers wrap, so arithmetic on them goes
 // through unsigned types, except in indices, which stay inside their buffers.
+#include "ir/intrinsic.h"
 #include "target/c/emit.h"
 
 #include "interp/interp.h"
@@ -174,6 +175,24 @@ static CValue emit_reinterpret(CEmit *emit, Expr *e) {
   if (e->type.lanes > 1 || !floats)
     return c_format(emit, C_UNARY, "(%s)%s", to, c_operand(emit, value, C_UNARY));
   return c_format(emit, C_POSTFIX, "((union { %s from; %s to; }){%s}).to", from, to, value.text);
+}
+
+// ---- Arguments of TVM's calling convention -----------------------------------------------------
+
+static CValue emit_intrinsic(CEmit *emit, Expr *e) {
+  int64_t offset;
+  CValue base = e->count ? c_expr(emit, e->args[0]) : c_value(C_NAME, "");
+  const char *pointer = c_operand(emit, base, C_UNARY);
+  if (expr_is_null_test(e)) return c_format(emit, C_UNARY, "!%s", pointer);
+  if (expr_is_moved_pointer(e))
+    return c_format(emit, C_UNARY, "(void *)((char *)%s + %s)", pointer,
+                    c_operand(emit, c_expr(emit, e->args[1]), C_PRODUCT));
+  if (!expr_field_offset(e, &offset))
+    bug(emit->context, "the intrinsic '%s' was not legalized", e->as.s);
+  const char *type = c_type(emit->module, e->type);
+  const char *space = type[strlen(type) - 1] == '*' ? "" : " ";
+  return c_format(emit, C_UNARY, "*(%s%s*)((char *)%s + %lld)", type, space, pointer,
+                  (long long)offset);
 }
 
 // ---- Arithmetic --------------------------------------------------------------------------------
@@ -416,6 +435,8 @@ static const OperatorRow rows[EXPR_OP_COUNT] = {
     [EXPR_CALL] = {.emit = emit_call},
     [EXPR_CALL_PURE] = {.emit = emit_call},
     [EXPR_PREFETCH] = {.emit = emit_prefetch},
+    [EXPR_INTRINSIC] = {.emit = emit_intrinsic},
+    [EXPR_INTRINSIC_PURE] = {.emit = emit_intrinsic},
     [EXPR_FMA] = {.emit = emit_fma},
     [EXPR_ABS] = {.emit = emit_abs},
     [EXPR_SQRT] = {.emit = emit_sqrt},

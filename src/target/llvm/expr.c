@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes expressions as LLVM instructions, by a table with a row for each operation; a row has a
 // function where one instruction is not enough. Equal expressions in a statement are computed once.
+#include "ir/intrinsic.h"
 #include "target/llvm/emit.h"
 
 typedef struct InstructionRow {
@@ -34,6 +35,7 @@ bool emit_is_cheap(const Expr *e) {
   case EXPR_CALL_PURE:
   case EXPR_TRUNC_DIV:
   case EXPR_TRUNC_MOD:
+  case EXPR_INTRINSIC:
   case EXPR_PREFETCH: return false;
   default: break;
   }
@@ -133,6 +135,8 @@ static const char *emit_cast(Emit *emit, Expr *e) {
 static const char *emit_reinterpret(Emit *emit, Expr *e) {
   const char *value = emit_expr(emit, e->args[0]);
   const char *from = llvm_type(emit, e->args[0]->type), *to = llvm_type(emit, e->type);
+  if (e->args[0]->type.code == TYPE_HANDLE)
+    return emit_value(emit, "ptrtoint ptr %s to %s", value, to);
   return strcmp(from, to) ? emit_value(emit, "bitcast %s %s to %s", from, value, to) : value;
 }
 
@@ -308,6 +312,20 @@ static const char *emit_call(Emit *emit, Expr *e) {
   return "0";
 }
 
+// A field of an argument in TVM's calling convention, and tests of such pointers.
+static const char *emit_field(Emit *emit, Expr *e) {
+  int64_t offset;
+  const char *base = e->count ? emit_expr(emit, e->args[0]) : "";
+  if (expr_is_null_test(e)) return emit_value(emit, "icmp eq ptr %s, null", base);
+  if (expr_is_moved_pointer(e))
+    return emit_value(emit, "getelementptr i8, ptr %s, i64 %s", base, emit_index(emit, e->args[1]));
+  if (!expr_field_offset(e, &offset))
+    bug(emit->context, "the intrinsic '%s' was not legalized", e->as.s);
+  const char *place = llvm_offset_from(emit, base, offset);
+  return emit_value(emit, "load %s, ptr %s, align %d", llvm_type(emit, e->type), place,
+                    dtype_bytes(e->type));
+}
+
 // ---- The table ---------------------------------------------------------------------------------
 
 #define FUNCTION(f)                                                                                \
@@ -357,6 +375,8 @@ static const InstructionRow rows[EXPR_OP_COUNT] = {
     [EXPR_CALL] = FUNCTION(emit_call),
     [EXPR_CALL_PURE] = FUNCTION(emit_call),
     [EXPR_PREFETCH] = FUNCTION(emit_prefetch),
+    [EXPR_INTRINSIC] = FUNCTION(emit_field),
+    [EXPR_INTRINSIC_PURE] = FUNCTION(emit_field),
     [EXPR_FMA] = FUNCTION(emit_fma),
     [EXPR_ABS] = FUNCTION(emit_abs),
     [EXPR_SQRT] = FUNCTION(emit_sqrt),
