@@ -153,7 +153,7 @@ Tensor *value_tensor(Context *context, const Value *value, const Layout *layout)
 Tensor *value_pack(Context *context, const Value *value, const Layout *layout, Tensor *logical);
 Tensor *value_unpack(Context *context, const Value *value, const Layout *layout, Tensor *physical);
 
-// Writes the whole program as a file with target_write_program.
+// Writes the whole program as a file with target_write_programs.
 bool program_write(const Program *program, const TargetRow *target,
                    const TargetProgramOptions *options, const char *path);
 
@@ -252,9 +252,10 @@ bool emit_program(Program *program, const EmitOptions *options, const char *path
 bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options,
                   const CompileOptions *compile, TargetReport *reports, const char *path);
 
-// Writes kernels to a file. A single kernel of static shapes becomes a program
-// (target_write_program) whose outputs are the parameters that the kernel writes; several kernels
-// are written in their order. `access` has Kernel.access of each. False with a diagnostic.
+// Writes kernels to a file, in their order. Each becomes a program (target_write_programs) whose
+// outputs are the tensors that the kernel writes, if the target takes their sizes and their
+// parameters are scalars and tensors in rows without gaps; otherwise they are written without
+// functions that call them. `access` has Kernel.access of each. False with a diagnostic.
 bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
                    const TargetRow *target, const TargetProgramOptions *options, const char *path);
 

@@ -47,8 +47,10 @@ static const char *layout_of(const Program *p, const StageTensor *tensor, const 
 
 static TargetTensor tensor_of(const Program *p, const Value *value, const StageTensor *tensor,
                               const Layout *layout) {
-  int64_t *shape = arena_array(&p->context->scratch, int64_t, PHYSICAL_MAX_RANK);
-  int rank = program_shape(value, layout, shape);
+  int64_t extents[PHYSICAL_MAX_RANK];
+  int rank = program_shape(value, layout, extents);
+  Expr **shape = arena_array(&p->context->scratch, Expr *, rank + 1);
+  for (int i = 0; i < rank; i++) shape[i] = expr_int(p->context, DTYPE_INT64, extents[i]);
   return (TargetTensor){value->name, value->type, rank, shape, layout_of(p, tensor, layout)};
 }
 
@@ -102,11 +104,11 @@ bool program_write(const Program *p, const TargetRow *target, const TargetProgra
       .output_count = p->graph->output_count,
       .steps = steps,
       .step_count = p->steps.count,
-      .arena_bytes = p->arena_bytes,
+      .arena_bytes = expr_int(p->context, DTYPE_INT64, p->arena_bytes),
       .weights = weights,
       .weight_bytes = p->weight_bytes,
   };
-  bool done = target_write_program(p->context, target, &program, options, path);
+  bool done = target_write_programs(p->context, target, &program, 1, options, path);
   arena_reset(arena, mark);
   return done;
 }

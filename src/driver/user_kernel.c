@@ -233,38 +233,124 @@ const Expr *kernel_find_size(const Kernel *kernel, const char *name) {
   return NULL;
 }
 
-// ---- One kernel as a program ------------------------------------------------------------------
+// ---- Kernels as programs -----------------------------------------------------------------------
 
 typedef struct KernelBinding {
+  Context *context;
+  const LowerKernel *kernel;
+  const uint8_t *access;
   TargetTensor *tensors[2]; // [0]: inputs, [1]: outputs
   int counts[2];
   TargetArgument *arguments;
+  TargetSize *sizes;
+  int size_count;
 } KernelBinding;
 
-static bool bind_argument(Context *context, const LowerArg *arg, bool written,
-                          KernelBinding *binding, TargetArgument *argument) {
-  if (arg->kind != LOWER_ARG_TENSOR) return false;
-  if (arg->buffer->strides || !expr_is_int(arg->buffer->offset, 0)) return false;
-  int64_t *shape = arena_array(&context->scratch, int64_t, arg->buffer->rank + 1);
-  if (!buffer_static_shape(arg->buffer, shape) || arg->buffer->type.lanes > 1) return false;
+static bool is_written(const KernelBinding *binding, int argument) {
+  return binding->access[argument] & PARAM_WRITTEN;
+}
+
+// The data of a tensor is that of its first element, in rows without gaps. A scalar is a tensor
+// without axes.
+static bool bind_tensor(KernelBinding *binding, int i) {
+  const LowerArg *arg = &binding->kernel->args[i];
+  const Buffer *b = arg->buffer;
+  if (b && (b->strides || !expr_is_int(b->offset, 0) || b->type.lanes > 1)) return false;
+  DType type = b ? b->type : arg->var->type;
+  if (type.code == TYPE_HANDLE) return false;
+  bool written = b && is_written(binding, i);
   int *count = &binding->counts[written];
-  *argument = (TargetArgument){written ? TARGET_OUTPUT : TARGET_INPUT, *count, 0};
+  binding->arguments[i] = (TargetArgument){written ? TARGET_OUTPUT : TARGET_INPUT, *count, 0};
   binding->tensors[written][(*count)++] =
-      (TargetTensor){arg->name, arg->buffer->type, arg->buffer->rank, shape};
+      (TargetTensor){arg->name, type, b ? b->rank : 0, b ? b->shape : NULL};
   return true;
 }
 
-static bool bind_all(Context *context, const LowerKernel *kernel, const uint8_t *access,
-                     KernelBinding *binding) {
-  Arena *arena = &context->scratch;
-  *binding = (KernelBinding){.arguments = arena_array(arena, TargetArgument, kernel->arg_count)};
-  for (int i = 0; i < 2; i++)
-    binding->tensors[i] = arena_array(arena, TargetTensor, kernel->arg_count);
-  for (int i = 0; i < kernel->arg_count; i++)
-    if (!bind_argument(context, &kernel->args[i], access[i] & PARAM_WRITTEN, binding,
-                       &binding->arguments[i]))
-      return false;
+// The number of the argument among inputs and outputs. All tensors are bound.
+static int argument_number(const KernelBinding *binding, int i) {
+  const TargetArgument *argument = &binding->arguments[i];
+  return argument->number + (argument->place == TARGET_OUTPUT ? binding->counts[0] : 0);
+}
+
+static bool bind_size(KernelBinding *binding, int i) {
+  const LowerArg *arg = &binding->kernel->args[i];
+  if (arg->from != LOWER_FROM_SHAPE) return false;
+  binding->arguments[i] = (TargetArgument){TARGET_SIZE, binding->size_count, 0};
+  binding->sizes[binding->size_count++] =
+      (TargetSize){arg->var, argument_number(binding, arg->tensor), arg->axis};
   return true;
+}
+
+static bool bind_all(KernelBinding *binding) {
+  Arena *arena = &binding->context->scratch;
+  const LowerKernel *kernel = binding->kernel;
+  int count = kernel->arg_count;
+  binding->arguments = arena_array(arena, TargetArgument, count + 1);
+  binding->sizes = arena_array(arena, TargetSize, count + 1);
+  for (int i = 0; i < 2; i++) binding->tensors[i] = arena_array(arena, TargetTensor, count + 1);
+  for (int i = 0; i < count; i++)
+    if (kernel->args[i].kind != LOWER_ARG_SYMBOL && !bind_tensor(binding, i)) return false;
+  for (int i = 0; i < count; i++)
+    if (kernel->args[i].kind == LOWER_ARG_SYMBOL && !bind_size(binding, i)) return false;
+  return true;
+}
+
+static TargetProgram program_of(const KernelBinding *binding, LowerKernel **kernel, bool alone) {
+  Arena *arena = &binding->context->scratch;
+  Str name = (*kernel)->func->name;
+  TargetStep step = {.arguments = binding->arguments, .comment = name};
+  return (TargetProgram){.unit = {name, kernel, 1},
+                         .function = alone ? NULL : name,
+                         .names = arena_copy(arena, &name, sizeof name),
+                         .inputs = binding->tensors[0],
+                         .outputs = binding->tensors[1],
+                         .input_count = binding->counts[0],
+                         .output_count = binding->counts[1],
+                         .sizes = binding->sizes,
+                         .size_count = binding->size_count,
+                         .steps = arena_copy(arena, &step, sizeof step),
+                         .step_count = 1,
+                         .arena_bytes = (*kernel)->workspace_bytes};
+}
+
+static bool has_scalars(const LowerKernel *kernel) {
+  for (int i = 0; i < kernel->arg_count; i++)
+    if (kernel->args[i].kind != LOWER_ARG_TENSOR) return true;
+  return false;
+}
+
+// The kernels as programs, which the target writes with the functions that call them; NULL where
+// one of them cannot be such a program.
+static TargetProgram *programs_of(Context *context, LowerKernel **kernels,
+                                  const uint8_t *const *access, int count,
+                                  const TargetRow *target) {
+  TargetProgram *programs = arena_array(&context->scratch, TargetProgram, count);
+  for (int i = 0; i < count; i++) {
+    KernelBinding binding = {.context = context, .kernel = kernels[i], .access = access[i]};
+    if (!target->takes_sizes && (count > 1 || has_scalars(kernels[i]))) return NULL;
+    if (!bind_all(&binding)) return NULL;
+    programs[i] = program_of(&binding, &kernels[i], count == 1);
+    if (!target_knows_sizes(context, &programs[i])) return NULL;
+  }
+  return programs;
+}
+
+static bool is_taken(LowerKernel *const *kernels, int kernel, int region, Str name) {
+  for (int i = 0; i <= kernel; i++)
+    for (int k = 0; k < (i < kernel ? kernels[i]->region_count : region); k++)
+      if (kernels[i]->regions[k].name == name) return true;
+  return false;
+}
+
+// The second region of 'f' is f_2, which may also be the name of a function.
+static void name_regions(Context *context, LowerKernel **kernels, int count) {
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < kernels[i]->region_count; k++) {
+      LowerRegion *region = &kernels[i]->regions[k];
+      Str name = region->name;
+      for (int n = 2; is_taken(kernels, i, k, region->name); n++)
+        region->name = str_format(context, "%s_%d", name, n);
+    }
 }
 
 static bool write_unit(Context *context, LowerKernel **kernels, int count, const TargetRow *target,
@@ -276,28 +362,13 @@ static bool write_unit(Context *context, LowerKernel **kernels, int count, const
 bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
                    const TargetRow *target, const TargetProgramOptions *options, const char *path) {
   ArenaMark mark = arena_mark(&context->scratch);
-  KernelBinding binding;
-  int64_t workspace = 0;
   const TargetRow *writer = target ? target : target_for_file(path);
-  bool whole = count == 1 && writer && writer->write_program &&
-               bind_all(context, kernels[0], access[0], &binding) &&
-               expr_as_int(kernels[0]->workspace_bytes, &workspace);
-  bool done;
-  if (whole) {
-    TargetStep step = {.arguments = binding.arguments, .comment = kernels[0]->func->name};
-    TargetProgram program = {.unit = {kernels[0]->func->name, kernels, 1},
-                             .names = (const char *const[]){kernels[0]->func->name},
-                             .inputs = binding.tensors[0],
-                             .outputs = binding.tensors[1],
-                             .input_count = binding.counts[0],
-                             .output_count = binding.counts[1],
-                             .steps = &step,
-                             .step_count = 1,
-                             .arena_bytes = workspace};
-    done = target_write_program(context, target, &program, options, path);
-  } else {
-    done = write_unit(context, kernels, count, target, options, path);
-  }
+  TargetProgram *programs = writer && writer->write_programs
+                                ? programs_of(context, kernels, access, count, writer)
+                                : NULL;
+  name_regions(context, kernels, count);
+  bool done = programs ? target_write_programs(context, target, programs, count, options, path)
+                       : write_unit(context, kernels, count, target, options, path);
   arena_reset(&context->scratch, mark);
   return done;
 }

@@ -3,6 +3,7 @@
 #include "target/header.h"
 
 #include "runtime/guards.h"
+#include "script/script.h"
 
 #include <ctype.h>
 #include <unistd.h>
@@ -13,24 +14,50 @@ static const char *target_upper(Arena *arena, const char *name) {
   return text;
 }
 
+// The bytes of a tensor whose extents are constants; -1 for another one.
 static int64_t tensor_bytes(const TargetTensor *tensor) {
-  int64_t bytes = dtype_bytes(tensor->type) * (int64_t)MAX_OF(tensor->type.lanes, 1);
-  for (int i = 0; i < tensor->rank; i++) bytes *= tensor->shape[i];
+  int64_t bytes = dtype_bytes(tensor->type) * (int64_t)MAX_OF(tensor->type.lanes, 1), extent;
+  for (int i = 0; i < tensor->rank; i++) {
+    if (!expr_as_int(tensor->shape[i], &extent)) return -1;
+    bytes *= extent;
+  }
   return bytes;
+}
+
+static void print_extent(Context *context, const Expr *extent, Text *out) {
+  int64_t known;
+  if (expr_as_int(extent, &known))
+    text_printf(out, "%lld", (long long)known);
+  else
+    text_puts(out, script_expr_text(context, extent));
 }
 
 static void describe(Context *context, const char *upper, const char *kind,
                      const TargetTensor *tensors, int count, Text *out) {
   for (int i = 0; i < count; i++) {
     const TargetTensor *t = &tensors[i];
+    int64_t bytes = tensor_bytes(t);
     text_printf(out, "// %ss[%d] '%s': %s [", kind, i, t->name, dtype_name(context, t->type));
-    for (int k = 0; k < t->rank; k++)
-      text_printf(out, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
+    for (int k = 0; k < t->rank; k++) {
+      text_puts(out, k ? ", " : "");
+      print_extent(context, t->shape[k], out);
+    }
     text_printf(out, "], %s\n", t->layout ? t->layout : "row-major");
     if (t->is_known)
       text_puts(out, "// It must hold the contents with which the model was compiled.\n");
-    text_printf(out, "#define %s_%s_%d_BYTES %lld\n", upper, target_upper(&context->scratch, kind),
-                i, (long long)tensor_bytes(t));
+    if (bytes >= 0)
+      text_printf(out, "#define %s_%s_%d_BYTES %lld\n", upper,
+                  target_upper(&context->scratch, kind), i, (long long)bytes);
+  }
+}
+
+static void describe_sizes(const TargetProgram *p, Text *out) {
+  for (int i = 0; i < p->size_count; i++) {
+    const TargetSize *size = &p->sizes[i];
+    bool is_input = size->argument < p->input_count;
+    text_printf(out, "// sizes[%d] '%s': the extent of axis %d of %s[%d]\n", i,
+                size->var->as.var->name, size->axis, is_input ? "inputs" : "outputs",
+                size->argument - (is_input ? 0 : p->input_count));
   }
 }
 
@@ -38,26 +65,43 @@ static const char *weights_parameter(const ProgramHeader *header) {
   return header->weights_file ? "const void *weights, " : "";
 }
 
-void target_header_run(const ProgramHeader *header, Text *out) {
-  text_printf(out, "int %s_run(%sconst void *const inputs[], void *const outputs[], void *arena)",
-              header->name, weights_parameter(header));
+static const char *sizes_parameter(const TargetProgram *program) {
+  return program->size_count ? "const int64_t sizes[], " : "";
 }
 
-void target_header_call(const ProgramHeader *header, Text *out) {
+const char *target_program_name(const ProgramHeader *header, const TargetProgram *program) {
+  return program->function ? arena_printf(header->arena, "%s_%s", header->name, program->function)
+                           : header->name;
+}
+
+void target_header_run(const ProgramHeader *header, const TargetProgram *program, Text *out) {
+  text_printf(out, "int %s_run(%sconst void *const inputs[], void *const outputs[], %svoid *arena)",
+              target_program_name(header, program), weights_parameter(header),
+              sizes_parameter(program));
+}
+
+void target_header_call(const ProgramHeader *header, const TargetProgram *program, Text *out) {
   text_printf(out,
-              "int %1$s_call(%2$sconst %1$s_tensor *const tensors[], int count, void *arena,\n"
-              "    %1$s_fault *fault)",
-              header->name, weights_parameter(header));
+              "int %1$s_call(%2$sconst %3$s_tensor *const tensors[], int count, void *arena,\n"
+              "    %3$s_fault *fault)",
+              target_program_name(header, program), weights_parameter(header), header->name);
 }
 
-// The structs are DLPack's DLTensor, and what was wrong with an argument.
+void target_header_arena(const ProgramHeader *header, const TargetProgram *program, Text *out) {
+  text_printf(out, "int64_t %s_arena_bytes(const int64_t sizes[])",
+              target_program_name(header, program));
+}
+
 static const char call[] =
     "\n// The same for tensors that are checked first: inputs, then outputs. Returns 3 when one "
     "does\n"
     "// not fit: *fault, unless it is NULL, then says what was wrong. The struct is DLPack's\n"
     "// DLTensor. Device, rank, element type, shape, strides (rows without gaps) and alignment "
     "must\n"
-    "// be those that the code was made for.\n"
+    "// be those that the code was made for.\n";
+
+// The structs are DLPack's DLTensor, and what was wrong with an argument.
+static const char call_types[] =
     "typedef struct %1$s_tensor {\n"
     "  void *data;\n  int32_t device_type, device_id, rank;\n  uint8_t code, bits;\n"
     "  uint16_t lanes;\n  int64_t *shape, *strides; // strides may be NULL\n"
@@ -74,11 +118,21 @@ static const char manual[] =
 
 static const char parallel[] =
     "\n// The same with threads: `parallel` runs body(env, begin, end) over 0 <= begin < end <=\n"
-    "// count, in any pieces on any threads, and returns when all are done.\n"
+    "// count, in any pieces on any threads, and returns when all are done.\n";
+static const char parallel_types[] =
     "typedef void (*%1$s_body)(void *env, int64_t begin, int64_t end);\n"
-    "typedef void (*%1$s_parallel)(void *pool, %1$s_body body, void *env, int64_t count);\n"
-    "int %1$s_run_parallel(%2$sconst void *const inputs[], void *const outputs[], void *arena,\n"
-    "    %1$s_parallel parallel, void *pool);\n";
+    "typedef void (*%1$s_parallel)(void *pool, %1$s_body body, void *env, int64_t count);\n";
+
+static void print_parallel(const ProgramHeader *header, const TargetProgram *program, bool first,
+                           Text *out) {
+  text_puts(out, parallel);
+  if (first) text_printf(out, parallel_types, header->name);
+  text_printf(out,
+              "int %s_run_parallel(%sconst void *const inputs[], void *const outputs[], "
+              "%svoid *arena,\n    %s_parallel parallel, void *pool);\n",
+              target_program_name(header, program), weights_parameter(header),
+              sizes_parameter(program), header->name);
+}
 
 // The first line of a header, by which it is known again.
 static const char mark[] = "// Written by pleat: the interface of ";
@@ -113,27 +167,49 @@ static void describe_guards(const TargetProgram *program, Text *out) {
   }
 }
 
-static void print_header(Context *context, const TargetProgram *program,
+static void print_arena(const ProgramHeader *header, const TargetProgram *program,
+                        const char *upper, Text *out) {
+  int64_t bytes;
+  if (expr_as_int(program->arena_bytes, &bytes)) {
+    text_printf(out, "#define %s_ARENA_BYTES %lld\n", upper, (long long)bytes);
+    return;
+  }
+  text_puts(out, "// The bytes of `arena`; -1 when they do not fit 64 bits.\n");
+  target_header_arena(header, program, out);
+  text_puts(out, ";\n");
+}
+
+static void print_program(Context *context, const TargetProgram *program,
+                          const ProgramHeader *header, bool first, Text *out) {
+  const char *upper = target_upper(&context->scratch, target_program_name(header, program));
+  describe(context, upper, "input", program->inputs, program->input_count, out);
+  describe(context, upper, "output", program->outputs, program->output_count, out);
+  describe_sizes(program, out);
+  print_arena(header, program, upper, out);
+  text_printf(out, "#define %s_WEIGHT_BYTES %lld\n\n", upper, (long long)program->weight_bytes);
+  if (header->weights_file)
+    text_printf(out, "%s%s, aligned to 64 bytes.\n", weights_line, header->weights_file);
+  text_printf(out, "%s%s\n", manual, header->returns);
+  describe_guards(program, out);
+  target_header_run(header, program, out);
+  text_printf(out, ";\n%s", call);
+  if (first) text_printf(out, call_types, header->name);
+  target_header_call(header, program, out);
+  text_puts(out, ";\n");
+  if (header->threads) print_parallel(header, program, first, out);
+}
+
+static void print_header(Context *context, const TargetProgram *programs, int count,
                          const ProgramHeader *header, Text *out) {
   const char *upper = target_upper(&context->scratch, header->name);
   text_printf(out, "%s%s.\n%s#ifndef %s_H\n#define %s_H\n\n", mark, header->code, header->title,
               upper, upper);
   text_puts(out, "#include <stdint.h>\n\n");
   text_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-  describe(context, upper, "input", program->inputs, program->input_count, out);
-  describe(context, upper, "output", program->outputs, program->output_count, out);
-  text_printf(out, "#define %s_ARENA_BYTES %lld\n", upper, (long long)program->arena_bytes);
-  text_printf(out, "#define %s_WEIGHT_BYTES %lld\n\n", upper, (long long)program->weight_bytes);
-  if (header->weights_file)
-    text_printf(out, "%s%s, aligned to 64 bytes.\n", weights_line, header->weights_file);
-  text_printf(out, "%s%s\n", manual, header->returns);
-  describe_guards(program, out);
-  target_header_run(header, out);
-  text_puts(out, ";\n");
-  text_printf(out, call, header->name);
-  target_header_call(header, out);
-  text_puts(out, ";\n");
-  if (header->threads) text_printf(out, parallel, header->name, weights_parameter(header));
+  for (int i = 0; i < count; i++) {
+    if (i) text_printf(out, "\n// ---- %s\n\n", programs[i].function);
+    print_program(context, &programs[i], header, i == 0, out);
+  }
   text_puts(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 
@@ -179,13 +255,13 @@ static bool may_replace(Context *context, const char *path, const char *old, con
   return true;
 }
 
-bool target_header_write(Context *context, FileSet *files, const TargetProgram *program,
+bool target_header_write(Context *context, FileSet *files, const TargetProgram *programs, int count,
                          const ProgramHeader *header, const char *path) {
   Arena *arena = &context->scratch;
   const char *ending = strrchr(path, '.');
   const char *name = arena_printf(arena, "%.*s.h", (int)(ending - path), path);
   Text text = text_new(arena);
-  print_header(context, program, header, &text);
+  print_header(context, programs, count, header, &text);
   size_t size;
   const char *old = access(name, F_OK) == 0 ? file_read(context, arena, name, &size) : "";
   if (!old) return false;

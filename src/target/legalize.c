@@ -162,7 +162,8 @@ static bool is_power_of_two(const Expr *e, int *log) {
   const Expr *scalar = e->op == EXPR_BROADCAST ? e->args[0] : e;
   int64_t value = 0;
   if (!expr_as_int(scalar, &value) || value <= 0 || (value & (value - 1))) return false;
-  for (*log = 0; INT64_C(1) << *log < value; ++*log);
+  for (*log = 0; INT64_C(1) << *log < value; ++*log)
+    ;
   return true;
 }
 
@@ -668,4 +669,12 @@ Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
   Legalizer legalizer = {context, features, report, .checked = map_new(&context->arena)};
   Rewriter rewriter = {.context = context, .env = &legalizer, .expr = legalize_node};
   return rewrite_stmt(&rewriter, s);
+}
+
+Expr *target_legal_size(Context *context, Expr *e) {
+  TargetFeatures features = target_features(NULL);
+  TargetReport ignored = {0};
+  Legalizer legalizer = {context, &features, &ignored, .checked = map_new(&context->arena)};
+  Rewriter rewriter = {.context = context, .env = &legalizer, .expr = legalize_node};
+  return rewrite_expr(&rewriter, e);
 }

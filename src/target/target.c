@@ -90,7 +90,8 @@ const TargetRow target_table[] = {
      .load_finish = llvm_load_finish,
      .library = llvm_library_path,
      .calls_process = true,
-     .write_program = llvm_write_program},
+     .write_programs = llvm_write_programs,
+     .takes_sizes = true},
     {.name = "c",
      .summary = "C11 for GCC and Clang: run now through a compiler, .c",
      .memories = processor_memories,
@@ -104,7 +105,8 @@ const TargetRow target_table[] = {
      .keeps_kernels = true,
      .calls_process = true,
      .writes_openmp = true,
-     .write_program = target_write_c},
+     .write_programs = target_write_c,
+     .takes_sizes = true},
     {.name = "opencl",
      .summary = "kernels for OpenCL devices: run now, .cl, .c with a host program",
      .memories = opencl_memories,
@@ -115,7 +117,7 @@ const TargetRow target_table[] = {
      .load_finish = opencl_load_finish,
      .is_present = opencl_is_present,
      .keeps_kernels = true,
-     .write_program = opencl_write_program},
+     .write_programs = opencl_write_programs},
     {.name = "cuda",
      .summary = "kernels for NVIDIA devices: run now, .cu, .ptx",
      .memories = cuda_memories,
@@ -146,6 +148,10 @@ const char *target_level_flags(const TargetRow *target, const HostMachine *machi
 
 const char *target_level_tuning(const TargetRow *target, const HostMachine *machine) {
   return of_level(target->level_tuning, machine);
+}
+
+const TargetTensor *target_program_tensor(const TargetProgram *p, int argument) {
+  return argument < p->input_count ? &p->inputs[argument] : &p->outputs[argument - p->input_count];
 }
 
 // ---- Reports
@@ -196,7 +202,7 @@ bool target_writes(const TargetRow *row, const char *path) {
 // Whether a row before this one has the ending too.
 static bool is_listed(const TargetRow *row, const char *ending, bool programs) {
   for (const TargetRow *before = target_table; before < row; before++)
-    for (int i = 0; (before->write_program || !programs) && before->endings && before->endings[i];
+    for (int i = 0; (before->write_programs || !programs) && before->endings && before->endings[i];
          i++)
       if (!strcmp(before->endings[i], ending)) return true;
   return false;
@@ -205,7 +211,7 @@ static bool is_listed(const TargetRow *row, const char *ending, bool programs) {
 const char *target_endings(Context *context, const TargetRow *target, bool programs) {
   Text text = text_new(&context->scratch);
   for (const TargetRow *row = target_table; row->name; row++) {
-    bool listed = (!target || row == target) && (!programs || row->write_program);
+    bool listed = (!target || row == target) && (!programs || row->write_programs);
     for (int i = 0; listed && row->endings && row->endings[i]; i++)
       if (target || !is_listed(row, row->endings[i], programs))
         text_printf(&text, "%s%s", text.size ? ", " : "", row->endings[i]);
@@ -270,18 +276,20 @@ bool target_write_file(Context *context, const TargetRow *target, const TargetUn
   return done;
 }
 
-bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
-                          const TargetProgramOptions *options, const char *path) {
+bool target_write_programs(Context *context, const TargetRow *target, const TargetProgram *programs,
+                           int count, const TargetProgramOptions *options, const char *path) {
   if (!target) target = target_for_file(path);
   if (!target || !ending_of(target, path))
     return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
                          "%s: no target writes such a file", path);
-  if (!target->write_program)
+  if (!target->write_programs)
     return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
                          "%s: target %s writes no programs", path, target->name);
-  if (!takes_unit(context, target, &program->unit)) return false;
+  bool takes = true;
+  for (int i = 0; i < count; i++) takes &= takes_unit(context, target, &programs[i].unit);
+  if (!takes) return false;
   double start = seconds_now();
-  bool done = target->write_program(context, program, options, path);
+  bool done = target->write_programs(context, programs, count, options, path);
   add_time(&options->target, start);
   return done;
 }

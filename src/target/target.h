@@ -57,6 +57,7 @@ typedef enum TargetPlace {
   TARGET_OUTPUT,  // `offset` bytes into output `number`
   TARGET_WEIGHTS, // `offset` bytes into the weights
   TARGET_ARENA,   // `offset` bytes into the arena
+  TARGET_SIZE,    // the value of size `number`
 } TargetPlace;
 
 typedef struct TargetArgument {
@@ -72,7 +73,7 @@ typedef struct TargetCondition { // the bool there is `value`
 
 typedef struct TargetStep { // runs a kernel
   int kernel;
-  const TargetArgument *arguments; // one per argument of the kernel; tensors only
+  const TargetArgument *arguments; // one per argument of the kernel
   int64_t workspace;               // bytes into the arena
   const char *comment;             // one line; may be NULL
   const TargetCondition *conditions; // the step may be left out unless all hold, which are looked
@@ -80,27 +81,43 @@ typedef struct TargetStep { // runs a kernel
   int condition_count;
 } TargetStep;
 
-typedef struct TargetTensor { // as it is in memory
+typedef struct TargetTensor { // as it is in memory; a scalar is a tensor without axes
   Str name;
   DType type;
   int rank;
-  const int64_t *shape;
+  Expr *const *shape; // of constants and the program's sizes
   const char *layout; // how the logical tensor is stored, such as "NHWC of NCHW [1, 3, 8, 8]";
                       // NULL: row-major
   bool is_known;      // the code is correct only for the contents with which it was compiled
 } TargetTensor;
 
+// A variable of the shapes, whose value is the extent of an axis of an argument (inputs come first,
+// then outputs).
+typedef struct TargetSize {
+  Expr *var;
+  int argument, axis;
+} TargetSize;
+
 typedef struct TargetProgram {
   TargetUnit unit;
+  const char *function;     // its name in a file of several programs; NULL: the file's only program
   const char *const *names; // for each kernel, the name for its functions; may be NULL
   const TargetTensor *inputs, *outputs;
   int input_count, output_count;
+  const TargetSize *sizes; // for which target_knows_sizes holds
+  int size_count;
   const TargetStep *steps;
   int step_count;
-  int64_t arena_bytes;
+  Expr *arena_bytes; // int64, of constants and sizes
   const void *weights;
   int64_t weight_bytes;
 } TargetProgram;
+
+// Input or output `argument`, counted as in TargetSize.
+const TargetTensor *target_program_tensor(const TargetProgram *program, int argument);
+// Can shapes and the bytes of the arena be computed from the values of the sizes, without leaving
+// 64 bits?
+bool target_knows_sizes(Context *context, const TargetProgram *program);
 
 typedef struct TargetProgramOptions {
   TargetOptions target;
@@ -148,12 +165,14 @@ typedef struct TargetRow {
   bool keeps_kernels;
   bool calls_process; // code in this process calls its functions by name
   bool writes_openmp; // TargetProgramOptions.openmp has an effect
-  // Writes a whole program at `path`, false with a diagnostic. NULL: it writes no programs.
-  bool (*write_program)(Context *context, const TargetProgram *program,
-                        const TargetProgramOptions *options, const char *path);
+  // Writes whole programs as one file at `path`, false with a diagnostic. NULL: it writes no
+  // programs.
+  bool (*write_programs)(Context *context, const TargetProgram *programs, int count,
+                         const TargetProgramOptions *options, const char *path);
+  bool takes_sizes; // programs may have free sizes, and a file several programs
 } TargetRow;
-extern const TargetRow target_table[];                      // ends with a NULL name
-const TargetRow *target_find(const char *name);             // NULL when there is none
+extern const TargetRow target_table[];          // ends with a NULL name
+const TargetRow *target_find(const char *name); // NULL when there is none
 // The same with a diagnostic when there is none, which returns false. NULL has the row NULL.
 bool target_named(Context *context, const char *name, const TargetRow **row);
 const TargetRow *target_for_file(const char *path);         // by ending; NULL when none writes it
@@ -182,18 +201,19 @@ TargetLoading *target_load_begin(Context *context, const TargetRow *target, cons
 bool target_load_add(TargetLoading *loading, LowerKernel *kernel);
 CompiledCode *target_load_finish(TargetLoading *loading);
 
-// Writes a whole program by `target`, or if that is NULL by the target for the path's ending:
+// Writes whole programs by `target`, or if that is NULL by the target for the path's ending:
 // native code or C, with a header NAME.h and, if requested, a file of weights, whose
-// name is the path with ".weights" after it. Both have a function NAME_run; native code also has
-// NAME_run_parallel for threads. False with a diagnostic.
-bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
-                          const TargetProgramOptions *options, const char *path);
+// name is the path with ".weights" after it. Each program has a function NAME_run; in native code
+// also NAME_run_parallel for threads. With several programs, NAME ends with the function's name,
+// and none has weights. False with a diagnostic.
+bool target_write_programs(Context *context, const TargetRow *target, const TargetProgram *programs,
+                           int count, const TargetProgramOptions *options, const char *path);
 // Adds the counts of `after` minus those of `before` to options->kernels[number], if there is one.
 void target_report_kernel(const TargetOptions *options, int number, const TargetReport *before,
                           const TargetReport *after);
 // Writes C source to `path` (NAME.c), its header NAME.h, which is the manual, and if requested
 // NAME.c.weights. False with a diagnostic.
-bool target_write_c(Context *context, const TargetProgram *program,
+bool target_write_c(Context *context, const TargetProgram *programs, int count,
                     const TargetProgramOptions *options, const char *path);
 
 // The number of instructions in innermost loops of the assembly that move vectors to or from the
@@ -224,5 +244,7 @@ Expr *target_flat_index(Context *context, const Buffer *buffer, Expr *const *ind
 // CALL_PURE of scalars.
 Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
                       TargetReport *report);
+// The same for an expression of sizes and pointers, for any machine.
+Expr *target_legal_size(Context *context, Expr *e);
 
 #endif

@@ -22,6 +22,29 @@ def two(A: T.Buffer((3, 5), "float32"), x: T.Buffer((7,), "int8"), B: T.Buffer((
 """
 
 
+FREE = """from tvm.script import tir as T
+
+@T.prim_func
+def halves(a: T.handle, k: T.int32, b: T.handle):
+    n, m = T.int32(), T.int64()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, ((n + 1) // 2, m + 1), "float32")
+    tmp = T.alloc_buffer((n, m), "float32")
+    for i in T.parallel(n):
+        for j in range(m):
+            tmp[i, j] = A[i, j] + T.Cast("float32", k)
+    for i in T.parallel((n + 1) // 2):
+        for j in range(m):
+            B[i, j] = tmp[i * 2, j]
+        B[i, m] = T.float32(9)
+
+@T.prim_func
+def halves_2(A: T.Buffer((7,), "int16"), n: T.int32):
+    for i in T.parallel(n % 8):
+        A[i] = T.Cast("int16", i)
+"""
+
+
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
                 ("device_id", ctypes.c_int32), ("rank", ctypes.c_int32), ("code", ctypes.c_uint8),
@@ -46,18 +69,33 @@ def tensor_of(array, with_strides=True):
                   int64s(strides) if with_strides else None, 0)
 
 
+def library(target, folder, source, *options):
+    """A shared library with the interface two.h that a target wrote."""
+    (folder / "two.py").write_text(source)
+    ending = {"llvm": "so", "c": "c"}[target]
+    subprocess.run([BUILD / "pleat", "compile", "two.py", "-o", f"two.{ending}", *options],
+                   cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    if target == "c":
+        subprocess.run(["cc", "-std=gnu11", "-O1", "-march=native", "-Wall", "-Wextra", "-Werror",
+                        "-fopenmp", "-shared", "-fPIC", "two.c", "-o", "two.so"],
+                       cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "two.so"))
+
+
 @pytest.fixture(scope="module", params=["llvm", "c"])
 def code(request, tmp_path_factory):
     """The function two_call of a shared library that a target wrote."""
-    folder = tmp_path_factory.mktemp(request.param)
-    (folder / "two.py").write_text(PROGRAM)
-    ending = {"llvm": "so", "c": "c"}[request.param]
-    subprocess.run([BUILD / "pleat", "compile", "two.py", "-o", f"two.{ending}"], cwd=folder, check=True,
-                   stdout=subprocess.DEVNULL)
-    if request.param == "c":
-        subprocess.run(["cc", "-std=gnu11", "-O1", "-march=native", "-Wall", "-Wextra", "-Werror",
-                        "-shared", "-fPIC", "two.c", "-o", "two.so"], cwd=folder, check=True)
-    return ctypes.CDLL(str(folder / "two.so")).two_call
+    return library(request.param, tmp_path_factory.mktemp(request.param), PROGRAM).two_call
+
+
+@pytest.fixture(scope="module", params=["llvm", "c", "openmp"])
+def free(request, tmp_path_factory):
+    """The same of a module of two functions, whose sizes are free."""
+    options = ["--openmp"] if request.param == "openmp" else []
+    made = library("llvm" if request.param == "llvm" else "c",
+                   tmp_path_factory.mktemp(request.param), FREE, *options)
+    made.two_halves_arena_bytes.restype = ctypes.c_int64
+    return made
 
 
 @pytest.fixture
@@ -67,10 +105,10 @@ def arrays():
             np.zeros((3, 1, 5), "float32"), np.zeros((0, 4), "float16")]
 
 
-def call(code, tensors, fault=None):
+def call(code, tensors, fault=None, arena=None):
     pointers = (ctypes.POINTER(Tensor) * len(tensors))(
         *(ctypes.pointer(t) if t is not None else None for t in tensors))
-    return code(pointers, len(tensors), None, None if fault is None else ctypes.byref(fault))
+    return code(pointers, len(tensors), arena, None if fault is None else ctypes.byref(fault))
 
 
 def expect_result(arrays):
@@ -110,6 +148,7 @@ def change(field, value, axis=None):
     (2, change("bits", 16), "'B': bits of an element (float32)", 32, 16),
     (0, change("bits", 64), "'A': bits of an element", 32, 64),
     (0, change("lanes", 300), "'A': lanes of an element", 1, 300),
+    (0, change("shape", None), "'A': shape is NULL", 0, 1),
     (0, change("shape", 4, 0), "'A': extent of axis 0", 3, 4),
     (2, change("shape", -1, 2), "'B': extent of axis 2", 5, -1),
     (3, change("shape", 2**40, 0), "'E': extent of axis 0", 0, 2**40),
@@ -136,3 +175,59 @@ def test_number_of_arguments(code, arrays):
     tensors[1] = None
     assert call(code, tensors, fault) == 3
     assert fault.what == b"argument 1 'x': is NULL"
+
+
+def halves_of(n, m):
+    a = np.arange(n * m, dtype="float32").reshape(n, m)
+    return a, np.array(5, "int32"), np.zeros(((n + 1) // 2, m + 1), "float32")
+
+
+def sizes_arena(free, n, m):
+    size = free.two_halves_arena_bytes(int64s([n, m]))
+    memory = np.zeros(max(size, 0) + 64, "uint8")
+    return memory, ctypes.c_void_p(memory.ctypes.data + -memory.ctypes.data % 64)
+
+
+@pytest.mark.parametrize("n, m", [(0, 3), (1, 1), (5, 0), (5, 7), (64, 33)])
+def test_free_sizes(free, n, m):
+    given, (memory, arena) = halves_of(n, m), sizes_arena(free, n, m)
+    assert call(free.two_halves_call, [tensor_of(given[0]), tensor_of(given[1]), tensor_of(given[2])],
+                Fault(), arena) == 0
+    assert np.array_equal(given[2][:, :m], given[0][::2] + 5)
+    assert (given[2][:, m] == 9).all()
+    del memory
+
+
+@pytest.mark.parametrize("argument, changed, what, expected, got", [
+    (0, change("shape", None), "'A': shape is NULL", 0, 1),
+    (0, change("shape", -2, 0), "'A': extent of axis 0, at least", 0, -2),
+    (0, change("shape", 2**31, 0), "'A': extent of axis 0, at most", 2**31 - 1, 2**31),
+    (0, change("shape", 2**31 - 1, 0), "'B': extent of axis 0 in 32 bits, at most", 2**31 - 1, 2**31),
+    (0, change("shape", 2**50, 1), "'A': extent of axis 1, at most", 2**47 - 1, 2**50),
+    (1, change("rank", 1), "'k': number of axes", 0, 1),
+    (1, change("data", None), "'k': memory is NULL", 0, 1),
+    (2, change("shape", 2, 0), "'B': extent of axis 0", 3, 2),
+    (2, change("shape", 7, 1), "'B': extent of axis 1", 8, 7),
+    (0, change("strides", 8, 0), "'A': stride of axis 0", 7, 8),
+    (2, change("strides", 7, 0), "'B': stride of axis 0", 8, 7),
+])
+def test_free_sizes_that_do_not_fit(free, argument, changed, what, expected, got):
+    tensors, fault = [tensor_of(a) for a in halves_of(5, 7)], Fault()
+    changed(tensors[argument])
+    assert call(free.two_halves_call, [tensors[0], tensors[1], tensors[2]], fault) == 3
+    assert fault.what.decode()[len("argument 0 "):].startswith(what)
+    assert (fault.expected, fault.got) == (expected, got)
+
+
+def test_bytes_that_do_not_fit(free):
+    assert free.two_halves_arena_bytes(int64s([5, 7])) == 192
+    assert free.two_halves_arena_bytes(int64s([2**31 - 1, 2**40])) == -1
+
+
+def test_functions_of_a_module(free):
+    a, n = np.full(7, -1, "int16"), np.array(13, "int32")
+    fault = Fault()
+    assert call(free.two_halves_2_call, [tensor_of(n), tensor_of(a)], fault) == 0
+    assert a.tolist() == [0, 1, 2, 3, 4, -1, -1]
+    assert free.two_halves_2_run((ctypes.c_void_p * 1)(n.ctypes.data),
+                                 (ctypes.c_void_p * 1)(a.ctypes.data), None) == 0

@@ -256,7 +256,7 @@ def test_shared_libraries_are_loaded(tmp_path, adding):
     cc.create_shared(folder.relpath("linked.so"), [folder.relpath("add.o")])
     assert "add.so" in folder.listdir() and not any(".part" in n for n in folder.listdir())
     for name in ("add.so", "linked.so"):
-        assert ctypes.CDLL(folder.relpath(name)).add
+        assert ctypes.CDLL(folder.relpath(name)).add_run
         loaded = pleat.runtime.load_module(folder.relpath(name))
         out = np.zeros(5, "int32")
         loaded[loaded.entry_name](np.arange(5, dtype="int32"), out, 7)

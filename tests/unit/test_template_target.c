@@ -112,7 +112,7 @@ static void test_hooks_that_a_row_leaves_out(void **state) {
   assert_string_equal(target_level_flags(&none, NULL), "");
   assert_null(target_load(context, &none, &unit, NULL));
   assert_false(target_write_file(context, &none, &unit, NULL, "x.o"));
-  assert_false(target_write_program(context, &none, &program, &options, "x.o"));
+  assert_false(target_write_programs(context, &none, &program, 1, &options, "x.o"));
   static const char *const messages[] = {"target none cannot run code in this process",
                                          "x.o: target none writes no such file",
                                          "x.o: no target writes such a file"};
@@ -127,9 +127,10 @@ static void test_program_as_a_listing(void **state) {
   int file = mkstemps(path, (int)strlen(".listing"));
   assert_true(file >= 0);
   close(file);
-  TargetProgram program = {.unit = {"empty", NULL, 0}, .arena_bytes = 64};
+  TargetProgram program = {.unit = {"empty", NULL, 0},
+                           .arena_bytes = expr_int(context, DTYPE_INT64, 64)};
   TargetProgramOptions options = {0};
-  assert_true(target_write_program(context, &template_target, &program, &options, path));
+  assert_true(target_write_programs(context, &template_target, &program, 1, &options, path));
   size_t size;
   char *written = file_read(context, &context->arena, path, &size);
   unlink(path);

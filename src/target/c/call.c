@@ -4,48 +4,20 @@
 #include "target/checks.h"
 #include "target/header.h"
 
-static const char *value_of(Arena *arena, const TargetCheck *check) {
-  static const char *const fields[] = {
-      [TARGET_CHECK_DEVICE] = "device_type", [TARGET_CHECK_RANK] = "rank",
-      [TARGET_CHECK_CODE] = "code",          [TARGET_CHECK_BITS] = "bits",
-      [TARGET_CHECK_LANES] = "lanes",
-  };
-  const char *t = arena_printf(arena, "tensors[%d]", check->argument);
-  switch (check->value) {
-  case TARGET_CHECK_DEVICE:
-  case TARGET_CHECK_RANK:
-  case TARGET_CHECK_CODE:
-  case TARGET_CHECK_BITS:
-  case TARGET_CHECK_LANES: break;
-  case TARGET_CHECK_EXTENT: return arena_printf(arena, "%s->shape[%d]", t, check->axis);
-  case TARGET_CHECK_STRIDE:
-    return arena_printf(arena, "%s->strides ? %s->strides[%d] : %lld", t, t, check->axis,
-                        (long long)check->expected);
-  case TARGET_CHECK_NULL: return arena_printf(arena, "!%s->data", t);
-  case TARGET_CHECK_ALIGN:
-    return arena_printf(arena, "((uintptr_t)%s->data + %s->byte_offset) %% %lld", t, t,
-                        (long long)check->unit);
-  }
-  return arena_printf(arena, "%s->%s", t, fields[check->value]);
+static void write_let(CEmit *emit, const Stmt *s) {
+  const Expr *var = s->as.let.var;
+  const char *name = c_name(emit, var->as.var->name), *type = c_type(emit->module, var->type);
+  const char *space = type[strlen(type) - 1] == '*' ? "" : " ";
+  c_line(emit, "const %s%s%s = %s;", type, space, name, c_text(emit, s->as.let.value));
+  map_put(&emit->vars, var, name);
 }
 
-static void write_checks(Context *context, CEmit *emit, const TargetProgram *p, const char *wrong) {
-  Arena *arena = &context->scratch;
-  TargetChecks checks = target_checks(context, p);
-  int count = p->input_count + p->output_count;
-  c_line(emit, "if (count != %d)", count);
-  c_line(emit, "  return %s(fault, \"" TARGET_CHECK_COUNT_TEXT "\", %d, count);", wrong, count);
-  for (int i = 0; i < count; i++) {
-    c_line(emit, "if (!tensors[%d])", i);
-    c_line(emit, "  return %s(fault, \"%s\", 0, 1);", wrong, target_check_absent(context, p, i));
-  }
-  for (int i = 0; i < checks.count; i++) {
-    const TargetCheck *check = &checks.items[i];
-    c_line(emit, "got = %s;", value_of(arena, check));
-    c_line(emit, "if (got != %lld)", (long long)check->expected);
-    c_line(emit, "  return %s(fault, \"%s\", %lld, got);", wrong, check->what,
-           (long long)check->expected);
-  }
+static void write_check(CEmit *emit, const Stmt *s, const char *wrong) {
+  Expr *const *parts = s->as.check.message->args;
+  Expr *fails = expr_unary(emit->context, EXPR_NOT, s->as.check.condition);
+  c_line(emit, "if (%s)", c_text(emit, fails));
+  c_line(emit, "  return %s(fault, \"%s\", %s, %s);", wrong, parts[0]->as.s, c_text(emit, parts[1]),
+         c_text(emit, parts[2]));
 }
 
 // The pointers of NAME_run, which are not NULL; the memory of a tensor without elements may be.
@@ -53,25 +25,59 @@ static void write_pointers(CEmit *emit, const char *array, const char *type, int
   c_line(emit, "%s%s[%d];", type, array, MAX_OF(count, 1));
   c_line(emit, "for (int i = 0; i < %d; i++)", count);
   c_line(emit, "  %s[i] = tensors[%d + i]->data", array, first);
-  c_line(emit, "    ? (char *)tensors[%d + i]->data + tensors[%d + i]->byte_offset : (char *)&got;",
+  c_line(emit,
+         "    ? (char *)tensors[%d + i]->data + tensors[%d + i]->byte_offset : (char *)&none;",
          first, first);
 }
 
+static const char *write_sizes(CEmit *emit, const TargetProgram *program, const TargetCall *call) {
+  Text list = text_new(emit->arena);
+  if (!program->size_count) return "";
+  for (int i = 0; i < program->size_count; i++)
+    text_printf(&list, "%s%s", i ? ", " : "", (char *)map_find(&emit->vars, call->sizes[i]));
+  c_line(emit, "const int64_t sizes[] = {%s};", text_string(&list));
+  return "sizes, ";
+}
+
+// Names that the text of the function has beside those of its variables.
+static void reserve_names(CEmit *emit) {
+  static const char *const names[] = {"tensors", "count",   "arena", "fault", "none",
+                                      "inputs",  "outputs", "sizes", "i",     "weights"};
+  for (int i = 0; i < COUNT_OF(names); i++) c_name(emit, names[i]);
+}
+
 void c_write_call(Context *context, CModule *module, const TargetProgram *program,
-                  const ProgramHeader *header, Text *out) {
+                  const ProgramHeader *header, const char *wrong, Text *out) {
   CEmit emit = c_emit_new(module);
-  const char *wrong = c_global_name(module, "wrong");
-  c_line(&emit, "int64_t got = 0;");
-  write_checks(context, &emit, program, wrong);
+  TargetCall *call = target_call(context, program);
+  reserve_names(&emit);
+  emit.in_index = true; // the checks are so ordered that nothing overflows
+  map_put(&emit.vars, call->tensors, "tensors");
+  map_put(&emit.vars, call->count, "count");
+  c_line(&emit, "static const int64_t none = 0;");
+  for (int i = 0; i < call->statements.count; i++) {
+    const Stmt *s = call->statements.items[i];
+    if (s->kind == STMT_LET)
+      write_let(&emit, s);
+    else
+      write_check(&emit, s, wrong);
+  }
   write_pointers(&emit, "inputs", "const void *", 0, program->input_count);
   write_pointers(&emit, "outputs", "void *", program->input_count, program->output_count);
-  c_line(&emit, "return %s_run(%sinputs, outputs, arena);", header->name,
-         header->weights_file ? "weights, " : "");
+  const char *sizes = write_sizes(&emit, program, call);
+  c_line(&emit, "return %s_run(%sinputs, outputs, %sarena);", target_program_name(header, program),
+         header->weights_file ? "weights, " : "", sizes);
+  text_puts(out, "\n");
+  target_header_call(header, program, out);
+  text_printf(out, " {\n%s}\n", text_string(&emit.body));
+}
+
+const char *c_write_fault(CModule *module, const ProgramHeader *header, Text *out) {
+  const char *wrong = c_global_name(module, "wrong");
   text_printf(out,
               "\nstatic int %s(%s_fault *fault, const char *what, int64_t expected, "
               "int64_t got) {\n"
-              "  if (fault) *fault = (%s_fault){what, expected, got};\n  return 3;\n}\n\n",
+              "  if (fault) *fault = (%s_fault){what, expected, got};\n  return 3;\n}\n",
               wrong, header->name, header->name);
-  target_header_call(header, out);
-  text_printf(out, " {\n%s}\n", text_string(&emit.body));
+  return wrong;
 }

@@ -20,22 +20,27 @@ typedef struct CProgramDialect {
   void (*code)(CProgram *program, CModule *module, Text *out); // the code before NAME_run
 } CProgramDialect;
 
-struct CProgram { // that is being written
+struct CProgram { // a file that is being written
   Context *context;
   Arena *arena;
-  const TargetProgram *program;
+  const TargetProgram *programs;
+  int count;
+  const TargetProgram *program; // the one whose functions are written
   const TargetProgramOptions *options;
   const char *name; // prefix of functions
   const char *base; // the path without ".c"
   FileSet *files;
   const CProgramDialect *dialect;
-  void *made; // of the dialect
+  void *made;         // of the dialect
+  const char **sizes; // the variables of the program's sizes
+  int reported;       // kernels
 };
 
 // Writes `path`, NAME.c, with its header and weights. False with a diagnostic.
-bool c_program_write(Context *context, const TargetProgram *program,
-                     const TargetProgramOptions *options, const CProgramDialect *dialect,
-                     const char *path);
+bool c_programs_write(Context *context, const TargetProgram *programs, int count,
+                      const TargetProgramOptions *options, const CProgramDialect *dialect,
+                      const char *path);
+const char *c_program_title(const CProgram *program); // the names of all programs
 // The address of an argument in NAME_run.
 const char *c_program_place(CProgram *program, const TargetArgument *argument);
 

@@ -25,8 +25,8 @@ CompiledCode *llvm_load_finish(TargetLoading *loading) {
   return NULL;
 }
 
-bool llvm_write_program(Context *context, const TargetProgram *program,
-                        const TargetProgramOptions *options, const char *path) {
+bool llvm_write_programs(Context *context, const TargetProgram *programs, int count,
+                         const TargetProgramOptions *options, const char *path) {
   return absent(context);
 }
 

@@ -4,99 +4,40 @@
 #include "target/checks.h"
 #include "target/llvm/emit.h"
 
-typedef struct CallEntry {
-  Emit *emit;
-  const char *name;
-  int texts; // how many there are
-} CallEntry;
-
-static const char *text_constant(CallEntry *call, const char *text) {
-  const char *name = arena_printf(call->emit->module->arena, "call.text%d", call->texts++);
-  llvm_add_bytes(&call->emit->module->globals, name, text, strlen(text) + 1);
+static const char *text_constant(Emit *emit, const char *text) {
+  const char *name = arena_printf(emit->module->arena, "call.text%d", emit->module->next++);
+  llvm_add_bytes(&emit->module->globals, name, text, strlen(text) + 1);
   return name;
 }
 
-// Goes on where the int64 `got` is as expected.
-static void expect(CallEntry *call, const char *got, int64_t expected, const char *what) {
-  Emit *emit = call->emit;
-  int number = emit_label_number(emit);
-  const char *same = emit_value(emit, "icmp eq i64 %s, %lld", got, (long long)expected);
-  emit_line(emit, "br i1 %s, label %%right%d, label %%wrong%d", same, number, number);
+// Goes on where the condition of the ASSERT holds.
+static void add_check(Emit *emit, const Stmt *s) {
+  int number = emit_label_number(emit), mark = emit_mark(emit);
+  Expr *const *parts = s->as.check.message->args;
+  const char *right = emit_expr(emit, s->as.check.condition);
+  emit_line(emit, "br i1 %s, label %%right%d, label %%wrong%d", right, number, number);
+  emit_forget(emit, mark);
   emit_label(emit, "wrong", number);
+  const char *expected = emit_expr(emit, parts[1]), *got = emit_expr(emit, parts[2]);
   const char *result =
-      emit_value(emit, "call i32 @call.wrong(ptr %%fault, ptr @%s, i64 %lld, i64 %s)",
-                 text_constant(call, what), (long long)expected, got);
+      emit_value(emit, "call i32 @call.wrong(ptr %%fault, ptr @%s, i64 %s, i64 %s)",
+                 text_constant(emit, parts[0]->as.s), expected, got);
   emit_line(emit, "ret i32 %s", result);
+  emit_forget(emit, mark);
   emit_label(emit, "right", number);
 }
 
-static const char *load_field(Emit *emit, const char *tensor, int offset, const char *type,
-                              int bytes) {
-  const char *place = llvm_offset_from(emit, tensor, offset);
-  const char *value = emit_value(emit, "load %s, ptr %s, align %d", type, place, bytes);
-  if (bytes == 8) return value;
-  return emit_value(emit, "%s %s %s to i64", bytes == 4 ? "sext" : "zext", type, value);
-}
-
-static const char *load_axis(Emit *emit, const char *array, int axis) {
-  const char *place = emit_value(emit, "getelementptr i64, ptr %s, i64 %d", array, axis);
-  return emit_value(emit, "load i64, ptr %s, align 8", place);
-}
-
-// The stride, or what is expected where there are none.
-static const char *load_stride(Emit *emit, const char *tensor, const TargetCheck *check) {
-  const char *strides = load_field(emit, tensor, DLPACK_STRIDES, "ptr", 8);
-  const char *absent = emit_value(emit, "icmp eq ptr %s, null", strides);
-  const char *usual = emit_alloca(emit, "i64", 8);
-  emit_line(emit, "store i64 %lld, ptr %s, align 8", (long long)check->expected, usual);
-  const char *place = emit_value(emit, "getelementptr i64, ptr %s, i64 %d", strides, check->axis);
-  place = emit_value(emit, "select i1 %s, ptr %s, ptr %s", absent, usual, place);
-  return emit_value(emit, "load i64, ptr %s, align 8", place);
+static void add_let(Emit *emit, const Stmt *s) {
+  int mark = emit_mark(emit);
+  map_put(&emit->vars, s->as.let.var, emit_expr(emit, s->as.let.value));
+  emit_forget(emit, mark);
 }
 
 static const char *first_element(Emit *emit, const char *tensor) {
-  const char *data = load_field(emit, tensor, DLPACK_DATA, "ptr", 8);
-  const char *offset = load_field(emit, tensor, DLPACK_OFFSET, "i64", 8);
+  const char *data = emit_value(emit, "load ptr, ptr %s, align 8", tensor);
+  const char *place = llvm_offset_from(emit, tensor, 40);
+  const char *offset = emit_value(emit, "load i64, ptr %s, align 8", place);
   return emit_value(emit, "getelementptr i8, ptr %s, i64 %s", data, offset);
-}
-
-static const char *value_of(Emit *emit, const char *tensor, const TargetCheck *check) {
-  switch (check->value) {
-  case TARGET_CHECK_DEVICE: return load_field(emit, tensor, DLPACK_DEVICE, "i32", 4);
-  case TARGET_CHECK_RANK: return load_field(emit, tensor, DLPACK_RANK, "i32", 4);
-  case TARGET_CHECK_CODE: return load_field(emit, tensor, DLPACK_CODE, "i8", 1);
-  case TARGET_CHECK_BITS: return load_field(emit, tensor, DLPACK_BITS, "i8", 1);
-  case TARGET_CHECK_LANES: return load_field(emit, tensor, DLPACK_LANES, "i16", 2);
-  case TARGET_CHECK_EXTENT:
-    return load_axis(emit, load_field(emit, tensor, DLPACK_SHAPE, "ptr", 8), check->axis);
-  case TARGET_CHECK_STRIDE: return load_stride(emit, tensor, check);
-  case TARGET_CHECK_NULL: {
-    const char *data = load_field(emit, tensor, DLPACK_DATA, "ptr", 8);
-    return emit_value(emit, "zext i1 %s to i64", emit_value(emit, "icmp eq ptr %s, null", data));
-  }
-  case TARGET_CHECK_ALIGN: break;
-  }
-  const char *address = emit_value(emit, "ptrtoint ptr %s to i64", first_element(emit, tensor));
-  return emit_value(emit, "urem i64 %s, %lld", address, (long long)check->unit);
-}
-
-static void check_arguments(CallEntry *call, const TargetProgram *p) {
-  Emit *emit = call->emit;
-  Context *context = emit->context;
-  int count = p->input_count + p->output_count;
-  TargetChecks checks = target_checks(context, p);
-  expect(call, emit_value(emit, "sext i32 %%count to i64"), count, TARGET_CHECK_COUNT_TEXT);
-  for (int i = 0; i < count; i++) {
-    const char *absent =
-        emit_value(emit, "icmp eq ptr %s, null", llvm_load_pointer(emit, "%tensors", i));
-    expect(call, emit_value(emit, "zext i1 %s to i64", absent), 0,
-           target_check_absent(context, p, i));
-  }
-  for (int i = 0; i < checks.count; i++) {
-    const TargetCheck *check = &checks.items[i];
-    const char *tensor = llvm_load_pointer(emit, "%tensors", check->argument);
-    expect(call, value_of(emit, tensor, check), check->expected, check->what);
-  }
 }
 
 // The array of pointers that NAME_run takes.
@@ -111,6 +52,18 @@ static const char *pointers(Emit *emit, int first, int count) {
   return array;
 }
 
+// The array of sizes that NAME_run takes.
+static const char *sizes_of(Emit *emit, const TargetProgram *p, const TargetCall *call) {
+  if (!p->size_count) return "";
+  const char *array =
+      emit_alloca(emit, arena_printf(emit->module->arena, "[%d x i64]", p->size_count), 16);
+  for (int i = 0; i < p->size_count; i++) {
+    const char *place = emit_value(emit, "getelementptr i64, ptr %s, i64 %d", array, i);
+    emit_line(emit, "store i64 %s, ptr %s, align 8", emit_expr(emit, call->sizes[i]), place);
+  }
+  return arena_printf(emit->module->arena, "ptr %s, ", array);
+}
+
 static const char wrong_argument[] =
     "define internal i32 @call.wrong(ptr %fault, ptr %what, i64 %expected, i64 %got) {\n"
     "  %none = icmp eq ptr %fault, null\n  br i1 %none, label %end, label %fill\nfill:\n"
@@ -119,18 +72,30 @@ static const char wrong_argument[] =
     "  %g = getelementptr i8, ptr %fault, i64 16\n  store i64 %got, ptr %g, align 8\n"
     "  br label %end\nend:\n  ret i32 3\n}\n";
 
-void llvm_add_call(Emit *emit, const LlvmProgram *whole) {
-  const TargetProgram *p = whole->program;
+void llvm_add_fault(LlvmModule *module) {
+  text_puts(&module->functions, wrong_argument);
+}
+
+void llvm_add_call(Emit *emit, const LlvmPrograms *whole, const TargetProgram *p) {
   const char *given = whole->weights_beside ? "ptr %weights, " : "";
-  CallEntry call = {emit, whole->name, 0};
-  check_arguments(&call, p);
+  const char *name = target_program_name(&whole->header, p);
+  TargetCall *call = target_call(emit->context, p);
+  map_put(&emit->vars, call->tensors, "%tensors");
+  map_put(&emit->vars, call->count, "%count");
+  for (int i = 0; i < call->statements.count; i++) {
+    const Stmt *s = call->statements.items[i];
+    if (s->kind == STMT_LET)
+      add_let(emit, s);
+    else
+      add_check(emit, s);
+  }
   const char *inputs = pointers(emit, 0, p->input_count);
   const char *outputs = pointers(emit, p->input_count, p->output_count);
-  const char *result = emit_value(emit, "call i32 @%s_run(%sptr %s, ptr %s, ptr %%arena)",
-                                  whole->name, given, inputs, outputs);
+  const char *sizes = sizes_of(emit, p, call);
+  const char *result = emit_value(emit, "call i32 @%s_run(%sptr %s, ptr %s, %sptr %%arena)", name,
+                                  given, inputs, outputs, sizes);
   text_printf(&emit->module->functions,
-              "%sdefine i32 @%s_call(%sptr %%tensors, i32 %%count, ptr %%arena, ptr %%fault) "
+              "define i32 @%s_call(%sptr %%tensors, i32 %%count, ptr %%arena, ptr %%fault) "
               "#0 {\nentry:\n%s%s  ret i32 %s\n}\n",
-              wrong_argument, whole->name, given, text_string(&emit->entry),
-              text_string(&emit->body), result);
+              name, given, text_string(&emit->entry), text_string(&emit->body), result);
 }

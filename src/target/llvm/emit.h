@@ -82,16 +82,22 @@ const char *emit_with_lane(Emit *emit, const char *value, DType type, const char
 void emit_stmt(Emit *emit, const Stmt *s);
 
 // entry.c
-void llvm_add_program(Emit *emit, const LlvmProgram *whole);
-void llvm_add_call(Emit *emit, const LlvmProgram *whole);                        // its NAME_call
+void llvm_add_program(Emit *emit, const LlvmPrograms *whole, const TargetProgram *program);
+void llvm_add_weights(LlvmModule *module, const LlvmPrograms *whole);
 void llvm_add_bytes(Text *out, const char *name, const void *data, size_t size); // a constant
-const char *llvm_offset_from(Emit *emit, const char *base, int64_t offset); // in bytes
+const char *llvm_offset_from(Emit *emit, const char *base, int64_t offset);      // in bytes
 // Pointer `number` of an array of them.
 const char *llvm_load_pointer(Emit *emit, const char *array, int number);
+const char *llvm_load_size(Emit *emit, const char *array, int number); // an int64
 
-// module.c. The text of the unit in the scratch arena, with the program's own functions unless
-// `whole` is NULL.
+// call.c. NAME_call of the program, and the function that it calls when an argument is wrong.
+void llvm_add_call(Emit *emit, const LlvmPrograms *whole, const TargetProgram *program);
+void llvm_add_fault(LlvmModule *module);
+
+// module.c. The text of the unit in the scratch arena, with the functions of the programs unless
+// `whole` is NULL; the unit then has all their kernels.
+Emit llvm_emit_new(LlvmModule *module);
 const char *llvm_module_text(Context *context, const TargetUnit *unit, const TargetOptions *options,
-                             const LlvmProgram *whole);
+                             const LlvmPrograms *whole);
 
 #endif

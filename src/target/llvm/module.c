@@ -22,7 +22,7 @@ static const char *attributes(const LlvmModule *module) {
                       width);
 }
 
-static Emit emit_new(LlvmModule *module) {
+Emit llvm_emit_new(LlvmModule *module) {
   Emit emit = {.module = module, .context = module->context, .arena = module->arena};
   emit.entry = text_new(module->arena);
   emit.body = text_new(module->arena);
@@ -104,7 +104,7 @@ static void bind_range(Emit *body, const LowerRegion *region) {
 
 static void module_add_region(LlvmModule *module, const LowerKernel *kernel,
                               const LowerRegion *region) {
-  Emit wrapper = emit_new(module), body = emit_new(module);
+  Emit wrapper = llvm_emit_new(module), body = llvm_emit_new(module);
   Parameters parameters = pass_arguments(&wrapper, &body, kernel);
   bind_range(&body, region);
   Stmt *legal = target_legalize(module->context, region->body, &module->features, module->report);
@@ -121,8 +121,18 @@ static void module_add_region(LlvmModule *module, const LowerKernel *kernel,
               text_string(&body.body));
 }
 
+static void add_programs(LlvmModule *module, const LlvmPrograms *whole) {
+  llvm_add_weights(module, whole);
+  llvm_add_fault(module);
+  for (int i = 0; i < whole->count; i++) {
+    Emit entry = llvm_emit_new(module), call = llvm_emit_new(module);
+    llvm_add_program(&entry, whole, &whole->programs[i]);
+    llvm_add_call(&call, whole, &whole->programs[i]);
+  }
+}
+
 const char *llvm_module_text(Context *context, const TargetUnit *unit, const TargetOptions *options,
-                             const LlvmProgram *whole) {
+                             const LlvmPrograms *whole) {
   Arena *arena = &context->scratch;
   LlvmModule module = {.context = context, .arena = arena, .machine = options->machine};
   module.features = target_features(options->machine);
@@ -141,12 +151,7 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
       module_add_region(&module, unit->kernels[k], &unit->kernels[k]->regions[t]);
     target_report_kernel(options, k, &before, module.report);
   }
-  if (whole) {
-    Emit entry = emit_new(&module);
-    llvm_add_program(&entry, whole);
-    Emit call = emit_new(&module);
-    llvm_add_call(&call, whole);
-  }
+  if (whole) add_programs(&module, whole);
   Text text = text_new(arena);
   text_printf(&text, "source_filename = \"%s\"\ntarget triple = \"x86_64-unknown-linux-gnu\"\n",
               unit->name);

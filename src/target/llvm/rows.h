@@ -11,7 +11,7 @@ TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetO
 bool llvm_load_add(TargetLoading *loading, LowerKernel *kernel);
 CompiledCode *llvm_load_finish(TargetLoading *loading);
 const char *llvm_library_path(void);
-bool llvm_write_program(Context *context, const TargetProgram *program,
-                        const TargetProgramOptions *options, const char *path);
+bool llvm_write_programs(Context *context, const TargetProgram *programs, int count,
+                         const TargetProgramOptions *options, const char *path);
 
 #endif

@@ -450,8 +450,8 @@ static const char *title(CProgram *program) {
       program->program->unit.name, path_file_name(program->base));
 }
 
-bool opencl_write_program(Context *context, const TargetProgram *program,
-                          const TargetProgramOptions *options, const char *path) {
+bool opencl_write_programs(Context *context, const TargetProgram *programs, int count,
+                           const TargetProgramOptions *options, const char *path) {
   static const CProgramDialect dialect = {
       .title = title,
       .returns = "Returns 0; 1 when a pointer is NULL or not aligned; 4 when there is no OpenCL\n"
@@ -459,6 +459,7 @@ bool opencl_write_program(Context *context, const TargetProgram *program,
       .make = make_kernels,
       .steps = write_steps,
       .code = write_code};
-  if (text_ends_with(path, ".c")) return c_program_write(context, program, options, &dialect, path);
-  return target_write_file(context, target_find("opencl"), &program->unit, &options->target, path);
+  if (text_ends_with(path, ".c"))
+    return c_programs_write(context, programs, count, options, &dialect, path);
+  return target_write_file(context, target_find("opencl"), &programs->unit, &options->target, path);
 }

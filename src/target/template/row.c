@@ -26,6 +26,7 @@ static const char *place_text(Arena *arena, const TargetArgument *argument) {
   case TARGET_OUTPUT:
     return arena_printf(arena, offset ? "output %d + %lld" : "output %d", argument->number, offset);
   case TARGET_WEIGHTS: return arena_printf(arena, "weights + %lld", offset);
+  case TARGET_SIZE: return arena_printf(arena, "size %d", argument->number);
   case TARGET_ARENA: break;
   }
   return arena_printf(arena, "arena + %lld", offset);
@@ -43,13 +44,16 @@ static void list_step(Context *context, const TargetProgram *program, int number
   text_printf(out, "%s%s\n", step->comment ? " -- " : "", step->comment ? step->comment : "");
 }
 
-static bool write_program(Context *context, const TargetProgram *program,
-                          const TargetProgramOptions *options, const char *path) {
+static bool write_programs(Context *context, const TargetProgram *program, int count,
+                           const TargetProgramOptions *options, const char *path) {
   ArenaMark mark = arena_mark(&context->scratch);
   Text out = text_new(&context->scratch);
+  (void)count; // it takes no sizes
+  int64_t arena_bytes = 0;
+  expr_as_int(program->arena_bytes, &arena_bytes);
   text_printf(&out, "program %s: %d inputs, %d outputs, arena of %lld bytes, weights of %lld\n",
               program->unit.name, program->input_count, program->output_count,
-              (long long)program->arena_bytes, (long long)program->weight_bytes);
+              (long long)arena_bytes, (long long)program->weight_bytes);
   for (int i = 0; i < program->step_count; i++) list_step(context, program, i, &out);
   bool done = template_emit(context, &program->unit, &options->target, endings[0], &out) &&
               file_write(context, path, out.data, out.size);
@@ -68,5 +72,5 @@ const TargetRow template_target = {
     .load_add = template_load_add,
     .load_finish = template_load_finish,
     .keeps_kernels = true,
-    .write_program = write_program,
+    .write_programs = write_programs,
 };
