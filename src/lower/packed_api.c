@@ -68,11 +68,11 @@ static const char *text_of(const Packing *p, const char *format, ...) {
 }
 
 // The parts of a message: what is wrong with which argument (-1: none), in which call, and what was
-// expected; `got` may be NULL.
+// expected; `got` is a value, or a tuple of the parts of the text, or NULL.
 static Expr *message_of(const Packing *p, const char *kind, const char *what, int argument,
                         const char *expected, Expr *got) {
   Context *context = p->context;
-  Expr *parts[8];
+  Expr *parts[16];
   int count = 0;
   parts[count++] = expr_string(context, what);
   if (argument >= 0) {
@@ -83,7 +83,9 @@ static Expr *message_of(const Packing *p, const char *kind, const char *what, in
   parts[count++] = expr_string(context, p->signature);
   parts[count++] = expr_string(context, text_of(p, "`,\n  expected %s", expected));
   if (got) parts[count++] = expr_string(context, ", got ");
-  if (got) parts[count++] = got;
+  if (got && got->op != EXPR_TUPLE) parts[count++] = got;
+  for (int i = 0; got && got->op == EXPR_TUPLE && i < got->count; i++)
+    parts[count++] = got->args[i];
   Expr *both[] = {expr_string(context, kind), expr_tuple(context, parts, count)};
   return expr_tuple(context, both, 2);
 }
@@ -116,11 +118,23 @@ static void check_kind(Packing *p, int i, Expr *condition, const char *expected,
        assert_that(p, condition, message_of(p, "TypeError", "Mismatched type", i, expected, kind)));
 }
 
+// A value that was found with more bits than its variable has must not have lost any.
+static void check_narrowed(Packing *p, Expr *var, Expr *found, int i, const char *what) {
+  if (found->type.bits <= var->type.bits) return;
+  Expr *same = equal(p, expr_cast(p->context, found->type, var), found);
+  push(p, &p->outer,
+       assert_that(p, same,
+                   message_of(p, "ValueError", text_of(p, "Invalid %s", what), i,
+                              text_of(p, "a value of %s", dtype_name(p->context, var->type)),
+                              found)));
+}
+
 // Gives a variable of the parameters its value, or asserts that the value is the expected one. The
 // assert comes after all lets.
 static void bind(Packing *p, Expr *wanted, Expr *found, int i, const char *what) {
   if (wanted->op == EXPR_VAR && !map_contains(&p->known, wanted)) {
     let(p, wanted, expr_cast(p->context, wanted->type, found));
+    check_narrowed(p, wanted, found, i, what);
     return;
   }
   Expr *message = message_of(p, "ValueError", text_of(p, "Invalid %s", what), i,
@@ -199,30 +213,51 @@ static int element_code(DType type) {
   return codes[type.code];
 }
 
+static Expr *element_count(const Packing *p, const Buffer *b) {
+  Expr *size = expr_int(p->context, DTYPE_INT64, 1);
+  for (int k = 0; k < b->rank; k++)
+    size = expr_mul(p->context, size, expr_cast(p->context, DTYPE_INT64, b->shape[k]));
+  return size;
+}
+
 static void check_type(Packing *p, int i, Expr *handle) {
   Context *context = p->context;
   const Buffer *b = p->func->buffers[i];
   DType byte = DTYPE_UINT8, half = DTYPE(TYPE_UINT, 16);
-  Expr *code = equal(p, get_field(p, handle, 0, FIELD_CODE, byte),
-                     expr_int(context, byte, element_code(b->type)));
-  Expr *bits =
-      equal(p, get_field(p, handle, 0, FIELD_BITS, byte), expr_int(context, byte, b->type.bits));
-  Expr *lanes =
-      equal(p, get_field(p, handle, 0, FIELD_LANES, half), expr_int(context, half, b->type.lanes));
+  Expr *code = get_field(p, handle, 0, FIELD_CODE, byte);
+  Expr *bits = get_field(p, handle, 0, FIELD_BITS, byte);
+  Expr *lanes = get_field(p, handle, 0, FIELD_LANES, half);
+  Expr *found[] = {expr_string(context, "type code "), code,  expr_string(context, " of "),  bits,
+                   expr_string(context, " bits and "), lanes, expr_string(context, " lanes")};
+  Expr *fits = equal(p, code, expr_int(context, byte, element_code(b->type)));
+  fits = expr_and(context, fits, equal(p, bits, expr_int(context, byte, b->type.bits)));
+  fits = expr_and(context, fits, equal(p, lanes, expr_int(context, half, b->type.lanes)));
   const char *what = text_of(p, "Mismatched %s.dtype", b->name);
   push(p, &p->outer,
-       assert_that(p, expr_and(context, expr_and(context, code, bits), lanes),
-                   message_of(p, "TypeError", what, i, dtype_name(context, b->type), NULL)));
+       assert_that(p, fits,
+                   message_of(p, "TypeError", what, i, dtype_name(context, b->type),
+                              expr_tuple(context, found, COUNT_OF(found)))));
 }
 
 static Expr *array_element(const Packing *p, Expr *array, int axis) {
   return get_field(p, array, axis, FIELD_ELEMENT, DTYPE_INT64);
 }
 
+static void check_pointer(Packing *p, int i, Expr *pointer, const char *what,
+                          const char *expected) {
+  Expr *there = expr_unary(p->context, EXPR_NOT, is_null(p, pointer));
+  push(
+      p, &p->outer,
+      assert_that(p, there,
+                  message_of(p, "ValueError", what, i, expected, expr_string(p->context, "NULL"))));
+}
+
 // The array of the extents.
 static Expr *check_shape(Packing *p, int i, Expr *handle) {
   const Buffer *b = p->func->buffers[i];
   Expr *shape = let_named(p, b->name, "_shape", get_field(p, handle, 0, FIELD_SHAPE, DTYPE_HANDLE));
+  if (b->rank)
+    check_pointer(p, i, shape, text_of(p, "Mismatched %s.shape", b->name), "extents of the axes");
   for (int k = 0; k < b->rank; k++)
     bind(p, b->shape[k], array_element(p, shape, k), i, text_of(p, "%s.shape[%d]", b->name, k));
   return shape;
@@ -230,9 +265,11 @@ static Expr *check_shape(Packing *p, int i, Expr *handle) {
 
 // Where strides is NULL, the strides are those of rows without gaps. Extents are read from `shape`
 // where a variable gets its value, because those of the buffer may be known only later.
+// Strides say nothing where there are no elements.
 static void check_strides(Packing *p, int i, Expr *handle, Expr *shape) {
   Context *context = p->context;
   const Buffer *b = p->func->buffers[i];
+  Expr *is_empty = equal(p, element_count(p, b), expr_int(context, DTYPE_INT64, 0));
   Expr *one = expr_int(context, DTYPE_INT64, 1), *step = one;
   Expr *strides =
       let_named(p, b->name, "_strides", get_field(p, handle, 0, FIELD_STRIDES, DTYPE_HANDLE));
@@ -247,6 +284,7 @@ static void check_strides(Packing *p, int i, Expr *handle, Expr *shape) {
       Expr *message = message_of(p, "ValueError", text_of(p, "Mismatched %s", what), i,
                                  "to be compact array", found);
       Expr *fits = either(p, equal(p, extent, one), equal(p, found, step));
+      fits = either(p, is_empty, fits);
       push(p, &p->asserts, assert_that(p, fits, message));
     }
     step = expr_mul(context, step, b->strides ? array_element(p, shape, k) : extent);
@@ -276,7 +314,7 @@ static void check_offset(Packing *p, int i, Expr *handle) {
       text_of(p, "data alignment=%lld bytes", b->offset_factor * (long long)bytes);
   push(p, &p->asserts,
        assert_that(p, equal(p, rest, expr_int(context, b->offset->type, 0)),
-                   message_of(p, "ValueError", "Misaligned Tensor data", i, expected, NULL)));
+                   message_of(p, "ValueError", "Misaligned Tensor data", i, expected, rest)));
 }
 
 static void check_device(Packing *p, int i, Expr *handle) {
@@ -296,16 +334,14 @@ static void check_device(Packing *p, int i, Expr *handle) {
 static void check_memory(Packing *p, int i, Expr *handle) {
   Context *context = p->context;
   const Buffer *b = p->func->buffers[i];
-  Expr *size = expr_int(context, DTYPE_INT64, 1), *none = expr_int(context, DTYPE_INT64, 0);
-  for (int k = 0; k < b->rank; k++)
-    size = expr_mul(context, size, expr_cast(context, DTYPE_INT64, b->shape[k]));
+  Expr *size = element_count(p, b), *none = expr_int(context, DTYPE_INT64, 0);
   let(p, b->data, get_field(p, handle, 0, FIELD_DATA, DTYPE_HANDLE));
   Expr *is_empty = equal(p, size, none);
   Expr *there = expr_unary(context, EXPR_NOT, is_null(p, b->data));
   push(p, &p->asserts,
        assert_that(p, either(p, is_empty, there),
                    message_of(p, "ValueError", text_of(p, "%s data pointer is NULL", b->name), i,
-                              "non-NULL data pointer", NULL)));
+                              "non-NULL data pointer", expr_string(context, "NULL"))));
   if (b->alignment <= 1) return;
   DType type = DTYPE(TYPE_UINT, 64);
   Expr *address = expr_raw(context, EXPR_REINTERPRET, type, NULL, &b->data, 1);
@@ -319,7 +355,8 @@ static void check_memory(Packing *p, int i, Expr *handle) {
 
 static void check_tensor(Packing *p, int i, Expr *handle) {
   const Buffer *b = p->func->buffers[i];
-  check_kind(p, i, expr_unary(p->context, EXPR_NOT, is_null(p, handle)), "Tensor", NULL);
+  check_kind(p, i, expr_unary(p->context, EXPR_NOT, is_null(p, handle)), "Tensor",
+             expr_string(p->context, "NULL"));
   Expr *rank = get_field(p, handle, 0, FIELD_RANK, DTYPE_INT32);
   push(p, &p->outer,
        assert_that(p, equal(p, rank, integer(p, b->rank)),
@@ -391,7 +428,8 @@ static void check_count(Packing *p) {
   if (!count) return;
   push(p, &p->outer,
        assert_that(p, expr_unary(context, EXPR_NOT, is_null(p, p->args)),
-                   message_of(p, "TypeError", "args pointer is NULL", -1, "arguments", NULL)));
+                   message_of(p, "TypeError", "args pointer is NULL", -1, "arguments",
+                              expr_string(context, "NULL"))));
 }
 
 static void read_arguments(Packing *p) {
