@@ -59,13 +59,40 @@ void run_while(Machine *machine, const InterpStep *step) {
   }
 }
 
+const Expr *assert_parts(const Stmt *s) {
+  const Expr *message = s->as.check.message;
+  bool has_parts = message && message->op == EXPR_TUPLE && message->count == 2 &&
+                   message->args[0]->op == EXPR_STRING && message->args[1]->op == EXPR_TUPLE;
+  return has_parts ? message->args[1] : NULL;
+}
+
+static const char *assert_message(Machine *machine, const InterpStep *step) {
+  const Expr *message = step->stmt->as.check.message, *parts = assert_parts(step->stmt);
+  Text text = text_new(machine->arena);
+  if (!parts) return message && message->op == EXPR_STRING ? message->as.s : "";
+  text_printf(&text, "%s: ", message->args[0]->as.s);
+  for (int i = 0; i < parts->count; i++) {
+    const InterpNode *node = step->as.check.parts[i];
+    const InterpScalar *value = node ? node_value(machine, node) : NULL;
+    if (!node)
+      text_puts(&text, parts->args[i]->as.s);
+    else if (dtype_is_float(node->type))
+      text_printf(&text, "%g", value->f);
+    else
+      text_printf(&text, "%lld", (long long)value->i);
+  }
+  return text_string(&text);
+}
+
+void check_assert(Machine *machine, const InterpStep *step) {
+  if (!node_value(machine, step->as.check.condition)->i)
+    machine_fail(machine, "assertion failed: %s", assert_message(machine, step));
+}
+
 void run_assert(Machine *machine, const InterpStep *step) {
   machine->stmt = step->stmt;
-  const Expr *message = step->stmt->as.check.message;
-  if (!node_value(machine, step->as.branch.condition)->i)
-    machine_fail(machine, "assertion failed: %s",
-                 message && message->op == EXPR_STRING ? message->as.s : "");
-  if (step->as.branch.then_body) run(machine, step->as.branch.then_body);
+  check_assert(machine, step);
+  if (step->as.check.body) run(machine, step->as.check.body);
 }
 
 void run_evaluate(Machine *machine, const InterpStep *step) {

@@ -19,4 +19,8 @@ void run_body(Machine *machine, const InterpStep *step);
 void run_leave(Machine *machine, const InterpStep *step);
 void run_block(Machine *machine, const InterpStep *step);
 
+void check_assert(Machine *machine, const InterpStep *step); // fails with the message
+// The tuple of the parts of an assert's message; NULL where it is a string.
+const Expr *assert_parts(const Stmt *s);
+
 #endif

@@ -55,6 +55,7 @@ struct InterpNode {
     const InterpExtern *function;
     int *lane_numbers; // SHUFFLE
     Exchange exchange;
+    int64_t offset; // of a field, in bytes
   } as;
 };
 
@@ -124,6 +125,11 @@ struct InterpStep {
       InterpNode *condition;
       InterpStep *then_body, *else_body; // else_body or both may be NULL
     } branch;
+    struct {
+      InterpNode *condition;
+      InterpStep *body;   // may be NULL
+      InterpNode **parts; // of the message: NULL for a string
+    } check;
     struct {
       BoundBuffer buffer;
       InterpStep *body;
@@ -195,6 +201,13 @@ InterpStorage *storage_new(Machine *machine, Str name, DType type, int64_t bytes
 int64_t access_address(Machine *machine, const InterpAccess *access, int lane, bool check);
 void eval_load(Machine *machine, const InterpNode *node);
 void eval_address_of(Machine *machine, const InterpNode *node);
+// packed.c. A handle to memory of the caller; fields of packed arguments, and pointers to them.
+void handle_of_memory(Machine *machine, void *memory, InterpScalar *out);
+void eval_field(Machine *machine, const InterpNode *node);
+void eval_set_field(Machine *machine, const InterpNode *node);
+void eval_is_null(Machine *machine, const InterpNode *node);
+void eval_moved_pointer(Machine *machine, const InterpNode *node);
+void eval_address(Machine *machine, const InterpNode *node); // as an integer
 // exec.c. Calls a function of the module, or an extern.
 void eval_call(Machine *machine, const InterpNode *node);
 void eval_extern(Machine *machine, const InterpNode *node);

@@ -263,10 +263,26 @@ static InterpNode *resolve_barrier(Resolver *resolver, const Expr *e) {
   return node;
 }
 
+// The evaluator of a function on packed arguments, or NULL.
+static EvalFn packed_function(const Expr *e, InterpNode *node) {
+  if (expr_is_null_test(e)) return eval_is_null;
+  if (expr_is_moved_pointer(e)) return eval_moved_pointer;
+  if (!expr_field_offset(e, &node->as.offset)) return NULL;
+  return e->count == 4 ? eval_set_field : eval_field;
+}
+
 static InterpNode *resolve_intrinsic(Resolver *resolver, const Expr *e) {
   resolver->waits = MAX_OF(resolver->waits, expr_wait(e));
   if (expr_exchange(e)) return resolve_exchange(resolver, e);
   if (expr_is_barrier(e)) return resolve_barrier(resolver, e);
+  InterpNode *node = node_new(resolver, e);
+  node->eval = packed_function(e, node);
+  if (node->eval) {
+    node->count = e->count;
+    node->args = resolve_list(resolver, e->args, e->count);
+    node->out = slot_new(resolver, MAX_OF(type_width(e->type), 1));
+    return node;
+  }
   machine_fail(resolver->machine, "T.%s is read and printed, but the interpreter cannot run it",
                e->as.s);
 }
@@ -278,7 +294,8 @@ static InterpNode *resolve_plain(Resolver *resolver, const Expr *e) {
   resolver->lazy += is_lazy;
   node->args = resolve_list(resolver, e->args, node->count);
   resolver->lazy -= is_lazy;
-  node->eval = eval_function(e, node);
+  bool is_address = e->op == EXPR_REINTERPRET && e->args[0]->type.code == TYPE_HANDLE;
+  node->eval = is_address ? eval_address : eval_function(e, node);
   if (!node->eval)
     machine_fail(resolver->machine, "the interpreter has no %s of %s", op_table[e->op].name,
                  dtype_name(resolver->machine->context, e->type));

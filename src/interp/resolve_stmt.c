@@ -111,8 +111,13 @@ static InterpStep *resolve_while(Resolver *resolver, const Stmt *s) {
 
 static InterpStep *resolve_assert(Resolver *resolver, const Stmt *s) {
   InterpStep *step = step_new(resolver, s, run_assert);
-  step->as.branch.condition = resolve_expr(resolver, s->as.check.condition);
-  if (s->as.check.body) step->as.branch.then_body = resolve_stmt(resolver, s->as.check.body);
+  const Expr *parts = assert_parts(s);
+  step->as.check.condition = resolve_expr(resolver, s->as.check.condition);
+  if (parts) step->as.check.parts = arena_array(resolver->arena, InterpNode *, parts->count);
+  for (int i = 0; parts && i < parts->count; i++)
+    if (parts->args[i]->op != EXPR_STRING)
+      step->as.check.parts[i] = resolve_expr(resolver, parts->args[i]);
+  if (s->as.check.body) step->as.check.body = resolve_stmt(resolver, s->as.check.body);
   return step;
 }
 

@@ -68,13 +68,15 @@ static void bind_scalar(BufferBinding *binding, int i) {
   const BoundParam *param = &binding->program->params[i];
   const InterpTensor *arg = &binding->args[i];
   Machine *machine = binding->machine;
-  if (param->type.code == TYPE_HANDLE)
+  if (param->type.code == TYPE_HANDLE && arg->type.code != TYPE_HANDLE)
     machine_fail(machine, "argument %d is a bare handle, not a tensor or a scalar", i);
   if (!dtype_equal(arg->type, param->type) || arg->rank)
     machine_fail(machine, "argument %d must be a scalar of %s", i,
                  dtype_name(machine->context, param->type));
   InterpScalar *value = machine->frame + param->slot;
-  if (dtype_is_float(param->type))
+  if (param->type.code == TYPE_HANDLE)
+    handle_of_memory(machine, *(void **)arg->data, value);
+  else if (dtype_is_float(param->type))
     value->f = number_load(param->type, arg->data);
   else
     value->i = number_load_int(param->type, arg->data);

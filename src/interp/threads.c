@@ -4,6 +4,7 @@
 // waits is run by one thread after the other. Each thread has a frame of its own, so its variables
 // and its private memory live across a barrier. A condition or a loop in which the threads of a
 // block wait must be the same for all of them, which is checked as it is evaluated.
+#include "interp/exec.h"
 #include "interp/program.h"
 
 static const char *const axes[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z", "blockIdx.x",
@@ -190,14 +191,11 @@ static void run_repeat(Machine *machine, const Team *team, const InterpStep *ste
 }
 
 static void run_check(Machine *machine, const Team *team, const InterpStep *step) {
-  const Expr *message = step->stmt->as.check.message;
   for (int i = 0; i < team->count; i++) {
     machine->frame = team->threads[i].frame;
-    if (!node_value(machine, step->as.branch.condition)->i)
-      machine_fail(machine, "assertion failed: %s",
-                   message && message->op == EXPR_STRING ? message->as.s : "");
+    check_assert(machine, step);
   }
-  if (step->as.branch.then_body) run_together(machine, team, step->as.branch.then_body);
+  if (step->as.check.body) run_together(machine, team, step->as.check.body);
 }
 
 static void run_items(Machine *machine, const Team *team, const InterpStep *step) {
