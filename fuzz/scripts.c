@@ -82,7 +82,7 @@ static PrimFunc *run_passes(Context *context, const Module *module, PrimFunc *fu
   LowerOptions options = {.verify = true, .guards = seed % 2, .seed = seed, .module = module};
   options.verify_each = can_compare(context, func, &options);
   size_t passes = 0;
-  while (lower_pass_at((int)passes) && !lower_pass_at((int)passes)->is_last) passes++;
+  while (lower_pass_at((int)passes) && !lower_pass_at((int)passes)->takes_packed) passes++;
   for (int i = 0; i < LENGTH; i++) {
     // Few passes run on blocks, so that they are converted after a few.
     const char *name = lower_pass_at(i == 4 ? 0 : (int)fuzz_below(&random, passes))->name;

@@ -535,6 +535,10 @@ def _functions(text, options, at_once):
     from pleat.tir.node_table import function_nodes
     printed = IRModule(handle=parse(text, "module"))  # with the names that are printed
     nodes = function_nodes(printed._handle)
+    if any("calling_conv" in node.attrs for node in nodes.values()):
+        from pleat.tir.transform import UnpackApi
+        printed = IRModule(handle=parse(print_handle(UnpackApi()(printed)._handle), "module"))
+        nodes = function_nodes(printed._handle)
     if not nodes:
         raise PleatError("the module has no tensor program; pleat.compile compiles graphs")
     calls = {name: _callees(node, nodes.keys()) for name, node in nodes.items()}

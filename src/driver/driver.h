@@ -197,6 +197,7 @@ typedef struct Kernel {
   const char *why_written;    // why both are equal; NULL: the auto-scheduler made the schedule
   KernelChoice choice;        // set when the auto-scheduler made the schedule
   const uint8_t *access;      // by parameter: PARAM_READ, PARAM_WRITTEN
+  const LowerHost *host;      // of a packed function, from which `func` is unpacked; or NULL
 } Kernel;
 typedef Array(Kernel) Kernels;
 // Chooses what to work on in a module: the function called `name`, or when it is NULL, the only
@@ -255,9 +256,11 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
 // Writes kernels to a file, in their order. Each becomes a program (target_write_programs) whose
 // outputs are the tensors that the kernel writes, if the target takes their sizes and their
 // parameters are scalars and tensors in rows without gaps; otherwise they are written without
-// functions that call them. `access` has Kernel.access of each. False with a diagnostic.
-bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
-                   const TargetRow *target, const TargetProgramOptions *options, const char *path);
+// functions that call them. `access` and `hosts` have Kernel.access and Kernel.host of
+// each. False with a diagnostic.
+bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access,
+                   const LowerHost *const *hosts, int count, const TargetRow *target,
+                   const TargetProgramOptions *options, const char *path);
 
 // Writes the elements of row-major `from` to the offsets in `to` that `layout` gives them, and
 // zeros elsewhere.

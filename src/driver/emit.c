@@ -176,11 +176,13 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
                   const CompileOptions *compile, TargetReport *reports, const char *path) {
   LowerKernel **lowered = arena_array(&context->arena, LowerKernel *, kernels->count);
   const uint8_t **access = arena_array(&context->arena, const uint8_t *, kernels->count);
+  const LowerHost **hosts = arena_array(&context->arena, const LowerHost *, kernels->count);
   LowerReport *lower = compile->lower.report;
   if (!emit_check(context, EMIT_KERNELS, options, path)) return false;
   bool script = is_script(path);
   for (int i = 0; i < kernels->count && (!script || options->lowered); i++) {
     access[i] = kernels->items[i].access;
+    hosts[i] = kernels->items[i].host;
     lowered[i] = lower_scheduled(context, &kernels->items[i], compile, lower ? &lower[i] : NULL);
     if (!lowered[i]) return false;
   }
@@ -188,6 +190,6 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
   TargetProgramOptions write = {
       .target = {.machine = &compile->machine, .kernels = reports, .annotate = options->annotate},
       .openmp = options->openmp};
-  return kernels_write(context, lowered, access, kernels->count, target_of(options, path), &write,
-                       path);
+  return kernels_write(context, lowered, access, hosts, kernels->count, target_of(options, path),
+                       &write, path);
 }

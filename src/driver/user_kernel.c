@@ -98,10 +98,15 @@ double prim_func_operations(const PrimFunc *func) {
 
 static bool add_kernel(Context *context, const Module *module, PrimFunc *written,
                        const HostMachine *machine, Kernels *kernels) {
-  PrimFunc *func = lower_with_callees(context, module, written);
+  LowerHost *host;
+  PrimFunc *func = lower_unpack(context, written, &host);
+  if (func) func = lower_with_callees(context, module, func);
   if (!func) return false;
-  Kernel kernel = {
-      .written = written, .func = func, .scheduled = func, .access = access_of(context, func)};
+  Kernel kernel = {.written = written,
+                   .func = func,
+                   .scheduled = func,
+                   .host = host,
+                   .access = access_of(context, func)};
   if (autosched_unscheduled(context, machine, func, &kernel.choice, &kernel.why_written))
     kernel.scheduled = schedule_func(kernel.choice.schedule);
   array_push(&context->arena, kernels, kernel);
@@ -239,7 +244,9 @@ typedef struct KernelBinding {
   Context *context;
   const LowerKernel *kernel;
   const uint8_t *access;
+  const LowerHost *host;    // or NULL
   TargetTensor *tensors[2]; // [0]: inputs, [1]: outputs
+  Expr **values[2];         // of the host, for each of them
   int counts[2];
   TargetArgument *arguments;
   TargetSize *sizes;
@@ -250,17 +257,19 @@ static bool is_written(const KernelBinding *binding, int argument) {
   return binding->access[argument] & PARAM_WRITTEN;
 }
 
-// The data of a tensor is that of its first element, in rows without gaps. A scalar is a tensor
-// without axes.
+// Without a host, the data of a tensor is that of its first element, in rows without gaps. A scalar
+// is a tensor without axes.
 static bool bind_tensor(KernelBinding *binding, int i) {
   const LowerArg *arg = &binding->kernel->args[i];
   const Buffer *b = arg->buffer;
-  if (b && (b->strides || !expr_is_int(b->offset, 0) || b->type.lanes > 1)) return false;
+  bool is_plain = !b || (!b->strides && expr_is_int(b->offset, 0) && b->type.lanes == 1);
+  if (!is_plain && !binding->host) return false;
   DType type = b ? b->type : arg->var->type;
   if (type.code == TYPE_HANDLE) return false;
   bool written = b && is_written(binding, i);
   int *count = &binding->counts[written];
   binding->arguments[i] = (TargetArgument){written ? TARGET_OUTPUT : TARGET_INPUT, *count, 0};
+  if (binding->host) binding->values[written][*count] = binding->host->values[i];
   binding->tensors[written][(*count)++] =
       (TargetTensor){arg->name, type, b ? b->rank : 0, b ? b->shape : NULL};
   return true;
@@ -274,10 +283,10 @@ static int argument_number(const KernelBinding *binding, int i) {
 
 static bool bind_size(KernelBinding *binding, int i) {
   const LowerArg *arg = &binding->kernel->args[i];
-  if (arg->from != LOWER_FROM_SHAPE) return false;
+  if (arg->from != LOWER_FROM_SHAPE && !binding->host) return false;
   binding->arguments[i] = (TargetArgument){TARGET_SIZE, binding->size_count, 0};
   binding->sizes[binding->size_count++] =
-      (TargetSize){arg->var, argument_number(binding, arg->tensor), arg->axis};
+      (TargetSize){arg->var, argument_number(binding, arg->tensor), arg->axis, (int)arg->from};
   return true;
 }
 
@@ -287,7 +296,10 @@ static bool bind_all(KernelBinding *binding) {
   int count = kernel->arg_count;
   binding->arguments = arena_array(arena, TargetArgument, count + 1);
   binding->sizes = arena_array(arena, TargetSize, count + 1);
-  for (int i = 0; i < 2; i++) binding->tensors[i] = arena_array(arena, TargetTensor, count + 1);
+  for (int i = 0; i < 2; i++) {
+    binding->tensors[i] = arena_array(arena, TargetTensor, count + 1);
+    binding->values[i] = arena_array(arena, Expr *, count + 1);
+  }
   for (int i = 0; i < count; i++)
     if (kernel->args[i].kind != LOWER_ARG_SYMBOL && !bind_tensor(binding, i)) return false;
   for (int i = 0; i < count; i++)
@@ -310,7 +322,10 @@ static TargetProgram program_of(const KernelBinding *binding, LowerKernel **kern
                          .size_count = binding->size_count,
                          .steps = arena_copy(arena, &step, sizeof step),
                          .step_count = 1,
-                         .arena_bytes = (*kernel)->workspace_bytes};
+                         .arena_bytes = (*kernel)->workspace_bytes,
+                         .host = binding->host,
+                         .host_inputs = binding->values[0],
+                         .host_outputs = binding->values[1]};
 }
 
 static bool has_scalars(const LowerKernel *kernel) {
@@ -322,11 +337,12 @@ static bool has_scalars(const LowerKernel *kernel) {
 // The kernels as programs, which the target writes with the functions that call them; NULL where
 // one of them cannot be such a program.
 static TargetProgram *programs_of(Context *context, LowerKernel **kernels,
-                                  const uint8_t *const *access, int count,
-                                  const TargetRow *target) {
+                                  const uint8_t *const *access, const LowerHost *const *hosts,
+                                  int count, const TargetRow *target) {
   TargetProgram *programs = arena_array(&context->scratch, TargetProgram, count);
   for (int i = 0; i < count; i++) {
-    KernelBinding binding = {.context = context, .kernel = kernels[i], .access = access[i]};
+    KernelBinding binding = {
+        .context = context, .kernel = kernels[i], .access = access[i], .host = hosts[i]};
     if (!target->takes_sizes && (count > 1 || has_scalars(kernels[i]))) return NULL;
     if (!bind_all(&binding)) return NULL;
     programs[i] = program_of(&binding, &kernels[i], count == 1);
@@ -359,16 +375,30 @@ static bool write_unit(Context *context, LowerKernel **kernels, int count, const
   return target_write_file(context, target, &unit, &options->target, path);
 }
 
-bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
-                   const TargetRow *target, const TargetProgramOptions *options, const char *path) {
+static bool refuse_hosts(Context *context, LowerKernel *const *kernels,
+                         const LowerHost *const *hosts, int count, const char *path) {
+  for (int i = 0; i < count; i++)
+    if (hosts[i])
+      return diag_error_as(
+          context, DIAG_UNSUPPORTED, kernels[i]->func->pos,
+          "%s: the arguments of '%s' are packed, but here the file has the loops of "
+          "its functions alone",
+          path, kernels[i]->func->name);
+  return true;
+}
+
+bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access,
+                   const LowerHost *const *hosts, int count, const TargetRow *target,
+                   const TargetProgramOptions *options, const char *path) {
   ArenaMark mark = arena_mark(&context->scratch);
   const TargetRow *writer = target ? target : target_for_file(path);
   TargetProgram *programs = writer && writer->write_programs
-                                ? programs_of(context, kernels, access, count, writer)
+                                ? programs_of(context, kernels, access, hosts, count, writer)
                                 : NULL;
   name_regions(context, kernels, count);
   bool done = programs ? target_write_programs(context, target, programs, count, options, path)
-                       : write_unit(context, kernels, count, target, options, path);
+                       : refuse_hosts(context, kernels, hosts, count, path) &&
+                             write_unit(context, kernels, count, target, options, path);
   arena_reset(&context->scratch, mark);
   return done;
 }

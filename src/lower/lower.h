@@ -122,6 +122,16 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
 // itself when there are none. NULL with a diagnostic: recursion, a pointer to memory that is not
 // known, or a size without a value.
 PrimFunc *lower_with_callees(Context *context, const Module *module, PrimFunc *func);
+// The part of a packed function (make_packed) that runs before it computes.
+typedef struct LowerHost {
+  Str symbol; // by which other programs call it: "__tvm_ffi_f"
+  Expr *params[4];
+  PtrArray statements; // Stmt *: LET and ASSERT, in order; their bodies have no meaning here
+  Expr **values; // for each parameter of the function that then runs, the pointer or the scalar
+} LowerHost;
+// A function of tensors and scalars that computes what the packed function does, and its host; any
+// other function is returned as it is, with NULL in *host. NULL with a diagnostic.
+PrimFunc *lower_unpack(Context *context, PrimFunc *func, LowerHost **host);
 // Does the function run in the interpreter to its end within so many loop iterations, and read only
 // what was written? Otherwise LowerOptions.verify_each means nothing.
 bool lower_can_compare(Context *context, const PrimFunc *func, const LowerOptions *options,
@@ -174,10 +184,10 @@ Verdict lower_check_accesses(Context *context, const Module *module, PrimFunc *f
 
 typedef struct LowerState {
   Context *context;
-  const LowerOptions *options; // never NULL
-  LowerReport *report;         // never NULL
-  bool compiles;               // the function is lowered for a target, which gives no value back
-  const struct LowerPass *pass;    // the one that runs,
+  const LowerOptions *options;  // never NULL
+  LowerReport *report;          // never NULL
+  bool compiles;                // the function is lowered for a target, which gives no value back
+  const struct LowerPass *pass; // the one that runs,
   PyNode *args[PY_MOST_ARGUMENTS]; // its arguments, in the order of its signature; NULL: absent
 } LowerState;
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -199,7 +209,7 @@ typedef struct LowerPass {
   const char *name;
   PrimFunc *(*run)(LowerState *state, PrimFunc *func); // NULL after a diagnostic
   unsigned needs, gives, breaks; // LowerFact; `breaks` also what may no longer hold afterwards
-  bool is_last; // functions that it changed have another interface, and no other pass runs on them
+  bool takes_packed;             // functions with packed arguments too, on which no other pass runs
   const char *summary;
   const char *signature;   // its arguments, for pass_call_arguments; NULL: it takes none
   const char *other_names; // TVM's names of it, separated by spaces; NULL: none

@@ -214,7 +214,7 @@ static bool report_needs(Context *context, const FactState *state, const LowerPa
 }
 
 static bool report_packed(Context *context, const LowerPass *pass, const PrimFunc *func) {
-  if (pass->is_last || !lower_is_packed(func)) return true;
+  if (pass->takes_packed || !lower_is_packed(func)) return true;
   return diag_error(context, func->pos,
                     "%s cannot run on %s, whose arguments are packed; run it before make_packed",
                     pass->name, func->name);

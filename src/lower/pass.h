@@ -45,6 +45,7 @@ PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func);
+PrimFunc *lower_unpack_api(LowerState *state, PrimFunc *func);
 
 // ---- Arguments -------------------------------------------------------------------------------
 

@@ -211,8 +211,12 @@ const LowerPass lower_separate_passes[] = {
      .run = lower_make_packed,
      .needs = NO_BLOCKS,
      .breaks = REGIONS,
-     .is_last = true,
+     .takes_packed = true,
      .summary = "functions take an array of tagged arguments, which they check"},
+    {.name = "unpack_api",
+     .run = lower_unpack_api,
+     .takes_packed = true,
+     .summary = "functions with packed arguments take tensors and scalars, without their checks"},
     {.name = NULL},
 };
 

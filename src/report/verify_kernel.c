@@ -47,6 +47,7 @@ bool verify_kernel(VerifyTask *v, const Module *module, const Kernel *kernel, Ke
   InterpTensor *expected = copy_arguments(v->context, args, count);
   v->data.reference = "the interpreter";
   v->data.kernel_count++;
-  return interp_run(v->context, module, kernel->written, expected, count, NULL) &&
+  return interp_run(v->context, module, kernel->host ? kernel->func : kernel->written, expected,
+                    count, NULL) &&
          kernel_code_run(code, number, v->pool, args) && compare(v, kernel, number, expected, args);
 }

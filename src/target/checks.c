@@ -245,6 +245,8 @@ static Expr *arena_bytes(WideSizes *w) {
 }
 
 Expr *target_arena_bytes(Context *context, const TargetProgram *program, Expr *const *sizes) {
+  int64_t known;
+  if (expr_as_int(program->arena_bytes, &known)) return program->arena_bytes;
   WideSizes w = wide_sizes_new(context, program);
   for (int i = 0; i < program->size_count; i++) w.vars[i] = sizes[i];
   return target_legal_size(context, arena_bytes(&w));

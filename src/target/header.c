@@ -55,8 +55,13 @@ static void describe_sizes(const TargetProgram *p, Text *out) {
   for (int i = 0; i < p->size_count; i++) {
     const TargetSize *size = &p->sizes[i];
     bool is_input = size->argument < p->input_count;
-    text_printf(out, "// sizes[%d] '%s': the extent of axis %d of %s[%d]\n", i,
-                size->var->as.var->name, size->axis, is_input ? "inputs" : "outputs",
+    text_printf(out, "// sizes[%d] '%s': ", i, size->var->as.var->name);
+    if (size->from == LOWER_FROM_OFFSET)
+      text_puts(out, "the element offset");
+    else
+      text_printf(out, "the %s of axis %d", size->from == LOWER_FROM_SHAPE ? "extent" : "stride",
+                  size->axis);
+    text_printf(out, " of %s[%d]\n", is_input ? "inputs" : "outputs",
                 size->argument - (is_input ? 0 : p->input_count));
   }
 }
@@ -87,6 +92,17 @@ void target_header_call(const ProgramHeader *header, const TargetProgram *progra
               target_program_name(header, program), weights_parameter(header), header->name);
 }
 
+void target_header_host(const TargetProgram *program, Text *out) {
+  text_printf(out, "int32_t %s(void *self_handle, void *args, int32_t num_args,\n    void *result)",
+              program->host->symbol);
+}
+
+bool target_has_host(const TargetProgram *programs, int count) {
+  for (int i = 0; i < count; i++)
+    if (programs[i].host) return true;
+  return false;
+}
+
 void target_header_arena(const ProgramHeader *header, const TargetProgram *program, Text *out) {
   text_printf(out, "int64_t %s_arena_bytes(const int64_t sizes[])",
               target_program_name(header, program));
@@ -109,6 +125,11 @@ static const char call_types[] =
     "typedef struct %1$s_fault {\n"
     "  const char *what; // \"argument 0 'x': extent of axis 1\"\n"
     "  int64_t expected, got;\n} %1$s_fault;\n";
+
+static const char host[] =
+    "\n// The same for an array of TVM's tagged arguments, which are checked first. Returns 0, or "
+    "-1\n"
+    "// when one does not fit; the message then goes to TVM's runtime if that is in the process.\n";
 
 static const char manual[] =
     "// Runs the model. `arena` is memory for intermediate results, aligned to 64 bytes; it need\n"
@@ -179,8 +200,22 @@ static void print_arena(const ProgramHeader *header, const TargetProgram *progra
   text_puts(out, ";\n");
 }
 
+static void print_call(const ProgramHeader *header, const TargetProgram *program, bool first,
+                       Text *out) {
+  text_puts(out, call);
+  if (first) text_printf(out, call_types, header->name);
+  target_header_call(header, program, out);
+  text_puts(out, ";\n");
+}
+
+static void print_host(const TargetProgram *program, Text *out) {
+  text_puts(out, host);
+  target_header_host(program, out);
+  text_puts(out, ";\n");
+}
+
 static void print_program(Context *context, const TargetProgram *program,
-                          const ProgramHeader *header, bool first, Text *out) {
+                          const ProgramHeader *header, bool first, bool first_call, Text *out) {
   const char *upper = target_upper(&context->scratch, target_program_name(header, program));
   describe(context, upper, "input", program->inputs, program->input_count, out);
   describe(context, upper, "output", program->outputs, program->output_count, out);
@@ -192,10 +227,11 @@ static void print_program(Context *context, const TargetProgram *program,
   text_printf(out, "%s%s\n", manual, header->returns);
   describe_guards(program, out);
   target_header_run(header, program, out);
-  text_printf(out, ";\n%s", call);
-  if (first) text_printf(out, call_types, header->name);
-  target_header_call(header, program, out);
   text_puts(out, ";\n");
+  if (program->host)
+    print_host(program, out);
+  else
+    print_call(header, program, first_call, out);
   if (header->threads) print_parallel(header, program, first, out);
 }
 
@@ -208,8 +244,15 @@ static void print_header(Context *context, const TargetProgram *programs, int co
   text_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   for (int i = 0; i < count; i++) {
     if (i) text_printf(out, "\n// ---- %s\n\n", programs[i].function);
-    print_program(context, &programs[i], header, i == 0, out);
+    bool called = false;
+    for (int k = 0; k < i; k++) called |= !programs[k].host;
+    print_program(context, &programs[i], header, i == 0, !called, out);
   }
+  if (target_has_host(programs, count))
+    text_printf(out,
+                "\n// The message of the thread's last failure of such a function.\n"
+                "const char *%s_error(void);\n",
+                header->name);
   text_puts(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 

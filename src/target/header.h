@@ -27,6 +27,8 @@ bool target_header_write(Context *context, FileSet *files, const TargetProgram *
 // them.
 void target_header_run(const ProgramHeader *header, const TargetProgram *program, Text *out);
 void target_header_call(const ProgramHeader *header, const TargetProgram *program, Text *out);
+void target_header_host(const TargetProgram *program, Text *out);
+bool target_has_host(const TargetProgram *programs, int count); // has any of them one?
 void target_header_arena(const ProgramHeader *header, const TargetProgram *program, Text *out);
 
 #endif

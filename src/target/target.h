@@ -96,6 +96,7 @@ typedef struct TargetTensor { // as it is in memory; a scalar is a tensor withou
 typedef struct TargetSize {
   Expr *var;
   int argument, axis;
+  int from; // LowerArg.from: in place of the extent, a stride or an offset
 } TargetSize;
 
 typedef struct TargetProgram {
@@ -109,6 +110,10 @@ typedef struct TargetProgram {
   const TargetStep *steps;
   int step_count;
   Expr *arena_bytes; // int64, of constants and sizes
+  // In place of NAME_call, of a packed function: the host, and from its variables the pointer to
+  // each input and output, or the scalar. host may be NULL.
+  const LowerHost *host;
+  Expr *const *host_inputs, *const *host_outputs;
   const void *weights;
   int64_t weight_bytes;
 } TargetProgram;

@@ -108,7 +108,7 @@ static void check_any_order(uint64_t seed) {
   LowerOptions options = {.verify_each = true, .seed = seed, .guards = seed % 2};
   const char *names[LENGTH];
   uint64_t passes = 0, bits = seed * 0x9e3779b97f4a7c15u | 1;
-  while (lower_pass_at((int)passes) && !lower_pass_at((int)passes)->is_last) passes++;
+  while (lower_pass_at((int)passes) && !lower_pass_at((int)passes)->takes_packed) passes++;
   for (int i = 0; i < LENGTH && func && !context->error_count; i++) {
     bits = bits * 6364136223846793005u + 1442695040888963407u;
     // Few passes run on blocks, so that they are converted after a few.

@@ -308,6 +308,10 @@ static bool write_functions(CProgram *w, const ProgramHeader *header, CModule *m
     if (!w->dialect->make(w, module)) return false;
     if (i) text_puts(out, "\n");
     if (!write_run(w, header, module, out)) return false;
+    if (w->program->host) {
+      c_write_host(w->context, module, w->program, header, out);
+      continue;
+    }
     if (!wrong) wrong = c_write_fault(module, header, out);
     c_write_call(w->context, module, w->program, header, wrong, out);
   }
@@ -318,9 +322,12 @@ static bool write_source(CProgram *w, const ProgramHeader *header, Text *out) {
   CModule module = c_module_new(w->context, &w->options->target);
   Text functions = text_new(w->arena);
   reserve_functions(w, header, &module);
+  if (target_has_host(w->programs, w->count)) c_write_host_support(header, &functions);
   if (!write_functions(w, header, &module, &functions)) return false;
   text_printf(out, "// %s: %d kernels in %d steps\n#include \"%s.h\"\n\n", c_program_title(w),
               sum_of(w, false), sum_of(w, true), path_file_name(w->base));
+  if (target_has_host(w->programs, w->count))
+    text_puts(out, "#include <stdio.h>\n#include <stdlib.h>\n");
   w->dialect->code(w, &module, out);
   if (!write_weights(w, out)) return false;
   if (w->options->openmp) text_puts(out, parallel);

@@ -90,6 +90,9 @@ const char *llvm_offset_from(Emit *emit, const char *base, int64_t offset);     
 const char *llvm_load_pointer(Emit *emit, const char *array, int number);
 const char *llvm_load_size(Emit *emit, const char *array, int number); // an int64
 
+// host.c. The host of a packed function; and what all hosts of a file use.
+void llvm_add_host(Emit *emit, const LlvmPrograms *whole, const TargetProgram *program);
+void llvm_add_host_support(LlvmModule *module, const LlvmPrograms *whole);
 // call.c. NAME_call of the program, and the function that it calls when an argument is wrong.
 void llvm_add_call(Emit *emit, const LlvmPrograms *whole, const TargetProgram *program);
 void llvm_add_fault(LlvmModule *module);

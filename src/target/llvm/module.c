@@ -124,10 +124,14 @@ static void module_add_region(LlvmModule *module, const LowerKernel *kernel,
 static void add_programs(LlvmModule *module, const LlvmPrograms *whole) {
   llvm_add_weights(module, whole);
   llvm_add_fault(module);
+  llvm_add_host_support(module, whole);
   for (int i = 0; i < whole->count; i++) {
     Emit entry = llvm_emit_new(module), call = llvm_emit_new(module);
     llvm_add_program(&entry, whole, &whole->programs[i]);
-    llvm_add_call(&call, whole, &whole->programs[i]);
+    if (whole->programs[i].host)
+      llvm_add_host(&call, whole, &whole->programs[i]);
+    else
+      llvm_add_call(&call, whole, &whole->programs[i]);
   }
 }
 
