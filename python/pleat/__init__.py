@@ -26,7 +26,7 @@ _LAZY = {"IRModule": "pleat.ir", "build": "pleat.runtime", "cl": "pleat.nd", "cp
          "ir": None, "load_module": "pleat.runtime",
          "lower": "pleat.te.lowering", "nd": None, "opencl": "pleat.nd",
          "register_func": "pleat.registry", "register_global_func": "pleat.registry", "relax": None, "runtime": None,
-         "s_tir": None, "script": None, "target": None, "tirx": None, "transform": "pleat.ir"}
+         "s_tir": None, "script": None, "target": None, "tirx": None, "topi": None, "transform": "pleat.ir"}
 
 
 def __getattr__(name):
