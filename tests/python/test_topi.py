@@ -173,6 +173,23 @@ def test_tvm(name):
                        atol=1e-6)
 
 
+def test_graphs():
+    """The operators in graphs; a call that states its type needs no function to be there."""
+    from pleat import relax
+    from pleat.script import relax as R, tir as T
+    bb, n = relax.BlockBuilder(), T.int64()
+    x, w = relax.Var("x", R.Tensor((n, 7), "float32")), relax.Var("w", R.Tensor((6, 7), "float32"))
+    with bb.function("outside", [x]):
+        lv = bb.emit(relax.call_dps_packed("env.f", [x], out_sinfo=R.Tensor((n, 5), "float32")))
+        bb.emit_func_output(bb.emit_te(topi.nn.relu, lv))
+    assert "def relu(" in bb.get().script() and "env.f" in bb.get().script()
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x, w]):
+        bb.emit_func_output(bb.emit_te(topi.nn.softmax, bb.emit_te(topi.nn.dense, x, w)))
+    assert np.allclose(pleat.compile(bb.get(), cache=False)(X, floats(6, 7)),
+                       softmax(X @ floats(6, 7).T, 1), atol=1e-5)
+
+
 def test_free_sizes():
     n = te.var("n")
     x, y = te.placeholder((n, 3), name="x"), te.placeholder((n, 3), name="y")

@@ -6,7 +6,7 @@ import re
 
 from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import IRModule, print_handle
-from pleat.relax.expr import GlobalVar, TensorStructInfo, Var, call_tir
+from pleat.relax.expr import GlobalVar, StatedCall, TensorStructInfo, Var, call_tir
 from pleat.relax.transform import Normalize
 from pleat.script import relax as R, tir as T
 from pleat.script._parse import parse
@@ -209,7 +209,8 @@ class BlockBuilder:
     def _bind(self, expr, hint):
         function = self._current()
         text = self._text(expr)
-        var = Var(function.free_name(hint), builder=self)
+        stated = expr.stated_info if isinstance(expr, StatedCall) else None
+        var = Var(function.free_name(hint), stated, builder=self)
         function.lines.append(f"{'    ' * (function.outputs is not None)}{var.name_hint} = {text}")
         return var
 

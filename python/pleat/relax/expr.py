@@ -99,19 +99,25 @@ def _arguments(args):
     return tuple(args) if isinstance(args, (tuple, list)) else (args,)
 
 
-def _output(out_sinfo, out_ty):
-    if out_sinfo is None and out_ty is None:
-        raise TypeError("expected out_sinfo, the type of the result")
-    return {"out_sinfo": out_ty if out_sinfo is None else out_sinfo}
+class StatedCall(Value):
+    """A call that states the type of its result, which need not be inferred then."""
+
+    def __init__(self, call, out_sinfo, out_ty, *args, **more):
+        if out_sinfo is None and out_ty is None:
+            raise TypeError("expected out_sinfo, the type of the result")
+        stated = out_ty if out_sinfo is None else out_sinfo
+        super().__init__(Value(call)(*args, out_sinfo=stated, **more)._text)
+        is_known = isinstance(stated, TensorStructInfo) and stated.shape is not None
+        self.stated_info = stated if is_known else None
 
 
 def call_tir(gvar, args, out_sinfo=None, tir_vars=None, *, out_ty=None):
     """A call of a tensor program of the module, which BlockBuilder.add_func gives. out_sinfo, since 2026
     out_ty: the type of the result, or a list of types; tir_vars: values of its scalar parameters"""
     more = {} if tir_vars is None else {"tir_vars": tir_vars}
-    return Value("R.call_tir")(Value(f"cls.{gvar}"), _arguments(args), **_output(out_sinfo, out_ty), **more)
+    return StatedCall("R.call_tir", out_sinfo, out_ty, Value(f"cls.{gvar}"), _arguments(args), **more)
 
 
 def call_dps_packed(func, args, out_sinfo=None, *, out_ty=None):
     """A call of a function outside, which gets the result as its last argument. See call_tir."""
-    return Value("R.call_dps_packed")(func, _arguments(args), **_output(out_sinfo, out_ty))
+    return StatedCall("R.call_dps_packed", out_sinfo, out_ty, func, _arguments(args))

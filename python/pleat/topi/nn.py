@@ -2,10 +2,14 @@
 """Operators of neural networks as tensor expressions."""
 from pleat import te, tir
 from pleat.topi._shapes import axes_of, one_axis, pair, product, quotient
-from pleat.topi.elementwise import add, cast, unary
+from pleat.topi.elementwise import add, cast
 from pleat.topi.transform import reshape
 
-relu = unary(lambda x: tir.max(x, tir.const(0, x.dtype)))
+
+def relu(x):
+    """x where it is positive, otherwise 0."""
+    return te.compute(x.shape, lambda *i: tir.max(x(*i), tir.const(0, x.dtype)), name="compute", tag="elemwise")
+
 
 
 def leaky_relu(x, alpha):
