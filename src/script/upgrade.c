@@ -435,6 +435,16 @@ static void call_buffer(Upgrader *u, const PyNode *node) {
   edit(u, node->pos.end - 1, node->pos.end, ")");
 }
 
+// T.Ptr[T.uint8] becomes T.handle("uint8").
+static void call_pointer(Upgrader *u, const PyNode *node) {
+  const PyNode *object = node->items[0], *type = node->items[1];
+  if (object->kind != PY_ATTRIBUTE || strcmp(object->text, "Ptr") != 0 || node->count != 2) return;
+  const char *name = type->kind == PY_ATTRIBUTE ? str_format(u->context, "\"%s\"", type->text)
+                                                : source_of(u, type);
+  edit(u, node->pos.begin, node->pos.end,
+       str_format(u->context, "%s.handle(%s)", source_of(u, object->items[0]), name));
+}
+
 // T.buffer_decl(X.data, [6], "float32"), as RFC 63 writes it, becomes
 // T.decl_buffer([6], "float32", data=X.data).
 static void put_memory_last(Upgrader *u, const PyNode *call) {
@@ -499,13 +509,14 @@ static bool makes_object(const PyNode *value) {
       "decl_buffer",  "Buffer",       "allocate",    "allocate_const", "alloc_local",
       "alloc_shared", "env_thread",   "meta_var",    "launch_thread",  "sblock_alloc_buffer",
       "var",          "SizeVar",      "dyn",         "handle",         "Ptr",
-      "view"};
+      "Var",          "view"};
   if (value->kind != PY_CALL || value->items[0]->kind != PY_ATTRIBUTE) return false;
   const PyNode *callee = value->items[0];
   DType type;
   for (int i = 0; i < COUNT_OF(names); i++)
     if (!strcmp(callee->text, names[i])) return true;
-  bool is_type = value->count == 1 && dtype_parse(callee->text, strlen(callee->text), &type);
+  bool is_new = value->count == 1 || (value->count == 2 && value->items[1]->kind == PY_KEYWORD);
+  bool is_type = is_new && dtype_parse(callee->text, strlen(callee->text), &type);
   return is_type || has_member(callee, "axis");
 }
 
@@ -590,7 +601,10 @@ static void visit(Upgrader *u, const PyNode *node) {
   case PY_ASSIGN:
   case PY_ANNOTATED: keep_let(u, node); break;
   case PY_ATTRIBUTE: rename_member(u, node); break;
-  case PY_SUBSCRIPT: call_buffer(u, node); break;
+  case PY_SUBSCRIPT:
+    call_buffer(u, node);
+    call_pointer(u, node);
+    break;
   case PY_CALL: put_memory_last(u, node); break;
   default: break;
   }

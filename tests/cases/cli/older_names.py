@@ -1,5 +1,6 @@
 # RUN: pleat opt %s
 # RUN: pleat verify %s --func indexed
+# RUN: pleat fmt %s --upgrade --newer-names -o - | grep -e "^def pointers" -e "^    q:" -e "^    n ="
 # Forms of classic TVM: the name of an allocation with indices (0.9), T.Ptr[...], T.let of three
 # operands, sizes that say so, operations by their nodes, values that are returned without a type.
 import tvm
