@@ -145,6 +145,23 @@ static bool mentions_pointer(const PyNode *node) {
   return is_name;
 }
 
+// The buffers A of T.LetStmt(pointer, var=A.data).
+static void find_let_data(const PyNode *node, Map *names) {
+  bool is_let = node->kind == PY_KEYWORD && !strcmp(node->text, "var");
+  const PyNode *data = is_let ? node->items[0] : NULL;
+  if (data && data->kind == PY_ATTRIBUTE && !strcmp(data->text, "data") &&
+      data->items[0]->kind == PY_NAME)
+    map_put(names, data->items[0]->text, (intptr_t)1);
+  for (int i = 0; i < node->count; i++)
+    if (node->items[i]) find_let_data(node->items[i], names);
+}
+
+static Stmt *drop_repeated(Rewriter *rewriter, Stmt *s) {
+  const Parser *parser = rewriter->env;
+  bool is_repeated = map_find(&parser->let_declared, s) != NULL;
+  return is_repeated ? rewrite_stmt(rewriter, s->as.declare.body) : NULL;
+}
+
 static void find_indexed(const PyNode *node, Map *names) {
   if (node->kind == PY_SUBSCRIPT && node->items[0]->kind == PY_NAME)
     map_put(names, node->items[0]->text, (intptr_t)1);
@@ -248,11 +265,16 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   parser->uses_pointers = mentions_pointer(def->items[3]);
   parser->indexed = map_new(parser->arena);
   find_indexed(def->items[3], &parser->indexed);
+  parser->let_data = map_new(parser->arena);
+  parser->let_declared = map_new(parser->arena);
+  find_let_data(def->items[3], &parser->let_data);
   parser->statement_allocs = has_newer_decorator(def) || !mentions_block(def->items[3]);
   parser->last = suite.count ? suite.items[suite.count - 1] : NULL;
   Stmt *body = func_body(parser, &suite);
   parser_reset(parser, mark);
   if (errors != parser->context->error_count) return NULL;
+  Rewriter rewriter = {.context = parser->context, .env = parser, .enter_stmt = drop_repeated};
+  if (parser->let_declared.count) body = rewrite_stmt(&rewriter, body);
   if (parser->has_blocks) body = blocks_find_regions(parser->context, body);
   PrimFunc *func = prim_func_new(parser->context, def->text, parser->params.items,
                                  parser->matched.items, parser->params.count, body);

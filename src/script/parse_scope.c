@@ -116,9 +116,21 @@ static Scope let_of(Parser *parser, const PyNode *name, Expr *value, bool is_kno
   return (Scope){s, &s->as.let.body};
 }
 
+// T.LetStmt(pointer, var=A.data): A, which was declared before, has this memory from here on.
+static Scope let_memory(Parser *parser, const PyNode *stated, const PyNode *name) {
+  Buffer *buffer = parse_buffer_name(parser, name);
+  Expr *value = buffer ? parse_value(parser, stated) : NULL;
+  if (!value) return (Scope){0};
+  Stmt *declare = stmt_declare(parser->context, buffer, NULL);
+  Stmt *s = stmt_let(parser->context, buffer->data, value, declare);
+  return (Scope){s, &declare->as.declare.body};
+}
+
 static Scope let_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   PyNode *args[2];
   if (!py_arguments(parser->context, call, "value var?", args, NULL)) return (Scope){0};
+  bool is_memory = args[1] && args[1]->kind == PY_ATTRIBUTE && !strcmp(args[1]->text, "data");
+  if (is_memory) return let_memory(parser, args[0], args[1]->items[0]);
   const PyNode *name = args[1] && args[1]->kind == PY_NAME ? args[1] : target;
   Expr *value = parse_value(parser, args[0]);
   if (!value) return (Scope){0};
@@ -200,8 +212,11 @@ static Scope decl_buffer_scope(Parser *parser, const PyNode *call, const PyNode 
     bool is_keyword = call->items[i]->kind == PY_KEYWORD;
     is_alias |= is_keyword ? !strcmp(call->items[i]->text, "data") : i == 3;
   }
+  bool is_let = !is_alias && map_find(&parser->let_data, target->text);
+  is_alias |= is_let;
   Stmt *s = is_alias ? stmt_declare(parser->context, buffer, NULL)
                      : stmt_allocate(parser->context, buffer, NULL);
+  if (is_let) map_put(&parser->let_declared, s, buffer);
   Stmt *declare = is_alias ? s : s->as.allocate.body;
   declare->pos = call->pos;
   return (Scope){s, &declare->as.declare.body};

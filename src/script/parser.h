@@ -70,6 +70,8 @@ typedef struct Parser {
   DType result;                 // of the function; void when it states none
   bool uses_pointers;           // T.load or T.store occurs in it
   Map indexed;                  // the names that have indices in it
+  Map let_data;                 // the buffers whose memory a T.LetStmt names, as var=A.data
+  Map let_declared;             // the declarations of these, which the lets repeat
   const PyNode *last;           // the last statement of the tensor program
   bool statement_allocs;        // T.alloc_buffer is a statement, not part of a block's heading
   bool is_newer; // the function is in the dialect since 2026: `x = value` makes or sets a variable

@@ -41,3 +41,13 @@ def operations(a: T.handle):
 @T.prim_func
 def returned(n: T.int32):
     return n + 1
+
+
+@T.prim_func
+def memory_of_a_let(A: T.Buffer((64,), "float32")):
+    B = T.Buffer((16,), "float32")
+    C = T.Buffer((16,), "int32")
+    with T.LetStmt(T.address_of(A[16], dtype="handle"), var=B.data):
+        B[3] = T.float32(1)
+    T.LetStmt(T.call_extern("handle", "f"), var=C.data)
+    C[1] = 2
