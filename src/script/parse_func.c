@@ -145,10 +145,12 @@ static bool mentions_pointer(const PyNode *node) {
   return is_name;
 }
 
-// The buffers A of T.LetStmt(pointer, var=A.data).
+// The buffers A of T.LetStmt(pointer, var=A.data) and of the older T.let(A.data, pointer).
 static void find_let_data(const PyNode *node, Map *names) {
-  bool is_let = node->kind == PY_KEYWORD && !strcmp(node->text, "var");
-  const PyNode *data = is_let ? node->items[0] : NULL;
+  bool is_var = node->kind == PY_KEYWORD && !strcmp(node->text, "var");
+  bool is_let = node->kind == PY_CALL && node->count > 1 && node->items[0]->kind == PY_ATTRIBUTE &&
+                !strcmp(node->items[0]->text, "let");
+  const PyNode *data = is_var ? node->items[0] : is_let ? node->items[1] : NULL;
   if (data && data->kind == PY_ATTRIBUTE && !strcmp(data->text, "data") &&
       data->items[0]->kind == PY_NAME)
     map_put(names, data->items[0]->text, (intptr_t)1);

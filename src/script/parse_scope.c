@@ -126,11 +126,14 @@ static Scope let_memory(Parser *parser, const PyNode *stated, const PyNode *name
   return (Scope){s, &declare->as.declare.body};
 }
 
+static bool is_memory(const PyNode *node) {
+  return node && node->kind == PY_ATTRIBUTE && !strcmp(node->text, "data");
+}
+
 static Scope let_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   PyNode *args[2];
   if (!py_arguments(parser->context, call, "value var?", args, NULL)) return (Scope){0};
-  bool is_memory = args[1] && args[1]->kind == PY_ATTRIBUTE && !strcmp(args[1]->text, "data");
-  if (is_memory) return let_memory(parser, args[0], args[1]->items[0]);
+  if (is_memory(args[1])) return let_memory(parser, args[0], args[1]->items[0]);
   const PyNode *name = args[1] && args[1]->kind == PY_NAME ? args[1] : target;
   Expr *value = parse_value(parser, args[0]);
   if (!value) return (Scope){0};
@@ -144,6 +147,7 @@ static Scope classic_let_scope(Parser *parser, const PyNode *call, const PyNode 
   (void)target;
   PyNode *args[2];
   if (!py_arguments(parser->context, call, "var value", args, NULL)) return (Scope){0};
+  if (is_memory(args[0])) return let_memory(parser, args[1], args[0]->items[0]);
   Expr *value = parse_value(parser, args[1]);
   if (!value) return (Scope){0};
   if (args[0]->kind == PY_NAME) return let_of(parser, args[0], value, true);

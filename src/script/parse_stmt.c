@@ -638,6 +638,13 @@ static void define_name(Parser *parser, Sequence *sequence, const PyNode *node, 
 // x: T.int32 = value, x: T.let = value, x: T.int32
 static void annotated_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *annotation = node->items[1];
+  Str kind = parser_member(parser, annotation, DIALECT_TIR);
+  if (kind && node->items[2] && !strcmp(kind, "Buffer")) { // A: T.Buffer = T.decl_buffer(…)
+    PyNode assign = {.kind = PY_ASSIGN, .pos = node->pos, .text = "=", .count = 2};
+    assign.items = (PyNode *[]){node->items[0], node->items[2]};
+    parse_statement(parser, sequence, &assign);
+    return;
+  }
   parse_call_pointer(parser, node->items[1]);
   bool is_let = is_let_type(parser, annotation), is_subscript = annotation->kind == PY_SUBSCRIPT;
   if (is_subscript) annotation = annotation->items[annotation->count - 1];

@@ -527,7 +527,7 @@ static void keep_let(Upgrader *u, const PyNode *node) {
     bool is_let = !strcmp(node->text, "=") && !makes_object(node->items[1]);
     if (is_let)
       edit(u, target->pos.end, target->pos.end, str_format(u->context, ": %s.let", u->tir));
-  } else if (node->items[2] && !has_member(annotation, "let")) {
+  } else if (node->items[2] && !has_member(annotation, "let") && !makes_object(node->items[2])) {
     edit(u, annotation->pos.begin, annotation->pos.begin,
          str_format(u->context, "%s.let[", u->tir));
     edit(u, annotation->pos.end, annotation->pos.end, "]");

@@ -49,5 +49,9 @@ def memory_of_a_let(A: T.Buffer((64,), "float32")):
     C = T.Buffer((16,), "int32")
     with T.LetStmt(T.address_of(A[16], dtype="handle"), var=B.data):
         B[3] = T.float32(1)
+    D = T.Buffer((16,), "int8")
     T.LetStmt(T.call_extern("handle", "f"), var=C.data)
+    with T.let(D.data, T.call_extern("handle", "g")):
+        E: T.Buffer = T.buffer_decl([4], dtype="int8", data=D.data)
+        E[2] = D[3]
     C[1] = 2
