@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides which sums of products are computed four bytes at a time: those whose numbers are used
-// often enough that packing them pays, on a machine with vectors of 32 bits.
+// often enough that packing them pays, on a machine with an instruction for them.
 #include "graph/byte_products.h"
 #include "plan/internal.h"
 
@@ -30,7 +30,7 @@ static bool use_bytes(ByteChoice *c, Stage *stage) {
 void plan_use_byte_products(StageGraph *s, const PlanOptions *options) {
   ByteChoice choice = {.stages = s, .options = options};
   bool found = false;
-  if (machine_lanes(options->machine, DTYPE_INT32) == 1 || options->policy == PLAN_NONE) return;
+  if (!options->machine->dot_bytes || options->policy == PLAN_NONE) return;
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
     int before = s->stages.count;

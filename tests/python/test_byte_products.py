@@ -41,6 +41,11 @@ def numbers(rng, kind, shape):
     return rng.integers(info.min, info.max + 1, shape).astype(kind)
 
 
+def programs(path, *options):
+    return subprocess.run([PLEAT, "plan", path, "--programs", "--cpu", "avx512vnni", *options], check=True,
+                          capture_output=True, text=True).stdout
+
+
 def uses_dot(path):
     out = path.parent / "y.s"
     subprocess.run([PLEAT, "compile", path, "--cpu", "avx512vnni", "-o", out], check=True,
@@ -104,9 +109,7 @@ def test_dequantised_convolution(tmp_path):
     save(path, nodes, x, constants)
     assert np.allclose(run(path, x), reference(path, x), rtol=1e-5, atol=1e-5)
     assert uses_dot(path)
-    done = subprocess.run([PLEAT, "plan", path, "--accuracy", "exact", "--programs"], check=True,
-                          capture_output=True, text=True)
-    assert "dot_bytes" not in done.stdout
+    assert "dot_bytes" not in programs(path, "--accuracy", "exact")
 
 
 def test_residual_network(tmp_path):
@@ -137,8 +140,7 @@ def test_residual_network(tmp_path):
     save(path, nodes, x, constants)
     steps = np.abs(run(path, x) - reference(path, x)) / 0.15
     assert steps.max() < 1.01 and (steps > 0.5).mean() < 0.02
-    done = subprocess.run([PLEAT, "plan", path, "--programs"], check=True, capture_output=True, text=True)
-    assert done.stdout.count("dot_bytes") == 3
+    assert programs(path).count("dot_bytes") == 3
 
 
 def test_products_share_packed_numbers(tmp_path):
@@ -151,6 +153,5 @@ def test_products_share_packed_numbers(tmp_path):
     path = tmp_path / "shared.onnx"
     save(path, nodes, x, constants)
     assert np.array_equal(run(path, x), reference(path, x))
-    done = subprocess.run([PLEAT, "plan", path, "--programs"], check=True, capture_output=True, text=True)
-    packs = [line for line in done.stdout.splitlines() if "shift_left" in line]
-    assert done.stdout.count("dot_bytes") == 2 and len(packs) == 1
+    packs = [line for line in programs(path).splitlines() if "shift_left" in line]
+    assert programs(path).count("dot_bytes") == 2 and len(packs) == 1
