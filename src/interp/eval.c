@@ -78,6 +78,8 @@ static int64_t dot_bytes(int64_t a, int64_t b) {
   return sum;
 }
 INT_BINARY(int_dot_bytes, dot_bytes(a, b))
+INT_BINARY(int_dot_words,
+           (int64_t)(int16_t)a *(int16_t)b + (int64_t)(int16_t)(a >> 16) * (int16_t)(b >> 16))
 
 INT_BINARY(int_shift_left, (uint64_t)a << (b & 63))
 INT_BINARY(int_shift_right, a >> (b & 63))
@@ -438,6 +440,7 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
     [EXPR_POPCOUNT] = {int_popcount},
     [EXPR_LIKELY] = ANY(same_value),
     [EXPR_DOT_BYTES] = {int_dot_bytes},
+    [EXPR_DOT_WORDS] = {int_dot_words},
     [EXPR_SHIFT_LEFT] = {int_shift_left},
     [EXPR_SHIFT_RIGHT] = {int_shift_right, uint_shift_right},
     [EXPR_SELECT] = ANY(select_lanes),

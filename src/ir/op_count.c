@@ -42,6 +42,7 @@ static bool count_node(Visitor *visitor, Expr *e) {
   OpClass class = op_table[e->op].class;
   count->arithmetic += class == OP_ARITH;
   count->dots += e->op == EXPR_DOT_BYTES;
+  count->pairs += e->op == EXPR_DOT_WORDS;
   count->functions += class == OP_MATH;
   if (class == OP_MATH) count_function(count, e);
   count->instructions += class != OP_MATH && (e->count || e->op == EXPR_LOAD);

@@ -10,6 +10,7 @@ typedef struct OpCount {
   double functions;    // mathematical functions, class OP_MATH
   double instructions; // every node that has operands, and every load, but no function
   double dots;         // sums of products of four bytes
+  double pairs;        // sums of products of two numbers of 16 bits
   double floating;     // arithmetic and functions on floats, by lanes
   double vector_work;  // vector operations of the functions that are computed in vectors
   double lane_work;    // operations, for each lane, of the other functions: library calls

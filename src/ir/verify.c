@@ -228,9 +228,9 @@ static void check_broadcast(Verifier *verifier, const Expr *e) {
            type_text(verifier, e));
 }
 
-static void check_dot_bytes(Verifier *verifier, const Expr *e) {
+static void check_dot(Verifier *verifier, const Expr *e) {
   if (e->args[0]->type.bits != 32)
-    report(verifier, "'%s' of %s, but its operands have four bytes", op_table[e->op].spelling,
+    report(verifier, "'%s' of %s, but its operands have 32 bits", op_table[e->op].spelling,
            type_text(verifier, e->args[0]));
 }
 
@@ -293,7 +293,7 @@ static void check_class(Verifier *verifier, const Expr *e) {
 
 static void (*const op_checks[EXPR_OP_COUNT])(Verifier *, const Expr *) = {
     [EXPR_VAR] = check_variable,        [EXPR_CAST] = check_lanes,
-    [EXPR_DOT_BYTES] = check_dot_bytes, [EXPR_REINTERPRET] = check_reinterpret,
+    [EXPR_DOT_BYTES] = check_dot,       [EXPR_REINTERPRET] = check_reinterpret,
     [EXPR_SELECT] = check_choice,       [EXPR_IF_THEN_ELSE] = check_choice,
     [EXPR_LOAD] = check_load,           [EXPR_ADDRESS_OF] = check_address,
     [EXPR_INTRINSIC] = check_intrinsic, [EXPR_INTRINSIC_PURE] = check_intrinsic,

@@ -374,10 +374,15 @@ static Expr *shifted_back(Legalizer *l, Expr *x, int left, int right) {
   return legal_make(l, EXPR_SHIFT_RIGHT, x, legal_int(l, x, right));
 }
 
+// Does the target compute products of bytes or words in such vectors?
+static bool has_dot(const Legalizer *l, const Expr *e) {
+  int bytes = e->type.lanes * 4;
+  return bytes >= 16 && bytes <= l->features->dot_vector_bytes && (bytes & (bytes - 1)) == 0;
+}
+
 // Products of bytes and the sum of four of them fit 32 bits.
 static Expr *legalize_dot_bytes(Legalizer *l, Expr *e) {
-  int bytes = e->type.lanes * 4;
-  if (bytes >= 16 && bytes <= l->features->dot_vector_bytes && (bytes & (bytes - 1)) == 0) return e;
+  if (has_dot(l, e)) return e;
   Expr *a = legal_hold(l, legal_cast(l, DTYPE_INT32, e->args[0])), *sum = NULL;
   Expr *b = legal_hold(l, legal_cast(l, DTYPE_INT32, e->args[1]));
   for (int shift = 0; shift < 32; shift += 8) {
@@ -387,6 +392,16 @@ static Expr *legalize_dot_bytes(Legalizer *l, Expr *e) {
     sum = sum ? legal_make(l, EXPR_ADD, sum, product) : product;
   }
   return legal_cast(l, dtype_lanes(e->type, 1), sum);
+}
+
+static Expr *legalize_dot_words(Legalizer *l, Expr *e) {
+  if (has_dot(l, e)) return e;
+  Expr *a = legal_hold(l, legal_cast(l, DTYPE_INT32, e->args[0])), *products[2];
+  Expr *b = legal_hold(l, legal_cast(l, DTYPE_INT32, e->args[1]));
+  for (int i = 0; i < 2; i++)
+    products[i] = legal_make(l, EXPR_MUL, shifted_back(l, a, 16 - 16 * i, 16),
+                             shifted_back(l, b, 16 - 16 * i, 16));
+  return legal_cast(l, dtype_lanes(e->type, 1), legal_make(l, EXPR_ADD, products[0], products[1]));
 }
 
 static Expr *legalize_likely(Legalizer *l, Expr *e) {
@@ -617,6 +632,7 @@ static const LegalizeFn rules[EXPR_OP_COUNT] = {
     [EXPR_COPYSIGN] = legalize_copysign,
     [EXPR_POPCOUNT] = legalize_popcount,
     [EXPR_DOT_BYTES] = legalize_dot_bytes,
+    [EXPR_DOT_WORDS] = legalize_dot_words,
     [EXPR_LIKELY] = legalize_likely,
     [EXPR_TRUNC_DIV] = legalize_trunc_div,
     [EXPR_DIV] = legalize_div,

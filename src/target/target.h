@@ -231,7 +231,7 @@ int target_count_spills(const char *assembly);
 typedef struct TargetFeatures {
   bool fma, half_conversion, rounding; // multiply-add; float16 to float32; floor, ceil, …
   bool dot_bytes;                      // DOT_BYTES of vectors in one instruction
-  int dot_vector_bytes; // the widest vectors of which the target computes DOT_BYTES; 0: none
+  int dot_vector_bytes; // the widest vectors of which the target computes DOT_…; 0: none
   int vector_bytes;
 } TargetFeatures;
 TargetFeatures target_features(const HostMachine *machine);
@@ -244,8 +244,8 @@ Expr *target_flat_index(Context *context, const Buffer *buffer, Expr *const *ind
 // small floats are only loaded, stored and REINTERPRETed. The operations are constants, VAR, CAST,
 // REINTERPRET, ADD, SUB, MUL, float DIV, TRUNC_DIV and TRUNC_MOD of integers, MIN, MAX,
 // comparisons, logic, bits, SELECT, IF_THEN_ELSE, LET, memory, vectors, FMA, SQRT, float ABS,
-// FLOOR, CEIL, TRUNC and ROUND where there is `rounding`, CALL and PREFETCH, and
-// DOT_BYTES of vectors of 16, 32, … bytes up to `dot_vector_bytes`. The C library's functions are
+// FLOOR, CEIL, TRUNC and ROUND where there is `rounding`, CALL and PREFETCH, and DOT_BYTES and
+// DOT_WORDS of vectors of 16, 32, … bytes up to `dot_vector_bytes`. The C library's functions are
 // CALL_PURE of scalars.
 Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
                       TargetReport *report);

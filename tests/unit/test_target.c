@@ -127,7 +127,7 @@ static void add_type(Turns *turns, DType type, double rtol) {
     bool floats = dtype_is_float(type), is_bool = dtype_is_bool(type);
     if (!is_scalar_op(info) || (info->class == OP_LOGIC) != is_bool) continue;
     if (info->flags & (floats ? OP_INTS : OP_FLOATS)) continue;
-    if (op == EXPR_DOT_BYTES && type.bits != 32) continue;
+    if ((op == EXPR_DOT_BYTES || op == EXPR_DOT_WORDS) && type.bits != 32) continue;
     if (op == EXPR_POW && !floats && type.bits > 16) continue; // compiles long and tests no more
     add_func(turns, op_func((ExprOp)op, type, 16), rtol);      // and one by one at the end
   }
@@ -157,12 +157,14 @@ static void test_operations_on_integers(void **state) {
   check_all(&turns);
 }
 
-// Sums of products of bytes, alone and added to a value, in vectors of all widths at each level.
+// Sums of products of bytes and of words, alone and added to a value, in vectors of all widths at
+// each level.
 static void test_products_of_bytes(void **state) {
   (void)state;
   TargetCases cases = {0};
   for (int lanes = 1; lanes <= 16; lanes *= 2)
-    for (int added = 0; added < 2; added++) {
+    for (int form = 0; form < 4; form++) {
+      bool added = form & 1, words = form & 2;
       const int64_t shape[] = {COUNT};
       Buffer *in[3], *out = buffer_static(context, "out", DTYPE_INT32, shape, 1, NULL);
       for (int i = 0; i < 3; i++) in[i] = buffer_static(context, "in", DTYPE_INT32, shape, 1, NULL);
@@ -171,13 +173,13 @@ static void test_products_of_bytes(void **state) {
       Expr *any = expr_const(context, type, 0x1e3779b1); // its multiples have all bytes
       Expr *a = expr_mul(context, vector_load(in[0], base, lanes), any);
       Expr *b = expr_mul(context, vector_load(in[1], base, lanes), any);
-      Expr *value = raw(EXPR_DOT_BYTES, type, a, b, NULL);
+      Expr *value = raw(words ? EXPR_DOT_WORDS : EXPR_DOT_BYTES, type, a, b, NULL);
       if (added) value = raw(EXPR_ADD, type, vector_load(in[2], base, lanes), value, NULL);
       Stmt *loop = stmt_for(context, i, i32(0), i32(COUNT / lanes), LOOP_SERIAL,
                             vector_store(out, base, value));
       Buffer *buffers[] = {out, in[0], in[1], in[2]};
       char name[32];
-      snprintf(name, sizeof name, "dot_%d_%d", lanes, added);
+      snprintf(name, sizeof name, "dot_%d_%d", lanes, form);
       PrimFunc *func = func_of(name, buffers, 4, loop);
       array_push(&context->arena, &cases, ((TargetCase){func, func, {.seed = 13}, func->name}));
     }

@@ -14,7 +14,7 @@ UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos"
          "exp10", "exp2", "floor", "log", "log10", "log1p", "log2", "nearbyint", "popcount", "round",
          "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")
 TESTS = ("isnan", "isinf", "isfinite")
-BINARY = ("atan2", "copysign", "dot_bytes", "fmod", "hypot", "nextafter", "power")
+BINARY = ("atan2", "copysign", "dot_bytes", "dot_words", "fmod", "hypot", "nextafter", "power")
 __all__ = [*UNARY, *TESTS, *BINARY, "Select", "all", "any", "call_extern",
            "call_intrin", "call_pure_extern", "const", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
            "max_value", "min", "min_value", "truncdiv", "truncmod"]

@@ -74,6 +74,8 @@ const char *emit_shuffle(Emit *emit, Expr *e);
 const char *emit_reduction(Emit *emit, Expr *e);
 // The sum of the products of four bytes of each lane, added to `sum` (a value; NULL: to 0).
 const char *emit_dot_bytes(Emit *emit, Expr *e, const char *sum);
+// The same of two numbers of 16 bits.
+const char *emit_dot_words(Emit *emit, Expr *e, const char *sum);
 const char *emit_lane(Emit *emit, const char *value, DType type, int lane);
 const char *emit_with_lane(Emit *emit, const char *value, DType type, const char *lane_value,
                            int lane);

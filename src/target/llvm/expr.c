@@ -199,14 +199,18 @@ static const char *emit_round(Emit *emit, Expr *e) {
   return emit_intrinsic(emit, e, "nearbyint");
 }
 
+static const char *dot_onto(Emit *emit, Expr *e, const char *sum) {
+  return e->op == EXPR_DOT_BYTES ? emit_dot_bytes(emit, e, sum) : emit_dot_words(emit, e, sum);
+}
+
 static const char *emit_dot(Emit *emit, Expr *e) {
-  return emit_dot_bytes(emit, e, NULL);
+  return dot_onto(emit, e, NULL);
 }
 
 static const char *emit_add(Emit *emit, Expr *e) {
   for (int i = 0; i < 2; i++)
-    if (e->args[i]->op == EXPR_DOT_BYTES)
-      return emit_dot_bytes(emit, e->args[i], emit_expr(emit, e->args[1 - i]));
+    if (e->args[i]->op == EXPR_DOT_BYTES || e->args[i]->op == EXPR_DOT_WORDS)
+      return dot_onto(emit, e->args[i], emit_expr(emit, e->args[1 - i]));
   const char *name = dtype_is_float(e->type) ? "fadd contract" : "add";
   const char *a = emit_expr(emit, e->args[0]), *b = emit_expr(emit, e->args[1]);
   return emit_value(emit, "%s %s %s, %s", name, llvm_type(emit, e->type), a, b);
@@ -359,6 +363,7 @@ static const InstructionRow rows[EXPR_OP_COUNT] = {
     [EXPR_BIT_XOR] = {"xor"},
     [EXPR_BIT_NOT] = FUNCTION(emit_not),
     [EXPR_DOT_BYTES] = FUNCTION(emit_dot),
+    [EXPR_DOT_WORDS] = FUNCTION(emit_dot),
     [EXPR_SHIFT_LEFT] = {"shl"},
     [EXPR_SHIFT_RIGHT] = {"ashr", "lshr"},
     [EXPR_SELECT] = FUNCTION(emit_select),

@@ -81,19 +81,38 @@ static const char *call_of_width(Emit *emit, const char *const names[3], DType t
   return emit_value(emit, "call %s @%s(%s)", result, name, arguments);
 }
 
+// The sums of pairs of products of 16 bits.
+static const char *products_of_words(Emit *emit, DType type, const char *a, const char *b) {
+  static const char *const names[] = {"llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd",
+                                      "llvm.x86.avx512.pmaddw.d.512"};
+  const char *wide = arena_printf(emit->arena, "<%d x i16>", type.lanes * 2);
+  return call_of_width(emit, names, type,
+                       arena_printf(emit->arena, "%s %s, %s %s", wide, a, wide, b),
+                       arena_printf(emit->arena, "%s, %s", wide, wide));
+}
+
+static const char *as_words(Emit *emit, DType type, const char *value) {
+  return emit_value(emit, "bitcast %s %s to <%d x i16>", llvm_type(emit, type), value,
+                    type.lanes * 2);
+}
+
+const char *emit_dot_words(Emit *emit, Expr *e, const char *sum) {
+  const char *a = as_words(emit, e->type, emit_expr(emit, e->args[0]));
+  const char *b = as_words(emit, e->type, emit_expr(emit, e->args[1]));
+  const char *products = products_of_words(emit, e->type, a, b);
+  return sum ? emit_value(emit, "add %s %s, %s", llvm_type(emit, e->type), sum, products)
+             : products;
+}
+
 // The bytes with even numbers of each operand as numbers of 16 bits, or those with odd numbers.
 static const char *products_of_half(Emit *emit, DType type, const char *a, const char *b,
                                     bool is_odd) {
-  static const char *const names[] = {"llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd",
-                                      "llvm.x86.avx512.pmaddw.d.512"};
   const char *wide = arena_printf(emit->arena, "<%d x i16>", type.lanes * 2);
   if (!is_odd) b = emit_value(emit, "shl %s %s, splat (i16 8)", wide, b);
   b = emit_value(emit, "ashr %s %s, splat (i16 8)", wide, b);
   a = emit_value(emit, "%s %s %s, splat (i16 %d)", is_odd ? "lshr" : "and", wide, a,
                  is_odd ? 8 : 255);
-  return call_of_width(emit, names, type,
-                       arena_printf(emit->arena, "%s %s, %s %s", wide, a, wide, b),
-                       arena_printf(emit->arena, "%s, %s", wide, wide));
+  return products_of_words(emit, type, a, b);
 }
 
 // Without an instruction for it, products of 16 bits are added in pairs, which is exact: two of
@@ -109,9 +128,8 @@ const char *emit_dot_bytes(Emit *emit, Expr *e, const char *sum) {
                          arena_printf(emit->arena, "%s %s, %s %s, %s %s", type,
                                       sum ? sum : llvm_zero(e->type), type, a, type, b),
                          arena_printf(emit->arena, "%s, %s, %s", type, type, type));
-  const char *wide = arena_printf(emit->arena, "<%d x i16>", e->type.lanes * 2);
-  a = emit_value(emit, "bitcast %s %s to %s", type, a, wide);
-  b = emit_value(emit, "bitcast %s %s to %s", type, b, wide);
+  a = as_words(emit, e->type, a);
+  b = as_words(emit, e->type, b);
   const char *even = products_of_half(emit, e->type, a, b, false);
   const char *odd = products_of_half(emit, e->type, a, b, true);
   if (sum) even = emit_value(emit, "add %s %s, %s", type, sum, even);
