@@ -225,6 +225,12 @@ double nest_vector_steps(int64_t extent, int64_t lanes) {
   return steps;
 }
 
+double nest_product_operations(const HostMachine *machine, const Nest *nest) {
+  if (nest->count.pairs) return 2; // products, and their sum
+  if (nest->count.dots) return machine->dot_bytes ? 1 : cost_model_of(machine)->dot_operations;
+  return machine->fma ? 1 : 2;
+}
+
 double nest_operations(const HostMachine *machine, const Nest *nest) {
   return nest->count.arithmetic + nest->count.vector_work +
          nest->count.lane_work * machine_lanes(machine, nest->output->type);

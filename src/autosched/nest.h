@@ -77,6 +77,8 @@ int64_t nest_stride(const NestRead *read, const Layout *layout, int axis);
 // The number of vector operations for a row of so many values: what is left of whole vectors takes
 // as many as its number has powers of two.
 double nest_vector_steps(int64_t extent, int64_t lanes);
+// The operations that add a product of two vectors to a third.
+double nest_product_operations(const HostMachine *machine, const Nest *nest);
 // Arithmetic operations at each point; a mathematical function counts as several.
 double nest_operations(const HostMachine *machine, const Nest *nest);
 // Bytes of all elements, row-major; unknown extents count as 1.

@@ -89,8 +89,10 @@ double rows_cycles(Context *context, const HostMachine *machine, const Nest *nes
   for (int a = 0; a < nest->spatial_count; a++) outputs *= (double)nest->axes[a].extent;
   double extent = (double)nest->axes[axis].extent;
   double vectors = nest->points / extent * ceil(extent / MIN_OF(lanes, width));
-  double work =
-      MAX_OF(nest_operations(machine, nest) - machine->fma, 1) / (double)machine->fma_units;
+  bool packed = nest->count.dots || nest->count.pairs;
+  double operations = packed ? nest_product_operations(machine, nest)
+                             : MAX_OF(nest_operations(machine, nest) - machine->fma, 1);
+  double work = operations / (double)machine->fma_units;
   double each = MAX_OF(loads / costs->loads_a_cycle, work);
   double halvings = ceil(log2(MIN_OF(extent, MIN_OF(lanes, width))));
   return vectors * each + outputs * halvings * costs->combine_cycles;

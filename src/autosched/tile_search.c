@@ -54,18 +54,12 @@ static bool broadcasts_rows(const TileSearch *s) {
   return false;
 }
 
-// The operations that add a product of two vectors to a third.
-static double operations_of_product(const TileSearch *s) {
-  if (s->nest->count.dots) return s->machine->dot_bytes ? 1 : s->costs->dot_operations;
-  return s->machine->fma ? 1 : 2;
-}
-
 static double iteration_cycles(const TileSearch *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   const CostModel *c = s->costs;
   double products = vectors * rows[0] * rows[1], loads = 0;
   for (int i = 0; i < s->nest->read_count; i++) loads += loads_of(s, i, tile, vectors, rows);
-  double work = products * operations_of_product(s);
+  double work = products * nest_product_operations(s->machine, s->nest);
   double cycles = work / s->machine->fma_units;
   cycles = MAX_OF(cycles, loads / c->loads_a_cycle);
   cycles = MAX_OF(cycles, (work + loads) / c->uops_a_cycle);
@@ -199,7 +193,8 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
   int kept = 0; // vectors that stay in registers while the rows run
   for (int i = 0; i < s->nest->read_count; i++)
     if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) kept += tile->vectors;
-  return (int)(accumulators + MAX_OF(kept, 1) + 1);
+  int products = s->nest->count.pairs > 0; // before they are added
+  return (int)(accumulators + MAX_OF(kept, 1) + 1 + products);
 }
 
 // How often a panel of read `i`, which moves with the vector axis, is read. It is read once if it

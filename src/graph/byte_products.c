@@ -13,9 +13,12 @@
 // wrap around, and the equation holds for what is left. Bytes behind the last element are 0 in both
 // tensors. Factors in float32 have scales that do not move with the reduction; their sum is
 // computed in int32, where it is too short to overflow, and scaled once.
+//
+// Where no instruction multiplies bytes, an element has two numbers of 16 bits instead. Zeros that
+// are bytes themselves are subtracted from them, so that nothing is left to correct.
 #include "graph/byte_products.h"
 
-enum { PACKED = 4, LEAST_STEPS = 3, BYTE_SHIFT = 128 };
+enum { LEAST_STEPS = 3, BYTE_SHIFT = 128, ELEMENT_BITS = 32 };
 
 // ---- Constants that are one number
 
@@ -193,8 +196,8 @@ static Expr *without_axis(Context *context, const TeStage *te, Expr *index, int 
   return stage_simplify(context, te, substitute_expr(context, index, &zero));
 }
 
-static bool is_multiple(Context *context, const TeStage *te, Expr *e) {
-  Expr *rest = expr_floor_mod(context, e, expr_int(context, e->type, PACKED));
+static bool is_multiple(Context *context, const TeStage *te, Expr *e, int of) {
+  Expr *rest = expr_floor_mod(context, e, expr_int(context, e->type, of));
   return expr_is_int(stage_simplify(context, te, rest), 0);
 }
 
@@ -204,7 +207,8 @@ static int64_t extent_of(const TeStage *te, int axis) {
   return extent;
 }
 
-// The only dimension that moves with the axis, when its index is the axis and a multiple of four.
+// The only dimension that moves with the axis, when its index is the axis and a multiple of the
+// numbers in an element.
 static bool find_packed(Context *context, const TeStage *te, int axis, ByteFactor *f) {
   Expr *var = te->axes[axis].var;
   f->packed = -1;
@@ -220,7 +224,7 @@ static bool find_packed(Context *context, const TeStage *te, int axis, ByteFacto
   if (!expr_is_int(stage_simplify(context, te, moved), 0)) return false;
   f->limit = extent_of(te, axis);
   if (expr_is_int(f->rest, 0)) return true;
-  return f->limit % PACKED == 0 && is_multiple(context, te, f->rest) &&
+  return f->limit % f->lanes == 0 && is_multiple(context, te, f->rest, f->lanes) &&
          expr_as_int(f->tensor->buffer->shape[f->packed], &f->limit);
 }
 
@@ -290,12 +294,10 @@ static bool is_padding(Context *context, const TeStage *te, const ByteFactor *f)
   return true;
 }
 
-// Is the zero one number of the bytes, so that it can be stored outside of the tensor?
-static bool pads_with_zero(const TeStage *te, const ByteFactor *f) {
+// Is the zero one number of the range of the bytes?
+static bool has_byte_zero(const TeStage *te, const ByteFactor *f) {
   int64_t zero;
-  if (!f->inside) return true;
-  if (uses_axes(te, f->zero, 0, te->axis_count) || uses_axes(te, f->scale, 0, te->axis_count))
-    return false;
+  if (uses_axes(te, f->zero, 0, te->axis_count)) return false;
   if (expr_as_int(f->zero, &zero))
     return f->is_signed ? zero >= INT8_MIN && zero <= INT8_MAX : zero >= 0 && zero <= UINT8_MAX;
   return f->zero->op == EXPR_CAST && is_byte(f->zero->args[0]->type) &&
@@ -305,7 +307,8 @@ static bool pads_with_zero(const TeStage *te, const ByteFactor *f) {
 static bool find_parts(Context *context, const TeStage *te, ByteFactor *f) {
   for (int d = 0; d < f->tensor->buffer->rank; d++)
     if (!find_part(context, te, f, d)) return false;
-  return is_padding(context, te, f) && pads_with_zero(te, f);
+  bool pads = has_byte_zero(te, f) && !uses_axes(te, f->scale, 0, te->axis_count);
+  return !f->inside || (pads && is_padding(context, te, f));
 }
 
 // ---- The form
@@ -365,8 +368,8 @@ static double elements_of(const ByteFactor *f) {
   return elements;
 }
 
-bool byte_product_of(StageGraph *s, Stage *stage, bool floats, ByteProduct *out) {
-  *out = (ByteProduct){.stage = stage};
+bool byte_product_of(StageGraph *s, Stage *stage, int lanes, bool floats, ByteProduct *out) {
+  *out = (ByteProduct){.stage = stage, .lanes = lanes};
   const TeStage *te = stage->te;
   if (!is_sum(stage, floats) || !has_known_axes(te)) return false;
   const Expr *product = product_of(stage);
@@ -378,6 +381,7 @@ bool byte_product_of(StageGraph *s, Stage *stage, bool floats, ByteProduct *out)
       return false;
   if (is_float && !cannot_overflow(te)) return false;
   order_factors(out);
+  for (int i = 0; i < 2; i++) out->factors[i].lanes = lanes;
   if (!find_axis(s->context, out)) return false;
   for (int i = 0; i < 2; i++)
     if (!find_parts(s->context, te, &out->factors[i])) return false;
@@ -394,20 +398,27 @@ typedef struct BytePacking {
   const ByteProduct *product;
   const TeStage *from;
   Array(TeStage *) stages;
-  Expr *zeros[2]; // of the bytes
+  Expr *zeros[2];      // of the stored numbers
+  Expr *subtracted[2]; // from the numbers that are stored; NULL: 0
 } BytePacking;
 
 static Expr *number(const BytePacking *r, int64_t value) {
   return expr_int(r->context, DTYPE_INT32, value);
 }
 
-// The packed axis in steps of four.
+// The packed axis in elements.
 static int64_t groups_of(const ByteFactor *f) {
-  return ceil_div(f->limit, PACKED);
+  return ceil_div(f->limit, f->lanes);
 }
 
-// The number at these indices of the tensor, as a byte of the kind that the factor needs.
-static Expr *byte_at(const BytePacking *r, int which, Expr *const *indices) {
+static Expr *low_bits(const BytePacking *r, Expr *value) {
+  int64_t mask = (INT64_C(1) << ELEMENT_BITS / r->product->lanes) - 1;
+  return expr_binary(r->context, EXPR_BIT_AND, value, number(r, mask));
+}
+
+// The number at these indices of the tensor, as a byte of the kind that the factor needs or as a
+// word.
+static Expr *number_at(const BytePacking *r, int which, Expr *const *indices) {
   Context *context = r->context;
   const ByteFactor *f = &r->product->factors[which];
   Expr *value = f->source ? te_expr_at(context, f->source->te, f->number, indices)
@@ -415,32 +426,35 @@ static Expr *byte_at(const BytePacking *r, int which, Expr *const *indices) {
   value = expr_cast(context, DTYPE_INT32, value);
   if (!f->source && !is_byte(f->tensor->buffer->type)) // a constant of int32
     value = expr_add(context, value, f->zero);
+  if (r->subtracted[which]) value = expr_sub(context, value, r->subtracted[which]);
+  if (f->lanes == WORDS) return low_bits(r, value);
   if (which == 0 && f->is_signed) return expr_add(context, value, number(r, BYTE_SHIFT));
   if (which == 1 && !f->is_signed) value = expr_sub(context, value, number(r, BYTE_SHIFT));
-  return which ? expr_binary(context, EXPR_BIT_AND, value, number(r, UINT8_MAX)) : value;
+  return which ? low_bits(r, value) : value;
 }
 
-static Expr *bits_with(const BytePacking *r, Expr *bits, Expr *byte, int t) {
-  if (t) byte = expr_binary(r->context, EXPR_SHIFT_LEFT, byte, number(r, 8 * t));
-  return bits ? expr_binary(r->context, EXPR_BIT_OR, bits, byte) : byte;
+static Expr *bits_with(const BytePacking *r, Expr *bits, Expr *value, int t) {
+  Expr *by = number(r, t * ELEMENT_BITS / r->product->lanes);
+  if (t) value = expr_binary(r->context, EXPR_SHIFT_LEFT, value, by);
+  return bits ? expr_binary(r->context, EXPR_BIT_OR, bits, value) : value;
 }
 
-// The four bytes at an index of the packed tensor: those of the tensor, or the padding where it is
-// not NULL. Bytes behind the last element are 0.
-static Expr *four_bytes(const BytePacking *r, int which, Expr *const *at, Expr *padding) {
+// The numbers in an element of the packed tensor: those of the tensor, or the padding where it is
+// not NULL. Numbers behind the last one are 0.
+static Expr *packed_numbers(const BytePacking *r, int which, Expr *const *at, Expr *padding) {
   Context *context = r->context;
   const ByteFactor *f = &r->product->factors[which];
   Expr *indices[TE_MAX_RANK], *bits = NULL;
   memcpy(indices, at, sizeof *at * (size_t)f->tensor->buffer->rank);
-  Expr *first = expr_mul(context, at[f->packed], number(r, PACKED));
-  for (int t = 0; t < PACKED; t++) {
+  Expr *first = expr_mul(context, at[f->packed], number(r, f->lanes));
+  for (int t = 0; t < f->lanes; t++) {
     indices[f->packed] = expr_add(context, first, number(r, t));
-    Expr *byte = padding ? padding : byte_at(r, which, indices);
-    if ((groups_of(f) - 1) * PACKED + t >= f->limit) {
+    Expr *value = padding ? low_bits(r, padding) : number_at(r, which, indices);
+    if ((groups_of(f) - 1) * f->lanes + t >= f->limit) {
       Expr *exists = expr_lt(context, indices[f->packed], number(r, f->limit));
-      byte = expr_if_then_else(context, exists, byte, number(r, 0));
+      value = expr_if_then_else(context, exists, value, number(r, 0));
     }
-    bits = bits_with(r, bits, byte, t);
+    bits = bits_with(r, bits, value, t);
   }
   return bits;
 }
@@ -467,9 +481,9 @@ static Buffer *make_packed(BytePacking *r, int which, Expr *padding) {
     shape[d] = expr_index(r->context, d == f->packed ? groups_of(f) : f->extent[d]);
   TeAxes axes = te_axes(r->te, shape, rank);
   for (int d = 0; d < rank; d++) at[d] = expr_add(r->context, axes.at[d], number(r, f->first[d]));
-  Expr *inside = inside_of(r, f, at), *value = four_bytes(r, which, at, NULL);
+  Expr *inside = inside_of(r, f, at), *value = packed_numbers(r, which, at, NULL);
   if (!expr_is_true(inside))
-    value = expr_if_then_else(r->context, inside, value, four_bytes(r, which, at, padding));
+    value = expr_if_then_else(r->context, inside, value, packed_numbers(r, which, at, padding));
   Buffer *packed = te_compute(r->te, str_format(r->context, "%s_bytes", f->tensor->buffer->name),
                               DTYPE_INT32, shape, &axes, value);
   array_push(&r->context->arena, &r->stages, array_last(&r->te->stages));
@@ -502,10 +516,13 @@ static Buffer *packed_of(BytePacking *r, int which, PackedTensors *known) {
   Expr *padding = f->inside ? r->zeros[which] : NULL;
   for (int i = 0; which == 0 && i < known->count; i++) {
     const PackedBytes *k = &known->items[i];
-    if (k->padding == padding && same_part(&k->factor, f)) return k->packed;
+    if (k->padding == padding && k->subtracted == r->subtracted[which] && same_part(&k->factor, f))
+      return k->packed;
   }
   Buffer *packed = make_packed(r, which, padding);
-  if (which == 0) array_push(&r->context->arena, known, ((PackedBytes){packed, *f, padding}));
+  if (which == 0)
+    array_push(&r->context->arena, known,
+               ((PackedBytes){packed, *f, padding, r->subtracted[which]}));
   return packed;
 }
 
@@ -513,16 +530,16 @@ static Buffer *packed_of(BytePacking *r, int which, PackedTensors *known) {
 static Expr *packed_at(const BytePacking *r, int which, Buffer *packed, Expr *group) {
   Context *context = r->context;
   const ByteFactor *f = &r->product->factors[which];
-  Expr *at[TE_MAX_RANK], *four = expr_int(context, f->rest->type, PACKED);
+  Expr *at[TE_MAX_RANK], *lanes = expr_int(context, f->rest->type, f->lanes);
   for (int d = 0; d < packed->rank; d++)
-    at[d] = d == f->packed ? expr_add(context, expr_floor_div(context, f->rest, four), group)
+    at[d] = d == f->packed ? expr_add(context, expr_floor_div(context, f->rest, lanes), group)
                            : expr_sub(context, f->indices[d],
                                       expr_int(context, f->indices[d]->type, f->first[d]));
   for (int d = 0; d < packed->rank; d++) at[d] = stage_simplify(context, r->from, at[d]);
   return te_at(r->te, packed, at);
 }
 
-// Sums dot_bytes over the reduction of the stage, for the spatial axes that it moves with. Returns
+// Sums products over the reduction of the stage, for the spatial axes that it moves with. Returns
 // the load of the sum at the axes of the stage.
 static Expr *make_sum(BytePacking *r, const char *name, Expr *dot, Expr *group) {
   Context *context = r->context;
@@ -542,7 +559,8 @@ static Expr *make_sum(BytePacking *r, const char *name, Expr *dot, Expr *group) 
     bool packed = a == r->product->axis;
     Expr *var = packed ? group : from->axes[a].var;
     sum.extents[sum.count] =
-        packed ? expr_index(context, ceil_div(extent_of(from, a), PACKED)) : from->axes[a].extent;
+        packed ? expr_index(context, ceil_div(extent_of(from, a), r->product->lanes))
+               : from->axes[a].extent;
     sum.axes[sum.count] =
         te_reduce_axis(r->te, from->axes[a].var->as.var->name, sum.extents[sum.count]);
     map_put(&map, var, sum.axes[sum.count++]);
@@ -554,7 +572,8 @@ static Expr *make_sum(BytePacking *r, const char *name, Expr *dot, Expr *group) 
 }
 
 static Expr *dot_of(const BytePacking *r, Expr *a, Expr *b) {
-  return expr_raw(r->context, EXPR_DOT_BYTES, DTYPE_INT32, NULL, (Expr *[]){a, b}, 2);
+  ExprOp op = r->product->lanes == WORDS ? EXPR_DOT_WORDS : EXPR_DOT_BYTES;
+  return expr_raw(r->context, op, DTYPE_INT32, NULL, (Expr *[]){a, b}, 2);
 }
 
 // -zero * sum, as a stage of its own where it is constant.
@@ -576,7 +595,8 @@ static Expr *correction(BytePacking *r, Expr *zero, Expr *sum, int64_t more, boo
 // The sum of products of the numbers minus their zeros, from that of the bytes.
 static Expr *correct(BytePacking *r, Expr *sum, Expr *u, Expr *v, Expr *group) {
   Context *context = r->context;
-  Expr *ones = number(r, 0x01010101), *a = r->zeros[0], *b = r->zeros[1];
+  Expr *ones = number(r, r->product->lanes == WORDS ? 0x00010001 : 0x01010101), *a = r->zeros[0],
+       *b = r->zeros[1];
   double steps = steps_of(r->from, r->from->axis_count, r->from->reduce_count);
   bool has_a = !expr_is_int(a, 0), has_b = !expr_is_int(b, 0);
   int64_t more = 0, first, second;
@@ -606,7 +626,7 @@ static void make_products(BytePacking *r, Expr *dot, Expr *group, Buffer *output
   te->axes[axis].var = group;
   te->axes[axis].min = expr_int(context, group->type, 0);
   te->axes[axis].extent =
-      expr_int(context, group->type, ceil_div(extent_of(r->from, axis), PACKED));
+      expr_int(context, group->type, ceil_div(extent_of(r->from, axis), r->product->lanes));
   te->output = output;
   te->init = number(r, 0);
   te->value = expr_add(context, expr_load(context, output, te->indices, te->axis_count), dot);
@@ -633,10 +653,17 @@ static void make_output(BytePacking *r, Expr *value) {
   array_push(&r->context->arena, &r->stages, te);
 }
 
-// The zeros of the bytes: 128 more or less than those of the numbers.
+// The zeros of the stored numbers: 128 more or less than those of the numbers for bytes, and 0 for
+// words from which they are subtracted.
 static void find_zeros(BytePacking *r) {
   const ByteFactor *f = r->product->factors;
   for (int i = 0; i < 2; i++) {
+    r->zeros[i] = f[i].zero;
+    if (r->product->lanes == WORDS && has_byte_zero(r->from, &f[i])) {
+      r->subtracted[i] = expr_is_int(f[i].zero, 0) ? NULL : f[i].zero;
+      r->zeros[i] = number(r, 0);
+    }
+    if (r->product->lanes == WORDS) continue;
     bool moved = i == 0 ? f[i].is_signed : !f[i].is_signed;
     Expr *shift = number(r, i == 0 ? BYTE_SHIFT : -BYTE_SHIFT);
     r->zeros[i] = moved ? expr_add(r->context, f[i].zero, shift) : f[i].zero;

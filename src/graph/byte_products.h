@@ -17,25 +17,30 @@ typedef struct ByteFactor {
   Expr *zero;           // int32, over the axes of the stage
   Expr *scale;          // float32, over the axes of the stage; NULL: 1
   Expr *inside;         // where the index is in the tensor; NULL: everywhere
-  int packed;           // the dimension of which four elements are packed
-  Expr *rest;           // its index without the packed axis, a multiple of 4
+  int packed;           // the dimension along which numbers are packed
+  int lanes;            // numbers in an element
+  Expr *rest;           // its index without the packed axis, a multiple of `lanes`
   int64_t limit;        // elements of the dimension that are packed
   // The part that the stage reads, along each other dimension. It reaches out of the tensor where
   // `inside` is false.
   int64_t first[TE_MAX_RANK], extent[TE_MAX_RANK];
 } ByteFactor;
 
+// The numbers in an element of a packed tensor.
+enum { WORDS = 2, BYTES = 4 };
+
 // A stage output[…] = Σ factors[0] * factors[1] in int32, or in float32 where factors have scales.
 typedef struct ByteProduct {
   Stage *stage;
-  ByteFactor factors[2]; // unsigned bytes are made of the first, signed ones of the second
-  int axis;              // of the reduction, of which four steps are one
+  ByteFactor factors[2]; // bytes of the first are unsigned, those of the second signed
+  int lanes;             // BYTES or WORDS
+  int axis;              // of the reduction, of which so many steps are one
   double reuse;          // products for each element of the first factor
 } ByteProduct;
 
 // False when the stage is no such sum. With `floats`, sums in float32 are found too: they are
 // computed in int32 and scaled once, in another order of operations.
-bool byte_product_of(StageGraph *stages, Stage *stage, bool floats, ByteProduct *out);
+bool byte_product_of(StageGraph *stages, Stage *stage, int lanes, bool floats, ByteProduct *out);
 
 // Stores the numbers of a factor as a tensor of their own where several stages need them, or where
 // they are made of what another stage computes. False when there is no such factor; otherwise the
@@ -46,7 +51,8 @@ bool stage_graph_store_bytes(StageGraph *stages, const ByteProduct *product);
 typedef struct PackedBytes {
   Buffer *packed;
   ByteFactor factor;
-  Expr *padding; // NULL: the tensor has none
+  Expr *padding;    // NULL: the tensor has none
+  Expr *subtracted; // NULL: nothing
 } PackedBytes;
 typedef Array(PackedBytes) PackedTensors;
 

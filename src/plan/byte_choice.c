@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which sums of products are computed four bytes at a time: those whose numbers are used
-// often enough that packing them pays, on a machine with an instruction for them.
+// Decides which sums of products of bytes are computed several at a time: those whose numbers are
+// used often enough that packing them pays. They are packed as bytes where the machine has an
+// instruction for them, and as words where it has not; sums of floats over windows then stay,
+// because bilinear algorithms take fewer products.
 #include "graph/byte_products.h"
+#include "graph/window_products.h"
 #include "plan/internal.h"
 
 typedef struct ByteChoice {
@@ -11,7 +14,10 @@ typedef struct ByteChoice {
 } ByteChoice;
 
 static bool is_worth(const ByteChoice *c, Stage *stage, ByteProduct *product) {
-  return byte_product_of(c->stages, stage, !c->options->accuracy.exact, product) &&
+  WindowProduct windows;
+  bool bytes = c->options->machine->dot_bytes, floats = !c->options->accuracy.exact;
+  if (floats && !bytes) floats = !window_product_of(c->stages, stage, &windows);
+  return byte_product_of(c->stages, stage, bytes ? BYTES : WORDS, floats, product) &&
          product->reuse >= cost_model_of(c->options->machine)->least_byte_reuse;
 }
 
@@ -30,7 +36,7 @@ static bool use_bytes(ByteChoice *c, Stage *stage) {
 void plan_use_byte_products(StageGraph *s, const PlanOptions *options) {
   ByteChoice choice = {.stages = s, .options = options};
   bool found = false;
-  if (!options->machine->dot_bytes || options->policy == PLAN_NONE) return;
+  if (machine_lanes(options->machine, DTYPE_INT32) == 1 || options->policy == PLAN_NONE) return;
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
     int before = s->stages.count;

@@ -78,7 +78,7 @@ def test_convolutions(tmp_path, case):
     want = reference(path, x)
     assert len(np.unique(want)) > 4
     assert np.array_equal(run(path, x), want)
-    assert np.array_equal(run(path, x, "--cpu", "baseline"), want)
+    assert np.array_equal(run(path, x, "--cpu", "baseline"), want)  # in words
     assert uses_dot(path)
 
 

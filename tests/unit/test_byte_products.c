@@ -87,14 +87,14 @@ static PrimFunc *program_of(StageGraph *s, const PrimFunc *like) {
   return func;
 }
 
-static void check(const Case *c) {
+static void check(const Case *c, int lanes) {
   Context *context = context_new();
   StageGraph *s = graph_for(context, c);
   PrimFunc *before = program_of(s, NULL);
   ByteProduct product;
   PackedTensors packed = {0};
   Stage *sum = array_last(&s->stages);
-  if (byte_product_of(s, sum, false, &product) != c->found)
+  if (byte_product_of(s, sum, lanes, false, &product) != c->found)
     fail_msg("%s of %s: the form is %s", c->op, c->x, c->found ? "not found" : "found");
   if (c->found) {
     stage_graph_use_bytes(s, &product, &packed);
@@ -111,7 +111,10 @@ static void check(const Case *c) {
 }
 
 static void test_packed_sums_are_equal(void **unused) {
-  for (int i = 0; i < COUNT_OF(cases); i++) check(&cases[i]);
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    check(&cases[i], BYTES);
+    check(&cases[i], WORDS);
+  }
 }
 
 int main(void) {
