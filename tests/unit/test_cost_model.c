@@ -26,6 +26,7 @@ static void test_every_field_is_positive(void **state) {
                             model->rest_factor,         model->tile_operation_cycles,
                             model->bilinear_share,      model->least_bilinear_cycles,
                             model->combine_cycles,      model->tile_shuffle_cycles,
+                            model->least_byte_reuse,    model->dot_operations,
                             model->copy_shuffle_cycles, model->apart_cycles[0],
                             model->apart_cycles[1],     model->apart_cycles[2],
                             model->apart_cycles[3],     model->far_start_cycles,
