@@ -17,7 +17,13 @@ static const double WORK_PER_SECOND = 4e8;
 typedef struct Variable {
   int choices;
   const int64_t *cost;
+  int64_t magnitude; // the largest finite one of the costs
 } Variable;
+
+struct PbqpTable {
+  SolveTable table;
+  int64_t magnitude; // likewise
+};
 
 typedef struct Factor {
   int a, b;
@@ -60,48 +66,72 @@ void pbqp_limit_tables(PbqpProblem *p, int64_t entries) {
   p->most_entries = entries;
 }
 
-static void add_magnitude(PbqpProblem *p, const int64_t *costs, int count) {
+static int64_t largest_magnitude(const int64_t *costs, int count) {
   int64_t largest = 0;
   for (int i = 0; i < count; i++) {
     if (cost_infinite(costs[i])) continue;
     int64_t size = costs[i] < 0 ? -(costs[i] + 1) : costs[i];
     if (size > largest) largest = size;
   }
+  return largest;
+}
+
+static void add_magnitude(PbqpProblem *p, int64_t largest) {
   p->magnitude += largest + 1;
   if (largest >> 56 || p->magnitude >> 56) bug(p->context, "costs of a plan exceed 2^56");
+}
+
+static int add_variable(PbqpProblem *p, Variable variable) {
+  add_magnitude(p, variable.magnitude);
+  if (variable.choices > p->most_choices) p->most_choices = variable.choices;
+  array_push(&p->arena, &p->variables, variable);
+  return p->variables.count - 1;
 }
 
 int pbqp_variable(PbqpProblem *p, int choices, const int64_t *costs) {
   int64_t *copy = arena_copy(&p->arena, costs, sizeof(int64_t) * (size_t)choices);
   for (int i = 0; i < choices; i++)
     if (cost_infinite(copy[i])) copy[i] = PBQP_INFINITY;
-  add_magnitude(p, copy, choices);
-  if (choices > p->most_choices) p->most_choices = choices;
-  array_push(&p->arena, &p->variables, ((Variable){choices, copy}));
-  return p->variables.count - 1;
+  return add_variable(p, (Variable){choices, copy, largest_magnitude(copy, choices)});
 }
 
-void pbqp_edge_classes(PbqpProblem *p, int a, int b, const int *class_a, int classes_a,
-                       const int *class_b, int classes_b, const int64_t *table) {
+int pbqp_variable_like(PbqpProblem *p, int variable) {
+  return add_variable(p, p->variables.items[variable]);
+}
+
+void pbqp_edge_of(PbqpProblem *p, int a, int b, const PbqpTable *table) {
+  add_magnitude(p, table->magnitude);
+  array_push(&p->arena, &p->factors, ((Factor){a, b, &table->table}));
+  int classes = MAX_OF(table->table.rows, table->table.columns);
+  if (classes > p->most_choices) p->most_choices = classes;
+}
+
+// The table of values that are sorted into classes.
+static const PbqpTable *table_of_classes(PbqpProblem *p, int rows, const int *class_a,
+                                         int classes_a, int columns, const int *class_b,
+                                         int classes_b, const int64_t *table) {
   size_t entries = (size_t)classes_a * (size_t)classes_b;
-  SolveTable *t = arena_new(&p->arena, SolveTable);
+  PbqpTable *t = arena_new(&p->arena, PbqpTable);
   int64_t *cost = arena_copy(&p->arena, table, sizeof(int64_t) * entries);
   for (size_t i = 0; i < entries; i++) {
     if (!cost_infinite(cost[i])) continue;
     cost[i] = PBQP_INFINITY;
-    t->has_infinity = true;
+    t->table.has_infinity = true;
   }
-  t->rows = classes_a;
-  t->columns = classes_b;
-  t->row_class =
-      arena_copy(&p->arena, class_a, sizeof(int) * (size_t)p->variables.items[a].choices);
-  t->column_class =
-      arena_copy(&p->arena, class_b, sizeof(int) * (size_t)p->variables.items[b].choices);
-  t->cost = cost;
-  add_magnitude(p, cost, (int)entries);
-  array_push(&p->arena, &p->factors, ((Factor){a, b, t}));
-  int classes = MAX_OF(classes_a, classes_b);
-  if (classes > p->most_choices) p->most_choices = classes;
+  t->table.rows = classes_a;
+  t->table.columns = classes_b;
+  t->table.row_class = arena_copy(&p->arena, class_a, sizeof(int) * (size_t)rows);
+  t->table.column_class = arena_copy(&p->arena, class_b, sizeof(int) * (size_t)columns);
+  t->table.cost = cost;
+  t->magnitude = largest_magnitude(cost, (int)entries);
+  return t;
+}
+
+void pbqp_edge_classes(PbqpProblem *p, int a, int b, const int *class_a, int classes_a,
+                       const int *class_b, int classes_b, const int64_t *table) {
+  int rows = p->variables.items[a].choices, columns = p->variables.items[b].choices;
+  pbqp_edge_of(p, a, b,
+               table_of_classes(p, rows, class_a, classes_a, columns, class_b, classes_b, table));
 }
 
 void pbqp_compatible(PbqpProblem *p, int a, int b, const int *class_a, int classes_a,
@@ -144,8 +174,7 @@ static int line_classes(Arena *arena, const int64_t *matrix, int lines, int line
   return count;
 }
 
-void pbqp_edge(PbqpProblem *p, int a, int b, const int64_t *matrix) {
-  int rows = p->variables.items[a].choices, columns = p->variables.items[b].choices;
+const PbqpTable *pbqp_table(PbqpProblem *p, int rows, int columns, const int64_t *matrix) {
   Arena *scratch = &p->context->scratch;
   ArenaMark mark = arena_mark(scratch);
   int *row_class = arena_array(scratch, int, rows), *row = arena_array(scratch, int, rows);
@@ -157,8 +186,15 @@ void pbqp_edge(PbqpProblem *p, int a, int b, const int64_t *matrix) {
   for (int i = 0; i < row_count; i++)
     for (int j = 0; j < column_count; j++)
       table[i * column_count + j] = matrix[(int64_t)row[i] * columns + column[j]];
-  pbqp_edge_classes(p, a, b, row_class, row_count, column_class, column_count, table);
+  const PbqpTable *made =
+      table_of_classes(p, rows, row_class, row_count, columns, column_class, column_count, table);
   arena_reset(scratch, mark);
+  return made;
+}
+
+void pbqp_edge(PbqpProblem *p, int a, int b, const int64_t *matrix) {
+  const Variable *variables = p->variables.items;
+  pbqp_edge_of(p, a, b, pbqp_table(p, variables[a].choices, variables[b].choices, matrix));
 }
 
 static int64_t factor_cost(const Factor *f, int a, int b) {

@@ -23,10 +23,18 @@ void pbqp_free(PbqpProblem *problem);
 // Adds a variable with `choice_count` values and their costs, which are copied. Returns its number;
 // numbers start at 0.
 int pbqp_variable(PbqpProblem *problem, int choice_count, const int64_t *costs);
+// Adds a variable with the values and costs of an earlier one.
+int pbqp_variable_like(PbqpProblem *problem, int variable);
 // Adds the edge costs matrix[i * choices(b) + j] for the values i of `a` and j of `b`; they are
 // copied. Several edges between one pair add up; a and b may be the same variable. Equal lines of
 // the matrix are stored once.
 void pbqp_edge(PbqpProblem *problem, int a, int b, const int64_t *matrix);
+// Many edges can have one table. pbqp_table adds a matrix with a row for each value of one variable
+// and a column for each of another; pbqp_edge_of adds an edge between two variables with as many
+// values.
+typedef struct PbqpTable PbqpTable;
+const PbqpTable *pbqp_table(PbqpProblem *problem, int rows, int columns, const int64_t *matrix);
+void pbqp_edge_of(PbqpProblem *problem, int a, int b, const PbqpTable *table);
 // Adds an edge whose values are sorted into classes: table[class_a[i] * classes_b + class_b[j]].
 void pbqp_edge_classes(PbqpProblem *problem, int a, int b, const int *class_a, int classes_a,
                        const int *class_b, int classes_b, const int64_t *table);

@@ -279,6 +279,29 @@ static void test_small_cases(void **state) {
   context_free(context);
 }
 
+// A chain of variables with the same costs, whose edges share a table or have their own ones.
+static PbqpSolution solve_chain(Context *context, bool shared) {
+  const int64_t costs[] = {3, 0, 7}, matrix[] = {0, 5, PBQP_INFINITY, 5, 2, 1, 4, PBQP_INFINITY, 0};
+  PbqpProblem *p = pbqp_new(context);
+  const PbqpTable *table = pbqp_table(p, 3, 3, matrix);
+  for (int i = 0; i < 7; i++) {
+    bool like = shared && i;
+    assert_int_equal(like ? pbqp_variable_like(p, 0) : pbqp_variable(p, 3, costs), i);
+    if (i && shared) pbqp_edge_of(p, i - 1, i, table);
+    if (i && !shared) pbqp_edge(p, i - 1, i, matrix);
+  }
+  return pbqp_solve(p, 1);
+}
+
+static void test_shared_parts(void **state) {
+  (void)state;
+  Context *context = context_new();
+  PbqpSolution own = solve_chain(context, false), shared = solve_chain(context, true);
+  assert_true(own.optimal && shared.optimal && own.cost == shared.cost);
+  assert_memory_equal(own.choices, shared.choices, 7 * sizeof(int));
+  context_free(context);
+}
+
 // ---- An independent solver ----------------------------------------------------------------------
 
 // The problem as an integer program: x choices, y pairs of choices.
@@ -465,6 +488,7 @@ static void test_same_input_same_plan(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_cases),
+      cmocka_unit_test(test_shared_parts),
       cmocka_unit_test(test_against_brute_force),
       cmocka_unit_test(test_search_against_elimination),
       cmocka_unit_test(test_against_an_integer_program),
