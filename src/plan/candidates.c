@@ -157,9 +157,9 @@ int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candid
     c->left_out++;
     return -1;
   }
-  c->items[c->count] = candidate;
-  c->items[c->count].bytes = planner_tensor_bytes(tensor, candidate.layout);
-  return c->count++;
+  candidate.bytes = planner_tensor_bytes(tensor, candidate.layout);
+  array_push((Arena *)&p->growing, c, candidate);
+  return c->count - 1;
 }
 
 // The layout that a walk describes, where the layout is equal to it; else the layout itself, under

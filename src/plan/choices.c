@@ -3,6 +3,7 @@
 // machine. A choice says which layouts the stage reads and writes, and whether it is fused with a
 // producer, where fusion_conditions.c allows that. The solver takes one choice for each stage
 // (problem.c).
+#include "config.h"
 #include "autosched/row_axes.h"
 #include "plan/internal.h"
 
@@ -575,8 +576,7 @@ static bool refuse_cut(const Planner *p, const Stage *stage, int64_t block, int6
                  at ? str_format(p->context, " at index %lld", (long long)at) : ""));
 }
 
-// Could a reader be fused with the stage through another index than the stage's own?
-static bool may_be_read_through(const Planner *p, const Stage *stage) {
+bool planner_is_read_through(const Planner *p, const Stage *stage) {
   const StageTensor *tensor = stage->output;
   if (!planner_is_read_once(tensor)) return false;
   for (int i = 0; i < tensor->users.count; i++) {
@@ -650,7 +650,7 @@ static void add_in_place(Planner *p, const Stage *stage, int output) {
 
 static bool elementwise_choices(Planner *p, const Stage *stage) {
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
-  bool through = may_be_read_through(p, stage);
+  bool through = planner_is_read_through(p, stage);
   for (int output = 0; output < outputs; output++) {
     if (only >= 0 && output != only) continue;
     int64_t at, block = cut_block(p, stage, output, &at);
@@ -670,8 +670,8 @@ static bool own_choices(Planner *p, const Stage *stage) {
   return stage_is_reduction(stage) ? reduction_choices(p, stage) : elementwise_choices(p, stage);
 }
 
-bool planner_find_choices(Planner *p, int index) {
-  const Stage *stage = p->stages->stages.items[index];
+static bool find_choices(Planner *p, const Stage *stage) {
+  int index = stage->index;
   StageChoices *choices = &p->choices[index];
   *choices = p->room;
   choices->count = 0;
@@ -681,5 +681,48 @@ bool planner_find_choices(Planner *p, int index) {
   choices->capacity = choices->count;
   choices->items = arena_copy(&p->context->arena, choices->items,
                               sizeof *choices->items * (size_t)choices->count);
+  return true;
+}
+
+static bool same_choice(const StageChoice *a, const StageChoice *b, int reads) {
+  for (int i = 0; i < reads; i++)
+    if (a->reads[i] != b->reads[i] || bit_set_has(&a->gathers, i) != bit_set_has(&b->gathers, i))
+      return false;
+  return a->output == b->output && a->fused == b->fused && a->tiles == b->tiles &&
+         a->wants_tiles == b->wants_tiles && a->cost == b->cost && a->arithmetic == b->arithmetic &&
+         a->memory == b->memory && a->elementwise == b->elementwise && a->by_rows == b->by_rows &&
+         a->strategies == b->strategies;
+}
+
+// In builds that verify, finds the choices of the stage again, which must be the shared ones.
+static void check_shared(const Planner *p, const Stage *stage, const SharedChoices *shared) {
+  Planner *again = arena_copy(&p->context->arena, p, sizeof *p);
+  again->choices = arena_copy(&p->context->arena, p->choices,
+                              sizeof *p->choices * (size_t)p->stages->stages.count);
+  bool same = find_choices(again, stage) &&
+              again->choices[stage->index].count == shared->choices.count &&
+              again->choices_left_out - p->choices_left_out == shared->left_out &&
+              again->choices_dominated - p->choices_dominated == shared->dominated;
+  for (int i = 0; same && i < shared->choices.count; i++)
+    same = same_choice(&again->choices[stage->index].items[i], &shared->choices.items[i],
+                       stage->reads.count);
+  if (!same) bug(p->context, "'%s' does not have the choices of an equal stage", stage->te->name);
+}
+
+bool planner_find_choices(Planner *p, int index) {
+  const Stage *stage = p->stages->stages.items[index];
+  SharedChoices *shared = planner_shared_choices(p, stage);
+  if (!shared) return find_choices(p, stage);
+  if (shared->choices.items) {
+    if (PLEAT_VERIFY_EACH) check_shared(p, stage, shared);
+    p->choices[index] = shared->choices;
+    p->choices_left_out += shared->left_out;
+    p->choices_dominated += shared->dominated;
+    return true;
+  }
+  SharedChoices before = {.left_out = p->choices_left_out, .dominated = p->choices_dominated};
+  if (!find_choices(p, stage)) return false;
+  *shared = (SharedChoices){p->choices[index], p->choices_left_out - before.left_out,
+                            p->choices_dominated - before.dominated};
   return true;
 }

@@ -32,8 +32,7 @@ double planner_gather_cost(const Planner *p, const Stage *stage, int read, int f
   return (double)planner_integer_cost(cycles);
 }
 
-double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
-  if (from == to) return 0;
+static double rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
   const CostModel *costs = cost_model_of(p->machine);
   const Candidate *items = p->candidates[tensor->index].items;
   int64_t element = dtype_bytes(tensor->buffer->type);
@@ -44,6 +43,14 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
                   planner_read_cost(p, items[to].bytes, 0, bytes);
   return (double)planner_integer_cost(overlapped_cycles(p->machine, apart, memory) +
                                       costs->call_cycles);
+}
+
+double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
+  if (from == to) return 0;
+  int count = p->candidates[tensor->index].count;
+  double *known = &p->rewrite_costs[tensor->index][from * count + to];
+  if (*known < 0) *known = rewrite_cost(p, tensor, from, to);
+  return *known;
 }
 
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice, int read,

@@ -35,7 +35,7 @@ double planner_fused_operations(const Planner *p, const Stage *stage, const Stag
   const LoopBody *body = &p->bodies[writer->index];
   *most =
       (double)(INSTRUCTION_CACHE_BYTES / cost_model_of(p->machine)->operation_bytes / body->copies);
-  return body->operations + own_operations(p, stage);
+  return body->operations + p->bodies[stage->index].own;
 }
 
 // The nodes of the stage's value when the writer of a tensor is fused into it. A value that its
@@ -104,7 +104,9 @@ static void measure_with(const Planner *p, const Stage *stage, const Stage *writ
 
 void planner_measure_body(Planner *p, const Stage *stage) {
   LoopBody *body = &p->bodies[stage->index];
-  *body = (LoopBody){own_operations(p, stage), own_copies(p, stage)};
+  const Stage *first = p->kinds[stage->index];
+  double own = first == stage ? own_operations(p, stage) : p->bodies[first->index].own;
+  *body = (LoopBody){own, own, own_copies(p, stage)};
   if (stage->member_count || stage_is_reduction(stage)) return; // fused stages read their results
   body->nodes = expr_tree_size(stage->te->value, NULL, 0, cost_model_of(p->machine)->most_nodes);
   for (int i = 0; i < stage->reads.count; i++) {

@@ -272,6 +272,7 @@ static Planner *with_all_choices(const Planner *p) {
   Arena *arena = &p->context->arena;
   Planner *all = arena_copy(arena, p, sizeof *p);
   all->keeps_dominated = true;
+  all->shared_choices = map_new(arena);
   all->choices = arena_array(arena, StageChoices, p->stages->stages.count);
   for (int i = 0; i < p->stages->stages.count; i++)
     if (!planner_find_choices(all, i)) bug(p->context, "a plan's stage has no choice");

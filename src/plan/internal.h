@@ -25,10 +25,10 @@ typedef struct Candidate {
 } Candidate;
 
 typedef struct Candidates {
-  int count;
-  Candidate items[PLAN_MAX_LAYOUTS]; // the first is row-major
-  bool frozen;                       // no other candidate may be added
-  int left_out;                      // number of candidates that exceeded the limit
+  Candidate *items; // the first is row-major; tensors with equal candidates share them
+  int count, capacity;
+  int left_out; // number of candidates that exceeded the limit
+  bool frozen;  // no other candidate may be added
 } Candidates;
 
 // One feasible way to run a stage. Layouts are given by the numbers of their candidates.
@@ -62,6 +62,12 @@ enum {
 
 typedef Array(StageChoice) StageChoices;
 
+// The choices of all stages that are equal in what choices depend on.
+typedef struct SharedChoices {
+  StageChoices choices;        // no items: they are not known yet
+  int64_t left_out, dominated; // what each of the stages adds to the planner's counts
+} SharedChoices;
+
 // A constraint applied to a stage: the layout in which `stage` reads entry `read` of its reads, or
 // in which it writes its output (`read` is -1).
 typedef struct StageConstraint {
@@ -74,6 +80,7 @@ typedef struct StageConstraint {
 
 // The body of the loops of a stage that is fused with every producer with which it may be.
 typedef struct LoopBody {
+  double own;        // operations of the stage alone
   double operations; // per point of the iteration domain
   int copies;        // number of copies of the body in the emitted code
   int nodes;         // nodes of the value that its last stage computes, counted as a tree
@@ -103,6 +110,20 @@ typedef struct PlanShape {
   Map inner; // by axis and block: the layout of planner_inner_axis
 } PlanShape;
 
+// A sequence of words by which an object is known.
+enum { PLAN_KEY_WORDS = 1024 };
+typedef struct PlanKey {
+  uint64_t *items; // room for PLAN_KEY_WORDS
+  int count;
+  bool whole; // false: the words do not describe the object
+} PlanKey;
+typedef struct PlanKnown {
+  int count;
+  const uint64_t *words;
+  void *value;
+  struct PlanKnown *next; // with the same hash
+} PlanKnown;
+
 struct Planner {
   Context *context;
   StageGraph *stages;
@@ -112,7 +133,11 @@ struct Planner {
   StageChoices *choices;              // by stage->index
   StageChoices room;                  // in which the choices of one stage after another are found
   LoopBody *bodies;                   // by stage->index
+  Arena growing;                      // holds candidates until tensors share them
+  double **rewrite_costs; // by tensor->index: of [from * count + to]; negative: not known yet
+  Map shared_choices;     // by PlanKey: SharedChoices *
   // The facts about stages and shapes, which all planners of a graph share.
+  const Stage **kinds;       // by stage->index: the first stage whose loops are equal
   Map *nests;                // by stage: the nests that planner_nest has read
   PlanRelation ***relations; // by stage->index and entry of stage->reads; NULL: none
   Map *shared_relations;     // by a hash
@@ -162,6 +187,17 @@ int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
 const Layout *planner_inner_axis(const Planner *planner, const Buffer *buffer, int axis,
                                  int64_t block);
 bool planner_same_layout(const Layout *a, const Layout *b); // of one tensor
+
+// sharing.c. The place in `table` for what is known under a key; NULL in a new place.
+void **planner_known(Map *table, const PlanKey *key);
+void plan_key_add(PlanKey *key, uint64_t word);
+// Sets `kinds`.
+void planner_find_kinds(Planner *planner);
+// Lets tensors with equal candidates share them and the costs of rewrites. To be called when all
+// candidates are found.
+void planner_share_candidates(Planner *planner);
+// The choices that the stage shares with equal stages; NULL: it shares none.
+SharedChoices *planner_shared_choices(Planner *planner, const Stage *stage);
 
 // matching.c. To be called before candidates are found.
 void planner_find_relations(Planner *planner);
@@ -286,6 +322,8 @@ double planner_tiles_cost(const Planner *planner, int64_t along, int64_t across,
 
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);
+// Could a reader be fused with the stage through another index than the stage's own?
+bool planner_is_read_through(const Planner *planner, const Stage *stage);
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
 // The cycles of the arithmetic of a transform of tiles in vectors; 0 for other stages.
 double planner_transform_cycles(const Planner *planner, const TeStage *te);

@@ -49,6 +49,10 @@ void planner_find_relations(Planner *p) {
   p->relations = arena_array(&context->arena, PlanRelation **, count);
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
+    if (p->kinds[i] != stage) {
+      p->relations[i] = p->relations[p->kinds[i]->index];
+      continue;
+    }
     if (stage->member_count) stage = stage_of_group_value(p->stages, stage);
     p->relations[i] = arena_array(&context->arena, PlanRelation *, stage->reads.count);
     for (int k = 0; k < stage->reads.count; k++) {

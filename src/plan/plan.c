@@ -65,11 +65,13 @@ static void find_facts(Planner *p) {
   *p->nests = map_new(arena);
   p->shapes = arena_new(arena, Map);
   *p->shapes = map_new(arena);
+  planner_find_kinds(p);
   planner_find_relations(p);
   planner_find_pieces(p);
 }
 
 static void share_facts(Planner *p, const Planner *other) {
+  p->kinds = other->kinds;
   p->nests = other->nests;
   p->shapes = other->shapes;
   p->relations = other->relations;
@@ -88,6 +90,10 @@ static double constant_bytes(const StageGraph *stages) {
   return bytes;
 }
 
+static void free_growing(void *arena) {
+  arena_free(arena);
+}
+
 // A planner with candidates and choices, or NULL with diagnostics when the constraints cannot be
 // met. `other` is NULL, or a planner of the same stages.
 static Planner *prepare(StageGraph *stages, const PlanOptions *options,
@@ -101,6 +107,8 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   p->most_choices = options->most_choices > 0 ? options->most_choices : PLAN_MAX_CHOICES;
   p->most_layouts = options->most_layouts > 0 ? MIN_OF(options->most_layouts, PLAN_MAX_LAYOUTS)
                                               : PLAN_MAX_LAYOUTS;
+  arena_init(&p->growing, context);
+  context_at_free(context, free_growing, &p->growing);
   p->candidates = arena_array(&context->arena, Candidates, stages->tensors.count);
   other ? share_facts(p, other) : find_facts(p);
   p->given = arena_array(&context->arena, int, stages->tensors.count);
@@ -115,7 +123,10 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   p->tuning = row_major ? NULL : options->tuning;
   if (p->tuning && !planner_find_tuned(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);
+  planner_share_candidates(p);
+  arena_free(&p->growing);
   p->row_major = row_major;
+  p->shared_choices = map_new(&context->arena);
   p->proposals = proposals;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
   bool ok = true;
