@@ -24,19 +24,57 @@ typedef struct Solving {
   TensorStates *states;      // by tensor->index, for those with a variable
   const StageTensor *forced; // NULL, or a tensor that is written in candidate `number`
   int number;
+  Map known;   // by SolvingKey: variables, states and tables that equal stages and tensors share
+  PlanKey key; // of the one that is looked for
 } Solving;
+
+// ---- Equal parts of the problem
+
+typedef enum SolvingKey {
+  KEY_STAGE,
+  KEY_TENSOR,
+  KEY_STATES,
+  KEY_WRITTEN,
+  KEY_READ,
+  KEY_DIRECT,
+} SolvingKey;
+
+static void **known_under(Solving *s, SolvingKey kind, const uint64_t *words, int count) {
+  s->key.count = 0;
+  plan_key_add(&s->key, kind);
+  for (int i = 0; i < count; i++) plan_key_add(&s->key, words[i]);
+  return planner_known(&s->known, &s->key);
+}
+#define KNOWN(s, kind, ...)                                                                        \
+  known_under((s), (kind), (const uint64_t[]){__VA_ARGS__}, COUNT_OF(((uint64_t[]){__VA_ARGS__})))
+
+// The variable of *known, which has a number in place of an address, or a new one.
+static int variable_once(Solving *s, void **known, int choices, const int64_t *costs) {
+  int variable = pbqp_variable(s->problem, choices, costs);
+  *known = (void *)(uintptr_t)(variable + 1);
+  return variable;
+}
 
 // ---- Variables
 
 static void add_stage_variable(Solving *s, const Stage *stage) {
   const StageChoices *choices = &s->planner->choices[stage->index];
+  bool forced = stage->output == s->forced;
+  void **known = KNOWN(s, KEY_STAGE, map_key(choices->items), (uint64_t)choices->count, forced);
+  int *variable = &s->stage_variable[stage->index];
+  if (*known) {
+    *variable = pbqp_variable_like(s->problem, (int)(uintptr_t)*known - 1);
+    return;
+  }
+  ArenaMark mark = arena_mark(&s->planner->context->scratch);
   int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, choices->count);
   for (int i = 0; i < choices->count; i++) {
     int output = choices->items[i].output; // -1: the stage is absent
-    bool allowed = stage->output != s->forced || output < 0 || output == s->number;
+    bool allowed = !forced || output < 0 || output == s->number;
     costs[i] = allowed ? planner_integer_cost(choices->items[i].cost) : PBQP_INFINITY;
   }
-  s->stage_variable[stage->index] = pbqp_variable(s->problem, choices->count, costs);
+  *variable = variable_once(s, known, choices->count, costs);
+  arena_reset(&s->planner->context->scratch, mark);
 }
 
 static int given_number(const Solving *s, const StageTensor *tensor) {
@@ -71,15 +109,14 @@ static unsigned wanted_set(const Solving *s, const StageTensor *tensor) {
   return set;
 }
 
-// Adds the states with each written candidate and the copies that are wanted: no more copies than
-// there are readers, since each reads one. A tensor that is not in the plan has the state -1.
-static TensorStates states_of(const Solving *s, const StageTensor *tensor) {
-  unsigned written = written_set(s, tensor), wanted = wanted_set(s, tensor);
-  int most = planner_most_readers(tensor);
+// The states with each written candidate and the copies that are wanted: no more copies than there
+// are readers, since each reads one. A tensor that may not be in the plan also has the state -1.
+static TensorStates states_of(Arena *arena, unsigned written, unsigned wanted, int most,
+                              bool unwritten) {
   TensorStates states = {0};
   for (int pass = 0; pass < 2; pass++) {
-    if (pass) states.items = arena_array(&s->planner->context->scratch, TensorState, states.count);
-    states.count = may_be_unwritten(tensor);
+    if (pass) states.items = arena_array(arena, TensorState, states.count);
+    states.count = unwritten;
     if (pass && states.count) states.items[0] = (TensorState){-1, 0};
     for (int w = 0; written >> w; w++) {
       unsigned others = wanted & ~(1u << w), set = 0;
@@ -93,6 +130,19 @@ static TensorStates states_of(const Solving *s, const StageTensor *tensor) {
     }
   }
   return states;
+}
+
+static TensorStates states_once(Solving *s, const StageTensor *tensor) {
+  Arena *arena = &s->planner->context->arena;
+  unsigned written = written_set(s, tensor), wanted = wanted_set(s, tensor);
+  int most = planner_most_readers(tensor);
+  bool unwritten = may_be_unwritten(tensor);
+  void **known = KNOWN(s, KEY_STATES, written, wanted, (uint64_t)most, unwritten);
+  if (!*known) {
+    TensorStates states = states_of(arena, written, wanted, most, unwritten);
+    *known = arena_copy(arena, &states, sizeof states);
+  }
+  return *(const TensorStates *)*known;
 }
 
 static int64_t state_cost(const Solving *s, const StageTensor *tensor, TensorState state) {
@@ -110,31 +160,49 @@ static bool needs_variable(const StageTensor *tensor) {
 }
 
 static void add_tensor_variable(Solving *s, const StageTensor *tensor) {
-  s->tensor_variable[tensor->index] = -1;
+  int *variable = &s->tensor_variable[tensor->index];
+  *variable = -1;
   if (!needs_variable(tensor)) return;
-  TensorStates states = states_of(s, tensor);
+  TensorStates states = states_once(s, tensor);
+  s->states[tensor->index] = states;
+  void **known =
+      KNOWN(s, KEY_TENSOR, map_key(states.items), map_key(s->planner->rewrite_costs[tensor->index]),
+            tensor->is_output ? (uint64_t)given_number(s, tensor) + 1 : 0);
+  if (*known) {
+    *variable = pbqp_variable_like(s->problem, (int)(uintptr_t)*known - 1);
+    return;
+  }
+  ArenaMark mark = arena_mark(&s->planner->context->scratch);
   int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, states.count);
   for (int i = 0; i < states.count; i++) costs[i] = state_cost(s, tensor, states.items[i]);
-  s->states[tensor->index] = states;
-  s->tensor_variable[tensor->index] = pbqp_variable(s->problem, states.count, costs);
+  *variable = variable_once(s, known, states.count, costs);
+  arena_reset(&s->planner->context->scratch, mark);
 }
 
 // ---- Edges
 
 static int64_t *matrix_new(Solving *s, int rows, int columns) {
-  return arena_array(&s->planner->context->scratch, int64_t, (size_t)rows *(size_t)columns);
+  return arena_array(&s->planner->context->scratch, int64_t, (size_t)rows * (size_t)columns);
 }
 
-static void edge_written(Solving *s, const StageTensor *tensor) {
-  const TensorStates *states = &s->states[tensor->index];
-  const StageChoices *from = &s->planner->choices[tensor->producer->index];
+static const PbqpTable *table_written(Solving *s, const StageChoices *from,
+                                      const TensorStates *states) {
   int count = states->count;
   int64_t *matrix = matrix_new(s, from->count, count);
   for (int i = 0; i < from->count; i++)
     for (int j = 0; j < count; j++)
       matrix[i * count + j] = from->items[i].output == states->items[j].written ? 0 : PBQP_INFINITY;
-  pbqp_edge(s->problem, s->stage_variable[tensor->producer->index],
-            s->tensor_variable[tensor->index], matrix);
+  return pbqp_table(s->problem, from->count, count, matrix);
+}
+
+static void edge_written(Solving *s, const StageTensor *tensor) {
+  const TensorStates *states = &s->states[tensor->index];
+  const StageChoices *from = &s->planner->choices[tensor->producer->index];
+  void **known =
+      KNOWN(s, KEY_WRITTEN, map_key(from->items), (uint64_t)from->count, map_key(states->items));
+  if (!*known) *known = (void *)table_written(s, from, states);
+  pbqp_edge_of(s->problem, s->stage_variable[tensor->producer->index],
+               s->tensor_variable[tensor->index], *known);
 }
 
 // The cycles of gathering a read from other layouts than the wanted one. Nothing can be gathered
@@ -149,10 +217,10 @@ static int64_t cost_or_never(double cycles) {
   return cycles >= PLAN_NEVER ? PBQP_INFINITY : planner_integer_cost(cycles);
 }
 
-static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) {
-  const TensorStates *states = &s->states[tensor->index];
+static const PbqpTable *table_read(Solving *s, const TensorStates *states, const Stage *user,
+                                   int read) {
   const StageChoices *to = &s->planner->choices[user->index];
-  int count = states->count, read = stage_read_of(user, tensor);
+  int count = states->count;
   int64_t *matrix = matrix_new(s, count, to->count);
   for (int i = 0; i < count; i++)
     for (int j = 0; j < to->count; j++) {
@@ -162,13 +230,24 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
           exists ? 0
                  : cost_or_never(gathering(s, user, &to->items[j], read, states->items[i].written));
     }
-  pbqp_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index], matrix);
+  return pbqp_table(s->problem, count, to->count, matrix);
 }
 
-// Adds the edge between a producer and a user, which is the only one in a plan. Where their layouts
+static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) {
+  const TensorStates *states = &s->states[tensor->index];
+  const StageChoices *to = &s->planner->choices[user->index];
+  int read = stage_read_of(user, tensor);
+  void **known = KNOWN(s, KEY_READ, map_key(states->items), map_key(to->items), (uint64_t)to->count,
+                       (uint64_t)read);
+  if (!*known) *known = (void *)table_read(s, states, user, read);
+  pbqp_edge_of(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index],
+               *known);
+}
+
+// The edge between a producer and a user, which is the only one in a plan. Where their layouts
 // differ, it costs a rewrite, or the gathering of elements if that is cheaper; it forbids differing
 // layouts when the two are fused.
-static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
+static const PbqpTable *table_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
   int read = stage_read_of(user, tensor);
@@ -188,8 +267,20 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
       if (!planner_tuned_alike(&from->items[i], &to->items[j], read)) cost = PLAN_NEVER;
       matrix[i * to->count + j] = cost_or_never(cost);
     }
-  pbqp_edge(s->problem, s->stage_variable[tensor->producer->index], s->stage_variable[user->index],
-            matrix);
+  return pbqp_table(s->problem, from->count, to->count, matrix);
+}
+
+static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
+  const StageChoices *from = &s->planner->choices[tensor->producer->index];
+  const StageChoices *to = &s->planner->choices[user->index];
+  bool own = tensor->producer->others.count > 0; // which of them writes decides about fusion
+  void **known =
+      KNOWN(s, KEY_DIRECT, map_key(from->items), (uint64_t)from->count, map_key(to->items),
+            (uint64_t)to->count, (uint64_t)stage_read_of(user, tensor),
+            map_key(s->planner->rewrite_costs[tensor->index]), own ? map_key(tensor) : 0);
+  if (!*known) *known = (void *)table_direct(s, tensor, user);
+  pbqp_edge_of(s->problem, s->stage_variable[tensor->producer->index],
+               s->stage_variable[user->index], *known);
 }
 
 static void add_edges(Solving *s, const StageTensor *tensor) {
@@ -241,6 +332,8 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   s.stage_variable = arena_array(&context->arena, int, g->stages.count);
   s.tensor_variable = arena_array(&context->arena, int, g->tensors.count);
   s.states = arena_array(&context->arena, TensorStates, g->tensors.count);
+  s.known = map_new(&context->arena);
+  s.key.items = arena_array(&context->arena, uint64_t, PLAN_KEY_WORDS);
   pose(&s);
   PbqpSolution solution = pbqp_solve(s.problem, seconds);
   Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};
