@@ -412,7 +412,7 @@ typedef Array(MappedFile) MappedFiles;
 MappedFiles file_mapped(Context *context);
 // Says that these bytes will hardly be read again. For bytes of a mapped file this frees their
 // memory; a later access reads the file again.
-void file_forget(Context *context, const void *data, size_t size);
+void file_forget(const Context *context, const void *data, size_t size);
 // Writes a temporary file beside `path` and renames it, so that the file appears completely or not
 // at all. "-" is standard output, which is written directly, as are devices and pipes.
 bool file_write(Context *context, const char *path, const void *data, size_t size);

@@ -75,7 +75,7 @@ MappedFiles file_mapped(Context *context) {
   return files;
 }
 
-void file_forget(Context *context, const void *data, size_t size) {
+void file_forget(const Context *context, const void *data, size_t size) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)data, end = begin + size;
   for (const Mapping *m = context->mappings; m; m = m->next) {
     uintptr_t from = (uintptr_t)m->data;

@@ -266,9 +266,10 @@ bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const
 // zeros elsewhere.
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to);
-// Writes a constant likewise, or row-major where `layout` is NULL. Pages of a mapped file are
-// released once they have been read, so that a large constant is not in memory twice.
-void constant_pack(Context *context, const ConstData *data, const Layout *layout, void *to);
+// Writes a constant likewise, or row-major where `layout` is NULL. Pages of a file that `files` has
+// mapped are released once they have been read, so that a large constant is not in memory twice.
+void constant_pack(Context *context, const Context *files, const ConstData *data,
+                   const Layout *layout, void *to);
 // The inverse: writes the elements of `from`, which has the layout `layout`, to row-major `to`.
 void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
                    void *to);

@@ -44,14 +44,15 @@ typedef struct Copy {
   int bytes; // bytes per element
   bool back; // true: from `physical` to `logical`
   char *logical, *physical;
-  char *forgotten; // pages of `logical` before this address are released; NULL: no pages are
+  char *forgotten;      // pages of `logical` before this address are released; NULL: no pages are
+  const Context *files; // the context that mapped these pages
 } Copy;
 
 enum { FORGET_BYTES = 1 << 20 }; // bytes released at a time
 
-static void forget(Context *context, Copy *copy) {
+static void forget(Copy *copy) {
   if (!copy->forgotten || copy->logical - copy->forgotten < FORGET_BYTES) return;
-  file_forget(context, copy->forgotten, (size_t)(copy->logical - copy->forgotten));
+  file_forget(copy->files, copy->forgotten, (size_t)(copy->logical - copy->forgotten));
   copy->forgotten = copy->logical;
 }
 
@@ -96,7 +97,7 @@ static void copy_rows(Context *context, Copy copy, const Separable *tables) {
     for (int a = 0; a < last; a++) base += tables->table[a][index[a]];
     copy_row(&copy, base, tables->table[last], n);
     copy.logical += n * copy.bytes;
-    forget(context, &copy);
+    forget(&copy);
   } while (next_row(layout, index, last));
 }
 
@@ -109,7 +110,7 @@ static void copy_points(Context *context, Copy copy) {
     memcpy(copy.back ? copy.logical : element, copy.back ? element : copy.logical,
            (size_t)copy.bytes);
     copy.logical += copy.bytes;
-    forget(context, &copy);
+    forget(&copy);
   } while (next_row(layout, index, layout->rank));
 }
 
@@ -136,25 +137,26 @@ static void fill_physical(const Layout *layout, int element_bytes, void *to, int
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to) {
   fill_physical(layout, element_bytes, to, 0);
-  copy_all(context, (Copy){layout, element_bytes, false, (char *)from, to, NULL});
+  copy_all(context, (Copy){layout, element_bytes, false, (char *)from, to, NULL, NULL});
 }
 
 void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
                    void *to) {
-  copy_all(context, (Copy){layout, element_bytes, true, to, (char *)from, NULL});
+  copy_all(context, (Copy){layout, element_bytes, true, to, (char *)from, NULL, NULL});
 }
 
-void constant_pack(Context *context, const ConstData *data, const Layout *layout, void *to) {
+void constant_pack(Context *context, const Context *files, const ConstData *data,
+                   const Layout *layout, void *to) {
   char *from = (char *)data->data;
   int bytes = dtype_bytes(data->type);
   if (layout) {
     fill_physical(layout, bytes, to, memory_poisons() ? 0xff : 0);
-    copy_all(context, (Copy){layout, bytes, false, from, to, from});
+    copy_all(context, (Copy){layout, bytes, false, from, to, from, files});
   }
   for (size_t at = 0, n; !layout && at < data->bytes; at += n) {
     n = MIN_OF(data->bytes - at, (size_t)FORGET_BYTES);
     memcpy((char *)to + at, from + at, n);
-    file_forget(context, from + at, n);
+    file_forget(files, from + at, n);
   }
-  file_forget(context, from, data->bytes); // also releases the pages that two pieces share
+  file_forget(files, from, data->bytes); // also releases the pages that two pieces share
 }

@@ -124,17 +124,6 @@ static bool place_arena(Program *p) {
   return true;
 }
 
-void program_fill_weights(const Program *p, void *weights) {
-  for (int i = 0; i < p->slots.count; i++) {
-    const ProgramSlot *slot = &p->slots.items[i];
-    if (slot->kind != SLOT_CONSTANT) continue;
-    const ConstData *data = slot->tensor->data;
-    char *to = (char *)weights + slot->offset;
-    constant_pack(p->context, data, slot->layout, to);
-    memset(to + slot->bytes, 0, (size_t)(tensor_aligned(slot->bytes) - slot->bytes));
-  }
-}
-
 int program_shape(const Value *value, const Layout *layout, int64_t *shape) {
   if (!layout) {
     value_static_shape(value, shape);

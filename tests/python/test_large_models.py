@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of more than 2 GB beside a model: they are mapped, not read."""
+"""Large weights: those beside a model are mapped, and several threads pack them."""
 import os
 import pathlib
 import subprocess
@@ -8,6 +8,7 @@ import sys
 import pytest
 
 onnx = pytest.importorskip("onnx")
+from command import pleat, save_model, value_info  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,6 +39,26 @@ def test_weights_stay_in_the_file(tmp_path, command):
     output, peak = run([PLEAT, command, model])
     assert "lookup" in output or "supported" in output or "kernel" in output
     assert peak < FEW_MEGABYTES << 20, peak
+
+
+def test_weights_are_packed_in_threads(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    random = numpy.random.default_rng(0)
+    shapes = [(300, 4099), (4099, 1031), (1031, 40)]  # 22 MB
+    weights = [random.standard_normal(shape).astype("float32") for shape in shapes]
+    nodes = [helper.make_node("MatMul", ["x" if i == 0 else f"y{i - 1}", f"w{i}"], [f"y{i}"])
+             for i in range(3)]
+    model = save_model(tmp_path / "products.onnx", nodes, [value_info("x", [2, 300])],
+                       [value_info("y2", [2, 40])],
+                       [onnx.numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)])
+    x = random.standard_normal((2, 300)).astype("float32")
+    numpy.save(tmp_path / "x.npy", x)
+    pleat("run", model, "--input", f"x={tmp_path / 'x.npy'}", "-o", tmp_path / "y.npz")
+    y, expected = numpy.load(tmp_path / "y.npz")["y2"], x.astype("float64")
+    for weight in weights:
+        expected = expected @ weight
+    error = numpy.abs(y - expected).max()
+    assert error < 1e-5 * numpy.abs(expected).max()
 
 
 def run(arguments):
