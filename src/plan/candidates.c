@@ -176,24 +176,57 @@ Candidate planner_candidate_of(const Planner *p, const Buffer *buffer, const Lay
   return own; // a walk does not depend on names
 }
 
-static void propose_block(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
+// ---- Proposals of reductions
+
+// A candidate that a reduction proposes for a tensor.
+typedef struct Proposal {
+  int read; // the tensor: an entry of the stage's reads; -1: its output
+  Candidate candidate;
+  bool only; // it is taken only where the tensor is row-major so far
+} Proposal;
+
+// The proposals of all stages whose loops are equal.
+typedef struct Proposals {
+  Planner *planner;
+  const Stage *stage; // the first of these stages
+  Array(Proposal) items;
+  bool only; // of the proposals that are added next
+} Proposals;
+
+static void add_proposal(Proposals *to, const StageTensor *tensor, Candidate candidate) {
+  int read = stage_read_of(to->stage, tensor);
+  array_push(&to->planner->context->arena, &to->items, ((Proposal){read, candidate, to->only}));
+}
+
+static void take_proposals(Planner *p, const Stage *stage, const Proposals *from) {
+  for (int i = 0; i < from->items.count; i++) {
+    const Proposal *proposal = &from->items.items[i];
+    const StageTensor *tensor =
+        proposal->read < 0 ? stage->output : stage->reads.items[proposal->read];
+    if (!proposal->only || p->candidates[tensor->index].count == 1)
+      candidates_add(p, tensor, proposal->candidate);
+  }
+}
+
+static void propose_block(Proposals *to, const StageTensor *tensor, int axis, int64_t block) {
+  Planner *p = to->planner;
   Candidate own = candidate_new(p, tensor->buffer,
                                 planner_inner_axis(p, tensor->buffer, axis, block)),
             usual;
   if (own.dense && planner_candidate_of_walk(p, tensor->buffer, own.walk, &usual))
-    candidates_add(p, tensor, usual);
+    add_proposal(to, tensor, usual);
 }
 
 // Proposes the axis in blocks (0: moved to the end), and where the blocks have padding, in half as
 // large ones, or in the smallest that hold the whole axis.
-static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block) {
+static void propose(Proposals *to, const StageTensor *tensor, int axis, int64_t block) {
   enum { LEAST_BLOCK = 4 };
   int64_t extent, smaller = block / 2;
   if (axis < 0) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
-  propose_block(p, tensor, axis, block);
+  propose_block(to, tensor, axis, block);
   while (smaller / 2 >= MAX_OF(extent, LEAST_BLOCK)) smaller /= 2;
-  if (smaller >= LEAST_BLOCK && extent % block) propose_block(p, tensor, axis, smaller);
+  if (smaller >= LEAST_BLOCK && extent % block) propose_block(to, tensor, axis, smaller);
 }
 
 static bool reads_constant(const Stage *stage) {
@@ -222,17 +255,20 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
   return *width % 8 ? -1 : found;
 }
 
-static void add_panels(Planner *p, const Nest *nest, const NestRead *read, int d, int64_t width) {
+static void add_panels(Proposals *to, const Nest *nest, const NestRead *read, int d,
+                       int64_t width) {
+  Planner *p = to->planner;
   const Layout *layout = in_panels(p, nest, read, d, width);
   if (!layout) return;
   Candidate candidate = candidate_new(p, read->buffer, layout);
   candidate.panels = true;
-  candidates_add(p, stage_tensor_of(p->stages, read->buffer), candidate);
+  add_proposal(to, stage_tensor_of(p->stages, read->buffer), candidate);
 }
 
 // Proposes panels for a tensor that is computed at run time and is the matrix of a product, which
 // is read again for every tile of rows. A constant operand is packed without a proposal.
-static void propose_panels(Planner *p, const Stage *stage) {
+static void propose_panels(Proposals *to, const Stage *stage) {
+  Planner *p = to->planner;
   double smallest = (double)cost_model_of(p->machine)->small_operand_bytes;
   const Nest *nest = reads_constant(stage) ? NULL : planner_nest(p, stage);
   if (!nest) return;
@@ -246,20 +282,23 @@ static void propose_panels(Planner *p, const Stage *stage) {
     bool matrix = false; // the output's other axes do not change the index of this read
     for (int a = 0; a < nest->spatial_count; a++)
       matrix |= a != last && nest->axes[a].extent > 1 && !nest_depends(read, a);
-    if (matrix) add_panels(p, nest, read, d, width);
+    if (matrix) add_panels(to, nest, read, d, width);
   }
 }
 
-// Proposes, for a tensor that is row-major so far, the layout whose innermost axis is the one that
+// Proposes, for tensors that are row-major so far, the layout whose innermost axis is the one that
 // the reduction's inner loop follows, such as the channels of an image.
-static void propose_reads(Planner *p, const Stage *stage) {
+static void propose_reads(Proposals *to, const Stage *stage) {
+  Planner *p = to->planner;
   const Nest *nest = planner_nest(p, stage);
   if (!nest || nest->axis_count == nest->spatial_count) return;
+  to->only = true;
   for (int i = 0; i < nest->read_count; i++) {
     const StageTensor *tensor = stage_tensor_of(p->stages, nest->reads[i].buffer);
-    if (tensor && !tensor->data && p->candidates[tensor->index].count == 1)
-      propose(p, tensor, nest_dimension_of(nest, &nest->reads[i], nest->spatial_count), 0);
+    if (tensor && !tensor->data)
+      propose(to, tensor, nest_dimension_of(nest, &nest->reads[i], nest->spatial_count), 0);
   }
+  to->only = false;
 }
 
 // The cycles of the stage when it writes dimension `d` of its output in blocks of vectors and the
@@ -301,18 +340,19 @@ static int preferred_dimension(const Planner *p, const Stage *stage, bool row_ma
 
 // Proposes every dimension along which the tiles of a reduction can be vectorised, for its output
 // and for the operands that are computed at run time and move along it: neighbours may prefer them.
-static void propose_others(Planner *p, const Stage *stage) {
+static void propose_others(Proposals *to, const Stage *stage) {
+  Planner *p = to->planner;
   const Nest *nest = planner_nest(p, stage);
   for (int d = 0; nest && d < nest->output->rank; d++) {
     if (cycles_along(p, stage, nest, d, false) < 0) continue;
-    propose(p, stage->output, d, lanes_of(p, nest->output));
-    propose(p, stage->output, d, 0);
+    propose(to, stage->output, d, lanes_of(p, nest->output));
+    propose(to, stage->output, d, 0);
     for (int i = 0; i < nest->read_count; i++) {
       const StageTensor *tensor = stage_tensor_of(p->stages, nest->reads[i].buffer);
       int along = nest_dimension_of(nest, &nest->reads[i], nest->output_axis[d]);
       if (!tensor || tensor->data || along < 0) continue;
-      propose(p, tensor, along, lanes_of(p, tensor->buffer));
-      propose(p, tensor, along, 0);
+      propose(to, tensor, along, lanes_of(p, tensor->buffer));
+      propose(to, tensor, along, 0);
     }
   }
 }
@@ -390,57 +430,77 @@ static void close_candidates(Planner *p, Passed *passed, bool only_requested) {
 
 // Proposes panels for the operands that are computed at run time and move with an axis, such as the
 // filters of a convolution.
-static void propose_panels_along(Planner *p, const Nest *nest, int axis) {
+static void propose_panels_along(Proposals *to, const Nest *nest, int axis) {
+  Planner *p = to->planner;
   for (int i = 1; i < nest->read_count; i++) {
     const NestRead *read = &nest->reads[i];
     const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
     int d = nest_dimension_of(nest, read, axis);
     if (tensor && !tensor->data && d >= 0 && read->buffer->rank > 2)
-      add_panels(p, nest, read, d, lanes_of(p, read->buffer));
+      add_panels(to, nest, read, d, lanes_of(p, read->buffer));
   }
 }
 
 // Proposes the axis along which only another operand than the first moves, such as the filters of a
 // convolution: neighbours may prefer it where this stage does not.
-static void propose_second_operand(Planner *p, const Stage *stage) {
+static void propose_second_operand(Proposals *to, const Stage *stage) {
+  Planner *p = to->planner;
   const Nest *nest = planner_nest(p, stage);
   if (!nest || nest->read_count < 2 || nest->output->rank < 3) return;
   for (int d = 0; d < nest->output->rank; d++) {
     int axis = nest->output_axis[d];
     if (axis < 0 || nest_depends(&nest->reads[0], axis)) continue;
-    propose(p, stage->output, d, lanes_of(p, nest->output));
-    propose(p, stage->output, d, 0);
-    propose_panels_along(p, nest, axis);
+    propose(to, stage->output, d, lanes_of(p, nest->output));
+    propose(to, stage->output, d, 0);
+    propose_panels_along(to, nest, axis);
   }
 }
 
-static void propose_all(Planner *p, const Stage *stage) {
-  propose_reads(p, stage);
+static void propose_all(Proposals *to, const Stage *stage) {
+  Planner *p = to->planner;
+  propose_reads(to, stage);
   int rank = stage->output->buffer->rank;
   for (int row_major = 0; row_major < 2 && rank > 2; row_major++) {
     // For images by constants, the operand need not have the layout that suits the output best.
     if (row_major && (rank == 3 || !reads_constant(stage))) break;
     int preferred = preferred_dimension(p, stage, row_major);
-    propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer));
-    propose(p, stage->output, preferred, 0);
+    propose(to, stage->output, preferred, lanes_of(p, stage->output->buffer));
+    propose(to, stage->output, preferred, 0);
   }
-  propose_second_operand(p, stage);
-  propose_panels(p, stage);
+  propose_second_operand(to, stage);
+  propose_panels(to, stage);
+}
+
+typedef void Propose(Proposals *to, const Stage *stage);
+
+// Takes the proposals of a reduction, which are found once for all stages whose loops are equal:
+// found[i] are those of the stage with index i.
+static void take_all(Planner *p, const Stage *stage, Propose *find, Proposals **found) {
+  Proposals **known = &found[p->kinds[stage->index]->index];
+  if (!stage_is_reduction(stage)) return;
+  if (!*known) {
+    *known = arena_new(&p->context->arena, Proposals);
+    (*known)->planner = p;
+    (*known)->stage = stage;
+    find(*known, stage);
+  }
+  take_proposals(p, stage, *known);
 }
 
 void planner_find_candidates(Planner *p, bool proposals) {
   Arena *arena = &p->context->arena;
   int count = p->stages->stages.count;
   Passed *passed = arena_array(arena, Passed, count);
+  Proposals **first = arena_array(arena, Proposals *, count),
+            **others = arena_array(arena, Proposals *, count);
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
     for (int k = 0; k < 2; k++) passed[i].reads[k] = arena_array(arena, int, stage->reads.count);
-    if (proposals && stage_is_reduction(stage)) propose_all(p, stage);
+    if (proposals) take_all(p, stage, propose_all, first);
     pass_all(p, stage, true, &passed[i], !proposals);
   }
   close_candidates(p, passed, !proposals);
   for (int i = 0; proposals && i < count; i++)
-    if (stage_is_reduction(p->stages->stages.items[i]))
-      propose_others(p, p->stages->stages.items[i]);
+    take_all(p, p->stages->stages.items[i], propose_others, others);
   if (proposals) close_candidates(p, passed, false);
 }
