@@ -382,14 +382,16 @@ static void add_param(StageGraph *s, Te *te, StageTensors *params, StageTensor *
   array_push(&s->context->arena, &te->inputs, tensor->buffer);
 }
 
-// Names the block by its operator instead of the user's node, so that kernels which would differ in
-// names only are equal.
-static TeStage *renamed(Context *context, const Stage *stage) {
-  TeStage *te = arena_copy(&context->arena, stage->te, sizeof *te);
+Str stage_block_name(Context *context, const Stage *stage) {
   bool is_op = stage->node && stage->node->kind == NODE_OP;
   const char *op = is_op ? stage->node->op : stage->node ? stage->te->name : "copy";
   const char *dot = strrchr(op, '.');
-  te->name = str_intern(context, dot ? dot + 1 : op);
+  return str_intern(context, dot ? dot + 1 : op);
+}
+
+static TeStage *renamed(Context *context, const Stage *stage) {
+  TeStage *te = arena_copy(&context->arena, stage->te, sizeof *te);
+  te->name = stage_block_name(context, stage);
   return te;
 }
 

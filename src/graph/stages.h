@@ -145,6 +145,9 @@ StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);
 // One tensor program of several stages, in order. Its parameters are the tensors from outside, in
 // order of occurrence, and then the output of the last stage; *params (may be NULL) gets them.
 typedef Array(StageTensor *) StageTensors;
+// Blocks are named by their operators instead of the user's nodes, so that kernels which would
+// differ in names only are equal.
+Str stage_block_name(Context *context, const Stage *stage);
 PrimFunc *stages_prim_func(StageGraph *stages, Stage *const *items, int count, const char *name,
                            StageTensors *params);
 

@@ -199,6 +199,10 @@ void planner_share_candidates(Planner *planner);
 // The choices that the stage shares with equal stages; NULL: it shares none.
 SharedChoices *planner_shared_choices(Planner *planner, const Stage *stage);
 
+// Sets `key`, in scratch memory, to words that only kernels of equal programs and layouts have.
+// False when there are none.
+bool planner_kernel_key(const Planner *planner, const PlanKernel *kernel, PlanKey *key);
+
 // matching.c. To be called before candidates are found.
 void planner_find_relations(Planner *planner);
 // The facts known for the buffer's shape; NULL when it is symbolic.

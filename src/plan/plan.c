@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planner's entry point: finds candidates and choices, takes the best choices or those of a
 // policy, makes the kernels, and finds their schedules.
+#include "config.h"
 #include "plan/internal.h"
 
 #include <ctype.h>
@@ -232,6 +233,7 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   plan->constraints = constraints;
   plan->placements = map_new(&context->arena);
   plan->by_structure = map_new(&context->lasting); // kernels can be scheduled in an arena scope
+  plan->by_stages = map_new(&context->lasting);
   Planner *none = prepare(stages, options, boundary, false, NULL);
   Planner *planner =
       none ? prepare(stages, options, constraints, options->policy != PLAN_NONE, none) : NULL;
@@ -363,6 +365,25 @@ static int find_same(Plan *plan, int index) {
   return -1;
 }
 
+// The same, without a look at the program of a kernel whose stages are equal to those of an earlier
+// one.
+static int find_same_stages(Plan *plan, int index) {
+  PlanKernel *kernel = plan->kernels.items[index];
+  ArenaMark mark = arena_mark(&plan->context->scratch);
+  PlanKey key;
+  bool has_key = planner_kernel_key(plan->planner, kernel, &key);
+  void **known = has_key ? planner_known(&plan->by_stages, &key) : NULL;
+  arena_reset(&plan->context->scratch, mark);
+  const PlanKernel *other = known ? *known : NULL;
+  if (PLEAT_VERIFY_EACH && other &&
+      !prim_func_equal(plan->context, other->func, kernel->func, NULL))
+    bug(plan->context, "'%s' and '%s' have equal stages only", other->name, kernel->name);
+  if (other) return other->number;
+  int same = find_same(plan, index);
+  if (known) *known = same < 0 ? kernel : plan->kernels.items[same];
+  return same;
+}
+
 // A call has no schedule: its tensors have the layouts of its way.
 static bool take_layouts(Plan *plan, PlanKernel *kernel) {
   Arena *arena = &plan->context->lasting;
@@ -383,7 +404,7 @@ static bool take_record(Plan *plan, PlanKernel *kernel) {
 bool plan_schedule_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
   if (kernel->call) return take_layouts(plan, kernel);
-  kernel->same_as = find_same(plan, number);
+  kernel->same_as = find_same_stages(plan, number);
   if (kernel->same_as < 0 && kernel->tuned) return take_record(plan, kernel);
   if (kernel->same_as < 0 && kernel->stage_count && kernel->stages[0]->te->program) {
     autosched_program(plan->context, plan->machine, kernel->func, &kernel->choice);

@@ -174,6 +174,7 @@ typedef struct Plan {
   Planner *planner;                   // the candidates and choices, for plan_candidate_costs
   const int *choice;
   Map by_structure; // by hash: the scheduled kernels with code of their own
+  Map by_stages;    // by the stages and layouts of a scheduled kernel: the one whose code it uses
 } Plan;
 
 // The plan, or NULL with diagnostics when the constraints cannot be met.

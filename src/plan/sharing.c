@@ -255,3 +255,43 @@ SharedChoices *planner_shared_choices(Planner *p, const Stage *stage) {
   arena_reset(scratch, mark);
   return known ? *known : NULL;
 }
+
+// ---- Kernels of equal stages
+
+// Where the kernel has the tensor: as a parameter, or as the output of one of its stages.
+static uint64_t tensor_in_kernel(const PlanKernel *kernel, const StageTensor *tensor) {
+  for (int i = 0; i < kernel->params.count; i++)
+    if (kernel->params.items[i] == tensor) return (uint64_t)i;
+  for (int i = 0; i < kernel->stage_count; i++)
+    if (kernel->stages[i]->output == tensor) return (uint64_t)(kernel->params.count + i);
+  return UINT64_MAX;
+}
+
+static void add_stage_of_kernel(PlanKey *key, const Planner *p, const PlanKernel *kernel,
+                                const Stage *stage) {
+  const StageGraph *graph = p->stages;
+  key->whole &= stage->index < graph->stages.count && graph->stages.items[stage->index] == stage;
+  if (!key->whole) return;
+  plan_key_add(key, map_key(p->kinds[stage->index]));
+  plan_key_add(key, map_key(stage_block_name(p->context, stage)));
+  for (int i = 0; i < stage->member_count; i++)
+    plan_key_add(key, map_key(stage_block_name(p->context, stage->members[i])));
+  for (int i = 0; i < stage->reads.count; i++)
+    plan_key_add(key, tensor_in_kernel(kernel, stage->reads.items[i]));
+  plan_key_add(key, tensor_in_kernel(kernel, stage->output));
+}
+
+bool planner_kernel_key(const Planner *p, const PlanKernel *kernel, PlanKey *key) {
+  *key = key_new(&p->context->scratch);
+  key->whole = !kernel->tuned && kernel->stage_count;
+  plan_key_add(key, (uint64_t)kernel->params.count << 32 | (uint64_t)kernel->stage_count);
+  for (int i = 0; i < kernel->params.count; i++) {
+    const KernelParam *param = &kernel->layouts[i];
+    key->whole &= !param->strided;
+    plan_key_add(key, param->constant);
+    plan_key_add(key, param->layout ? map_key(param->layout->map) : 0);
+  }
+  for (int i = 0; i < kernel->stage_count && key->whole; i++)
+    add_stage_of_kernel(key, p, kernel, kernel->stages[i]);
+  return key->whole;
+}
