@@ -142,12 +142,20 @@ static InterpTensor copy_argument(ResultComparison *c, int i) {
   return copy;
 }
 
+// Nobody knows what memory a bare handle points to.
+static bool check_handle(const ResultComparison *c, int param) {
+  bool has_buffer = c->a->buffers && c->a->buffers[param];
+  if (has_buffer || c->a->params[param]->type.code != TYPE_HANDLE) return true;
+  return diag_error(c->context, c->a->pos, "argument %d is a bare handle, not a tensor or a scalar",
+                    param);
+}
+
 static bool make_arguments(ResultComparison *c) {
   c->count = c->a->param_count;
   c->args_a = arena_array(c->arena, InterpTensor, c->count);
   c->args_b = arena_array(c->arena, InterpTensor, c->count);
   for (int i = 0; i < c->count; i++) {
-    if (!make_argument(c, i, &c->args_a[i])) return false;
+    if (!check_handle(c, i) || !make_argument(c, i, &c->args_a[i])) return false;
     c->args_b[i] = copy_argument(c, i);
   }
   return true;
