@@ -132,23 +132,27 @@ Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s) {
   return s ? rewrite_stmt(&rewriter, s) : NULL;
 }
 
+static void add_new_vars(const Rebinding *rebinding, Block *copy) {
+  for (int k = 0; k < rebinding->new_count; k++)
+    copy->vars[copy->var_count++] =
+        (BlockVar){rebinding->new_vars[k], new_min(rebinding, k), rebinding->extents[k],
+                   rebinding->kinds ? rebinding->kinds[k] : ITER_SPATIAL, rebinding->new_loops[k]};
+}
+
+// The new variables stand where the first of the old ones stood; before the others, where a scalar
+// is written and none is chosen.
 static void rebind_vars(const Rebinding *rebinding, Block *copy) {
   Context *context = rebinding->schedule->context;
   const Block *block = rebinding->block;
   copy->vars = arena_array(&context->arena, BlockVar,
                            block->var_count - rebinding->count + rebinding->new_count);
   copy->var_count = 0;
-  bool placed = false;
-  for (int i = 0; i < block->var_count; i++) {
+  if (!rebinding->count) add_new_vars(rebinding, copy);
+  for (int i = 0, seen = 0; i < block->var_count; i++) {
     bool chosen = false;
     for (int k = 0; k < rebinding->count; k++) chosen |= rebinding->chosen[k] == i;
     if (!chosen) copy->vars[copy->var_count++] = block->vars[i];
-    if (!chosen || placed) continue;
-    placed = true;
-    for (int k = 0; k < rebinding->new_count; k++)
-      copy->vars[copy->var_count++] = (BlockVar){
-          rebinding->new_vars[k], new_min(rebinding, k), rebinding->extents[k],
-          rebinding->kinds ? rebinding->kinds[k] : ITER_SPATIAL, rebinding->new_loops[k]};
+    if (chosen && !seen++) add_new_vars(rebinding, copy);
   }
 }
 
