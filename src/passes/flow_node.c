@@ -17,11 +17,62 @@ bool node_flow_begin(PassRun *run, Node *node, NodeFlow *flow) {
   return flow->func != NULL;
 }
 
+// ---- The results -------------------------------------------------------------------------------
+
+// Is the node a rewrite that gives a result this layout? It is then the result as it is stored.
+static bool is_stored(const NodeFlow *flow, const Node *node, const Value *result,
+                      const Layout *layout) {
+  Context *context = flow->run->context;
+  Rewrite rewrite;
+  Expr *shape[TE_MAX_RANK];
+  if (node->input_count != 1 || node->inputs[0] != result ||
+      !node_rewrite(context, node, &rewrite) || layout->physical_rank != node->outputs[0]->rank ||
+      !layout_physical_shape(context, layout, result->shape, result->rank, shape))
+    return false;
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (shape[i] != node->outputs[0]->shape[i]) return false;
+  bool same_value = !rewrite.pads || (flow->padding.kind == LAYOUT_PADDING_CONSTANT &&
+                                      flow->padding.value == rewrite.pad_value);
+  return same_value &&
+         layout_maps_equal(context, rewrite.layout, layout->map).verdict == VERDICT_YES;
+}
+
+// Reads a node or the caller the result, other than as it is stored in the layout?
+static bool is_read(const NodeFlow *flow, const Value *result, const Layout *layout) {
+  const GraphFunc *graph = flow->run->graph;
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    for (int k = 0; k < node->input_count; k++)
+      if (node->inputs[k] == result && !(layout && is_stored(flow, node, result, layout)))
+        return true;
+  }
+  for (int i = 0; i < graph->output_count; i++)
+    if (graph->outputs[i] == result) return true;
+  return false;
+}
+
+// Can the readers of all results have them as they were?
+static bool gives_results_back(NodeFlow *flow) {
+  Context *context = flow->run->context;
+  for (int i = 0; i < flow->node->output_count; i++) {
+    const Value *result = flow->node->outputs[i];
+    const Layout *layout = flow->layouts.params[flow->input_count + i];
+    if (!layout || !is_read(flow, result, layout) ||
+        layout_gives_back(context, layout, result->shape, result->rank))
+      continue;
+    flow->why = str_format(context, "no operators give back '%s' from the layout %s", result->name,
+                           layout_text(context, layout));
+    return false;
+  }
+  return true;
+}
+
 bool node_flow_find(NodeFlow *flow, const Layout *const *given, LayoutPadding padding) {
   Context *context = flow->run->context;
   flow->padding = padding;
   if (!flow_find(context, flow->func, flow->input_count, given, &flow->layouts, &flow->why))
     return false;
+  if (!gives_results_back(flow)) return false;
   flow->program =
       flow_apply(context, flow->func, flow->input_count, &flow->layouts, &padding, &flow->why);
   return flow->program != NULL;
@@ -44,16 +95,6 @@ static Value *laid_out(Insertion *insertion, Value *value, const Layout *layout)
                         &(Rewrite){.layout = layout, .pads = layout_pads(context, layout)});
 }
 
-static bool same_shape(const Value *a, const Value *b) {
-  bool same = a->rank == b->rank;
-  for (int i = 0; same && i < a->rank; i++) same = a->shape[i] == b->shape[i];
-  return same;
-}
-
-static bool maps_equal(Context *context, const Layout *a, const Layout *b) {
-  return layout_maps_equal(context, a, b->map).verdict == VERDICT_YES;
-}
-
 static void remove_node(GraphFunc *graph, int at) {
   graph->nodes.count--;
   for (int i = at; i < graph->nodes.count; i++) graph->nodes.items[i] = graph->nodes.items[i + 1];
@@ -62,32 +103,13 @@ static void remove_node(GraphFunc *graph, int at) {
 // Puts the result as it is now stored in place of the rewrites that give it this layout.
 static void take_rewrites(const NodeFlow *flow, const Value *result, Value *stored,
                           const Layout *layout) {
-  Context *context = flow->run->context;
   GraphFunc *graph = flow->run->graph;
   for (int i = 0; i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
-    Rewrite rewrite;
-    bool reads = node->input_count == 1 && node->inputs[0] == result;
-    if (!reads || !node_rewrite(context, node, &rewrite)) continue;
-    bool same_value = !rewrite.pads || (flow->padding.kind == LAYOUT_PADDING_CONSTANT &&
-                                        flow->padding.value == rewrite.pad_value);
-    if (same_value && same_shape(node->outputs[0], stored) &&
-        maps_equal(context, rewrite.layout, layout)) {
-      graph_replace_value(graph, node->outputs[0], stored);
-      remove_node(graph, i--);
-    }
+    if (!is_stored(flow, node, result, layout)) continue;
+    graph_replace_value(graph, node->outputs[0], stored);
+    remove_node(graph, i--);
   }
-}
-
-static bool is_read(const GraphFunc *graph, const Value *value) {
-  for (int i = 0; i < graph->nodes.count; i++) {
-    const Node *node = graph->nodes.items[i];
-    for (int k = 0; k < node->input_count; k++)
-      if (node->inputs[k] == value) return true;
-  }
-  for (int i = 0; i < graph->output_count; i++)
-    if (graph->outputs[i] == value) return true;
-  return false;
 }
 
 static bool replace_result(NodeFlow *flow, Insertion *insertion, int number, Value *stored) {
@@ -96,7 +118,7 @@ static bool replace_result(NodeFlow *flow, Insertion *insertion, int number, Val
   GraphFunc *graph = flow->run->graph;
   stored->name = result->name;
   if (layout) take_rewrites(flow, result, stored, layout);
-  if (!is_read(graph, result)) return true;
+  if (!is_read(flow, result, NULL)) return true;
   if (layout) restored = insert_inverse(insertion, stored, layout);
   if (!restored)
     return diag_error_as(insertion->context, DIAG_OPERATOR, flow->node->pos,

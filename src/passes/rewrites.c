@@ -86,7 +86,8 @@ static const Layout *layout_of_load(Context *context, const TeStage *stage) {
   if (!read || layout_inverse(context, read, &inverse).verdict != VERDICT_YES) return NULL;
   const Layout *layout =
       layout_on_shape(context, inverse.map, load->as.buffer->shape, load->as.buffer->rank);
-  if (!layout || layout_pads(context, layout)) return NULL;
+  // A layout that is not one to one is that of a reader which takes a part of the source.
+  if (!layout || layout_is_bijective(context, layout).verdict != VERDICT_YES) return NULL;
   for (int i = 0; i < layout->physical_rank; i++)
     if (layout->physical[i] != read->shape[i]) return NULL; // a reader sees another shape
   return layout_simplified(context, layout);
@@ -166,23 +167,74 @@ Value *insert_rewrite(Insertion *insertion, Value *value, const Rewrite *rewrite
   return insert_node(insertion, rewrite_node_new(context, value, rewrite));
 }
 
+// How a tensor is given back from a layout: a crop to the part of the memory that the layout fills,
+// its inverse there, and a crop of the padding that the inverse moves behind the elements.
+typedef struct GivingBack {
+  const Layout *inverse;
+  const int64_t *filled; // NULL: all of the memory
+  bool crops;
+} GivingBack;
+
 static bool is_static(const Layout *layout) {
-  return layout->is_static && layout->rank <= TE_MAX_RANK;
+  return layout->is_static && layout->rank <= TE_MAX_RANK && layout->physical_rank <= TE_MAX_RANK;
+}
+
+static const Layout *bijective_inverse(Context *context, const Layout *layout, Expr *const *shape) {
+  LayoutInverse inverse;
+  if (layout_inverse(context, layout, &inverse).verdict != VERDICT_YES) return NULL;
+  const Layout *back = layout_on_shape(context, inverse.map, shape, layout->physical_rank);
+  return back && layout_is_bijective(context, back).verdict == VERDICT_YES ? back : NULL;
+}
+
+static bool gives_shape(const Layout *inverse, const Layout *layout) {
+  bool same = true;
+  for (int i = 0; i < layout->rank; i++) same &= inverse->physical[i] == layout->shape[i];
+  return same;
+}
+
+// The inverse of a layout that pads an axis of one element, as n, c -> n, c // 4, c % 4 does for
+// one channel, is not one to one on the whole memory, but is on the part that is filled.
+static bool gives_back_filled(Context *context, const Layout *layout, GivingBack *out) {
+  Expr *shape[TE_MAX_RANK];
+  if (!is_static(layout)) return false;
+  const Layout *filled = layout_static(context, layout_simplified(context, layout)->map,
+                                       layout->extents, (SourcePos){0});
+  if (!filled || filled->physical_rank != layout->physical_rank) return false;
+  for (int i = 0; i < filled->physical_rank; i++)
+    shape[i] = expr_index(context, filled->physical_extents[i]);
+  *out = (GivingBack){bijective_inverse(context, filled, shape), filled->physical_extents};
+  return out->inverse && gives_shape(out->inverse, layout);
+}
+
+static bool gives_back(Context *context, const Layout *layout, Expr *const *stored_shape,
+                       GivingBack *out) {
+  *out = (GivingBack){bijective_inverse(context, layout, stored_shape)};
+  if (!out->inverse) return gives_back_filled(context, layout, out);
+  out->crops = !gives_shape(out->inverse, layout);
+  return !out->crops || (is_static(out->inverse) && is_static(layout));
+}
+
+bool layout_gives_back(Context *context, const Layout *layout, Expr *const *shape, int rank) {
+  Expr *stored[TE_MAX_RANK];
+  GivingBack way;
+  return layout->physical_rank <= TE_MAX_RANK &&
+         layout_physical_shape(context, layout, shape, rank, stored) &&
+         gives_back(context, layout, stored, &way);
+}
+
+static Value *insert_crop(Insertion *insertion, Value *value, const int64_t *sizes, int rank) {
+  Node *node = operator_new(insertion->context, "crop", value);
+  node_set_ints(insertion->context, node, "start_indices", (int64_t[TE_MAX_RANK]){0}, rank);
+  node_set_ints(insertion->context, node, "slice_sizes", sizes, rank);
+  return insert_node(insertion, node);
 }
 
 Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout) {
-  Context *context = insertion->context;
-  LayoutInverse inverse;
-  if (layout_inverse(context, layout, &inverse).verdict != VERDICT_YES) return NULL;
-  const Layout *back = layout_on_shape(context, inverse.map, stored->shape, stored->rank);
-  if (!back || layout_is_bijective(context, back).verdict != VERDICT_YES) return NULL;
-  bool crops = false;
-  for (int i = 0; i < layout->rank; i++) crops |= back->physical[i] != layout->shape[i];
-  if (crops && !(is_static(back) && is_static(layout))) return NULL;
-  Value *whole = insert_rewrite(insertion, stored, &(Rewrite){.layout = back});
-  if (!crops || !whole) return whole;
-  Node *node = operator_new(context, "crop", whole);
-  node_set_ints(context, node, "start_indices", (int64_t[TE_MAX_RANK]){0}, layout->rank);
-  node_set_ints(context, node, "slice_sizes", layout->extents, layout->rank);
-  return insert_node(insertion, node);
+  GivingBack way;
+  if (!gives_back(insertion->context, layout, stored->shape, &way)) return NULL;
+  if (way.filled) stored = insert_crop(insertion, stored, way.filled, layout->physical_rank);
+  Value *whole =
+      stored ? insert_rewrite(insertion, stored, &(Rewrite){.layout = way.inverse}) : NULL;
+  if (!way.crops || !whole) return whole;
+  return insert_crop(insertion, whole, layout->extents, layout->rank);
 }

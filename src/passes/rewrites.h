@@ -49,6 +49,8 @@ typedef struct Insertion {
 Value *insert_node(Insertion *insertion, Node *node);
 // Inserts that operator. Gives the value itself for the identity.
 Value *insert_rewrite(Insertion *insertion, Value *value, const Rewrite *rewrite);
+// Does insert_inverse insert operators for a tensor of this shape?
+bool layout_gives_back(Context *context, const Layout *layout, Expr *const *shape, int rank);
 // Inserts the operators that give back a value, of the shape of the layout, which `stored` has in
 // that layout. NULL, without a diagnostic and with nothing inserted, where there are none.
 Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout);
