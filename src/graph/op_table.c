@@ -174,6 +174,8 @@ PrimFunc *op_prim_func(Context *context, const Node *node) {
   if (node->kind == NODE_OPAQUE) return opaque_prim_func(context, node);
   Te *te = te_new(context);
   if (!op_define(context, te, node, input_tensors(context, te, node))) return NULL;
+  // The graph may use fewer of the last outputs than the operator has.
+  if (node->output_count < te->outputs.count) te->outputs.count = node->output_count;
   return te_prim_func(te, node->name);
 }
 

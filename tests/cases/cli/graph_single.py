@@ -1,4 +1,4 @@
-# RUN: for f in scalar cropped sliced channel swizzled; do pleat run %s --func $f --fill random --seed 5 | grep -o "\[.*values\]" > %t/before; for p in 'FlowLayoutRewrites("forward")' 'FlowLayoutRewrites("backward")' 'LegalizeOps,FlowLayoutRewrites("forward")' 'LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform' OptimizeLayoutTransform 'ConvertLayout({"nn.conv2d": ["NHWC", "OHWI"]})' 'ConvertLayout({"nn.conv2d": ["NCHW4c", "OIHW4o"]})'; do pleat opt %s --pass "$p" --func $f -o %t/after.py && pleat verify %t/after.py --func $f | grep -c "agrees with the interpreter" && pleat run %t/after.py --func $f --fill random --seed 5 | grep -o "\[.*values\]" | cmp - %t/before; done; done | sort | uniq -c
+# RUN: for f in scalar cropped sliced channel swizzled first; do pleat run %s --func $f --fill random --seed 5 | grep -o "\[.*values\]" > %t/before; for p in 'FlowLayoutRewrites("forward")' 'FlowLayoutRewrites("backward")' 'LegalizeOps,FlowLayoutRewrites("forward")' 'LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform' OptimizeLayoutTransform 'ConvertLayout({"nn.conv2d": ["NHWC", "OHWI"]})' 'ConvertLayout({"nn.conv2d": ["NCHW4c", "OIHW4o"]})'; do pleat opt %s --pass "$p" --func $f -o %t/after.py && pleat verify %t/after.py --func $f | grep -c "agrees with the interpreter" && pleat run %t/after.py --func $f --fill random --seed 5 | grep -o "\[.*values\]" | cmp - %t/before; done; done | sort | uniq -c
 # RUN: pleat opt %s --pass 'FlowLayoutRewrites("forward")' --func scalar | sed -n "/def scalar/,/return/p"
 # RUN: pleat opt %s --pass OptimizeLayoutTransform --func cropped | sed -n "/def cropped/,/return/p"
 # RUN: pleat opt %s --pass LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform --func sliced | sed -n "/def sliced/,/return/p"
@@ -36,3 +36,9 @@ class Module:
     def swizzled(x: R.Tensor((2, 4, 6), "float32")):
         y = R.layout_transform(x, index_map=lambda a, b, c: (a, b ^ (c % 2), c))
         return R.mean(y, axis=[1])
+
+    # Only the first one of the two results of an operator is used.
+    @R.function
+    def first(x: R.Tensor((2, 4), "float32")):
+        v = R.topk(x, k=2, axis=1)
+        return v[0]
