@@ -30,23 +30,32 @@ static bool refuse_separator(Context *context, SourcePos pos) {
                     "divides; leave it out");
 }
 
-// The layout of a parameter, which the new program must have.
+// Sizes of different integer types may be equal. A symbolic size of the program takes any value.
+static bool fits_extent(const Expr *extent, const Expr *own) {
+  int64_t a, b;
+  return extent == own || own->op == EXPR_VAR ||
+         (expr_as_int(extent, &a) && expr_as_int(own, &b) && a == b);
+}
+
+// The layout of a parameter, which the new program must have. It stays as it is where the list is
+// empty or has None for it.
 static bool read_layout(const Alteration *a, const Node *node, int param, const Layout **out) {
   Context *context = a->run->context;
   const Value *value = value_of_param(node, param);
-  const PyNode *text = a->maps->items[param];
+  const PyNode *text = a->maps->count ? a->maps->items[param] : NULL;
   const Buffer *buffer = a->program->buffers[param];
   Expr *shape[TE_MAX_RANK];
-  const IndexMap *map = pass_index_map(context, text, value->rank);
+  bool stays = !text || text->kind == PY_NONE;
+  const IndexMap *map =
+      stays ? index_map_identity(context, value->rank) : pass_index_map(context, text, value->rank);
   if (!map) return false;
   if (map->separator_count) return refuse_separator(context, text->pos);
   const Layout *layout = layout_on_shape(context, map, value->shape, value->rank);
   bool fits = layout && layout->physical_rank == buffer->rank &&
               layout_physical_shape(context, layout, value->shape, value->rank, shape);
-  for (int i = 0; fits && i < buffer->rank; i++)
-    fits = shape[i] == buffer->shape[i] || buffer->shape[i]->op == EXPR_VAR;
+  for (int i = 0; fits && i < buffer->rank; i++) fits = fits_extent(shape[i], buffer->shape[i]);
   if (!fits || layout_is_injective(context, layout).verdict != VERDICT_YES)
-    return diag_error(context, text->pos,
+    return diag_error(context, text ? text->pos : a->maps->pos,
                       "%s in this layout is not the tensor %s of '%s'; the layout must be one to "
                       "one and have its shape",
                       value_type_text(context, value), script_buffer_text(context, buffer),
@@ -59,10 +68,11 @@ static int alter(const Alteration *a, Node *node, int at) {
   Context *context = a->run->context;
   int count = a->program->param_count;
   NodeFlow flow = {.run = a->run, .node = node, .input_count = node->input_count};
-  if (count != node->input_count + node->output_count || a->maps->count != count)
+  if (count != node->input_count + node->output_count ||
+      (a->maps->count && a->maps->count != count))
     return diag_error(context, a->maps->pos,
-                      "'%s' has %d tensors, '%s' has %d, and there are %d "
-                      "layouts",
+                      "'%s' has %d tensors, '%s' has %d, and there are %d layouts; an empty list "
+                      "leaves all layouts as they are",
                       node->callee->name, node->input_count + node->output_count, a->program->name,
                       count, a->maps->count),
            -1;

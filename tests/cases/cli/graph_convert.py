@@ -7,6 +7,8 @@
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c // 2, c % 2), lambda n, c: (n, c), lambda n, c: (n, c)]})' --func altered
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c)]})' --func altered
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": no_such}, {"relax.add": []})' --func altered
+# RUN: for m in '[lambda i: (i // 4, i % 4), lambda i: (i // 4, i % 4), lambda i: (i // 4, i % 4)]' '[None, None, None]' '[]'; do p=halves; case "$m" in *lambda*) p=wide;; esac; pleat opt %s --pass "AlterOpImpl({'relax.sum': $p}, {'relax.sum': $m})" --func long | sed -n "/def long(/,/return/p"; done
+# RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.sum": wide}, {"relax.sum": []})' --func long
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks})' --func altered
 # RUN: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4)]}, {"relax.add": [[], [], []]}, None)' --func altered | grep -c add_in_blocks
 # RUN 1: pleat opt %s --pass 'AlterOpImpl({"relax.add": add_in_blocks}, {"relax.add": [lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4), lambda n, c: (n, c // 4, c % 4)]}, {"relax.add": [[], [2], []]})' --func altered
@@ -37,6 +39,33 @@ class Module:
             with T.block("add"):
                 vi, vj, vk = T.axis.remap("SSS", [i, j, k])
                 C[vi, vj, vk] = A[vi, vj, vk] + B[vi, vj, vk]
+
+    # TVM's programs have extents of int64.
+    @T.prim_func
+    def long_add(A: T.Buffer((T.int64(8),), "float32"), B: T.Buffer((T.int64(8),), "float32"), C: T.Buffer((T.int64(8),), "float32")):
+        T.func_attr({"operator_name": "relax.sum"})
+        for i in range(T.int64(8)):
+            with T.block("add"):
+                vi = T.axis.spatial(T.int64(8), i)
+                C[vi] = A[vi] + B[vi]
+
+    @T.prim_func
+    def halves(A: T.Buffer((T.int64(8),), "float32"), B: T.Buffer((T.int64(8),), "float32"), C: T.Buffer((T.int64(8),), "float32")):
+        for i, j in T.grid(T.int64(2), T.int64(4)):
+            with T.block("add"):
+                vi = T.axis.spatial(T.int64(8), i * T.int64(4) + j)
+                C[vi] = A[vi] + B[vi]
+
+    @T.prim_func
+    def wide(A: T.Buffer((T.int64(2), T.int64(4)), "float32"), B: T.Buffer((T.int64(2), T.int64(4)), "float32"), C: T.Buffer((T.int64(2), T.int64(4)), "float32")):
+        for i, j in T.grid(T.int64(2), T.int64(4)):
+            with T.block("add"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + B[vi, vj]
+
+    @R.function
+    def long(x: R.Tensor((8,), "float32"), y: R.Tensor((8,), "float32")):
+        return R.call_tir(Module.long_add, (x, y), out_sinfo=R.Tensor((8,), "float32"))
 
     @R.function
     def relay(x: R.Tensor((2, 8, 14, 14), "float32"), weight: R.Tensor((8, 8, 3, 3), "float32")):
