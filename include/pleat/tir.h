@@ -228,10 +228,10 @@ const char *pleat_graph_pass_arguments(int i);
 int pleat_module_run_passes(const PleatModule *module, const char *function, const char *passes,
                             PleatModule **result, PleatMessages **messages);
 /* The layouts that the other tensors of a tensor program have when its last `count` parameters have
- * the layouts `maps` (texts, in any spelling), by the access relations of its blocks. *json is an
- * owned JSON object: "buffers" has the index map, as text, of each tensor that is not row-major,
- * "blocks" for each block the map of its variables, and "because" why a tensor keeps its layout
- * although it is read or written beside one of the others, or null. */
+ * the layouts `maps` (texts, in any spelling), by the access relations of its blocks. The maps must
+ * be one to one. *json is an owned JSON object: "buffers" has the index map, as text, of each
+ * tensor that is not row-major, "blocks" for each block the map of its variables, and "because" why
+ * a tensor keeps its layout although it is read or written beside one of the others, or null. */
 int pleat_module_suggest_layouts(const PleatModule *module, const char *function,
                                  const char *const *maps, size_t count, char **json,
                                  PleatMessages **messages);

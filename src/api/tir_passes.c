@@ -146,6 +146,31 @@ typedef struct SuggestCall {
   char *json;
 } SuggestCall;
 
+static bool writes(Context *context, const PrimFunc *func, const Buffer *buffer) {
+  PtrArray blocks = flow_blocks(context, func);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i];
+    for (int k = 0; k < block->write_count; k++)
+      if (block->writes[k].buffer == buffer) return true;
+  }
+  return false;
+}
+
+static bool read_map(const SuggestCall *call, const Buffer *buffer, const char *text,
+                     const Layout **out) {
+  Context *context = call->call.context;
+  LayoutSource source = layout_source(text, buffer->rank);
+  const IndexMap *map = index_map_parse(context, &source);
+  if (!map) return false;
+  *out = layout_on_shape(context, map, buffer->shape, buffer->rank);
+  if (!*out)
+    return field_error(context, "maps", "'%s' does not fit the shape of '%s'", text, buffer->name);
+  LayoutAnswer answer = layout_is_injective(context, *out);
+  return answer.verdict == VERDICT_YES ||
+         field_error(context, "maps", "'%s' is not proved to be one to one on '%s': %s", text,
+                     buffer->name, layout_answer_text(context, &answer));
+}
+
 static bool read_maps(const SuggestCall *call, const PrimFunc *func, const Layout **given) {
   Context *context = call->call.context;
   int first = func->param_count - (int)call->count;
@@ -156,13 +181,13 @@ static bool read_maps(const SuggestCall *call, const PrimFunc *func, const Layou
     const Buffer *buffer = func->buffers[first + i];
     if (!buffer || !call->maps[i])
       return field_error(context, "maps", "number %d is of no tensor, or NULL", i);
-    LayoutSource source = layout_source(call->maps[i], buffer->rank);
-    const IndexMap *map = index_map_parse(context, &source);
-    if (!map) return false;
-    given[first + i] = layout_on_shape(context, map, buffer->shape, buffer->rank);
-    if (!given[first + i])
-      return field_error(context, "maps", "'%s' does not fit the shape of '%s'", call->maps[i],
-                         buffer->name);
+    if (!writes(context, func, buffer))
+      return field_error(
+          context, "maps",
+          "number %d is of '%s', which '%s' does not write; there is one for each of "
+          "the last parameters, which are its results",
+          i, buffer->name, func->name);
+    if (!read_map(call, buffer, call->maps[i], &given[first + i])) return false;
   }
   return true;
 }

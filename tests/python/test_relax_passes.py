@@ -150,6 +150,10 @@ def test_what_is_refused():
         relax.transform.FlowLayoutRewrites("sideways")(module)
     with pytest.raises(pleat.PleatError, match="layouts"):
         relax.analysis.suggest_layout_transforms(add, [lambda i: i] * 5)
+    with pytest.raises(pleat.PleatError, match=r"not proved to be one to one on 'C': no: \[0, 0\] and"):
+        relax.analysis.suggest_layout_transforms(add, [lambda i, j: j])
+    with pytest.raises(pleat.PleatError, match="number 0 is of 'b', which 'add' does not write"):
+        relax.analysis.suggest_layout_transforms(add, [lambda i: i, lambda i, j: (i, j)])
     with pytest.raises(pleat.PleatError, match="ConvertLayout has no argument 'layouts'; it has: desired"):
         pleat.ir.transform.run_passes(module, "ConvertLayout(layouts={})")
     with pytest.raises(TypeError):
