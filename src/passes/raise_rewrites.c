@@ -4,6 +4,7 @@
 //   out[i] = x[i - 1] for 1 <= i < 8, else v           => pad
 //   out[i] = x[i + 2]                                  => crop
 //   out[n, c, k] = x[n, 4*c + k] for 4*c + k < 6, else v  => pad, then layout_transform
+// The program may do so in several blocks: t[j, i] = x[i, j]; out[k] = t[k // 3, k % 3].
 // Needs constant shapes. A call is replaced where the analyzer and the layout algebra prove that
 // the operators compute the same; other calls stay.
 #include "passes/rewrites.h"
@@ -24,9 +25,9 @@ static bool read_move(Context *context, const Node *node, ProgramMove *move) {
   Te *te = te_new(context);
   const Buffer *like = func->buffers[0];
   te_input(te, like->name, like->type, like->shape, like->rank);
-  if (!program_read_stages(te, func, te->inputs.items, 1, NULL) || te->stages.count != 1)
-    return false;
-  const TeStage *stage = te->stages.items[0];
+  if (!program_read_stages(te, func, te->inputs.items, 1, NULL)) return false;
+  const TeStage *stage = move_of_stages(context, te);
+  if (!stage) return false;
   bool chooses = stage->value->op == EXPR_IF_THEN_ELSE || stage->value->op == EXPR_SELECT;
   *move = (ProgramMove){.context = context, .stage = stage, .analyzer = analyzer_new(context)};
   move->load = chooses ? stage->value->args[1] : stage->value;
@@ -36,8 +37,7 @@ static bool read_move(Context *context, const Node *node, ProgramMove *move) {
     analyzer_bind_kept(move->analyzer, stage->axes[i].var, stage->axes[i].min,
                        stage->axes[i].extent);
   bool constant = !chooses || move->other->op == EXPR_FLOAT || move->other->op == EXPR_INT;
-  return !stage->init && move->load->op == EXPR_LOAD && constant &&
-         move->load->as.buffer == te->inputs.items[0];
+  return constant && move->load->op == EXPR_LOAD && move->load->as.buffer == te->inputs.items[0];
 }
 
 static const Buffer *source_of(const ProgramMove *move) {

@@ -62,8 +62,38 @@ static bool read_transform(Context *context, const Node *node, Rewrite *rewrite)
   return true;
 }
 
-// The only stage of the node, which reads the tensor `*input`. NULL when there are several.
-static const TeStage *only_stage(Context *context, const Node *node, Buffer **input) {
+static const Expr *load_of_move(const TeStage *stage) {
+  const Expr *value = stage->value;
+  bool chooses = value->op == EXPR_IF_THEN_ELSE || value->op == EXPR_SELECT;
+  if (chooses) value = value->args[1];
+  return !stage->init && !stage->ordered && value->op == EXPR_LOAD ? value : NULL;
+}
+
+static Expr *inline_stage(Rewriter *rewriter, Expr *e) {
+  const TeStage *stage = rewriter->env;
+  Context *context = rewriter->context;
+  Map axes = map_new(&context->arena);
+  if (e->op != EXPR_LOAD || e->as.buffer != stage->output) return e;
+  for (int i = 0; i < stage->axis_count; i++) map_put(&axes, stage->axes[i].var, e->args[i]);
+  return substitute_expr(context, stage->value, &axes);
+}
+
+const TeStage *move_of_stages(Context *context, const Te *te) {
+  int last = te->stages.count - 1;
+  if (last < 0 || te->outputs.count != 1) return NULL;
+  TeStage *move = arena_copy(&context->arena, te->stages.items[last], sizeof *move);
+  for (int i = last; i > 0; i--) {
+    const TeStage *before = te->stages.items[i - 1];
+    const Expr *load = load_of_move(move);
+    if (!load || !load_of_move(before) || load->as.buffer != before->output) return NULL;
+    Rewriter rewriter = {.context = context, .env = (void *)before, .expr = inline_stage};
+    move->value = rewrite_expr(&rewriter, move->value);
+  }
+  return load_of_move(move) && move->output == te->outputs.items[0] ? move : NULL;
+}
+
+// The stage that the node is, which moves elements of the tensor `*input`. NULL: it is none.
+static const TeStage *only_move(Context *context, const Node *node, Buffer **input) {
   const Value *x = node->inputs[0];
   Te *te = te_new(context);
   *input = te_input(te, x->name, x->type, x->shape, x->rank);
@@ -71,7 +101,7 @@ static const TeStage *only_stage(Context *context, const Node *node, Buffer **in
   if (node->kind == NODE_OP) read = op_define(context, te, node, input);
   const PrimFunc *func = node->kind == NODE_CALL_TIR ? call_prim_func(context, node) : NULL;
   if (func) read = program_read_stages(te, func, input, 1, NULL);
-  return read && te->stages.count == 1 ? te->stages.items[0] : NULL;
+  return read ? move_of_stages(context, te) : NULL;
 }
 
 // The layout of the source whose inverse are the indices of the load.
@@ -99,10 +129,8 @@ bool node_rewrite(Context *context, const Node *node, Rewrite *rewrite) {
   if (node->kind == NODE_OP && strcmp(node->op, "layout_transform") == 0)
     return read_transform(context, node, rewrite);
   Buffer *input;
-  const TeStage *stage = only_stage(context, node, &input);
-  if (!stage || stage->init || stage->ordered || stage->value->op != EXPR_LOAD ||
-      stage->value->as.buffer != input)
-    return false;
+  const TeStage *stage = only_move(context, node, &input);
+  if (!stage || stage->value->op != EXPR_LOAD || stage->value->as.buffer != input) return false;
   *rewrite = (Rewrite){.layout = layout_of_load(context, stage)};
   return rewrite->layout != NULL;
 }

@@ -19,6 +19,11 @@ const IndexMap *layout_short_map(Context *context, const Layout *layout);
 bool layout_pads(Context *context, const Layout *layout); // true where it is not proved to be onto
 bool layout_changes_nothing(Context *context, const Layout *layout); // the identity, proved
 
+// The stage that computes the only result of a definition from its input, where each stage moves
+// elements of the one before it, or chooses between such an element and another value. NULL where a
+// stage does something else.
+const TeStage *move_of_stages(Context *context, const Te *te);
+
 typedef struct Rewrite {
   const Layout *layout;
   bool pads;
