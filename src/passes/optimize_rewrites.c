@@ -3,8 +3,10 @@
 //   layout_transform of layout_transform  => one by the composed map, or none when that is the
 //                                            identity on the tensor
 //   pad of pad, crop of crop              => one
-//   crop of pad                           => a smaller crop, or none
+//   crop of pad                           => one pad or crop, or none
 //   pad of crop                           => none, when the pad's value is the cropped one
+//   layout_transform of crop              => the transform, when its padding has that value too
+//   layout_transform that only pads       => pad
 // Needs constant shapes. The layout algebra proves that a composed map is the identity; shapes that
 // happen to be equal prove nothing.
 #include "passes/rewrites.h"
@@ -79,20 +81,31 @@ static bool merge_crops(const Pair *p, Node **made) {
   return true;
 }
 
-// The crop that remains takes nothing of what the pad adds.
+// Makes a crop where nothing of what the pad adds is left, and else a pad whose widths are negative
+// where it crops. No operator is needed when the source itself is left.
 static bool crop_of_pad(const Pair *p, Node **made) {
   int64_t widths[2 * TE_MAX_RANK], start[2 * TE_MAX_RANK], sizes[2 * TE_MAX_RANK];
+  bool pads = false;
   if (!read_list(p->first, "pad_width", 2 * p->rank, widths) ||
       !read_list(p->second, "start_indices", p->rank, start) ||
       !read_list(p->second, "slice_sizes", p->rank, sizes))
     return false;
   for (int i = 0; i < p->rank; i++) {
+    if (widths[2 * i] < 0 || widths[2 * i + 1] < 0) return false;
     start[i] -= widths[2 * i];
-    if (widths[2 * i] < 0 || start[i] < 0 || start[i] + sizes[i] > p->shape[i]) return false;
+    if (start[i] >= p->shape[i] || start[i] + sizes[i] <= 0) return false; // padding alone is left
+    widths[2 * i] = -start[i];
+    widths[2 * i + 1] = start[i] + sizes[i] - p->shape[i];
+    pads |= widths[2 * i] > 0 || widths[2 * i + 1] > 0;
   }
   *made = NULL;
-  if (has_shape(p->second->outputs[0], p->shape, p->rank)) return true; // all of the source
-  *made = operator_new(p, "crop");
+  if (!pads && has_shape(p->second->outputs[0], p->shape, p->rank)) return true;
+  *made = operator_new(p, pads ? "pad" : "crop");
+  if (pads) {
+    node_set_ints(p->context, *made, "pad_width", widths, 2 * p->rank);
+    copy_attr(p, *made, p->first, "pad_value");
+    return true;
+  }
   node_set_ints(p->context, *made, "start_indices", start, p->rank);
   node_set_ints(p->context, *made, "slice_sizes", sizes, p->rank);
   return true;
@@ -126,6 +139,29 @@ static bool result_has_shape(const Pair *p, const Layout *layout) {
   return same;
 }
 
+// Pads behind the elements of each axis, which stay in their order.
+static Node *pad_new(const Pair *p, const Rewrite *rewrite) {
+  const Layout *layout = rewrite->layout, *simple = layout_simplified(p->context, layout);
+  int64_t axes[TE_MAX_RANK], widths[2 * TE_MAX_RANK] = {0};
+  if (!rewrite->pads || !layout->is_static || !map_is_permutation(simple->map, axes)) return NULL;
+  for (int i = 0; i < layout->rank; i++) {
+    if (axes[i] != i) return NULL;
+    widths[2 * i + 1] = layout->physical_extents[i] - layout->extents[i];
+  }
+  Node *node = operator_new(p, "pad");
+  node_set_ints(p->context, node, "pad_width", widths, 2 * layout->rank);
+  node_set_float(p->context, node, "pad_value", rewrite->pad_value);
+  return node;
+}
+
+static Node *transform_new(const Pair *p, const Rewrite *rewrite) {
+  Node *node = rewrite_node_new(p->context, p->source, rewrite);
+  node->pos = p->second->pos;
+  node->block = p->second->block;
+  if (is_transform(node)) copy_attr(p, node, p->second, "axis_separators");
+  return node;
+}
+
 // Where both transforms pad, they must pad with the same value. Two views that do not cancel, such
 // as a transpose of a reshape, stay as they are.
 static bool merge_transforms(const Pair *p, Node **made) {
@@ -141,10 +177,29 @@ static bool merge_transforms(const Pair *p, Node **made) {
   if (!is_transform(p->first) && !is_transform(p->second)) return false;
   if (a.pads && b.pads && a.pad_value != b.pad_value) return false;
   Rewrite merged = {both, a.pads || b.pads, a.pads ? a.pad_value : b.pad_value};
-  *made = rewrite_node_new(context, p->source, &merged);
-  (*made)->pos = p->second->pos;
-  (*made)->block = p->second->block;
-  if (is_transform(*made)) copy_attr(p, *made, p->second, "axis_separators");
+  *made = pad_new(p, &merged);
+  if (!*made) *made = transform_new(p, &merged);
+  return true;
+}
+
+// The elements that the crop leaves out are stored in the padding, whose value they have.
+static bool transform_of_crop(const Pair *p, Node **made) {
+  int64_t start[2 * TE_MAX_RANK];
+  Rewrite rewrite;
+  if (!same_number(p, "cropped_value", "pad_value") ||
+      !read_list(p->first, "start_indices", p->rank, start) ||
+      !node_rewrite(p->context, p->second, &rewrite))
+    return false;
+  for (int i = 0; i < p->rank; i++)
+    if (start[i] != 0) return false;
+  const Layout *whole =
+      layout_on_shape(p->context, rewrite.layout->map, p->source->shape, p->source->rank);
+  if (!whole || !result_has_shape(p, whole) ||
+      layout_is_injective(p->context, whole).verdict != VERDICT_YES)
+    return false;
+  rewrite.layout = whole;
+  rewrite.pads = layout_pads(p->context, whole);
+  *made = transform_new(p, &rewrite);
   return true;
 }
 
@@ -154,8 +209,9 @@ static const struct {
   const char *first, *second;                   // NULL: any rewrite
   bool (*merge)(const Pair *pair, Node **made); // *made NULL: the source itself
 } rules[] = {
-    {NULL, NULL, merge_transforms}, {"pad", "pad", merge_pads},   {"crop", "crop", merge_crops},
-    {"pad", "crop", crop_of_pad},   {"crop", "pad", pad_of_crop},
+    {NULL, NULL, merge_transforms}, {"pad", "pad", merge_pads},
+    {"crop", "crop", merge_crops},  {"pad", "crop", crop_of_pad},
+    {"crop", "pad", pad_of_crop},   {"crop", "layout_transform", transform_of_crop},
 };
 
 static bool is_op(const Node *node, const char *name) {

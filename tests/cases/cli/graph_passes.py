@@ -6,6 +6,8 @@
 # RUN: for f in main chains legal; do pleat run %s --func $f --fill random --seed 3 | grep -o "\[.*values\]" > %t/before; pleat opt %s --pass LegalizeOps,RaiseLayoutRewrites,OptimizeLayoutTransform --func $f -o %t/after.py && pleat run %t/after.py --func $f --fill random --seed 3 | grep -o "\[.*values\]" | cmp - %t/before && grep -c values %t/before; done
 # RUN: pleat opt %s --pass FoldConstant --func folded | sed -n "/def folded/,/return/p"; pleat run %s --func folded --fill random --seed 3 | grep values > %t/before; pleat opt %s --pass FoldConstant --func folded -o %t/after.py && pleat run %t/after.py --func folded --fill random --seed 3 | grep values | cmp - %t/before
 # RUN: pleat opt %s --pass Normalize --func folded | sed -n "/def folded/,/return/p"
+# RUN: pleat opt %s --pass RaiseLayoutRewrites --func blocks | sed -n "/def blocks/,/return/p"; pleat opt %s --pass OptimizeLayoutTransform --func folds | sed -n "/def folds/,/return/p"
+# RUN: for f in blocks folds; do pleat run %s --func $f --fill random --seed 3 | grep -o "\[.*values\]" > %t/before; for p in RaiseLayoutRewrites,OptimizeLayoutTransform OptimizeLayoutTransform 'FlowLayoutRewrites("forward")' FlowLayoutRewrites; do pleat opt %s --pass $p --func $f -o %t/after.py && pleat run %t/after.py --func $f --fill random --seed 3 | grep -o "\[.*values\]" | cmp - %t/before && grep -c values %t/before; done; done | uniq -c
 # RUN 1: pleat opt %s --pass NoSuchPass
 # The passes of the proposal on layout planning in Relax, each by itself ("PrimFunc Representation",
 # "Compact Layout Representation", "Folding/Fusing Layout Rewrites").
@@ -54,6 +56,72 @@ class Module:
             with T.block("sum"):
                 vi, vj, vk = T.axis.remap("SSS", [i, j, k])
                 out[vi, vj, vk] = B[vi, 0, vk]
+
+    # Each block rewrites what the one before it wrote.
+    @T.prim_func
+    def turned(a: T.Buffer((3, 4), "float32"), o: T.Buffer((12,), "float32")):
+        t = T.alloc_buffer((4, 3))
+        for i, j in T.grid(4, 3):
+            with T.block("t"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                t[vi, vj] = a[vj, vi]
+        for i in range(12):
+            with T.block("o"):
+                vi = T.axis.spatial(12, i)
+                o[vi] = t[vi // 3, vi % 3]
+
+    @T.prim_func
+    def padded(a: T.Buffer((3, 7), "float32"), o: T.Buffer((2, 3, 4), "float32")):
+        t = T.alloc_buffer((3, 8))
+        for i, j in T.grid(3, 8):
+            with T.block("t"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                t[vi, vj] = T.if_then_else(vj < 7, a[vi, vj], T.float32(2))
+        for i, j, k in T.grid(2, 3, 4):
+            with T.block("o"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                o[vi, vj, vk] = t[vj, vi * 4 + vk]
+
+    # The second block adds: it is no rewrite.
+    @T.prim_func
+    def added(a: T.Buffer((3, 4), "float32"), o: T.Buffer((4, 3), "float32")):
+        t = T.alloc_buffer((4, 3))
+        for i, j in T.grid(4, 3):
+            with T.block("t"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                t[vi, vj] = a[vj, vi]
+        for i, j in T.grid(4, 3):
+            with T.block("o"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                o[vi, vj] = t[vi, vj] + T.float32(1)
+
+    @R.function
+    def blocks(x: R.Tensor((3, 4), "float32"), y: R.Tensor((3, 7), "float32")):
+        a = R.call_tir(Module.turned, (x,), out_sinfo=R.Tensor((12,), "float32"))
+        b = R.call_tir(Module.padded, (y,), out_sinfo=R.Tensor((2, 3, 4), "float32"))
+        c = R.call_tir(Module.added, (x,), out_sinfo=R.Tensor((4, 3), "float32"))
+        return a, b, c
+
+    # "A relax.crop operation can always be folded into a prior relax.pad operation", and a pad into a
+    # prior crop whose cropped value it has; both also where a layout_transform pads.
+    @R.function
+    def folds(x: R.Tensor((4, 5), "float32")):
+        a = R.layout_transform(x, index_map=lambda i, j: (i, j // 4, j % 4), pad_value=1)
+        a1 = R.layout_transform(a, index_map=lambda i, j, k: (i, j * 4 + k))
+        out1 = R.crop(a1, start_indices=[0, 0], slice_sizes=[4, 5])
+        b = R.pad(x, pad_width=[1, 2, 1, 3])
+        out2 = R.crop(b, start_indices=[0, 1], slice_sizes=[6, 6])
+        out3 = R.crop(b, start_indices=[2, 0], slice_sizes=[3, 7])
+        out4 = R.crop(b, start_indices=[5, 0], slice_sizes=[2, 9])
+        c = R.crop(R.pad(x, pad_width=[0, 0, 0, 3]), start_indices=[0, 0], slice_sizes=[4, 6], cropped_value=0)
+        out5 = R.layout_transform(c, index_map=lambda i, j: (i, j // 4, j % 4), pad_value=0)
+        d = R.crop(R.pad(x, pad_width=[0, 0, 0, 3], pad_value=2), start_indices=[0, 0], slice_sizes=[4, 7], cropped_value=2)
+        out6 = R.layout_transform(d, index_map=lambda i, j: (j // 4, i, j % 4), pad_value=2)
+        out7 = R.layout_transform(d, index_map=lambda i, j: (j // 4, i, j % 4), pad_value=1)
+        e = R.exp(R.pad(x, pad_width=[0, 0, 0, 3]))
+        e1 = R.crop(e, start_indices=[0, 0], slice_sizes=[4, 5], cropped_value=1)
+        out8 = R.layout_transform(e1, index_map=lambda i, j: (i, j // 4, j % 4), pad_value=1)
+        return (out1, out2, out3, out4, out5, out6, out7, out8)
 
     @R.function
     def main(x: R.Tensor((2, 6, 5, 3), "float32"), w: R.Tensor((16, 12), "float32")):
