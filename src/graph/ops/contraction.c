@@ -43,9 +43,10 @@ static bool define_matmul(OpCall *call) {
   if (b->rank > 1) shape[rank++] = b->shape[b->rank - 1];
   TeAxes axes = te_axes(call->te, shape, rank);
   const char *name = node_string(call->node, "out_dtype", "");
-  DType type = a->type;
+  DType type = DTYPE_VOID; // as TVM writes an absent one
   if (*name && !dtype_parse(name, strlen(name), &type))
     return op_error(call, "'out_dtype' is \"%s\", which is no element type", name);
+  if (dtype_equal(type, DTYPE_VOID)) type = a->type;
   TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, type, 0)};
   Expr *inner = op_reduce_axis(call, &sum, "rk", k);
   Expr *row = a->rank > 1 ? axes.at[batch_rank] : NULL;
