@@ -5,6 +5,7 @@
 // numbers in attributes by value. The regions that a root block states are not compared, since they
 // are derived from its body.
 #include "ir/graph.h"
+#include "layout/layout.h"
 
 typedef struct Comparison {
   Context *context;
@@ -154,6 +155,61 @@ static bool same_attribute(Comparison *c, const Expr *a, const Expr *b) {
     return a == b || same_expr(c, "value of an attribute", a, b); // such as a buffer
   for (int i = 0; i < a->count; i++)
     if (!same_attribute(c, a->args[i], b->args[i])) return false;
+  return true;
+}
+
+static bool is_of_window(const char *key) {
+  static const char *const keys[] = {"strides", "padding", "dilation", "pool_size"};
+  for (int i = 0; i < COUNT_OF(keys); i++)
+    if (strcmp(key, keys[i]) == 0) return true;
+  return false;
+}
+
+static bool same_index_map(const Comparison *c, const char *a, const char *b) {
+  int diags = c->context->diags.count, errors = c->context->error_count;
+  LayoutSource first = layout_source(a, -1), second = layout_source(b, -1);
+  const IndexMap *x = index_map_parse(c->context, &first);
+  const IndexMap *y = index_map_parse(c->context, &second);
+  c->context->diags.count = diags;
+  c->context->error_count = errors;
+  return x && y && index_map_same(x, y);
+}
+
+// Two lists of a window's attribute, of which the longer one repeats the shorter one, and two index
+// maps that differ in the names of their axes, are equal.
+static bool same_node_attribute(Comparison *c, Str key, const Expr *a, const Expr *b) {
+  if (same_attribute(c, a, b)) return true;
+  if (a->op == EXPR_STRING && b->op == EXPR_STRING && strcmp(key, "index_map") == 0)
+    return same_index_map(c, a->as.s, b->as.s);
+  const Expr *more = a->count > b->count ? a : b, *less = more == a ? b : a;
+  bool repeats = a->op == EXPR_TUPLE && b->op == EXPR_TUPLE && less->count && is_of_window(key) &&
+                 more->count % less->count == 0;
+  for (int i = 0; repeats && i < more->count; i++)
+    repeats = same_attribute(c, more->args[i], less->args[i % less->count]);
+  return repeats;
+}
+
+static bool has_default(const Node *node, const Attr *attr) {
+  return attribute_is_dialect(attr->key) || op_attribute_is_default(node, attr->key, attr->value);
+}
+
+// An attribute that only one node states may have the value that leaving it out gives.
+static bool same_node_attrs(Comparison *c, const Node *a, const Node *b) {
+  for (int i = 0; i < a->attrs.count; i++) {
+    const Attr *attr = &a->attrs.items[i];
+    const Expr *other = attrs_get(&b->attrs, attr->key);
+    if (!other && !has_default(a, attr))
+      return differ(c, "attribute '%s': only the first has it", attr->key);
+    if (other && !attribute_is_dialect(attr->key) &&
+        !same_node_attribute(c, attr->key, attr->value, other))
+      return differ(c, "attribute '%s': %s and %s", attr->key, brief(c, attr->value),
+                    brief(c, other));
+  }
+  for (int i = 0; i < b->attrs.count; i++) {
+    const Attr *attr = &b->attrs.items[i];
+    if (!attrs_get(&a->attrs, attr->key) && !has_default(b, attr))
+      return differ(c, "attribute '%s': only the second has it", attr->key);
+  }
   return true;
 }
 
@@ -454,9 +510,9 @@ static bool same_stmt(Comparison *c, const Stmt *a, const Stmt *b) {
   SourcePos outer_a = c->a, outer_b = c->b;
   c->a = place_of(a, outer_a);
   c->b = place_of(b, outer_b);
-  bool is_same = is_list(a) || is_list(b)                    ? same_seq(c, a, b)
-                 : a->kind == b->kind ? comparers[a->kind](c, a, b)
-                                      : differ(c, "different statements");
+  bool is_same = is_list(a) || is_list(b) ? same_seq(c, a, b)
+                 : a->kind == b->kind     ? comparers[a->kind](c, a, b)
+                                          : differ(c, "different statements");
   if (!is_same) return false;
   c->a = outer_a;
   c->b = outer_b;
@@ -554,7 +610,7 @@ static bool same_node(Comparison *c, const Node *a, const Node *b) {
   if (!same_callee(c, a, b)) return false;
   if (a->input_count != b->input_count || a->output_count != b->output_count)
     return differ(c, "number of inputs or outputs");
-  if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
+  if (!same_node_attrs(c, a, b)) return false;
   for (int i = 0; i < a->input_count; i++)
     if (!same_value(c, a->inputs[i], b->inputs[i])) return false;
   if (!same_term(c, a->keywords, b->keywords)) return false;

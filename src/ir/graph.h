@@ -129,6 +129,8 @@ const char *value_type_text(Context *context, const Value *value);
 const char *values_text(Context *context, Value *const *values, int count);
 const char *node_op_name(const Node *node); // the operator's name in the user's model
 SourcePos node_pos(const Node *node);       // for messages: with the node's name
+// Has the attribute the value that an operator has without it (op_defaults.def)?
+bool op_attribute_is_default(const Node *node, const char *key, const Expr *value);
 // In the first dataflow block.
 Node *node_new(Context *context, NodeKind kind, const char *op, const char *name,
                Value *const *inputs, int input_count, int output_count);

@@ -605,9 +605,9 @@ typedef struct IrDifference {
   SourcePos a, b;
   const char *what; // "extent of the loop: 30 and 31"
 } IrDifference;
-// Structural equality up to the names of variables and buffers, and to statements without effect
-// (stmt_is_idle). The first difference is stored in
-// *difference (may be NULL).
+// Structural equality up to the names of variables, of buffers and of the axes of index maps, to
+// statements without effect (stmt_is_idle), and to attributes of operators that are left out or
+// have their usual value. The first difference is stored in *difference (may be NULL).
 bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
                      IrDifference *difference);
 bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over graph functions and their arguments, from Python, and beside TVM's."""
 import importlib.util
+import re
 import sys
 
 import pytest
@@ -138,6 +139,77 @@ def test_suggested_layouts():
     block, maps = relax.analysis.suggest_layout_transforms(total, [lambda i, j: (j, i)])["C"]
     assert (outputs(block), outputs(maps["A"]), outputs(maps["C"])) == (
         "vj,vi,vk", "i1,i2,i0", "j,i")
+
+
+def operators_with_defaults():
+    """Calls of each operator of op_defaults.def: without attributes, and with all of that file."""
+    for op, text in re.findall(r'^DEFAULTS\("([^"]*)", (.*)\)$',
+                               (ROOT / "src/ir/op_defaults.def").read_text(), re.M):
+        text = text.replace("POOL_DEFAULTS", 'WINDOW_DEFAULTS "ceil_mode=0 count_include_pad=0 out_layout=@layout "')
+        text = text.replace("CONV_DEFAULTS", 'WINDOW_DEFAULTS "groups=1 out_layout=@data_layout out_dtype=void "')
+        text = text.replace("WINDOW_DEFAULTS", '"strides=1 padding=0 dilation=1 "').replace('"', "")
+        stated = dict(pair.split("=") for pair in text.split())
+        rank = next((int(digit) for digit in op if digit.isdigit()), 1)
+        for key in ("strides", "padding", "dilation", "output_padding"):
+            if key in stated:
+                stated[key] = str([int(stated[key])] * rank * (1 + (key == "padding")))
+        for key, value in stated.items():
+            if value.startswith("@"):
+                stated[key] = stated[value[1:]]
+        keywords = "".join(f", {key}=" + (value if re.match(r"[-\d\[]|None", value) else repr(value))
+                           for key, value in stated.items())
+        yield op, rank, keywords
+
+
+def test_attributes_left_out():
+    functions = ["", ""]
+    for number, (op, rank, keywords) in enumerate(operators_with_defaults()):
+        x = [1, 4, 9, 8, 7][:2 + rank]
+        w = [4, 4, 3, 2, 2][:2 + rank]
+        first = {"nn.max": f", pool_size={[2] * rank}", "nn.avg": f", pool_size={[2] * rank}",
+                 "layout": ", index_map=lambda i, j, k: (k, j, i)"}.get(op[:6], "")
+        values = {"nn.con": "x, w", "matmul": "x, x", "concat": "(x, x)"}.get(op[:6], "x")
+        if op == "matmul":
+            x = [3, 4, 4]
+        for side, more in enumerate(("", keywords)):
+            functions[side] += f"""
+    @R.function
+    def f{number}(x: R.Tensor({tuple(x)}, "float32"), w: R.Tensor({tuple(w)}, "float32")):
+        return R.{op}({values}{first}{more})
+"""
+    modules = [from_source("from pleat.script import ir as I, relax as R\n\n@I.ir_module\nclass Module:"
+                           + texts) for texts in functions]
+    assert pleat.ir.structural_equal(*modules)
+    assert pleat.ir.structural_hash(modules[0]) == pleat.ir.structural_hash(modules[1])
+    legal = [relax.transform.LegalizeOps()(module) for module in modules]
+    pleat.ir.assert_structural_equal(*legal)
+
+
+def test_equal_and_different_attributes():
+    def module(call):
+        return from_source(f"""
+from pleat.script import ir as I, relax as R
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((1, 4, 9, 8), "float32"), w: R.Tensor((4, 4, 3, 3), "float32")):
+        return {call}
+""")
+
+    equal = [("R.layout_transform(x, index_map=lambda n, c, h, w: (n, c // 4, h, w, c % 4))",
+              "R.layout_transform(x, index_map=lambda a, b, c, d: [a, b // 4, c, d, b % 4])"),
+             ("R.nn.conv2d(x, w, strides=[2, 2])", "R.nn.conv2d(x, w, strides=[2, 2], padding=[0, 0, 0, 0])"),
+             ('R.nn.conv2d(x, w, data_layout="NCHW", out_layout="NCHW")', "R.nn.conv2d(x, w)")]
+    different = [("R.layout_transform(x, index_map=lambda n, c, h, w: (n, c, h, w))",
+                  "R.layout_transform(x, index_map=lambda n, c, h, w: (c, n, h, w))"),
+                 ("R.nn.conv2d(x, w, padding=[1, 1, 1, 1])", "R.nn.conv2d(x, w)"),
+                 ("R.nn.conv2d(x, w, strides=[2, 1])", "R.nn.conv2d(x, w, strides=[2, 2])"),
+                 ('R.nn.conv2d(x, w, out_layout="NHWC")', "R.nn.conv2d(x, w)"),
+                 ("R.sum(x, keepdims=True)", "R.sum(x)"), ("R.sum(x, axis=[0])", "R.sum(x)")]
+    for pairs, wanted in ((equal, True), (different, False)):
+        for a, b in pairs:
+            assert pleat.ir.structural_equal(module(a), module(b)) is wanted, (a, b)
+            assert pleat.ir.structural_equal(module(b), module(a)) is wanted, (b, a)
 
 
 def test_what_is_refused():
