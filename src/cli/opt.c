@@ -143,8 +143,18 @@ static bool is_named(const OptOptions *o, const ModuleFunc *func) {
   return !o->function || strcmp(o->function, func->name) == 0;
 }
 
-static bool is_chosen(const OptOptions *o, const ModuleFunc *func) {
-  return func->prim && is_named(o, func);
+// Does the graph function of --func call the program?
+static bool is_called(const OptOptions *o, const Module *module, const PrimFunc *func) {
+  const ModuleFunc *named = o->function ? module_find(module, o->function) : NULL;
+  for (int i = 0; named && named->graph && i < named->graph->nodes.count; i++) {
+    const Node *node = named->graph->nodes.items[i];
+    if (node->kind == NODE_CALL_TIR && node->callee == func) return true;
+  }
+  return false;
+}
+
+static bool is_chosen(const OptOptions *o, const Module *module, const ModuleFunc *func) {
+  return func->prim && (is_named(o, func) || is_called(o, module, func->prim));
 }
 
 static void print_after(Cli *cli, const OptOptions *o, const char *pass, const Module *module) {
@@ -152,6 +162,23 @@ static void print_after(Cli *cli, const OptOptions *o, const char *pass, const M
   const ScriptOptions how = {.no_imports = true, .annotate = o->annotate};
   script_print_module(cli->context, module, &text, &how);
   fprintf(stderr, "# after %s\n%s\n", pass, text_string(&text));
+}
+
+// Notes where the module has no function on which a pass of this kind runs.
+static void note_idle_pass(Cli *cli, const OptOptions *o, const Module *module,
+                           const PassCall *call, bool on_graphs) {
+  int count = 0;
+  for (int i = 0; i < module->funcs.count; i++) {
+    const ModuleFunc *func = &module->funcs.items[i];
+    count += on_graphs ? func->graph && is_named(o, func) : is_chosen(o, module, func);
+  }
+  const char *kind = on_graphs ? "graph functions" : "tensor programs";
+  if (!count && o->function)
+    diag_note(cli->context, (SourcePos){0},
+              "%s changes nothing: it runs on %s, and --func chooses none", call->name, kind);
+  else if (!count)
+    diag_note(cli->context, (SourcePos){0}, "%s changes nothing: it runs on %s, and %s holds none",
+              call->name, kind, cli->inputs.items[0]);
 }
 
 // Runs the passes over graph functions, in their order, and puts the others into `lowering`.
@@ -162,6 +189,7 @@ static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, cons
     const PassCall *call = &calls->items[i];
     const GraphPass *pass = graph_pass_find(call->name);
     if (!pass) array_push(&cli->context->arena, lowering, *call);
+    if (pass) note_idle_pass(cli, o, module, call, true);
     if (pass && !graph_pass_run(cli->context, pass, call, module, o->function)) return false;
     if (pass && after && (strcmp(after, "all") == 0 || strcmp(after, call->name) == 0))
       print_after(cli, o, call->name, module);
@@ -169,20 +197,22 @@ static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, cons
   return true;
 }
 
-// Checks that the module has the function of --func, and only one function to schedule when there
-// are steps. False with a diagnostic.
-static bool check_functions(Cli *cli, const OptOptions *o, const Module *module) {
+static bool has_function(Cli *cli, const OptOptions *o, const Module *module) {
+  return !o->function || module_find(module, o->function) ||
+         diag_error(cli->context, (SourcePos){0}, "%s holds no function '%s'", cli->inputs.items[0],
+                    o->function);
+}
+
+// Checks that there is only one tensor program to schedule when there are steps. False with a
+// diagnostic.
+static bool check_chosen(Cli *cli, const OptOptions *o, const Module *module) {
   int chosen = 0;
-  for (int i = 0; i < module->funcs.count; i++) chosen += is_chosen(o, &module->funcs.items[i]);
-  const char *path = cli->inputs.items[0];
-  if (o->function && chosen == 0)
-    return diag_error(cli->context, (SourcePos){0}, "%s holds no tensor program '%s'", path,
-                      o->function);
-  if (o->schedule && chosen != 1)
-    return diag_error(cli->context, (SourcePos){0},
-                      "%s holds %d tensor programs; say with --func which to schedule", path,
-                      chosen);
-  return true;
+  for (int i = 0; i < module->funcs.count; i++)
+    chosen += is_chosen(o, module, &module->funcs.items[i]);
+  return !o->schedule || chosen == 1 ||
+         diag_error(cli->context, (SourcePos){0},
+                    "%s holds %d tensor programs; say with --func which to schedule",
+                    cli->inputs.items[0], chosen);
 }
 
 // Reading and printing a program works in spite of these mistakes, so they are warnings.
@@ -198,11 +228,13 @@ static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Mod
                         .verify_each = o->verify_each,
                         .guards = true,
                         .module = module};
+  if (!has_function(cli, o, module)) return false;
   if (!run_graph_passes(cli, o, module, calls, &lowering)) return false;
   if (calls->count && !lowering.count && !o->schedule) return true;
-  if (!check_functions(cli, o, module)) return false;
+  if (!check_chosen(cli, o, module)) return false;
+  if (lowering.count) note_idle_pass(cli, o, module, &lowering.items[0], false);
   for (int i = 0; i < module->funcs.count; i++) {
-    if (!is_chosen(o, &module->funcs.items[i])) continue;
+    if (!is_chosen(o, module, &module->funcs.items[i])) continue;
     PrimFunc *func = module->funcs.items[i].prim;
     PrimFunc *read = func;
     if (o->schedule) func = scheduled(cli, module, func, o->schedule);

@@ -224,10 +224,29 @@ static bool follow(LayoutConversion *c, int *at) {
   return false;
 }
 
+static bool check_operators(Context *context, const PyNode *dict) {
+  int count = op_count();
+  const char **names = arena_array(&context->arena, const char *, count);
+  for (int i = 0; i < count; i++) names[i] = op_at(i)->name;
+  for (int i = 0; i < dict->count; i += 2) {
+    const char *text = dict->items[i]->text;
+    bool known = false;
+    for (int k = 0; !known && k < count; k++) known = pass_names_op(text, names[k]);
+    if (known) continue;
+    const char *dot = strncmp(text, "relax.", 6) == 0 ? text + 6 : text;
+    const char *nearest = nearest_name(dot, names, count);
+    return diag_error(context, dict->items[i]->pos, "there is no operator '%s'%s%s%s", text,
+                      nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                      nearest ? "'?" : "");
+  }
+  return true;
+}
+
 bool graph_convert_layout(PassRun *run) {
   LayoutConversion c = {run, map_new(&run->context->arena)};
-  if (!pass_is_dict(run->context, run->args[0])) return false;
-  if (run->args[1])
+  if (!pass_is_dict(run->context, run->args[0]) || !check_operators(run->context, run->args[0]))
+    return false;
+  if (run->args[1] && run->args[1]->kind != PY_NONE)
     return diag_error(run->context, run->args[1]->pos, "a call-back is not supported here");
   if (!freeze_all(&c, run->args[0])) return false;
   for (int i = 0; i < run->graph->nodes.count && !run->context->error_count;)
