@@ -3,6 +3,8 @@
 // that reaches memory is compared, kernel by kernel and at logical indices.
 #include "report/verify.h"
 
+#include <math.h>
+
 // ---- Tasks ----------------------------------------------------------------------------------
 
 void verify_task_release(VerifyTask *v) {
@@ -173,6 +175,47 @@ static void locate_call(VerifyTask *v, int step) {
   v->data.cause = arena_printf(v->results, "the library's kernel, %s", call->function->name);
 }
 
+// The first element outside of the box of a crop that does not hold the value `stated`; -1: none.
+static int64_t first_unlike(const Value *x, const char *data, const int64_t *start,
+                            const int64_t *size, double stated) {
+  int64_t shape[TENSOR_MAX_RANK], index[TENSOR_MAX_RANK];
+  value_static_shape(x, shape);
+  int64_t count = value_static_bytes(x) / dtype_bytes(x->type);
+  for (int64_t i = 0; i < count; i++) {
+    bool inside = true;
+    layout_index_at(shape, x->rank, i, index);
+    for (int d = 0; d < x->rank; d++)
+      inside &= index[d] >= start[d] && index[d] < start[d] + size[d];
+    double held = number_load(x->type, data + i * dtype_bytes(x->type));
+    if (!inside && !(fabs(held - stated) <= 1e-3 * fabs(stated))) return i;
+  }
+  return -1;
+}
+
+// The first `cropped_value` of a crop that is false for these inputs, as text; NULL: all are true.
+static const char *false_statement(VerifyTask *v) {
+  int64_t start[TENSOR_MAX_RANK], size[TENSOR_MAX_RANK];
+  for (int i = 0; i < v->graph->nodes.count; i++) {
+    const Node *node = v->graph->nodes.items[i];
+    if (node->kind != NODE_OP || strcmp(node->op, "crop") ||
+        !attrs_get(&node->attrs, "cropped_value") ||
+        node_ints(node, "start_indices", start, TENSOR_MAX_RANK) < 0 ||
+        node_ints(node, "slice_sizes", size, TENSOR_MAX_RANK) < 0)
+      continue;
+    const Value *x = node->inputs[0];
+    const char *data = reference_value(&v->reference, x);
+    double stated = node_float(node, "cropped_value", 0);
+    int64_t found = data ? first_unlike(x, data, start, size, stated) : -1;
+    if (found >= 0)
+      return arena_printf(v->results,
+                          "cropped_value=%g of '%s', which is false: element %lld of '%s' is "
+                          "cropped and is %g",
+                          stated, node->outputs[0]->name, (long long)found, x->name,
+                          number_load(x->type, data + found * dtype_bytes(x->type)));
+  }
+  return NULL;
+}
+
 static void locate(VerifyTask *v, int step, const Expected *expected) {
   if (v->program->steps.items[step].plan->call) {
     locate_call(v, step);
@@ -183,7 +226,8 @@ static void locate(VerifyTask *v, int step, const Expected *expected) {
   v->data.part = cause.part;
   v->data.part_name = arena_text(v->results, cause.name);
   v->data.rounding = cause.rounding;
-  v->data.cause = arena_text(v->results, cause.text);
+  const char *statement = strcmp(cause.part, "stages") ? NULL : false_statement(v);
+  v->data.cause = statement ? statement : arena_text(v->results, cause.text);
 }
 
 // A function outside of the model has no definition: the reference takes its results.
