@@ -3,6 +3,7 @@
 // gains over no plan, and its distance from the optimum; which operators run together, and why
 // others do not; and the schedule of each kernel.
 #include "cli/plan_view.h"
+#include "passes/rewrites.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -182,17 +183,73 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
   return STATUS_DONE;
 }
 
+// The operator whose result has the name that --why gives; NULL: there is none.
+static const Node *asked_node(const View *v) {
+  const GraphFunc *graph = v->report.plan->stages->graph;
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    for (int k = 0; k < node->output_count; k++)
+      if (node->outputs[k] && !strcmp(node->outputs[k]->name, v->options->model.asked)) return node;
+  }
+  return NULL;
+}
+
+static bool depends_on_inputs(const View *v, const Node *node) {
+  const GraphFunc *graph = v->report.plan->stages->graph;
+  Map depend = map_new(&v->cli->context->arena);
+  for (int i = 0; i < graph->param_count; i++) map_put(&depend, graph->params[i], graph->params[i]);
+  for (int i = 0; i < graph->nodes.count; i++) {
+    Node *other = graph->nodes.items[i];
+    bool depends = false;
+    for (int k = 0; k < other->input_count; k++)
+      depends |= other->inputs[k] && map_contains(&depend, other->inputs[k]);
+    for (int k = 0; depends && k < other->output_count; k++)
+      if (other->outputs[k]) map_put(&depend, other->outputs[k], other);
+  }
+  return map_contains(&depend, node->outputs[0]);
+}
+
+static bool only_moves(Context *context, const Node *node) {
+  const Value *x = node->inputs[0];
+  Te *te = te_new(context);
+  Buffer *input = te_input(te, x->name, x->type, x->shape, x->rank);
+  return node->kind == NODE_OP && node->input_count == 1 && op_define(context, te, node, &input) &&
+         move_of_stages(context, te);
+}
+
+static const char *why_no_tensor(const View *v, const Node *node) {
+  if (!depends_on_inputs(v, node))
+    return "it is computed while compiling, and costs nothing at run time";
+  if (!only_moves(v->cli->context, node))
+    return "it is never in memory: its reader is computed together with it";
+  return str_format(v->cli->context,
+                    "it is never in memory: %s only moves elements, and the readers of its result "
+                    "read '%s' in place, which costs no rewrite",
+                    node_op_name(node), node->inputs[0]->name);
+}
+
 static int no_such_tensor(const View *v) {
   const StageGraph *stages = v->report.plan->stages;
+  Context *context = v->cli->context;
+  const char *asked = v->options->model.asked;
+  const Node *node = asked_node(v);
   Array(const char *) names = {0};
   for (int i = 0; i < stages->tensors.count; i++)
-    array_push(&v->cli->context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
-  const char *nearest = nearest_name(v->options->model.asked, names.items, names.count);
-  diag_error_as(v->cli->context, DIAG_OPTION, (SourcePos){0},
-                "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites, and no tensors "
-                "that only rename the elements of another or are computed while compiling",
-                v->options->model.asked, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                nearest ? "'?" : "", v->report.rows.count);
+    array_push(&context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
+  const char *nearest = nearest_name(asked, names.items, names.count);
+  if (node && node->input_count && node->inputs[0]) {
+    const char *why = why_no_tensor(v, node);
+    if (v->cli->json)
+      return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "--why %s: %s", asked, why),
+             STATUS_BAD;
+    printf("%s  %s\n  %s\n", asked, value_type_text(context, node->outputs[0]), why);
+    return STATUS_DONE;
+  }
+  diag_error_as(
+      context, DIAG_OPTION, (SourcePos){0},
+      "--why %s: the model has no tensor of this name, and the plan has %d rewrites%s%s%s", asked,
+      v->report.rows.count, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+      nearest ? "'?" : "");
   return STATUS_BAD;
 }
 

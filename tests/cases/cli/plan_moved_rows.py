@@ -1,6 +1,6 @@
 # RUN: pleat plan %s | grep -o "^[0-9]* kernels"
 # RUN: pleat plan %s --why d | head -2
-# RUN 1: pleat plan %s --why a
+# RUN: pleat plan %s --why a
 # The group writes its rows in the order of the last view, so that no tensor has its own order.
 from pleat.script import relax as R
 
