@@ -4,6 +4,7 @@
 // program.
 #include "driver/driver.h"
 #include "ir/op_count.h"
+#include "script/script.h"
 
 // ---- How parameters are used -------------------------------------------------------------------
 
@@ -257,6 +258,18 @@ static bool is_written(const KernelBinding *binding, int argument) {
   return binding->access[argument] & PARAM_WRITTEN;
 }
 
+// How the elements of a tensor are in memory, for the header.
+static const char *memory_text(Context *context, const Buffer *b) {
+  Text text = text_new(&context->scratch);
+  text_puts(&text, b->strides ? "strides [" : "row-major");
+  for (int k = 0; b->strides && k < b->rank; k++)
+    text_printf(&text, "%s%s", k ? ", " : "", script_expr_text(context, b->strides[k]));
+  if (b->strides) text_puts(&text, "]");
+  if (!expr_is_int(b->offset, 0))
+    text_printf(&text, ", from element %s of the pointer on", script_expr_text(context, b->offset));
+  return text_string(&text);
+}
+
 // Without a host, the data of a tensor is that of its first element, in rows without gaps. A scalar
 // is a tensor without axes.
 static bool bind_tensor(KernelBinding *binding, int i) {
@@ -271,7 +284,8 @@ static bool bind_tensor(KernelBinding *binding, int i) {
   binding->arguments[i] = (TargetArgument){written ? TARGET_OUTPUT : TARGET_INPUT, *count, 0};
   if (binding->host) binding->values[written][*count] = binding->host->values[i];
   binding->tensors[written][(*count)++] =
-      (TargetTensor){arg->name, type, b ? b->rank : 0, b ? b->shape : NULL};
+      (TargetTensor){arg->name, type, b ? b->rank : 0, b ? b->shape : NULL,
+                     is_plain ? NULL : memory_text(binding->context, b)};
   return true;
 }
 

@@ -78,6 +78,13 @@ def call(library, name, *arguments):
     return result if status == 0 else code.packed_error().decode()
 
 
+def test_header(library):
+    text = library.with_suffix(".h").read_text()
+    assert "'A': float32 [n + 1, m], strides [s, 1]\n" in text.replace("T.int64(1)", "1")
+    assert "sizes[1] 's': the stride of axis 0 of inputs[0]" in text
+    assert "int32_t __tvm_ffi_rows(" in text and "rows_call" not in text
+
+
 @pytest.mark.parametrize("n, m", [(0, 3), (1, 1), (3, 0), (7, 5)])
 def test_tensors(library, n, m):
     a = np.arange((n + 1) * (m + 2), dtype="float32").reshape(n + 1, m + 2)

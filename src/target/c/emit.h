@@ -176,7 +176,7 @@ bool c_uses(CModule *module, Stmt *body, Expr *var);
 void c_module_text(CModule *module, Text *out); // all but the head comment
 typedef struct ProgramHeader ProgramHeader;
 // c/host.c. The host of a packed function; and what all hosts of a file use.
-void c_write_host_support(const ProgramHeader *header, Text *out);
+void c_write_host_support(CModule *module, const ProgramHeader *header, Text *out);
 void c_write_host(Context *context, CModule *module, const TargetProgram *program,
                   const ProgramHeader *header, Text *out);
 // Adds NAME_call of the program; `wrong` is the name of the function that c_write_fault adds.

@@ -95,7 +95,9 @@ static void write_run(CEmit *emit, const TargetProgram *p, const TargetHost *hos
   c_line(emit, "return raised(\"ValueError\");");
 }
 
-void c_write_host_support(const ProgramHeader *header, Text *out) {
+void c_write_host_support(CModule *module, const ProgramHeader *header, Text *out) {
+  c_global_name(module, "error_text"); // the first ones get these names
+  c_global_name(module, "raised");
   text_printf(out,
               "\nstatic _Thread_local char error_text[%d];\n"
               "const char *%s_error(void) {\n  return error_text;\n}\n\n"

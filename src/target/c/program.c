@@ -322,7 +322,7 @@ static bool write_source(CProgram *w, const ProgramHeader *header, Text *out) {
   CModule module = c_module_new(w->context, &w->options->target);
   Text functions = text_new(w->arena);
   reserve_functions(w, header, &module);
-  if (target_has_host(w->programs, w->count)) c_write_host_support(header, &functions);
+  if (target_has_host(w->programs, w->count)) c_write_host_support(&module, header, &functions);
   if (!write_functions(w, header, &module, &functions)) return false;
   text_printf(out, "// %s: %d kernels in %d steps\n#include \"%s.h\"\n\n", c_program_title(w),
               sum_of(w, false), sum_of(w, true), path_file_name(w->base));
