@@ -81,7 +81,7 @@ def call(library, name, *arguments):
 def test_header(library):
     text = library.with_suffix(".h").read_text()
     assert "'A': float32 [n + 1, m], strides [s, 1]\n" in text.replace("T.int64(1)", "1")
-    assert "sizes[1] 's': the stride of axis 0 of inputs[0]" in text
+    assert "sizes[0] 's': the stride of axis 0 of inputs[0]" in text
     assert "int32_t __tvm_ffi_rows(" in text and "rows_call" not in text
 
 
