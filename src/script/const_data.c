@@ -61,6 +61,12 @@ Expr *const_data_load(Context *context, const ConstData *data, int64_t at) {
 
 enum { MOST_ELEMENTS = 1 << 24, MOST_AXES = 16 };
 
+bool const_data_nests(const ConstData *data) {
+  for (int i = 0; i + 1 < data->rank; i++)
+    if (!data->shape[i]) return false;
+  return data->rank <= MOST_AXES;
+}
+
 static int64_t list_count(const PyNode *node) {
   if (!py_is_list(node)) return 1;
   int64_t count = 0;
@@ -78,22 +84,50 @@ static int list_shape(const PyNode *node, int64_t *shape) {
   return rank;
 }
 
-static bool store_list(Parser *parser, const PyNode *node, ConstData *data, void *bytes,
-                       int64_t *at) {
-  if (py_is_list(node)) {
-    for (int i = 0; i < node->count; i++)
-      if (!store_list(parser, node->items[i], data, bytes, at)) return false;
-    return true;
-  }
-  Expr *e = parse_operand(parser, node).e;
+typedef struct Element {
+  const PyNode *node;
+  Operand value;
+} Element;
+
+typedef Array(Element) ElementArray;
+
+// Appends the elements of the list to `out`.
+static bool read_list(Parser *parser, const PyNode *node, ElementArray *out) {
+  for (int i = 0; py_is_list(node) && i < node->count; i++)
+    if (!read_list(parser, node->items[i], out)) return false;
+  if (py_is_list(node)) return true;
+  Element element = {node, parse_operand(parser, node)};
+  const Expr *e = element.value.e;
   if (!e) return false;
-  bool is_number = e->op == EXPR_INT || (e->op == EXPR_FLOAT && dtype_is_float(data->type));
-  if (!is_number)
-    return REPORT(parser, node, "expected a number for %s",
-                  dtype_name(parser->context, data->type));
-  bool is_int = e->op == EXPR_INT;
-  const_data_store(bytes, data->type, (*at)++, is_int ? (double)e->as.i : e->as.f,
-                   is_int ? e->as.i : 0);
+  if (e->op != EXPR_INT && e->op != EXPR_FLOAT) return REPORT(parser, node, "expected a number");
+  array_push(parser->arena, out, element);
+  return true;
+}
+
+// The type of elements for which no type is written, as in NumPy, but with 32 bits: float32 where
+// there is a float or no element, bool where all are booleans, int32 otherwise. An element such as
+// T.int64(1) states its own.
+static DType type_of_elements(const ElementArray *elements) {
+  bool is_real = !elements->count, is_bool = true;
+  for (int i = 0; i < elements->count; i++) {
+    Operand value = elements->items[i].value;
+    bool is_truth = dtype_is_bool(value.e->type);
+    if (!value.is_literal && !is_truth) return value.e->type;
+    is_real |= value.e->op == EXPR_FLOAT;
+    is_bool &= is_truth;
+  }
+  return is_real ? DTYPE_FLOAT32 : is_bool ? DTYPE_BOOL : DTYPE_INT32;
+}
+
+static bool store_element(Parser *parser, const Element *element, const ConstData *data,
+                          void *bytes, int64_t at) {
+  const Expr *e = element->value.e;
+  bool is_int = e->op == EXPR_INT, is_real = dtype_is_float(data->type);
+  Str type = dtype_name(parser->context, data->type);
+  if (!is_int && !is_real) return REPORT(parser, element->node, "expected a number for %s", type);
+  if (!is_real && !parse_literal_fits(e->as.i, data->type))
+    return REPORT(parser, element->node, "%lld does not fit %s", (long long)e->as.i, type);
+  const_data_store(bytes, data->type, at, is_int ? (double)e->as.i : e->as.f, is_int ? e->as.i : 0);
   return true;
 }
 
@@ -119,22 +153,25 @@ ConstData *parse_const_data(Parser *parser, const PyNode *node, const PyNode *dt
                             const PyNode *extents) {
   Arena *arena = &parser->context->arena;
   ConstData *data = arena_new(arena, ConstData);
-  data->type = DTYPE_FLOAT32;
   data->name = "constant";
   if (dtype && !parse_dtype(parser, dtype, &data->type)) return NULL;
-  if (!const_data_storable(data->type) || data->type.lanes > 1) {
+  if (dtype && (!const_data_storable(data->type) || data->type.lanes > 1)) {
     REPORT(parser, dtype, "there are no constants of this type");
     return NULL;
   }
-  int64_t count = list_count(node), shape[MOST_AXES], at = 0;
+  int64_t count = list_count(node), shape[MOST_AXES];
   if (extents && !read_extents(parser, extents, data)) return NULL;
   if (!extents) {
     data->rank = list_shape(node, shape);
     data->shape = arena_copy(arena, shape, sizeof *shape * (size_t)data->rank);
   }
-  if (!count_agrees(parser, node, data, count)) return NULL;
+  ElementArray elements = {0};
+  if (!count_agrees(parser, node, data, count) || !read_list(parser, node, &elements)) return NULL;
+  if (!dtype) data->type = type_of_elements(&elements);
   data->bytes = (size_t)(count * dtype_bytes(data->type));
   void *bytes = arena_alloc(arena, data->bytes);
   data->data = bytes;
-  return store_list(parser, node, data, bytes, &at) ? data : NULL;
+  for (int i = 0; i < elements.count; i++)
+    if (!store_element(parser, &elements.items[i], data, bytes, i)) return NULL;
+  return data;
 }

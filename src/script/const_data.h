@@ -13,5 +13,7 @@ void const_data_store(void *data, DType type, int64_t at, double real, int64_t i
 // The element as a constant of its type.
 Expr *const_data_load(Context *context, const ConstData *data, int64_t at);
 int64_t const_data_count(const ConstData *data); // number of elements, from its shape
+// Do nested lists of the elements tell the shape? Those of (0, 3) are the empty list.
+bool const_data_nests(const ConstData *data);
 
 #endif

@@ -18,7 +18,7 @@ static Operand literal(Expr *e) {
 
 // ---- Types of literals
 
-static bool literal_fits(int64_t value, DType type) {
+bool parse_literal_fits(int64_t value, DType type) {
   if (type.code == TYPE_BOOL) return value == 0 || value == 1;
   if (type.bits >= 64) return type.code == TYPE_INT || value >= 0;
   int64_t span = (int64_t)1 << (type.bits - (type.code == TYPE_INT));
@@ -36,7 +36,7 @@ static Expr *literal_as(Parser *parser, const PyNode *node, Expr *e, DType type)
   if (dtype_is_float(type))
     return expr_float(parser->context, type, expr_as_int(e, &value) ? (double)value : e->as.f);
   if (!dtype_is_int(type) || !expr_as_int(e, &value)) return settled(parser, literal(e));
-  if (literal_fits(value, type)) return expr_int(parser->context, type, value);
+  if (parse_literal_fits(value, type)) return expr_int(parser->context, type, value);
   REPORT(parser, node, "%lld does not fit %s", (long long)value, parser_type_name(parser, type));
   return NULL;
 }

@@ -522,3 +522,21 @@ void print_const_data(Printer *printer, const ConstData *data) {
   }
   text_puts(printer->out, "]");
 }
+
+static void print_nested(Printer *printer, const ConstData *data, int axis, int64_t *at) {
+  if (axis == data->rank) {
+    print_plain_value(printer, const_data_load(printer->context, data, (*at)++));
+    return;
+  }
+  text_puts(printer->out, "[");
+  for (int64_t i = 0; i < data->shape[axis]; i++) {
+    if (i) text_puts(printer->out, ", ");
+    print_nested(printer, data, axis + 1, at);
+  }
+  text_puts(printer->out, "]");
+}
+
+void print_nested_data(Printer *printer, const ConstData *data) {
+  int64_t at = 0;
+  print_nested(printer, data, 0, &at);
+}

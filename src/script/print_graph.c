@@ -36,8 +36,8 @@ static void print_constant(Printer *printer, const Value *value) {
     print_string(printer, data->name ? data->name : value->name);
     text_puts(out, ", ");
     print_tensor_type(printer, value, false);
-  } else if (!data->rank) {
-    print_plain_value(printer, const_data_load(printer->context, data, 0));
+  } else if (const_data_nests(data)) {
+    print_nested_data(printer, data);
     text_printf(out, ", \"%s\"", dtype_name(printer->context, data->type));
   } else {
     print_const_data(printer, data);

@@ -65,6 +65,7 @@ void print_attributes(Printer *printer, const Attrs *attrs);
 // data.
 void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *data);
 void print_const_data(Printer *printer, const ConstData *data); // as one flat list
+void print_nested_data(Printer *printer, const ConstData *data); // a list in a list for each axis
 void print_body(Printer *printer, const Stmt *s);               // indented by one level
 void print_stmt(Printer *printer, const Stmt *s, bool is_last);
 void print_region(Printer *printer, const Region *region); // A[0, 2:8]

@@ -146,6 +146,22 @@ def test_sizes_in_expressions_and_names_that_are_taken():
     assert np.array_equal(flat, a.reshape(-1)) and np.array_equal(more, b + 1)
 
 
+def test_types_of_constants_without_one():
+    # The types that TVM 0.27 gives.
+    written = [(1, "int32"), (True, "bool"), (1.5, "float32"), ([1, 2], "int32"), ([True, 2], "int32"),
+               ([[1, 2.5]], "float32"), (np.arange(3), "int32"), (np.ones((1, 2)), "float32"),
+               (np.array(3, "int8"), "int8"), (np.array([True, False]), "bool")]
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", R.Tensor((1,), "float32"))
+    with bb.function("main", [x]):
+        bb.emit_func_output([bb.emit(relax.op.negative(relax.op.astype(relax.const(value), "float32")))
+                             for value, _ in written] + [relax.const(value) for value, _ in written])
+    results = pleat.compile(bb.get(), cache=False)(numbers(1))[len(written):]
+    assert [result.dtype for result in results] == [dtype for _, dtype in written]
+    for result, (value, dtype) in zip(results, written):
+        assert np.array_equal(result, np.array(value).astype(dtype))
+
+
 def test_functions_that_are_added_and_called():
     bb = relax.BlockBuilder()
     x, y = (relax.Var(name, R.Tensor((2, 5), "float32")) for name in "xy")

@@ -90,9 +90,12 @@ def Tuple(fields):
 
 
 def const(value, dtype=None):
-    """A constant: a number or an array."""
-    value = value if dtype is None or not hasattr(value, "astype") else value.astype(dtype)
-    return Value("R.const")(value, str(dtype or getattr(value, "dtype", "float32")))
+    """A constant: a number, a list or an array. Without dtype, numbers and lists have the type that R.const
+    gives them, and arrays their own, but float32 for float64 and int32 for int64, as in TVM"""
+    own = str(getattr(value, "dtype", "")) or None
+    dtype = dtype or {"float64": "float32", "int64": "int32"}.get(own, own)
+    value = value.astype(dtype) if hasattr(value, "astype") else value
+    return Value("R.const")(value, *([] if dtype is None else [str(dtype)]))
 
 
 def _arguments(args):
