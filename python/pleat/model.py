@@ -268,15 +268,15 @@ class _Runner:
         """Runs the model and returns the outputs as a list.
 
         `inputs` is a dictionary by name or a sequence of arrays. `outputs`, if present, are arrays
-        to write to, one for each output. A list of arrays is passed as a sequence, whose tensors
-        are separate inputs of the compiled model."""
+        to write to, one for each output, which must overlap neither each other nor the inputs. A list
+        of arrays is passed as a sequence, whose tensors are separate inputs of the compiled model."""
         inputs = self._by_name(inputs)
         if outputs is None:
             outputs = self._updated(inputs)
         given = self._given(inputs)
         if self._sizes is not None:
-            return self._sizes.run(given, outputs)
-        results = self._results(outputs, self.outputs)
+            return self._sizes.run(self.inputs, given, outputs)
+        results = self._results(outputs, self.outputs, self.inputs, given)
         ins, outs = map(_pointed, self._tensors, (given, results))
         messages = ffi.new("PleatMessages **")
         status = self._run(ins, len(given), outs, len(results), messages)
@@ -351,7 +351,9 @@ class _Runner:
         return results
 
     @staticmethod
-    def _results(outputs, arguments):
+    def _results(outputs, arguments, inputs, given):
+        """The arrays for the outputs `arguments`: those of the caller, or new ones. `given` are the arrays
+        of `inputs`, which the run reads while it writes the outputs."""
         if outputs is None:
             return [np.empty(argument.shape, argument.dtype) for argument in arguments]
         outputs = list(outputs)
@@ -363,6 +365,12 @@ class _Runner:
             if not fits:
                 raise ValueError(f"output '{argument.name}' needs a writable compact array of "
                                  f"{argument.dtype} {list(argument.shape)}")
+        for i, (argument, array) in enumerate(zip(arguments, outputs)):
+            for kind, others in (("input", zip(inputs, given)), ("output", zip(arguments[:i], outputs))):
+                for other, memory in others:
+                    if np.may_share_memory(array, memory):
+                        raise ValueError(f"the memory of output '{argument.name}' overlaps that of {kind} "
+                                         f"'{other.name}'")
         return outputs
 
 
@@ -385,21 +393,21 @@ class _Sizes:
         self._pool = pool
         self._lock = threading.Lock()
 
-    def run(self, given, outputs):
+    def run(self, inputs, given, outputs):
         if not self._lock.acquire(blocking=self._wait):
             raise PleatError("the session is running in another thread: make a session for each "
                              "thread with Model.session")
         try:
-            return self._locked(given, outputs)
+            return self._locked(inputs, given, outputs)
         finally:
             self._lock.release()
 
-    def _locked(self, given, outputs):
+    def _locked(self, inputs, given, outputs):
         messages, keep = ffi.new("PleatMessages **"), []
         ins = _tensors(given, keep)
         check_status(_lib.pleat_session_prepare(self._session, ins, len(given), messages), messages)
         results = _Runner._results(outputs, [_argument(_lib.pleat_session_output(self._session, i))
-                                             for i in range(self._output_count)])
+                                             for i in range(self._output_count)], inputs, given)
         outs = _tensors(results, keep)
         check_status(_lib.pleat_session_run(self._session, ins, len(given), outs, len(results),
                                             messages), messages, self._pool)

@@ -76,6 +76,28 @@ def test_outputs_that_are_given_are_written():
         model.run([x, x], outputs=[z])
 
 
+@pytest.mark.parametrize("free", [False, True])
+def test_outputs_that_overlap_are_refused(free):
+    axis = "n" if free else 3
+    model = pleat.compile(f'''
+@R.function
+def main(x: R.Tensor(("{axis}", 5), "float32")):
+    a = R.permute_dims(x)
+    b = R.exp(x)
+    return (a, b)
+'''.replace('"3"', "3").encode(), func="main")
+    x, memory = some(3, 5), np.empty(31, np.float32)
+    a, b = memory[:15].reshape(5, 3), memory[15:30].reshape(3, 5)
+    model.run([x], outputs=[a, b])
+    assert np.array_equal(a, x.T) and np.allclose(b, np.exp(x))
+    for outputs, said in (([x.reshape(5, 3), b], "output 'a' overlaps that of input 'x'"),
+                          ([a, x], "output 'b' overlaps that of input 'x'"),
+                          ([a, a.reshape(3, 5)], "output 'b' overlaps that of output 'a'"),
+                          ([a, memory[14:29].reshape(3, 5)], "output 'b' overlaps that of output 'a'")):
+        with pytest.raises(ValueError, match=said):
+            model.run([x], outputs=outputs)
+
+
 def test_what_is_refused_says_why():
     model, x = pleat.compile(scaled_sum()), some(3, 5)
     with pytest.raises(TypeError, match="input 'x' is float64, the model takes float32"):
