@@ -37,7 +37,7 @@ typedef struct WindowAxis {
   int64_t kernel, stride, dilation, begin, end;
 } WindowAxis;
 // Reads a list of `count` integers from `least` to INT32_MAX; each is `otherwise` when the list is
-// absent.
+// absent. One integer stands for all, and half of the 'padding' for both sides.
 bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t least, int64_t *out,
                     int count);
 // Sets the windows of the axes 2… of `x` from the node's attributes strides, padding, dilation,

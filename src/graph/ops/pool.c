@@ -16,8 +16,10 @@ static const char *attr_name(const OpCall *call, const char *key) {
 bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t least, int64_t *out,
                     int count) {
   int n = node_ints(call->node, key, out, count);
+  bool repeats = !call->node->user_op && (n == 1 || (2 * n == count && !strcmp(key, "padding")));
   for (int i = 0; n == 0 && i < count; i++) out[i] = otherwise;
-  if (n != 0 && n != count)
+  for (int i = n; repeats && i < count; i++) out[i] = out[i - n];
+  if (n != 0 && n != count && !repeats)
     return op_error(call, "'%s' needs %d integers", attr_name(call, key), count);
   for (int i = 0; i < count; i++)
     if (out[i] < least || out[i] > INT32_MAX)

@@ -156,23 +156,29 @@ static bool define_broadcast_to(OpCall *call) {
   return true;
 }
 
+// A list of repeats that is shorter than the axes begins with ones, and so do the axes, as in NumPy.
 static bool define_tile(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  int64_t repeats[TE_MAX_RANK];
+  int64_t given[TE_MAX_RANK];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
-  if (node_ints(call->node, "repeats", repeats, TE_MAX_RANK) != x->rank)
+  int count = node_ints(call->node, "repeats", given, TE_MAX_RANK), rank = MAX_OF(count, x->rank);
+  if (count < 0 || (call->node->user_op && count != x->rank))
     return op_error(call, "'repeats' needs %d integers", x->rank);
-  for (int i = 0; i < x->rank; i++) {
-    if (repeats[i] < 0)
-      return op_error(call, "axis %d is repeated %lld times", i, (long long)repeats[i]);
-    shape[i] = expr_mul(context, x->shape[i], expr_index(context, repeats[i]));
+  for (int i = 0; i < rank; i++) {
+    int64_t repeats = i < rank - count ? 1 : given[i - (rank - count)];
+    int axis = i - (rank - x->rank);
+    if (repeats < 0) return op_error(call, "axis %d is repeated %lld times", i, (long long)repeats);
+    Expr *extent = axis < 0 ? expr_index(context, 1) : x->shape[axis];
+    shape[i] = expr_mul(context, extent, expr_index(context, repeats));
   }
-  TeAxes axes = te_axes(call->te, shape, x->rank);
-  for (int i = 0; i < x->rank; i++)
-    indices[i] = repeats[i] == 1 || expr_is_int(x->shape[i], 0)
-                     ? axes.at[i]
-                     : expr_floor_mod(context, axes.at[i], x->shape[i]);
+  TeAxes axes = te_axes(call->te, shape, rank);
+  for (int i = 0; i < x->rank; i++) {
+    Expr *at = axes.at[i + rank - x->rank];
+    bool once = shape[i + rank - x->rank] == x->shape[i];
+    indices[i] =
+        once || expr_is_int(x->shape[i], 0) ? at : expr_floor_mod(context, at, x->shape[i]);
+  }
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
                              te_at(call->te, x, indices)));
   return true;
