@@ -112,6 +112,9 @@ void node_set_string(Context *context, Node *node, const char *key, const char *
 void node_set_ints(Context *context, Node *node, const char *key, const int64_t *values, int count);
 
 void op_output(OpCall *call, Buffer *tensor);
+// The attribute as a constant of the type, 0 when it is absent; false with a diagnostic when the
+// type does not have it.
+bool op_number(const OpCall *call, const char *key, DType type, Expr **out);
 // A negative axis counts from the end.
 bool op_axis(const OpCall *call, int64_t axis, int rank, int *out);
 // Adds a reduction axis and returns its variable; for an extent of 1 returns the constant 0

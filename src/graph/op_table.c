@@ -241,6 +241,22 @@ void op_output(OpCall *call, Buffer *tensor) {
   array_push(&call->context->arena, &call->te->outputs, tensor);
 }
 
+bool op_number(const OpCall *call, const char *key, DType type, Expr **out) {
+  Expr *value = attrs_get(&call->node->attrs, key);
+  double real = node_float(call->node, key, 0);
+  bool is_number = !value || value->op == EXPR_INT || value->op == EXPR_FLOAT;
+  if (!is_number) return op_error(call, "'%s' is not a number", key);
+  *out = expr_const(call->context, type, real);
+  if (!value || dtype_is_float(type)) return true;
+  bool is_whole = value->op == EXPR_INT || (fabs(real) < 0x1p63 && floor(real) == real);
+  int64_t whole = value->op == EXPR_INT ? value->as.i : is_whole ? (int64_t)real : 0;
+  if (!is_whole || !dtype_holds(type, whole))
+    return op_error(call, "'%s' is %.17g, which is no %s", key, real,
+                    dtype_name(call->context, type));
+  *out = expr_int(call->context, type, whole);
+  return true;
+}
+
 bool op_axis(const OpCall *call, int64_t axis, int rank, int *out) {
   if (axis < -rank || axis >= rank)
     return op_error(call, "axis %lld is not within a tensor of rank %d", (long long)axis, rank);

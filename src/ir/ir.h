@@ -83,6 +83,7 @@ static inline bool dtype_is_bool(DType t) {
   return t.code == TYPE_BOOL;
 }
 const FloatFormat *dtype_small_float(DType t); // floats of up to 16 bits; NULL for any other type
+bool dtype_holds(DType t, int64_t value);      // whether an integer or boolean type has this value
 int dtype_bytes(DType t);                      // bytes of one lane in memory; at least 1
 const char *dtype_name(Context *context, DType t);   // "float32", "float32x16", "bool", "handle"
 bool dtype_parse(const char *s, size_t n, DType *t); // reads dtype_name's text, and "boolx8"

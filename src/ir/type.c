@@ -47,6 +47,13 @@ const FloatFormat *dtype_small_float(DType t) {
   return t.code == TYPE_FLOAT && t.bits == 16 ? &FLOAT_FORMAT_16 : NULL;
 }
 
+bool dtype_holds(DType t, int64_t value) {
+  if (t.code == TYPE_BOOL) return value == 0 || value == 1;
+  if (t.bits >= 64) return t.code == TYPE_INT || value >= 0;
+  int64_t span = (int64_t)1 << (t.bits - (t.code == TYPE_INT));
+  return value < span && value >= (t.code == TYPE_INT ? -span : 0);
+}
+
 int dtype_bytes(DType t) {
   return (t.bits + 7) / 8;
 }

@@ -125,7 +125,7 @@ static bool store_element(Parser *parser, const Element *element, const ConstDat
   bool is_int = e->op == EXPR_INT, is_real = dtype_is_float(data->type);
   Str type = dtype_name(parser->context, data->type);
   if (!is_int && !is_real) return REPORT(parser, element->node, "expected a number for %s", type);
-  if (!is_real && !parse_literal_fits(e->as.i, data->type))
+  if (!is_real && !dtype_holds(data->type, e->as.i))
     return REPORT(parser, element->node, "%lld does not fit %s", (long long)e->as.i, type);
   const_data_store(bytes, data->type, at, is_int ? (double)e->as.i : e->as.f, is_int ? e->as.i : 0);
   return true;

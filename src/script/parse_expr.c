@@ -18,13 +18,6 @@ static Operand literal(Expr *e) {
 
 // ---- Types of literals
 
-bool parse_literal_fits(int64_t value, DType type) {
-  if (type.code == TYPE_BOOL) return value == 0 || value == 1;
-  if (type.bits >= 64) return type.code == TYPE_INT || value >= 0;
-  int64_t span = (int64_t)1 << (type.bits - (type.code == TYPE_INT));
-  return value < span && value >= (type.code == TYPE_INT ? -span : 0);
-}
-
 // The default type of a literal: int32 (int64 if it is large) or float32.
 static Expr *settled(Parser *parser, Operand operand) {
   bool is_real = operand.e && operand.is_literal && operand.e->op == EXPR_FLOAT;
@@ -36,7 +29,7 @@ static Expr *literal_as(Parser *parser, const PyNode *node, Expr *e, DType type)
   if (dtype_is_float(type))
     return expr_float(parser->context, type, expr_as_int(e, &value) ? (double)value : e->as.f);
   if (!dtype_is_int(type) || !expr_as_int(e, &value)) return settled(parser, literal(e));
-  if (parse_literal_fits(value, type)) return expr_int(parser->context, type, value);
+  if (dtype_holds(type, value)) return expr_int(parser->context, type, value);
   REPORT(parser, node, "%lld does not fit %s", (long long)value, parser_type_name(parser, type));
   return NULL;
 }

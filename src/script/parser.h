@@ -132,7 +132,6 @@ Expr *parse_value_as(Parser *parser, const PyNode *node, DType type); // literal
 Expr *parse_condition(Parser *parser, const PyNode *node);            // of boolean type
 Expr *operand_as(Parser *parser, const PyNode *node, Operand operand, DType type);
 bool parse_same_type(Parser *parser, const PyNode *node, Operand *a, Operand *b);
-bool parse_literal_fits(int64_t value, DType type); // does an integer type have this value?
 bool parse_int(Parser *parser, const PyNode *node, const char *what, int64_t *out);
 Str parse_string(Parser *parser, const PyNode *node, const char *what);
 Str parse_thread_axis(Parser *parser, const PyNode *node); // "threadIdx.x"

@@ -317,7 +317,8 @@ static bool define_pad(OpCall *call) {
   for (int i = 0; i < x->rank; i++)
     if (!padded_index(call, mode, x->shape[i], &pads[2 * i], axes.at[i], &indices[i], &inside))
       return false;
-  Expr *filler = expr_const(context, x->type, node_float(call->node, "pad_value", 0));
+  Expr *filler;
+  if (!op_number(call, "pad_value", x->type, &filler)) return false;
   if (call->input_count > 1 && call->inputs[1]) {
     Expr *zeros[TE_MAX_RANK];
     for (int i = 0; i < TE_MAX_RANK; i++) zeros[i] = expr_index(context, 0);

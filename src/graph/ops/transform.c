@@ -59,10 +59,9 @@ static bool define_layout_transform(OpCall *call) {
   if (!layout_inverse_exprs(context, layout, axes.at, &symbols, indices, &holds, &answer))
     return op_error(call, "the map has no inverse on %s: %s",
                     extents_text(context, x->shape, x->rank), layout_answer_text(context, &answer));
-  Expr *value = te_at(call->te, x, indices);
-  if (!expr_is_true(holds))
-    value = expr_if_then_else(context, holds, value,
-                              expr_const(context, x->type, node_float(call->node, "pad_value", 0)));
+  Expr *value = te_at(call->te, x, indices), *filler;
+  if (!op_number(call, "pad_value", x->type, &filler)) return false;
+  if (!expr_is_true(holds)) value = expr_if_then_else(context, holds, value, filler);
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes, value));
   return true;
 }
@@ -90,8 +89,9 @@ static bool define_crop(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int64_t start[TE_MAX_RANK], size[TE_MAX_RANK];
-  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
-  if (!read_box(call, start, size)) return false;
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *cropped;
+  if (!read_box(call, start, size) || !op_number(call, "cropped_value", x->type, &cropped))
+    return false;
   for (int i = 0; i < x->rank; i++) shape[i] = expr_index(context, size[i]);
   TeAxes axes = te_axes(call->te, shape, x->rank);
   for (int i = 0; i < x->rank; i++)
@@ -99,8 +99,7 @@ static bool define_crop(OpCall *call) {
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
                              te_at(call->te, x, indices)));
   if (attrs_get(&call->node->attrs, "cropped_value"))
-    array_last(&call->te->stages)->outside =
-        expr_const(context, x->type, node_float(call->node, "cropped_value", 0));
+    array_last(&call->te->stages)->outside = cropped;
   return true;
 }
 
