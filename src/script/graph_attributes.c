@@ -3,12 +3,26 @@
 #include "ir/index_map.h"
 #include "script/graph_parser.h"
 
+// lambda *i: …, lambda n, *others: …
+static bool has_star(const PyNode *node) {
+  for (int i = 0; node->kind == PY_LAMBDA && i + 1 < node->count; i++)
+    if (node->items[i]->kind == PY_STAR) return true;
+  return false;
+}
+
 // A lambda in the text of the file, or a string that holds one, becomes the string of its canonical
-// form: "lambda n, c: [n, c // 4, c % 4]".
+// form: "lambda n, c: [n, c // 4, c % 4]". One with `*` is kept until the rank of the tensor is
+// known.
 static Expr *index_map(Parser *parser, const PyNode *node) {
+  Context *context = parser->context;
+  Text text = text_new(&context->arena);
+  if (has_star(node) && py_print(node, &text)) { // in parentheses
+    const char *lambda = text_string(&text) + 1;
+    return expr_string(context, str_intern_n(context, lambda, strlen(lambda) - 1));
+  }
   LayoutSource source = py_layout_source(node, -1);
-  const IndexMap *map = index_map_parse(parser->context, &source);
-  return map ? expr_string(parser->context, index_map_lambda(parser->context, map)) : NULL;
+  const IndexMap *map = index_map_parse(context, &source);
+  return map ? expr_string(context, index_map_lambda(context, map)) : NULL;
 }
 
 // The lambda of T.index_map(lambda …, …), or the node itself.

@@ -15,7 +15,7 @@ static const Layout *layout_of(OpCall *call, const Buffer *x, Map *symbols) {
     return op_error(call, "needs an 'index_map', such as lambda i: [i // 4, i %% 4]"), NULL;
   LayoutSource source = layout_source(text, x->rank);
   const IndexMap *map = index_map_parse(context, &source);
-  if (!map) return NULL;
+  if (!map) return op_error(call, "its 'index_map' cannot be read"), NULL;
   if (map->input_count != x->rank || map->replica_count)
     return op_error(call, "the map '%s' does not fit a tensor of rank %d", text, x->rank), NULL;
   if (map->output_count > TE_MAX_RANK)
