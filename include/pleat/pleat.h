@@ -264,7 +264,8 @@ typedef struct PleatRequest {
   void *pool_env;
   /* For TVMScript: the name of the function, a graph or a tensor program; "" selects the only graph
    * function, or the only tensor program of a file without graphs. A request is for TVMScript when
-   * `func` is not NULL, or when `path` ends in ".py"; otherwise it is for an ONNX model.
+   * `func` is not NULL, when `path` ends in ".py", or when `bytes` are text with a decorator;
+   * otherwise it is for an ONNX model.
    *
    * The inputs of a tensor program are the parameters that it only reads, the outputs those that it
    * writes, each in the order of the parameters; a scalar is a tensor of rank 0. "n=128" in
@@ -751,6 +752,7 @@ typedef struct PleatSessionOptions {
    * model was saved. */
   const PleatOperator *const *operators;
   size_t operator_count;
+  const char *language; /* for loading a model: as in PleatRequest */
 } PleatSessionOptions;
 
 typedef struct PleatSession PleatSession;

@@ -450,8 +450,9 @@ class Model(_Runner):
                  policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
                  parallel_for=None, unchecked=False, operators=None, accuracy=None,
                  offload=None, target=None, tuning=None):
-        """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, or when the path
-        ends in .py, a graph or a kernel of TVMScript; or a pleat.IRModule or a function of one.
+        """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, when the path ends in
+        .py, or for the bytes of a script, a graph or a kernel of TVMScript; or a pleat.IRModule or a
+        function of one.
 
         shapes: sizes that the model leaves free, and that otherwise follow from the arrays of a run:
                 shapes of inputs, {"x": (1, 3, 224, 224)}, or sizes of named dimensions,
@@ -633,7 +634,7 @@ def compile(model, target=None, **options):
     """Compiles a model; the options are those of Model, and the target may be a pleat.target.Target.
     A pleat.IRModule of tensor programs alone becomes a pleat.runtime.Module, as pleat.build makes it and
     TVM does, and one of several graph functions a pleat.relax.Executable, unless `func` names one of its
-    functions; a single program becomes a Model. A graph of an IRModule may call the functions of
+    functions; a single program becomes a Model. A graph of TVMScript may call the functions of
     pleat.register_func."""
     graphs = _graphs_of(model) if options.get("func") is None else None
     if graphs == 0:
@@ -642,7 +643,7 @@ def compile(model, target=None, **options):
     if graphs is not None and graphs > 1:
         from pleat.relax import build
         return build(model, target=target, **options)
-    if graphs and options.get("operators") is None:
+    if options.get("operators") is None:
         from pleat.registry import operators_in
         options["operators"] = operators_in(model)
     return Model(model, **{**compile_options(target), **options})
@@ -663,6 +664,7 @@ def load(model, threads=0, *, log=None, progress=None, parallel_for=None, operat
     functions = Operators(operators) if operators else None
     pool, hooks = together(_pool(parallel_for), functions), together(Hooks(log, progress), functions)
     options = _session_options(threads, pool, hooks)
+    options.language = language = ffi.new("char[]", b"python")
     if functions:
         functions.fill(options)
     result, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")

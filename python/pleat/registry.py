@@ -5,6 +5,8 @@
     def scale(x, y):                  # arrays (pleat.nd.Tensor): the inputs, then the outputs
         y[...] = x * 2"""
 
+import os
+
 _functions = {}
 
 
@@ -50,10 +52,23 @@ def _operator(function):
     return Operator(run)
 
 
-def operators_in(module):
-    """The registered functions that a module names, as Model takes them; None where there are none."""
+def _text_of(model):
+    """The script of a pleat.IRModule, of a file whose name ends in .py, or of its bytes; "" for others."""
+    if hasattr(model, "script"):
+        return model.script()
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model).decode(errors="replace")
+    is_script = isinstance(model, (str, os.PathLike)) and os.fspath(model).endswith(".py")
+    if not is_script or not os.path.exists(model):
+        return ""
+    with open(model, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def operators_in(model):
+    """The registered functions that a script names, as Model takes them; None where there are none."""
     if not _functions:
         return None
-    text = module.script()
+    text = _text_of(model)
     return {name: _operator(function) for name, function in _functions.items()
-            if f'"{name}"' in text} or None
+            if f'"{name}"' in text or f"'{name}'" in text} or None

@@ -199,8 +199,21 @@ static bool read_layouts(RequestCall *call, CompileOptions *options) {
 
 // ---- TVMScript ----------------------------------------------------------------------------------
 
+// Text with a decorator. Every ONNX model has a byte that text does not have: the key of the
+// version of its operators.
+static bool is_script_text(const char *bytes, size_t count) {
+  bool has_decorator = false;
+  for (size_t i = 0; i < count; i++) {
+    unsigned char byte = (unsigned char)bytes[i];
+    if (byte < ' ' && !memchr("\t\n\r\f", byte, 4)) return false;
+    has_decorator |= byte == '@';
+  }
+  return has_decorator;
+}
+
 static bool is_script(const PleatRequest *request) {
-  return request->func || text_ends_with(request->path, ".py");
+  return request->func || text_ends_with(request->path, ".py") ||
+         (request->bytes && is_script_text(request->bytes, request->byte_count));
 }
 
 static Module *parse_script(RequestCall *call) {
@@ -319,16 +332,16 @@ static bool load_script(RequestCall *call) {
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-static bool set_caller(RequestCall *call) {
-  const char *language = call->request.language;
+bool caller_read(Context *context, const char *language) {
   bool is_python = language && !strcmp(language, "python");
-  call->context->caller = is_python ? CALLER_PYTHON : CALLER_C;
+  context->caller = is_python ? CALLER_PYTHON : CALLER_C;
   return !language || is_python || !strcmp(language, "c") ||
-         field_error(call->context, "language", "is '%s', expected c or python", language);
+         field_error(context, "language", "is '%s', expected c or python", language);
 }
 
 bool request_begin(RequestCall *call) {
-  return request_read(call->context, call->given, &call->request) && set_caller(call);
+  return request_read(call->context, call->given, &call->request) &&
+         caller_read(call->context, call->request.language);
 }
 
 bool request_load(RequestCall *call) {

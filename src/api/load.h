@@ -33,6 +33,8 @@ typedef struct RequestCall {
   const OpaqueFunctions *functions; // of the request's operators; NULL: none
 } RequestCall;
 
+// Lets messages name options as the language of the caller does, NULL: C. False with a diagnostic.
+bool caller_read(Context *context, const char *language);
 // Reads the request, whose caller the messages then address. False with diagnostics.
 bool request_begin(RequestCall *call);
 // Reads the request with its options, and its graph with layout constraints, or its kernels. False

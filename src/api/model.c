@@ -164,6 +164,7 @@ static void load(void *arg) {
   PleatSessionOptions options;
   RunThreads threads = {0};
   if (!session_options(context, call->options, &options, &threads)) return;
+  if (!caller_read(context, options.language)) return;
   if (!operators_read(context, options.operators, options.operator_count, &call->call.functions))
     return;
   call->call.request = (PleatRequest){.log = options.log,

@@ -288,7 +288,7 @@ def test_saved_models_refuse_other_functions(tmp_path):
     path, name = tmp_path / "model.pleat", f"{DOMAIN}::Scale"
     compiled(between(), pleat.Operator(scale, **LIKE_X, ways=[way(None, 1e9), way("NHWC", 1)])).save(path)
     for operators in (None, {}, {"com.example::Other": scale}):
-        with pytest.raises(pleat.PleatError, match=f"calls the function '{name}', which is not given"):
+        with pytest.raises(pleat.PleatError, match=f"'{name}', which is not given; give it with operators="):
             pleat.load(path, operators=operators)
 
     def load(ways):

@@ -311,6 +311,30 @@ def test_exceptions_in_registered_functions(registered):
         pleat.compile(module, cache=False)
 
 
+def test_files_and_texts_call_registered_functions(registered, tmp_path):
+    text = '''from pleat.script import relax as R
+
+@R.function
+def main(x: R.Tensor((3, 5), "float32")):
+    return R.call_dps_packed("test.halved", (x,), out_sinfo=R.Tensor((3, 5), "float32"))
+'''
+    registered("test.halved", lambda x, out: pleat.nd.array(x.numpy() / 2).copyto(out))
+    path, x = tmp_path / "halved.py", numbers(3, 5)
+    path.write_text(text)
+    for model in (str(path), path, text.encode()):
+        assert np.array_equal(pleat.compile(model, cache=False)(x), x / 2)
+    registry.remove_global_func("test.halved")
+    with pytest.raises(pleat.PleatError, match="give it with operators="):
+        pleat.compile(text.encode(), cache=False)
+
+
+def test_bytes_that_are_no_script():
+    for text, said in ((b"some text", "is not an ONNX file"), (b"", "is empty"), (b"@\0", "is not an ONNX file"),
+                       (b"@R.function\ndef f(x): return y", "parameter 'x' needs a type")):
+        with pytest.raises(pleat.PleatError, match=said):
+            pleat.compile(text, cache=False)
+
+
 # ---- Networks ---------------------------------------------------------------------------------------
 
 class Net(nn.Module):
