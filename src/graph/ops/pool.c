@@ -390,6 +390,84 @@ static bool define_global_lp_pool(OpCall *call) {
   return true;
 }
 
+// ---- Adaptive pooling: window i of n covers the elements from floor(i * extent / n) to
+// ceil((i + 1) * extent / n)
+
+static bool adaptive_sizes(OpCall *call, const Buffer *x, int64_t *sizes) {
+  int count = node_ints(call->node, "output_size", sizes, 2);
+  if (count == 1) sizes[1] = sizes[0];
+  for (int i = 0; i < 2; i++) {
+    int64_t extent;
+    if (!expr_as_int(x->shape[2 + i], &extent))
+      return op_error(call, "needs constant extents of axes %d and %d", 2, 3);
+    if (!count) sizes[i] = extent;
+    if (sizes[i] < 1 || sizes[i] > INT32_MAX || extent < 1)
+      return op_error(call, "has %lld windows over %lld elements", (long long)sizes[i],
+                      (long long)extent);
+  }
+  return count >= 0 || op_error(call, "'output_size' needs 2 integers");
+}
+
+// The number of elements of the largest window, or of all where they are equal.
+static int64_t largest_window(int64_t extent, int64_t count) {
+  int64_t largest = 0;
+  if (extent % count == 0) return extent / count;
+  for (int64_t i = 0; i < MIN_OF(count, extent); i++) // the sizes repeat after `extent` windows
+    largest = MAX_OF(largest, ceil_div((i + 1) * extent, count) - i * extent / count);
+  return largest;
+}
+
+typedef struct AdaptiveWindow {
+  Expr *begin, *end;
+} AdaptiveWindow;
+
+static AdaptiveWindow adaptive_window(Context *context, int64_t extent, int64_t count, Expr *at) {
+  Expr *from = expr_mul(context, at, expr_index(context, extent)), *n = expr_index(context, count);
+  Expr *to = expr_add(context, from, expr_index(context, extent));
+  return (AdaptiveWindow){expr_floor_div(context, from, n), ceil_quotient(context, to, count)};
+}
+
+static bool define_adaptive_avg_pool(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t sizes[2], extents[2];
+  if (x->rank != 4) return op_error(call, "takes a tensor of rank 4, got %d", x->rank);
+  if (!adaptive_sizes(call, x, sizes)) return false;
+  Expr *shape[] = {x->shape[0], x->shape[1], expr_index(context, sizes[0]),
+                   expr_index(context, sizes[1])};
+  TeAxes axes = te_axes(call->te, shape, 4);
+  TeReduction reduction = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
+  Expr *indices[TE_MAX_RANK] = {axes.at[0], axes.at[1]}, *inside = expr_bool(context, true);
+  for (int i = 0; i < 2; i++) {
+    expr_as_int(x->shape[2 + i], &extents[i]);
+    Expr *most = expr_index(context, largest_window(extents[i], sizes[i]));
+    Expr *tap = op_reduce_axis(call, &reduction, str_format(context, "r%d", i), most);
+    AdaptiveWindow window = adaptive_window(context, extents[i], sizes[i], axes.at[2 + i]);
+    indices[2 + i] = expr_add(context, window.begin, tap);
+    if (extents[i] % sizes[i])
+      inside = expr_and(context, inside, expr_lt(context, indices[2 + i], window.end));
+  }
+  Expr *value = expr_if_then_else(context, inside, te_at(call->te, x, indices), reduction.init);
+  Buffer *sum = te_reduce(call->te, str_format(context, "%s_sum", call->node->name), x->type, shape,
+                          &axes, &reduction, value);
+  axes = te_axes(call->te, shape, 4);
+  Expr *count = expr_index(context, 1);
+  for (int i = 0; i < 2; i++) {
+    AdaptiveWindow window = adaptive_window(context, extents[i], sizes[i], axes.at[2 + i]);
+    Expr *taps = extents[i] % sizes[i] ? expr_sub(context, window.end, window.begin)
+                                       : expr_index(context, extents[i] / sizes[i]);
+    count = expr_mul(context, count, taps);
+  }
+  value = expr_binary(context, dtype_is_float(x->type) ? EXPR_DIV : EXPR_TRUNC_DIV,
+                      te_at(call->te, sum, axes.at), expr_cast(context, x->type, count));
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes, value));
+  return true;
+}
+
+static bool adaptive_avg_pool_in_letters(OpCall *call) {
+  return op_in_letters(call, define_adaptive_avg_pool);
+}
+
 // ---- Local response normalisation over channels: x / (bias + alpha/size * Σ x²)^beta
 
 static bool define_lrn(OpCall *call) {
@@ -442,19 +520,25 @@ static bool avg_pool_in_letters(OpCall *call) {
   return op_in_letters(call, define_avg_pool);
 }
 
+#define POOL_POSITIONAL                                                                            \
+  .positional = "pool_size strides padding dilation ceil_mode count_include_pad layout out_layout"
+
 const OpRow pool_ops[] = {
     {"nn.max_pool1d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 1,
-     .letters = &pool_letters},
+     .letters = &pool_letters, POOL_POSITIONAL},
     {"nn.max_pool2d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 2,
-     .letters = &pool_letters},
+     .letters = &pool_letters, POOL_POSITIONAL},
     {"nn.max_pool3d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 3,
-     .letters = &pool_letters},
+     .letters = &pool_letters, POOL_POSITIONAL},
     {"nn.avg_pool1d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 1,
-     .letters = &pool_letters},
+     .letters = &pool_letters, POOL_POSITIONAL},
     {"nn.avg_pool2d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 2,
-     .letters = &pool_letters},
+     .letters = &pool_letters, POOL_POSITIONAL},
     {"nn.avg_pool3d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 3,
-     .letters = &pool_letters},
+     .letters = &pool_letters, POOL_POSITIONAL},
+    {"nn.adaptive_avg_pool2d", NULL, 1, 1, adaptive_avg_pool_in_letters,
+     "output_size layout out_layout", .space = 2, .letters = &pool_letters,
+     .positional = "output_size layout out_layout"},
     {"nn.lp_pool", "LpPool", 1, 1, define_lp_pool, WINDOW_ATTRS " p"},
     {"nn.global_avg_pool2d", "GlobalAveragePool", 1, 1, define_global_avg_pool, NULL},
     {"nn.global_max_pool2d", "GlobalMaxPool", 1, 1, define_global_max_pool, NULL},

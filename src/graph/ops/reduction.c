@@ -106,6 +106,44 @@ static bool define_mean(OpCall *call) {
   return true;
 }
 
+// The mean of the squares of the differences from the mean.
+static bool define_variance(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  bool reduced[TE_MAX_RANK], keep = node_int(call->node, "keepdims", 0) != 0;
+  if (!dtype_is_float(x->type)) return op_error(call, "takes a tensor of floats");
+  if (!reduced_axes(call, reduced)) return false;
+  Buffer *mean = NULL;
+  for (int pass = 0; pass < 2; pass++) { // the mean with axes of extent 1, then the variance
+    Expr *shape[TE_MAX_RANK], *at[TE_MAX_RANK], *row[TE_MAX_RANK];
+    Expr *elements = expr_index(context, 1);
+    int rank = 0, from = 0;
+    for (int i = 0; i < x->rank; i++)
+      if (!reduced[i] || keep || !pass)
+        shape[rank++] = reduced[i] ? expr_index(context, 1) : x->shape[i];
+    TeAxes axes = te_axes(call->te, shape, rank);
+    TeReduction sum = {.combine = EXPR_ADD, .init = zero_of(call)};
+    for (int i = 0; i < x->rank; i++) {
+      row[i] = reduced[i] ? expr_index(context, 0) : axes.at[from];
+      at[i] = reduced[i] ? op_reduce_axis(call, &sum, str_format(context, "r%d", i), x->shape[i])
+                         : axes.at[from];
+      if (reduced[i]) elements = expr_mul(context, elements, x->shape[i]);
+      from += !reduced[i] || keep || !pass;
+    }
+    Expr *value = te_at(call->te, x, at);
+    if (pass) value = square(context, expr_sub(context, value, te_at(call->te, mean, row)));
+    Str name = str_format(context, "%s_%s", call->node->name, pass ? "squares" : "sum");
+    Buffer *total = te_reduce(call->te, name, x->type, shape, &axes, &sum, value);
+    TeAxes to = te_axes(call->te, shape, rank);
+    value = expr_binary(context, EXPR_DIV, te_at(call->te, total, to.at),
+                        expr_cast(context, x->type, elements));
+    name = pass ? call->node->name : str_format(context, "%s_mean", call->node->name);
+    mean = te_compute(call->te, name, x->type, shape, &to, value);
+  }
+  op_output(call, mean);
+  return true;
+}
+
 // ---- Argmax and argmin
 
 // The index of the maximum (or minimum) along an axis; of several equal ones the first, or the last
@@ -158,6 +196,7 @@ const OpRow reduction_ops[] = {
     {"max", "ReduceMax", 1, 1, define_max, reduce_attrs, .positional = "axis keepdims"},
     {"min", "ReduceMin", 1, 1, define_min, reduce_attrs, .positional = "axis keepdims"},
     {"prod", "ReduceProd", 1, 1, define_prod, reduce_attrs, .positional = "axis keepdims"},
+    {"variance", NULL, 1, 1, define_variance, reduce_attrs, .positional = "axis keepdims"},
     {"sum_square", "ReduceSumSquare", 1, 1, define_sum_square, reduce_attrs},
     {"norm1", "ReduceL1", 1, 1, define_norm1, reduce_attrs},
     {"norm2", "ReduceL2", 1, 1, define_norm2, reduce_attrs},

@@ -156,7 +156,7 @@ static bool define_broadcast_to(OpCall *call) {
   return true;
 }
 
-// A list of repeats that is shorter than the axes begins with ones, and so do the axes, as in NumPy.
+// As in NumPy, the shorter one of the list of repeats and the shape begins with ones.
 static bool define_tile(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -180,6 +180,55 @@ static bool define_tile(OpCall *call) {
         once || expr_is_int(x->shape[i], 0) ? at : expr_floor_mod(context, at, x->shape[i]);
   }
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// Repeats each element along the axis, or along the flattened tensor without one.
+static bool define_repeat(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t repeats = node_int(call->node, "repeats", -1);
+  bool flat = !attrs_get(&call->node->attrs, "axis");
+  int axis = 0, rank = flat ? 1 : x->rank;
+  if (repeats < 0) return op_error(call, "'repeats' is missing or negative");
+  if (!flat && !op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis)) return false;
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *all = expr_index(context, 1);
+  for (int i = 0; i < x->rank; i++) all = expr_mul(context, all, x->shape[i]);
+  for (int i = 0; i < rank; i++) shape[i] = flat ? all : x->shape[i];
+  shape[axis] = expr_mul(context, shape[axis], expr_index(context, repeats));
+  TeAxes axes = te_axes(call->te, shape, rank);
+  Expr *place = axes.at[axis];
+  if (repeats > 1) place = expr_floor_div(context, place, expr_index(context, repeats));
+  for (int i = x->rank - 1; i >= 0; i--) {
+    bool splits = flat && i && !expr_is_int(x->shape[i], 0);
+    indices[i] = splits              ? expr_floor_mod(context, place, x->shape[i])
+                 : flat || i == axis ? place
+                                     : axes.at[i];
+    if (splits) place = expr_floor_div(context, place, x->shape[i]);
+  }
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// Reverses the elements along the axes.
+static bool define_flip(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t given[TE_MAX_RANK];
+  int count = node_ints(call->node, "axis", given, TE_MAX_RANK), axis;
+  if (count < 1) return op_error(call, "'axis' is missing");
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  Expr *indices[TE_MAX_RANK];
+  memcpy(indices, axes.at, sizeof indices);
+  for (int i = 0; i < count; i++) {
+    if (!op_axis(call, given[i], x->rank, &axis)) return false;
+    if (indices[axis] != axes.at[axis]) return op_error(call, "'axis' names axis %d twice", axis);
+    Expr *last = expr_sub(context, x->shape[axis], expr_index(context, 1));
+    indices[axis] = expr_sub(context, last, axes.at[axis]);
+  }
+  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes,
                              te_at(call->te, x, indices)));
   return true;
 }
@@ -366,6 +415,8 @@ const OpRow select_ops[] = {
      .positional = "indices_or_sections axis"},
     {"broadcast_to", "Expand", 1, 1, define_broadcast_to, "shape", .positional = "shape"},
     {"tile", "Tile", 1, 1, define_tile, "repeats", .positional = "repeats"},
+    {"repeat", NULL, 1, 1, define_repeat, "repeats axis", .positional = "repeats axis"},
+    {"flip", NULL, 1, 1, define_flip, "axis", .positional = "axis"},
     {"triu", NULL, 1, 1, define_triu, "k", .positional = "k"},
     {"tril", NULL, 1, 1, define_tril, "k", .positional = "k"},
     {"take", "Gather", 2, 2, define_take, "axis mode", .mixed_types = true, .positional = "axis"},
