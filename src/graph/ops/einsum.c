@@ -114,7 +114,8 @@ static bool check_output(Einsum *e) {
 }
 
 static bool read_equation(Einsum *e) {
-  const char *equation = node_string(e->call->node, "equation", "");
+  const char *equation =
+      node_string(e->call->node, "equation", node_string(e->call->node, "subscripts", ""));
   const char *arrow = strstr(equation, "->"), *from = equation;
   const char *end = arrow ? arrow : equation + strlen(equation);
   e->term_count = e->call->input_count;
@@ -169,6 +170,6 @@ static bool define_einsum(OpCall *call) {
 }
 
 const OpRow einsum_ops[] = {
-    {"einsum", "Einsum", 1, -1, define_einsum, "equation"},
+    {"einsum", "Einsum", 1, -1, define_einsum, "equation subscripts"},
 };
 const int einsum_op_count = COUNT_OF(einsum_ops);

@@ -243,6 +243,9 @@ static bool define_topk(OpCall *call) {
   enum { CHOICE_PAYS = 50 }; // comparisons for ranks use vectors, choices do not
   Context *context = call->context;
   Top top = {.call = call, .x = call->inputs[0], .k = node_int(call->node, "k", -1)};
+  const char *results = node_string(call->node, "ret_type", "both");
+  if (strcmp(results, "both") && strcmp(results, "values") && strcmp(results, "indices"))
+    return op_error(call, "'ret_type' is '%s', expected both, values or indices", results);
   top.largest = node_int(call->node, "largest", 1) != 0;
   if (!op_axis(call, node_int(call->node, "axis", -1), top.x->rank, &top.axis)) return false;
   if (!expr_as_int(top.x->shape[top.axis], &top.extent) || top.extent > INT32_MAX / 2)
@@ -255,6 +258,7 @@ static bool define_topk(OpCall *call) {
                             : places_of_greatest(&top, (Keys){NULL, top.extent});
   for (int pass = 0; pass < 2; pass++) {
     Expr *shape[TE_MAX_RANK];
+    if (!strcmp(results, pass ? "values" : "indices")) continue;
     TeAxes axes = axes_of_length(&top, top.k, shape);
     Expr *place = places ? te_at(call->te, places, axes.at) : expr_int(context, DTYPE_INT32, 0);
     if (pass == 0) place = op_position(context, place, top.x->shape[top.axis]);
@@ -269,6 +273,7 @@ static bool define_topk(OpCall *call) {
 }
 
 const OpRow largest_ops[] = {
-    {"topk", NULL, 1, 1, define_topk, "axis k largest", .positional = "k axis"},
+    {"topk", NULL, 1, 1, define_topk, "axis k largest ret_type",
+     .positional = "k axis ret_type largest"},
 };
 const int largest_op_count = COUNT_OF(largest_ops);

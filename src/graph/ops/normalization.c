@@ -24,29 +24,33 @@ static bool define_batch_norm(OpCall *call) {
   Te *te = call->te;
   Buffer *x = call->inputs[0], *scale = call->inputs[1], *bias = call->inputs[2];
   Buffer *mean = call->inputs[3], *variance = call->inputs[4];
-  bool plain = node_int(call->node, "axis", 1) == 1 && node_int(call->node, "center", 1) &&
-               node_int(call->node, "scale", 1) && !node_int(call->node, "training", 0);
-  if (!plain) return op_error(call, "'axis' must be 1, and 'training' false");
+  int axis;
+  if (node_int(call->node, "training", 0)) return op_error(call, "'training' must be false");
   if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
+  if (!op_axis(call, node_int(call->node, "axis", 1), x->rank, &axis)) return false;
   for (int i = 1; i < 5; i++)
-    if (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[1])
-      return op_error(call, "'%s' must have one number per channel, which are axis 1 of '%s'",
-                      call->inputs[i]->name, x->name);
+    if (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[axis])
+      return op_error(call, "'%s' must have one number per channel, which are axis %d of '%s'",
+                      call->inputs[i]->name, axis, x->name);
+  Expr **channels = &x->shape[axis];
+  bool scales = node_int(call->node, "scale", 1) != 0,
+       centers = node_int(call->node, "center", 1) != 0;
   Expr *epsilon = expr_const(context, variance->type, node_float(call->node, "epsilon", 1e-5));
-  TeAxes at = te_axes(te, &x->shape[1], 1);
+  TeAxes at = te_axes(te, channels, 1);
   Expr *deviation = expr_unary(context, EXPR_SQRT,
                                expr_add(context, channel_at(call, variance, at.at[0]), epsilon));
-  Buffer *a = te_compute(
-      te, str_format(context, "%s_scale", call->node->name), variance->type, &x->shape[1], &at,
-      expr_binary(context, EXPR_DIV, channel_at(call, scale, at.at[0]), deviation));
-  TeAxes bt = te_axes(te, &x->shape[1], 1);
+  Expr *factor =
+      scales ? channel_at(call, scale, at.at[0]) : expr_const(context, variance->type, 1);
+  Buffer *a = te_compute(te, str_format(context, "%s_scale", call->node->name), variance->type,
+                         channels, &at, expr_binary(context, EXPR_DIV, factor, deviation));
+  TeAxes bt = te_axes(te, channels, 1);
   Expr *shift = expr_mul(context, channel_at(call, mean, bt.at[0]), channel_at(call, a, bt.at[0]));
-  Buffer *b =
-      te_compute(te, str_format(context, "%s_shift", call->node->name), variance->type,
-                 &x->shape[1], &bt, expr_sub(context, channel_at(call, bias, bt.at[0]), shift));
+  Expr *start = centers ? channel_at(call, bias, bt.at[0]) : expr_const(context, variance->type, 0);
+  Buffer *b = te_compute(te, str_format(context, "%s_shift", call->node->name), variance->type,
+                         channels, &bt, expr_sub(context, start, shift));
   TeAxes axes = te_axes(te, x->shape, x->rank);
-  Expr *value = expr_mul(context, te_at(te, x, axes.at), channel_at(call, a, axes.at[1]));
-  value = expr_add(context, value, channel_at(call, b, axes.at[1]));
+  Expr *value = expr_mul(context, te_at(te, x, axes.at), channel_at(call, a, axes.at[axis]));
+  value = expr_add(context, value, channel_at(call, b, axes.at[axis]));
   op_output(call, te_compute(te, call->node->name, x->type, x->shape, &axes, value));
   return batch_norm_moments(call);
 }
@@ -151,7 +155,8 @@ static bool define_log_softmax(OpCall *call) {
 
 const OpRow normalization_ops[] = {
     {"nn.batch_norm", "BatchNormalization", 5, 5, define_batch_norm,
-     "epsilon axis center scale momentum training", .mixed_types = true},
+     "epsilon axis center scale momentum training", .mixed_types = true,
+     .positional = "axis epsilon center scale momentum training"},
     {"nn.softmax", "Softmax", 1, 1, define_softmax, "axis all_behind", .positional = "axis"},
     {"nn.log_softmax", "LogSoftmax", 1, 1, define_log_softmax, "axis all_behind",
      .positional = "axis"},

@@ -92,7 +92,8 @@ static void finish(const Statistics *s, Buffer *mean, Buffer *inverse, Parameter
   TeAxes axes = te_axes(call->te, s->x->shape, s->x->rank);
   Expr *value = expr_mul(context, centred(s, mean, axes.at), statistic_at(s, inverse, axes.at));
   for (int i = 1; i < 3 && at; i++) {
-    if (i >= call->input_count || !call->inputs[i]) continue;
+    bool is_used = node_int(call->node, i == 1 ? "scale" : "center", 1) != 0;
+    if (i >= call->input_count || !call->inputs[i] || !is_used) continue;
     Expr *parameter = expr_cast(context, s->type, at(call, call->inputs[i], &axes));
     value = expr_binary(context, i == 1 ? EXPR_MUL : EXPR_ADD, value, parameter);
   }
@@ -102,25 +103,25 @@ static void finish(const Statistics *s, Buffer *mean, Buffer *inverse, Parameter
 
 // ---- The operators
 
-// The first of the axes that TVM lists, which must be the last ones in order.
-static bool first_of_axes(OpCall *call, int64_t *first) {
-  int64_t axes[TE_MAX_RANK];
-  int count = node_ints(call->node, "axes", axes, TE_MAX_RANK), rank = call->inputs[0]->rank, axis;
-  for (int i = 0; i < count; i++) {
-    if (!op_axis(call, axes[i], rank, &axis)) return false;
-    if (axis != rank - count + i) return op_error(call, "'axes' must be the last axes in order");
-  }
-  if (count > 0) *first = rank - count;
-  bool plain = node_int(call->node, "center", 1) && node_int(call->node, "scale", 1);
-  return (count >= 0 && plain) || op_error(call, "'center' and 'scale' must be true");
+static Expr *listed_parameter(OpCall *call, Buffer *parameter, const TeAxes *axes) {
+  int64_t listed[TE_MAX_RANK];
+  Expr *at[TE_MAX_RANK];
+  int count = node_ints(call->node, "axes", listed, TE_MAX_RANK);
+  for (int i = 0; i < count; i++) at[i] = axes->at[listed[i] + (listed[i] < 0 ? axes->rank : 0)];
+  return te_at(call->te, parameter, at);
 }
 
-// Selects the axis and all later ones.
-static bool axes_behind(OpCall *call, bool *reduced) {
-  int axis, rank = call->inputs[0]->rank;
-  int64_t first = node_int(call->node, "axis", -1);
-  if (!first_of_axes(call, &first) || !op_axis(call, first, rank, &axis)) return false;
-  for (int i = 0; i < rank; i++) reduced[i] = i >= axis;
+static bool parameters_fit_list(OpCall *call, const int *axes, int count) {
+  Buffer *x = call->inputs[0];
+  for (int i = 1; i < call->input_count; i++) {
+    Buffer *parameter = call->inputs[i];
+    bool fits = !parameter || parameter->rank == count;
+    for (int k = 0; parameter && fits && k < count; k++)
+      fits = op_same_extent(parameter->shape[k], x->shape[axes[k]]);
+    if (!fits)
+      return op_error(call, "'%s' must have the extents of the 'axes' of '%s'", parameter->name,
+                      x->name);
+  }
   return true;
 }
 
@@ -139,13 +140,34 @@ static bool parameters_broadcast(OpCall *call) {
   return true;
 }
 
+// Selects the axes of the attribute 'axes', or without it the attribute 'axis' and all later ones.
+// The parameters broadcast to the last axes, and are read by `at`.
+static bool normalised_axes(OpCall *call, bool *reduced, ParameterAt *at) {
+  int64_t listed[TE_MAX_RANK];
+  int axes[TE_MAX_RANK], first, rank = call->inputs[0]->rank;
+  int count = node_ints(call->node, "axes", listed, TE_MAX_RANK);
+  bool are_last = true;
+  if (count < 0) return op_error(call, "'axes' must be a list of at most %d integers", TE_MAX_RANK);
+  if (!count && !op_axis(call, node_int(call->node, "axis", -1), rank, &first)) return false;
+  for (int i = 0; i < rank; i++) reduced[i] = !count && i >= first;
+  for (int i = 0; i < count; i++) {
+    if (!op_axis(call, listed[i], rank, &axes[i])) return false;
+    if (reduced[axes[i]]) return op_error(call, "'axes' names axis %d twice", axes[i]);
+    reduced[axes[i]] = true;
+    are_last &= axes[i] == rank - count + i;
+  }
+  *at = are_last ? op_broadcast_at : listed_parameter;
+  return are_last ? parameters_broadcast(call) : parameters_fit_list(call, axes, count);
+}
+
 static bool define_layer_norm(OpCall *call) {
   bool reduced[TE_MAX_RANK];
-  if (!axes_behind(call, reduced) || !parameters_broadcast(call)) return false;
+  ParameterAt at;
+  if (!normalised_axes(call, reduced, &at)) return false;
   Statistics s = statistics_begin(call, reduced);
   Buffer *mean = mean_of(&s, sum_of(&s, NULL, 1, "sum"), "mean");
   Buffer *inverse = inverse_deviation(&s, sum_of(&s, mean, 2, "squares"));
-  finish(&s, mean, inverse, op_broadcast_at);
+  finish(&s, mean, inverse, at);
   if (call->node->output_count > 1) op_output(call, mean);
   if (call->node->output_count > 2) op_output(call, inverse);
   return true;
@@ -153,9 +175,10 @@ static bool define_layer_norm(OpCall *call) {
 
 static bool define_rms_norm(OpCall *call) {
   bool reduced[TE_MAX_RANK];
-  if (!axes_behind(call, reduced) || !parameters_broadcast(call)) return false;
+  ParameterAt at;
+  if (!normalised_axes(call, reduced, &at)) return false;
   Statistics s = statistics_begin(call, reduced);
-  finish(&s, NULL, inverse_deviation(&s, sum_of(&s, NULL, 2, "squares")), op_broadcast_at);
+  finish(&s, NULL, inverse_deviation(&s, sum_of(&s, NULL, 2, "squares")), at);
   return true;
 }
 
@@ -185,8 +208,9 @@ static bool define_instance_norm(OpCall *call) {
 
 const OpRow standardize_ops[] = {
     {"nn.layer_norm", "LayerNormalization", 1, 3, define_layer_norm,
-     "axis epsilon axes center scale"},
-    {"nn.rms_norm", "RMSNormalization", 1, 2, define_rms_norm, "axis epsilon axes"},
+     "axis epsilon axes center scale", .positional = "axes epsilon center scale"},
+    {"nn.rms_norm", "RMSNormalization", 1, 2, define_rms_norm, "axis epsilon axes",
+     .positional = "axes epsilon"},
     {"nn.instance_norm", "InstanceNormalization", 1, 3, define_instance_norm, "epsilon"},
 };
 const int standardize_op_count = COUNT_OF(standardize_ops);
