@@ -162,6 +162,60 @@ def test_types_of_constants_without_one():
         assert np.array_equal(result, np.array(value).astype(dtype))
 
 
+def test_operators_and_positional_attributes_as_in_tvm():
+    text = '''
+@R.function
+def main(x: R.Tensor((2, 3, 8, 5), "float32"), i: R.Tensor((2, 3), "int32"), c: R.Tensor((5,), "float32"),
+         d: R.Tensor((3,), "float32"), q: R.Tensor((2, 4, 3, 5), "float32"), k: R.Tensor((2, 7, 3, 5), "float32")):
+    repeated = R.repeat(x, 2, 1)
+    flat = R.repeat(i, 3)
+    flipped = R.flip(x, 2)
+    variance = R.variance(x, [0, -1], True)
+    whole = R.variance(x)
+    left = R.left_shift(i, R.const(3))
+    right = R.right_shift(i, R.const(1))
+    sum = R.ewise_fma(x, x, x)
+    pooled = R.nn.adaptive_avg_pool2d(x, (3, 5))
+    normal = R.nn.batch_norm(x, c, c, c, R.abs(c), 3, 0.01)
+    layer = R.nn.layer_norm(x, d, d, [1], 0.01)
+    seen = R.nn.attention(q, k, k, None, 0.5, "BottomRight")
+    best = R.topk(x, 2, -1, "values")
+    padded = R.nn.pad(x, [[0, 0], [0, 0], [1, 2], [0, 0]], "constant", 2.0)
+    edges = R.nn.pad(x, [[0, 0], [0, 0], [1, 2], [0, 0]], "replicate")
+    leaky = R.nn.leakyrelu(x, 0.25)
+    dropped = R.nn.dropout(x, 0.5)
+    most = R.nn.max_pool2d(x, (2, 3), 1, (1, 0))
+    product = R.einsum((x, c), subscripts="abcd,d->abc")
+    return (repeated, flat, flipped, variance, whole, left, right, sum, pooled, normal[0], layer, seen, best,
+            padded, edges, leaky, dropped[0], most, product)
+'''
+    rng = np.random.default_rng(3)
+    x, c, d, q, k = (rng.standard_normal(shape).astype("float32")
+                     for shape in ((2, 3, 8, 5), (5,), (3,), (2, 4, 3, 5), (2, 7, 3, 5)))
+    i = rng.integers(-9, 9, (2, 3)).astype("int32")
+    centred = x - x.mean(1, keepdims=True)
+    column = d.reshape(3, 1, 1)
+    scores = 0.5 * np.einsum("bqhe,bkhe->bhqk", q, k)
+    scores[:, :, np.arange(7)[None] > np.arange(4)[:, None] + 3] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    parts = [x[:, :, a * 8 // 3:-(-(a + 1) * 8 // 3)].mean(2) for a in range(3)]
+    wide = np.pad(x, [(0, 0), (0, 0), (1, 1), (0, 0)], constant_values=-np.inf)
+    expected = {
+        "repeated": np.repeat(x, 2, 1), "flat": np.repeat(i, 3), "flipped": x[:, :, ::-1],
+        "variance": x.var((0, 3), keepdims=True), "whole": x.var(), "left": i << 3, "right": i >> 1,
+        "sum": x * x + x, "pooled": np.stack(parts, 2), "normal": (x - c) / np.sqrt(np.abs(c) + 0.01) * c + c,
+        "layer": centred / np.sqrt(x.var(1, keepdims=True) + 0.01) * column + column,
+        "seen": np.einsum("bhqk,bkhe->bqhe", weights, k), "best": -np.sort(-x)[..., :2],
+        "padded": np.pad(x, [(0, 0), (0, 0), (1, 2), (0, 0)], constant_values=2),
+        "edges": np.pad(x, [(0, 0), (0, 0), (1, 2), (0, 0)], "edge"), "leaky": np.where(x < 0, x / 4, x),
+        "dropped": x, "most": np.lib.stride_tricks.sliding_window_view(wide, (2, 3), (2, 3)).max((-1, -2)),
+        "product": x @ c}
+    results = pleat.compile(text.encode(), cache=False)(x, i, c, d, q, k)
+    for (name, value), result in zip(expected.items(), results, strict=True):
+        assert result.dtype == value.dtype and np.allclose(result, value, rtol=1e-4, atol=1e-5), name
+
+
 def test_functions_that_are_added_and_called():
     bb = relax.BlockBuilder()
     x, y = (relax.Var(name, R.Tensor((2, 5), "float32")) for name in "xy")

@@ -403,16 +403,25 @@ static bool conv_transpose_in_letters(OpCall *call) {
   return op_in_letters(call, define_conv_transpose);
 }
 
+#define CONV_POSITIONAL                                                                            \
+  .positional = "strides padding dilation groups data_layout kernel_layout out_layout out_dtype"
+#define TRANSPOSED_POSITIONAL                                                                      \
+  .positional = "strides padding output_padding dilation groups data_layout kernel_layout "        \
+                "out_layout out_dtype"
+
 const OpRow conv_ops[] = {
-    {"nn.conv1d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 1, .letters = &conv_letters},
-    {"nn.conv2d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 2, .letters = &conv_letters},
-    {"nn.conv3d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 3, .letters = &conv_letters},
+    {"nn.conv1d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 1, .letters = &conv_letters,
+     CONV_POSITIONAL},
+    {"nn.conv2d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 2, .letters = &conv_letters,
+     CONV_POSITIONAL},
+    {"nn.conv3d", "Conv", 2, 3, conv_in_letters, conv_attrs, .space = 3, .letters = &conv_letters,
+     CONV_POSITIONAL},
     {"nn.conv1d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
-     .space = 1, .letters = &transposed_letters},
+     .space = 1, .letters = &transposed_letters, TRANSPOSED_POSITIONAL},
     {"nn.conv2d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
-     .space = 2, .letters = &transposed_letters},
+     .space = 2, .letters = &transposed_letters, TRANSPOSED_POSITIONAL},
     {"nn.conv3d_transpose", "ConvTranspose", 2, 3, conv_transpose_in_letters, transposed_attrs,
-     .space = 3, .letters = &transposed_letters},
+     .space = 3, .letters = &transposed_letters, TRANSPOSED_POSITIONAL},
     {"nn.col2im", "Col2Im", 1, 1, define_col2im, "image_shape pool_size strides padding dilation"},
 };
 const int conv_op_count = COUNT_OF(conv_ops);

@@ -157,7 +157,8 @@ static bool define_dropout(OpCall *call) {
 
 const OpRow elementwise_ops[] = {
 #define ELEMENTWISE(id, name, onnx, operands, result, attrs, expression)                           \
-  {name, onnx, operands, operands, define_elementwise, attrs, id##_body, result},
+  {name,  onnx,      operands, operands,           define_elementwise,                             \
+   attrs, id##_body, result,   .positional = attrs},
 #include "graph/ops/elementwise.def"
 #undef ELEMENTWISE
     {"maximum", "Max", 1, -1, define_maximum, NULL},
@@ -166,6 +167,7 @@ const OpRow elementwise_ops[] = {
     {"clip", "Clip", 1, 3, define_clip, "min max", .positional = "min max"},
     {"astype", "Cast", 1, 1, define_cast, "dtype", .positional = "dtype"},
     {"bitcast", NULL, 1, 1, define_bitcast, "dtype"},
-    {"nn.dropout", "Dropout", 1, 3, define_dropout, NULL, .mixed_types = true},
+    {"nn.dropout", "Dropout", 1, 3, define_dropout, "rate", .mixed_types = true,
+     .positional = "rate"},
 };
 const int elementwise_op_count = COUNT_OF(elementwise_ops);

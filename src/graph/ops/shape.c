@@ -303,6 +303,8 @@ static bool define_pad(OpCall *call) {
   int64_t pads[2 * TE_MAX_RANK];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *inside = expr_bool(context, true);
   const char *mode = node_string(call->node, "pad_mode", "constant");
+  if (!strcmp(mode, "replicate")) mode = "edge"; // the names in TVM
+  if (!strcmp(mode, "circular")) mode = "wrap";
   if (strcmp(mode, "constant") && strcmp(mode, "edge") && strcmp(mode, "wrap") &&
       strcmp(mode, "reflect"))
     return op_error(call, "mode '%s' is not one of constant, edge, reflect, wrap", mode);
@@ -337,7 +339,7 @@ const OpRow shape_ops[] = {
     {"permute_dims", "Transpose", 1, 1, define_permute_dims, "axes", .positional = "axes"},
     {"concat", "Concat", 1, -1, define_concat, "axis", .positional = "axis"},
     {"nn.pad", "Pad", 1, 2, define_pad, "pad_width pad_mode pad_value",
-     .positional = "pad_width pad_value"},
+     .positional = "pad_width pad_mode pad_value"},
     {"pad", NULL, 1, 2, define_pad, "pad_width pad_mode pad_value"},
 };
 const int shape_op_count = COUNT_OF(shape_ops);
