@@ -366,6 +366,12 @@ static bool flatten_operator(GraphFlattening *f, const Node *node) {
                   "%s calls a function outside of the file that may change its arguments\nuse "
                   "R.call_dps_packed, which has results of its own",
                   node->op);
+  if (!strncmp(node->op, "call_tir", strlen("call_tir")))
+    return refuse(
+        f, node,
+        "%s with values for scalar parameters, with a tuple by its name, in place or with "
+        "a gradient is read and printed, but not compiled",
+        node->op);
   if (keeps_value(node) && node->input_count) {
     GraphTerm *value = resolved_value(f, node->inputs[0]);
     bool casts = !strcmp(node->op, "match_cast") && node->input_count == 2;
@@ -387,7 +393,11 @@ static bool flatten_call_tir(GraphFlattening *f, const Node *node) {
   PtrArray tensors = {0};
   for (int i = 0; i < node->input_count; i++) {
     Value *value = node->inputs[i] ? tensor_of(resolved_value(f, node->inputs[i])) : NULL;
-    if (!value) return refuse(f, node, "argument %d of the call is no tensor", i + 1);
+    if (!value)
+      return refuse(f, node,
+                    "argument %d of the call is no tensor; values for scalar parameters are "
+                    "read and printed, but not compiled",
+                    i + 1);
     array_push(&f->context->arena, &tensors, value);
   }
   Node *made = add_node(f, node, (Value **)tensors.items, tensors.count);

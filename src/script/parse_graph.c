@@ -196,16 +196,39 @@ static void return_statement(GraphParser *graph, const PyNode *node) {
 
 // ---- If: the last binding of both branches is the result
 
+static Str result_name(Parser *parser, const PyNode *suite);
+
+// The name that a statement assigns at its end: an assignment, R.output(name), a dataflow block
+// that ends with one of these, or an `if` whose branches both do. NULL for others.
+static Str assigned_name(Parser *parser, const PyNode *node) {
+  const PyNode *name = NULL;
+  if (node->kind == PY_WITH) return result_name(parser, node->items[node->count - 1]);
+  if (node->kind == PY_IF && node->items[2]) {
+    Str a = result_name(parser, node->items[1]), b = result_name(parser, node->items[2]);
+    return a && b && !strcmp(a, b) ? a : NULL;
+  }
+  if (node->kind == PY_ASSIGN || (node->kind == PY_ANNOTATED && node->items[2]))
+    name = node->items[0];
+  if (node->kind == PY_EXPRESSION) {
+    const PyNode *call = node->items[0];
+    Str member = parser_called(parser, call, DIALECT_GRAPH);
+    if (member && !strcmp(member, "output") && call->count == 2) name = call->items[1];
+  }
+  return name && name->kind == PY_NAME ? name->text : NULL;
+}
+
+static Str result_name(Parser *parser, const PyNode *suite) {
+  return suite->count ? assigned_name(parser, suite->items[suite->count - 1]) : NULL;
+}
+
 static GraphFunc *branch(GraphParser *graph, const PyNode *suite, Str *name) {
   Parser *parser = graph->parser;
-  const PyNode *last = suite->count ? suite->items[suite->count - 1] : NULL;
-  bool assigns =
-      last && (last->kind == PY_ASSIGN || (last->kind == PY_ANNOTATED && last->items[2]));
-  if (!assigns || last->items[0]->kind != PY_NAME) {
-    REPORT(parser, last ? last : suite, "a branch must end with the assignment of its result");
+  *name = result_name(parser, suite);
+  if (!*name) {
+    REPORT(parser, suite->count ? suite->items[suite->count - 1] : suite,
+           "a branch must end with the assignment of its result");
     return NULL;
   }
-  *name = last->items[0]->text;
   int mark = parser_mark(parser);
   GraphParser inner = *graph;
   inner.func = graph_func_new(parser->context, "branch");
