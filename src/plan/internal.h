@@ -329,10 +329,16 @@ bool planner_find_choices(Planner *planner, int stage);
 // Could a reader be fused with the stage through another index than the stage's own?
 bool planner_is_read_through(const Planner *planner, const Stage *stage);
 double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout);
-// The cycles of the arithmetic of a transform of tiles in vectors; 0 for other stages.
-double planner_transform_cycles(const Planner *planner, const TeStage *te);
 int64_t planner_integer_cost(double cycles);
 int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1: none
+
+// elementwise_costs.c
+// The cycles of the arithmetic of a transform of tiles in vectors; 0 for other stages.
+double planner_transform_cycles(const Planner *planner, const TeStage *te);
+// Sets the cost of a choice of a stage without a reduction, and the cycles of its kernel up to it.
+// `host` is the choice of the producer with which it is fused; NULL: it is not fused.
+void planner_set_elementwise_cost(const Planner *planner, const Stage *stage, StageChoice *choice,
+                                  const StageChoice *host);
 
 // others.c. Adds the choices of a stage that is not in the plan, which can be because it serves
 // another's other way, or because one of its others is taken. The choices of its others are known.
