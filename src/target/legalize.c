@@ -421,34 +421,6 @@ static Expr *legalize_isinf(Legalizer *l, Expr *e) {
 
 // ---- Extremes
 
-// Whether `condition` is an ordered comparison with `e`: where it holds, `e` is not NaN.
-static bool shows_number(const Expr *condition, const Expr *e) {
-  bool ordered = op_table[condition->op].class == OP_COMPARE && condition->op != EXPR_NE;
-  return ordered && (condition->args[0] == e || condition->args[1] == e);
-}
-
-static bool may_be_nan(const Expr *e) {
-  if (e->op == EXPR_BROADCAST) e = e->args[0];
-  if (e->op == EXPR_FLOAT) return isnan(e->as.f);
-  if (e->op == EXPR_CAST) return dtype_is_float(e->args[0]->type);
-  if (e->op != EXPR_SELECT && e->op != EXPR_IF_THEN_ELSE) return true;
-  return may_be_nan(e->args[2]) ||
-         (!shows_number(e->args[0], e->args[1]) && may_be_nan(e->args[1]));
-}
-
-// The x of an expression `x > -inf ? x : -inf`, or `x < inf ? x : inf` for the least; otherwise
-// NULL.
-static Expr *only_numbers_of(ExprOp op, const Expr *e) {
-  if (e->op != EXPR_SELECT || e->args[0]->op != (op == EXPR_MAX ? EXPR_GT : EXPR_LT)) return NULL;
-  Expr *x = e->args[1], *limit = e->args[2];
-  const Expr *scalar = limit->op == EXPR_BROADCAST ? limit->args[0] : limit;
-  bool passes = e->args[0]->args[0] == x && e->args[0]->args[1] == limit;
-  return passes && scalar->op == EXPR_FLOAT && isinf(scalar->as.f) &&
-                 (scalar->as.f < 0) == (op == EXPR_MAX)
-             ? x
-             : NULL;
-}
-
 // The extreme of two values as hardware computes it, which keeps a NaN of the first operand only.
 static Expr *checked(Legalizer *l, Expr *value) {
   Expr *held = expr_var(l->context, "t", value->type);
@@ -458,11 +430,11 @@ static Expr *checked(Legalizer *l, Expr *value) {
 }
 
 static Expr *legalize_extreme(Legalizer *l, Expr *e) {
-  Expr *a = e->args[0], *b = e->args[1], *numbers = only_numbers_of((ExprOp)e->op, b);
+  Expr *a = e->args[0], *b = e->args[1], *numbers = expr_only_numbers((ExprOp)e->op, b);
   if (!dtype_is_float(e->type) || map_contains(&l->checked, b)) return e;
   if (numbers) return legal_make(l, (ExprOp)e->op, a, checked(l, numbers));
-  if (!may_be_nan(b)) return e;
-  if (!may_be_nan(a)) return legal_make(l, (ExprOp)e->op, b, a);
+  if (!expr_may_be_nan(b)) return e;
+  if (!expr_may_be_nan(a)) return legal_make(l, (ExprOp)e->op, b, a);
   Expr *held = checked(l, b);
   Expr *is_nan = expr_raw(l->context, EXPR_NE, dtype_lanes(DTYPE_BOOL, b->type.lanes), NULL,
                           (Expr *[]){held, held}, 2);
