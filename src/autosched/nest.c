@@ -58,6 +58,8 @@ static void add_read(NestReading *reading, Expr *load) {
   for (int i = 0; i < nest->read_count; i++)
     if (reading->reads[i].indices == load->args) return;
   if (load->as.buffer == nest->output) return;
+  for (int i = 0; i < nest->read_count; i++)
+    if (reading->reads[i].indices == load->args) return; // the same load
   if (nest->read_count == NEST_MAX_READS || load->count > TE_MAX_RANK) {
     reading->ok = false;
     return;
@@ -123,7 +125,7 @@ bool nest_of_block(Context *context, const Block *block, Nest *nest) {
   }
   Visitor visitor = {.env = &reading, .enter_expr = enter};
   visit_expr(&visitor, store->as.store.value);
-  nest->count = expr_op_count(store->as.store.value);
+  nest->work = expr_op_work(context, store->as.store.value);
   nest->reads =
       arena_copy(&context->arena, reading.reads, sizeof *nest->reads * (size_t)nest->read_count);
   return reading.ok;
@@ -226,12 +228,16 @@ double nest_vector_steps(int64_t extent, int64_t lanes) {
 }
 
 double nest_product_operations(const HostMachine *machine, const Nest *nest) {
-  if (nest->count.pairs) return 2; // products, and their sum
-  if (nest->count.dots) return machine->dot_bytes ? 1 : cost_model_of(machine)->dot_operations;
-  return machine->fma ? 1 : 2;
+  if (nest->work.pairs) return 2; // products, and their sum
+  if (nest->work.dots) return machine->dot_bytes ? 1 : cost_model_of(machine)->dot_operations;
+  return MAX_OF(nest_operations(machine, nest) - machine->fma, 1);
 }
 
 double nest_operations(const HostMachine *machine, const Nest *nest) {
-  return nest->count.arithmetic + nest->count.vector_work +
-         nest->count.lane_work * machine_lanes(machine, nest->output->type);
+  return nest->work.operations + nest->work.lane_work * machine_lanes(machine, nest->output->type);
+}
+
+double nest_chain_latency(const CostModel *costs, const Nest *nest) {
+  if (nest->work.combine > 1) return costs->checked_latency;
+  return nest->work.operations > 1 ? costs->fma_latency : costs->add_latency;
 }

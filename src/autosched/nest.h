@@ -47,7 +47,7 @@ typedef struct Nest {
   Buffer *output;
   int output_axis[TE_MAX_RANK]; // the axis that is index d of the output
   bool conditional;             // some read is evaluated only under a condition
-  OpCount count;                // operations at each point
+  OpWork work;                  // at each point
   double points;                // product of all extents
   NestDigest *digest;           // of all these numbers, found when strategies_of first needs it
 } Nest;
@@ -77,10 +77,12 @@ int64_t nest_stride(const NestRead *read, const Layout *layout, int axis);
 // The number of vector operations for a row of so many values: what is left of whole vectors takes
 // as many as its number has powers of two.
 double nest_vector_steps(int64_t extent, int64_t lanes);
-// The operations that add a product of two vectors to a third.
+// The operations that combine the value of a vector with the sum so far.
 double nest_product_operations(const HostMachine *machine, const Nest *nest);
-// Arithmetic operations at each point; a mathematical function counts as several.
+// Operations at each point in vectors; a mathematical function counts as several.
 double nest_operations(const HostMachine *machine, const Nest *nest);
+// Cycles from one combination of a reduction to the next, which needs its result.
+double nest_chain_latency(const CostModel *costs, const Nest *nest);
 // Bytes of all elements, row-major; unknown extents count as 1.
 double nest_buffer_bytes(const Buffer *buffer);
 
@@ -138,8 +140,8 @@ int64_t tile_reduction_block(const HostMachine *machine, const Nest *nest, int a
 int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
                      const NestLayouts *layouts, int *width);
 // The number of rows computed at a time: several when an operand does not move with the last of the
-// rows' axes.
-int64_t rows_together(const HostMachine *machine, const Nest *nest);
+// rows' axes, and the output is row-major (NULL).
+int64_t rows_together(const HostMachine *machine, const Nest *nest, const Layout *output);
 // The cycles of arithmetic and loads; negative when no axis can be a vector axis.
 double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
                    const NestLayouts *layouts);

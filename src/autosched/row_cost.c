@@ -3,7 +3,7 @@
 // of several blocks that share their rows.
 #include "autosched/row_axes.h"
 
-#include <math.h>
+enum { ROW_VECTORS = 4 }; // rows_across: the most vectors of rows that are computed together
 
 static bool contiguous_along(Context *context, const Nest *nest, const NestLayouts *layouts,
                              int axis, int width) {
@@ -54,8 +54,8 @@ static int last_row_axis(const Nest *nest) {
   return rank ? nest->output_axis[rank - 1] : -1;
 }
 
-int64_t rows_together(const HostMachine *machine, const Nest *nest) {
-  int axis = last_row_axis(nest);
+int64_t rows_together(const HostMachine *machine, const Nest *nest, const Layout *output) {
+  int axis = output ? -1 : last_row_axis(nest);
   bool shared = false;
   for (int i = 0; i < nest->read_count && axis >= 0; i++)
     shared |= !nest_depends(&nest->reads[i], axis);
@@ -75,27 +75,47 @@ static double rows_traffic(const HostMachine *machine, const Nest *nest) {
   return bytes;
 }
 
+// How many combinations one after another reduce a vector of `count` values: halves, and then the
+// odd number of values that is left.
+static double combinations(int64_t count) {
+  double steps = 0;
+  for (; count > 1 && count % 2 == 0; count /= 2) steps++;
+  return steps + (double)(count - 1);
+}
+
+// The cycles of one row of a reduction along an axis of its own, in vectors of partial results that
+// are combined at the end of the row. Sets *tail to the latency of that end.
+static double row_cycles(const HostMachine *machine, const Nest *nest, const NestLayouts *layouts,
+                         int axis, int width, double rows, double *tail) {
+  const CostModel *costs = cost_model_of(machine);
+  int last = last_row_axis(nest);
+  int64_t extent = nest->axes[axis].extent, lanes = machine_lanes(machine, nest->output->type),
+          together = rows_together(machine, nest, layouts->output), used = MIN_OF(lanes, width);
+  double loads = 0, combined = combinations(MIN_OF(extent, used)),
+         partials = (double)ceil_div(MIN_OF(extent, width), used) - 1;
+  for (int i = 0; i < nest->read_count; i++)
+    loads += last < 0 || nest_depends(&nest->reads[i], last) ? 1 : 1.0 / (double)together;
+  double vectors = nest->points / rows / (double)extent * nest_vector_steps(extent, used);
+  double work = nest_product_operations(machine, nest) / (double)machine->fma_units;
+  double each = MAX_OF(loads / costs->loads_a_cycle, work),
+         chains = MAX_OF((double)width / (double)lanes, 1) * (double)together;
+  if (vectors > chains) each = MAX_OF(each, nest_chain_latency(costs, nest) / chains);
+  *tail = combined * (nest_chain_latency(costs, nest) + costs->shuffle_latency);
+  return vectors * each +
+         costs->combine_cycles * ((combined + partials) * nest->work.combine + combined);
+}
+
+static double rows_of(const Nest *nest) {
+  double rows = 1;
+  for (int a = 0; a < nest->spatial_count; a++) rows *= (double)nest->axes[a].extent;
+  return rows;
+}
+
 double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
                    const NestLayouts *layouts) {
-  const CostModel *costs = cost_model_of(machine);
+  double tail, rows = rows_of(nest);
   int width, axis = rows_vector_axis(context, machine, nest, layouts, &width);
-  int last = last_row_axis(nest);
-  if (axis < 0) return -1;
-  double lanes = machine_lanes(machine, nest->output->type), loads = 0, outputs = 1;
-  for (int i = 0; i < nest->read_count; i++)
-    loads += last < 0 || nest_depends(&nest->reads[i], last)
-                 ? 1
-                 : 1.0 / (double)rows_together(machine, nest);
-  for (int a = 0; a < nest->spatial_count; a++) outputs *= (double)nest->axes[a].extent;
-  double extent = (double)nest->axes[axis].extent;
-  double vectors = nest->points / extent * ceil(extent / MIN_OF(lanes, width));
-  bool packed = nest->count.dots || nest->count.pairs;
-  double operations = packed ? nest_product_operations(machine, nest)
-                             : MAX_OF(nest_operations(machine, nest) - machine->fma, 1);
-  double work = operations / (double)machine->fma_units;
-  double each = MAX_OF(loads / costs->loads_a_cycle, work);
-  double halvings = ceil(log2(MIN_OF(extent, MIN_OF(lanes, width))));
-  return vectors * each + outputs * halvings * costs->combine_cycles;
+  return axis < 0 ? -1 : rows * row_cycles(machine, nest, layouts, axis, width, rows, &tail);
 }
 
 double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
@@ -114,45 +134,94 @@ static int inner_axis(const Nest *nest, const RowAxes *axes, bool last) {
   return d < 0 ? -1 : nest->output_axis[d];
 }
 
-// The cycles of a block in vectors of `lanes` along the axis; of scalar code without an axis.
-static double cycles_along(Context *context, const HostMachine *machine, const Nest *nest,
-                           const NestLayouts *layouts, int axis, double lanes) {
-  const CostModel *costs = cost_model_of(machine);
-  if (axis < 0) lanes = 1;
-  double extent = axis < 0 ? 1 : (double)nest->axes[axis].extent, strided = 0;
-  for (int i = 0; i < nest->read_count && lanes > 1; i++)
-    strided += nest_step(context, nest, &nest->reads[i], layouts->reads[i], axis, (int)lanes) ==
-               NEST_STRIDED;
-  double vectors = nest->points / extent * nest_vector_steps((int64_t)extent, (int64_t)lanes);
-  return vectors * (1 / costs->row_moves_a_cycle +
-                    nest_operations(machine, nest) / costs->operations_a_cycle +
-                    strided * lanes * costs->lane_loads / costs->loads_a_cycle);
+// The cycles of a block, and what it adds to the cycles of the whole.
+typedef struct BlockCost {
+  double cycles;
+  double divisions; // beside which the other operations of all blocks run
+  double tail;      // in each row: the latency at the end of a reduction
+} BlockCost;
+
+typedef struct RowCosting {
+  Context *context;
+  const HostMachine *machine;
+  const CostModel *costs;
+  const RowAxes *axes;
+} RowCosting;
+
+// The vectors in which the block's elements are computed along the axis; its elements without one.
+static double vectors_along(const RowCosting *r, const Nest *nest, int axis, int64_t lanes) {
+  if (axis < 0) return nest->points;
+  int64_t extent = nest->axes[axis].extent, piece = r->axes->inner_extent;
+  return nest->points / (double)extent * (double)ceil_div(extent, piece) *
+         nest_vector_steps(piece, lanes);
 }
 
-static double block_cycles(Context *context, const HostMachine *machine, const Nest *nest,
-                           const NestLayouts *layouts, const RowAxes *axes, bool across,
-                           bool last) {
-  if (!nest->output) return 0;
+// How many of the block's loads gather the elements of a vector along the axis.
+static double strided_loads(const RowCosting *r, const Nest *nest, const NestLayouts *layouts,
+                            int axis, int width) {
+  double strided = 0;
+  for (int i = 0; i < nest->read_count && axis >= 0 && width > 1; i++)
+    strided += nest_step(r->context, nest, &nest->reads[i], layouts->reads[i], axis, width) ==
+               NEST_STRIDED;
+  return strided;
+}
+
+// The cost of a block in vectors along the axis; in scalar code without one.
+static BlockCost cost_along(const RowCosting *r, const Nest *nest, const NestLayouts *layouts,
+                            int axis) {
+  const CostModel *costs = r->costs;
+  int lanes = machine_lanes(r->machine, nest->output->type),
+      width = (int)MIN_OF(lanes, r->axes->inner_extent);
+  double vectors = vectors_along(r, nest, axis, lanes), loads = nest->read_count,
+         strided = strided_loads(r, nest, layouts, axis, width);
+  double each = nest_operations(r->machine, nest) / costs->operations_a_cycle,
+         moves = loads / costs->loads_a_cycle;
+  if (nest->axis_count == nest->spatial_count)
+    moves = MAX_OF(moves, 1 / costs->row_moves_a_cycle);
+  else if (axis >= 0) // vectors of several rows have a chain each
+    each = MAX_OF(each, nest_chain_latency(costs, nest) /
+                            (double)MIN_OF(ceil_div(nest->axes[axis].extent, lanes), ROW_VECTORS));
+  each = MAX_OF(each, moves) + strided * width * costs->lane_loads / costs->loads_a_cycle;
+  return (BlockCost){.cycles = vectors * each,
+                     .divisions = vectors * nest->work.divisions / costs->operations_a_cycle};
+}
+
+static BlockCost block_cost(const RowCosting *r, const Nest *nest, const NestLayouts *layouts,
+                            bool across, bool last) {
+  if (!nest->output) return (BlockCost){0};
   bool reduces = nest->axis_count > nest->spatial_count;
   if (reduces && !across) {
-    double cycles = rows_cycles(context, machine, nest, layouts);
-    return cycles < 0 ? nest->points * cost_model_of(machine)->scalar_cycles : cycles;
+    BlockCost cost = {.cycles = nest->points * r->costs->scalar_cycles};
+    int width, axis = rows_vector_axis(r->context, r->machine, nest, layouts, &width);
+    double rows = rows_of(nest);
+    if (axis >= 0)
+      cost.cycles = rows * row_cycles(r->machine, nest, layouts, axis, width, rows, &cost.tail);
+    return cost;
   }
-  int axis = inner_axis(nest, axes, last), lanes = machine_lanes(machine, nest->output->type);
-  bool row = axes->inner >= 0 && axes->cuts[axes->inner] == 1;
-  if (row != across) axis = -1;
-  return cycles_along(context, machine, nest, layouts, axis,
-                      (double)MIN_OF(lanes, axes->inner_extent));
+  bool row = r->axes->inner >= 0 && r->axes->cuts[r->axes->inner] == 1;
+  return cost_along(r, nest, layouts, row == across ? inner_axis(nest, r->axes, last) : -1);
+}
+
+// The cycles of all blocks. A processor looks ahead by `window_cycles`: behind a reduction it waits
+// for the end of the reduction's row where the rest of the row fills this window.
+static double all_cycles(const RowCosting *r, const Nest *nests, const NestLayouts *layouts,
+                         int count, bool across) {
+  double cycles = 0, divisions = 0, waits = 0;
+  for (int i = count - 1; i >= 0; i--) { // from the last on: `cycles` are those behind the block
+    BlockCost cost = block_cost(r, &nests[i], &layouts[i], across, i == count - 1);
+    double rows = nests[i].output ? rows_of(&nests[i]) : 1;
+    waits += rows * cost.tail * MIN_OF(cycles / rows / r->costs->window_cycles, 1);
+    cycles += cost.cycles;
+    divisions += cost.divisions;
+  }
+  return MAX_OF(cycles, divisions) + waits;
 }
 
 RowCost row_axes_cost(Context *context, const HostMachine *machine, const Nest *nests,
                       const NestLayouts *layouts, int count, const RowAxes *axes) {
-  double cycles[2] = {0, 0};
-  for (int i = 0; i < count; i++)
-    for (int across = 0; across < 2; across++)
-      cycles[across] +=
-          block_cycles(context, machine, &nests[i], &layouts[i], axes, across != 0, i == count - 1);
-  bool may = axes->inner >= 0 && axes->cuts[axes->inner] == 1,
-       across = may && cycles[1] < cycles[0];
-  return (RowCost){cycles[across], across};
+  RowCosting r = {context, machine, cost_model_of(machine), axes};
+  double within = all_cycles(&r, nests, layouts, count, false);
+  if (axes->inner < 0 || axes->cuts[axes->inner] != 1) return (RowCost){within, false};
+  double across = all_cycles(&r, nests, layouts, count, true);
+  return across < within ? (RowCost){across, true} : (RowCost){within, false};
 }

@@ -444,7 +444,7 @@ static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
   }
   return reduction && !r->wide && output_of(r)->rank && !r->across &&
                  nest_of_block(r->s->context, schedule_block(r->s->sch, reduction), &nest)
-             ? rows_together(r->s->machine, &nest)
+             ? rows_together(r->s->machine, &nest, r->s->params[r->s->func->param_count - 1].layout)
              : 1;
 }
 

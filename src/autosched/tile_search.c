@@ -65,7 +65,7 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   cycles = MAX_OF(cycles, (work + loads) / c->uops_a_cycle);
   if (vectors == 1 && broadcasts_rows(s)) cycles *= c->broadcast_factor;
   if (s->nest->conditional && rows[0] > 1 && broadcasts_rows(s)) cycles *= c->condition_factor;
-  cycles = MAX_OF(cycles, c->fma_latency) + c->chain_cycles / (products * products);
+  cycles = MAX_OF(cycles, nest_chain_latency(c, s->nest)) + c->chain_cycles / (products * products);
   return cycles + c->far_cycles * s->far_reads;
 }
 
@@ -193,7 +193,7 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
   int kept = 0; // vectors that stay in registers while the rows run
   for (int i = 0; i < s->nest->read_count; i++)
     if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) kept += tile->vectors;
-  int products = s->nest->count.pairs > 0; // before they are added
+  int products = s->nest->work.pairs > 0; // before they are added
   return (int)(accumulators + MAX_OF(kept, 1) + 1 + products);
 }
 

@@ -21,6 +21,10 @@ static const CostModel x86_64 = {
     .small_operand_bytes = 1 << 16,
 
     .fma_latency = 4,
+    .add_latency = 3,
+    .checked_latency = 10,
+    .shuffle_latency = 1,
+    .window_cycles = 60,
     .loads_a_cycle = 2,
     .uops_a_cycle = 4,
     .lane_loads = 8,
@@ -36,6 +40,7 @@ static const CostModel x86_64 = {
     .tile_store_cycles = 2,
     .tile_shuffle_cycles = 0.25,
     .copy_shuffle_cycles = 0.5,
+    .copy_start_cycles = 3,
     .chain_cycles = 38,
     .broadcast_factor = 1.1,
     .condition_factor = 1.3,
@@ -45,7 +50,7 @@ static const CostModel x86_64 = {
     .least_bilinear_cycles = 1e5,
     .least_byte_reuse = 8,
     .dot_operations = 4,
-    .combine_cycles = 1.2,
+    .combine_cycles = 0.45,
     .row_moves_a_cycle = 1,
 
     .tie_tile = 0.999,

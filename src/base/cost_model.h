@@ -66,6 +66,14 @@ typedef struct CostModel {
   // ---- Instructions
   // Cycles from operands to result [uops].
   double fma_latency;
+  // The same of an addition, and of an extreme that keeps NaN: two comparisons, and a move under
+  // their mask [uops].
+  double add_latency, checked_latency;
+  // The same of a shuffle of a vector's lanes [uops].
+  double shuffle_latency;
+  // Cycles of work that may wait in a core for a result: its schedulers hold some 200 vector
+  // operations, of which up to four begin in a cycle [uops, Zen 5].
+  double window_cycles;
   // Vectors of any size [uops].
   double loads_a_cycle;
   // Micro-operations a cycle that a core decodes [uops, Skylake].
@@ -99,8 +107,9 @@ typedef struct CostModel {
   // Cycles for each shuffle of a vector of a tile of sums that is transposed before it is stored:
   // they overlap with multiply-adds [performance, 128x768x768].
   double tile_shuffle_cycles;
-  // The same for a tile that is copied [performance, 256x256].
-  double copy_shuffle_cycles;
+  // The same for a tile that is copied, and the cycles from one such tile to the next [transposes
+  // of 8192 elements in L1, Zen 5].
+  double copy_shuffle_cycles, copy_start_cycles;
   // Cycles lost to latency in one step of a tile, divided by the square of the number of its
   // independent chains of multiply-adds: 8 chains reach 0.87 of the peak, 12 reach 0.95, 14 reach
   // 0.97 [measured].
@@ -128,8 +137,8 @@ typedef struct CostModel {
   // Vector operations that add the sum of the products of four bytes to 32 bits, on a machine
   // without an instruction for it; those that widen an operand are shared [uops].
   double dot_operations;
-  // Cycles for adding up the lanes of a row's partial results, for each halving of their number:
-  // rows overlap [`make bench-model`, Zen 5].
+  // Cycles for each operation of combining two parts of a row's partial results, the shuffle
+  // included: rows overlap [rows of 4 to 64 elements, Zen 5].
   double combine_cycles;
   // Vectors a cycle that an elementwise member of a group moves [estimate].
   double row_moves_a_cycle;

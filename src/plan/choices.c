@@ -550,7 +550,7 @@ static bool same_choice(const StageChoice *a, const StageChoice *b, int reads) {
       return false;
   return a->output == b->output && a->fused == b->fused && a->tiles == b->tiles &&
          a->wants_tiles == b->wants_tiles && a->cost == b->cost && a->arithmetic == b->arithmetic &&
-         a->memory == b->memory && a->elementwise == b->elementwise && a->by_rows == b->by_rows &&
+         a->memory == b->memory && a->elementwise == b->elementwise && a->row == b->row &&
          a->strategies == b->strategies;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the cycles of stages without a reduction as their kernels are scheduled: in vectors along
-// the rows that the output shares with all that is read, beside the memory that is moved.
+// Predicts the cycles of stages without a reduction as their kernels are scheduled: in vectors
+// along the rows that the output shares with all that is read, beside the memory that is moved.
 #include "plan/internal.h"
 
 // ---- Memory
@@ -71,58 +71,130 @@ static double transform_cost(const Planner *p, const Stage *stage, const StageCh
   return vectors ? cycles : cycles * machine_lanes(p->machine, stage->output->buffer->type);
 }
 
-// ---- Arithmetic of stages without a reduction
+// ---- Rows
 
-// Is every tensor that the stage reads contiguous wherever its output is? Views are, where they are
-// walked as the output is.
-static bool runs_flat(const Planner *p, const Stage *stage, const StageChoice *choice) {
+// The elements of a vector of the widest type that the stage loads or stores.
+static int64_t lanes_of(const Planner *p, const Stage *stage) {
+  int lanes = machine_lanes(p->machine, stage->output->buffer->type);
   for (int i = 0; i < stage->reads.count; i++) {
-    bool walked = choice->reads[i] >= 0 && planner_is_bijective(p, stage, i) &&
-                  planner_walks_alike(p, stage, i, choice->reads[i], choice->output);
-    if (!walked && !planner_is_in_place(p, stage, i)) return false;
+    const StageTensor *tensor = stage->reads.items[i];
+    lanes = MIN_OF(lanes, machine_lanes(p->machine, tensor->buffer->type));
   }
+  return lanes;
+}
+
+// The digits of the output that run as one loop: those of `walk` from the number `first` on.
+typedef struct RowDigits {
+  const LayoutWalk *walk;
+  int first;
+} RowDigits;
+
+// Is the load contiguous along the digits together, or does none of them move it?
+static bool load_is_flat(const Nest *nest, const NestRead *load, const RowDigits *row,
+                         bool walked) {
+  bool moved = false, whole = walked;
+  for (int i = row->first; i < row->walk->count; i++) {
+    int axis = nest->output_axis[row->walk->digits[i].axis];
+    if (axis < 0 || nest->axes[axis].extent == 1) continue;
+    int d = nest_dimension_of(nest, load, axis);
+    moved |= nest_depends(load, axis);
+    whole &= d >= 0 && expr_is_int(load->buffer->shape[d], nest->axes[axis].extent);
+  }
+  return !moved || whole;
+}
+
+// Are all elements that the stage loads of its entry `read` contiguous along the digits, or the
+// same? A tensor that is read in place or as a view is, where both are walked alike.
+static bool read_is_flat(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
+                         const RowDigits *row) {
+  const StageTensor *tensor = stage->reads.items[read];
+  const Nest *nest = planner_nest(p, stage);
+  if (read == choice->fused || planner_is_in_place(p, stage, read)) return true;
+  int number = choice->reads[read];
+  bool walked =
+      tensor->data || (number >= 0 && planner_walks_alike(p, stage, read, number, choice->output));
+  if (walked && planner_is_bijective(p, stage, read)) return true;
+  for (int i = 0; i < nest->read_count; i++)
+    if (nest->reads[i].buffer == tensor->buffer &&
+        !load_is_flat(nest, &nest->reads[i], row, walked))
+      return false;
   return true;
 }
 
-// The innermost digit of the output, which a row runs along; NULL: there is none.
-static const WalkDigit *row_of(const Planner *p, const Stage *stage, const StageChoice *choice) {
-  const LayoutWalk *walk = p->candidates[stage->output->index].items[choice->output].walk;
-  return walk ? walk_row(walk) : NULL;
+static bool is_flat(const Planner *p, const Stage *stage, const StageChoice *choice,
+                    const RowDigits *row) {
+  for (int i = 0; i < stage->reads.count; i++)
+    if (!read_is_flat(p, stage, choice, i, row)) return false;
+  return true;
 }
 
-// The vector steps in which the output is computed in its candidate.
-static double output_steps(const Planner *p, const Stage *stage, const StageChoice *choice) {
+static int64_t digits_extent(const RowDigits *row) {
+  int64_t extent = 1;
+  for (int i = row->first; i < row->walk->count; i++) extent *= row->walk->digits[i].extent;
+  return extent;
+}
+
+// Finds the digits along which a loop of the kernel runs: the innermost, and as many more as are
+// contiguous with it in all that is read, until they make whole vectors (autosched_elementwise).
+static RowDigits find_row(const Planner *p, const Stage *stage, const StageChoice *choice) {
   const LayoutWalk *walk = p->candidates[stage->output->index].items[choice->output].walk;
-  int64_t lanes = machine_lanes(p->machine, stage->output->buffer->type);
-  const WalkDigit *row = row_of(p, stage, choice);
-  double points = 1;
-  if (!walk) return MAX_OF(stage_iterations(stage), 0) / (double)lanes;
-  for (int i = 0; i < walk->count; i++) points *= (double)walk->digits[i].extent;
-  if (!choice->by_rows || !row) return points / (double)lanes;
-  return points / (double)row->extent * nest_vector_steps(row->extent, lanes);
+  RowDigits row = {walk, walk ? walk->count : 0};
+  int64_t lanes = lanes_of(p, stage);
+  while (row.first && digits_extent(&row) % lanes) {
+    row.first--;
+    if (digits_extent(&row) == walk->digits[row.first].extent) continue;
+    if (is_flat(p, stage, choice, &row)) continue;
+    row.first++;
+    break;
+  }
+  return row;
 }
 
 // How many loads read the same element in a whole row, before which they are done.
-static double loads_outside_rows(const Planner *p, const Stage *stage, const StageChoice *choice) {
+static double loads_outside_rows(const Planner *p, const Stage *stage, const RowDigits *row) {
   const Nest *nest = planner_nest(p, stage);
-  const WalkDigit *row = row_of(p, stage, choice);
   double count = 0;
-  if (!choice->by_rows || !row) return 0;
-  for (int i = 0; i < nest->read_count; i++)
-    count += !nest_depends(&nest->reads[i], nest->output_axis[row->axis]);
+  for (int i = 0; i < nest->read_count; i++) {
+    bool moved = false;
+    for (int k = row->first; k < row->walk->count; k++) {
+      int axis = nest->output_axis[row->walk->digits[k].axis];
+      moved |= axis >= 0 && nest_depends(&nest->reads[i], axis);
+    }
+    count += !moved;
+  }
   return count;
 }
 
-// The cycles of the stage's arithmetic. By itself it loads and stores vectors; fused with the
-// producer of a tensor, it has them in registers.
-static double arithmetic_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
+// ---- Arithmetic of stages without a reduction
+
+// The cycles of the stage's arithmetic: of its operations, or of its loads and stores. By itself it
+// loads and stores vectors; fused with the producer of a tensor, it has them in registers. Sets the
+// length of the rows in which its kernel runs, which are no longer than those of the stages with
+// which it is fused.
+static double arithmetic_cost(const Planner *p, const Stage *stage, StageChoice *choice,
+                              const StageChoice *host) {
   const Nest *nest = planner_nest(p, stage);
   if (!nest || stage->te->transform) return 0;
-  double each = nest->count.instructions - loads_outside_rows(p, stage, choice) +
-                nest->count.vector_work + (choice->fused < 0 ? 1 : -1);
-  double lanes = nest->points * nest->count.lane_work;
-  return (output_steps(p, stage, choice) * each + lanes) /
-         cost_model_of(p->machine)->operations_a_cycle;
+  const CostModel *costs = cost_model_of(p->machine);
+  const OpWork *work = &nest->work;
+  double lanes = (double)lanes_of(p, stage), points = nest->points, outside = 0, rows = 0;
+  RowDigits row = find_row(p, stage, choice);
+  if (row.walk) points = (double)digits_extent(&(RowDigits){row.walk, 0});
+  double steps = points / lanes;
+  if (choice->elementwise && row.walk) {
+    choice->row = digits_extent(&row);
+    if (host && host->row) choice->row = MIN_OF(choice->row, host->row);
+    rows = points / (double)choice->row;
+    steps = rows * nest_vector_steps(choice->row, (int64_t)lanes);
+    outside = loads_outside_rows(p, stage, &row);
+  }
+  double loads = nest->read_count - (choice->fused >= 0),
+         moved = (steps * (loads - outside) + rows * outside) / costs->loads_a_cycle,
+         stored = choice->fused < 0 ? steps / costs->row_moves_a_cycle : 0,
+         done = (steps * (work->operations + work->guards) + nest->points * work->lane_work) /
+                costs->operations_a_cycle;
+  done = MAX_OF(done, steps * work->divisions / costs->operations_a_cycle);
+  return MAX_OF(done, MAX_OF(moved, stored));
 }
 
 static double overlapped_cost(const Planner *p, double arithmetic, double memory) {
@@ -133,15 +205,13 @@ static double overlapped_cost(const Planner *p, double arithmetic, double memory
 // so a fused stage costs what the kernel takes longer with it, whether or not there is a view
 // between the two.
 void planner_set_elementwise_cost(const Planner *p, const Stage *stage, StageChoice *choice,
-                                 const StageChoice *host) {
-  choice->by_rows =
-      choice->elementwise && ((host && host->by_rows) || !runs_flat(p, stage, choice));
+                                  const StageChoice *host) {
   double arithmetic = host ? host->arithmetic : 0, memory = host ? host->memory : 0;
-  choice->arithmetic = arithmetic + (stage->te->transform ? transform_cost(p, stage, choice)
-                                                          : arithmetic_cost(p, stage, choice));
+  choice->arithmetic =
+      arithmetic + (stage->te->transform ? transform_cost(p, stage, choice)
+                                         : arithmetic_cost(p, stage, choice, host));
   choice->memory = memory + memory_cost(p, stage, choice);
   choice->cost = overlapped_cost(p, choice->arithmetic, choice->memory) -
                  overlapped_cost(p, arithmetic, memory);
   if (choice->fused < 0) choice->cost += cost_model_of(p->machine)->call_cycles;
 }
-

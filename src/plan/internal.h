@@ -48,7 +48,7 @@ typedef struct StageChoice {
   double cost;      // cycles
   double arithmetic, memory; // cycles of the kernel up to this stage, without those of a reduction
   bool elementwise;          // its kernel is one of elementwise stages only
-  bool by_rows;              // an elementwise kernel whose loop ends with each row of the output
+  int64_t row;               // elements in a loop of an elementwise kernel; 0: not known
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
   const TunedKernel *tuned;     // the kernel that the stage is part of; NULL: no record is used
   bool inner;                   // the output is in memory inside of this kernel only

@@ -76,13 +76,17 @@ double planner_tiles_cost(const Planner *p, int64_t along, int64_t across, doubl
                           int64_t element) {
   const CostModel *costs = cost_model_of(p->machine);
   int64_t lanes = MIN_OF(p->machine->vector_bytes / element, TRANSPOSE_MOST_ROWS),
-          width = MIN_OF(along, lanes), height = MIN_OF(across, lanes);
-  if (MIN_OF(width, height) < TRANSPOSE_LEAST_ROWS) return PLAN_NEVER;
-  double shuffles = 0, tiles = (double)ceil_div(along, width) * (double)ceil_div(across, height) *
-                               elements / ((double)along * (double)across);
-  for (int64_t size = 1; size < width; size *= 2) shuffles += (double)MAX_OF(width, height);
-  return tiles * (shuffles * costs->copy_shuffle_cycles + costs->tile_start_cycles +
-                  (double)(width + height) / costs->row_moves_a_cycle);
+          width = MIN_OF(along, lanes), height = MIN_OF(across, lanes),
+          shorter = MIN_OF(width, height);
+  if (shorter < TRANSPOSE_LEAST_ROWS) return PLAN_NEVER;
+  double shuffles = 0,
+         tiles = (double)ceil_div(along, width) * (double)ceil_div(across, height) * elements /
+                 ((double)along * (double)across),
+         moves = (double)width * nest_vector_steps(height, lanes) +
+                 (double)height * nest_vector_steps(width, lanes);
+  for (int64_t size = 1; size < shorter; size *= 2) shuffles += (double)shorter;
+  return tiles * (MAX_OF(shuffles * costs->copy_shuffle_cycles, moves / costs->loads_a_cycle) +
+                  costs->copy_start_cycles);
 }
 
 // The cycles for moving tiles of vectors along the rows of both walks.

@@ -31,7 +31,11 @@ static void test_every_field_is_positive(void **state) {
                             model->apart_cycles[1],     model->apart_cycles[2],
                             model->apart_cycles[3],     model->far_start_cycles,
                             model->row_moves_a_cycle,   model->tie_tile,
-                            model->tie_panels,          model->tie_axis};
+                            model->tie_panels,          model->tie_axis,
+                            model->add_latency,         model->checked_latency,
+                            model->shuffle_latency,     model->window_cycles,
+                            model->copy_start_cycles,   model->least_byte_reuse,
+                            model->dot_operations};
   const int64_t limits[] = {model->near_bytes,
                             model->set_bytes,
                             model->small_operand_bytes,
