@@ -33,7 +33,7 @@ static const CostModel x86_64 = {
     .function_operations = 10,
     .operations_a_cycle = 2,
 
-    .call_cycles = 100,
+    .call_cycles = 75,
     .apart_cycles = {0.6, 2.4, 6, 25},
     .rewrite_passes = 3,
     .tile_start_cycles = 12,

@@ -91,7 +91,7 @@ typedef struct CostModel {
   double operations_a_cycle;
 
   // ---- Loops
-  // Cycles for starting a kernel [performance, kernels of 16 elements].
+  // Cycles for starting a kernel [`make bench-model`, the smallest kernels: 20 ns].
   double call_cycles;
   // Cycles for an element that is moved by itself, from L1, from L2, from beyond it, and from there
   // where the lines at its stride collide in one set of L2 [`make bench-model` and transpositions

@@ -17,17 +17,18 @@ double planner_tensor_bytes(const StageTensor *tensor, const Layout *layout) {
   return (double)count * dtype_bytes(tensor->buffer->type);
 }
 
-// The cycles in which the stage's constants come from the level of memory that holds those of all
-// stages, because a run passes over all of them.
+// The cycles in which the stage's constants come from the level of memory that they have left.
 static double constants_cost(const Planner *p, const Stage *stage) {
-  double bytes = 0;
+  double cycles = 0, first = 0;
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    if (tensor->data) bytes += planner_tensor_bytes(tensor, NULL);
+    if (!tensor->data) continue;
+    double bytes = planner_tensor_bytes(tensor, NULL);
+    MemoryLevel level = memory_level(p->machine, bytes + p->passed[stage->index][i]);
+    if (level > MEMORY_L2 && bytes > 0) first = cost_model_of(p->machine)->far_start_cycles;
+    cycles += memory_cycles(p->machine, bytes, level, MEMORY_STREAM);
   }
-  MemoryLevel level = memory_level(p->machine, 2 * p->constant_bytes); // others pass through too
-  double first = level > MEMORY_L2 && bytes > 0 ? cost_model_of(p->machine)->far_start_cycles : 0;
-  return first + memory_cycles(p->machine, bytes, level, MEMORY_STREAM);
+  return first + cycles;
 }
 
 int64_t planner_integer_cost(double cycles) {
@@ -94,6 +95,24 @@ static bool runs_in_tiles(const Strategies *strategies) {
   return strategies && strategies->count && strategies->items[0].kind == STRATEGY_TILE;
 }
 
+// The cycles in which the tensors that a reduction reads come from the level of memory that they
+// have left, when it also writes `written` bytes.
+static double reads_cost(const Combination *c, double written) {
+  const Planner *p = c->planner;
+  const Stage *stage = c->stage;
+  double moved = written, cycles = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < stage->reads.count; i++) {
+      bool packed;
+      const StageTensor *tensor = stage->reads.items[i];
+      if (tensor->data) continue;
+      double bytes = planner_tensor_bytes(tensor, layout_read(c, i, &packed));
+      if (pass == 0) moved += bytes;
+      if (pass == 1) cycles += planner_read_cost(p, bytes, p->passed[stage->index][i], moved);
+    }
+  return cycles;
+}
+
 static double reduction_cost(const Combination *c, StageChoice *choice) {
   NestLayouts layouts = {0};
   Planner *p = c->planner;
@@ -104,13 +123,13 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
       if (tensor->buffer == c->nest->reads[i].buffer)
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
-  double write = planner_move_cost(p, planner_tensor_bytes(c->stage->output, layouts.output));
-  double constants = constants_cost(p, c->stage);
+  double written = planner_tensor_bytes(c->stage->output, layouts.output);
+  double memory = constants_cost(p, c->stage) + reads_cost(c, written);
   const Strategies *found = strategies_of(p->context, p->machine, c->nest, &layouts);
   choice->strategies = found;
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
-  return overlapped_cycles(p->machine, found->count ? found->items[0].cost : scalar, constants) +
-         write + cost_model_of(p->machine)->call_cycles;
+  return overlapped_cycles(p->machine, found->count ? found->items[0].cost : scalar, memory) +
+         planner_move_cost(p, written) + cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Groups that run row by row
@@ -209,7 +228,8 @@ static double group_cost(const Combination *c) {
                                stage->member_count, &c->rows->axes);
   bool again = bytes_at_once(c, cost.across) > (double)p->machine->l2_bytes;
   double memory = group_memory(c, planner_tensor_bytes(stage->output, output), again);
-  return MAX_OF(cost.cycles, memory) + cost_model_of(p->machine)->call_cycles;
+  return overlapped_cycles(p->machine, cost.cycles, memory) +
+         cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Stages that read in any combination of layouts

@@ -30,6 +30,11 @@ static double bytes_of(const Planner *p, const Stage *stage, bool fused) {
   return bytes;
 }
 
+// A constant is used last in the run before: all others pass since, and as many bytes of tensors.
+static double all_constants(const Planner *p, const StageTensor *tensor) {
+  return MAX_OF(2 * p->constant_bytes - planner_tensor_bytes(tensor, NULL), 0);
+}
+
 // Sets what passes before the stage reads its tensors. The stages of another way to compute a
 // tensor do not add to the total, of which the usual way is a part.
 static void pass_stage(PassingBytes *s, const Stage *stage) {
@@ -40,8 +45,9 @@ static void pass_stage(PassingBytes *s, const Stage *stage) {
   p->passed[stage->index] = arena_array(&p->context->arena, double, stage->reads.count);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    if (tensor->data) continue; // constants are counted by themselves
-    p->passed[stage->index][i] = s->total - s->last[tensor->index];
+    bool earlier = !tensor->data || tensor->users.items[0] != stage; // is it used in this run?
+    p->passed[stage->index][i] =
+        earlier ? s->total - s->last[tensor->index] : all_constants(p, tensor);
     s->last[tensor->index] = s->total;
   }
   if (!stage->serves) s->total += own;
