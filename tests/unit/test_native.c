@@ -220,10 +220,10 @@ static void test_constants_are_not_in_memory_twice(void **state) {
   memset(copied, 1, BYTES);
   memset(packed, 1, (ROWS + 15) / 16 * 16 * COLUMNS * 4);
   int64_t before = peak_memory(true);
-  constant_pack(f->context, &data, NULL, copied);
+  constant_pack(f->context, f->context, &data, NULL, copied);
   assert_true(peak_memory(false) - before < BYTES / 4);
   assert_memory_equal(copied, numbers, BYTES);
-  constant_pack(f->context, &data, blocks, packed);
+  constant_pack(f->context, f->context, &data, blocks, packed);
   assert_true(peak_memory(false) - before < BYTES / 4);
   for (int i = 0; i < ROWS; i += 37)
     for (int j = 0; j < COLUMNS; j++)
