@@ -403,8 +403,8 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
 static bool output_contiguous(const TileSearch *s, int axis, int lanes) {
   int d = output_dimension(s->nest, axis);
   if (d < 0) return false;
-  bool blocked = s->layouts->output && nest_block(s->layouts->output, d) % lanes == 0;
-  return blocked || output_stride(s, d) == 1;
+  int64_t block = nest_block(s->layouts->output, d);
+  return block > 1 ? block % lanes == 0 : output_stride(s, d) == 1;
 }
 
 // Is every read that moves along the vector axis stored in whole vectors, padding included?

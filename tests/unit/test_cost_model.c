@@ -34,8 +34,7 @@ static void test_every_field_is_positive(void **state) {
                             model->tie_panels,          model->tie_axis,
                             model->add_latency,         model->checked_latency,
                             model->shuffle_latency,     model->window_cycles,
-                            model->copy_start_cycles,   model->least_byte_reuse,
-                            model->dot_operations};
+                            model->copy_start_cycles};
   const int64_t limits[] = {model->near_bytes,
                             model->set_bytes,
                             model->small_operand_bytes,
