@@ -236,7 +236,8 @@ def test_places_of_blocks_and_loops():
 
 @pytest.mark.parametrize("pad_value", [
     3, lambda *indices: 3, lambda i, j, k: [3], T.int8(3), lambda i, j, k: (T.int32(3),),
-    tir.IndexMap.from_func(lambda i, j, k: [3])], ids=str)
+    tir.IndexMap.from_func(lambda i, j, k: [3])],
+    ids=["number", "any indices", "list", "typed", "tuple", "map"])
 def test_constant_padding(pad_value):
     sch = tir.Schedule(matmul)
     sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8 + T.int64(0)], pad_value)
