@@ -35,7 +35,7 @@ static const CostModel x86_64 = {
 
     .call_cycles = 75,
     .apart_cycles = {0.6, 2.4, 6, 25},
-    .rewrite_passes = 3,
+    .divided_cycles = 8,
     .tile_start_cycles = 12,
     .tile_store_cycles = 2,
     .tile_shuffle_cycles = 0.25,

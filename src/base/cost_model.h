@@ -97,9 +97,10 @@ typedef struct CostModel {
   // where the lines at its stride collide in one set of L2 [`make bench-model` and transpositions
   // of 0.4 to 32 MB, Zen 5].
   double apart_cycles[4];
-  // Cost of a rewrite between layouts as a multiple of a copy's, because one side is strided
-  // [estimate].
-  double rewrite_passes;
+  // Cycles for an element that is loaded by itself at an index which has to be divided, because a
+  // block of the output holds parts of several rows of the tensor [exp of 24x2x10 elements in blocks
+  // of 16 of the first axis, which the tensor has as 4x6: 10 cycles, Zen 5].
+  double divided_cycles;
   // Cycles from one register tile to the next, without stores [estimate].
   double tile_start_cycles;
   // Cycles for each vector of a tile: cleared, then stored [estimate].

@@ -103,6 +103,18 @@ static double elements_of(const LayoutWalk *walk) {
   return elements;
 }
 
+// Does a digit of `from` begin at other elements in one vector of the row than in the next? The
+// distances of elements then differ from vector to vector, so that the index of each is divided.
+static bool cuts_vectors(const LayoutWalk *from, const WalkDigit *row, int64_t lanes) {
+  int64_t vector = row->cut * MIN_OF(lanes, row->extent), end = row->cut * row->extent;
+  for (int i = 0; i < from->count; i++) {
+    const WalkDigit *g = &from->digits[i];
+    bool begins = g->axis == row->axis && g->cut > row->cut && g->cut < end;
+    if (begins && g->cut % vector && vector % g->cut) return true;
+  }
+  return false;
+}
+
 double planner_apart_cost(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
                           double elements, int64_t element, bool tiles) {
   const CostModel *costs = cost_model_of(p->machine);
@@ -112,6 +124,8 @@ double planner_apart_cost(const Planner *p, const LayoutWalk *from, const Layout
   if (!row) return 0;
   if (stride_in(from, row->axis, row->cut) == 1)
     return cycles_by_rows(p, from, row, elements, element);
+  if (cuts_vectors(from, row, p->machine->vector_bytes / element))
+    return elements * costs->divided_cycles;
   LinesRead lines = lines_read(p, from, to, element);
   double apart = elements * cycles_apart(p, &lines);
   return tiles ? MIN_OF(apart, cycles_in_tiles(p, from, to, elements, element)) : apart;

@@ -20,7 +20,7 @@ static void test_every_field_is_positive(void **state) {
                             model->lane_loads,          model->shuffle_loads,
                             model->scalar_cycles,       model->function_operations,
                             model->operations_a_cycle,  model->call_cycles,
-                            model->rewrite_passes,      model->tile_start_cycles,
+                            model->divided_cycles,      model->tile_start_cycles,
                             model->tile_store_cycles,   model->chain_cycles,
                             model->broadcast_factor,    model->condition_factor,
                             model->rest_factor,         model->tile_operation_cycles,
