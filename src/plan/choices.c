@@ -564,6 +564,15 @@ static bool find_choices(Planner *p, const Stage *stage) {
   return true;
 }
 
+// Are the strategies equal? They are found anew for loops that numbers alone do not describe.
+static bool same_strategies(const Strategies *a, const Strategies *b) {
+  if (a == b) return true;
+  if (!a || !b || a->count != b->count) return false;
+  for (int i = 0; i < a->count; i++)
+    if (a->items[i].kind != b->items[i].kind || a->items[i].cost != b->items[i].cost) return false;
+  return true;
+}
+
 static bool same_choice(const StageChoice *a, const StageChoice *b, int reads) {
   for (int i = 0; i < reads; i++)
     if (a->reads[i] != b->reads[i] || bit_set_has(&a->gathers, i) != bit_set_has(&b->gathers, i))
@@ -571,7 +580,7 @@ static bool same_choice(const StageChoice *a, const StageChoice *b, int reads) {
   return a->output == b->output && a->fused == b->fused && a->tiles == b->tiles &&
          a->wants_tiles == b->wants_tiles && a->cost == b->cost && a->arithmetic == b->arithmetic &&
          a->memory == b->memory && a->elementwise == b->elementwise && a->row == b->row &&
-         a->strategies == b->strategies;
+         same_strategies(a->strategies, b->strategies);
 }
 
 // In builds that verify, finds the choices of the stage again, which must be the shared ones.

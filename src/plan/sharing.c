@@ -121,7 +121,6 @@ static void add_loops(StageReading *r, const TeStage *te) {
 
 static void add_stage(PlanKey *key, const Stage *stage) {
   StageReading r = {key, stage, NULL};
-  key->whole &= !stage->others.count && !stage->serves;
   plan_key_add(key, (uint64_t)stage->member_count << 32 | (uint64_t)stage->reads.count);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
@@ -225,8 +224,7 @@ static void add_tensor(PlanKey *key, const Planner *p, const StageTensor *tensor
 
 // The stages of tuning records and those under constraints have choices of their own.
 static bool has_own_choices(const Planner *p, const Stage *stage) {
-  bool own = p->tuned || p->pieces[stage->index] || stage->others.count || stage->serves ||
-             stage_is_opaque(stage);
+  bool own = p->tuned || p->pieces[stage->index] || stage->others.count || stage_is_opaque(stage);
   for (int i = -1; i < stage->reads.count && !own; i++) own = planner_constraint(p, stage, i);
   return own;
 }
@@ -235,6 +233,7 @@ static void add_choices_key(PlanKey *key, const Planner *p, const Stage *stage) 
   bool fuses = !stage_is_reduction(stage) && !stage->member_count;
   key->whole = !has_own_choices(p, stage);
   plan_key_add(key, map_key(p->kinds[stage->index]));
+  plan_key_add(key, stage->serves != NULL); // it may be absent
   add_tensor(key, p, stage->output);
   for (int i = 0; i < stage->reads.count && key->whole; i++) {
     const StageTensor *tensor = stage->reads.items[i];
