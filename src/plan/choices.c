@@ -578,8 +578,9 @@ static bool same_choice(const StageChoice *a, const StageChoice *b, int reads) {
     if (a->reads[i] != b->reads[i] || bit_set_has(&a->gathers, i) != bit_set_has(&b->gathers, i))
       return false;
   return a->output == b->output && a->fused == b->fused && a->tiles == b->tiles &&
-         a->wants_tiles == b->wants_tiles && a->cost == b->cost && a->arithmetic == b->arithmetic &&
-         a->memory == b->memory && a->elementwise == b->elementwise && a->row == b->row &&
+         a->wants_tiles == b->wants_tiles && a->cost == b->cost &&
+         !memcmp(&a->work, &b->work, sizeof a->work) && a->memory == b->memory &&
+         a->elementwise == b->elementwise && a->row == b->row &&
          same_strategies(a->strategies, b->strategies);
 }
 

@@ -167,14 +167,14 @@ static double loads_outside_rows(const Planner *p, const Stage *stage, const Row
 
 // ---- Arithmetic of stages without a reduction
 
-// The cycles of the stage's arithmetic: of its operations, or of its loads and stores. By itself it
-// loads and stores vectors; fused with the producer of a tensor, it has them in registers. Sets the
-// length of the rows in which its kernel runs, which are no longer than those of the stages with
-// which it is fused.
-static double arithmetic_cost(const Planner *p, const Stage *stage, StageChoice *choice,
-                              const StageChoice *host) {
+// The stage's own work. By itself it loads and stores vectors; fused with the producer of a tensor,
+// it has them in registers. Sets the length of the rows in which its kernel runs, which are no
+// longer than those of the stages with which it is fused.
+static KernelWork own_work(const Planner *p, const Stage *stage, StageChoice *choice,
+                           const StageChoice *host) {
   const Nest *nest = planner_nest(p, stage);
-  if (!nest || stage->te->transform) return 0;
+  if (stage->te->transform) return (KernelWork){.operations = transform_cost(p, stage, choice)};
+  if (!nest) return (KernelWork){0};
   const CostModel *costs = cost_model_of(p->machine);
   const OpWork *work = &nest->work;
   double lanes = (double)lanes_of(p, stage), points = nest->points, outside = 0, rows = 0;
@@ -189,29 +189,35 @@ static double arithmetic_cost(const Planner *p, const Stage *stage, StageChoice 
     outside = loads_outside_rows(p, stage, &row);
   }
   double loads = nest->read_count - (choice->fused >= 0),
-         moved = (steps * (loads - outside) + rows * outside) / costs->loads_a_cycle,
-         stored = choice->fused < 0 ? steps / costs->row_moves_a_cycle : 0,
-         done = (steps * (work->operations + work->guards) + nest->points * work->lane_work) /
-                costs->operations_a_cycle;
-  done = MAX_OF(done, steps * work->divisions / costs->operations_a_cycle);
-  return MAX_OF(done, MAX_OF(moved, stored));
+         operations = steps * (work->operations + work->guards) + nest->points * work->lane_work;
+  return (KernelWork){.operations = operations / costs->operations_a_cycle,
+                      .divisions = steps * work->divisions / costs->operations_a_cycle,
+                      .loads = (steps * (loads - outside) + rows * outside) / costs->loads_a_cycle,
+                      .stores = choice->fused < 0 ? steps / costs->row_moves_a_cycle : 0};
+}
+
+static KernelWork sum_of(KernelWork a, KernelWork b) {
+  return (KernelWork){a.operations + b.operations, a.divisions + b.divisions, a.loads + b.loads,
+                      a.stores + b.stores};
+}
+
+static double longest(KernelWork work) {
+  return MAX_OF(MAX_OF(work.operations, work.divisions), MAX_OF(work.loads, work.stores));
 }
 
 static double overlapped_cost(const Planner *p, double arithmetic, double memory) {
   return (double)planner_integer_cost(overlapped_cycles(p->machine, arithmetic, memory));
 }
 
-// Arithmetic and memory overlap in the whole kernel,
-// so a fused stage costs what the kernel takes longer with it, whether or not there is a view
-// between the two.
+// Operations, loads, stores and memory overlap in the whole kernel, so a fused stage costs what the
+// kernel takes longer with it, whether or not there is a view between the two.
 void planner_set_elementwise_cost(const Planner *p, const Stage *stage, StageChoice *choice,
                                   const StageChoice *host) {
-  double arithmetic = host ? host->arithmetic : 0, memory = host ? host->memory : 0;
-  choice->arithmetic =
-      arithmetic + (stage->te->transform ? transform_cost(p, stage, choice)
-                                         : arithmetic_cost(p, stage, choice, host));
+  KernelWork before = host ? host->work : (KernelWork){0};
+  double memory = host ? host->memory : 0;
+  choice->work = sum_of(before, own_work(p, stage, choice, host));
   choice->memory = memory + memory_cost(p, stage, choice);
-  choice->cost = overlapped_cost(p, choice->arithmetic, choice->memory) -
-                 overlapped_cost(p, arithmetic, memory);
+  choice->cost = overlapped_cost(p, longest(choice->work), choice->memory) -
+                 overlapped_cost(p, longest(before), memory);
   if (choice->fused < 0) choice->cost += cost_model_of(p->machine)->call_cycles;
 }

@@ -31,6 +31,11 @@ typedef struct Candidates {
   bool frozen;  // no other candidate may be added
 } Candidates;
 
+// The cycles of what runs side by side in the loops of a kernel.
+typedef struct KernelWork {
+  double operations, divisions, loads, stores;
+} KernelWork;
+
 // One feasible way to run a stage. Layouts are given by the numbers of their candidates.
 typedef struct StageChoice {
   int output;       // candidate of the output tensor
@@ -46,7 +51,8 @@ typedef struct StageChoice {
   const Stage *by;  // the one of the stage's others that writes `output` then; NULL: no stage does,
                     // and `output` is -1
   double cost;      // cycles
-  double arithmetic, memory; // cycles of the kernel up to this stage, without those of a reduction
+  KernelWork work;  // of the kernel up to this stage, without a reduction
+  double memory;    // cycles in which that moves what it reads and writes
   bool elementwise;          // its kernel is one of elementwise stages only
   int64_t row;               // elements in a loop of an elementwise kernel; 0: not known
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
