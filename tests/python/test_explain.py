@@ -171,7 +171,7 @@ def test_reasons_against_fusion(tmp_path):
              helper.make_node("Cast", ["d"], ["e"], "cast", to=TensorProto.DOUBLE),
              helper.make_node("CumSum", ["e", "axis"], ["f"], "running"),
              helper.make_node("Neg", ["f"], ["y"], "neg")]
-    path = save(tmp_path, nodes, [info("x", (5, 7)), info("z", (5, 7))], ["y"],
+    path = save(tmp_path, nodes, [info("x", (5, 700)), info("z", (5, 700))], ["y"],
                 [integers("axis", [0])], TensorProto.DOUBLE)
     because = [k["because"] for k in json.loads(pleat("plan", path, "--json"))["joins"]]
     assert "cast works on whole rows, soft on rows of its own" in because

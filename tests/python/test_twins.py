@@ -15,7 +15,7 @@ PAIRS = {name: models for name, *models in twins.pairs()}
 STYLES = [make.__name__ for make in twins.STYLES]
 VIEWS = [make.__name__ for make in twins.VIEWS]
 # Costs are rounded for each stage, and a tensor that has a layout of its own is a stage of its own.
-ROUNDING = 1e-4
+ROUNDING = 2e-4
 
 
 def planned(model, tmp_path, *options):
