@@ -386,7 +386,7 @@ class Zsh:
 
 @pytest.mark.parametrize("typed, shown", [
     ("pleat insp\t", "ect "), ("pleat run --prof\t", "--profile "),
-    ("pleat run --cpu avx51\t", "avx512 "), ("pleat run --policy=back\t", "backward "),
+    ("pleat run --cpu avx512v\t", "avx512vnni "), ("pleat run --policy=back\t", "backward "),
     ("pleat run a\t", "a\\ model.onnx "), ("pleat verify --input x=x\t", "x=x.npy "),
     ("pleat opt -p conv\t", "convert_blocks "), ("pleat layout --show sv\t", "svg "),
     ("pleat compile --target \t\t", "c       cuda    llvm    opencl")])

@@ -151,7 +151,7 @@ def test_sessions():
         worker.join()
     for one, wanted in zip(results, expected):
         np.testing.assert_array_equal(one, wanted)
-    with pytest.raises(pleat.PleatError, match="cannot hold the function 'oneDNN"):
+    with pytest.raises(pleat.PleatError, match="cannot hold the library's function 'oneDNN"):
         own.save("model.pleat")
 
 
