@@ -363,11 +363,11 @@ static Stmt *partial_block(ReductionFactor *f, Str name) {
   Expr *at = expr_var(context, arena_printf(&context->arena, "v%s", loop_var->as.var->name),
                       loop_var->type);
   Expr *zero = expr_int(context, at->type, 0);
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].kind != ITER_REDUCTION) copy->vars[copy->var_count++] = block->vars[i];
   copy->vars[copy->var_count++] =
       (BlockVar){at, zero, f->loop->as.loop.extent, ITER_SPATIAL, expr_sub(context, loop_var, min)};
   map_put(&loops, loop_var, expr_add(context, at, min));
-  for (int i = 0; i < block->var_count; i++)
-    if (block->vars[i].kind != ITER_REDUCTION) copy->vars[copy->var_count++] = block->vars[i];
   for (int i = 0; i < f->inner.count; i++) {
     Expr *old = f->inner.items[i];
     Stmt *s = schedule_loop(f->schedule, old);
@@ -428,13 +428,14 @@ static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
         expr_var(context, arena_printf(&context->arena, "ax%d", copy->var_count), var->type);
     v.binding = expr_add(context, v.min, loops[copy->var_count]);
     v.var = var;
-    copy->vars[++copy->var_count] = v; // behind the variable of the reduction, as in TVM
+    copy->vars[copy->var_count++] = v;
   }
   Expr *old = f->loop->as.loop.var;
   Expr *at = expr_var(context, arena_printf(&context->arena, "v%s", old->as.var->name), old->type);
   loops[copy->var_count] = expr_var(context, old->as.var->name, old->type);
-  copy->vars[0] = (BlockVar){at, expr_int(context, old->type, 0), f->loop->as.loop.extent,
-                             ITER_REDUCTION, loops[copy->var_count]};
+  copy->vars[copy->var_count] =
+      (BlockVar){at, expr_int(context, old->type, 0), f->loop->as.loop.extent, ITER_REDUCTION,
+                 loops[copy->var_count]};
   Map slot = map_new(&context->arena);
   map_put(&slot, old, expr_add(context, loops[copy->var_count], f->loop->as.loop.min));
   copy->var_count++;
@@ -451,12 +452,7 @@ static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
   copy->body = stores_of(f, values, false, indices);
   copy->init = substitute_stmt(context, block->init, &vars, NULL);
   Stmt *s = stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));
-  for (int i = copy->var_count - 1; i >= 0; i--) {
-    const BlockVar *v = &copy->vars[i + 1 < copy->var_count ? i + 1 : 0];
-    s = stmt_for(context, loops[i], expr_int(context, loops[i]->type, 0), v->extent, LOOP_SERIAL,
-                 s);
-  }
-  return s;
+  return block_in_loops(context, loops, s);
 }
 
 // True when the condition uses loops of the old nest, so that the new nest cannot have it.
