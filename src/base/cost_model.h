@@ -98,8 +98,8 @@ typedef struct CostModel {
   // of 0.4 to 32 MB, Zen 5].
   double apart_cycles[4];
   // Cycles for an element that is loaded by itself at an index which has to be divided, because a
-  // block of the output holds parts of several rows of the tensor [exp of 24x2x10 elements in blocks
-  // of 16 of the first axis, which the tensor has as 4x6: 10 cycles, Zen 5].
+  // block of the output holds parts of several rows of the tensor [exp of 24x2x10 elements in
+  // blocks of 16 of the first axis, which the tensor has as 4x6: 10 cycles, Zen 5].
   double divided_cycles;
   // Cycles from one register tile to the next, without stores [estimate].
   double tile_start_cycles;

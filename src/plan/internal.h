@@ -31,7 +31,7 @@ typedef struct Candidates {
   bool frozen;  // no other candidate may be added
 } Candidates;
 
-// The cycles of what runs side by side in the loops of a kernel.
+// The cycles of the parts of a kernel's loops, which overlap.
 typedef struct KernelWork {
   double operations, divisions, loads, stores;
 } KernelWork;
