@@ -241,7 +241,7 @@ static void find_traffic(const TileSearch *s, Tile *tile) {
 double tile_cost(const HostMachine *machine, const Tile *tile) {
   return overlapped_cycles(machine, tile->cycles,
                            memory_cycles(machine, tile->bytes, MEMORY_L2, MEMORY_FEED)) +
-         memory_cycles(machine, tile->again, MEMORY_MAIN, MEMORY_STREAM);
+         memory_cycles(machine, tile->again, MEMORY_MAIN, MEMORY_READ);
 }
 
 // Do the rows of a tile map to the same sets of the first cache, and outnumber its ways?

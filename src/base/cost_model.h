@@ -18,8 +18,10 @@ typedef enum MemoryLevel {
 // Why bytes move. The rates differ because a copy waits for its reads and its writes, while loads
 // beside multiply-adds are mostly fetched before they are needed.
 typedef enum MemoryUse {
-  MEMORY_STREAM, // read or written once, in order, with little arithmetic
-  MEMORY_FEED,   // loaded for multiply-adds that run at the same time
+  MEMORY_READ,  // read once, in order, with little arithmetic
+  MEMORY_WRITE, // written once, in order
+  MEMORY_FEED,  // loaded for multiply-adds that run at the same time
+  MEMORY_USES
 } MemoryUse;
 
 // Sources: [performance] is the section "What was learned" of docs/performance.md, with the kernel
@@ -28,7 +30,8 @@ typedef enum MemoryUse {
 typedef struct CostModel {
   // ---- Memory
   // Vectors a cycle, reads and writes together [`make bench-model`, Zen 5: 91, 59, 29 and 10 bytes
-  // of AVX-512's 64; Zen 3: L2 20 of AVX2's 32].
+  // of AVX-512's 64; Zen 3: L2 20 of AVX2's 32]. Processors with a mesh give no more than the bytes
+  // in cost_model.c.
   double stream_vectors[MEMORY_LEVELS];
   // Vectors a cycle; L1 2 [uops], L2 0.625: 20 bytes of AVX2's 32 [performance, Zen 3], L3 0.3
   // [estimate]. Main memory has the rate of L3: systems often state a cache that a virtual machine

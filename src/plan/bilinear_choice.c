@@ -47,8 +47,8 @@ static double bytes_of(const Buffer *buffer) {
   return nest_buffer_bytes(buffer);
 }
 
-static double streamed(const Choosing *c, double bytes) {
-  return planner_move_cost(&c->planner, bytes);
+static double moved(const Choosing *c, double read, double written) {
+  return planner_move_cost(&c->planner, read, written);
 }
 
 // The layout of a read whose first axis of the reduction is innermost, in blocks of vectors.
@@ -82,7 +82,7 @@ static double product_cycles(Choosing *c, TeStage *te, const Buffer *weights) {
     best = found->items[0].cost;
   }
   if (best < 0) return best;
-  double memory = memory_cycles(c->planner.machine, bytes_of(weights), MEMORY_MAIN, MEMORY_STREAM);
+  double memory = memory_cycles(c->planner.machine, bytes_of(weights), MEMORY_MAIN, MEMORY_READ);
   return overlapped_cycles(c->planner.machine, best, memory);
 }
 
@@ -93,16 +93,16 @@ static double variant_cycles(Choosing *c, const BilinearVariant *v) {
   double outputs = bytes_of(stages->outputs->output);
   double cycles = product_cycles(c, stages->products, stages->weights->output);
   if (cycles < 0) return PLAN_NEVER;
-  cycles += streamed(c, products) + 2 * costs->call_cycles;
-  cycles += MAX_OF(planner_transform_cycles(&c->planner, stages->data), streamed(c, 1.5 * data));
+  cycles += moved(c, 0, products) + 2 * costs->call_cycles;
+  cycles += MAX_OF(planner_transform_cycles(&c->planner, stages->data), moved(c, data / 2, data));
   return cycles + MAX_OF(planner_transform_cycles(&c->planner, stages->outputs),
-                         streamed(c, products + outputs));
+                         moved(c, products, outputs));
 }
 
 static double direct_cycles(Choosing *c, const WindowProduct *product) {
   TeStage *te = product->stage->te;
   double cycles = product_cycles(c, te, product->weight->as.buffer);
-  return cycles < 0 ? cycles : cycles + streamed(c, bytes_of(te->output));
+  return cycles < 0 ? cycles : cycles + moved(c, 0, bytes_of(te->output));
 }
 
 // ---- Accuracy

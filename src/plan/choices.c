@@ -26,7 +26,7 @@ static double constants_cost(const Planner *p, const Stage *stage) {
     double bytes = planner_tensor_bytes(tensor, NULL);
     MemoryLevel level = memory_level(p->machine, bytes + p->passed[stage->index][i]);
     if (level > MEMORY_L2 && bytes > 0) first = cost_model_of(p->machine)->far_start_cycles;
-    cycles += memory_cycles(p->machine, bytes, level, MEMORY_STREAM);
+    cycles += memory_cycles(p->machine, bytes, level, MEMORY_READ);
   }
   return first + cycles;
 }
@@ -129,7 +129,7 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
   choice->strategies = found;
   double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
   return overlapped_cycles(p->machine, found->count ? found->items[0].cost : scalar, memory) +
-         planner_move_cost(p, written) + cost_model_of(p->machine)->call_cycles;
+         planner_write_cost(p, written, written) + cost_model_of(p->machine)->call_cycles;
 }
 
 // ---- Groups that run row by row
@@ -216,7 +216,7 @@ static double group_memory(const Combination *c, double written, bool again) {
     for (int more = 0; more <= again; more++)
       cycles += planner_read_cost(p, group_bytes(c, i, more), more ? 0 : p->passed[stage->index][i],
                                   moved);
-  return cycles + planner_read_cost(p, written, 0, moved);
+  return cycles + planner_write_cost(p, written, moved);
 }
 
 static double group_cost(const Combination *c) {

@@ -6,7 +6,7 @@
 
 // The cycles that moving elements apart takes beside the memory that a kernel moves anyway.
 static double beside_memory(const Planner *p, double apart, double bytes) {
-  double memory = planner_move_cost(p, 2 * bytes);
+  double memory = planner_move_cost(p, bytes, bytes);
   return overlapped_cycles(p->machine, apart, memory) - memory;
 }
 
@@ -40,7 +40,7 @@ static double rewrite_cost(const Planner *p, const StageTensor *tensor, int from
   double apart = planner_apart_cost(p, items[from].walk, items[to].walk,
                                     items[to].bytes / (double)element, element, true);
   double memory = planner_read_cost(p, items[from].bytes, p->passed_writer[tensor->index], bytes) +
-                  planner_read_cost(p, items[to].bytes, 0, bytes);
+                  planner_write_cost(p, items[to].bytes, bytes);
   return (double)planner_integer_cost(overlapped_cycles(p->machine, apart, memory) +
                                       costs->call_cycles);
 }

@@ -37,7 +37,7 @@ static double memory_cost(const Planner *p, const Stage *stage, const StageChoic
   const Candidate *output = &p->candidates[stage->output->index].items[choice->output];
   double written = choice->fused < 0 ? output->bytes : 0, moved = written;
   for (int i = 0; i < stage->reads.count; i++) moved += bytes_read(p, stage, choice, i);
-  double cycles = planner_read_cost(p, written, 0, moved);
+  double cycles = planner_write_cost(p, written, moved);
   for (int i = 0; i < stage->reads.count; i++)
     cycles +=
         planner_read_cost(p, bytes_read(p, stage, choice, i), p->passed[stage->index][i], moved);

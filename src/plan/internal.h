@@ -313,10 +313,12 @@ void planner_find_passed(Planner *planner);
 // The cycles to stream bytes that were used last when `passed` bytes ago, in a kernel that moves
 // `moved` bytes in all.
 double planner_read_cost(const Planner *planner, double bytes, double passed, double moved);
+// The same to write them.
+double planner_write_cost(const Planner *planner, double bytes, double moved);
 
-// move_costs.c. The cycles to stream `bytes` from or to the nearest level of memory that holds them
+// move_costs.c. The cycles to read and to write bytes in the nearest level of memory that holds them
 // all.
-double planner_move_cost(const Planner *planner, double bytes);
+double planner_move_cost(const Planner *planner, double read, double written);
 // The cycles for moving elements of `element` bytes that a kernel writes in the order of the walk
 // `to` and reads in that of `from`: vectors where rows are contiguous in both, else each element by
 // itself, or in tiles where the kernel may have these. NULL is a walk that is not known; at most

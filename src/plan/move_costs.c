@@ -10,8 +10,9 @@
 
 enum { L2_WAYS = 16 }; // of all processors known
 
-double planner_move_cost(const Planner *p, double bytes) {
-  return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
+double planner_move_cost(const Planner *p, double read, double written) {
+  double moved = read + written;
+  return planner_read_cost(p, read, 0, moved) + planner_write_cost(p, written, moved);
 }
 
 // The distance of neighbours along the digit's axis, from `cut` on, in elements of a dense walk; 0:

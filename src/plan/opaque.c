@@ -71,7 +71,7 @@ static double usual_cycles(const Planner *p, const Stage *stage, const OpaqueWay
         call->tensors[i] ? stage_tensor_of(p->stages, call->tensors[i]) : NULL;
     if (tensor) bytes += planner_tensor_bytes(tensor, way->layouts[i]);
   }
-  return planner_move_cost(p, bytes) + cost_model_of(p->machine)->call_cycles;
+  return planner_move_cost(p, bytes, 0) + cost_model_of(p->machine)->call_cycles;
 }
 
 // Can the outputs after the first one have the layouts of the way?

@@ -83,5 +83,10 @@ void planner_find_passed(Planner *p) {
 
 double planner_read_cost(const Planner *p, double bytes, double passed, double moved) {
   MemoryLevel level = memory_level(p->machine, MAX_OF(bytes + passed, moved));
-  return memory_cycles(p->machine, bytes, level, MEMORY_STREAM);
+  return memory_cycles(p->machine, bytes, level, MEMORY_READ);
+}
+
+double planner_write_cost(const Planner *p, double bytes, double moved) {
+  MemoryLevel level = memory_level(p->machine, MAX_OF(bytes, moved));
+  return memory_cycles(p->machine, bytes, level, MEMORY_WRITE);
 }

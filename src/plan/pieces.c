@@ -328,5 +328,5 @@ bool planner_place(const Planner *p, const Stage *stage, int number, const Stage
 double planner_copy_cost(const Planner *p, const StagePiece *piece) {
   if (!piece->copy) return 0;
   double bytes = planner_tensor_bytes(piece->copy->output, NULL);
-  return cost_model_of(p->machine)->call_cycles + planner_move_cost(p, 2 * bytes);
+  return cost_model_of(p->machine)->call_cycles + planner_move_cost(p, bytes, bytes);
 }

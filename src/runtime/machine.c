@@ -51,6 +51,13 @@ static int64_t shared_cache_bytes(void) {
   return 0;
 }
 
+// Intel's cores with AVX-512 are those of servers, with few exceptions.
+static bool has_mesh(CpuLevel level) {
+  unsigned words[4] = {0};
+  __get_cpuid(0, &words[0], &words[1], &words[2], &words[3]);
+  return level >= CPU_AVX512 && words[1] == signature_INTEL_ebx;
+}
+
 static void name_processor(char *name) {
   unsigned words[12] = {0};
   for (unsigned i = 0; i < 3; i++)
@@ -68,6 +75,11 @@ static CpuLevel level_here(void) {
 
 static int64_t shared_cache_bytes(void) {
   return 0;
+}
+
+static bool has_mesh(CpuLevel level) {
+  (void)level;
+  return false;
 }
 
 static void name_processor(char *name) {
@@ -118,6 +130,7 @@ HostMachine machine_probe(void) {
   if (machine.l3_bytes == 0) machine.l3_bytes = figure(_SC_LEVEL3_CACHE_SIZE, 0);
   machine.threads = machine.cores;
   machine.region_cycles = region_cycles();
+  machine.mesh = has_mesh(level_here());
   name_processor(machine.processor);
   use_level(&machine, level_here());
   return machine;

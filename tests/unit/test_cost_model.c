@@ -83,13 +83,24 @@ static void test_farther_memory_is_slower(void **state) {
   for (int i = 0; i < COUNT_OF(levels); i++) {
     HostMachine machine = machine_probe();
     assert_true(machine_use(&machine, levels[i]));
-    for (int use = MEMORY_STREAM; use <= MEMORY_FEED; use++)
+    for (int use = 0; use < MEMORY_USES; use++)
       for (int level = MEMORY_L1; level < MEMORY_MAIN; level++) {
         double near = memory_cycles(&machine, 1000, (MemoryLevel)level, (MemoryUse)use);
         double far = memory_cycles(&machine, 1000, (MemoryLevel)(level + 1), (MemoryUse)use);
         assert_true(near > 0 && near <= far);
       }
   }
+}
+
+// The width of vectors does not change how fast lines come over a mesh, and writing takes longer.
+static void test_mesh_gives_bytes(void **state) {
+  HostMachine wide = {.vector_bytes = 64, .mesh = true}, narrow = {.vector_bytes = 32, .mesh = true},
+              ring = {.vector_bytes = 64};
+  double far = memory_cycles(&wide, 1000, MEMORY_L3, MEMORY_READ);
+  assert_true(far == memory_cycles(&narrow, 1000, MEMORY_L3, MEMORY_READ));
+  assert_true(far > memory_cycles(&ring, 1000, MEMORY_L3, MEMORY_READ));
+  assert_true(memory_cycles(&wide, 1000, MEMORY_L2, MEMORY_WRITE) >
+              memory_cycles(&wide, 1000, MEMORY_L2, MEMORY_READ));
 }
 
 static void test_level_holds_the_bytes(void **state) {
@@ -106,6 +117,7 @@ int main(void) {
       cmocka_unit_test(test_every_field_is_positive),
       cmocka_unit_test(test_shares_and_ties_are_below_one),
       cmocka_unit_test(test_farther_memory_is_slower),
+      cmocka_unit_test(test_mesh_gives_bytes),
       cmocka_unit_test(test_level_holds_the_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
