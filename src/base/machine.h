@@ -43,8 +43,8 @@ typedef struct HostMachine {
   int64_t l1_bytes, l1_ways; // data cache of a core: size, associativity
   int64_t l2_bytes;          // of a core
   int64_t l3_bytes;          // shared by this core and some others; 0: none
-  bool mesh;                 // all cores share the third-level cache over a mesh, which is slower than
-                             // a ring of a few cores: Intel's servers
+  bool mesh;                 // all cores share the third-level cache over a mesh, which is slower
+                             // than a ring of a few cores: Intel's servers
   // Cycles of a core for which another thread must have work, so that it is worth starting: for
   // handing it over, and for waiting until it is done. 0: any iteration is worth it. Two threads of
   // a Zen 5 take 2,000 to 4,000 cycles when nothing else runs, and 15,000 and more beside other

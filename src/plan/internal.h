@@ -316,8 +316,8 @@ double planner_read_cost(const Planner *planner, double bytes, double passed, do
 // The same to write them.
 double planner_write_cost(const Planner *planner, double bytes, double moved);
 
-// move_costs.c. The cycles to read and to write bytes in the nearest level of memory that holds them
-// all.
+// move_costs.c. The cycles to read and to write bytes in the nearest level of memory that holds all
+// of them.
 double planner_move_cost(const Planner *planner, double read, double written);
 // The cycles for moving elements of `element` bytes that a kernel writes in the order of the walk
 // `to` and reads in that of `from`: vectors where rows are contiguous in both, else each element by

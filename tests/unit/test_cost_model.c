@@ -94,8 +94,8 @@ static void test_farther_memory_is_slower(void **state) {
 
 // The width of vectors does not change how fast lines come over a mesh, and writing takes longer.
 static void test_mesh_gives_bytes(void **state) {
-  HostMachine wide = {.vector_bytes = 64, .mesh = true}, narrow = {.vector_bytes = 32, .mesh = true},
-              ring = {.vector_bytes = 64};
+  HostMachine wide = {.vector_bytes = 64, .mesh = true},
+              narrow = {.vector_bytes = 32, .mesh = true}, ring = {.vector_bytes = 64};
   double far = memory_cycles(&wide, 1000, MEMORY_L3, MEMORY_READ);
   assert_true(far == memory_cycles(&narrow, 1000, MEMORY_L3, MEMORY_READ));
   assert_true(far > memory_cycles(&ring, 1000, MEMORY_L3, MEMORY_READ));
