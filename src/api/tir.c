@@ -212,6 +212,7 @@ int pleat_module_function_is_tensor_program(const PleatModule *module, int i) {
 Module *module_copy(Context *context, const Module *module, bool with_functions) {
   Module *copy = module_new(context, module->name ? module->name : "");
   copy->attrs = module->attrs;
+  copy->infos = module->infos;
   for (int i = 0; with_functions && i < module->funcs.count; i++)
     module_put(copy, &module->funcs.items[i]);
   return copy;

@@ -660,7 +660,7 @@ static bool same_module_func(Comparison *c, const ModuleFunc *a, const ModuleFun
 }
 
 static bool same_module(Comparison *c, const Module *a, const Module *b) {
-  if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
+  if (!same_attrs(c, &a->attrs, &b->attrs) || !same_term(c, a->infos, b->infos)) return false;
   for (int i = 0; i < a->funcs.count; i++) {
     const ModuleFunc *func = &a->funcs.items[i];
     if (!same_module_func(c, func, module_find(b, func->name))) return false;

@@ -8,7 +8,6 @@
 
 typedef struct Value Value;
 typedef struct Node Node;
-typedef struct GraphTerm GraphTerm;
 
 // An argument or a type that is written in place: R.shape([n, 4]), (x, y), "global", R.Object.
 typedef enum GraphTermKind {

@@ -15,6 +15,7 @@ typedef struct Block Block;
 typedef struct Buffer Buffer;
 typedef struct PrimFunc PrimFunc;
 typedef struct GraphFunc GraphFunc;
+typedef struct GraphTerm GraphTerm;
 typedef struct Layout Layout; // layout/layout.h
 
 // ---- Types -----------------------------------------------------------------------------------
@@ -548,6 +549,7 @@ typedef struct Module {
   Str name;
   Array(ModuleFunc) funcs;
   Attrs attrs;
+  GraphTerm *infos; // a TERM_DICT: the devices and meshes that types name; NULL: none
 } Module;
 
 Module *module_new(Context *context, const char *name);

@@ -415,7 +415,8 @@ static GraphTerm *results_term(GraphParser *graph, const Node *node) {
 }
 
 static bool is_argument(Str member) {
-  static const char *const names[] = {"shape", "dtype", "str", "prim_value", "device_mesh"};
+  static const char *const names[] = {"shape", "dtype", "str", "prim_value", "device_mesh",
+                                      "device"};
   for (int i = 0; i < COUNT_OF(names); i++)
     if (!strcmp(names[i], member)) return true;
   return false;

@@ -358,6 +358,19 @@ static void result_type(GraphParser *graph, const PyNode *def) {
   graph->func->nodes.count = nodes;
 }
 
+GraphTerm *parse_global_infos(Parser *parser, const PyNode *node) {
+  int blocks = 0;
+  GraphParser graph = {parser, graph_func_new(parser->context, ""), &blocks, 0};
+  if (node->kind != PY_DICT) {
+    REPORT(parser, node, "expected a dictionary, saw %s", py_kind_name(node->kind));
+    return NULL;
+  }
+  GraphTerm *infos = graph_term(&graph, node);
+  if (!graph.func->nodes.count) return infos;
+  REPORT(parser, node, "expected devices and meshes, such as I.vdevice(\"llvm\")");
+  return NULL;
+}
+
 GraphFunc *parse_graph_func(Parser *parser, const PyNode *def) {
   int errors = parser->context->error_count, mark = parser_mark(parser), blocks = 0;
   GraphParser graph = {parser, graph_func_new(parser->context, def->text), &blocks, 0};

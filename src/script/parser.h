@@ -187,6 +187,8 @@ ConstData *parse_const_data(Parser *parser, const PyNode *data, const PyNode *dt
                             const PyNode *extents);
 PrimFunc *parse_prim_func(Parser *parser, const PyNode *def);
 GraphFunc *parse_graph_func(Parser *parser, const PyNode *def);
+// A dictionary of devices and meshes, {"vdevice": [I.vdevice("llvm")]}.
+GraphTerm *parse_global_infos(Parser *parser, const PyNode *node);
 // Proves that each binding stays in the domain of its block variable; false with an error at each
 // binding that is not proved to.
 bool prim_func_check_domains(Context *context, const PrimFunc *func);

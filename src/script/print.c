@@ -80,6 +80,7 @@ static void print_class_heading(Printer *printer, const Module *module) {
     print_attributes(printer, &module->attrs);
     text_puts(printer->out, ")");
   }
+  if (module->infos) print_global_infos(printer, module->infos);
   text_puts(printer->out, module->funcs.count ? "\n" : "\n    pass\n");
 }
 
@@ -92,7 +93,7 @@ void script_print_module(Context *context, const Module *module, Text *out,
   if (is_class) print_class_heading(&printer, module);
   for (int i = 0; i < module->funcs.count; i++) {
     if (i && !is_class) text_puts(out, "\n\n");
-    if (is_class && (i || module->attrs.count)) text_puts(out, "\n");
+    if (is_class && (i || module->attrs.count || module->infos)) text_puts(out, "\n");
     printer.indent = is_class;
     if (is_class) text_pad(out, ' ', 4);
     print_function(&printer, module, &module->funcs.items[i]);

@@ -488,3 +488,10 @@ void print_graph_func(Printer *printer, const GraphFunc *func, const Module *mod
   printer_reset(printer, mark);
   printer->in_class = in_class;
 }
+
+void print_global_infos(Printer *printer, const GraphTerm *infos) {
+  printer_line(printer);
+  text_puts(printer->out, "I.module_global_infos(");
+  print_term(printer, infos, false);
+  text_puts(printer->out, ")");
+}

@@ -74,5 +74,6 @@ void print_block_heading(Printer *printer, const Block *block);
 void print_free_vars(Printer *printer, const Buffer *buffer);
 void print_prim_func(Printer *printer, const PrimFunc *func);
 void print_graph_func(Printer *printer, const GraphFunc *func, const Module *module);
+void print_global_infos(Printer *printer, const GraphTerm *infos);
 
 #endif

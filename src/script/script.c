@@ -136,9 +136,14 @@ static void take_function(Parser *parser, const PyNode *def) {
 
 static void take_module_call(Parser *parser, const PyNode *node) {
   Str member = parser_called(parser, node->items[0], DIALECT_MODULE);
+  bool is_infos = member && !strcmp(member, "module_global_infos");
   PyNode *args[1];
-  if (!member || strcmp(member, "module_attrs")) return;
-  if (py_arguments(parser->context, node->items[0], "attrs", args, NULL))
+  if (!is_infos && (!member || strcmp(member, "module_attrs"))) return;
+  if (!py_arguments(parser->context, node->items[0], is_infos ? "infos" : "attrs", args, NULL))
+    return;
+  if (is_infos)
+    parser->module->infos = parse_global_infos(parser, args[0]);
+  else
     parse_attributes(parser, args[0], &parser->module->attrs);
 }
 
