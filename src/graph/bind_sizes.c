@@ -49,6 +49,7 @@ static void collect_sizes(SizeBinding *b) {
   for (int i = 0; i < b->graph->param_count; i++)
     for (int d = 0; d < b->graph->params[i]->rank; d++)
       visit_expr(&visitor, b->graph->params[i]->shape[d]);
+  for (int i = 0; i < b->graph->sizes.count; i++) visit_expr(&visitor, b->graph->sizes.items[i]);
 }
 
 static KnownSize *size_named(SizeBinding *b, const char *name) {
@@ -128,6 +129,7 @@ static void replace_in_graph(SizeBinding *b) {
     if (size->value >= 0)
       map_put(&values, size->var, expr_int(context, size->var->type, size->value));
   }
+  replace_all(context, &values, graph->sizes.items, graph->sizes.count);
   for (int i = 0; i < graph->param_count; i++) replace_in_value(context, &values, graph->params[i]);
   for (int i = 0; i < graph->nodes.count; i++) {
     Node *node = graph->nodes.items[i];

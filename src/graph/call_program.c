@@ -96,14 +96,32 @@ static bool only_reads_inputs(CallBinding *b) {
                                           b->node->callee->name, writes.written->name);
 }
 
+// Takes the values of the last parameters, which are numbers, from 'tir_vars'.
+static bool bind_numbers(CallBinding *b, int tensors) {
+  const PrimFunc *func = b->node->callee;
+  const Expr *numbers = attrs_get(&b->node->attrs, "tir_vars");
+  int given = numbers && numbers->op == EXPR_TUPLE ? numbers->count : 0;
+  if (func->param_count != tensors + given)
+    return diag_error_as(b->context, DIAG_OPERATOR, b->node->pos,
+                         "'%s' takes %d tensors and numbers, the call has %d", func->name,
+                         func->param_count, tensors + given);
+  for (int i = 0; i < given; i++) {
+    Expr *param = func->params[tensors + i];
+    if (func->buffers[tensors + i])
+      return diag_error_as(b->context, DIAG_OPERATOR, b->node->pos,
+                           "the call of '%s' gives parameter '%s' a number, but it is a tensor",
+                           func->name, func->buffers[tensors + i]->name);
+    map_put(&b->sizes, param, expr_cast(b->context, param->type, numbers->args[i]));
+  }
+  return true;
+}
+
 PrimFunc *call_prim_func(Context *context, const Node *node) {
   CallBinding b = {context, node, map_new(&context->arena)};
-  const PrimFunc *func = node->callee;
-  if (func->param_count != node->input_count + node->output_count)
-    return diag_error_as(context, DIAG_OPERATOR, node->pos,
-                         "'%s' takes %d tensors, the call has %d", func->name, func->param_count,
-                         node->input_count + node->output_count),
-           NULL;
+  PrimFunc *func = prim_func_copy(context, node->callee);
+  int tensors = node->input_count + node->output_count;
+  if (!bind_numbers(&b, tensors)) return NULL;
+  func->param_count = tensors;
   for (int i = 0; i < func->param_count; i++)
     if (!bind_param(&b, i)) return NULL;
   if (!only_reads_inputs(&b)) return NULL;

@@ -8,25 +8,15 @@
 // The function may be flat already. Requires nothing; afterwards all nodes are NODE_OP,
 // NODE_CALL_TIR and NODE_OPAQUE, and all their inputs are tensors.
 #include "base/caller.h"
+#include "graph/flatten.h"
 #include "graph/opaque.h"
 
 enum { MOST_DEPTH = 64, MOST_NODES = 1 << 20 };
 
-typedef struct GraphFlattening {
-  Context *context;
-  GraphFunc *graph; // which receives the nodes
-  Array(Node *) nodes;
-  Map values; // from a value to the term that it is
-  Map locals; // from a value to the local function that it is
-  Map sizes;  // from a size of an inlined function to its value
-  int depth;  // of calls
-} GraphFlattening;
-
 static bool flatten_nodes(GraphFlattening *f, const GraphFunc *func);
 static void take_type(Context *context, Value *value, const GraphTerm *info);
 
-static bool refuse(GraphFlattening *f, const Node *node, const char *format, ...) PRINTF_LIKE(3, 4);
-static bool refuse(GraphFlattening *f, const Node *node, const char *format, ...) {
+bool flatten_refuse(GraphFlattening *f, const Node *node, const char *format, ...) {
   va_list args;
   va_start(args, format);
   const char *text = arena_vprintf(&f->context->arena, format, args);
@@ -36,7 +26,7 @@ static bool refuse(GraphFlattening *f, const Node *node, const char *format, ...
 
 // ---- Terms -----------------------------------------------------------------------------------
 
-static bool is_list(const GraphTerm *term) {
+bool term_is_list(const GraphTerm *term) {
   return term->kind == TERM_TUPLE || term->kind == TERM_LIST;
 }
 
@@ -53,34 +43,34 @@ static GraphTerm *resolved(GraphFlattening *f, GraphTerm *term) {
   return copy;
 }
 
-static GraphTerm *resolved_value(GraphFlattening *f, Value *value) {
+GraphTerm *flatten_resolved(GraphFlattening *f, Value *value) {
   return resolved(f, term_of_value(f->context, value));
 }
 
-static Value *tensor_of(const GraphTerm *term) {
+Value *term_tensor(const GraphTerm *term) {
   return term->kind == TERM_VALUE ? term->value : NULL;
 }
 
-static bool is_term(const GraphTerm *term, const char *name) {
+bool term_is(const GraphTerm *term, const char *name) {
   return term->kind == TERM_CALL && !strcmp(term->text, name);
 }
 
 static bool is_call_of(const GraphTerm *term, const char *name) {
-  return is_term(term, name) && term->count >= 1;
+  return term_is(term, name) && term->count >= 1;
 }
 
 // The value of an attribute that is written as a term; NULL when it is none.
-static Expr *attribute_of(GraphFlattening *f, const GraphTerm *term) {
+Expr *flatten_attribute(GraphFlattening *f, const GraphTerm *term) {
   static const char *const wrappers[] = {"R.shape", "R.prim_value", "R.dtype", "R.str"};
   Context *context = f->context;
   for (int i = 0; i < COUNT_OF(wrappers); i++)
-    if (is_call_of(term, wrappers[i])) return attribute_of(f, term->items[0]);
+    if (is_call_of(term, wrappers[i])) return flatten_attribute(f, term->items[0]);
   if (term->kind == TERM_EXPR) return substitute_expr(context, term->e, &f->sizes);
   if (term->kind == TERM_VALUE && term->value->data) return NULL;
-  if (!is_list(term)) return NULL;
+  if (!term_is_list(term)) return NULL;
   Expr **items = arena_array(&context->arena, Expr *, term->count);
   for (int i = 0; i < term->count; i++)
-    if (!(items[i] = attribute_of(f, term->items[i]))) return NULL;
+    if (!(items[i] = flatten_attribute(f, term->items[i]))) return NULL;
   return expr_tuple(context, items, term->count);
 }
 
@@ -101,14 +91,15 @@ static bool keeps_value(const Node *node) {
   return false;
 }
 
-// The name of positional attribute `number` of an operator; NULL when it has no such attribute.
-static Str positional_name(GraphFlattening *f, const OpRow *row, int number) {
+// The name of positional attribute `number` of an operator, up to a space; "" when it has no such
+// attribute.
+static const char *positional_name(const OpRow *row, int number) {
   const char *p = row && row->positional ? row->positional : "";
   for (; *p && number; number--) {
     p += strcspn(p, " ");
     p += *p == ' ';
   }
-  return *p ? str_intern_n(f->context, p, strcspn(p, " ")) : NULL;
+  return p;
 }
 
 typedef struct Arguments {
@@ -125,17 +116,24 @@ static bool add_argument(GraphFlattening *f, const Node *node, const GraphTerm *
     array_push(arena, &to->tensors, is_null ? NULL : term->value);
     return true;
   }
-  Expr *value = attribute_of(f, term);
-  if (!value && is_list(term)) {
+  Expr *value = flatten_attribute(f, term);
+  const OpRow *row = op_find(node->op);
+  Expr *number = row ? flatten_number_of(f, term) : NULL;
+  const char *next = positional_name(row, to->positional);
+  bool is_tensor = number && (to->tensors.count < row->min_inputs || !*next ||
+                              !strncmp(next, "dtype", strlen("dtype")));
+  if (is_tensor) return array_push(arena, &to->tensors, flatten_number(f, node, number)), true;
+  if (!value && term_is_list(term)) {
     for (int i = 0; i < term->count; i++)
       if (!add_argument(f, node, term->items[i], to)) return false;
     return true;
   }
-  Str name = positional_name(f, op_find(node->op), to->positional++);
-  if (!value || !name)
-    return refuse(f, node, "%s: takes tensors by position; pass attributes by their names",
-                  node_op_name(node));
-  to->attrs = attrs_with(arena, to->attrs, name, value);
+  const char *name = positional_name(row, to->positional++);
+  if (!value || !*name)
+    return flatten_refuse(f, node, "%s: takes tensors by position; pass attributes by their names",
+                          node_op_name(node));
+  Str key = str_intern_n(f->context, name, strcspn(name, " "));
+  to->attrs = attrs_with(arena, to->attrs, key, value);
   return true;
 }
 
@@ -146,10 +144,10 @@ static bool add_keywords(GraphFlattening *f, const Node *node, Arguments *to) {
     for (int k = 0; k < COUNT_OF(ignored); k++)
       skip |= !strcmp(ignored[k], node->keywords->keys[i]);
     if (skip) continue;
-    Expr *value = attribute_of(f, resolved(f, node->keywords->items[i]));
+    Expr *value = flatten_attribute(f, resolved(f, node->keywords->items[i]));
     if (!value)
-      return refuse(f, node, "%s: '%s' is not an attribute", node_op_name(node),
-                    node->keywords->keys[i]);
+      return flatten_refuse(f, node, "%s: '%s' is not an attribute", node_op_name(node),
+                            node->keywords->keys[i]);
     to->attrs = attrs_with(&f->context->arena, to->attrs, node->keywords->keys[i], value);
   }
   return true;
@@ -158,11 +156,12 @@ static bool add_keywords(GraphFlattening *f, const Node *node, Arguments *to) {
 // The new value of an output of `node`: the old one, or a copy when the node is in an inlined
 // function. Its stated shape stays only where it has no sizes of that function.
 static Value *output_of(GraphFlattening *f, Node *made, Value *old, int number) {
+  bool copies = f->depth || f->sizes.count;
   Value *value = f->depth ? arena_copy(&f->context->arena, old, sizeof *old) : old;
   value->producer = made;
   value->output = number;
   value->info = NULL;
-  for (int d = 0; f->depth && d < value->rank; d++) {
+  for (int d = 0; copies && d < value->rank; d++) {
     if (d == 0)
       value->shape =
           arena_copy(&f->context->arena, old->shape, sizeof *old->shape * (size_t)old->rank);
@@ -174,7 +173,7 @@ static Value *output_of(GraphFlattening *f, Node *made, Value *old, int number) 
   return value;
 }
 
-static Node *add_node(GraphFlattening *f, const Node *like, Value *const *inputs, int count) {
+Node *flatten_add_node(GraphFlattening *f, const Node *like, Value *const *inputs, int count) {
   Node *made =
       node_new(f->context, like->kind, like->op, like->name, inputs, count, like->output_count);
   made->user_op = like->user_op;
@@ -187,7 +186,7 @@ static Node *add_node(GraphFlattening *f, const Node *like, Value *const *inputs
   return made;
 }
 
-static Value *output_number(GraphFlattening *f, Node *node, int number) {
+Value *flatten_output(GraphFlattening *f, Node *node, int number) {
   if (number >= node->output_count) {
     Value **outputs = arena_array(&f->context->arena, Value *, number + 1);
     for (int i = 0; i <= number; i++) {
@@ -203,6 +202,12 @@ static Value *output_number(GraphFlattening *f, Node *node, int number) {
   return node->outputs[number];
 }
 
+// R.topk(x, ret_type="values")
+static bool has_one_result(const Attrs *attrs) {
+  const Expr *type = attrs_get(attrs, "ret_type");
+  return type && type->op == EXPR_STRING && strcmp(type->as.s, "both") != 0;
+}
+
 // How many tensors an operator returns, as its type or its attributes say; 1 where they do not.
 static int result_count(const Node *node, const Attrs *attrs) {
   const GraphTerm *info = node->output_count == 1 ? node->outputs[0]->info : NULL;
@@ -210,14 +215,16 @@ static int result_count(const Node *node, const Attrs *attrs) {
   Expr *sections = attrs_get(attrs, "indices_or_sections");
   bool splits = sections && node->output_count == 1;
   if (is_tuple) return info->count;
+  const OpRow *row = node->output_count == 1 ? op_find(node->op) : NULL;
+  if (row && row->results) return has_one_result(attrs) ? 1 : row->results;
   if (splits && sections->op == EXPR_TUPLE) return sections->count + 1;
   return splits ? (int)MIN_OF(MAX_OF(sections->as.i, (int64_t)1), 1024) : 1;
 }
 
 // Makes the result of `old` the tuple of the outputs of `made`.
-static void give_tuple(GraphFlattening *f, const Node *old, Node *made, int count) {
+void flatten_give_tuple(GraphFlattening *f, const Node *old, Node *made, int count) {
   GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, count);
-  for (int i = 0; i < count; i++) items[i] = term_of_value(f->context, output_number(f, made, i));
+  for (int i = 0; i < count; i++) items[i] = term_of_value(f->context, flatten_output(f, made, i));
   map_put(&f->values, old->outputs[0],
           term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, count));
 }
@@ -237,25 +244,26 @@ static Str function_name(const GraphTerm *term) {
 }
 
 static const OpaqueFunction *function_outside(GraphFlattening *f, const Node *node) {
-  Str name = node->input_count ? function_name(resolved_value(f, node->inputs[0])) : NULL;
+  Str name = node->input_count ? function_name(flatten_resolved(f, node->inputs[0])) : NULL;
   const OpaqueFunction *found = name ? opaque_find(f->graph->functions, name) : NULL;
   if (!name)
-    refuse(f, node, "expected R.%s(\"name\", …), with the name of a function", node->op);
+    flatten_refuse(f, node, "expected R.%s(\"name\", …), with the name of a function", node->op);
   else if (!found)
-    refuse(f, node,
-           "%s calls '%s', a function outside of the file, which is not given\ngive it with %s, or "
-           "replace the call by operators or a tensor program",
-           node->op, name, caller_option(f->context, CALLER_OPERATORS));
+    flatten_refuse(
+        f, node,
+        "%s calls '%s', a function outside of the file, which is not given\ngive it with %s, or "
+        "replace the call by operators or a tensor program",
+        node->op, name, caller_option(f->context, CALLER_OPERATORS));
   return found;
 }
 
 // The types of the results as the call states them; NULL when it does not.
-static GraphTerm *stated_types(GraphFlattening *f, const Node *node) {
+GraphTerm *flatten_stated_types(GraphFlattening *f, const Node *node) {
   static const char *const names[] = {"out_sinfo", "out_ty", "sinfo_args", "ty_args"};
   for (int i = 0; node->keywords && i < node->keywords->count; i++) {
     if (!is_one_of(node->keywords->keys[i], names, COUNT_OF(names))) continue;
     GraphTerm *term = resolved(f, node->keywords->items[i]);
-    bool list = strstr(node->keywords->keys[i], "_args") && is_list(term) && term->count == 1;
+    bool list = strstr(node->keywords->keys[i], "_args") && term_is_list(term) && term->count == 1;
     return list ? term->items[0] : term;
   }
   return NULL;
@@ -270,14 +278,14 @@ static bool add_packed_arguments(GraphFlattening *f, const Node *node, const Gra
     array_push(arena, &to->tensors, term->value);
     return true;
   }
-  Expr *value = attribute_of(f, term);
+  Expr *value = flatten_attribute(f, term);
   if (value) {
     Str name = str_format(f->context, "arg%d", to->tensors.count + to->positional++);
     to->attrs = attrs_with(arena, to->attrs, name, value);
     return true;
   }
-  if (!is_list(term))
-    return refuse(f, node, "%s takes tensors, numbers, shapes and texts", node->op);
+  if (!term_is_list(term))
+    return flatten_refuse(f, node, "%s takes tensors, numbers, shapes and texts", node->op);
   for (int i = 0; i < term->count; i++)
     if (!add_packed_arguments(f, node, term->items[i], to)) return false;
   return true;
@@ -290,7 +298,7 @@ static void state_type(GraphFlattening *f, Value *value, const GraphTerm *type) 
     value->shape[d] = substitute_expr(f->context, value->shape[d], &f->sizes);
 }
 
-static void state_types(GraphFlattening *f, Node *made, const GraphTerm *types, bool many) {
+void flatten_state_types(GraphFlattening *f, Node *made, const GraphTerm *types, bool many) {
   for (int i = 0; types && i < made->output_count; i++) {
     made->outputs[i]->type = DTYPE_FLOAT32;
     state_type(f, made->outputs[i], many ? types->items[i] : types);
@@ -304,28 +312,28 @@ static bool flatten_packed(GraphFlattening *f, const Node *node) {
   const OpaqueFunction *function = function_outside(f, node);
   if (!function) return false;
   for (int i = 1; i < node->input_count; i++)
-    if (!add_packed_arguments(f, node, resolved_value(f, node->inputs[i]), &to)) return false;
-  const GraphTerm *types = stated_types(f, node);
-  bool tuple = types && is_term(types, "R.Tuple");
-  bool many = types && (is_list(types) || tuple);
+    if (!add_packed_arguments(f, node, flatten_resolved(f, node->inputs[i]), &to)) return false;
+  const GraphTerm *types = flatten_stated_types(f, node);
+  bool tuple = types && term_is(types, "R.Tuple");
+  bool many = types && (term_is_list(types) || tuple);
   int count = many ? types->count : 1;
-  if (!count) return refuse(f, node, "'%s' gives no tensor", function->name);
-  Node *made = add_node(f, node, (Value **)to.tensors.items, to.tensors.count);
+  if (!count) return flatten_refuse(f, node, "'%s' gives no tensor", function->name);
+  Node *made = flatten_add_node(f, node, (Value **)to.tensors.items, to.tensors.count);
   made->kind = NODE_OPAQUE;
   made->function = function;
   made->user_op = function->name;
   made->attrs = to.attrs;
-  output_number(f, made, count - 1);
-  state_types(f, made, types, many);
-  if (many) give_tuple(f, node, made, count);
+  flatten_output(f, made, count - 1);
+  flatten_state_types(f, made, types, many);
+  if (many) flatten_give_tuple(f, node, made, count);
   return true;
 }
 
 // ---- Casts -------------------------------------------------------------------------------------
 
 // A node of one result, whose type is not known yet.
-static Node *add_new_node(GraphFlattening *f, const Node *like, const char *op,
-                          Value *const *inputs, int count) {
+Node *flatten_add_new_node(GraphFlattening *f, const Node *like, const char *op,
+                           Value *const *inputs, int count) {
   Node *made = node_new(f->context, NODE_OP, op, like->name, inputs, count, 1);
   made->pos = like->pos;
   made->outputs[0] = value_new(f->context, like->name, DTYPE_VOID, NULL, -1);
@@ -339,19 +347,50 @@ static Node *add_new_node(GraphFlattening *f, const Node *like, const char *op,
 static GraphTerm *cast_to(GraphFlattening *f, const Node *node, GraphTerm *value,
                           const GraphTerm *type) {
   Arena *arena = &f->context->arena;
-  Value *tensor = tensor_of(value);
-  if (is_term(type, "R.Tuple") && is_list(value) && type->count == value->count) {
+  Value *tensor = term_tensor(value);
+  if (term_is(type, "R.Tuple") && term_is_list(value) && type->count == value->count) {
     GraphTerm **items = arena_array(arena, GraphTerm *, type->count);
     for (int i = 0; i < type->count; i++)
       items[i] = cast_to(f, node, value->items[i], type->items[i]);
     return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, type->count);
   }
-  if (!tensor || !is_term(type, "R.Tensor")) return value;
-  Node *made = add_new_node(f, node, "identity", &tensor, 1);
+  if (term_is(type, "R.Shape")) flatten_name_sizes(f, value, type);
+  if (!tensor || !term_is(type, "R.Tensor")) return value;
+  Node *made = flatten_add_new_node(f, node, "identity", &tensor, 1);
   Value *result = made->outputs[0];
   made->user_op = "match_cast";
   state_type(f, result, type);
   return term_of_value(f->context, result);
+}
+
+// The branch that a constant condition selects; -1 when it is not constant.
+static int known_branch(const GraphTerm *condition) {
+  const GraphTerm *term = condition;
+  while (term->kind == TERM_CALL && term->count == 1) term = term->items[0];
+  int64_t number;
+  if (term->kind == TERM_EXPR && expr_as_int(term->e, &number)) return number == 0;
+  const ConstData *data = term->kind == TERM_VALUE ? term->value->data : NULL;
+  return data && data->bytes >= 1 && data->data ? !*(const char *)data->data : -1;
+}
+
+// ---- Effects -----------------------------------------------------------------------------------
+
+// Is the condition known to be false?
+static bool fails(GraphFlattening *f, const Node *node) {
+  const GraphTerm *condition = node->input_count && !strcmp(node->op, "assert_op")
+                                   ? flatten_resolved(f, node->inputs[0])
+                                   : NULL;
+  return condition && condition->kind != TERM_NONE && known_branch(condition) == 1;
+}
+
+// R.print and R.assert_op have no result, and what runs leaves them out.
+static bool flatten_effect(GraphFlattening *f, const Node *node) {
+  map_put(&f->values, node->outputs[0], term_new(f->context, TERM_TUPLE, NULL));
+  if (fails(f, node)) return flatten_refuse(f, node, "this assertion does not hold");
+  diag_warning(f->context, node->pos,
+               strcmp(node->op, "print") ? "this assertion is not checked by a run"
+                                         : "a run does not print this");
+  return true;
 }
 
 // ---- Operators of the table --------------------------------------------------------------------
@@ -362,59 +401,52 @@ static bool flatten_operator(GraphFlattening *f, const Node *node) {
                 (const char *const[]){"call_packed", "call_pure_packed", "call_dps_packed"}, 3))
     return flatten_packed(f, node);
   if (is_one_of(node->op, (const char *const[]){"call_inplace_packed", "call_builtin_with_ctx"}, 2))
-    return refuse(f, node,
-                  "%s calls a function outside of the file that may change its arguments\nuse "
-                  "R.call_dps_packed, which has results of its own",
-                  node->op);
-  if (!strncmp(node->op, "call_tir", strlen("call_tir")))
-    return refuse(
+    return flatten_refuse(
         f, node,
-        "%s with values for scalar parameters, with a tuple by its name, in place or with "
-        "a gradient is read and printed, but not compiled",
+        "%s calls a function outside of the file that may change its arguments\nuse "
+        "R.call_dps_packed, which has results of its own",
         node->op);
+  if (is_program_call(node)) return flatten_program_call(f, node);
+  if (is_one_of(node->op, (const char *const[]){"print", "assert_op"}, 2))
+    return flatten_effect(f, node);
+  GraphTerm *shape = NULL;
+  if (!flatten_shape(f, node, &shape)) return false;
+  if (shape) return map_put(&f->values, node->outputs[0], shape), true;
   if (keeps_value(node) && node->input_count) {
-    GraphTerm *value = resolved_value(f, node->inputs[0]);
+    GraphTerm *value = flatten_resolved(f, node->inputs[0]);
     bool casts = !strcmp(node->op, "match_cast") && node->input_count == 2;
-    if (casts) value = cast_to(f, node, value, resolved_value(f, node->inputs[1]));
+    if (casts) value = cast_to(f, node, value, flatten_resolved(f, node->inputs[1]));
     map_put(&f->values, node->outputs[0], value);
     return true;
   }
   for (int i = 0; i < node->input_count; i++)
-    if (!add_argument(f, node, resolved_value(f, node->inputs[i]), &to)) return false;
+    if (!add_argument(f, node, flatten_resolved(f, node->inputs[i]), &to)) return false;
   if (!add_keywords(f, node, &to)) return false;
   int count = result_count(node, &to.attrs);
-  Node *made = add_node(f, node, (Value **)to.tensors.items, to.tensors.count);
+  Node *made = flatten_add_node(f, node, (Value **)to.tensors.items, to.tensors.count);
   made->attrs = to.attrs;
-  if (count > 1) give_tuple(f, node, made, count);
+  if (count > 1) flatten_give_tuple(f, node, made, count);
   return true;
 }
 
-static bool flatten_call_tir(GraphFlattening *f, const Node *node) {
-  PtrArray tensors = {0};
-  for (int i = 0; i < node->input_count; i++) {
-    Value *value = node->inputs[i] ? tensor_of(resolved_value(f, node->inputs[i])) : NULL;
-    if (!value)
-      return refuse(f, node,
-                    "argument %d of the call is no tensor; values for scalar parameters are "
-                    "read and printed, but not compiled",
-                    i + 1);
-    array_push(&f->context->arena, &tensors, value);
-  }
-  Node *made = add_node(f, node, (Value **)tensors.items, tensors.count);
-  made->attrs = node->attrs;
+static bool flatten_opaque(GraphFlattening *f, const Node *node) {
+  Value **tensors = arena_array(&f->context->arena, Value *, node->input_count);
+  for (int i = 0; i < node->input_count; i++)
+    tensors[i] = term_tensor(flatten_resolved(f, node->inputs[i]));
+  flatten_add_node(f, node, tensors, node->input_count)->attrs = node->attrs;
   return true;
 }
 
 // ---- Items -----------------------------------------------------------------------------------
 
 static bool flatten_item(GraphFlattening *f, const Node *node) {
-  GraphTerm *tuple = resolved_value(f, node->inputs[0]);
-  Value *value = tensor_of(tuple);
+  GraphTerm *tuple = flatten_resolved(f, node->inputs[0]);
+  Value *value = term_tensor(tuple);
   GraphTerm *item = NULL;
-  if (is_list(tuple) && node->item < tuple->count) item = tuple->items[node->item];
+  if (term_is_list(tuple) && node->item < tuple->count) item = tuple->items[node->item];
   if (value && value->producer && value->producer->kind == NODE_OP)
-    item = term_of_value(f->context, output_number(f, value->producer, node->item));
-  if (!item) return refuse(f, node, "this value is not a tuple with item %d", node->item);
+    item = term_of_value(f->context, flatten_output(f, value->producer, node->item));
+  if (!item) return flatten_refuse(f, node, "this value is not a tuple with item %d", node->item);
   map_put(&f->values, node->outputs[0], item);
   if (item->kind == TERM_VALUE && item->value->producer && item->value->output)
     item->value->name = node->outputs[0]->name;
@@ -440,25 +472,27 @@ static void bind_sizes(GraphFlattening *f, const Value *param, const Value *give
 }
 
 static GraphTerm *result_of(GraphFlattening *f, const GraphFunc *func) {
-  if (func->result) return resolved_value(f, func->result);
-  if (func->output_count == 1) return resolved_value(f, func->outputs[0]);
+  if (func->result) return flatten_resolved(f, func->result);
+  if (func->output_count == 1) return flatten_resolved(f, func->outputs[0]);
   GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, func->output_count);
-  for (int i = 0; i < func->output_count; i++) items[i] = resolved_value(f, func->outputs[i]);
+  for (int i = 0; i < func->output_count; i++) items[i] = flatten_resolved(f, func->outputs[i]);
   return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, func->output_count);
 }
 
 static bool flatten_call(GraphFlattening *f, const Node *node) {
   const GraphFunc *func = function_called(f, node);
-  if (!func) return refuse(f, node, "only graph functions of this module can be called here");
+  if (!func)
+    return flatten_refuse(f, node, "only graph functions of this module can be called here");
   if (func->param_count != node->input_count - 1)
-    return refuse(f, node, "'%s' takes %d arguments, saw %d", func->name, func->param_count,
-                  node->input_count - 1);
+    return flatten_refuse(f, node, "'%s' takes %d arguments, saw %d", func->name, func->param_count,
+                          node->input_count - 1);
   if (f->depth == MOST_DEPTH || f->nodes.count > MOST_NODES)
-    return refuse(f, node, "'%s' calls itself, or its calls are nested too deeply", func->name);
+    return flatten_refuse(f, node, "'%s' calls itself, or its calls are nested too deeply",
+                          func->name);
   for (int i = 0; i < func->param_count; i++) {
-    GraphTerm *given = resolved_value(f, node->inputs[i + 1]);
+    GraphTerm *given = flatten_resolved(f, node->inputs[i + 1]);
     map_put(&f->values, func->params[i], given);
-    bind_sizes(f, func->params[i], tensor_of(given));
+    bind_sizes(f, func->params[i], term_tensor(given));
   }
   f->depth++;
   bool done = flatten_nodes(f, func);
@@ -469,30 +503,20 @@ static bool flatten_call(GraphFlattening *f, const Node *node) {
 
 // ---- If --------------------------------------------------------------------------------------
 
-// The branch that a constant condition selects; -1 when it is not constant.
-static int known_branch(const GraphTerm *condition) {
-  const GraphTerm *term = condition;
-  while (term->kind == TERM_CALL && term->count == 1) term = term->items[0];
-  int64_t number;
-  if (term->kind == TERM_EXPR && expr_as_int(term->e, &number)) return number == 0;
-  const ConstData *data = term->kind == TERM_VALUE ? term->value->data : NULL;
-  return data && data->bytes >= 1 && data->data ? !*(const char *)data->data : -1;
-}
-
 static GraphTerm *chosen(GraphFlattening *f, const Node *node, Value *condition, const GraphTerm *a,
                          const GraphTerm *b) {
-  if (is_list(a) && is_list(b) && a->count == b->count) {
+  if (term_is_list(a) && term_is_list(b) && a->count == b->count) {
     GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, a->count);
     for (int i = 0; i < a->count; i++)
       if (!(items[i] = chosen(f, node, condition, a->items[i], b->items[i]))) return NULL;
     return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, a->count);
   }
-  Value *inputs[] = {condition, tensor_of(a), tensor_of(b)};
+  Value *inputs[] = {condition, term_tensor(a), term_tensor(b)};
   if (!inputs[1] || !inputs[2]) {
-    refuse(f, node, "the branches have results of different kinds");
+    flatten_refuse(f, node, "the branches have results of different kinds");
     return NULL;
   }
-  Node *made = add_new_node(f, node, "where", inputs, 3);
+  Node *made = flatten_add_new_node(f, node, "where", inputs, 3);
   made->user_op = "if";
   array_push(&f->context->arena, &f->graph->choices,
              ((GraphChoice){inputs[0], {inputs[1], inputs[2]}}));
@@ -502,15 +526,15 @@ static GraphTerm *chosen(GraphFlattening *f, const Node *node, Value *condition,
 // Operators have no effects, so that both branches may run. Runs leave one out where it is worth it
 // (driver/branches.c).
 static bool flatten_if(GraphFlattening *f, const Node *node) {
-  GraphTerm *condition = resolved_value(f, node->inputs[0]), *results[2] = {NULL, NULL};
+  GraphTerm *condition = flatten_resolved(f, node->inputs[0]), *results[2] = {NULL, NULL};
   int known = known_branch(condition);
   for (int i = 0; i < 2; i++) {
     if (known == 1 - i) continue;
     if (!flatten_nodes(f, node->bodies[i])) return false;
     results[i] = result_of(f, node->bodies[i]);
   }
-  Value *tensor = tensor_of(condition);
-  if (known < 0 && !tensor) return refuse(f, node, "the condition is no tensor");
+  Value *tensor = term_tensor(condition);
+  if (known < 0 && !tensor) return flatten_refuse(f, node, "the condition is no tensor");
   GraphTerm *result = known >= 0 ? results[known] : chosen(f, node, tensor, results[0], results[1]);
   if (result) map_put(&f->values, node->outputs[0], result);
   return result != NULL;
@@ -521,8 +545,8 @@ static bool flatten_if(GraphFlattening *f, const Node *node) {
 static bool flatten_node(GraphFlattening *f, const Node *node) {
   switch (node->kind) {
   case NODE_OP: return flatten_operator(f, node);
-  case NODE_CALL_TIR:
-  case NODE_OPAQUE: return flatten_call_tir(f, node);
+  case NODE_CALL_TIR: return flatten_program_call(f, node);
+  case NODE_OPAQUE: return flatten_opaque(f, node);
   case NODE_CALL: return flatten_call(f, node);
   case NODE_ITEM: return flatten_item(f, node);
   case NODE_IF: return flatten_if(f, node);
@@ -543,7 +567,7 @@ static void take_type(Context *context, Value *value, const GraphTerm *info) {
     const GraphTerm *item = info->items[i];
     bool is_type = item->kind == TERM_EXPR && item->e->op == EXPR_STRING;
     if (is_type) dtype_parse(item->e->as.s, strlen(item->e->as.s), &value->type);
-    if (!is_list(item) && !is_call_of(item, "R.shape")) continue;
+    if (!term_is_list(item) && !is_call_of(item, "R.shape")) continue;
     if (is_call_of(item, "R.shape")) item = item->items[0];
     value->rank = item->count;
     value->shape = arena_array(&context->arena, Expr *, item->count);
@@ -554,7 +578,10 @@ static void take_type(Context *context, Value *value, const GraphTerm *info) {
 // A parameter that is a tuple becomes a parameter for each of its tensors.
 static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *info,
                              PtrArray *params) {
-  bool is_tuple = info && info->kind == TERM_CALL && !strcmp(info->text, "R.Tuple");
+  bool is_tuple = info && term_is(info, "R.Tuple");
+  if (info && term_is(info, "R.Shape") && info->count == 1 && term_is_list(info->items[0]))
+    return flatten_shape_param(f, info->items[0]);
+  if (info) flatten_number_type(param, info);
   if (!is_tuple) {
     array_push(&f->context->arena, params, param);
     return term_of_value(f->context, param);
@@ -589,7 +616,7 @@ static bool flatten_params(GraphFlattening *f) {
   for (int i = 0; i < graph->param_count; i++) {
     Value *param = graph->params[i];
     GraphTerm *term = param_term(f, param, param->info, &params);
-    if (is_list(term)) map_put(&f->values, param, term);
+    if (term->kind != TERM_VALUE) map_put(&f->values, param, term);
   }
   graph->params = (Value **)params.items;
   graph->param_count = params.count;
@@ -597,16 +624,23 @@ static bool flatten_params(GraphFlattening *f) {
 }
 
 static bool add_results(GraphFlattening *f, const GraphTerm *term, PtrArray *outputs) {
-  if (is_list(term)) {
+  if (term_is_list(term)) {
     for (int i = 0; i < term->count; i++)
       if (!add_results(f, term->items[i], outputs)) return false;
     return true;
   }
-  if (term->kind != TERM_VALUE)
+  Value *value = term_tensor(term) ? term->value : flatten_as_tensor(f, term);
+  if (!value)
     return diag_error_as(f->context, DIAG_UNSUPPORTED, f->graph->pos,
                          "'%s' returns something that is no tensor", f->graph->name);
-  array_push(&f->context->arena, outputs, term->value);
+  array_push(&f->context->arena, outputs, value);
   return true;
+}
+
+// Is it an operator of the table whose results are the outputs of the node?
+static bool is_flat_operator(const Node *node) {
+  return op_find(node->op) && !keeps_value(node) &&
+         result_count(node, &node->attrs) <= node->output_count;
 }
 
 static bool is_flat(const GraphFunc *graph) {
@@ -615,7 +649,7 @@ static bool is_flat(const GraphFunc *graph) {
   for (int i = 0; flat && i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
     flat = node->kind <= NODE_OPAQUE && !node->keywords;
-    if (node->kind == NODE_OP) flat &= !keeps_value(node);
+    if (node->kind == NODE_OP) flat &= is_flat_operator(node);
     for (int k = 0; k < node->input_count; k++)
       flat &= !node->inputs[k] || (!node->inputs[k]->term && !node->inputs[k]->info);
   }
@@ -625,7 +659,7 @@ static bool is_flat(const GraphFunc *graph) {
 }
 
 bool graph_flatten(Context *context, GraphFunc *graph) {
-  if (is_flat(graph)) return true;
+  if (!graph->is_written || is_flat(graph)) return true;
   Arena *arena = &context->arena;
   GraphFlattening f = {.context = context,
                        .graph = graph,
@@ -643,5 +677,6 @@ bool graph_flatten(Context *context, GraphFunc *graph) {
   graph->outputs = (Value **)outputs.items;
   graph->output_count = outputs.count;
   graph->result = NULL;
+  graph->is_written = false;
   return true;
 }

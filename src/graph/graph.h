@@ -44,6 +44,7 @@ struct OpRow {
   DType result;      // for elementwise operators; void: the type of the first operand
   int space;         // for operators over windows: number of axes after n and c; 0: any
   bool mixed_types;  // its inputs may have several element types
+  int results;       // of an operator of TVM with a tuple of results; 0: it has one result
   // The names of attributes that TVMScript may pass by position after the tensors.
   const char *positional;
   const OpLetters *letters; // of an operator whose attributes name orders; NULL: of none

@@ -100,10 +100,12 @@ struct GraphFunc {
   Value **outputs;
   Array(Node *) nodes; // in topological order
   Array(GraphChoice) choices; // of each `if` that a run decides
+  Array(Expr *) sizes; // of parameters that were shapes, which are no parameters any more
   Attrs attrs;
   Attrs options;   // of its decorator: private, pure
   Value *result;   // what it returns, which may be a tuple of tuples; NULL: its outputs
   GraphTerm *info; // the type of the result; NULL: not stated
+  bool is_written; // as it was read: it may have what graph_flatten removes
   Module *module;  // whose functions it calls; NULL: none
   const OpaqueFunctions *functions; // that it may call by name; NULL: none
   SourcePos pos;

@@ -377,6 +377,7 @@ GraphFunc *parse_graph_func(Parser *parser, const PyNode *def) {
   PtrArray params = {0};
   graph.func->pos = def->pos;
   graph.func->module = parser->module;
+  graph.func->is_written = true;
   decorator_options(&graph, def);
   parser_bind_sizes(parser);
   for (int i = 0; i < def->items[1]->count; i++)

@@ -144,16 +144,23 @@ static bool is_index_map(const Attr *attr) {
          !strncmp(attr->value->as.s, "lambda ", strlen("lambda "));
 }
 
+// The sizes that are given to a tensor program.
+static bool is_sizes(const Node *node, const Attr *attr) {
+  return node->kind == NODE_CALL_TIR && !strcmp(attr->key, "tir_vars");
+}
+
 static void print_arguments(Printer *printer, const Node *node, bool comma) {
   Text *out = printer->out;
   for (int i = 0; i < node->attrs.count; i++) {
     const Attr *attr = &node->attrs.items[i];
+    bool sizes = is_sizes(node, attr);
     if (comma || i) text_puts(out, ", ");
-    text_printf(out, "%s=", attr->key);
+    text_printf(out, sizes ? "%s=R.shape(" : "%s=", attr->key);
     if (is_index_map(attr))
       text_puts(out, attr->value->as.s);
     else
       print_attribute_value(printer, attr->value);
+    if (sizes) text_puts(out, ")");
   }
   for (int i = 0; node->keywords && i < node->keywords->count; i++) {
     if (comma || i || node->attrs.count) text_puts(out, ", ");

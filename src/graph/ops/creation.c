@@ -63,6 +63,23 @@ static bool define_ones_like(OpCall *call) {
   return fill_like(call, 1);
 }
 
+// The extents of a shape as a list of int64.
+static bool define_shape_to_tensor(OpCall *call) {
+  Context *context = call->context;
+  Expr *extents[TE_MAX_RANK];
+  int rank;
+  if (!stated_shape(call, extents, &rank)) return false;
+  Expr *shape[] = {expr_index(context, rank)}, *value = expr_int(context, DTYPE_INT64, 0);
+  TeAxes axes = te_axes(call->te, shape, 1);
+  for (int i = rank - 1; i >= 0; i--) {
+    Expr *here = expr_binary(context, EXPR_EQ, axes.at[0], expr_int(context, axes.at[0]->type, i));
+    Expr *extent = expr_cast(context, DTYPE_INT64, extents[i]);
+    value = i == rank - 1 ? extent : expr_select(context, here, extent, value);
+  }
+  op_output(call, te_compute(call->te, call->node->name, DTYPE_INT64, shape, &axes, value));
+  return true;
+}
+
 // The number in a tensor of one element.
 static Expr *number_in(OpCall *call, Buffer *tensor) {
   Expr *zeros[TE_MAX_RANK];
@@ -74,8 +91,19 @@ static Expr *number_in(OpCall *call, Buffer *tensor) {
   return te_at(call->te, tensor, zeros);
 }
 
+// The number of the attribute 'fill_value', which may follow from sizes.
+static Expr *stated_number(OpCall *call) {
+  Expr *value = attrs_get(&call->node->attrs, "fill_value");
+  bool is_number =
+      value && value->op != EXPR_TUPLE && value->type.lanes == 1 &&
+      (dtype_is_int(value->type) || dtype_is_float(value->type) || dtype_is_bool(value->type));
+  if (!is_number) op_error(call, "takes a tensor of one element, or a number as 'fill_value'");
+  return is_number ? value : NULL;
+}
+
 static bool define_full(OpCall *call) {
-  Expr *shape[TE_MAX_RANK], *value = number_in(call, call->inputs[0]);
+  Expr *shape[TE_MAX_RANK];
+  Expr *value = call->input_count ? number_in(call, call->inputs[0]) : stated_number(call);
   DType type;
   int rank;
   return value && stated_shape(call, shape, &rank) && stated_type(call, value->type, &type) &&
@@ -115,11 +143,12 @@ static bool define_arange(OpCall *call) {
 const OpRow creation_ops[] = {
     {"zeros", NULL, 0, 0, define_zeros, "shape dtype", .positional = "shape dtype"},
     {"ones", NULL, 0, 0, define_ones, "shape dtype", .positional = "shape dtype"},
-    {"full", NULL, 1, 1, define_full, "shape dtype", .positional = "shape dtype"},
+    {"full", NULL, 0, 1, define_full, "shape fill_value dtype", .positional = "shape dtype"},
     {"zeros_like", NULL, 1, 1, define_zeros_like, "dtype", .positional = "dtype"},
     {"ones_like", NULL, 1, 1, define_ones_like, "dtype", .positional = "dtype"},
     {"full_like", NULL, 2, 2, define_full_like, "dtype", .positional = "dtype",
      .mixed_types = true},
+    {"shape_to_tensor", NULL, 0, 0, define_shape_to_tensor, "shape", .positional = "shape"},
     {"arange", NULL, 0, 0, define_arange, "start end step dtype",
      .positional = "start end step dtype"},
 };

@@ -167,7 +167,7 @@ const OpRow elementwise_ops[] = {
     {"clip", "Clip", 1, 3, define_clip, "min max", .positional = "min max"},
     {"astype", "Cast", 1, 1, define_cast, "dtype", .positional = "dtype"},
     {"bitcast", NULL, 1, 1, define_bitcast, "dtype"},
-    {"nn.dropout", "Dropout", 1, 3, define_dropout, "rate", .mixed_types = true,
+    {"nn.dropout", "Dropout", 1, 3, define_dropout, "rate", .mixed_types = true, .results = 2,
      .positional = "rate"},
 };
 const int elementwise_op_count = COUNT_OF(elementwise_ops);

@@ -273,7 +273,7 @@ static bool define_topk(OpCall *call) {
 }
 
 const OpRow largest_ops[] = {
-    {"topk", NULL, 1, 1, define_topk, "axis k largest ret_type",
+    {"topk", NULL, 1, 1, define_topk, "axis k largest ret_type", .results = 2,
      .positional = "k axis ret_type largest"},
 };
 const int largest_op_count = COUNT_OF(largest_ops);

@@ -155,7 +155,7 @@ static bool define_log_softmax(OpCall *call) {
 
 const OpRow normalization_ops[] = {
     {"nn.batch_norm", "BatchNormalization", 5, 5, define_batch_norm,
-     "epsilon axis center scale momentum training", .mixed_types = true,
+     "epsilon axis center scale momentum training", .mixed_types = true, .results = 3,
      .positional = "axis epsilon center scale momentum training"},
     {"nn.softmax", "Softmax", 1, 1, define_softmax, "axis all_behind", .positional = "axis"},
     {"nn.log_softmax", "LogSoftmax", 1, 1, define_log_softmax, "axis all_behind",

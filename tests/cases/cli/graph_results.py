@@ -1,15 +1,14 @@
 # RUN: pleat opt %s
-# RUN: for f in dataflow nested first; do pleat verify %s --func $f | grep -c "agrees with the interpreter"; done
-# RUN 1: pleat verify %s --func scalars
-# Branches that end with a dataflow block or another `if`, one of several results, and what is
-# read but not compiled.
+# RUN: for f in dataflow nested first scalars; do pleat verify %s --func $f | grep -c "agrees with the interpreter"; done
+# Branches that end with a dataflow block or another `if`, one of several results, and a size for
+# the last parameter of a program.
 from pleat.script import ir as I, relax as R, tir as T
 
 
 @I.ir_module
 class Module:
     @T.prim_func
-    def scaled(x: T.handle, m: T.int64, y: T.handle):
+    def scaled(x: T.handle, y: T.handle, m: T.int64):
         X = T.match_buffer(x, (3, 5))
         Y = T.match_buffer(y, (3, 5))
         for i, j in T.grid(3, 5):

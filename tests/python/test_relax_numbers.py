@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers and shapes as values of graph functions: arguments of tensor programs, parameters, results;
+and programs that change their arguments in place."""
+import numpy as np
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+
+SCRIPT = """
+from pleat.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def scale(x: T.handle, k: T.float32, y: T.handle, n: T.int64):
+        m = T.int64()
+        A = T.match_buffer(x, (m, 3))
+        B = T.match_buffer(y, (m, 3))
+        for i, j in T.grid(m, 3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * k + T.cast(n, "float32")
+
+    @T.prim_func
+    def grow(A: T.Buffer((4, 3), "float32"), B: T.Buffer((4, 3), "float32")):
+        for i, j in T.grid(3, 3):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi, vj] = A[vi, vj] + A[vi + 1, vj]
+        for i, j in T.grid(4, 3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+    @R.function
+    def scaled(x: R.Tensor(("n", 3), "float32"), s: R.Prim("float32"), i: R.Prim("int64")):
+        n = T.int64()
+        cls = Module
+        a = R.call_tir(cls.scale, (x, s), R.Tensor((n, 3), "float32"), tir_vars=R.shape([n * 2]))
+        b = R.call_tir(cls.scale, (x, R.prim_value(T.float32(2.5))), R.Tensor((n, 3), "float32"),
+                       tir_vars=(i,))
+        return R.add(a, b)
+
+    @R.function
+    def in_place(x: R.Tensor((4, 3), "float32")):
+        cls = Module
+        y = R.negative(x)
+        r = R.call_tir_inplace(cls.grow, (y,), inplace_indices=[0, -1],
+                               out_sinfo=[R.Tensor((4, 3), "float32"), R.Tensor((4, 3), "float32")])
+        return r, y
+
+    @R.function
+    def shapes(x: R.Tensor(("n", 3), "float32"), s: R.Shape(["k", 2])):
+        n, k = T.int64(), T.int64()
+        a = R.concat((x, x), axis=0)
+        t = R.shape_to_tensor(R.shape_of(a))
+        z = R.reshape(R.reshape(a, R.shape([3, n * 2])), R.tensor_to_shape(t))
+        h = R.assert_op(R.const(True, "bool"), x, format="x")
+        with R.dataflow():
+            f = R.full(R.shape([k, 2]), R.prim_value(T.float32(1.5)))
+            R.output(f)
+        return t, z, f, R.prim_value(n + 3), R.size(x), R.shape_of(f), R.add(x, R.prim_value(T.float32(n)))
+
+    @R.function
+    def pieces(x: R.Tensor((5, 7), "float32")):
+        return R.split(x, [2, 3], axis=1), R.topk(x, 2, ret_type="values", axis=1), R.split(x, 7, axis=1)[1]
+"""
+
+
+def run(function, *arrays, **options):
+    module = pleat.script.from_source(SCRIPT)
+    model = pleat.compile(module, func=function, quick=True, **options)
+    result = model(*arrays)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def numbers(*shape):
+    return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_numbers_for_parameters_of_programs(n):
+    x, s = numbers(n, 3), np.float32(3)
+    (y,) = run("scaled", x, s, np.int64(11))
+    np.testing.assert_allclose(y, x * s + 2 * n + x * 2.5 + 11, rtol=1e-5)
+
+
+def test_programs_that_change_their_arguments():
+    x = numbers(4, 3)
+    grown = -x
+    grown[:3] += grown[1:].copy()
+    expected = -x
+    for i in range(3):
+        expected[i] = expected[i] + expected[i + 1]
+    first, second, before = run("in_place", x)
+    np.testing.assert_allclose(first, expected, rtol=1e-6)
+    np.testing.assert_allclose(first, grown, rtol=1e-6)
+    np.testing.assert_allclose(second, expected * 2, rtol=1e-6)
+    np.testing.assert_array_equal(before, -x)
+
+
+def test_shapes_are_values():
+    x = numbers(5, 3)
+    t, z, f, number, size, shape, more = run("shapes", x, shapes={"k": 7})
+    np.testing.assert_array_equal(t, [10, 3])
+    np.testing.assert_array_equal(z, np.concatenate([x, x]))
+    np.testing.assert_array_equal(f, np.full((7, 2), 1.5, "float32"))
+    assert (number, size) == (8, 15)
+    np.testing.assert_array_equal(shape, [7, 2])
+    np.testing.assert_allclose(more, x + 5, rtol=1e-6)
+
+
+def test_operators_with_several_results():
+    x = numbers(5, 7)
+    *parts, largest, column = run("pieces", x)
+    for part, expected in zip(parts, np.split(x, [2, 3], axis=1), strict=True):
+        np.testing.assert_array_equal(part, expected)
+    np.testing.assert_array_equal(largest, -np.sort(-x, axis=1)[:, :2])
+    np.testing.assert_array_equal(column, x[:, 1:2])
