@@ -274,7 +274,9 @@ Expr *expr_with_args(Context *context, const Expr *like, Expr *const *args) {
   case EXPR_RAMP: return expr_ramp(context, args[0], args[1], type.lanes);
   case EXPR_BROADCAST: return expr_broadcast(context, args[0], type.lanes);
   case EXPR_LET: return expr_let(context, args[0], args[1], args[2]);
-  case EXPR_REINTERPRET:
+  case EXPR_REINTERPRET: // its lanes may be parts of those of its operand, or the other way round
+    type = dtype_lanes(type, type.lanes * args[0]->type.lanes / like->args[0]->type.lanes);
+    break;
   case EXPR_FMA: type = dtype_lanes(type, args[0]->type.lanes); break;
   default: break;
   }

@@ -415,6 +415,45 @@ def tiled(sch):
     return inner
 
 
+@T.prim_func
+def bits(A: T.Buffer((3, 12), "uint8"), C: T.Buffer((3, 12), "uint8")):
+    for i, j in T.grid(3, 12):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj]
+
+
+@T.prim_func
+def copied(A: T.Buffer((4,), "uint8", offset_factor=1), C: T.Buffer((4,), "uint8", offset_factor=1)):
+    with T.block("root"):
+        T.reads(A[0:4])
+        T.writes(C[0:4])
+        for i in range(4):
+            with T.block("copy"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi]
+
+
+@T.prim_func
+def as_a_word(A: T.Buffer((4,), "uint8", offset_factor=1), C: T.Buffer((4,), "uint8", offset_factor=1)):
+    with T.block("root"):
+        T.reads(A[0:4])
+        T.writes(C[0:4])
+        word: T.int32 = T.reinterpret("int32", A[T.Ramp(0, 1, 4)])
+        C[T.Ramp(0, 1, 4)] = T.reinterpret("uint8x4", word)
+
+
+def test_tensorize_reinterprets_vectors():
+    """The lanes of a reinterpreted value may be parts of those of its operand."""
+    tir.TensorIntrin.register("as_a_word", copied, as_a_word, override=True)
+    sch = tir.Schedule(bits)
+    sch.tensorize(sch.split(sch.get_loops("C")[1], factors=[None, 4])[1], "as_a_word")
+    assert 'T.reinterpret("int32"' in sch.func.script()
+    a, c = np.arange(36, dtype="uint8").reshape(3, 12) * 7, np.zeros((3, 12), "uint8")
+    pleat.build(sch.func, cache=False)(a, c)
+    np.testing.assert_array_equal(a, c)
+
+
 def test_tensorize(tmp_path):
     tir.TensorIntrin.register("rows", rows_desc, rows_impl, override=True)
     assert tir.TensorIntrin.get("rows").desc is rows_desc
