@@ -114,6 +114,14 @@ bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, L
 
 // ---- Strategies
 
+// The parameter of the function to which a block stores; -1 where there is none.
+static int written_param(const AutoSched *s, BlockRef ref) {
+  const Stmt *body = schedule_block(s->sch, ref)->body;
+  for (int i = 0; body->kind == STMT_STORE && i < s->func->param_count; i++)
+    if (s->func->buffers[i] && s->func->buffers[i]->data == body->as.store.buffer->data) return i;
+  return -1;
+}
+
 // Starts from the unscheduled function. A function with several reductions keeps the reductions'
 // blocks and the blocks that several blocks read.
 static bool begin(AutoSched *s) {
@@ -126,6 +134,7 @@ static bool begin(AutoSched *s) {
   s->anchor = s->tail = s->updates = NULL;
   s->reductions = 0;
   TRY(find_blocks(s, &blocks));
+  s->output = written_param(s, s->tail);
   return s->reductions > 1 ? inline_chains(s, &blocks) : inline_others(s, &blocks);
 }
 

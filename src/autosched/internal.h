@@ -14,6 +14,7 @@ typedef struct AutoSched {
   const Strategies *planned; // NULL: the planner found none
   KernelChoice *choice;
   BlockRef anchor, tail; // the reduction (NULL: none) and the block that writes the output
+  int output;            // the parameter that the tail writes; -1: none
   BlockRef updates;      // ordered updates of the elements that the tail sets; NULL: none
   int reductions;        // how many blocks are reductions; the anchor is the last of them
   Nest nest;             // of the anchor, before any layout was changed

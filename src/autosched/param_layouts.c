@@ -130,7 +130,9 @@ void autosched_find_layouts(AutoSched *s) {
     s->layouts.reads[i] = param >= 0 ? s->params[param].layout : NULL;
     s->layouts.packed[i] = read_packs(s, i);
   }
-  s->layouts.output = s->planned ? s->planned->output : s->params[s->func->param_count - 1].layout;
+  s->layouts.output = s->planned      ? s->planned->output
+                      : s->output < 0 ? NULL
+                                      : s->params[s->output].layout;
 }
 
 static bool lay_out_constant(AutoSched *s, int param) {

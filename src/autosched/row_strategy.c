@@ -66,7 +66,7 @@ static LoopRef loop_of(const Rows *r, BlockRef block, const Expr *var) {
 
 // The tensor that the kernel writes, as its function has it before layouts are applied.
 static const Buffer *output_of(const Rows *r) {
-  return r->s->func->buffers[r->s->func->param_count - 1];
+  return r->s->func->buffers[r->s->output];
 }
 
 static bool reduces_several(const Nest *nest) {
@@ -267,7 +267,7 @@ static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, in
   BlockRef init;
   int spatial = spatial_count(b), n = 0;
   LoopRef *first = loops->items + shared;
-  put_reductions_last(b, first, loops->count - shared);
+  if (!shared) put_reductions_last(b, first, loops->count);
   LoopRef lanes = first[spatial - 1];
   int rows_at = r->together > 1 ? r->count - 1 : -1, reductions = loops->count - shared - spatial;
   for (int i = 0; i + 1 < spatial; i++)
@@ -349,7 +349,7 @@ typedef struct RowLoops {
 static bool divide_loops(Rows *r, RowLoops *out) {
   AutoSched *s = r->s;
   const Stmt *store = schedule_block(s->sch, s->tail)->body;
-  const Layout *layout = s->choice->layouts[s->func->param_count - 1];
+  const Layout *layout = s->choice->layouts[s->output];
   for (int p = 0; p < store->as.store.rank; p++) {
     LoopRef parts[2], loop = loop_of(r, s->tail, store->as.store.indices[p]);
     int64_t rows, within;
@@ -444,7 +444,7 @@ static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
   }
   return reduction && !r->wide && output_of(r)->rank && !r->across &&
                  nest_of_block(r->s->context, schedule_block(r->s->sch, reduction), &nest)
-             ? rows_together(r->s->machine, &nest, r->s->params[r->s->func->param_count - 1].layout)
+             ? rows_together(r->s->machine, &nest, r->s->params[r->s->output].layout)
              : 1;
 }
 
@@ -454,7 +454,7 @@ static bool find_rows(Rows *r, const BlockRefs *blocks) {
   const Block *items[NEST_MAX_READS];
   Nest nests[NEST_MAX_READS];
   NestLayouts layouts[NEST_MAX_READS];
-  const Layout *output = s->params[s->func->param_count - 1].layout;
+  const Layout *output = s->params[s->output].layout;
   if (blocks->count > NEST_MAX_READS) return refuse_rows(r, no_rows);
   for (int i = 0; i < blocks->count; i++) items[i] = schedule_block(s->sch, blocks->items[i]);
   if (!row_axes_find(s->context, items, blocks->count, output, &r->axes))
@@ -473,6 +473,7 @@ static bool find_rows(Rows *r, const BlockRefs *blocks) {
 bool autosched_rows(AutoSched *s) {
   Rows r = {.s = s, .together = 1};
   BlockRefs blocks = {0};
+  if (s->output < 0) return refuse_rows(&r, no_rows);
   TRY(autosched_blocks(s, &blocks));
   TRY(find_rows(&r, &blocks));
   r.together = find_together(&r, &blocks);

@@ -502,3 +502,39 @@ def test_divisions_by_zero_are_exceptions(target):
     b = np.zeros(2, np.int32)
     built(lowest, one, b)
     np.testing.assert_array_equal(b, [-2**31, -2**31])  # quotients wrap around
+
+
+def clipped(m, n, k):
+    @T.prim_func
+    def clip(C: T.Buffer((m, n), "float32"), A: T.Buffer((m, k), "float32"), B: T.Buffer((n, k), "float32"),
+             low: T.float32, high: T.float32):
+        sums, most = T.alloc_buffer((m, n)), T.alloc_buffer((m,))
+        for i, j, r in T.grid(m, n, k):
+            with T.block("sums"):
+                vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+                with T.init():
+                    sums[vi, vj] = T.float32(0)
+                sums[vi, vj] = sums[vi, vj] + A[vi, vr] * B[vj, vr]
+        for i, j in T.grid(m, n):
+            with T.block("most"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    most[vi] = low
+                most[vi] = T.max(most[vi], sums[vi, vj])
+        for i, j in T.grid(m, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.min(sums[vi, vj] - most[vi], high)
+    return clip
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 3), (1, 1, 1), (13, 33, 20)])
+def test_the_output_of_reductions_may_be_any_parameter(shape):
+    m, n, k = shape
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(s).astype("float32") for s in ((m, k), (n, k)))
+    c = np.full((m, n), 77, "float32")
+    pleat.build(clipped(m, n, k), cache=False)(c, a, b, -2.0, -0.5)
+    sums = a @ b.T
+    most = np.maximum(sums.max(1, keepdims=True), -2)
+    np.testing.assert_allclose(c, np.minimum(sums - most, -0.5), rtol=1e-4, atol=1e-5)
