@@ -214,7 +214,8 @@ static int result_count(const Node *node, const Attrs *attrs) {
   bool is_tuple = info && info->kind == TERM_CALL && !strcmp(info->text, "R.Tuple");
   Expr *sections = attrs_get(attrs, "indices_or_sections");
   bool splits = sections && node->output_count == 1;
-  if (is_tuple) return info->count;
+  bool lists = is_tuple && info->count == 1 && term_is_list(info->items[0]); // R.Tuple([…])
+  if (is_tuple) return lists ? info->items[0]->count : info->count;
   const OpRow *row = node->output_count == 1 ? op_find(node->op) : NULL;
   if (row && row->results) return has_one_result(attrs) ? 1 : row->results;
   if (splits && sections->op == EXPR_TUPLE) return sections->count + 1;

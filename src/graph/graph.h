@@ -116,6 +116,15 @@ void op_output(OpCall *call, Buffer *tensor);
 // The attribute as a constant of the type, 0 when it is absent; false with a diagnostic when the
 // type does not have it.
 bool op_number(const OpCall *call, const char *key, DType type, Expr **out);
+// The first result of another operator on these tensors, for operators that are composed of others;
+// NULL after a diagnostic. `part` names its stages.
+Buffer *op_apply(OpCall *call, const char *op, const char *part, Buffer *const *inputs, int count,
+                 Attrs attrs);
+// An attribute for op_apply, which is added to `attrs`.
+Attrs op_with_int(const OpCall *call, Attrs attrs, const char *key, int64_t value);
+Attrs op_with_ints(const OpCall *call, Attrs attrs, const char *key, const int64_t *values,
+                   int count);
+Attrs op_with_text(const OpCall *call, Attrs attrs, const char *key, const char *value);
 // A negative axis counts from the end.
 bool op_axis(const OpCall *call, int64_t axis, int rank, int *out);
 // Adds a reduction axis and returns its variable; for an extent of 1 returns the constant 0

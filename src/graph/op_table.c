@@ -241,6 +241,49 @@ void op_output(OpCall *call, Buffer *tensor) {
   array_push(&call->context->arena, &call->te->outputs, tensor);
 }
 
+static Value *value_of_buffer(const OpCall *call, Buffer *buffer) {
+  for (int i = 0; i < call->input_count; i++)
+    if (buffer && call->inputs[i] == buffer) return call->node->inputs[i];
+  return buffer ? value_new(call->context, buffer->name, buffer->type, buffer->shape, buffer->rank)
+                : NULL;
+}
+
+Buffer *op_apply(OpCall *call, const char *op, const char *part, Buffer *const *inputs, int count,
+                 Attrs attrs) {
+  Context *context = call->context;
+  Value **values = arena_array(&context->arena, Value *, count);
+  for (int i = 0; i < count; i++) values[i] = value_of_buffer(call, inputs[i]);
+  const char *name = part ? str_format(context, "%s_%s", call->node->name, part) : call->node->name;
+  Node *node = node_new(context, NODE_OP, op, name, values, count, 1);
+  node->attrs = attrs;
+  node->pos = call->node->pos;
+  node->user_op = str_intern(context, node_op_name(call->node));
+  int before = call->te->outputs.count;
+  if (!op_define(context, call->te, node, inputs)) return NULL;
+  Buffer *result = call->te->outputs.items[before];
+  call->te->outputs.count = before;
+  return result;
+}
+
+static Attrs with(const OpCall *call, Attrs attrs, const char *key, Expr *value) {
+  return attrs_with(&call->context->arena, attrs, str_intern(call->context, key), value);
+}
+
+Attrs op_with_int(const OpCall *call, Attrs attrs, const char *key, int64_t value) {
+  return with(call, attrs, key, expr_index(call->context, value));
+}
+
+Attrs op_with_text(const OpCall *call, Attrs attrs, const char *key, const char *value) {
+  return with(call, attrs, key, expr_string(call->context, value));
+}
+
+Attrs op_with_ints(const OpCall *call, Attrs attrs, const char *key, const int64_t *values,
+                   int count) {
+  Expr **items = arena_array(&call->context->arena, Expr *, count);
+  for (int i = 0; i < count; i++) items[i] = expr_index(call->context, values[i]);
+  return with(call, attrs, key, expr_tuple(call->context, items, count));
+}
+
 bool op_number(const OpCall *call, const char *key, DType type, Expr **out) {
   Expr *value = attrs_get(&call->node->attrs, key);
   double real = node_float(call->node, key, 0);

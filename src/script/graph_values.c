@@ -112,6 +112,7 @@ static bool add_arguments(GraphParser *graph, const PyNode *call, Node *node) {
 static Node *operator_node(GraphParser *graph, const PyNode *call, Str member, int outputs) {
   PtrArray inputs = {0};
   if (!positional(graph, call, 1, &inputs)) return NULL;
+  if (!strncmp(member, "op.", strlen("op."))) member += strlen("op."); // relax.op.add
   Node *node = node_new(graph->parser->context, NODE_OP, member, member, (Value **)inputs.items,
                         inputs.count, outputs);
   return add_arguments(graph, call, node) ? graph_add_node(graph, call, node) : NULL;
@@ -415,8 +416,8 @@ static GraphTerm *results_term(GraphParser *graph, const Node *node) {
 }
 
 static bool is_argument(Str member) {
-  static const char *const names[] = {"shape", "dtype", "str", "prim_value", "device_mesh",
-                                      "device"};
+  static const char *const names[] = {"shape",      "dtype",       "str",
+                                      "prim_value", "device_mesh", "device"};
   for (int i = 0; i < COUNT_OF(names); i++)
     if (!strcmp(names[i], member)) return true;
   return false;

@@ -176,7 +176,7 @@ def main(x: R.Tensor((2, 3, 8, 5), "float32"), i: R.Tensor((2, 3), "int32"), c: 
     right = R.right_shift(i, R.const(1))
     sum = R.ewise_fma(x, x, x)
     pooled = R.nn.adaptive_avg_pool2d(x, (3, 5))
-    normal = R.nn.batch_norm(x, c, c, c, R.abs(c), 3, 0.01)
+    normal = R.nn.batch_norm(x, c, c, c, R.abs(c), 3, 0.01, training=False)
     layer = R.nn.layer_norm(x, d, d, [1], 0.01)
     seen = R.nn.attention(q, k, k, None, 0.5, "BottomRight")
     best = R.topk(x, 2, -1, "values")

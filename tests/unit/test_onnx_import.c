@@ -87,7 +87,8 @@ static const Good good[] = {
      "y[2,3] = multiply(x[2,3], z[3])"},
     {"opset 5; in x float 2x3x4; in z float 3; node PRelu f x,z y consumed_inputs=[0,0]; out y",
      NULL,
-     "f[3,1] = reshape(z[3]) shape=[3,1] allow_zero=1; y[2,3,4] = nn.prelu(x[2,3,4], f[3,1])"},
+     "f[3,1] = reshape(z[3]) shape=[3,1] allow_zero=1; "
+     "y[2,3,4] = nn.prelu(x[2,3,4], f[3,1]) axis=-1"},
     {"opset 6; in x float 2; node Dropout f x h is_test=1; node Neg n h y; out y", NULL,
      "y[2] = negative(x[2])"},
     {"opset 4; in x float 2x3; node Reshape f x y shape=[3,2]; out y", NULL,
@@ -175,7 +176,7 @@ static const Good good[] = {
      "y[1,2,4,7] = image.grid_sample(x[1,2,3,5], g[1,4,7,2]) mode=cubic padding_mode=zeros "
      "align_corners=0"},
     {"in t float 1x2x3; ints s 1,3,5,7; node AffineGrid a t,s y; out y", NULL,
-     "y[1,5,7,2] = image.affine_grid(t[1,2,3]) size=[5,7] align_corners=0"},
+     "y[1,5,7,2] = image.affine_grid(t[1,2,3]) size=[5,7] align_corners=0 coordinates_last=1"},
     {"in x float 3x8; ints s 6,5; node CenterCropPad c x,s y; out y", NULL,
      "c[3,5] = strided_slice(x[3,8]) axes=[0,1] begin=[0,1] end=[3,6]; y[6,5] = nn.pad(c[3,5]) "
      "pad_width=[1,2,0,0]"},

@@ -146,7 +146,9 @@ static void grow_norm(Growth *g, Value *x) {
   int64_t channels = extent(x, 1);
   Value *inputs[] = {x, constant(g, &channels, 1, 0.5, 1.5), constant(g, &channels, 1, -0.5, 0.5),
                      constant(g, &channels, 1, -0.5, 0.5), constant(g, &channels, 1, 0.5, 1.5)};
-  take(g, call(g, "nn.batch_norm", inputs, 5));
+  Node *node = call(g, "nn.batch_norm", inputs, 5);
+  node_set_int(g->context, node, "training", 0);
+  take(g, node);
 }
 
 static void grow_transpose(Growth *g, Value *x) {

@@ -7,7 +7,7 @@
 static void import_reverse_sequence(Import *import) {
   Node *node = import_begin(import, "reverse_sequence", import->inputs, 2);
   node_set_int(import->context, node, "batch_axis", import_int(import, "batch_axis", 1));
-  node_set_int(import->context, node, "time_axis", import_int(import, "time_axis", 0));
+  node_set_int(import->context, node, "seq_axis", import_int(import, "time_axis", 0));
   import_result(import, 0, import_add(import, node));
 }
 

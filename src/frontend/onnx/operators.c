@@ -174,6 +174,7 @@ static void batch_norm_training(Import *import) {
   Value *inputs[] = {x, import->inputs[1], import->inputs[2], mean, variance};
   if (!mean || !variance) return;
   Node *node = import_begin(import, "nn.batch_norm", inputs, 5);
+  node_set_int(import->context, node, "training", 0);
   node_set_float(import->context, node, "epsilon", import_float(import, "epsilon", 1e-5));
   import_result(import, 0, import_add(import, node));
   import_result(import, 1, moving(import, 3, mean));
@@ -195,6 +196,7 @@ static void import_batch_norm(Import *import) {
     import_refuse(import, "attribute 'spatial' 0 is not supported, only one mean per channel");
   } else {
     Node *node = import_begin(import, "nn.batch_norm", import->inputs, 5);
+    node_set_int(import->context, node, "training", 0);
     node_set_float(import->context, node, "epsilon", import_float(import, "epsilon", 1e-5));
     import_result(import, 0, import_add(import, node));
   }
@@ -277,6 +279,19 @@ static void import_reshape_node(Import *import) {
   import_set_ints(import, node, "shape", shape);
   if (import_int(import, "allowzero", 0)) node_set_int(import->context, node, "allow_zero", 1);
   finish_reshape(import, node);
+}
+
+// Remainders have the sign of the dividend with 'fmod', and otherwise that of the divisor.
+static void import_mod(Import *import) {
+  const char *op = import_int(import, "fmod", 0) ? "mod" : "floor_mod";
+  import_result(import, 0, import_op(import, op, import_input(import, 0), import_input(import, 1)));
+}
+
+// The slopes broadcast from the last axis on.
+static void import_prelu(Import *import) {
+  Node *node = import_begin(import, "nn.prelu", import->inputs, 2);
+  node_set_int(import->context, node, "axis", -1);
+  import_result(import, 0, import_add(import, node));
 }
 
 static void import_flatten(Import *import) {
@@ -445,8 +460,10 @@ static const OnnxRow rows[] = {
     {"Mean", 1, -1, NULL, import_mean},
     {"MeanVarianceNormalization", 1, 1, "axes:ints", import_mean_variance_norm},
     {"OneHot", 3, 3, "axis:int", import_one_hot},
+    {"Mod", 2, 2, "fmod:int", import_mod},
     {"Pad", 1, 4, "mode:string pads:ints value:float", import_pad},
     {"Pow", 2, 2, NULL, import_pow},
+    {"PRelu", 2, 2, NULL, import_prelu},
     {"RMSNormalization", 2, 2, "axis:int epsilon:float stash_type:int", import_layer_norm},
     {"RNN", 3, 6, RECURRENT_ATTRIBUTES "output_sequence:int", import_recurrent},
     {"Range", 3, 3, NULL, import_only_folded},

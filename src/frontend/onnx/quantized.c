@@ -34,8 +34,9 @@ static void import_quantize(Import *import) {
   Value *zero = import_input(import, 2);
   if (zero)
     node_set_string(import->context, node, "dtype", dtype_name(import->context, zero->type));
-  else if (!set_type_attribute(import, node, "output_dtype"))
-    return;
+  else
+    node_set_string(import->context, node, "dtype", "uint8");
+  if (!zero && !set_type_attribute(import, node, "output_dtype")) return;
   if (!set_type_attribute(import, node, "precision")) return;
   if (!import_int(import, "saturate", 1)) node_set_int(import->context, node, "saturate", 0);
   import_result(import, 0, import_add(import, node));
@@ -154,6 +155,7 @@ static void import_dynamic_quantize(Import *import) {
   Value *point = import_cast(import, import_op(import, "round", offset, NULL), DTYPE_UINT8);
   Value *inputs[] = {x, scale, point};
   Node *node = point ? import_begin(import, "quantize", inputs, 3) : NULL;
+  if (node) node_set_string(import->context, node, "dtype", "uint8");
   import_result(import, 0, node ? import_add(import, node) : NULL);
   import_result(import, 1, scale);
   import_result(import, 2, point);

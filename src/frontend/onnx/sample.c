@@ -35,6 +35,7 @@ static void import_affine_grid(Import *import) {
   Node *node = import_begin(import, "image.affine_grid", import->inputs, 1);
   node_set_ints(import->context, node, "size", size.items + 2, size.count - 2);
   node_set_int(import->context, node, "align_corners", import_int(import, "align_corners", 0));
+  node_set_int(import->context, node, "coordinates_last", 1);
   import_result(import, 0, import_add(import, node));
 }
 

@@ -51,6 +51,7 @@ static void import_topk(Import *import) {
   node->outputs = arena_array(&import->context->arena, Value *, 2);
   node_set_int(import->context, node, "axis", import_int(import, "axis", -1));
   node_set_int(import->context, node, "k", k.items[0]);
+  node_set_string(import->context, node, "dtype", "int64");
   if (!import_int(import, "largest", 1)) node_set_int(import->context, node, "largest", 0);
   bool made = import_add(import, node) != NULL;
   for (int i = 0; i < 2; i++) import_result(import, i, made ? node->outputs[i] : NULL);

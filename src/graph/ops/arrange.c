@@ -9,8 +9,8 @@ static bool define_reverse_sequence(OpCall *call) {
   Buffer *x = call->inputs[0], *lengths = call->inputs[1];
   int batch, time;
   if (!op_check_indices(call, 1) ||
-      !op_axis(call, node_int(call->node, "batch_axis", 1), x->rank, &batch) ||
-      !op_axis(call, node_int(call->node, "time_axis", 0), x->rank, &time))
+      !op_axis(call, node_int(call->node, "batch_axis", 0), x->rank, &batch) ||
+      !op_axis(call, node_int(call->node, "seq_axis", 1), x->rank, &time))
     return false;
   if (batch == time) return op_error(call, "its time axis and its batch axis are the same");
   if (lengths->rank != 1 || lengths->shape[0] != x->shape[batch])
@@ -80,8 +80,8 @@ static bool define_determinant(OpCall *call) {
 }
 
 const OpRow arrange_ops[] = {
-    {"reverse_sequence", NULL, 2, 2, define_reverse_sequence, "batch_axis time_axis",
-     .mixed_types = true},
+    {"reverse_sequence", NULL, 2, 2, define_reverse_sequence, "seq_axis batch_axis",
+     .mixed_types = true, .positional = "seq_axis batch_axis"},
     {"linalg.det", "Det", 1, 1, define_determinant, NULL},
 };
 const int arrange_op_count = COUNT_OF(arrange_ops);

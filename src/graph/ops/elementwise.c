@@ -103,6 +103,27 @@ static bool define_clip(OpCall *call) {
   return true;
 }
 
+// x < 0 ? x * slope : x, with a slope for each index of an axis, or slopes that broadcast.
+static bool define_prelu(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0], *slope = call->inputs[1];
+  bool along = slope->rank == 1 && x->rank > 1 && !expr_is_int(slope->shape[0], 1);
+  Expr *shape[TE_MAX_RANK], *factor;
+  int axis = 0, rank = x->rank;
+  memcpy(shape, x->shape, sizeof *shape * (size_t)rank);
+  if (along && !op_axis(call, node_int(call->node, "axis", 1), x->rank, &axis)) return false;
+  if (along && !op_same_extent(slope->shape[0], x->shape[axis]))
+    return op_error(call, "'%s' must have one number for each index of axis %d", slope->name, axis);
+  if (!along && !op_broadcast_shape(call, call->inputs, 2, shape, &rank)) return false;
+  TeAxes axes = te_axes(call->te, shape, rank);
+  factor = along ? te_at(call->te, slope, &axes.at[axis]) : op_broadcast_at(call, slope, &axes);
+  Expr *value = op_broadcast_at(call, x, &axes);
+  Expr *negative = expr_lt(context, value, expr_const(context, x->type, 0));
+  value = expr_select(context, negative, expr_mul(context, value, factor), value);
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes, value));
+  return true;
+}
+
 static bool define_cast(OpCall *call) {
   Buffer *x = call->inputs[0];
   const char *name = node_string(call->node, "dtype", "");
@@ -166,6 +187,7 @@ const OpRow elementwise_ops[] = {
     {"add_n", "Sum", 1, -1, define_sum_of, NULL},
     {"clip", "Clip", 1, 3, define_clip, "min max", .positional = "min max"},
     {"astype", "Cast", 1, 1, define_cast, "dtype", .positional = "dtype"},
+    {"nn.prelu", "PRelu", 2, 2, define_prelu, "axis", .positional = "axis"},
     {"bitcast", NULL, 1, 1, define_bitcast, "dtype"},
     {"nn.dropout", "Dropout", 1, 3, define_dropout, "rate", .mixed_types = true, .results = 2,
      .positional = "rate"},

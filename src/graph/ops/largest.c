@@ -242,10 +242,14 @@ static Buffer *places_by_choice(Top *top) {
 static bool define_topk(OpCall *call) {
   enum { CHOICE_PAYS = 50 }; // comparisons for ranks use vectors, choices do not
   Context *context = call->context;
-  Top top = {.call = call, .x = call->inputs[0], .k = node_int(call->node, "k", -1)};
+  Top top = {.call = call, .x = call->inputs[0], .k = node_int(call->node, "k", 1)};
   const char *results = node_string(call->node, "ret_type", "both");
   if (strcmp(results, "both") && strcmp(results, "values") && strcmp(results, "indices"))
     return op_error(call, "'ret_type' is '%s', expected both, values or indices", results);
+  const char *dtype = node_string(call->node, "dtype", "int32");
+  DType type;
+  if (!dtype_parse(dtype, strlen(dtype), &type) || !dtype_is_int(type))
+    return op_error(call, "'dtype' is '%s', expected integers", dtype);
   top.largest = node_int(call->node, "largest", 1) != 0;
   if (!op_axis(call, node_int(call->node, "axis", -1), top.x->rank, &top.axis)) return false;
   if (!expr_as_int(top.x->shape[top.axis], &top.extent) || top.extent > INT32_MAX / 2)
@@ -262,18 +266,17 @@ static bool define_topk(OpCall *call) {
     TeAxes axes = axes_of_length(&top, top.k, shape);
     Expr *place = places ? te_at(call->te, places, axes.at) : expr_int(context, DTYPE_INT32, 0);
     if (pass == 0) place = op_position(context, place, top.x->shape[top.axis]);
-    Expr *value = pass     ? expr_cast(context, DTYPE_INT64, place)
+    Expr *value = pass     ? expr_cast(context, type, place)
                   : places ? element_at(&top, top.x, &axes, place)
                            : expr_const(context, top.x->type, 0);
     Str name = pass ? str_format(context, "%s_indices", call->node->name) : call->node->name;
-    op_output(call,
-              te_compute(call->te, name, pass ? DTYPE_INT64 : top.x->type, shape, &axes, value));
+    op_output(call, te_compute(call->te, name, pass ? type : top.x->type, shape, &axes, value));
   }
   return true;
 }
 
 const OpRow largest_ops[] = {
-    {"topk", NULL, 1, 1, define_topk, "axis k largest ret_type", .results = 2,
-     .positional = "k axis ret_type largest"},
+    {"topk", NULL, 1, 1, define_topk, "axis k largest ret_type dtype", .results = 2,
+     .positional = "k axis ret_type largest dtype"},
 };
 const int largest_op_count = COUNT_OF(largest_ops);

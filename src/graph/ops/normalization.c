@@ -19,13 +19,49 @@ static bool batch_norm_moments(OpCall *call) {
   return true;
 }
 
+// (1 - momentum) * old + momentum * now
+static Buffer *moved(OpCall *call, int input, Buffer *now) {
+  Context *context = call->context;
+  Buffer *old = call->inputs[input];
+  double momentum = node_float(call->node, "momentum", 0.1);
+  TeAxes at = te_axes(call->te, old->shape, old->rank);
+  Expr *kept = expr_mul(context, channel_at(call, old, at.at[0]),
+                        expr_const(context, old->type, 1 - momentum));
+  Expr *more = expr_mul(context, expr_cast(context, old->type, channel_at(call, now, at.at[0])),
+                        expr_const(context, old->type, momentum));
+  return te_compute(call->te, str_format(context, "%s_%d", call->node->name, input - 2), old->type,
+                    old->shape, &at, expr_add(context, kept, more));
+}
+
+// In training, the mean and the variance are those of the batch, and the given ones move to them.
+static bool define_batch_training(OpCall *call) {
+  int64_t others[TE_MAX_RANK];
+  Buffer *x = call->inputs[0];
+  int axis, count = 0;
+  if (!op_axis(call, node_int(call->node, "axis", 1), x->rank, &axis)) return false;
+  for (int i = 0; i < x->rank; i++)
+    if (i != axis) others[count++] = i;
+  Attrs attrs = op_with_ints(call, (Attrs){0}, "axis", others, count);
+  Buffer *inputs[5] = {x, call->inputs[1], call->inputs[2]};
+  inputs[3] = op_apply(call, "mean", "mean", &x, 1, attrs);
+  inputs[4] = op_apply(call, "variance", "variance", &x, 1, attrs);
+  Buffer *y = inputs[3] && inputs[4] ? op_apply(call, "nn.batch_norm", NULL, inputs, 5,
+                                                op_with_int(call, call->node->attrs, "training", 0))
+                                     : NULL;
+  if (!y) return false;
+  op_output(call, y);
+  for (int i = 3; i < 5 && i < call->node->output_count + 2; i++)
+    op_output(call, moved(call, i, inputs[i]));
+  return true;
+}
+
 static bool define_batch_norm(OpCall *call) {
   Context *context = call->context;
   Te *te = call->te;
   Buffer *x = call->inputs[0], *scale = call->inputs[1], *bias = call->inputs[2];
   Buffer *mean = call->inputs[3], *variance = call->inputs[4];
   int axis;
-  if (node_int(call->node, "training", 0)) return op_error(call, "'training' must be false");
+  if (node_int(call->node, "training", 1)) return define_batch_training(call);
   if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   if (!op_axis(call, node_int(call->node, "axis", 1), x->rank, &axis)) return false;
   for (int i = 1; i < 5; i++)

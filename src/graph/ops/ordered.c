@@ -53,11 +53,11 @@ static bool combined(const OpCall *call, Expr *old, Expr *update, Expr **value) 
   } ways[] = {{"add", EXPR_ADD}, {"mul", EXPR_MUL}, {"min", EXPR_MIN}, {"max", EXPR_MAX}};
   const char *way = node_string(call->node, "reduction", "none");
   *value = update;
-  if (!strcmp(way, "none")) return true;
+  if (!strcmp(way, "none") || !strcmp(way, "update")) return true;
   for (int i = 0; i < COUNT_OF(ways); i++)
     if (!strcmp(ways[i].name, way))
       return *value = expr_binary(call->context, ways[i].op, old, update), true;
-  return op_error(call, "'reduction' is '%s', expected add, max, min, mul or none", way);
+  return op_error(call, "'reduction' is '%s', expected add, max, min, mul, none or update", way);
 }
 
 static bool scatter_end(Scatter *s, Expr *update) {
@@ -175,29 +175,46 @@ static bool define_cache_update(OpCall *call) {
 
 // ---- Running sums and products
 
+// Without 'axis', along all elements in row-major order.
+static bool define_running_in_all(OpCall *call) {
+  Buffer *flat = op_apply(call, "flatten", "flat", call->inputs, 1, (Attrs){0});
+  Buffer *sums = flat ? op_apply(call, call->row->name, NULL, &flat, 1,
+                                 op_with_int(call, call->node->attrs, "axis", 0))
+                      : NULL;
+  if (sums) op_output(call, sums);
+  return sums != NULL;
+}
+
 // y[i] = y[i-1] + x[i]; exclusive y[i] = y[i-1] + x[i-1]; with `reverse` from the end.
 static bool define_running(OpCall *call, ExprOp combine, double neutral) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   bool exclusive = node_int(call->node, "exclusive", 0), back = node_int(call->node, "reverse", 0);
   int axis;
+  const char *stated = node_string(call->node, "dtype", dtype_name(context, x->type));
+  const Expr *along = attrs_get(&call->node->attrs, "axis");
+  DType type;
+  if (!dtype_parse(stated, strlen(stated), &type))
+    return op_error(call, "unknown type '%s'", stated);
+  if (!along || along->op == EXPR_NONE) return define_running_in_all(call);
   if (!op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis)) return false;
   TeAxes axes = te_axes(call->te, x->shape, x->rank);
   TeUpdates updates = {0};
   Expr *k = update_axis(call, &updates, "k", x->shape[axis]),
-       *init = expr_const(context, x->type, neutral);
+       *init = expr_const(context, type, neutral);
   if (is_empty(&updates)) {
-    op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes, init));
+    op_output(call, te_compute(call->te, call->node->name, type, x->shape, &axes, init));
     return true;
   }
-  TeStage *stage = te_ordered(call->te, call->node->name, x->type, x->shape, &axes, &updates, init);
+  TeStage *stage = te_ordered(call->te, call->node->name, type, x->shape, &axes, &updates, init);
   Expr *one = expr_int(context, k->type, 1), *zero = expr_int(context, k->type, 0);
   Expr *last = expr_sub(context, expr_cast(context, k->type, x->shape[axis]), one);
   Expr *before = expr_max(context, expr_sub(context, k, one), zero), *at[2][TE_MAX_RANK];
   for (int i = 0; i < 2; i++) memcpy(at[i], axes.at, sizeof at[i]);
   at[0][axis] = back ? expr_sub(context, last, k) : k;
   at[1][axis] = back ? expr_sub(context, last, before) : before;
-  Expr *term = te_at(call->te, x, at[exclusive]), *so_far = te_at(call->te, stage->output, at[1]);
+  Expr *term = expr_cast(context, type, te_at(call->te, x, at[exclusive])),
+       *so_far = te_at(call->te, stage->output, at[1]);
   Expr *value = expr_binary(context, combine, so_far, term);
   value =
       expr_select(context, expr_binary(context, EXPR_EQ, k, zero), exclusive ? init : term, value);
@@ -299,11 +316,14 @@ static bool define_nonzero(OpCall *call) {
 
 const OpRow ordered_ops[] = {
     {"scatter_elements", NULL, 3, 3, define_scatter_elements, "axis reduction",
-     .mixed_types = true},
-    {"scatter_nd", NULL, 3, 3, define_scatter_nd, "reduction", .mixed_types = true},
+     .positional = "axis reduction", .mixed_types = true},
+    {"scatter_nd", NULL, 3, 3, define_scatter_nd, "reduction", .mixed_types = true,
+     .positional = "reduction"},
     {"cache_update", NULL, 2, 3, define_cache_update, "axis circular", .mixed_types = true},
-    {"cumsum", "CumSum", 1, 1, define_cumsum, "axis exclusive reverse", .positional = "axis"},
-    {"cumprod", "CumProd", 1, 1, define_cumprod, "axis exclusive reverse", .positional = "axis"},
+    {"cumsum", "CumSum", 1, 1, define_cumsum, "axis dtype exclusive reverse",
+     .positional = "axis dtype exclusive"},
+    {"cumprod", "CumProd", 1, 1, define_cumprod, "axis dtype exclusive reverse",
+     .positional = "axis dtype exclusive"},
     {"nonzero", NULL, 1, 1, define_nonzero, "count"},
 };
 const int ordered_op_count = COUNT_OF(ordered_ops);

@@ -41,7 +41,7 @@ static bool grid_of(OpCall *call, Grid *grid) {
     return op_error(call, "its scale and its zero point have different shapes");
   if (grid->block < 0) return op_error(call, "'block_size' is %lld", (long long)grid->block);
   if (is_single(grid->scale)) return true;
-  if (!op_axis(call, node_int(call->node, "axis", 1), x->rank, &grid->axis)) return false;
+  if (!op_axis(call, node_int(call->node, "axis", -1), x->rank, &grid->axis)) return false;
   if (grid->block)
     return in_blocks(grid) || op_error(call,
                                        "its scale must have one number for each block of "
@@ -65,6 +65,7 @@ static Expr *parameter_at(const Grid *grid, Buffer *parameter, const TeAxes *axe
 
 static bool type_of(const OpCall *call, const char *otherwise, DType *type) {
   const char *name = node_string(call->node, "dtype", otherwise);
+  name = node_string(call->node, "out_dtype", name); // as TVM names it
   return dtype_parse(name, strlen(name), type) || op_error(call, "unknown type '%s'", name);
 }
 
@@ -108,7 +109,7 @@ static bool define_quantize(OpCall *call) {
   Grid grid;
   DType type;
   Expr *value = NULL;
-  if (!type_of(call, "uint8", &type) || !grid_of(call, &grid)) return false;
+  if (!type_of(call, "int8", &type) || !grid_of(call, &grid)) return false;
   bool narrow = dtype_is_int(type) && type.bits <= 16;
   if (!narrow && !(dtype_small_float(type) && type.bits < 16))
     return op_error(call, "to %s is not supported, only to types of up to 16 bits",
@@ -150,8 +151,9 @@ static bool define_dequantize(OpCall *call) {
 }
 
 const OpRow quantize_ops[] = {
-    {"quantize", NULL, 2, 3, define_quantize, "axis block_size dtype precision saturate",
-     .mixed_types = true},
-    {"dequantize", NULL, 2, 3, define_dequantize, "axis block_size dtype", .mixed_types = true},
+    {"quantize", NULL, 2, 3, define_quantize, "axis block_size dtype precision saturate out_dtype",
+     .mixed_types = true, .positional = "axis out_dtype"},
+    {"dequantize", NULL, 2, 3, define_dequantize, "axis block_size dtype out_dtype",
+     .mixed_types = true, .positional = "axis out_dtype"},
 };
 const int quantize_op_count = COUNT_OF(quantize_ops);

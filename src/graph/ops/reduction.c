@@ -146,12 +146,32 @@ static bool define_variance(OpCall *call) {
 
 // ---- Argmax and argmin
 
+// The number of the element in row-major order, without 'axis'.
+static bool define_place_in_all(OpCall *call) {
+  static const int64_t ones[TE_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  bool keep = node_int(call->node, "keepdims", 0) != 0;
+  int64_t last = node_int(call->node, "select_last_index", 0);
+  int rank = call->inputs[0]->rank;
+  Buffer *flat = op_apply(call, "flatten", "flat", call->inputs, 1, (Attrs){0});
+  Attrs attrs =
+      op_with_int(call, op_with_int(call, (Attrs){0}, "axis", 0), "select_last_index", last);
+  Buffer *place =
+      flat ? op_apply(call, call->row->name, keep ? "place" : NULL, &flat, 1, attrs) : NULL;
+  if (place && keep)
+    place = op_apply(call, "reshape", NULL, &place, 1,
+                     op_with_ints(call, (Attrs){0}, "shape", ones, rank));
+  if (place) op_output(call, place);
+  return place != NULL;
+}
+
 // The index of the maximum (or minimum) along an axis; of several equal ones the first, or the last
 // on request.
 static bool define_place_of(OpCall *call, ExprOp combine, Expr *init) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int axis, rank = 0;
+  const Expr *stated = attrs_get(&call->node->attrs, "axis");
+  if (!stated || stated->op == EXPR_NONE) return define_place_in_all(call);
   bool keep = node_int(call->node, "keepdims", 0) != 0;
   bool last = node_int(call->node, "select_last_index", 0) != 0;
   if (!op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis)) return false;

@@ -220,11 +220,14 @@ static bool check_grid(OpCall *call, Sampler *s) {
   return true;
 }
 
+static bool define_grid_sample_of_tvm(OpCall *call);
+
 static bool define_grid_sample(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0], *grid = call->inputs[1];
   Sampler s;
   Neighbours along[MOST_SPACE];
+  if (!attrs_get(&call->node->attrs, "mode")) return define_grid_sample_of_tvm(call);
   if (!read_sampler(call, &s) || !check_grid(call, &s)) return false;
   for (int d = 0; d < s.space; d++)
     along[d] = neighbours_along(&s, d, grid->shape, grid->rank - 1, place_in_grid);
@@ -239,6 +242,32 @@ static bool define_grid_sample(OpCall *call) {
   op_output(call, te_reduce(call->te, call->node->name, x->type, shape, &axes, &sum,
                             expr_mul(context, weight, te_at(call->te, x, at))));
   return true;
+}
+
+// TVM's form, whose grid has its coordinates in axis 1, and the attributes method and layout.
+static bool define_grid_sample_of_tvm(OpCall *call) {
+  static const char *const methods[][2] = {
+      {"bilinear", "linear"}, {"nearest", "nearest"}, {"bicubic", "cubic"}};
+  const char *method = node_string(call->node, "method", "bilinear"), *mode = NULL;
+  const char *layout = node_string(call->node, "layout", "");
+  int64_t order[TE_MAX_RANK] = {0};
+  int rank = call->inputs[1]->rank;
+  for (int i = 0; i < COUNT_OF(methods); i++)
+    if (!strcmp(methods[i][0], method)) mode = methods[i][1];
+  if (!mode) return op_error(call, "'method' is '%s', which is not supported", method);
+  if (*layout && strcmp(layout, "NCHW") != 0 && strcmp(layout, "NCDHW") != 0)
+    return op_error(call, "'layout' is '%s', expected NCHW or NCDHW", layout);
+  for (int i = 1; i < rank; i++) order[i] = i == rank - 1 ? 1 : i + 1;
+  Buffer *inputs[] = {call->inputs[0],
+                      op_apply(call, "permute_dims", "grid", &call->inputs[1], 1,
+                               op_with_ints(call, (Attrs){0}, "axes", order, rank))};
+  Attrs attrs = op_with_text(call, (Attrs){0}, "mode", mode);
+  attrs =
+      op_with_text(call, attrs, "padding_mode", node_string(call->node, "padding_mode", "zeros"));
+  attrs = op_with_int(call, attrs, "align_corners", node_int(call->node, "align_corners", 0));
+  Buffer *y = inputs[1] ? op_apply(call, "image.grid_sample", NULL, inputs, 2, attrs) : NULL;
+  if (y) op_output(call, y);
+  return y != NULL;
 }
 
 // ---- AffineGrid: theta[n, space, space + 1] to a grid over [-1, 1] ------------------------------
@@ -257,7 +286,8 @@ static bool define_affine_grid(OpCall *call) {
   Context *context = call->context;
   Buffer *theta = call->inputs[0];
   int64_t size[MOST_SPACE];
-  bool align = node_int(call->node, "align_corners", 0) != 0;
+  bool align = node_int(call->node, "align_corners", 1) != 0;
+  bool last = node_int(call->node, "coordinates_last", 0) != 0;
   int space = node_ints(call->node, "size", size, MOST_SPACE);
   if (space < 2) return op_error(call, "'size' needs two or three integers");
   if (theta->rank != 3 || !expr_is_int(theta->shape[1], space) ||
@@ -266,17 +296,17 @@ static bool define_affine_grid(OpCall *call) {
   Expr *shape[TE_MAX_RANK] = {theta->shape[0]};
   for (int d = 0; d < space; d++) {
     if (size[d] < 1) return op_error(call, "'size' has the extent %lld", (long long)size[d]);
-    shape[d + 1] = expr_index(context, size[d]);
+    shape[d + 2 - last] = expr_index(context, size[d]);
   }
-  shape[space + 1] = expr_index(context, space);
+  shape[last ? space + 1 : 1] = expr_index(context, space);
   TeAxes axes = te_axes(call->te, shape, space + 2);
-  Expr *row = axes.at[space + 1], *sum = NULL;
+  Expr *row = axes.at[last ? space + 1 : 1], *sum = NULL;
   for (int k = space; k >= 0; k--) {
     Expr *factor = te_at(call->te, theta, (Expr *[]){axes.at[0], row, expr_index(context, k)});
     int d = space - 1 - k;
     if (k < space)
       factor = expr_mul(context, factor,
-                        grid_coordinate(call, theta->type, axes.at[d + 1], size[d], align));
+                        grid_coordinate(call, theta->type, axes.at[d + 2 - last], size[d], align));
     sum = sum ? expr_add(context, sum, factor) : factor;
   }
   op_output(call, te_compute(call->te, call->node->name, theta->type, shape, &axes, sum));
@@ -551,9 +581,11 @@ static bool define_deform_conv(OpCall *call) {
 }
 
 const OpRow sample_ops[] = {
-    {"image.grid_sample", NULL, 2, 2, define_grid_sample, "mode padding_mode align_corners",
-     .mixed_types = true},
-    {"image.affine_grid", NULL, 1, 1, define_affine_grid, "size align_corners"},
+    {"image.grid_sample", NULL, 2, 2, define_grid_sample,
+     "mode padding_mode align_corners method layout", .mixed_types = true,
+     .positional = "method layout padding_mode align_corners"},
+    {"image.affine_grid", NULL, 1, 1, define_affine_grid, "size align_corners coordinates_last",
+     .positional = "size align_corners"},
     {"vision.roi_align", NULL, 3, 3, define_roi_align,
      "mode output_height output_width sampling_ratio spatial_scale half_pixel",
      .mixed_types = true},

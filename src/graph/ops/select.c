@@ -71,7 +71,7 @@ static bool define_strided_slice(OpCall *call) {
   return true;
 }
 
-// `indices_or_sections` as TVM has it: the number of equal parts, or the indices at which the parts
+// `indices_or_sections` as TVM has it: the number of parts, or the indices at which the parts
 // after the first begin. Sets the sizes of the parts; false where the attribute is absent.
 static bool split_sections(const OpCall *call, int64_t extent, int64_t *sizes, int *parts) {
   Expr *value = attrs_get(&call->node->attrs, "indices_or_sections");
@@ -79,7 +79,8 @@ static bool split_sections(const OpCall *call, int64_t extent, int64_t *sizes, i
   int count = node_ints(call->node, "indices_or_sections", sizes, OP_MOST_PARTS - 1);
   if (count == 1 && value->op == EXPR_INT) {
     *parts = (int)MIN_OF(MAX_OF(sizes[0], (int64_t)1), OP_MOST_PARTS);
-    for (int i = 0; i < *parts; i++) sizes[i] = extent / *parts;
+    int64_t each = ceil_div(extent, *parts); // the last parts may be smaller
+    for (int i = 0; i < *parts; i++) sizes[i] = MAX_OF(MIN_OF(each, extent - i * each), 0);
     return true;
   }
   int64_t begin = 0;
@@ -300,8 +301,9 @@ static bool known_indices_fit(OpCall *call, const Expr *extent, int axis) {
 // out[before…, at…, after…] = x[before…, indices[at…], after…]
 static bool define_take(OpCall *call) {
   const char *mode = node_string(call->node, "mode", "fast");
-  if (strcmp(mode, "fast") != 0)
-    return op_error(call, "'mode' is \"%s\"; only \"fast\" is supported", mode);
+  bool wraps = strcmp(mode, "wrap") == 0, clips = strcmp(mode, "clip") == 0;
+  if (strcmp(mode, "fast") != 0 && !wraps && !clips)
+    return op_error(call, "'mode' is \"%s\", expected fast, wrap or clip", mode);
   Buffer *x = call->inputs[0], *by = call->inputs[1];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
   int axis, rank = x->rank + by->rank - 1;
@@ -313,11 +315,15 @@ static bool define_take(OpCall *call) {
                : i < axis + by->rank ? by->shape[i - axis]
                                      : x->shape[i - by->rank + 1];
   if (!can_choose(call, x->shape[axis], shape, rank)) return false;
-  if (!known_indices_fit(call, x->shape[axis], axis)) return false;
+  if (!wraps && !clips && !known_indices_fit(call, x->shape[axis], axis)) return false;
   TeAxes axes = te_axes(call->te, shape, rank);
   for (int i = 0; i < x->rank; i++)
     if (i != axis) indices[i] = axes.at[i < axis ? i : i + by->rank - 1];
   Expr *index = te_at(call->te, by, axes.at + axis);
+  if (clips) index = expr_max(call->context, index, expr_const(call->context, index->type, 0));
+  if (wraps)
+    index =
+        expr_floor_mod(call->context, index, expr_cast(call->context, index->type, x->shape[axis]));
   indices[axis] = op_position(call->context, index, x->shape[axis]);
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
                              te_at(call->te, x, indices)));
@@ -380,16 +386,20 @@ static bool define_gather_nd(OpCall *call) {
   return true;
 }
 
-// out[…, d, …] = values[1] where indices[…] is d, otherwise values[0].
+// out[…, d, …] = values[1] where indices[…] is d, otherwise values[0]. TVM's form has two numbers,
+// on and off, and negative indices are none of an axis; elsewhere they count from the end.
 static bool define_one_hot(OpCall *call) {
   Context *context = call->context;
   Buffer *by = call->inputs[0], *values = call->inputs[1];
+  bool two = values->rank == 0; // TVM's form, with one value in an attribute
+  Expr *other = NULL;
   Expr *shape[TE_MAX_RANK], *at[TE_MAX_RANK];
   int64_t depth = node_int(call->node, "depth", -1);
   int axis, rank = by->rank + 1;
   if (rank > TE_MAX_RANK) return op_error(call, "its result would have rank %d", rank);
-  if (values->rank != 1 || !expr_is_int(values->shape[0], 2))
+  if (!two && (values->rank != 1 || !expr_is_int(values->shape[0], 2)))
     return op_error(call, "takes two values, off and on");
+  if (two && !op_number(call, "off_value", values->type, &other)) return false;
   if (depth < 0) return op_error(call, "'depth' is %lld", (long long)depth);
   if (!op_axis(call, node_int(call->node, "axis", -1), rank, &axis)) return false;
   for (int i = 0; i < rank; i++)
@@ -399,11 +409,12 @@ static bool define_one_hot(OpCall *call) {
   Expr *index = te_at(call->te, by, at), *here = expr_cast(context, index->type, axes.at[axis]);
   Expr *wrapped = expr_sub(context, here, expr_const(context, index->type, (double)depth));
   Expr *hit = expr_binary(context, EXPR_EQ, index, here);
-  if (index->type.code != TYPE_UINT)
+  if (index->type.code != TYPE_UINT && !two)
     hit = expr_binary(context, EXPR_OR, hit, expr_binary(context, EXPR_EQ, index, wrapped));
   Expr *on = expr_index(context, 1), *off = expr_index(context, 0);
-  Expr *value =
-      expr_select(context, hit, te_at(call->te, values, &on), te_at(call->te, values, &off));
+  Expr *with = te_at(call->te, values, &on);
+  Expr *without = two ? other : te_at(call->te, values, &off);
+  Expr *value = expr_select(context, hit, with, without);
   op_output(call, te_compute(call->te, call->node->name, values->type, shape, &axes, value));
   return true;
 }
@@ -419,10 +430,12 @@ const OpRow select_ops[] = {
     {"flip", NULL, 1, 1, define_flip, "axis", .positional = "axis"},
     {"triu", NULL, 1, 1, define_triu, "k", .positional = "k"},
     {"tril", NULL, 1, 1, define_tril, "k", .positional = "k"},
-    {"take", "Gather", 2, 2, define_take, "axis mode", .mixed_types = true, .positional = "axis"},
+    {"take", "Gather", 2, 2, define_take, "axis mode", .mixed_types = true,
+     .positional = "axis mode"},
     {"gather_elements", "GatherElements", 2, 2, define_gather_elements, "axis",
      .mixed_types = true},
     {"gather_nd", "GatherND", 2, 2, define_gather_nd, "batch_dims", .mixed_types = true},
-    {"one_hot", "OneHot", 2, 2, define_one_hot, "depth axis", .mixed_types = true},
+    {"one_hot", "OneHot", 2, 2, define_one_hot, "depth axis off_value", .mixed_types = true,
+     .positional = "off_value depth axis"},
 };
 const int select_op_count = COUNT_OF(select_ops);

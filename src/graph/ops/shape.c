@@ -131,8 +131,11 @@ static bool define_reshape(OpCall *call) {
   return reshape_to(call, shape, rank);
 }
 
+// To two axes, of which the second begins with 'axis'; without it, to one.
 static bool define_flatten(OpCall *call) {
   Buffer *x = call->inputs[0];
+  if (!attrs_get(&call->node->attrs, "axis"))
+    return reshape_to(call, (Expr *[]){elements_of(call->context, x->shape, x->rank)}, 1);
   int64_t axis = node_int(call->node, "axis", 1);
   if (axis < 0) axis += x->rank;
   if (axis < 0 || axis > x->rank)

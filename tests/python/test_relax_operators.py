@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of graph functions with TVM's attributes and their values where they are left out, compared
+with NumPy."""
+import numpy as np
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def run(parameters, expressions, *arrays):
+    """The values of expressions of R over parameters x, y, z of the given types."""
+    names = "xyzw"[:len(parameters)]
+    signature = ", ".join(f"{name}: R.Tensor({shape}, '{dtype}')"
+                          for name, (shape, dtype) in zip(names, parameters, strict=True))
+    body = "".join(f"    r{i} = {text}\n" for i, text in enumerate(expressions))
+    results = ", ".join(f"r{i}" for i in range(len(expressions)))
+    text = (f"from pleat.script import relax as R, tir as T\n@R.function\ndef main({signature}):\n"
+            f"{body}    return ({results},)\n")
+    found = pleat.compile(text.encode(), cache=False, quick=True)(*arrays)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def check(parameters, arrays, **cases):
+    found = run(parameters, [text for text, _ in cases.values()], *arrays)
+    wanted = []
+    for _, value in cases.values():
+        wanted += value if isinstance(value, list) else [value]
+    assert len(found) == len(wanted)
+    for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        assert one.dtype == other.dtype and one.shape == other.shape, (i, one.dtype, one.shape)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, err_msg=str(i))
+
+
+def float32(*shape):
+    return shape, "float32"
+
+
+def test_values_of_attributes_that_are_left_out():
+    x, y = numbers(2, 3, 5, 3), numbers(3, seed=1)
+    axis = y.reshape(1, 3, 1, 1)
+    mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    normal = ((x - mean.reshape(1, 3, 1, 1)) / np.sqrt(variance + 1e-5).reshape(1, 3, 1, 1)) * axis + axis
+    order = np.argsort(-x, axis=-1, kind="stable")[..., :1]
+    check([float32(2, 3, 5, 3), float32(3)], [x, y],
+          flat=("R.flatten(x)", x.reshape(-1)),
+          best=("R.argmax(x)", np.int64(x.argmax())),
+          least=("R.argmin(x, keepdims=True)", np.full((1, 1, 1, 1), x.argmin(), "int64")),
+          prelu=("R.nn.prelu(x, y)", np.where(x < 0, x * axis, x)),
+          last=("R.nn.prelu(x, y, axis=-1)", np.where(x < 0, x * y, x)),
+          trained=("R.nn.batch_norm(x, y, y, y, y, axis=1)",
+                   [normal, 0.9 * y + 0.1 * mean, 0.9 * y + 0.1 * variance]),
+          sums=("R.cumsum(x)", np.cumsum(x.reshape(-1))),
+          top=("R.topk(x)", [np.take_along_axis(x, order, -1), order.astype("int32")]),
+          softplus=("R.nn.softplus(x, beta=2.0)", np.log1p(np.exp(2 * x)) / 2),
+          rest=("R.mod(x, R.const(0.75, 'float32'))", np.fmod(x, np.float32(0.75))))
+
+
+def test_indices():
+    x, y = numbers(5, 3), np.array([-7, 0, 4, 5, 11], "int64")
+    hot = (y[:, None] == np.arange(5)).astype("float32") * 2 - 1
+    updated = x.copy()
+    updated[[1, 4]] = numbers(2, 3, seed=2)
+    check([float32(5, 3), ((5,), "int64"), float32(2, 3)], [x, y, numbers(2, 3, seed=2)],
+          clip=("R.take(x, y, axis=0, mode='clip')", x[np.clip(y, 0, 4)]),
+          wrap=("R.take(x, y, axis=0, mode='wrap')", x[y % 5]),
+          one=("R.take(x, R.prim_value(2), axis=0)", x[2]),
+          hot=("R.one_hot(y, R.prim_value(T.float32(1)), R.prim_value(T.float32(-1)), 5)", hot),
+          update=("R.scatter_nd(x, R.const([[1], [4]], 'int64'), z, reduction='update')", updated),
+          back=("R.reverse_sequence(x, R.const([1, 3, 2, 1, 3], 'int64'))",
+                np.stack([np.r_[row[:n][::-1], row[n:]] for row, n in zip(x, [1, 3, 2, 1, 3])])))
+
+
+def test_quantization():
+    x, scale, zero = numbers(4, 3) * 20, np.array([0.5, 0.25, 2], "float32"), np.array([1, -3, 0], "int8")
+    q = np.clip(np.round(x / scale) + zero, -128, 127).astype("int8")
+    check([float32(4, 3), float32(3), ((3,), "int8")], [x, scale, zero],
+          down=("R.quantize(x, y, z)", q),
+          up=("R.dequantize(R.quantize(x, y, z, axis=1, out_dtype='int8'), y, z)",
+              (q.astype("float32") - zero) * scale))
+
+
+def test_parts_that_a_type_states():
+    x = numbers(2, 10)
+    check([float32(2, 10)], [x],
+          parts=("R.split(x, 3, axis=1)", np.split(x, [4, 8], axis=1)))
