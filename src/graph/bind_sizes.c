@@ -58,7 +58,7 @@ static KnownSize *size_named(SizeBinding *b, const char *name) {
   return NULL;
 }
 
-static const Value *param_named(const SizeBinding *b, const char *name) {
+static Value *param_named(const SizeBinding *b, const char *name) {
   for (int i = 0; i < b->graph->param_count; i++)
     if (strcmp(b->graph->params[i]->name, name) == 0) return b->graph->params[i];
   return NULL;
@@ -77,7 +77,18 @@ static bool set_size(SizeBinding *b, KnownSize *size, int64_t value, const char 
 }
 
 // Takes the sizes that are whole extents of the parameter; check_shape looks at the others.
-static bool take_shape(SizeBinding *b, const Value *param, const GivenSizes *given) {
+static bool take_shape(SizeBinding *b, Value *param, const GivenSizes *given) {
+  bool known = param->rank >= 0;
+  if (!known) { // nothing states its shape
+    param->rank = given->rank;
+    param->shape = arena_array(&b->context->arena, Expr *, given->rank);
+    param->info = NULL;
+  }
+  for (int d = 0; !known && d < given->rank; d++) {
+    if (given->shape[d] == GIVEN_OPEN)
+      return refuse(b, "%s: '%s' needs all of its extents", given->source, param->name);
+    param->shape[d] = expr_index(b->context, given->shape[d]);
+  }
   if (param->rank >= 0 && param->rank != given->rank)
     return refuse(b, "%s: '%s' is %s, which has %d axes and not %d", given->source, param->name,
                   value_type_text(b->context, param), param->rank, given->rank);
@@ -87,6 +98,20 @@ static bool take_shape(SizeBinding *b, const Value *param, const GivenSizes *giv
       return false;
   }
   return true;
+}
+
+// A size that a cast names, and that no parameter has.
+static KnownSize *size_of_cast(SizeBinding *b, const char *name) {
+  SizeBinding casts = {.context = b->context, .graph = b->graph};
+  Visitor visitor = {.env = &casts, .enter_expr = collect_size};
+  for (int i = 0; i < b->graph->nodes.count; i++) {
+    const Value *value = b->graph->nodes.items[i]->outputs[0];
+    for (int d = 0; d < value->rank; d++) visit_expr(&visitor, value->shape[d]);
+  }
+  const KnownSize *found = size_named(&casts, name);
+  if (!found) return NULL;
+  array_push(&b->context->arena, &b->sizes, *found);
+  return &array_last(&b->sizes);
 }
 
 static bool no_such_name(SizeBinding *b, const GivenSizes *given) {
@@ -103,8 +128,9 @@ static bool no_such_name(SizeBinding *b, const GivenSizes *given) {
 
 static bool take(SizeBinding *b, const GivenSizes *given) {
   KnownSize *size = size_named(b, given->name);
-  const Value *param = given->is_size ? NULL : param_named(b, given->name);
+  Value *param = given->is_size ? NULL : param_named(b, given->name);
   if (param) return take_shape(b, param, given);
+  if (!size) size = size_of_cast(b, given->name);
   if (!size) return given->is_array || no_such_name(b, given);
   if (given->rank != 1) return refuse(b, "%s: a size is one number", given->source);
   return set_size(b, size, given->shape[0], given->source);

@@ -583,6 +583,7 @@ static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *
   if (info && term_is(info, "R.Shape") && info->count == 1 && term_is_list(info->items[0]))
     return flatten_shape_param(f, info->items[0]);
   if (info) flatten_number_type(param, info);
+  if (info && param->rank < 0) flatten_name_extents(f, param, info);
   if (!is_tuple) {
     array_push(&f->context->arena, params, param);
     return term_of_value(f->context, param);

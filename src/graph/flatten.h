@@ -60,6 +60,8 @@ bool flatten_shape(GraphFlattening *f, const Node *node, GraphTerm **shape);
 void flatten_name_sizes(GraphFlattening *f, const GraphTerm *shape, const GraphTerm *type);
 // A parameter of the type R.Shape(extents) is no parameter afterwards; its sizes are given.
 GraphTerm *flatten_shape_param(GraphFlattening *f, GraphTerm *extents);
+// Gives each extent of a parameter of the type R.Tensor(ndim=4) a size of its own, x.0, x.1, …
+void flatten_name_extents(GraphFlattening *f, Value *param, const GraphTerm *info);
 // Makes a tensor without axes of a parameter that is a number, R.Prim("float32") or T.float32.
 void flatten_number_type(Value *param, const GraphTerm *info);
 

@@ -67,6 +67,20 @@ GraphTerm *flatten_shape_param(GraphFlattening *f, GraphTerm *extents) {
   return term_of_items(f->context, TERM_CALL, "R.shape", &extents, NULL, 1);
 }
 
+void flatten_name_extents(GraphFlattening *f, Value *param, const GraphTerm *info) {
+  int64_t rank = -1;
+  for (int i = 0; term_is(info, "R.Tensor") && info->keys && i < info->count; i++)
+    if (info->keys[i] && !strcmp(info->keys[i], "ndim") && info->items[i]->e)
+      expr_as_int(info->items[i]->e, &rank);
+  if (rank < 0 || rank > TE_MAX_RANK) return;
+  param->rank = (int)rank;
+  param->shape = arena_array(&f->context->arena, Expr *, param->rank);
+  for (int d = 0; d < param->rank; d++)
+    param->shape[d] =
+        expr_var(f->context, str_format(f->context, "%s.%d", param->name, d), DTYPE_INT64);
+  param->info = NULL;
+}
+
 void flatten_name_sizes(GraphFlattening *f, const GraphTerm *shape, const GraphTerm *type) {
   const GraphTerm *given = extents_of(shape),
                   *named = type->count ? extents_of(type->items[0]) : NULL;

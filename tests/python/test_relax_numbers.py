@@ -64,6 +64,12 @@ class Module:
         return t, z, f, R.prim_value(n + 3), R.size(x), R.shape_of(f), R.add(x, R.prim_value(T.float32(n)))
 
     @R.function
+    def unknown(x: R.Tensor("float32", ndim=2), y: R.Tensor("float32")):
+        m = T.int64()
+        z = R.match_cast(y, R.Tensor((m, 3), "float32"))
+        return R.nn.relu(x), R.reshape(z, R.shape([m * 3]))
+
+    @R.function
     def pieces(x: R.Tensor((5, 7), "float32")):
         return R.split(x, [2, 3], axis=1), R.topk(x, 2, ret_type="values", axis=1), R.split(x, 7, axis=1)[1]
 """
@@ -119,3 +125,13 @@ def test_operators_with_several_results():
         np.testing.assert_array_equal(part, expected)
     np.testing.assert_array_equal(largest, -np.sort(-x, axis=1)[:, :2])
     np.testing.assert_array_equal(column, x[:, 1:2])
+
+
+def test_shapes_that_are_not_stated():
+    x, y = numbers(5, 2), numbers(4, 3)
+    for sizes in ({"y": (4, 3)}, {"y": (4, 3), "m": 4}, {"y": (4, 3), "x.0": 5, "x.1": 2}):
+        found, flat = run("unknown", x, y, shapes=sizes)
+        np.testing.assert_array_equal(found, np.maximum(x, 0))
+        np.testing.assert_array_equal(flat, y.reshape(-1))
+    with pytest.raises(pleat.PleatError, match="stated to be|fit"):
+        run("unknown", x, y, shapes={"y": (4, 3), "m": 7})
