@@ -297,13 +297,14 @@ static void print_kernel_head(const View *v, int number) {
 static Str program_name(const View *v, int number) {
   const PlanKernel *kernel = v->report.plan->kernels.items[number];
   for (int i = 0; i < number; i++)
-    if (!strcmp(v->report.plan->kernels.items[i]->func->name, kernel->func->name))
-      return str_format(v->cli->context, "%s_%d", kernel->func->name, number + 1);
-  return kernel->func->name;
+    if (!strcmp(v->report.plan->kernels.items[i]->name, kernel->name))
+      return str_format(v->cli->context, "%s_%d", kernel->name, number + 1);
+  return kernel->name;
 }
 
 static void print_program(const View *v, int number) {
-  PrimFunc *func = prim_func_copy(v->cli->context, v->report.plan->kernels.items[number]->func);
+  const Plan *plan = v->report.plan;
+  PrimFunc *func = prim_func_copy(v->cli->context, plan_kernel_func(plan, number));
   Text text = text_new(&v->cli->context->arena);
   Module *module = module_new(v->cli->context, "");
   func->name = program_name(v, number);

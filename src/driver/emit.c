@@ -118,7 +118,7 @@ static bool write_program_script(const Program *program, const EmitOptions *opti
   for (int i = 0; i < program->steps.count; i++) {
     const ProgramStep *step = &program->steps.items[i];
     if (step->plan->same_as >= 0) continue;
-    PrimFunc *func = step->kernel < 0   ? step->plan->func
+    PrimFunc *func = step->kernel < 0   ? plan_kernel_func(program->plan, i)
                      : options->lowered ? program->kernels.items[step->kernel]->func
                                         : schedule_func(step->plan->choice.schedule);
     func = prim_func_copy(context, func);

@@ -51,8 +51,8 @@ static void make_functions(Folding *f) {
   f->params = arena_array(arena, StageTensors, count);
   for (int i = 0; i < count; i++) {
     Stage *stage = f->stages.items[i];
-    f->number[i] =
-        number_of(f, stages_prim_func(f->graph, &stage, 1, stage->te->name, &f->params[i]));
+    f->params[i] = stages_params(f->graph, &stage, 1);
+    f->number[i] = number_of(f, stages_prim_func(f->graph, &stage, 1, stage->te->name));
   }
 }
 

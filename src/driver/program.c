@@ -208,8 +208,11 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
 // ---- Kernels that are only run
 //
 // With CompileOptions.run_only, a kernel is made in an arena scope and discarded as soon as the
-// target has compiled it. make_and_summarize follows this order:
+// target has compiled it. make_all and make_and_summarize follow
+// this order:
 //
+//   plan_match_kernel        the program of the kernel is made here, because later ones are compared
+//                            with it
 //   context_scope_begin      the schedule and the lowered function go to the scope
 //   make_kernel              schedules and lowers the kernel
 //   choice_to_lasting        copies the parts of kernel->choice that are read later to `lasting`
@@ -296,6 +299,12 @@ static bool make_and_summarize(Program *p, int number, LowerKernel **summary) {
   return done;
 }
 
+static void match_kernel(Program *p, int number) {
+  int64_t start = clock_now_ns();
+  plan_match_kernel(p->plan, number);
+  p->schedule_seconds += clock_seconds_since(start);
+}
+
 static bool make_all(Program *p) {
   Context *context = p->context;
   Plan *plan = p->plan;
@@ -304,6 +313,7 @@ static bool make_all(Program *p) {
     PlanKernel *kernel = plan->kernels.items[i];
     LowerKernel *made;
     report_progress(p, "lowering", i, plan->kernels.count);
+    match_kernel(p, i);
     if (!(p->loading ? make_and_summarize : make_kernel)(p, i, &made)) return false;
     number[i] = made ? p->kernels.count : kernel->call ? -1 : number[kernel->same_as];
     if (made) array_push(&context->arena, &p->kernels, made);

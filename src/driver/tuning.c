@@ -171,7 +171,8 @@ static double mean_cycles(const Plan *plan, int number, const double *cycles) {
 static void write_record(const Plan *plan, int number, const double *cycles, Text *out) {
   Context *context = plan->context;
   const PlanKernel *kernel = plan->kernels.items[number];
-  PrimFunc *program = prim_func_copy(context, tuning_program(context, kernel->func));
+  PrimFunc *program =
+      prim_func_copy(context, tuning_program(context, plan_kernel_func(plan, number)));
   Module *module = module_new(context, "");
   program->name = str_format(context, "program_%d", number + 1);
   module_add_prim(module, program);

@@ -42,8 +42,8 @@ static void give_result(StageGraph *s, Stage *stage, ConstData *result) {
 
 static bool fold_stage(StageGraph *s, Stage *stage) {
   Context *context = s->context;
-  StageTensors params;
-  PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name, &params);
+  StageTensors params = stages_params(s, &stage, 1);
+  PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name);
   ConstData *result = result_new(context, stage);
   if (!result) return true;
   InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);

@@ -375,11 +375,10 @@ void stage_graph_prune(StageGraph *s) {
 
 // ---- One program of several stages
 
-static void add_param(StageGraph *s, Te *te, StageTensors *params, StageTensor *tensor) {
+static void add_param(StageGraph *s, StageTensors *params, StageTensor *tensor) {
   for (int i = 0; i < params->count; i++)
     if (params->items[i] == tensor) return;
   array_push(&s->context->arena, params, tensor);
-  array_push(&s->context->arena, &te->inputs, tensor->buffer);
 }
 
 Str stage_block_name(Context *context, const Stage *stage) {
@@ -395,58 +394,71 @@ static TeStage *renamed(Context *context, const Stage *stage) {
   return te;
 }
 
-// The program of a stage that runs a whole one.
-static PrimFunc *own_program(StageGraph *s, const Stage *stage, const char *name,
-                             StageTensors *params) {
-  PrimFunc *func = prim_func_copy(s->context, stage->te->program);
-  func->name = str_intern(s->context, name);
-  StageTensors own = {0};
-  for (int i = 0; i < func->param_count; i++)
-    array_push(&s->context->arena, &own, stage_tensor_of(s, func->buffers[i]));
-  if (params) *params = own;
-  return func;
+// The tensors of a stage that runs a whole program.
+static StageTensors params_of_program(StageGraph *s, const PrimFunc *program) {
+  StageTensors params = {0};
+  for (int i = 0; i < program->param_count; i++)
+    array_push(&s->context->arena, &params, stage_tensor_of(s, program->buffers[i]));
+  return params;
 }
 
 // The tensors of a call: those that it reads, then its outputs that are needed, the first one last.
-static PrimFunc *program_of_call(StageGraph *s, const Stage *stage, const char *name,
-                                 StageTensors *params) {
-  StageTensors own = {0};
+static StageTensors params_of_call(StageGraph *s, const Stage *stage) {
+  StageTensors params = {0};
   Arena *arena = &s->context->arena;
   for (int i = 0; i < stage->reads.count; i++)
-    array_push(arena, &own, (StageTensor *)stage->reads.items[i]);
+    array_push(arena, &params, (StageTensor *)stage->reads.items[i]);
   for (int i = 0; i < stage->output->users.count; i++) {
     const Stage *user = stage->output->users.items[i];
-    if (user->te->call == stage->te->call) array_push(arena, &own, user->output);
+    if (user->te->call == stage->te->call) array_push(arena, &params, user->output);
   }
-  array_push(arena, &own, stage->output);
-  Buffer **buffers = arena_array(arena, Buffer *, own.count);
-  for (int i = 0; i < own.count; i++) buffers[i] = own.items[i]->buffer;
-  if (params) *params = own;
-  return opaque_call_func(s->context, stage->te->call, name, buffers, own.count);
+  array_push(arena, &params, stage->output);
+  return params;
 }
 
-PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const char *name,
-                           StageTensors *params) {
-  if (items[0]->te->program) return own_program(s, items[0], name, params);
-  if (items[0]->te->call) return program_of_call(s, items[0], name, params);
-  Te *te = te_new(s->context);
-  StageTensors own = {0};
-  for (int i = 0; i < count; i++) {
+StageTensors stages_params(StageGraph *s, Stage *const *items, int count) {
+  if (items[0]->te->program) return params_of_program(s, items[0]->te->program);
+  if (items[0]->te->call) return params_of_call(s, items[0]);
+  StageTensors params = {0};
+  for (int i = 0; i < count; i++)
     for (int j = 0; j < items[i]->reads.count; j++) {
       StageTensor *tensor = items[i]->reads.items[j];
       bool inside = false;
       for (int k = 0; k < i; k++) inside |= items[k]->output == tensor;
-      if (!inside) add_param(s, te, &own, tensor);
+      if (!inside) add_param(s, &params, tensor);
     }
+  array_push(&s->context->arena, &params, items[count - 1]->output);
+  return params;
+}
+
+static PrimFunc *program_named(Context *context, const PrimFunc *program, const char *name) {
+  PrimFunc *func = prim_func_copy(context, program);
+  func->name = str_intern(context, name);
+  return func;
+}
+
+static PrimFunc *program_of_call(StageGraph *s, const Stage *stage, const char *name) {
+  StageTensors params = params_of_call(s, stage);
+  Buffer **buffers = arena_array(&s->context->arena, Buffer *, params.count);
+  for (int i = 0; i < params.count; i++) buffers[i] = params.items[i]->buffer;
+  return opaque_call_func(s->context, stage->te->call, name, buffers, params.count);
+}
+
+PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const char *name) {
+  Context *context = s->context;
+  if (items[0]->te->program) return program_named(context, items[0]->te->program, name);
+  if (items[0]->te->call) return program_of_call(s, items[0], name);
+  Te *te = te_new(context);
+  StageTensors params = stages_params(s, items, count);
+  for (int i = 0; i + 1 < params.count; i++)
+    array_push(&context->arena, &te->inputs, params.items[i]->buffer);
+  for (int i = 0; i < count; i++) {
     for (int k = 0; k < items[i]->member_count; k++)
-      array_push(&s->context->arena, &te->stages, renamed(s->context, items[i]->members[k]));
+      array_push(&context->arena, &te->stages, renamed(context, items[i]->members[k]));
     if (!items[i]->member_count)
-      array_push(&s->context->arena, &te->stages, renamed(s->context, items[i]));
+      array_push(&context->arena, &te->stages, renamed(context, items[i]));
   }
-  StageTensor *output = items[count - 1]->output;
-  array_push(&s->context->arena, &own, output);
-  array_push(&s->context->arena, &te->outputs, output->buffer);
-  if (params) *params = own;
+  array_push(&context->arena, &te->outputs, array_last(&params)->buffer);
   return te_prim_func(te, name);
 }
 

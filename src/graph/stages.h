@@ -10,20 +10,20 @@
 typedef struct Stage Stage;
 
 typedef struct StageTensor {
-  Buffer *buffer;  // logical
-  Value *value;    // the graph's value; NULL inside an operator
-  ConstData *data; // for constants
-  Stage *producer; // NULL for inputs and constants
+  Buffer *buffer;      // logical
+  Value *value;        // the graph's value; NULL inside an operator
+  ConstData *data;     // for constants
+  Stage *producer;     // NULL for inputs and constants
   const Stage *folded; // that computed the data while compiling; NULL: none did
-  PtrArray users;  // Stage*, in order, once each
-  bool is_output;  // of the graph
-  bool kept;       // its writer is not inlined into its readers
-  bool branch;     // the condition or a result of a branch that runs may leave out; it is kept
-  bool constant;   // see stage_graph_find_constants
-  bool folds;      // computed while compiling although it is larger than what it is computed from
-  int input;       // index among the graph's inputs; -1: no input
-  Str letters;     // of its axes, such as "NCHW"; NULL: none are derived (axis_letters.c)
-  int index;       // in StageGraph.tensors
+  PtrArray users;      // Stage*, in order, once each
+  bool is_output;      // of the graph
+  bool kept;           // its writer is not inlined into its readers
+  bool branch;         // the condition or a result of a branch that runs may leave out; it is kept
+  bool constant;       // see stage_graph_find_constants
+  bool folds;  // computed while compiling although it is larger than what it is computed from
+  int input;   // index among the graph's inputs; -1: no input
+  Str letters; // of its axes, such as "NCHW"; NULL: none are derived (axis_letters.c)
+  int index;   // in StageGraph.tensors
 } StageTensor;
 
 // The part of a stage that comes from the definition of one operator.
@@ -142,13 +142,14 @@ bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor);
 StageTensor *stage_tensor_new(StageGraph *stages, Buffer *buffer);
 StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);
 
-// One tensor program of several stages, in order. Its parameters are the tensors from outside, in
-// order of occurrence, and then the output of the last stage; *params (may be NULL) gets them.
+// The parameters of a tensor program of several stages, in order: the tensors from outside, in
+// order of occurrence, and then the output of the last stage.
 typedef Array(StageTensor *) StageTensors;
+StageTensors stages_params(StageGraph *stages, Stage *const *items, int count);
 // Blocks are named by their operators instead of the user's nodes, so that kernels which would
 // differ in names only are equal.
 Str stage_block_name(Context *context, const Stage *stage);
-PrimFunc *stages_prim_func(StageGraph *stages, Stage *const *items, int count, const char *name,
-                           StageTensors *params);
+// The tensor program of the stages.
+PrimFunc *stages_prim_func(StageGraph *stages, Stage *const *items, int count, const char *name);
 
 #endif

@@ -53,8 +53,8 @@ typedef struct StageChoice {
   double cost;      // cycles
   KernelWork work;  // of the kernel up to this stage, without a reduction
   double memory;    // cycles in which that moves what it reads and writes
-  bool elementwise;          // its kernel is one of elementwise stages only
-  int64_t row;               // elements in a loop of an elementwise kernel; 0: not known
+  bool elementwise; // its kernel is one of elementwise stages only
+  int64_t row;      // elements in a loop of an elementwise kernel; 0: not known
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
   const TunedKernel *tuned;     // the kernel that the stage is part of; NULL: no record is used
   bool inner;                   // the output is in memory inside of this kernel only

@@ -154,7 +154,7 @@ static PlanKernel *kernel_of_stages(Grouping *g, Stage **stages, int count) {
   kernel->stages = stages;
   kernel->stage_count = count;
   kernel->name = planner_stage_name(anchor_of(stages, count));
-  kernel->func = stages_prim_func(g->planner->stages, stages, count, kernel->name, &kernel->params);
+  kernel->params = stages_params(g->planner->stages, stages, count);
   kernel->layouts = arena_array(&context->arena, KernelParam, kernel->params.count);
   return kernel;
 }

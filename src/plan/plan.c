@@ -350,15 +350,24 @@ static bool same_layouts(const PlanKernel *a, const PlanKernel *b) {
   return true;
 }
 
+PrimFunc *plan_kernel_func(const Plan *plan, int number) {
+  PlanKernel *kernel = plan->kernels.items[number];
+  if (!kernel->func)
+    kernel->func =
+        stages_prim_func(plan->planner->stages, kernel->stages, kernel->stage_count, kernel->name);
+  return kernel->func;
+}
+
 // The kernel with code of its own that equals the kernel, or -1. If there is none, later
 // calls find the kernel.
 static int find_same(Plan *plan, int index) {
   PlanKernel *kernel = plan->kernels.items[index];
-  uint64_t hash = prim_func_hash(plan->context, kernel->func);
+  PrimFunc *func = plan_kernel_func(plan, index);
+  uint64_t hash = prim_func_hash(plan->context, func);
   kernel->next_alike = map_get(&plan->by_structure, hash);
   for (const PlanKernel *other = kernel->next_alike; other; other = other->next_alike)
     if (other->params.count == kernel->params.count && same_layouts(other, kernel) &&
-        prim_func_equal(plan->context, other->func, kernel->func, NULL))
+        prim_func_equal(plan->context, other->func, func, NULL))
       return other->number;
   kernel->number = index;
   map_set(&plan->by_structure, hash, kernel);
@@ -376,7 +385,7 @@ static int find_same_stages(Plan *plan, int index) {
   arena_reset(&plan->context->scratch, mark);
   const PlanKernel *other = known ? *known : NULL;
   if (PLEAT_VERIFY_EACH && other &&
-      !prim_func_equal(plan->context, other->func, kernel->func, NULL))
+      !prim_func_equal(plan->context, other->func, plan_kernel_func(plan, index), NULL))
     bug(plan->context, "'%s' and '%s' have equal stages only", other->name, kernel->name);
   if (other) return other->number;
   int same = find_same(plan, index);
@@ -387,7 +396,6 @@ static int find_same_stages(Plan *plan, int index) {
 // A call has no schedule: its tensors have the layouts of its way.
 static bool take_layouts(Plan *plan, PlanKernel *kernel) {
   Arena *arena = &plan->context->lasting;
-  kernel->same_as = -1;
   kernel->choice.layouts = arena_array(arena, const Layout *, kernel->params.count);
   for (int i = 0; i < kernel->params.count; i++)
     kernel->choice.layouts[i] = kernel->layouts[i].layout;
@@ -401,10 +409,14 @@ static bool take_record(Plan *plan, PlanKernel *kernel) {
   return true;
 }
 
+void plan_match_kernel(Plan *plan, int number) {
+  PlanKernel *kernel = plan->kernels.items[number];
+  kernel->same_as = kernel->call ? -1 : find_same_stages(plan, number);
+}
+
 bool plan_schedule_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
   if (kernel->call) return take_layouts(plan, kernel);
-  kernel->same_as = find_same_stages(plan, number);
   if (kernel->same_as < 0 && kernel->tuned) return take_record(plan, kernel);
   if (kernel->same_as < 0 && kernel->stage_count && kernel->stages[0]->te->program) {
     autosched_program(plan->context, plan->machine, kernel->func, &kernel->choice);
@@ -423,8 +435,10 @@ void plan_note_folded(Plan *plan) {
 }
 
 bool plan_schedule(Plan *plan) {
-  for (int i = 0; i < plan->kernels.count; i++)
+  for (int i = 0; i < plan->kernels.count; i++) {
+    plan_match_kernel(plan, i);
     if (!plan_schedule_kernel(plan, i)) return false;
+  }
   plan_note_folded(plan);
   return true;
 }

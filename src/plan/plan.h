@@ -77,7 +77,7 @@ typedef struct PlanOptions {
   double seconds;                     // for the solver; 0: 2
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
-  const Tuning *tuning;               // NULL: no records
+  const Tuning *tuning;           // NULL: no records
   PlanBilinears bilinear;         // the result of plan_add_bilinear for these stages
   int most_choices, most_layouts; // looked at for an operator and for a tensor; 0: 1024 and 20,
                                   // which is the most for layouts
@@ -121,7 +121,7 @@ typedef struct PlanKernel {
   Str name;
   Stage **stages; // none for a rewrite
   int stage_count;
-  PrimFunc *func;                   // its accesses have logical indices
+  PrimFunc *func;                   // NULL until plan_kernel_func makes it
   StageTensors params;              // inputs, then the output
   KernelParam *layouts;             // per parameter
   const PlanPlacement **placements; // per parameter; NULL: the tensor has memory of its own
@@ -132,7 +132,8 @@ typedef struct PlanKernel {
   const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
   const TunedKernel *tuned;     // the record that it is scheduled by; NULL: none
   KernelChoice choice;          // set by plan_schedule
-  int same_as; // set too: an earlier kernel of equal structure, whose code is used; -1: none
+  int same_as; // set by plan_match_kernel: an earlier kernel of equal structure, whose code is
+               // used; -1: none
   int number;  // set too, for a kernel with code of its own: its index in the plan
   struct PlanKernel *next_alike; // another kernel whose structure has the same hash
 } PlanKernel;
@@ -185,6 +186,9 @@ const char *plan_left_out(Arena *arena, const Plan *plan);
 // Writes the plan's problem in the LP format, with all choices, for other solvers: its optimum is
 // the least cost of any plan. See integer_program.c for the names of its variables.
 void plan_integer_program(const Plan *plan, Text *out);
+// The program of the kernel, whose accesses have logical indices. It is made once, when it is first
+// asked for: most kernels of a large network are equal to an earlier one.
+PrimFunc *plan_kernel_func(const Plan *plan, int number);
 // Does the kernel write this parameter? The last one, and further outputs of a call.
 bool plan_kernel_writes(const PlanKernel *kernel, int param);
 // The layout in which a parameter of a scheduled kernel is in memory, from its own element 0 on.
@@ -225,8 +229,11 @@ const char *plan_no_more_candidates(const Plan *plan, const StageTensor *tensor)
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites
 // of constants to plan->rewrites. False with diagnostics.
 bool plan_schedule(Plan *plan);
-// The two parts of plan_schedule: the first schedules one kernel, after all kernels before it; the
-// second records the folded rewrites of constants once all kernels are scheduled.
+// The three parts of plan_schedule: the first looks for an earlier kernel of equal structure, in the
+// order of the kernels; the second, which may be called in an arena scope, finds the schedule or
+// takes that of the equal kernel; the third records the folded rewrites of constants once all
+// kernels are scheduled.
+void plan_match_kernel(Plan *plan, int number);
 bool plan_schedule_kernel(Plan *plan, int number);
 void plan_note_folded(Plan *plan);
 

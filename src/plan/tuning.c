@@ -129,11 +129,10 @@ static bool continues(const Planner *p, const TuningRecord *record, const Stage 
 
 static bool match_name(Planner *p, const TuningRecord *record, const PtrArray *chain, bool *used) {
   int count = length_of(record, chain);
-  StageTensors params = {0};
   *used = true;
   if (!count) return refuse_last(p, record, chain);
-  PrimFunc *func =
-      stages_prim_func(p->stages, (Stage **)chain->items, count, record->first, &params);
+  StageTensors params = stages_params(p->stages, (Stage **)chain->items, count);
+  PrimFunc *func = stages_prim_func(p->stages, (Stage **)chain->items, count, record->first);
   Schedule *schedule = schedule_new(p->context, func);
   return schedule_replay_suite(schedule, record->steps) &&
          add_kernel(p, record, chain, count, schedule, &params);
@@ -145,9 +144,9 @@ PrimFunc *tuning_program(Context *context, PrimFunc *func) {
 
 static bool match_programs(Planner *p, const PtrArray *chain) {
   for (int count = 1; count <= chain->count; count++) {
-    StageTensors params = {0};
+    StageTensors params = stages_params(p->stages, (Stage **)chain->items, count);
     PrimFunc *func = tuning_program(
-        p->context, stages_prim_func(p->stages, (Stage **)chain->items, count, "kernel", &params));
+        p->context, stages_prim_func(p->stages, (Stage **)chain->items, count, "kernel"));
     uint64_t hash = prim_func_hash(p->context, func);
     for (int i = 0; i < p->tuning->count; i++) {
       const TuningRecord *record = &p->tuning->items[i];

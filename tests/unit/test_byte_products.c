@@ -73,7 +73,7 @@ static StageGraph *graph_for(Context *context, const Case *c) {
 
 // The parameters have the order of those of `like`, which is NULL the first time.
 static PrimFunc *program_of(StageGraph *s, const PrimFunc *like) {
-  PrimFunc *func = stages_prim_func(s, s->stages.items, s->stages.count, "main", NULL);
+  PrimFunc *func = stages_prim_func(s, s->stages.items, s->stages.count, "main");
   for (int i = 0; like && i < func->param_count; i++)
     for (int k = i + 1; k < func->param_count; k++) {
       if (func->buffers[k] != like->buffers[i]) continue;
