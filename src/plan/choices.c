@@ -578,6 +578,7 @@ static bool same_choice(const StageChoice *a, const StageChoice *b, int reads) {
     if (a->reads[i] != b->reads[i] || bit_set_has(&a->gathers, i) != bit_set_has(&b->gathers, i))
       return false;
   return a->output == b->output && a->fused == b->fused && a->tiles == b->tiles &&
+         a->absent == b->absent && a->by == b->by && a->in_place == b->in_place &&
          a->wants_tiles == b->wants_tiles && a->cost == b->cost &&
          !memcmp(&a->work, &b->work, sizeof a->work) && a->memory == b->memory &&
          a->elementwise == b->elementwise && a->row == b->row &&

@@ -121,10 +121,11 @@ void planner_measure_body(Planner *p, const Stage *stage) {
 bool planner_hosts(const Planner *p, const StageChoice *from, const Stage *stage,
                    const StageChoice *user, int read) {
   const StageTensor *tensor = stage->reads.items[read];
-  const Stage *writer = from->by ? from->by : tensor->producer;
+  const Stage *other = planner_taken_other(tensor->producer, from);
   if (from->output != user->reads[read] || from->in_place || (user->wants_tiles && !from->tiles) ||
       user->elementwise != from->elementwise)
     return false;
   if (from->tuned || user->tuned) return planner_tuned_alike(from, user, read);
-  return !tensor->producer->others.count || !planner_writer_blocker(p, stage, writer);
+  return !tensor->producer->others.count ||
+         !planner_writer_blocker(p, stage, other ? other : tensor->producer);
 }

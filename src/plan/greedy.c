@@ -102,7 +102,9 @@ static bool is_usual(const Stage *stage) {
 static bool may_decide(const Greedy *g, const Stage *stage, const StageChoice *c) {
   const StageTensor *tensor = stage->output;
   const Stage *first = tensor->producer; // of which the stage may be one of the others
-  if (stage->others.count ? c->by != stage->usual : c->absent == is_usual(stage)) return false;
+  if (stage->others.count ? planner_taken_other(stage, c) != stage->usual
+                          : c->absent == is_usual(stage))
+    return false;
   for (int i = 0; i < first->others.count; i++) {
     const Stage *other = first->others.items[i];
     bool other_known = stage == other || g->decided[other->index],
@@ -110,7 +112,7 @@ static bool may_decide(const Greedy *g, const Stage *stage, const StageChoice *c
     if (!other_known || !first_known) continue;
     const StageChoice *o = stage == other ? c : planner_chosen(g->planner, g->choice, other);
     const StageChoice *f = stage == first ? c : planner_chosen(g->planner, g->choice, first);
-    if (!planner_agree(f, other, o)) return false;
+    if (!planner_agree(f, i, o)) return false;
   }
   return true;
 }
@@ -136,13 +138,14 @@ static bool fits_records(const Greedy *g, const Stage *stage, const StageChoice 
 }
 
 // The least that one of the stage's others costs when it writes the output as the choice says.
-static double other_cost(const Greedy *g, const StageChoice *c) {
-  const StageChoices *choices = c->by ? &g->planner->choices[c->by->index] : NULL;
+static double other_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
+  const Stage *by = planner_taken_other(stage, c);
+  const StageChoices *choices = by ? &g->planner->choices[by->index] : NULL;
   double least = 0;
   bool found = false;
   for (int i = 0; choices && i < choices->count; i++) {
     const StageChoice *o = &choices->items[i];
-    if (!planner_agree(c, c->by, o) || (found && o->cost >= least)) continue;
+    if (!planner_agree(c, c->by - 1, o) || (found && o->cost >= least)) continue;
     least = o->cost;
     found = true;
   }
@@ -158,7 +161,7 @@ static bool decide(Greedy *g, const Stage *stage) {
     const StageChoice *c = &choices->items[i];
     if (!may_decide(g, stage, c) || (g->planner->tuned && !fits_records(g, stage, c))) continue;
     double reading = reading_cost(g, stage, c);
-    double cost = c->cost + other_cost(g, c) + reading + writing_cost(g, stage, c);
+    double cost = c->cost + other_cost(g, stage, c) + reading + writing_cost(g, stage, c);
     if (reading < 0 || (found && cost >= best)) continue;
     best = cost;
     found = true;

@@ -113,13 +113,14 @@ static void put_one_choice(IntegerProgram *ip, const Stage *stage) {
   text_puts(ip->out, "= 1\n");
 }
 
-static void put_agreement(IntegerProgram *ip, const Stage *stage, const Stage *other) {
+static void put_agreement(IntegerProgram *ip, const Stage *stage, int number) {
+  const Stage *other = stage->others.items[number];
   const StageChoices *own = &ip->p->choices[stage->index];
   const StageChoices *theirs = &ip->p->choices[other->index];
   for (int i = 0; i < own->count; i++) {
     text_printf(ip->out, "x%d_%d\n", stage->index, i);
     for (int k = 0; k < theirs->count; k++)
-      if (planner_agree(&own->items[i], other, &theirs->items[k]))
+      if (planner_agree(&own->items[i], number, &theirs->items[k]))
         text_printf(ip->out, "- x%d_%d\n", other->index, k);
     text_puts(ip->out, "<= 0\n");
   }
@@ -227,7 +228,7 @@ static void put_presence(IntegerProgram *ip, const Stage *stage, int read) {
 
 static void put_stage(IntegerProgram *ip, const Stage *stage) {
   put_one_choice(ip, stage);
-  for (int i = 0; i < stage->others.count; i++) put_agreement(ip, stage, stage->others.items[i]);
+  for (int i = 0; i < stage->others.count; i++) put_agreement(ip, stage, i);
   for (int i = 0; i < ip->p->choices[stage->index].count; i++) {
     put_fusion(ip, stage, i);
     put_inner(ip, stage, i);

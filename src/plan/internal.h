@@ -48,8 +48,8 @@ typedef struct StageChoice {
   bool in_place;    // the pieces of the output are written in place: the stage has no kernel
   int way;          // of a call, for an opaque operator
   bool absent;      // the stage is not in the plan: it has no kernel and reads nothing
-  const Stage *by;  // the one of the stage's others that writes `output` then; NULL: no stage does,
-                    // and `output` is -1
+  int by;           // number, from 1, of the one of the stage's others that writes `output` then;
+                    // 0: no stage does, and `output` is -1
   double cost;      // cycles
   KernelWork work;  // of the kernel up to this stage, without a reduction
   double memory;    // cycles in which that moves what it reads and writes
@@ -351,8 +351,11 @@ void planner_set_elementwise_cost(const Planner *planner, const Stage *stage, St
 // others.c. Adds the choices of a stage that is not in the plan, which can be because it serves
 // another's other way, or because one of its others is taken. The choices of its others are known.
 void planner_absent_choices(Planner *planner, const Stage *stage);
-// Can a stage have choice `c`, and `other`, one of its others, choice `o`, in one plan?
-bool planner_agree(const StageChoice *c, const Stage *other, const StageChoice *o);
+// The one of the stage's others that writes the output when the stage has this choice; NULL: none
+// does.
+const Stage *planner_taken_other(const Stage *stage, const StageChoice *choice);
+// Can a stage have choice `c`, and number `other`, from 0, of its others choice `o`, in one plan?
+bool planner_agree(const StageChoice *c, int other, const StageChoice *o);
 // The most stages that read the tensor in one plan; an output of the graph counts as one more.
 int planner_most_readers(const StageTensor *tensor);
 // Does one stage read the tensor, and nothing else, in every plan that has a reader of it?

@@ -15,9 +15,9 @@ static StageChoice *add_absent(Planner *p, const Stage *stage, int output) {
   return choice;
 }
 
-// Adds one choice for each layout in which the other writes the output.
-static void add_other(Planner *p, const Stage *stage, const Stage *other) {
-  const StageChoices *theirs = &p->choices[other->index];
+// Adds one choice for each layout in which an other writes the output.
+static void add_other(Planner *p, const Stage *stage, int other) {
+  const StageChoices *theirs = &p->choices[((Stage *)stage->others.items[other])->index];
   int first = p->choices[stage->index].count;
   for (int i = 0; i < theirs->count; i++) {
     const StageChoice *o = &theirs->items[i];
@@ -26,7 +26,7 @@ static void add_other(Planner *p, const Stage *stage, const Stage *other) {
     for (int k = first; k < own->count; k++) known |= planner_agree(&own->items[k], other, o);
     if (known) continue;
     StageChoice *choice = add_absent(p, stage, o->output);
-    choice->by = other;
+    choice->by = other + 1;
     choice->tiles = o->tiles;
     choice->in_place = o->in_place;
     choice->tuned = o->tuned;
@@ -36,11 +36,15 @@ static void add_other(Planner *p, const Stage *stage, const Stage *other) {
 
 void planner_absent_choices(Planner *p, const Stage *stage) {
   if (stage->serves) add_absent(p, stage, -1);
-  for (int i = 0; i < stage->others.count; i++) add_other(p, stage, stage->others.items[i]);
+  for (int i = 0; i < stage->others.count; i++) add_other(p, stage, i);
 }
 
-bool planner_agree(const StageChoice *c, const Stage *other, const StageChoice *o) {
-  if (c->by != other) return o->absent;
+const Stage *planner_taken_other(const Stage *stage, const StageChoice *choice) {
+  return choice->by ? stage->others.items[choice->by - 1] : NULL;
+}
+
+bool planner_agree(const StageChoice *c, int other, const StageChoice *o) {
+  if (c->by != other + 1) return o->absent;
   return !o->absent && c->output == o->output && c->tiles == o->tiles &&
          c->in_place == o->in_place && c->tuned == o->tuned && c->inner == o->inner;
 }

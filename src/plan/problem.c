@@ -37,6 +37,7 @@ typedef enum SolvingKey {
   KEY_WRITTEN,
   KEY_READ,
   KEY_DIRECT,
+  KEY_OTHER,
 } SolvingKey;
 
 static void **known_under(Solving *s, SolvingKey kind, const uint64_t *words, int count) {
@@ -270,14 +271,23 @@ static const PbqpTable *table_direct(Solving *s, const StageTensor *tensor, cons
   return pbqp_table(s->problem, from->count, to->count, matrix);
 }
 
+// With which of the stages that can compute the tensor the user can be fused; 0 where only one can.
+static uint64_t fusing_writers(const Solving *s, const StageTensor *tensor, const Stage *user) {
+  const PtrArray *others = &tensor->producer->others;
+  uint64_t set = 0;
+  for (int i = 0; i < others->count; i++)
+    if (!planner_writer_blocker(s->planner, user, others->items[i])) set |= (uint64_t)1 << i;
+  bool first = others->count && !planner_writer_blocker(s->planner, user, tensor->producer);
+  return set << 1 | first;
+}
+
 static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
-  bool own = tensor->producer->others.count > 0; // which of them writes decides about fusion
   void **known =
       KNOWN(s, KEY_DIRECT, map_key(from->items), (uint64_t)from->count, map_key(to->items),
             (uint64_t)to->count, (uint64_t)stage_read_of(user, tensor),
-            map_key(s->planner->rewrite_costs[tensor->index]), own ? map_key(tensor) : 0);
+            map_key(s->planner->rewrite_costs[tensor->index]), fusing_writers(s, tensor, user));
   if (!*known) *known = (void *)table_direct(s, tensor, user);
   pbqp_edge_of(s->problem, s->stage_variable[tensor->producer->index],
                s->stage_variable[user->index], *known);
@@ -297,23 +307,34 @@ static void add_edges(Solving *s, const StageTensor *tensor) {
   arena_reset(&s->planner->context->scratch, mark);
 }
 
-// Adds the edge between a stage and one of its others, of which one writes the output.
-static void edge_other(Solving *s, const Stage *stage, const Stage *other) {
-  const StageChoices *own = &s->planner->choices[stage->index];
-  const StageChoices *theirs = &s->planner->choices[other->index];
+static const PbqpTable *table_other(Solving *s, const StageChoices *own, const StageChoices *theirs,
+                                    int number) {
   ArenaMark mark = arena_mark(&s->planner->context->scratch);
   int64_t *matrix = matrix_new(s, own->count, theirs->count);
   for (int i = 0; i < own->count; i++)
     for (int j = 0; j < theirs->count; j++) {
-      bool agree = planner_agree(&own->items[i], other, &theirs->items[j]);
+      bool agree = planner_agree(&own->items[i], number, &theirs->items[j]);
       matrix[i * theirs->count + j] = agree ? 0 : PBQP_INFINITY;
     }
-  pbqp_edge(s->problem, s->stage_variable[stage->index], s->stage_variable[other->index], matrix);
+  const PbqpTable *table = pbqp_table(s->problem, own->count, theirs->count, matrix);
   arena_reset(&s->planner->context->scratch, mark);
+  return table;
+}
+
+// Adds the edge between a stage and one of its others, of which one writes the output.
+static void edge_other(Solving *s, const Stage *stage, int number) {
+  const Stage *other = stage->others.items[number];
+  const StageChoices *own = &s->planner->choices[stage->index];
+  const StageChoices *theirs = &s->planner->choices[other->index];
+  void **known = KNOWN(s, KEY_OTHER, map_key(own->items), (uint64_t)own->count,
+                       map_key(theirs->items), (uint64_t)theirs->count, (uint64_t)number);
+  if (!*known) *known = (void *)table_other(s, own, theirs, number);
+  pbqp_edge_of(s->problem, s->stage_variable[stage->index], s->stage_variable[other->index],
+               *known);
 }
 
 static void add_others(Solving *s, const Stage *stage) {
-  for (int i = 0; i < stage->others.count; i++) edge_other(s, stage, stage->others.items[i]);
+  for (int i = 0; i < stage->others.count; i++) edge_other(s, stage, i);
 }
 
 static void pose(Solving *s) {

@@ -205,14 +205,17 @@ void planner_share_candidates(Planner *p) {
 
 // ---- Stages with equal choices
 
+static void add_items(PlanKey *key, const StageChoices *choices) {
+  plan_key_add(key, choices ? map_key(choices->items) : 0);
+  plan_key_add(key, choices ? (uint64_t)choices->count : 0);
+}
+
 // Adds the choices of the producer with which the stage may be fused; 0: it may not.
 static void add_host(PlanKey *key, const Planner *p, const Stage *stage,
                      const StageTensor *tensor) {
   bool hosted = !planner_fusion_blocker(p, stage, tensor);
   const StageChoices *hosts = hosted ? &p->choices[tensor->producer->index] : NULL;
-  key->whole &= !hosts || !tensor->producer->others.count;
-  plan_key_add(key, hosts ? map_key(hosts->items) : 0);
-  plan_key_add(key, hosts ? (uint64_t)hosts->count : 0);
+  add_items(key, hosts);
 }
 
 static void add_tensor(PlanKey *key, const Planner *p, const StageTensor *tensor) {
@@ -224,7 +227,7 @@ static void add_tensor(PlanKey *key, const Planner *p, const StageTensor *tensor
 
 // The stages of tuning records and those under constraints have choices of their own.
 static bool has_own_choices(const Planner *p, const Stage *stage) {
-  bool own = p->tuned || p->pieces[stage->index] || stage->others.count || stage_is_opaque(stage);
+  bool own = p->tuned || p->pieces[stage->index] || stage_is_opaque(stage);
   for (int i = -1; i < stage->reads.count && !own; i++) own = planner_constraint(p, stage, i);
   return own;
 }
@@ -235,6 +238,9 @@ static void add_choices_key(PlanKey *key, const Planner *p, const Stage *stage) 
   plan_key_add(key, map_key(p->kinds[stage->index]));
   plan_key_add(key, stage->serves != NULL); // it may be absent
   add_tensor(key, p, stage->output);
+  plan_key_add(key, (uint64_t)stage->others.count);
+  for (int i = 0; i < stage->others.count; i++)
+    add_items(key, &p->choices[((const Stage *)stage->others.items[i])->index]);
   for (int i = 0; i < stage->reads.count && key->whole; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     add_tensor(key, p, tensor);
