@@ -37,7 +37,7 @@ static StageGraph *graph_of(Context *context, const char *types, const Case *c) 
 }
 
 static PrimFunc *program_of(StageGraph *s) {
-  return stages_prim_func(s, s->stages.items, s->stages.count, "main", NULL);
+  return stages_prim_func(s, s->stages.items, s->stages.count, "main");
 }
 
 static void set_constant(StageGraph *s, int input) {
