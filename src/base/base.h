@@ -156,6 +156,23 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t value) {
 }
 uint64_t hash_bytes(const void *data, size_t size);
 
+// A sequence of words by which an object is known.
+enum { WORD_KEY_MOST = 1024 };
+typedef struct WordKey {
+  uint64_t *items; // room for WORD_KEY_MOST
+  int count;
+  bool whole; // false: the words do not describe the object, or are too many
+} WordKey;
+WordKey word_key_new(Arena *arena);
+static inline void word_key_add(WordKey *key, uint64_t word) {
+  if (key->count < WORD_KEY_MOST)
+    key->items[key->count++] = word;
+  else
+    key->whole = false;
+}
+// The place for what is known under the key in a map that has such keys alone; NULL in a new place.
+void **map_place(Map *map, const WordKey *key);
+
 // ---- Bit set ---------------------------------------------------------------------------------
 
 typedef struct BitSet {

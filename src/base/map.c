@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements the hash map, which keeps the insertion order so that iteration never depends on a
-// hash; interned strings; and bit sets.
+// hash; keys of several words; interned strings; and bit sets.
 #include "base/base.h"
 
 uint64_t hash_bytes(const void *data, size_t size) {
@@ -62,6 +62,33 @@ void *map_get(const Map *map, uint64_t key) {
 
 bool map_has(const Map *map, uint64_t key) {
   return entry_of(map, key) != NULL;
+}
+
+// ---- Keys of several words
+
+typedef struct WordEntry {
+  int count;
+  const uint64_t *words;
+  void *value;
+  struct WordEntry *next; // with the same hash
+} WordEntry;
+
+WordKey word_key_new(Arena *arena) {
+  return (WordKey){arena_take(arena, sizeof(uint64_t) * WORD_KEY_MOST), 0, true};
+}
+
+void **map_place(Map *map, const WordKey *key) {
+  size_t bytes = sizeof *key->items * (size_t)key->count;
+  uint64_t hash = (uint64_t)key->count;
+  for (int i = 0; i < key->count; i++) hash = hash_mix(hash, key->items[i]);
+  WordEntry *first = map_get(map, hash), *entry = first;
+  while (entry && (entry->count != key->count || memcmp(entry->words, key->items, bytes)))
+    entry = entry->next;
+  if (entry) return &entry->value;
+  entry = arena_new(map->arena, WordEntry);
+  *entry = (WordEntry){key->count, arena_copy(map->arena, key->items, bytes), NULL, first};
+  map_set(map, hash, entry);
+  return &entry->value;
 }
 
 // ---- Interned strings

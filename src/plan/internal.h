@@ -116,20 +116,6 @@ typedef struct PlanShape {
   Map inner; // by axis and block: the layout of planner_inner_axis
 } PlanShape;
 
-// A sequence of words by which an object is known.
-enum { PLAN_KEY_WORDS = 1024 };
-typedef struct PlanKey {
-  uint64_t *items; // room for PLAN_KEY_WORDS
-  int count;
-  bool whole; // false: the words do not describe the object
-} PlanKey;
-typedef struct PlanKnown {
-  int count;
-  const uint64_t *words;
-  void *value;
-  struct PlanKnown *next; // with the same hash
-} PlanKnown;
-
 struct Planner {
   Context *context;
   StageGraph *stages;
@@ -141,7 +127,7 @@ struct Planner {
   LoopBody *bodies;                   // by stage->index
   Arena growing;                      // holds candidates until tensors share them
   double **rewrite_costs; // by tensor->index: of [from * count + to]; negative: not known yet
-  Map shared_choices;     // by PlanKey: SharedChoices *
+  Map shared_choices;     // by WordKey: SharedChoices *
   // The facts about stages and shapes, which all planners of a graph share.
   const Stage **kinds;       // by stage->index: the first stage whose loops are equal
   Map *nests;                // by stage: the nests that planner_nest has read
@@ -194,10 +180,7 @@ const Layout *planner_inner_axis(const Planner *planner, const Buffer *buffer, i
                                  int64_t block);
 bool planner_same_layout(const Layout *a, const Layout *b); // of one tensor
 
-// sharing.c. The place in `table` for what is known under a key; NULL in a new place.
-void **planner_known(Map *table, const PlanKey *key);
-void plan_key_add(PlanKey *key, uint64_t word);
-// Sets `kinds`.
+// sharing.c. Sets `kinds`.
 void planner_find_kinds(Planner *planner);
 // Lets tensors with equal candidates share them and the costs of rewrites. To be called when all
 // candidates are found.
@@ -207,7 +190,7 @@ SharedChoices *planner_shared_choices(Planner *planner, const Stage *stage);
 
 // Sets `key`, in scratch memory, to words that only kernels of equal programs and layouts have.
 // False when there are none.
-bool planner_kernel_key(const Planner *planner, const PlanKernel *kernel, PlanKey *key);
+bool planner_kernel_key(const Planner *planner, const PlanKernel *kernel, WordKey *key);
 
 // matching.c. To be called before candidates are found.
 void planner_find_relations(Planner *planner);

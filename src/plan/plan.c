@@ -379,9 +379,9 @@ static int find_same(Plan *plan, int index) {
 static int find_same_stages(Plan *plan, int index) {
   PlanKernel *kernel = plan->kernels.items[index];
   ArenaMark mark = arena_mark(&plan->context->scratch);
-  PlanKey key;
+  WordKey key;
   bool has_key = planner_kernel_key(plan->planner, kernel, &key);
-  void **known = has_key ? planner_known(&plan->by_stages, &key) : NULL;
+  void **known = has_key ? map_place(&plan->by_stages, &key) : NULL;
   arena_reset(&plan->context->scratch, mark);
   const PlanKernel *other = known ? *known : NULL;
   if (PLEAT_VERIFY_EACH && other &&

@@ -25,7 +25,7 @@ typedef struct Solving {
   const StageTensor *forced; // NULL, or a tensor that is written in candidate `number`
   int number;
   Map known;   // by SolvingKey: variables, states and tables that equal stages and tensors share
-  PlanKey key; // of the one that is looked for
+  WordKey key; // of the one that is looked for
 } Solving;
 
 // ---- Equal parts of the problem
@@ -42,9 +42,9 @@ typedef enum SolvingKey {
 
 static void **known_under(Solving *s, SolvingKey kind, const uint64_t *words, int count) {
   s->key.count = 0;
-  plan_key_add(&s->key, kind);
-  for (int i = 0; i < count; i++) plan_key_add(&s->key, words[i]);
-  return planner_known(&s->known, &s->key);
+  word_key_add(&s->key, kind);
+  for (int i = 0; i < count; i++) word_key_add(&s->key, words[i]);
+  return map_place(&s->known, &s->key);
 }
 #define KNOWN(s, kind, ...)                                                                        \
   known_under((s), (kind), (const uint64_t[]){__VA_ARGS__}, COUNT_OF(((uint64_t[]){__VA_ARGS__})))
@@ -354,7 +354,7 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   s.tensor_variable = arena_array(&context->arena, int, g->tensors.count);
   s.states = arena_array(&context->arena, TensorStates, g->tensors.count);
   s.known = map_new(&context->arena);
-  s.key.items = arena_array(&context->arena, uint64_t, PLAN_KEY_WORDS);
+  s.key = word_key_new(&context->arena);
   pose(&s);
   PbqpSolution solution = pbqp_solve(s.problem, seconds);
   Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};

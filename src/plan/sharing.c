@@ -3,37 +3,16 @@
 // them, so that each answer is computed once. Large networks repeat few different operators.
 #include "plan/internal.h"
 
-void **planner_known(Map *table, const PlanKey *key) {
-  size_t bytes = sizeof *key->items * (size_t)key->count;
-  uint64_t hash = (uint64_t)key->count;
-  for (int i = 0; i < key->count; i++) hash = hash_mix(hash, key->items[i]);
-  PlanKnown *first = map_get(table, hash), *known = first;
-  while (known && (known->count != key->count || memcmp(known->words, key->items, bytes)))
-    known = known->next;
-  if (known) return &known->value;
-  known = arena_new(table->arena, PlanKnown);
-  *known = (PlanKnown){key->count, arena_copy(table->arena, key->items, bytes), NULL, first};
-  map_set(table, hash, known);
-  return &known->value;
-}
-
-void plan_key_add(PlanKey *key, uint64_t word) {
-  if (key->count < PLAN_KEY_WORDS)
-    key->items[key->count++] = word;
-  else
-    key->whole = false;
-}
-
-static void add_real(PlanKey *key, double value) {
+static void add_real(WordKey *key, double value) {
   uint64_t word;
   memcpy(&word, &value, sizeof word);
-  plan_key_add(key, word);
+  word_key_add(key, word);
 }
 
 // ---- Stages with equal loops
 
 typedef struct StageReading {
-  PlanKey *key;
+  WordKey *key;
   const Stage *stage;
   const TeStage *te; // the member that is read
 } StageReading;
@@ -53,14 +32,14 @@ static int buffer_number(const Stage *stage, const Buffer *buffer) {
   return stage->te->output == buffer ? stage->reads.count + stage->member_count : -1;
 }
 
-static void add_number(PlanKey *key, int number) {
+static void add_number(WordKey *key, int number) {
   key->whole &= number >= 0;
-  plan_key_add(key, (uint64_t)number);
+  word_key_add(key, (uint64_t)number);
 }
 
 static void add_payload(const StageReading *r, const Expr *e) {
   switch ((ExprOp)e->op) {
-  case EXPR_INT: plan_key_add(r->key, (uint64_t)e->as.i); break;
+  case EXPR_INT: word_key_add(r->key, (uint64_t)e->as.i); break;
   case EXPR_FLOAT: add_real(r->key, e->as.f); break;
   case EXPR_STRING:
   case EXPR_CALL:
@@ -68,34 +47,34 @@ static void add_payload(const StageReading *r, const Expr *e) {
   case EXPR_CALL_MODULE:
   case EXPR_OBJECT:
   case EXPR_INTRINSIC:
-  case EXPR_INTRINSIC_PURE: plan_key_add(r->key, map_key(e->as.s)); break;
+  case EXPR_INTRINSIC_PURE: word_key_add(r->key, map_key(e->as.s)); break;
   case EXPR_VAR: add_number(r->key, axis_number(r->te, e)); break;
   case EXPR_LOAD: add_number(r->key, buffer_number(r->stage, e->as.buffer)); break;
   default: break;
   }
 }
 
-static void add_type(PlanKey *key, DType type) {
-  plan_key_add(key, (uint64_t)type.code << 32 | (uint64_t)type.bits << 16 | type.lanes);
+static void add_type(WordKey *key, DType type) {
+  word_key_add(key, (uint64_t)type.code << 32 | (uint64_t)type.bits << 16 | type.lanes);
 }
 
 static bool enter_expr(Visitor *visitor, Expr *e) {
   const StageReading *r = visitor->env;
-  plan_key_add(r->key, (uint64_t)e->op << 32 | e->count);
+  word_key_add(r->key, (uint64_t)e->op << 32 | e->count);
   add_type(r->key, e->type);
   add_payload(r, e);
   return r->key->whole;
 }
 
-static void add_extent(PlanKey *key, const Expr *extent) {
+static void add_extent(WordKey *key, const Expr *extent) {
   int64_t value = 0;
   key->whole &= expr_as_int(extent, &value);
-  plan_key_add(key, (uint64_t)value);
+  word_key_add(key, (uint64_t)value);
 }
 
-static void add_buffer(PlanKey *key, const Buffer *buffer) {
+static void add_buffer(WordKey *key, const Buffer *buffer) {
   add_type(key, buffer->type);
-  plan_key_add(key, (uint64_t)buffer->rank);
+  word_key_add(key, (uint64_t)buffer->rank);
   key->whole &= !buffer->strides && !buffer->layout;
   for (int d = 0; d < buffer->rank; d++) add_extent(key, buffer->shape[d]);
 }
@@ -103,36 +82,32 @@ static void add_buffer(PlanKey *key, const Buffer *buffer) {
 // Adds the loops of one computation. The parts that few stages have are not read: such a stage is
 // equal to no other.
 static void add_loops(StageReading *r, const TeStage *te) {
-  PlanKey *key = r->key;
+  WordKey *key = r->key;
   Visitor visitor = {.env = r, .enter_expr = enter_expr};
   r->te = te;
   key->whole &= !te->ordered && !te->program && !te->call && !te->outside && !te->transform;
   add_buffer(key, te->output);
-  plan_key_add(key, (uint64_t)te->axis_count << 32 | (uint64_t)te->reduce_count);
+  word_key_add(key, (uint64_t)te->axis_count << 32 | (uint64_t)te->reduce_count);
   for (int i = 0; i < te->axis_count + te->reduce_count; i++) {
-    plan_key_add(key, te->axes[i].kind);
+    word_key_add(key, te->axes[i].kind);
     add_extent(key, te->axes[i].extent);
   }
   for (int i = 0; i < te->axis_count; i++) add_number(key, axis_number(te, te->indices[i]));
-  plan_key_add(key, te->init != NULL);
+  word_key_add(key, te->init != NULL);
   if (te->init && key->whole) visit_expr(&visitor, te->init);
   if (key->whole) visit_expr(&visitor, te->value);
 }
 
-static void add_stage(PlanKey *key, const Stage *stage) {
+static void add_stage(WordKey *key, const Stage *stage) {
   StageReading r = {key, stage, NULL};
-  plan_key_add(key, (uint64_t)stage->member_count << 32 | (uint64_t)stage->reads.count);
+  word_key_add(key, (uint64_t)stage->member_count << 32 | (uint64_t)stage->reads.count);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    plan_key_add(key, tensor->data != NULL);
+    word_key_add(key, tensor->data != NULL);
     add_buffer(key, tensor->buffer);
   }
   for (int i = 0; i < stage->member_count; i++) add_loops(&r, stage->members[i]->te);
   if (!stage->member_count) add_loops(&r, stage->te);
-}
-
-static PlanKey key_new(Arena *arena) {
-  return (PlanKey){arena_take(arena, sizeof(uint64_t) * PLAN_KEY_WORDS), 0, true};
 }
 
 void planner_find_kinds(Planner *p) {
@@ -140,14 +115,14 @@ void planner_find_kinds(Planner *p) {
   ArenaMark mark = arena_mark(scratch);
   Map table = map_new(scratch);
   int count = p->stages->stages.count;
-  PlanKey key = key_new(scratch);
+  WordKey key = word_key_new(scratch);
   p->kinds = arena_array(&p->context->arena, const Stage *, count);
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
     key.count = 0;
     key.whole = true;
     add_stage(&key, stage);
-    void **first = key.whole ? planner_known(&table, &key) : NULL;
+    void **first = key.whole ? map_place(&table, &key) : NULL;
     if (first && !*first) *first = (void *)stage;
     p->kinds[i] = first ? *first : stage;
   }
@@ -156,32 +131,32 @@ void planner_find_kinds(Planner *p) {
 
 // ---- Tensors with equal candidates
 
-static void add_candidate(PlanKey *key, const Candidate *c) {
-  plan_key_add(key, map_key(c->layout));
-  plan_key_add(key, map_key(c->walk));
-  plan_key_add(key, (uint64_t)c->dense << 2 | (uint64_t)c->panels << 1 | c->requested);
+static void add_candidate(WordKey *key, const Candidate *c) {
+  word_key_add(key, map_key(c->layout));
+  word_key_add(key, map_key(c->walk));
+  word_key_add(key, (uint64_t)c->dense << 2 | (uint64_t)c->panels << 1 | c->requested);
   add_real(key, c->bytes);
 }
 
-static Candidate *shared_items(const Planner *p, Map *table, PlanKey *key, const Candidates *c) {
+static Candidate *shared_items(const Planner *p, Map *table, WordKey *key, const Candidates *c) {
   key->count = 0;
   for (int i = 0; i < c->count; i++) add_candidate(key, &c->items[i]);
-  void **known = planner_known(table, key);
+  void **known = map_place(table, key);
   size_t bytes = sizeof *c->items * (size_t)c->count;
   if (!*known) *known = arena_copy(&p->context->arena, c->items, bytes);
   return *known;
 }
 
 // The costs of rewrites between candidates, none of which is known yet.
-static double *shared_costs(const Planner *p, Map *table, PlanKey *key, const StageTensor *tensor) {
+static double *shared_costs(const Planner *p, Map *table, WordKey *key, const StageTensor *tensor) {
   const Candidates *c = &p->candidates[tensor->index];
   int entries = c->count * c->count;
   key->count = 0;
-  plan_key_add(key, map_key(c->items));
-  plan_key_add(key, (uint64_t)c->count);
+  word_key_add(key, map_key(c->items));
+  word_key_add(key, (uint64_t)c->count);
   add_type(key, tensor->buffer->type);
   add_real(key, p->passed_writer[tensor->index]);
-  void **known = planner_known(table, key);
+  void **known = map_place(table, key);
   if (*known) return *known;
   double *costs = arena_array(&p->context->arena, double, entries);
   for (int i = 0; i < entries; i++) costs[i] = -1;
@@ -192,7 +167,7 @@ void planner_share_candidates(Planner *p) {
   Arena *scratch = &p->context->scratch;
   ArenaMark mark = arena_mark(scratch);
   Map items = map_new(scratch), costs = map_new(scratch);
-  PlanKey key = key_new(scratch);
+  WordKey key = word_key_new(scratch);
   p->rewrite_costs = arena_array(&p->context->arena, double *, p->stages->tensors.count);
   for (int i = 0; i < p->stages->tensors.count; i++) {
     Candidates *c = &p->candidates[i];
@@ -205,24 +180,24 @@ void planner_share_candidates(Planner *p) {
 
 // ---- Stages with equal choices
 
-static void add_items(PlanKey *key, const StageChoices *choices) {
-  plan_key_add(key, choices ? map_key(choices->items) : 0);
-  plan_key_add(key, choices ? (uint64_t)choices->count : 0);
+static void add_items(WordKey *key, const StageChoices *choices) {
+  word_key_add(key, choices ? map_key(choices->items) : 0);
+  word_key_add(key, choices ? (uint64_t)choices->count : 0);
 }
 
 // Adds the choices of the producer with which the stage may be fused; 0: it may not.
-static void add_host(PlanKey *key, const Planner *p, const Stage *stage,
+static void add_host(WordKey *key, const Planner *p, const Stage *stage,
                      const StageTensor *tensor) {
   bool hosted = !planner_fusion_blocker(p, stage, tensor);
   const StageChoices *hosts = hosted ? &p->choices[tensor->producer->index] : NULL;
   add_items(key, hosts);
 }
 
-static void add_tensor(PlanKey *key, const Planner *p, const StageTensor *tensor) {
+static void add_tensor(WordKey *key, const Planner *p, const StageTensor *tensor) {
   const Candidates *c = &p->candidates[tensor->index];
-  plan_key_add(key, map_key(c->items));
-  plan_key_add(key, (uint64_t)c->count);
-  plan_key_add(key, map_key(p->rewrite_costs[tensor->index]));
+  word_key_add(key, map_key(c->items));
+  word_key_add(key, (uint64_t)c->count);
+  word_key_add(key, map_key(p->rewrite_costs[tensor->index]));
 }
 
 // The stages of tuning records and those under constraints have choices of their own.
@@ -232,13 +207,13 @@ static bool has_own_choices(const Planner *p, const Stage *stage) {
   return own;
 }
 
-static void add_choices_key(PlanKey *key, const Planner *p, const Stage *stage) {
+static void add_choices_key(WordKey *key, const Planner *p, const Stage *stage) {
   bool fuses = !stage_is_reduction(stage) && !stage->member_count;
   key->whole = !has_own_choices(p, stage);
-  plan_key_add(key, map_key(p->kinds[stage->index]));
-  plan_key_add(key, stage->serves != NULL); // it may be absent
+  word_key_add(key, map_key(p->kinds[stage->index]));
+  word_key_add(key, stage->serves != NULL); // it may be absent
   add_tensor(key, p, stage->output);
-  plan_key_add(key, (uint64_t)stage->others.count);
+  word_key_add(key, (uint64_t)stage->others.count);
   for (int i = 0; i < stage->others.count; i++)
     add_items(key, &p->choices[((const Stage *)stage->others.items[i])->index]);
   for (int i = 0; i < stage->reads.count && key->whole; i++) {
@@ -247,15 +222,15 @@ static void add_choices_key(PlanKey *key, const Planner *p, const Stage *stage) 
     add_real(key, p->passed[stage->index][i]);
     if (fuses) add_host(key, p, stage, tensor);
   }
-  if (fuses && key->whole) plan_key_add(key, planner_is_read_through(p, stage));
+  if (fuses && key->whole) word_key_add(key, planner_is_read_through(p, stage));
 }
 
 SharedChoices *planner_shared_choices(Planner *p, const Stage *stage) {
   Arena *scratch = &p->context->scratch;
   ArenaMark mark = arena_mark(scratch);
-  PlanKey key = key_new(scratch);
+  WordKey key = word_key_new(scratch);
   add_choices_key(&key, p, stage);
-  void **known = key.whole ? planner_known(&p->shared_choices, &key) : NULL;
+  void **known = key.whole ? map_place(&p->shared_choices, &key) : NULL;
   if (known && !*known) *known = arena_new(&p->context->arena, SharedChoices);
   arena_reset(scratch, mark);
   return known ? *known : NULL;
@@ -272,29 +247,29 @@ static uint64_t tensor_in_kernel(const PlanKernel *kernel, const StageTensor *te
   return UINT64_MAX;
 }
 
-static void add_stage_of_kernel(PlanKey *key, const Planner *p, const PlanKernel *kernel,
+static void add_stage_of_kernel(WordKey *key, const Planner *p, const PlanKernel *kernel,
                                 const Stage *stage) {
   const StageGraph *graph = p->stages;
   key->whole &= stage->index < graph->stages.count && graph->stages.items[stage->index] == stage;
   if (!key->whole) return;
-  plan_key_add(key, map_key(p->kinds[stage->index]));
-  plan_key_add(key, map_key(stage_block_name(p->context, stage)));
+  word_key_add(key, map_key(p->kinds[stage->index]));
+  word_key_add(key, map_key(stage_block_name(p->context, stage)));
   for (int i = 0; i < stage->member_count; i++)
-    plan_key_add(key, map_key(stage_block_name(p->context, stage->members[i])));
+    word_key_add(key, map_key(stage_block_name(p->context, stage->members[i])));
   for (int i = 0; i < stage->reads.count; i++)
-    plan_key_add(key, tensor_in_kernel(kernel, stage->reads.items[i]));
-  plan_key_add(key, tensor_in_kernel(kernel, stage->output));
+    word_key_add(key, tensor_in_kernel(kernel, stage->reads.items[i]));
+  word_key_add(key, tensor_in_kernel(kernel, stage->output));
 }
 
-bool planner_kernel_key(const Planner *p, const PlanKernel *kernel, PlanKey *key) {
-  *key = key_new(&p->context->scratch);
+bool planner_kernel_key(const Planner *p, const PlanKernel *kernel, WordKey *key) {
+  *key = word_key_new(&p->context->scratch);
   key->whole = !kernel->tuned && kernel->stage_count;
-  plan_key_add(key, (uint64_t)kernel->params.count << 32 | (uint64_t)kernel->stage_count);
+  word_key_add(key, (uint64_t)kernel->params.count << 32 | (uint64_t)kernel->stage_count);
   for (int i = 0; i < kernel->params.count; i++) {
     const KernelParam *param = &kernel->layouts[i];
     key->whole &= !param->strided;
-    plan_key_add(key, param->constant);
-    plan_key_add(key, param->layout ? map_key(param->layout->map) : 0);
+    word_key_add(key, param->constant);
+    word_key_add(key, param->layout ? map_key(param->layout->map) : 0);
   }
   for (int i = 0; i < kernel->stage_count && key->whole; i++)
     add_stage_of_kernel(key, p, kernel, kernel->stages[i]);

@@ -12,11 +12,15 @@
 // A value whose pulled cost lifts the constant to the limit is dropped.
 #include "solve/state.h"
 
-typedef struct Link { // an edge, restricted to the values left
-  int edge, a, b;     // nodes by position, a < b
+typedef struct LinkTable { // the costs of an edge, restricted to the values left
   int rows, columns;
-  const int64_t *cost;        // [rows][columns]
-  int *class_a, *class_b;     // per position of a value
+  const int64_t *cost;    // [rows][columns]
+  int *class_a, *class_b; // per position of a value
+} LinkTable;
+
+typedef struct Link { // an edge
+  int edge, a, b;     // nodes by position, a < b
+  const LinkTable *table;
   int64_t *shift_a, *shift_b; // per position of a value
 } Link;
 
@@ -32,6 +36,7 @@ typedef struct Sweep {
   int site_count, link_count;
   Site *sites;
   Link *links;
+  Map known; // by WordKey: the LinkTable of equal edges
   int64_t *least, *result;
   int64_t lower; // the gain of the constant
 } Sweep;
@@ -60,29 +65,53 @@ static int64_t *shifts_left(Arena *arena, const SolveNode *n, const int64_t *shi
   return left;
 }
 
+static LinkTable *link_table(const Sweep *s, const SolveEdgeView *v, const SolveNode *a,
+                             const SolveNode *b) {
+  LinkTable *t = arena_new(s->arena, LinkTable);
+  t->class_a = arena_array(s->arena, int, a->count);
+  t->class_b = arena_array(s->arena, int, b->count);
+  int *used_a = arena_array(s->arena, int, v->mine_count);
+  int *used_b = arena_array(s->arena, int, v->other_count);
+  t->rows = compress(s->arena, a, v->mine_class, v->mine_count, t->class_a, used_a);
+  t->columns = compress(s->arena, b, v->other_class, v->other_count, t->class_b, used_b);
+  int64_t *cost = arena_take(s->arena, sizeof *cost * (size_t)t->rows * (size_t)t->columns);
+  for (int i = 0; i < t->rows; i++)
+    for (int k = 0; k < t->columns; k++)
+      cost[i * t->columns + k] =
+          v->table->cost[used_a[i] * v->mine_step + used_b[k] * v->other_step];
+  t->cost = cost;
+  return t;
+}
+
+// The same, made once for all edges whose tables and values left are equal.
+static const LinkTable *link_table_once(Sweep *s, const SolveEdgeView *v, const SolveNode *a,
+                                        const SolveNode *b) {
+  SolveEdgeView unshifted = *v;
+  WordKey *key = &s->state->solver->key;
+  unshifted.mine_shift = unshifted.other_shift = NULL;
+  key->count = 0;
+  key->whole = true;
+  solve_key_add_edge(key, &unshifted);
+  solve_key_add_values(key, a);
+  solve_key_add_values(key, b);
+  if (!key->whole) return link_table(s, v, a, b);
+  void **known = map_place(&s->known, key);
+  if (!*known) *known = link_table(s, v, a, b);
+  return *known;
+}
+
 static void build_link(Sweep *s, Link *link, int edge, const int *site_of) {
   SolveEdge *e = &s->state->edges.items[edge];
   bool forward = site_of[e->a] < site_of[e->b];
   int from = forward ? e->a : e->b;
   SolveEdgeView v = solve_edge_view(e, from);
   const SolveNode *a = &s->state->nodes[from], *b = &s->state->nodes[v.other];
-  link->edge = edge;
-  link->a = site_of[from];
-  link->b = site_of[v.other];
-  link->class_a = arena_array(s->arena, int, a->count);
-  link->class_b = arena_array(s->arena, int, b->count);
-  int *used_a = arena_array(s->arena, int, v.mine_count);
-  int *used_b = arena_array(s->arena, int, v.other_count);
-  link->rows = compress(s->arena, a, v.mine_class, v.mine_count, link->class_a, used_a);
-  link->columns = compress(s->arena, b, v.other_class, v.other_count, link->class_b, used_b);
-  int64_t *cost = arena_array(s->arena, int64_t, (size_t)link->rows * (size_t)link->columns);
-  for (int i = 0; i < link->rows; i++)
-    for (int k = 0; k < link->columns; k++)
-      cost[i * link->columns + k] =
-          v.table->cost[used_a[i] * v.mine_step + used_b[k] * v.other_step];
-  link->cost = cost;
-  link->shift_a = shifts_left(s->arena, a, v.mine_shift);
-  link->shift_b = shifts_left(s->arena, b, v.other_shift);
+  *link = (Link){edge,
+                 site_of[from],
+                 site_of[v.other],
+                 link_table_once(s, &v, a, b),
+                 shifts_left(s->arena, a, v.mine_shift),
+                 shifts_left(s->arena, b, v.other_shift)};
 }
 
 static void build_site(Sweep *s, Site *site, int node) {
@@ -112,7 +141,7 @@ static void build(Sweep *s) {
     Site *a = &s->sites[link->a], *b = &s->sites[link->b];
     a->after[a->after_count++] = s->link_count;
     b->before[b->before_count++] = s->link_count++;
-    state->solver->work += (int64_t)link->rows * link->columns;
+    state->solver->work += (int64_t)link->table->rows * link->table->columns;
   }
   s->least = state->solver->temporary[0];
   s->result = state->solver->temporary[1];
@@ -126,20 +155,20 @@ static void least_per_class(int64_t *least, int classes, const int *class, const
   for (int i = 0; i < count; i++) least[class[i]] = MIN_OF(least[class[i]], shift[i]);
 }
 
-static void pull_rows(const Link *link, const int64_t *least, int64_t *result) {
-  for (int i = 0; i < link->rows; i++) {
-    const int64_t *line = link->cost + (int64_t)i * link->columns;
+static void pull_rows(const LinkTable *table, const int64_t *least, int64_t *result) {
+  for (int i = 0; i < table->rows; i++) {
+    const int64_t *line = table->cost + (int64_t)i * table->columns;
     int64_t best = INT64_MAX;
-    for (int k = 0; k < link->columns; k++) best = MIN_OF(best, line[k] + least[k]);
+    for (int k = 0; k < table->columns; k++) best = MIN_OF(best, line[k] + least[k]);
     result[i] = best;
   }
 }
 
-static void pull_columns(const Link *link, const int64_t *least, int64_t *result) {
-  for (int k = 0; k < link->columns; k++) result[k] = INT64_MAX;
-  for (int i = 0; i < link->rows; i++) {
-    const int64_t *line = link->cost + (int64_t)i * link->columns;
-    for (int k = 0; k < link->columns; k++) result[k] = MIN_OF(result[k], line[k] + least[i]);
+static void pull_columns(const LinkTable *table, const int64_t *least, int64_t *result) {
+  for (int k = 0; k < table->columns; k++) result[k] = INT64_MAX;
+  for (int i = 0; i < table->rows; i++) {
+    const int64_t *line = table->cost + (int64_t)i * table->columns;
+    for (int k = 0; k < table->columns; k++) result[k] = MIN_OF(result[k], line[k] + least[i]);
   }
 }
 
@@ -147,20 +176,21 @@ static void pull_columns(const Link *link, const int64_t *least, int64_t *result
 static void pull(Sweep *s, Site *site, const Link *link, bool from_b) {
   const Site *far = &s->sites[from_b ? link->b : link->a];
   int64_t *shift = from_b ? link->shift_a : link->shift_b;
-  const int *class = from_b ? link->class_a : link->class_b;
+  const LinkTable *table = link->table;
+  const int *class = from_b ? table->class_a : table->class_b;
   if (from_b) {
-    least_per_class(s->least, link->columns, link->class_b, link->shift_b, far->count);
-    pull_rows(link, s->least, s->result);
+    least_per_class(s->least, table->columns, table->class_b, link->shift_b, far->count);
+    pull_rows(table, s->least, s->result);
   } else {
-    least_per_class(s->least, link->rows, link->class_a, link->shift_a, far->count);
-    pull_columns(link, s->least, s->result);
+    least_per_class(s->least, table->rows, table->class_a, link->shift_a, far->count);
+    pull_columns(table, s->least, s->result);
   }
   for (int i = 0; i < site->count; i++) {
     int64_t moved = s->result[class[i]] + shift[i];
     site->cost[i] += moved;
     shift[i] -= moved;
   }
-  s->state->solver->work += (int64_t)link->rows * link->columns + site->count + far->count;
+  s->state->solver->work += (int64_t)table->rows * table->columns + site->count + far->count;
 }
 
 static void pull_all(Sweep *s, Site *site) {
@@ -268,7 +298,7 @@ int solve_state_bound(SolveState *state, int64_t limit, int sweeps, int64_t work
   SolveRun *solver = state->solver;
   bool *keep = arena_array(solver->arena, bool, prepare(state) + 1);
   ArenaMark mark = arena_mark(solver->arena);
-  Sweep s = {.state = state, .arena = solver->arena};
+  Sweep s = {.state = state, .arena = solver->arena, .known = map_new(solver->arena)};
   build(&s);
   int64_t end = MIN_OF(solver->work_limit, solver->work + work);
   int stalled = 0;

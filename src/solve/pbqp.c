@@ -283,6 +283,7 @@ PbqpSolution pbqp_solve(PbqpProblem *p, double seconds) {
   solver.work_limit = (int64_t)(MIN_OF(MAX_OF(seconds, 0.0), 1e9) * WORK_PER_SECOND);
   for (int i = 0; i < COUNT_OF(solver.temporary); i++)
     solver.temporary[i] = arena_array(&p->arena, int64_t, p->most_choices + 1);
+  solver.key = word_key_new(&p->arena);
   PbqpSolution solution = {.cost = PBQP_INFINITY, .bound = PBQP_INFINITY};
   SolveState *state = first_state(p, &solver);
   int *choice = arena_array(&p->arena, int, p->variables.count + 1);

@@ -172,37 +172,70 @@ static int64_t least_sum(const int64_t *x, const int64_t *y, int count) {
 }
 
 // Adds the shift of the far end to that node's own costs, because the new edge's table lacks it.
-static void absorb_shift(SolveState *state, const Side *side) {
-  SolveNode *far = &state->nodes[side->view.other];
-  if (!side->view.other_shift) return;
-  for (int i = 0; i < far->count; i++)
-    far->cost[far->value[i]] += side->view.other_shift[far->value[i]];
+static void absorb_shift(SolveState *state, const SolveEdge *edge, int node) {
+  SolveEdgeView view = solve_edge_view(edge, node);
+  SolveNode *far = &state->nodes[view.other];
+  if (!view.other_shift) return;
+  for (int i = 0; i < far->count; i++) far->cost[far->value[i]] += view.other_shift[far->value[i]];
 }
 
-static void reduce_2(SolveState *state, int node) {
+// Adds the words on which the table depends that replaces the node.
+static void add_elimination(WordKey *key, const SolveState *state, const SolveNode *n,
+                            const SolveEdgeView *a, const SolveEdgeView *b) {
+  solve_key_add_values(key, n);
+  for (int i = 0; i < n->count; i++) word_key_add(key, (uint64_t)n->cost[n->value[i]]);
+  solve_key_add_edge(key, a);
+  solve_key_add_edge(key, b);
+  solve_key_add_values(key, &state->nodes[a->other]);
+  solve_key_add_values(key, &state->nodes[b->other]);
+}
+
+// The least cost over the node's values, for each pair of classes of the neighbours' values.
+static const SolveTable *table_without(SolveState *state, int node, const Side *a, const Side *b) {
   Arena *arena = state->solver->arena;
-  SolveNode *n = &state->nodes[node];
-  solve_state_edges(state, node);
-  Side a = side_of(state, node, &state->edges.items[n->edges.items[0]]);
-  Side b = side_of(state, node, &state->edges.items[n->edges.items[1]]);
+  const SolveNode *n = &state->nodes[node];
   SolveTable *table = arena_new(arena, SolveTable);
-  int64_t *cost = arena_array(arena, int64_t, (size_t)a.count *(size_t)b.count);
-  *table = (SolveTable){a.count, b.count, a.of_value, b.of_value, cost, false};
+  int64_t *cost = arena_take(arena, sizeof *cost * (size_t)a->count * (size_t)b->count);
+  *table = (SolveTable){a->count, b->count, a->of_value, b->of_value, cost, false};
   ArenaMark mark = arena_mark(arena);
-  const int64_t *rows_a = side_rows(state, n, &a, true), *rows_b = side_rows(state, n, &b, false);
-  for (int i = 0; i < a.count; i++)
-    for (int k = 0; k < b.count; k++) {
+  const int64_t *rows_a = side_rows(state, n, a, true), *rows_b = side_rows(state, n, b, false);
+  for (int i = 0; i < a->count; i++)
+    for (int k = 0; k < b->count; k++) {
       int64_t least =
           least_sum(rows_a + (int64_t)i * n->count, rows_b + (int64_t)k * n->count, n->count);
-      cost[i * b.count + k] = least;
+      cost[i * b->count + k] = least;
       table->has_infinity |= cost_infinite(least);
     }
   arena_reset(arena, mark);
-  state->solver->work += (int64_t)a.count * b.count * n->count;
-  absorb_shift(state, &a);
-  absorb_shift(state, &b);
+  return table;
+}
+
+// The same, made once for all nodes that are equal in themselves and their edges.
+static const SolveTable *table_once(SolveState *state, int node, const SolveEdge *edge_a,
+                                    const SolveEdge *edge_b) {
+  SolveEdgeView view_a = solve_edge_view(edge_a, node), view_b = solve_edge_view(edge_b, node);
+  WordKey *key = &state->solver->key;
+  key->count = 0;
+  key->whole = true;
+  add_elimination(key, state, &state->nodes[node], &view_a, &view_b);
+  void **known = key->whole ? map_place(&state->eliminations, key) : NULL;
+  if (known && *known) return *known;
+  Side a = side_of(state, node, edge_a), b = side_of(state, node, edge_b);
+  const SolveTable *table = table_without(state, node, &a, &b);
+  if (known) *known = (void *)table;
+  return table;
+}
+
+static void reduce_2(SolveState *state, int node) {
+  SolveNode *n = &state->nodes[node];
+  solve_state_edges(state, node);
+  SolveEdge a = state->edges.items[n->edges.items[0]], b = state->edges.items[n->edges.items[1]];
+  const SolveTable *table = table_once(state, node, &a, &b);
+  state->solver->work += (int64_t)table->rows * table->columns * n->count;
+  absorb_shift(state, &a, node);
+  absorb_shift(state, &b, node);
   eliminate(state, node);
-  solve_state_add_edge(state, a.view.other, b.view.other, table);
+  solve_state_add_edge(state, a.a == node ? a.b : a.a, b.a == node ? b.b : b.a, table);
 }
 
 bool solve_state_reduce(SolveState *state) {

@@ -14,6 +14,7 @@ SolveState *solve_state_new(SolveRun *solver, int node_count) {
   state->node_count = state->left = node_count;
   state->nodes = arena_array(solver->arena, SolveNode, node_count + 1);
   state->step = 1;
+  state->eliminations = state->sums = map_new(solver->arena);
   return state;
 }
 
@@ -44,6 +45,18 @@ SolveEdgeView solve_edge_view(const SolveEdge *e, int from) {
   return (SolveEdgeView){
       t,          e->a,       t->columns, t->rows,   t->column_class, t->row_class,
       e->shift_b, e->shift_a, 1,          t->columns};
+}
+
+void solve_key_add_values(WordKey *key, const SolveNode *node) {
+  bool all = node->count == node->choices;
+  word_key_add(key, (uint64_t)node->choices << 32 | (uint64_t)node->count);
+  for (int i = 0; !all && i < node->count; i++) word_key_add(key, (uint64_t)node->value[i]);
+}
+
+void solve_key_add_edge(WordKey *key, const SolveEdgeView *view) {
+  key->whole &= !view->mine_shift && !view->other_shift;
+  word_key_add(key, map_key(view->table));
+  word_key_add(key, view->mine_class == view->table->row_class);
 }
 
 // ---- Edges -------------------------------------------------------------------------------------
@@ -87,8 +100,25 @@ static const SolveTable *table_sum(SolveState *state, const SolveEdge *e, const 
     for (int k = 0; k < nb->count; k++)
       cost[i * nb->count + k] = cost_add(view_cost(&v, na->value[i], nb->value[k]),
                                          view_cost(&w, na->value[i], nb->value[k]));
-  state->solver->work += na->count * nb->count;
   return solve_table_over_values(state, e->a, e->b, cost);
+}
+
+// The same, made once for all edges that are equal.
+static const SolveTable *sum_once(SolveState *state, const SolveEdge *e, const SolveEdge *other) {
+  const SolveNode *na = &state->nodes[e->a], *nb = &state->nodes[e->b];
+  SolveEdgeView v = solve_edge_view(e, e->a), w = solve_edge_view(other, e->a);
+  WordKey *key = &state->solver->key;
+  state->solver->work += na->count * nb->count;
+  key->count = 0;
+  key->whole = true;
+  solve_key_add_edge(key, &v);
+  solve_key_add_edge(key, &w);
+  solve_key_add_values(key, na);
+  solve_key_add_values(key, nb);
+  if (!key->whole) return table_sum(state, e, other);
+  void **known = map_place(&state->sums, key);
+  if (!*known) *known = (void *)table_sum(state, e, other);
+  return *known;
 }
 
 void solve_state_add_edge(SolveState *state, int a, int b, const SolveTable *table) {
@@ -97,7 +127,7 @@ void solve_state_add_edge(SolveState *state, int a, int b, const SolveTable *tab
   int found = find_edge(state, a, b);
   if (found >= 0) {
     SolveEdge *e = &state->edges.items[found];
-    e->table = table_sum(state, e, &added);
+    e->table = sum_once(state, e, &added);
     e->shift_a = e->shift_b = NULL;
     return;
   }
@@ -196,10 +226,13 @@ static int64_t *scaled(Arena *arena, const int64_t *cost, int64_t count, int64_t
   return copy;
 }
 
-static const SolveTable *table_scaled(Arena *arena, const SolveTable *table, int64_t scale) {
-  if (scale == 1) return table;
-  SolveTable *t = arena_copy(arena, table, sizeof *table);
-  t->cost = scaled(arena, table->cost, (int64_t)t->rows * t->columns, scale);
+// `known` has the scaled tables by the tables.
+static const SolveTable *table_scaled(Map *known, const SolveTable *table, int64_t scale) {
+  SolveTable *t = scale == 1 ? (SolveTable *)table : map_find(known, table);
+  if (t) return t;
+  t = arena_copy(known->arena, table, sizeof *table);
+  t->cost = scaled(known->arena, table->cost, (int64_t)t->rows * t->columns, scale);
+  map_put(known, table, t);
   return t;
 }
 
@@ -211,9 +244,9 @@ static void copy_node(SolveState *to, int node, const SolveNode *n, int64_t scal
   copy->cost = scaled(arena, n->cost, n->choices, scale);
 }
 
-static void copy_edge(SolveState *to, const SolveEdge *e, int a, int b, int64_t scale) {
+static void copy_edge(SolveState *to, const SolveEdge *e, int a, int b, int64_t scale, Map *known) {
   Arena *arena = to->solver->arena;
-  SolveEdge copy = {a, b, table_scaled(arena, e->table, scale), NULL, NULL};
+  SolveEdge copy = {a, b, table_scaled(known, e->table, scale), NULL, NULL};
   copy.shift_a = scaled(arena, e->shift_a, to->nodes[a].choices, scale);
   copy.shift_b = scaled(arena, e->shift_b, to->nodes[b].choices, scale);
   array_push(arena, &to->nodes[a].edges, to->edges.count);
@@ -227,6 +260,7 @@ SolveState *solve_state_copy(SolveState *from, const int *pick, int count, int64
   SolveRun *solver = from->solver;
   SolveState *to = solve_state_new(solver, count);
   int *number = arena_array(solver->arena, int, from->node_count);
+  Map known = map_new(solver->arena);
   for (int i = 0; i < from->node_count; i++) number[i] = -1;
   for (int i = 0; i < count; i++) {
     number[pick[i]] = i;
@@ -237,7 +271,7 @@ SolveState *solve_state_copy(SolveState *from, const int *pick, int count, int64
     int degree = solve_state_edges(from, pick[i]);
     for (int k = 0; k < degree; k++) {
       const SolveEdge *e = &from->edges.items[from->nodes[pick[i]].edges.items[k]];
-      if (e->a == pick[i] && number[e->b] >= 0) copy_edge(to, e, i, number[e->b], scale);
+      if (e->a == pick[i] && number[e->b] >= 0) copy_edge(to, e, i, number[e->b], scale, &known);
     }
   }
   to->step = from->step * scale;

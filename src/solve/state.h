@@ -59,6 +59,7 @@ typedef struct SolveRun {
   int branches, most_choices;
   int64_t most_entries;  // limit on a table of bucket elimination
   int64_t *temporary[4]; // scratch space, one entry per value or class of a variable
+  WordKey key;           // of the table that is looked for
 } SolveRun;
 
 typedef struct SolveState {
@@ -71,7 +72,9 @@ typedef struct SolveState {
   SolveQueue unfiltered;  // nodes whose neighbours solve_state_filter has to look at
   BitSet waiting;         // the nodes in `unfiltered`
   int64_t constant;
-  int64_t step; // divides the cost of every complete assignment
+  Map eliminations; // by WordKey: the table that replaces an equal node and its two edges
+  Map sums;         // by WordKey: the table that replaces two equal edges between one pair
+  int64_t step;     // divides the cost of every complete assignment
   bool infeasible;
 } SolveState;
 
@@ -108,6 +111,11 @@ static inline int64_t view_cost(const SolveEdgeView *v, int mine, int other) {
 // values.
 void solve_edge_message(SolveState *state, const SolveEdge *edge, int to, const int64_t *from_cost,
                         int64_t *out);
+
+// Adds the words that describe the values left of a node, and the costs between the values of an
+// edge's ends as seen from one end. The edge must have no shifts.
+void solve_key_add_values(WordKey *key, const SolveNode *node);
+void solve_key_add_edge(WordKey *key, const SolveEdgeView *view);
 
 // Drops each value whose keep[position] is false.
 void solve_state_keep_values(SolveState *state, int node, const bool *keep);

@@ -10,6 +10,31 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+static void set_key(WordKey *key, int count, int word) {
+  key->count = 0;
+  for (int i = 0; i < count; i++) word_key_add(key, (uint64_t)word);
+}
+
+static void test_keys_of_words(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Map map = map_new(&context->arena);
+  WordKey key = word_key_new(&context->arena);
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < 300; i++) {
+      set_key(&key, i % 7, i / 7 + 1);
+      if (i % 7 == 0) word_key_add(&key, UINT64_MAX - (uint64_t)i);
+      void **place = map_place(&map, &key);
+      assert_ptr_equal(*place, round ? (void *)(uintptr_t)(i + 1) : NULL);
+      *place = (void *)(uintptr_t)(i + 1);
+    }
+  set_key(&key, WORD_KEY_MOST, 1);
+  assert_true(key.whole);
+  word_key_add(&key, 1);
+  assert_false(key.whole);
+  context_free(context);
+}
+
 static void test_map_keeps_order(void **state) {
   (void)state;
   Context *context = context_new();
@@ -224,6 +249,7 @@ static void test_digests_are_those_of_xxh3(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_map_keeps_order),
+      cmocka_unit_test(test_keys_of_words),
       cmocka_unit_test(test_strings_are_interned),
       cmocka_unit_test(test_floored_division),
       cmocka_unit_test(test_diagnostic_shows_the_line),
