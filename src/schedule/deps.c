@@ -749,15 +749,22 @@ static bool order_matters(const Chain *chain, Stmt *const *new_order, const bool
   return false;
 }
 
+// Makes the chain of some loops, and finds the storage that the blocks below them access. False when
+// there are stores outside of blocks.
+static bool chain_find_storage(Schedule *schedule, const Path *path, int top, int bottom, Chain *out,
+                               StorageArray *all) {
+  *out = chain_make(schedule, path, top, bottom);
+  if (stmt_has_loose_stores(out->body)) return false;
+  by_storage(schedule->context, &out->accesses, all);
+  return true;
+}
+
 bool path_order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
                         Stmt *const *new_order, const char **why) {
-  Chain chain = chain_make(schedule, path, top, bottom);
-  if (stmt_has_loose_stores(chain.body)) {
-    *why = "there are statements outside of blocks below them";
-    return false;
-  }
+  Chain chain;
   StorageArray all = {0};
-  by_storage(schedule->context, &chain.accesses, &all);
+  *why = "there are statements outside of blocks below them";
+  if (!chain_find_storage(schedule, path, top, bottom, &chain, &all)) return false;
   bool *used = arena_array(&schedule->context->arena, bool, chain.count);
   for (int i = 0; i < all.count; i++) {
     Storage *storage = &all.items[i];
@@ -790,10 +797,9 @@ bool path_order_survives(const Path *path, const char **why) {
 }
 
 bool path_iterations_are_independent(Schedule *schedule, const Path *path, int top, int bottom) {
-  Chain chain = chain_make(schedule, path, top, bottom);
-  if (stmt_has_loose_stores(chain.body)) return false;
+  Chain chain;
   StorageArray all = {0};
-  by_storage(schedule->context, &chain.accesses, &all);
+  if (!chain_find_storage(schedule, path, top, bottom, &chain, &all)) return false;
   bool *used = arena_array(&schedule->context->arena, bool, chain.count);
   for (int i = 0; i < all.count; i++) {
     Storage *storage = &all.items[i];
