@@ -749,10 +749,10 @@ static bool order_matters(const Chain *chain, Stmt *const *new_order, const bool
   return false;
 }
 
-// Makes the chain of some loops, and finds the storage that the blocks below them access. False when
-// there are stores outside of blocks.
-static bool chain_find_storage(Schedule *schedule, const Path *path, int top, int bottom, Chain *out,
-                               StorageArray *all) {
+// Makes the chain of some loops, and finds the storage that the blocks below them access. False
+// when there are stores outside of blocks.
+static bool chain_storage(Schedule *schedule, const Path *path, int top, int bottom, Chain *out,
+                          StorageArray *all) {
   *out = chain_make(schedule, path, top, bottom);
   if (stmt_has_loose_stores(out->body)) return false;
   by_storage(schedule->context, &out->accesses, all);
@@ -764,7 +764,7 @@ bool path_order_is_free(Schedule *schedule, const Path *path, int top, int botto
   Chain chain;
   StorageArray all = {0};
   *why = "there are statements outside of blocks below them";
-  if (!chain_find_storage(schedule, path, top, bottom, &chain, &all)) return false;
+  if (!chain_storage(schedule, path, top, bottom, &chain, &all)) return false;
   bool *used = arena_array(&schedule->context->arena, bool, chain.count);
   for (int i = 0; i < all.count; i++) {
     Storage *storage = &all.items[i];
@@ -799,7 +799,7 @@ bool path_order_survives(const Path *path, const char **why) {
 bool path_iterations_are_independent(Schedule *schedule, const Path *path, int top, int bottom) {
   Chain chain;
   StorageArray all = {0};
-  if (!chain_find_storage(schedule, path, top, bottom, &chain, &all)) return false;
+  if (!chain_storage(schedule, path, top, bottom, &chain, &all)) return false;
   bool *used = arena_array(&schedule->context->arena, bool, chain.count);
   for (int i = 0; i < all.count; i++) {
     Storage *storage = &all.items[i];
