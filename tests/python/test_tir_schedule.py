@@ -143,6 +143,40 @@ def test_layouts_axis_by_axis(capsys):
         other.separate_axis("product", ("write", 0), 5)
 
 
+def test_instructions_of_traces():
+    Trace, Instruction, Kind = tir.schedule.Trace, tir.schedule.Instruction, tir.schedule.InstructionKind
+    sch = tir.Schedule(matmul, seed=1)
+    i, j, _ = sch.get_loops(sch.get_block("product"))
+    sch.split(j, factors=sch.sample_perfect_tile(j, n=2, decision=[5, 6]))
+    sch.parallel(i)
+    trace = sch.trace
+    assert [inst.kind.name for inst in trace.insts] == ["GetSBlock", "GetLoops", "SamplePerfectTile", "Split", "Parallel"]
+    drawn, split = trace.insts[2:4]
+    assert drawn.kind is Kind.get("SamplePerfectTile") and drawn.kind.is_pure and not split.kind.is_pure
+    assert trace.decisions == {drawn: [5, 6]} and trace.get_decision(split) is None
+    assert drawn.inputs == ["l1"] and drawn.attrs == [2] and len(split.outputs) == 2
+    assert Trace(trace.insts, trace.decisions) == trace and "parallel" not in Trace(trace.insts[:-1])
+
+    def loops(changed, **options):
+        again = tir.Schedule(matmul)
+        changed.apply_to_schedule(again, **options)
+        return [sch.get(loop).extent for sch, loop in ((again, x) for x in again.get_loops("product"))]
+    assert loops(trace)[1:3] == [5, 6]
+    assert loops(trace.with_decision(drawn, [10, 3]))[1:3] == [10, 3]
+    assert loops(trace, decision_provider=lambda inst, inputs, attrs, drawn: drawn[::-1])[1:3] == [6, 5]
+    made = [*trace.insts[:2], Instruction(Kind.get("Split"), ["l1"], [[None, 4]], ["a", "b"]),
+            Instruction(Kind.get("vectorize"), ["b"], [], [])]
+    assert Trace(made).as_python()[2:] == ["a, b = sch.split(l1, [None, 4])", "sch.vectorize(b)"]
+    assert loops(Trace(made))[1:3] == [8, 4]
+    for change in (lambda: trace.append(split), trace.pop):
+        with pytest.raises(TypeError, match="a trace does not change"):
+            change()
+    with pytest.raises(ValueError, match="no instruction of this trace"):
+        trace.with_decision(made[2], [1, 1])
+    with pytest.raises(ValueError, match="'Fold' is no kind"):
+        Kind.get("Fold")
+
+
 def test_traces_as_json():
     sch = tir.Schedule(matmul, seed=1)
     block = sch.get_block("product")

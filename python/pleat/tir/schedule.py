@@ -8,7 +8,6 @@
     sch.transform_layout("B", ("write", 0), lambda i, j: [j // 16, i, j % 16])
     run = pleat.build(sch.mod)
 """
-import ast
 import inspect
 import json
 import operator
@@ -22,6 +21,7 @@ from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
 from pleat.script._values import Value, text_of
 from pleat.tir import stmt_functor
 from pleat.tir.index_map import IndexMap
+from pleat.tir.trace import Instruction, InstructionKind, Trace  # noqa: F401
 
 # The steps that return loops, blocks or integers: as a list, or the only one.
 LISTS = {"get_loops": "loop", "split": "loop", "loop_partition": "loop", "get_child_blocks": "block",
@@ -105,93 +105,6 @@ def _argument(value):
         items = ", ".join(_argument(item) for item in value)
         return f"[{items}]" if isinstance(value, list) else f"({items},)"
     return text_of(value)
-
-
-class Trace(str):
-    """The steps of a schedule as text, one step a line."""
-
-    def __new__(cls, text, schedule=None):
-        trace = super().__new__(cls, text)
-        trace._schedule = schedule
-        return trace
-
-    def _in_form(self, form):
-        if self._schedule is None:
-            raise ValueError("the trace is not of a schedule: apply it to one")
-        return self._schedule._trace_as(form)
-
-    def by_axes(self):
-        """The trace with each transform_layout as steps on single axes (split_axis, fuse_axes,
-        reorder_axes, pad_axis, swizzle_axes, separate_axis); a comment says where there are none.
-        It has the steps that the schedule has now."""
-        return self._in_form("axes")
-
-    def by_maps(self):
-        """The trace with each run of steps on single axes of a buffer as one transform_layout."""
-        return self._in_form("maps")
-
-    def as_python(self):
-        """The steps, a list of lines."""
-        return self.splitlines()
-
-    def show(self):
-        """Prints the steps."""
-        print(self, end="")
-
-    def simplified(self, remove_postproc=False):
-        """The trace without queries and choices whose results no step uses; with remove_postproc, up
-        to the mark that enter_postproc made."""
-        used, kept = set(), []
-        lines = self.splitlines()
-        if remove_postproc and "sch.enter_postproc()" in lines:
-            lines = lines[:lines.index("sch.enter_postproc()")]
-        for line in reversed(lines):
-            step = _read_step(line)
-            if step["step"].startswith(("get_", "sample_")) and not used & {*step["results"]}:
-                continue
-            used |= {n.id for n in ast.walk(ast.parse(line)) if isinstance(n, ast.Name)}
-            kept.append(line)
-        return Trace("".join(f"{line}\n" for line in reversed(kept)))
-
-    def as_json(self):
-        """The steps as lists, dictionaries and strings, which apply_json_to_schedule takes. They are
-        not those of TVM's traces."""
-        return [_read_step(line) for line in self.splitlines() if not line.startswith("#")]
-
-    @staticmethod
-    def from_json(json_obj):
-        """The trace that as_json wrote."""
-        return Trace("".join(f"{_step_text(step)}\n" for step in json_obj))
-
-    @staticmethod
-    def apply_json_to_schedule(json_obj, sch):
-        """Makes the steps that as_json wrote in another schedule."""
-        Trace.from_json(json_obj).apply_to_schedule(sch)
-
-    def apply_to_schedule(self, sch, remove_postproc=False):
-        """Makes the steps in another schedule."""
-        trace = self.simplified(remove_postproc=True) if remove_postproc else self
-        for line in trace.splitlines():
-            sch._record("_run", line, "trace", 1)
-
-
-def _read_step(line):
-    """One line of a trace by its parts, each the text of an expression."""
-    statement = ast.parse(line).body[0]
-    targets = statement.targets[0] if isinstance(statement, ast.Assign) else ast.List([])
-    names = targets.elts if isinstance(targets, (ast.Tuple, ast.List)) else [targets]
-    call = statement.value
-    return {"step": call.func.attr, "arguments": [ast.unparse(a) for a in call.args],
-            "keywords": {k.arg: ast.unparse(k.value) for k in call.keywords},
-            "results": [ast.unparse(n) for n in names],
-            "unpacked": isinstance(targets, ast.Tuple)}
-
-
-def _step_text(step):
-    parts = [*step["arguments"], *(f"{k}={v}" for k, v in step["keywords"].items())]
-    comma = "," if step["unpacked"] and len(step["results"]) == 1 else ""
-    results = f"{', '.join(step['results'])}{comma} = " if step["results"] else ""
-    return f"{results}sch.{step['step']}({', '.join(parts)})"
 
 
 class StmtSRef:
@@ -366,7 +279,7 @@ class Schedule:
         text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
         check_status(_lib.pleat_schedule_trace_as(self._schedule, form.encode(), text, messages),
                      messages)
-        return Trace(_owned_text(text[0]), self)
+        return Trace(_owned_text(text[0]), schedule=self)
 
     def work_on(self, func_name):
         """Makes the next steps steps of another function of the module. References to blocks and
