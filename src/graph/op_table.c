@@ -34,6 +34,8 @@ static const Family families[] = {
     {arrange_ops, &arrange_op_count},
     {transform_ops, &transform_op_count},
     {creation_ops, &creation_op_count},
+    {composed_ops, &composed_op_count},
+    {resize_ops, &resize_op_count},
 };
 
 int op_count(void) {

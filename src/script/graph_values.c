@@ -458,6 +458,8 @@ static GraphTerm *any_call_term(GraphParser *graph, const PyNode *node) {
   Str member = parser_called(parser, node, DIALECT_GRAPH);
   if (member) return graph_call_term(graph, node, member);
   member = parser_called(parser, node, DIALECT_MODULE);
+  if (member && !strcmp(member, "meta_var") && node->count == 2)
+    return graph_term(graph, node->items[1]); // a value of Python's
   if (member) return call_term(graph, node, str_format(parser->context, "I.%s", member));
   if (parser_called(parser, node, DIALECT_TIR)) return expr_term(graph, node);
   return results_term(graph, graph_call(graph, node, 1));

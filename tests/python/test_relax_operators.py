@@ -89,3 +89,55 @@ def test_parts_that_a_type_states():
     x = numbers(2, 10)
     check([float32(2, 10)], [x],
           parts=("R.split(x, 3, axis=1)", np.split(x, [4, 8], axis=1)))
+
+
+def test_operators_made_of_others():
+    x, y = numbers(2, 6, 5, 3), numbers(6, seed=1)
+    groups = x.reshape(2, 3, 2, 5, 3)
+    normal = (groups - groups.mean((2, 3, 4), keepdims=True)) / np.sqrt(
+        groups.var((2, 3, 4), keepdims=True) + 1e-5)
+    column = y.reshape(1, 6, 1, 1)
+    order = np.argsort(x, axis=1, kind="stable").astype("int32")
+    scattered = x.copy()
+    scattered[:, :, 1:4:2] = x[:, :, 3:]
+    check([float32(2, 6, 5, 3), float32(6)], [x, y],
+          std=("R.std(x, axis=[1, 2])", x.std((1, 2))),
+          sort=("R.sort(x, axis=1)", np.sort(x, axis=1)),
+          order=("R.argsort(x, axis=1)", order),
+          groups=("R.nn.group_norm(x, y, y, num_groups=3, channel_axis=1, axes=[2, 3])",
+                  normal.reshape(x.shape) * column + column),
+          bucket=("R.bucketize(x, R.const([-1, 0, 0.5], 'float32'))",
+                  np.searchsorted([-1, 0, 0.5], x).astype("int64")),
+          stack=("R.stack((x, x), axis=-1)", np.stack([x, x], axis=-1)),
+          outer=("R.outer(y, y)", np.outer(y, y)),
+          collapse=("R.collapse_sum_to(x, R.shape([6, 1, 3]))", x.sum((0, 2)).reshape(6, 1, 3)),
+          scatter=("R.slice_scatter(x, R.strided_slice(x, axes=[2], begin=[3], end=[5]), "
+                   "R.prim_value(1), R.prim_value(5), R.prim_value(2), axis=2)", scattered),
+          eye=("R.eye(3, 4, 1)", np.eye(3, 4, 1, dtype="float32")),
+          shuffle=("R.nn.pixel_shuffle(R.reshape(x, R.shape([3, 4, 5, 3])), 2)",
+                   x.reshape(3, 1, 2, 2, 5, 3).transpose(0, 1, 4, 2, 5, 3).reshape(3, 1, 10, 6)))
+
+
+def test_losses():
+    x, targets, weights = numbers(4, 5, 3), np.arange(12).reshape(4, 3) % 5, numbers(5, seed=3)
+    picked = -np.take_along_axis(x, targets[:, None], 1)[:, 0] * weights[targets] * (targets != 2)
+    labels = numbers(4, 5, 3, seed=4)
+    check([float32(4, 5, 3), ((4, 3), "int64"), float32(5), float32(4, 5, 3)],
+          [x, targets, weights, labels],
+          mean=("R.nn.nll_loss(x, y, z, ignore_index=2)",
+                np.float32(picked.sum() / (weights[targets] * (targets != 2)).sum())),
+          none=("R.nn.nll_loss(x, y, z, reduction='none', ignore_index=2)", picked),
+          entropy=("R.nn.cross_entropy_with_logits(x, w)", np.float32(-(x * labels).sum() / 4)))
+
+
+def test_images():
+    x = numbers(1, 2, 3, 5)
+    rows, columns = np.array([0, 0, 1, 1, 2, 2]), np.arange(10) // 2
+    wide = x[:, :, rows][:, :, :, columns]
+    middle = x[:, :, ::2] * 0.5 + x[:, :, 1:2] * 0.5
+    align = np.concatenate([x[:, :, :1], middle[:, :, :1], x[:, :, 1:2], middle[:, :, 1:], x[:, :, 2:]], 2)
+    check([float32(1, 2, 3, 5)], [x],
+          near=("R.image.resize2d(x, (6, 10), method='nearest_neighbor', rounding_method='floor', "
+                "coordinate_transformation_mode='asymmetric')", wide),
+          same=("R.image.resize2d(x, R.shape([3, 5]), method='cubic')", x),
+          linear=("R.image.resize2d(x, size=[5, 5], coordinate_transformation_mode='align_corners')", align))

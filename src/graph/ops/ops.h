@@ -27,6 +27,8 @@ OP_FAMILY(attention)
 OP_FAMILY(arrange)
 OP_FAMILY(transform)
 OP_FAMILY(creation)
+OP_FAMILY(composed)
+OP_FAMILY(resize)
 #undef OP_FAMILY
 
 enum { OP_MOST_PARTS = 1024 }; // of a split

@@ -136,7 +136,7 @@ static bool define_dequantize(OpCall *call) {
   DType type;
   if (!grid_of(call, &grid) || !type_of(call, dtype_name(context, grid.scale->type), &type))
     return false;
-  if (grid.zero && !dtype_equal(grid.zero->type, x->type))
+  if (grid.zero && dtype_is_int(grid.zero->type) != dtype_is_int(x->type))
     return op_error(call, "its zero point must have the type of its input");
   TeAxes axes = te_axes(call->te, x->shape, x->rank);
   DType exact = dtype_is_int(x->type) ? DTYPE_INT32 : DTYPE_FLOAT32;

@@ -196,9 +196,23 @@ static bool parameters_per_channel(OpCall *call) {
   return true;
 }
 
+// The axes are those after the channels, which are axis 1.
+static bool usual_axes(OpCall *call) {
+  int64_t listed[TE_MAX_RANK];
+  int rank = call->inputs[0]->rank, axis,
+      count = node_ints(call->node, "axes", listed, TE_MAX_RANK);
+  if (!op_axis(call, node_int(call->node, "channel_axis", 1), rank, &axis)) return false;
+  bool usual = axis == 1 && (!count || count == rank - 2);
+  for (int i = 0; usual && i < count; i++) {
+    if (!op_axis(call, listed[i], rank, &axis)) return false;
+    usual = axis == i + 2;
+  }
+  return usual || op_error(call, "normalises over all axes after the channels, which are axis 1");
+}
+
 static bool define_instance_norm(OpCall *call) {
   bool reduced[TE_MAX_RANK];
-  if (!parameters_per_channel(call)) return false;
+  if (!usual_axes(call) || !parameters_per_channel(call)) return false;
   for (int i = 0; i < TE_MAX_RANK; i++) reduced[i] = i >= 2;
   Statistics s = statistics_begin(call, reduced);
   Buffer *mean = mean_of(&s, sum_of(&s, NULL, 1, "sum"), "mean");
@@ -211,6 +225,8 @@ const OpRow standardize_ops[] = {
      "axis epsilon axes center scale", .positional = "axes epsilon center scale"},
     {"nn.rms_norm", "RMSNormalization", 1, 2, define_rms_norm, "axis epsilon axes",
      .positional = "axes epsilon"},
-    {"nn.instance_norm", "InstanceNormalization", 1, 3, define_instance_norm, "epsilon"},
+    {"nn.instance_norm", "InstanceNormalization", 1, 3, define_instance_norm,
+     "channel_axis axes epsilon center scale",
+     .positional = "channel_axis axes epsilon center scale"},
 };
 const int standardize_op_count = COUNT_OF(standardize_ops);
