@@ -125,6 +125,15 @@ static bool check_buffers(PaddedSum *e) {
 
 // ---- The domain ------------------------------------------------------------------------------
 
+// The least multiple of a number that is at least the extent.
+static Expr *padded_to(const PaddedSum *e, Expr *extent, int64_t multiple) {
+  Context *context = e->schedule->context;
+  Analyzer *analyzer = path_analyzer(e->schedule, &e->path, e->top);
+  Expr *by = expr_int(context, extent->type, multiple);
+  Expr *more = expr_add(context, extent, expr_int(context, extent->type, multiple - 1));
+  return analyzer_simplify(analyzer, expr_mul(context, expr_floor_div(context, more, by), by));
+}
+
 static bool padded_extents(PaddedSum *e, const StepValue *padding) {
   Context *context = e->schedule->context;
   const Block *block = e->block;
@@ -134,13 +143,14 @@ static bool padded_extents(PaddedSum *e, const StepValue *padding) {
   e->extents = arena_array(&context->arena, Expr *, block->var_count);
   for (int i = 0; i < block->var_count; i++) {
     const StepValue *item = &padding->as.list.items[i];
-    int64_t extent, multiple = item->kind == VALUE_INT ? item->as.i : 0;
-    if (multiple < 1 || !expr_as_int(block->vars[i].extent, &extent) || extent > INT32_MAX ||
-        multiple > INT32_MAX)
-      return REFUSE(e, "variable '%s' has a symbolic extent, or its number is not positive",
-                    block->vars[i].var->as.var->name);
-    e->extents[i] = expr_int(context, block->vars[i].extent->type,
-                             (extent + multiple - 1) / multiple * multiple);
+    int64_t known, multiple = item->kind == VALUE_INT ? item->as.i : 0;
+    Expr *extent = block->vars[i].extent;
+    Str name = block->vars[i].var->as.var->name;
+    if (multiple < 1 || multiple > INT32_MAX)
+      return REFUSE(e, "the number for variable '%s' is not positive, or too large", name);
+    if (expr_reads_memory(extent) || (expr_as_int(extent, &known) && known > INT32_MAX - multiple))
+      return REFUSE(e, "the extent of variable '%s' reads memory, or is too large", name);
+    e->extents[i] = multiple == 1 ? extent : padded_to(e, extent, multiple);
   }
   return true;
 }

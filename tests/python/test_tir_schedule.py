@@ -143,6 +143,31 @@ def test_layouts_axis_by_axis(capsys):
         other.separate_axis("product", ("write", 0), 5)
 
 
+@T.prim_func
+def free_product(A: T.Buffer((5, "k"), "float32"), B: T.Buffer(("n", "k"), "float32"),
+                 C: T.Buffer((5, "n"), "float32")):
+    n, k = T.int32(), T.int32()
+    for i, j, r in T.grid(5, n, k):
+        with T.block("C"):
+            vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vr] * B[vj, vr]
+
+
+def test_sums_of_free_sizes_are_padded():
+    sch = tir.Schedule(free_product)
+    sch.pad_einsum("C", [1, 8, 3])
+    assert "B_pad = T.alloc_buffer(((n + 7) // 8 * 8, (k + 2) // 3 * 3)" in sch.func.script()
+    run = pleat.build(sch.func, cache=False)
+    rng = np.random.default_rng(5)
+    for n, k in ((1, 1), (13, 7), (8, 3), (17, 31)):
+        a, b = rng.standard_normal((5, k), "float32"), rng.standard_normal((n, k), "float32")
+        c = np.full((5, n), 77, "float32")
+        run(a, b, c)
+        np.testing.assert_allclose(c, a @ b.T, rtol=1e-4, atol=1e-5)
+
+
 def test_instructions_of_traces():
     Trace, Instruction, Kind = tir.schedule.Trace, tir.schedule.Instruction, tir.schedule.InstructionKind
     sch = tir.Schedule(matmul, seed=1)

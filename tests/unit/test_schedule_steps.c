@@ -596,7 +596,7 @@ static void test_pad_einsum(void **state) {
   made(biased, "sch.pad_einsum('M', [2, 1])\nsch.pad_einsum('S', [1, 2])");
   refused(biased, "sch.pad_einsum('M', [1, 2])", "not proved to be 0 where 'vk' is padded");
   refused(biased, "sch.pad_einsum('S', [3])", "has 2 variables, and 1 numbers were given");
-  refused(biased, "sch.pad_einsum('S', [3, 0])", "its number is not positive");
+  refused(biased, "sch.pad_einsum('S', [3, 0])", "the number for variable 'vi' is not positive");
   refused(biased,
           "k, i = sch.get_loops('S')\nsch.split(i, factors=[None, 3])\n"
           "sch.pad_einsum('S', [3, 2])",
