@@ -172,11 +172,26 @@ static int map_rank(Replay *replay, const StepCall *call) {
   return (write ? block->writes : block->reads)[items[1].as.i].buffer->rank;
 }
 
+// Lets a map name the sizes of the program.
+static void define_sizes(Replay *replay, LayoutSource *source) {
+  Context *context = replay->context;
+  Map sizes = schedule_size_symbols(replay->schedule);
+  LayoutDefinition *definitions = arena_array(&context->arena, LayoutDefinition, sizes.count);
+  for (int i = 0; i < sizes.count; i++) {
+    const Expr *size = sizes.entries[i].value;
+    Str name = size->as.var->name;
+    definitions[i] = (LayoutDefinition){name, layout_symbol(context, name)};
+  }
+  source->definitions = definitions;
+  source->definition_count = sizes.count;
+}
+
 static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, StepValue *out) {
   if (node->kind == PY_CALL && node->count == 2) node = node->items[1]; // IndexMap.from_func(…)
   LayoutSource source = py_layout_source(node, map_rank(replay, call));
   if (!source.text)
     return COMPLAIN(replay, node, "an index map is a lambda or a layout's spelling in quotes");
+  define_sizes(replay, &source);
   const IndexMap *map = index_map_parse(replay->context, &source);
   if (map && map->replica_count)
     return COMPLAIN(replay, node, "a buffer cannot be replicated: the map has replica axes");

@@ -168,6 +168,23 @@ def test_sums_of_free_sizes_are_padded():
         np.testing.assert_allclose(c, a @ b.T, rtol=1e-4, atol=1e-5)
 
 
+def test_maps_name_the_sizes_of_the_program():
+    sch = tir.Schedule(free_product)
+    sch.transform_layout("C", ("write", 0), "i, j -> i * n + j")
+    assert "(n * 5,)" in sch.func.script()
+    run = pleat.build(sch.func, cache=False)
+    rng = np.random.default_rng(5)
+    for n, k in ((1, 1), (13, 7)):
+        a, b = rng.standard_normal((5, k), "float32"), rng.standard_normal((n, k), "float32")
+        c = np.full(5 * n, 77, "float32")
+        run(a, b, c)
+        np.testing.assert_allclose(c.reshape(5, n), a @ b.T, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ScheduleError, match="not proved injective|not injective"):
+        tir.Schedule(free_product).transform_layout("C", ("write", 0), "i, j -> i * k + j")
+    with pytest.raises(ScheduleError, match="unknown axis `m`"):
+        tir.Schedule(free_product).transform_layout("C", ("write", 0), "i, j -> i * m + j")
+
+
 def test_instructions_of_traces():
     Trace, Instruction, Kind = tir.schedule.Trace, tir.schedule.Instruction, tir.schedule.InstructionKind
     sch = tir.Schedule(matmul, seed=1)
