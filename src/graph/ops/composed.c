@@ -66,14 +66,14 @@ static bool define_bucketize(OpCall *call) {
 
 // ---- Normalization by groups of channels
 
-typedef struct Groups {
+typedef struct ChannelGroups {
   Expr *shape[TE_MAX_RANK], *channels[TE_MAX_RANK]; // of the data and of the parameters
   int64_t reduced[TE_MAX_RANK];
   int rank, reduced_count;
-} Groups;
+} ChannelGroups;
 
 // Splits the axis of channels into groups and channels of a group.
-static bool split_groups(OpCall *call, Groups *g) {
+static bool split_groups(OpCall *call, ChannelGroups *g) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int64_t listed[TE_MAX_RANK], count = node_int(call->node, "num_groups", 0), extent;
@@ -111,7 +111,7 @@ static Buffer *as_type(OpCall *call, Buffer *x, const char *part, DType type) {
 }
 
 static bool define_group_norm(OpCall *call) {
-  Groups g = {.rank = 0};
+  ChannelGroups g = {.rank = 0};
   Buffer *x = call->inputs[0];
   DType type = dtype_is_float(x->type) && x->type.bits < 32 ? DTYPE_FLOAT32 : x->type;
   if (!split_groups(call, &g)) return false;

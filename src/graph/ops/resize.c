@@ -5,19 +5,19 @@
 
 enum { MOST_SPACE = 3 };
 
-typedef struct Resize {
+typedef struct ImageResize {
   OpCall *call;
   const char *coordinates, *rounding;
   int taps;   // on each axis
   DType type; // of coordinates
-} Resize;
+} ImageResize;
 
-static Expr *real(const Resize *r, double value) {
+static Expr *real(const ImageResize *r, double value) {
   return expr_const(r->call->context, r->type, value);
 }
 
 // The coordinate in the image of index `at` of an axis that is resized from `from` to `to`.
-static Expr *coordinate(const Resize *r, Expr *at, double from, double to) {
+static Expr *coordinate(const ImageResize *r, Expr *at, double from, double to) {
   Context *context = r->call->context;
   bool align = !strcmp(r->coordinates, "align_corners");
   bool half = !strcmp(r->coordinates, "half_pixel"),
@@ -34,12 +34,12 @@ static Expr *coordinate(const Resize *r, Expr *at, double from, double to) {
   return half || torch ? expr_sub(context, x, real(r, 0.5)) : x;
 }
 
-static Expr *rounded(const Resize *r, ExprOp op, Expr *x, double shift) {
+static Expr *rounded(const ImageResize *r, ExprOp op, Expr *x, double shift) {
   return expr_unary(r->call->context, op, expr_add(r->call->context, x, real(r, shift)));
 }
 
 // The nearest index. A small shift keeps numbers that are whole but for rounding errors.
-static Expr *nearest(const Resize *r, Expr *x) {
+static Expr *nearest(const ImageResize *r, Expr *x) {
   const char *rounding = r->rounding;
   if (!*rounding) rounding = strcmp(r->coordinates, "align_corners") ? "floor" : "round";
   if (!strcmp(rounding, "round")) return expr_unary(r->call->context, EXPR_ROUND, x);
@@ -51,7 +51,7 @@ static Expr *nearest(const Resize *r, Expr *x) {
 }
 
 // a + b * |x| + c * x² + d * |x|³
-static Expr *cubic(const Resize *r, Expr *x, const double *factors) {
+static Expr *cubic(const ImageResize *r, Expr *x, const double *factors) {
   Context *context = r->call->context;
   Expr *sum = real(r, factors[3]);
   for (int i = 2; i >= 0; i--)
@@ -60,7 +60,7 @@ static Expr *cubic(const Resize *r, Expr *x, const double *factors) {
 }
 
 // The weight of a neighbour at this distance from the coordinate.
-static Expr *weight_at(const Resize *r, Expr *distance) {
+static Expr *weight_at(const ImageResize *r, Expr *distance) {
   Context *context = r->call->context;
   double a = node_float(r->call->node, "cubic_alpha", -0.75);
   const double near[] = {1, 0, -(a + 3), a + 2}, far[] = {-4 * a, 8 * a, -5 * a, a};
@@ -70,7 +70,7 @@ static Expr *weight_at(const Resize *r, Expr *distance) {
 }
 
 // The index of a neighbour, and the factor that its weight makes of `weight` (NULL: 1).
-static Expr *neighbour(const Resize *r, Expr *x, Expr *tap, Expr *extent, Expr **weight) {
+static Expr *neighbour(const ImageResize *r, Expr *x, Expr *tap, Expr *extent, Expr **weight) {
   Context *context = r->call->context;
   Expr *index;
   if (r->taps == 1) {
@@ -87,15 +87,15 @@ static Expr *neighbour(const Resize *r, Expr *x, Expr *tap, Expr *extent, Expr *
   return expr_min(context, index, expr_sub(context, extent, expr_int(context, extent->type, 1)));
 }
 
-static bool read_resize(OpCall *call, Resize *r, int64_t *sizes, int64_t *extents) {
+static bool read_resize(OpCall *call, ImageResize *r, int64_t *sizes, int64_t *extents) {
   const char *method = node_string(call->node, "method", "linear");
   Buffer *x = call->inputs[0];
   int count = node_ints(call->node, "size", sizes, MOST_SPACE), space = x->rank - 2;
-  *r = (Resize){.call = call,
-                .coordinates =
-                    node_string(call->node, "coordinate_transformation_mode", "half_pixel"),
-                .type = dtype_equal(x->type, DTYPE_FLOAT64) ? DTYPE_FLOAT64 : DTYPE_FLOAT32,
-                .rounding = node_string(call->node, "rounding_method", "round")};
+  *r = (ImageResize){.call = call,
+                     .coordinates =
+                         node_string(call->node, "coordinate_transformation_mode", "half_pixel"),
+                     .type = dtype_equal(x->type, DTYPE_FLOAT64) ? DTYPE_FLOAT64 : DTYPE_FLOAT32,
+                     .rounding = node_string(call->node, "rounding_method", "round")};
   r->taps = !strcmp(method, "nearest_neighbor") ? 1
             : !strcmp(method, "linear")         ? 2
             : !strcmp(method, "cubic")          ? 4
@@ -116,7 +116,7 @@ static bool define_resize(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int64_t sizes[MOST_SPACE], extents[MOST_SPACE];
-  Resize r;
+  ImageResize r;
   if (!read_resize(call, &r, sizes, extents)) return false;
   Expr *shape[TE_MAX_RANK] = {x->shape[0], x->shape[1]}, *at[TE_MAX_RANK], *weight = NULL;
   for (int i = 0; i + 2 < x->rank; i++) shape[2 + i] = expr_index(context, sizes[i]);
