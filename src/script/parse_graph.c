@@ -196,10 +196,12 @@ static void return_statement(GraphParser *graph, const PyNode *node) {
 
 // ---- If: the last binding of both branches is the result
 
+static const char no_result[] = "_"; // the name of the result of a call like R.print(x)
+
 static Str result_name(Parser *parser, const PyNode *suite);
 
 // The name that a statement assigns at its end: an assignment, R.output(name), a dataflow block
-// that ends with one of these, or an `if` whose branches both do. NULL for others.
+// that ends with one of these, a call, or an `if` whose branches both do. NULL for others.
 static Str assigned_name(Parser *parser, const PyNode *node) {
   const PyNode *name = NULL;
   if (node->kind == PY_WITH) return result_name(parser, node->items[node->count - 1]);
@@ -212,7 +214,10 @@ static Str assigned_name(Parser *parser, const PyNode *node) {
   if (node->kind == PY_EXPRESSION) {
     const PyNode *call = node->items[0];
     Str member = parser_called(parser, call, DIALECT_GRAPH);
-    if (member && !strcmp(member, "output") && call->count == 2) name = call->items[1];
+    if (member && !strcmp(member, "output") && call->count == 2)
+      name = call->items[1];
+    else if (call->kind == PY_CALL)
+      return str_intern(parser->context, no_result);
   }
   return name && name->kind == PY_NAME ? name->text : NULL;
 }
@@ -236,9 +241,13 @@ static GraphFunc *branch(GraphParser *graph, const PyNode *suite, Str *name) {
   graph_suite(&inner, suite);
   const Binding *binding = parser_find(parser, *name);
   bool is_bound = binding && binding->kind == BOUND_VALUE;
+  bool is_empty = !is_bound && !strcmp(*name, no_result);
   if (is_bound) set_result(graph, inner.func, binding->value);
+  if (is_empty)
+    set_result(graph, inner.func,
+               value_of_term(parser->context, term_new(parser->context, TERM_TUPLE, NULL)));
   parser_reset(parser, mark);
-  return is_bound ? inner.func : NULL;
+  return is_bound || is_empty ? inner.func : NULL;
 }
 
 static void if_statement(GraphParser *graph, const PyNode *node) {

@@ -100,12 +100,16 @@ static void print_term_items(Printer *printer, const GraphTerm *term, bool quote
     if (i) text_puts(printer->out, ", ");
     Str key = term->keys ? term->keys[i] : NULL;
     const GraphTerm *item = term->items[i];
+    bool purity = term->kind == TERM_CALL && !strcmp(term->text, "R.Callable") && item->e &&
+                  item->e->op == EXPR_INT && dtype_is_bool(item->e->type);
     bool no_axes = term->kind == TERM_CALL && item->kind == TERM_TUPLE && !item->count;
     if (key && term->kind == TERM_DICT) print_string(printer, key);
     if (key) text_puts(printer->out, term->kind == TERM_DICT ? ": " : key);
     if (key && term->kind != TERM_DICT) text_puts(printer->out, "=");
     if (no_axes)
       text_puts(printer->out, "()");
+    else if (purity)
+      text_puts(printer->out, item->e->as.i ? "True" : "False");
     else
       print_term(printer, item, quoted);
   }
@@ -360,7 +364,9 @@ static bool assigns_result(Printer *printer, const GraphFunc *func, Str result) 
 // The statements of a branch, whose last one assigns its result.
 static void print_branch(Printer *printer, const GraphFunc *func, Str result) {
   print_nodes(printer, func);
-  if (assigns_result(printer, func, result)) return;
+  const Node *last = func->nodes.count ? array_last(&func->nodes) : NULL;
+  bool is_empty = last && last->alone && func->result && !func->output_count;
+  if (is_empty || assigns_result(printer, func, result)) return;
   printer_line(printer);
   text_printf(printer->out, "%s = ", printer_valid_name(printer, result));
   print_result(printer, func);
