@@ -31,6 +31,8 @@ const GraphPass graph_passes[] = {
     {"ConvertLayout", "desired_layouts layout_cb?",
      "give operators desired layouts, and let the rewrites around them flow", graph_convert_layout},
     {"FoldConstant", "", "compute operators and programs of constants", graph_fold_constants},
+    {"DeadCodeElimination", "entry_functions?",
+     "remove what no result needs, and functions that none of these calls", graph_remove_dead},
     {0},
 };
 

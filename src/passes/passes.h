@@ -56,6 +56,7 @@ bool graph_split_preproc(PassRun *run);
 bool graph_alter_op_impl(PassRun *run);
 bool graph_convert_layout(PassRun *run);
 bool graph_fold_constants(PassRun *run);
+bool graph_remove_dead(PassRun *run);
 
 // ---- For passes --------------------------------------------------------------------------------
 

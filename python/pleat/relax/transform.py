@@ -5,7 +5,7 @@ from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
 
-__all__ = ["AlterOpImpl", "ConvertLayout", "FlowLayoutRewrites", "FoldConstant",
+__all__ = ["AlterOpImpl", "ConvertLayout", "DeadCodeElimination", "FlowLayoutRewrites", "FoldConstant",
            "HoistLayoutRewrites",
            "LegalizeOps", "Normalize", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
            "SplitLayoutRewritePreproc", "module_pass", "passes"]
@@ -62,6 +62,12 @@ def FlowLayoutRewrites(direction="backward", value=None):
 def FoldConstant():
     """Computes operators and programs whose operands are all constants."""
     return _pass("FoldConstant")
+
+
+def DeadCodeElimination(entry_functions=None):
+    """Removes values that no result needs, and functions that none of entry_functions calls; without
+    them, private functions that no other function calls."""
+    return _pass("DeadCodeElimination", entry_functions=entry_functions)
 
 
 def HoistLayoutRewrites():
