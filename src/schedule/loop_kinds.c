@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements the steps that set how a loop runs (parallel, vectorize, unroll, bind), and
 // annotations.
+#include "ir/intrinsic.h"
 #include "schedule/internal.h"
+
+static bool note_exchange(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_INTRINSIC && !strcmp(e->as.s, "tvm_thread_allreduce");
+  return true;
+}
+
+// Do iterations of the loop, which are threads, wait for others or exchange values with them?
+static bool threads_meet(const Stmt *loop) {
+  bool meet = stmt_wait(loop->as.loop.body) != WAIT_NONE;
+  visit_stmt(&(Visitor){.env = &meet, .enter_expr = note_exchange}, loop->as.loop.body);
+  return meet;
+}
 
 static bool set_kind(Schedule *schedule, const Path *path, LoopKind kind, Str thread) {
   Stmt *copy = stmt_copy(schedule->context, path_end(path));
@@ -18,8 +31,9 @@ static bool make_kind(Schedule *schedule, StepCall *call, LoopKind kind, unsigne
   if (!schedule_find_loop(schedule, call->args[0].as.loop, &path)) return false;
   Stmt *loop = path_end(&path);
   const char *name = loop_name(loop);
-  if (kind != LOOP_THREAD && loop->as.loop.kind == LOOP_THREAD)
-    return schedule_refuse(schedule, loop->pos, "loop '%s' is bound to a thread", name);
+  if (kind != LOOP_THREAD && loop->as.loop.kind == LOOP_THREAD && threads_meet(loop))
+    return schedule_refuse(schedule, loop->pos,
+                           "loop '%s' is bound to threads that wait for one another", name);
   if (kind == LOOP_VECTORIZED && loop_const_extent(loop) < 0)
     return schedule_refuse(schedule, loop->pos,
                            "loop '%s' has a symbolic extent; split it by the number of lanes first",

@@ -571,6 +571,23 @@ static void test_decompose_padding(void **state) {
           "not proved to write different elements of 'B'");
 }
 
+static void test_loops_over_threads_get_other_kinds(void **state) {
+  (void)state;
+  gives(matmul, "i, j, k = sch.get_loops('C')\nsch.bind(i, 'blockIdx.x')\nsch.unroll(i)",
+        "for i in T.unroll(");
+  gives(matmul, "i, j, k = sch.get_loops('C')\nsch.bind(i, 'threadIdx.x')\nsch.parallel(i)",
+        "for i in T.parallel(");
+  refused(HEAD "def f(A: T.Buffer((7,), 'float32'), B: T.Buffer((7,), 'float32')):\n"
+               "    for t in T.thread_binding(7, thread='threadIdx.x'):\n"
+               "        with T.block('B'):\n"
+               "            v = T.axis.spatial(7, t)\n"
+               "            T.reads(A[v])\n"
+               "            T.writes(B[v])\n"
+               "            B[v] = A[v]\n"
+               "            T.tvm_storage_sync('shared')\n",
+          "t, = sch.get_loops('B')\nsch.unroll(t)", "bound to threads that wait for one another");
+}
+
 static void test_pad_einsum(void **state) {
   (void)state;
   gives(matmul, "sch.pad_einsum('C', [4, 5, 5])", "C_pad = T.alloc_buffer((16, 10)");
@@ -916,6 +933,7 @@ int main(void) {
       cmocka_unit_test(test_tensorize_refusals),
       cmocka_unit_test(test_added_intrinsics),
       cmocka_unit_test(test_decompose_padding),
+      cmocka_unit_test(test_loops_over_threads_get_other_kinds),
       cmocka_unit_test(test_pad_einsum),
       cmocka_unit_test(test_merge),
       cmocka_unit_test(test_read_at),
