@@ -3,6 +3,8 @@
 // (`x = …`, T.attr(…), T.decl_buffer(…)) stays open until the suite ends.
 #include "script/parse_stmt.h"
 
+#include <math.h>
+
 enum { MOST_DEPTH = 1000 };
 
 // ---- Sequences
@@ -340,11 +342,19 @@ static ExprOp augmented_op(const char *text) {
   return EXPR_OP_COUNT;
 }
 
-// TVM casts a number that is stored among numbers of another type. A number with a fraction is not
-// cast to an integer here, since its fraction would be lost.
-static bool becomes_float(DType from, DType to) {
-  bool is_number = dtype_is_int(from) || dtype_is_float(from) || dtype_is_bool(from);
-  return is_number && dtype_is_float(to) && from.lanes == to.lanes && !dtype_equal(from, to);
+static bool is_number(DType type) {
+  return dtype_is_int(type) || dtype_is_float(type) || dtype_is_bool(type);
+}
+
+// TVM casts a number that is stored among numbers of another type. A constant with a fraction is
+// not cast to an integer here, since its fraction would be lost; nor is any number that is assigned
+// to a variable of integers, whose type its first value states.
+static bool is_cast_in_store(const Expr *e, const Buffer *buffer, DType to) {
+  const Expr *value = e->op == EXPR_BROADCAST ? e->args[0] : e;
+  bool has_fraction = value->op == EXPR_FLOAT && !(value->as.f - floor(value->as.f) == 0);
+  bool may_round = !buffer->is_variable && !has_fraction;
+  return is_number(e->type) && is_number(to) && e->type.lanes == to.lanes &&
+         !dtype_equal(e->type, to) && (dtype_is_float(to) || may_round);
 }
 
 Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **indices,
@@ -353,7 +363,7 @@ Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **ind
   Expr *e = operand_as(parser, node, value, buffer->type);
   if (!e) return NULL;
   if (e->type.lanes == 1) e = expr_broadcast(parser->context, e, place->type.lanes);
-  if (becomes_float(e->type, place->type)) {
+  if (is_cast_in_store(e, buffer, place->type)) {
     diag_warning(parser->context, node->pos,
                  "a value of type %s is cast to %s, the type of the elements of %s",
                  parser_type_name(parser, e->type), parser_type_name(parser, place->type),
