@@ -211,7 +211,7 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
 // target has compiled it. make_all and make_and_summarize follow
 // this order:
 //
-//   plan_match_kernel        the program of the kernel is made here, because later ones are compared
+//   plan_match_kernel        the program of the kernel is made here, since later ones are compared
 //                            with it
 //   context_scope_begin      the schedule and the lowered function go to the scope
 //   make_kernel              schedules and lowers the kernel

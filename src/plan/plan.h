@@ -229,9 +229,9 @@ const char *plan_no_more_candidates(const Plan *plan, const StageTensor *tensor)
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites
 // of constants to plan->rewrites. False with diagnostics.
 bool plan_schedule(Plan *plan);
-// The three parts of plan_schedule: the first looks for an earlier kernel of equal structure, in the
-// order of the kernels; the second, which may be called in an arena scope, finds the schedule or
-// takes that of the equal kernel; the third records the folded rewrites of constants once all
+// The three parts of plan_schedule: the first looks for an earlier kernel of equal structure, in
+// the order of the kernels; the second, which may be called in an arena scope, finds the schedule
+// or takes that of the equal kernel; the third records the folded rewrites of constants once all
 // kernels are scheduled.
 void plan_match_kernel(Plan *plan, int number);
 bool plan_schedule_kernel(Plan *plan, int number);
