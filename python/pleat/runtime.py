@@ -21,6 +21,7 @@ import zipfile
 from pleat._library import Lazy, PleatError, _lib, ffi
 from pleat._request import check_status
 from pleat.ir._module import BaseFunc, IRModule, print_handle
+from pleat.ir.op import lower_intrinsics
 from pleat.script._parse import parse
 
 np = Lazy("numpy")
@@ -575,6 +576,7 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
         raise TypeError(f"expected an IRModule or a PrimFunc, not {type(mod).__name__}")
     if target not in TARGETS:
         raise PleatError(f"the target is {target!r}, expected one of {', '.join(TARGETS)}")
+    mod = lower_intrinsics(mod, target)
     text = print_handle(mod._handle)
     options = {"threads": threads or stated.get("threads", 0), "cpu": cpu or stated.get("cpu"),
                "quick": quick, "cache": cache, "unchecked": unchecked}

@@ -4,6 +4,7 @@
 #include "api/tir_nodes.h"
 
 #include "api/tir.h"
+#include "ir/intrinsic.h"
 #include "script/const_data.h"
 
 #include <math.h>
@@ -244,6 +245,7 @@ static int call_node(Nodes *nodes, const Expr *e) {
     if (named_calls[i].op != e->op) continue;
     op = named_calls[i].name;
     callee = e->as.s;
+    if (!op && intrinsic_registered_name(callee)) callee = intrinsic_registered_name(callee);
   }
   bool is_extern = op != NULL;
   const char *prefix = e->op == EXPR_CALL_MODULE ? "" : e->op == EXPR_OBJECT ? "T." : "tir.";
@@ -402,7 +404,8 @@ static int realize_node(Nodes *nodes, const Stmt *s) {
 
 // ---- Statements ---------------------------------------------------------------------------------
 
-#define FIELD(NAME, KIND, MEMBER) {NAME, FIELD_##KIND, offsetof(Stmt, as.MEMBER)}
+#define FIELD(NAME, KIND, MEMBER)                                                                  \
+  { NAME, FIELD_##KIND, offsetof(Stmt, as.MEMBER) }
 
 const StmtRow stmt_rows[] = {
     [STMT_LET] = {"LetStmt",

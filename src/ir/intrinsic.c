@@ -50,6 +50,17 @@ const char *intrinsic_name(const Intrinsic *intrinsic, const char *called) {
   return intrinsic_is_namespace(intrinsic) ? called : intrinsic->name;
 }
 
+static const char registered[] = "registered.";
+
+Str intrinsic_registered(Context *context, const char *name) {
+  return str_format(context, "%s%s", registered, name);
+}
+
+const char *intrinsic_registered_name(const char *called) {
+  size_t size = sizeof registered - 1;
+  return strncmp(called, registered, size) ? NULL : called + size;
+}
+
 const Intrinsic *intrinsic_at(int i) {
   return i < COUNT_OF(table) ? &table[i] : NULL;
 }

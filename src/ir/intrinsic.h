@@ -35,6 +35,9 @@ typedef struct Intrinsic {
 const Intrinsic *intrinsic_find(const char *name);         // by its name in either dialect; or NULL
 bool intrinsic_is_namespace(const Intrinsic *intrinsic);   // stands for all of a namespace
 bool intrinsic_takes_keywords(const Intrinsic *intrinsic); // as a dictionary, the last operand
+// The name of an operation that the user registers, of which Pleat knows the name alone.
+Str intrinsic_registered(Context *context, const char *name);
+const char *intrinsic_registered_name(const char *called); // NULL: it is another one
 // The name of the calls of `called`, whose row is `intrinsic`: the classic one.
 const char *intrinsic_name(const Intrinsic *intrinsic, const char *called);
 const Intrinsic *intrinsic_at(int i); // the row with number `i`; NULL past the end

@@ -3,7 +3,7 @@
 // intrinsics that belong to other machines, calls of other functions of the module, and values that
 // only attributes have.
 #include "ir/intrinsic.h"
-#include "lower/lower.h"
+#include "lower/pass.h"
 
 typedef struct Runnable {
   Context *context;
@@ -13,6 +13,12 @@ typedef struct Runnable {
 
 static bool is_allreduce(const Expr *e) {
   return e->op == EXPR_INTRINSIC && strcmp(e->as.s, "tvm_thread_allreduce") == 0;
+}
+
+// The name of the operation that the user registered; NULL: it is another one.
+static const char *expr_registered(const Expr *e) {
+  bool is_intrinsic = e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE;
+  return is_intrinsic ? intrinsic_registered_name(e->as.s) : NULL;
 }
 
 static const char *reason(Context *context, const Expr *e) {
@@ -26,6 +32,12 @@ static const char *reason(Context *context, const Expr *e) {
                       "%s is read and printed, but cannot run here: no target of this build "
                       "has vectors whose length is a property of the machine",
                       dtype_name(context, e->type));
+  const char *registered = expr_registered(e);
+  if (registered)
+    return str_format(context,
+                      "the operation tir.%s has no meaning: register_intrin_lowering gives it one "
+                      "in Python",
+                      registered);
   switch ((ExprOp)e->op) {
   case EXPR_INTRINSIC:
   case EXPR_INTRINSIC_PURE:
@@ -78,6 +90,30 @@ bool lower_check_runnable(Context *context, const PrimFunc *func) {
     runnable.ok = !func->buffers[i] || has_no_layout(context, func->buffers[i]);
   visit_stmt(&(Visitor){.env = &runnable, .enter_expr = enter_expr, .enter_stmt = enter_stmt},
              func->body);
+  return runnable.ok;
+}
+
+static bool enter_intrinsic(Visitor *visitor, Expr *e) {
+  Runnable *runnable = visitor->env;
+  bool is_intrinsic = e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE;
+  const char *why = is_intrinsic && !expr_jump(e) ? reason(runnable->context, e) : NULL;
+  if (why)
+    runnable->ok = diag_error_as(runnable->context, DIAG_UNSUPPORTED, runnable->pos, "%s", why);
+  return true;
+}
+
+static bool enter_place(Visitor *visitor, Stmt *s) {
+  Runnable *runnable = visitor->env;
+  if (s->pos.file) runnable->pos = s->pos;
+  return true;
+}
+
+bool lower_check_intrinsics(Context *context, const PrimFunc *func) {
+  Runnable runnable = {context, func->pos, true};
+  if (!lower_is_packed(func))
+    visit_stmt(
+        &(Visitor){.env = &runnable, .enter_expr = enter_intrinsic, .enter_stmt = enter_place},
+        func->body);
   return runnable.ok;
 }
 

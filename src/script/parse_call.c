@@ -364,12 +364,25 @@ static Operand call_pure_extern(Parser *parser, const PyNode *call) {
   return parse_call_outside(parser, call, EXPR_CALL_PURE);
 }
 
-// T.NAME(operands…, dtype=type) for the operation "tir.NAME".
+static bool is_known_call(const char *name);
+
+// Did the Python program register this operation?
+static bool is_registered(Parser *parser, const char *name) {
+  const ScriptCapture *capture = parser->capture;
+  if (!capture || !capture->find) return false;
+  Str question = str_format(parser->context, "_pleat_is_operation('%s')", name);
+  return capture->find(capture->env, parser->context, 0, question, NULL, 0).kind == CAPTURED_VALUE;
+}
+
+// T.NAME(operands…, dtype=type) for the operation "tir.NAME". `is_object`: it is written as an
+// object of TVM, as printed programs write those operations that the user registers.
 static Operand call_named(Parser *parser, const PyNode *call, PyNode *type, Str name,
-                          PyNode *const *operands, int count) {
+                          bool is_object, PyNode *const *operands, int count) {
   const char *dot = strchr(name, '.');
   PyNode *callee = arena_copy(parser->arena, call->items[0], sizeof *callee);
   callee->text = str_intern(parser->context, dot ? dot + 1 : name);
+  if (dot && !is_known_call(callee->text) && (is_object || is_registered(parser, name)))
+    callee->text = intrinsic_registered(parser->context, callee->text);
   PyNode *dtype = arena_new(parser->arena, PyNode), *named = arena_new(parser->arena, PyNode);
   *dtype =
       (PyNode){.kind = PY_KEYWORD, .pos = type->pos, .text = str_intern(parser->context, "dtype")};
@@ -384,12 +397,13 @@ static Operand call_named(Parser *parser, const PyNode *call, PyNode *type, Str 
   return parse_call(parser, named);
 }
 
-// "tir.exp", or tvm.ir.Op.get("tir.exp").
-static Str name_of_operation(Parser *parser, const PyNode *node) {
+// "tir.exp", or tvm.ir.Op.get("tir.exp"), which is an object.
+static Str name_of_operation(Parser *parser, const PyNode *node, bool *is_object) {
   bool is_get = node->kind == PY_CALL && node->count == 2 && node->items[0]->kind == PY_ATTRIBUTE &&
                 !strcmp(node->items[0]->text, "get");
   Str owner = is_get ? py_dotted_name(parser->context, node->items[0]) : NULL;
-  if (owner && text_ends_with(owner, "Op.get")) node = node->items[1];
+  *is_object = owner && text_ends_with(owner, "Op.get");
+  if (*is_object) node = node->items[1];
   return parse_string(parser, node, "the name of an operation");
 }
 
@@ -397,11 +411,12 @@ static Str name_of_operation(Parser *parser, const PyNode *node) {
 static Operand call_node(Parser *parser, const PyNode *call) {
   PyNode *args[3];
   if (!py_arguments(parser->context, call, "dtype op args", args, NULL)) return nothing;
-  Str name = name_of_operation(parser, args[1]);
+  bool is_object;
+  Str name = name_of_operation(parser, args[1], &is_object);
   bool is_list = py_is_list(args[2]);
   if (!is_list) REPORT(parser, args[2], "expected a list of operands");
   if (!name || !is_list) return nothing;
-  return call_named(parser, call, args[0], name, args[2]->items, args[2]->count);
+  return call_named(parser, call, args[0], name, is_object, args[2]->items, args[2]->count);
 }
 
 // T.call_intrin("float32", "tir.exp", x)
@@ -411,10 +426,29 @@ static Operand call_intrin(Parser *parser, const PyNode *call) {
   if (call->count <= 2)
     REPORT(parser, call, "expected a type, the name of an operation, and its operands");
   if (!name) return nothing;
-  return call_named(parser, call, call->items[1], name, call->items + 3, call->count - 3);
+  return call_named(parser, call, call->items[1], name, false, call->items + 3, call->count - 3);
 }
 
 // ---- Shorthands
+
+static Operand joined(Parser *parser, const PyNode *call, ExprOp op) {
+  Operand whole = nothing;
+  if (call->count < 2) REPORT(parser, call, "expected at least one condition");
+  for (int i = 1; i < call->count; i++) {
+    Operand one = parse_operand(parser, call->items[i]);
+    whole = i == 1 ? one : parse_binary(parser, call->items[i], op, whole, one);
+  }
+  return whole;
+}
+
+// T.all(a, b, c) is a and b and c.
+static Operand all_of(Parser *parser, const PyNode *call) {
+  return joined(parser, call, EXPR_AND);
+}
+
+static Operand any_of(Parser *parser, const PyNode *call) {
+  return joined(parser, call, EXPR_OR);
+}
 
 // (a + b - 1) // b
 static Operand ceildiv(Parser *parser, const PyNode *call) {
@@ -485,6 +519,8 @@ static const CallRule rules[] = {
     {"call_intrin", call_intrin},
     {"call_pure_intrin", call_intrin},
     {"ceildiv", ceildiv},
+    {"all", all_of},
+    {"any", any_of},
     {"min_value", min_value},
     {"max_value", max_value},
     {"infinity", infinity},
@@ -540,6 +576,14 @@ static ExprOp operation_named(const char *name) {
   for (int i = 0; i < COUNT_OF(other_names); i++)
     if (!strcmp(other_names[i].name, name)) return other_names[i].op;
   return EXPR_OP_COUNT;
+}
+
+static bool is_known_call(const char *name) {
+  for (int i = 0; i < COUNT_OF(rules); i++)
+    if (!strcmp(rules[i].name, name)) return true;
+  DType type;
+  return dtype_parse(name, strlen(name), &type) || operation_named(name) != EXPR_OP_COUNT ||
+         intrinsic_find(name) || parse_is_scope(name);
 }
 
 static Operand fused_multiply_add(Parser *parser, const PyNode *call, Operand *args) {

@@ -217,10 +217,24 @@ static void print_intrinsic_operand(Printer *printer, const Expr *operand, bool 
   }
 }
 
+static void print_registered(Printer *printer, const Expr *e, const char *name) {
+  text_puts(printer->out, "T.Call(");
+  print_result_type(printer, e->type);
+  text_printf(printer->out, ", tvm.ir.Op.get(\"%s.%s\"), [",
+              printer->options.newer ? "tirx" : "tir", name);
+  print_list(printer, e->args, e->count);
+  text_puts(printer->out, "])");
+}
+
 // The type of the result is printed where the row wants it, or where it is not the row's own.
 static void print_intrinsic(Printer *printer, const Expr *e) {
   const Intrinsic *row = intrinsic_find(e->as.s);
+  const char *registered = intrinsic_registered_name(e->as.s);
   Text *out = printer->out;
+  if (registered) {
+    print_registered(printer, e, registered);
+    return;
+  }
   bool is_first = row->type == INTRINSIC_GIVEN, is_last = row->type == INTRINSIC_GIVEN_LAST;
   bool other = !dtype_equal(e->type, intrinsic_type(row, e->args, e->count));
   is_first |= row->type == INTRINSIC_STATED && other;

@@ -59,6 +59,18 @@ def _imports(names):
     return "\n".join(lines) + "\n"
 
 
+def _is_operation(name):
+    """Answers whether the program registered an operation of a name that the parser does not know."""
+    if not importlib.import_module("pleat.ir.op").is_registered(name):
+        raise NameError(name)
+    return True
+
+
+def _registers_operations():
+    registry = sys.modules.get("pleat.ir.op")
+    return registry is not None and registry.any_registered()
+
+
 class _Capture:
     """Answers the parser: evaluates expressions among the names of the program.
 
@@ -81,7 +93,8 @@ class _Capture:
 
     def _answer(self, asked, captured):
         own = [ffi.string(asked.names[i]).decode() for i in range(asked.name_count)]
-        names = {**self.scopes[asked.scope], **{name: Value(name) for name in own}}
+        names = {"_pleat_is_operation": _is_operation, **self.scopes[asked.scope],
+                 **{name: Value(name) for name in own}}
         value = eval(ffi.string(asked.expression).decode(), names)
         if isinstance(value, MacroUse):
             return self._macro(value.macro, captured)
@@ -102,6 +115,7 @@ class _Capture:
 
 def parse(text, file="script", first_line=1, names=None):
     """The module of the library for a script, which pleat_module_free frees."""
+    captures = names is not None or _registers_operations()
     capture = _Capture(names or {})
     answer = ffi.callback("int(void *, const PleatCapture *, PleatCaptured *)",
                           lambda _, asked, captured: capture.answer(asked, captured))
@@ -109,7 +123,7 @@ def parse(text, file="script", first_line=1, names=None):
     script = ffi.new("PleatScript *", {
         "size": ffi.sizeof("PleatScript"), "text": keep[0], "file": keep[1],
         "first_line": first_line, "imports": keep[2],
-        "capture": answer if names is not None else ffi.NULL})
+        "capture": answer if captures else ffi.NULL})
     module, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
     status = _lib.pleat_module_parse(script, module, messages)
     try:

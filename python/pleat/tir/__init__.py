@@ -41,6 +41,8 @@ def __getattr__(name):
         return importlib.import_module("pleat.runtime").build
     if name in ("Schedule", "ScheduleError", "TensorIntrin"):
         return getattr(importlib.import_module("pleat.tir.schedule"), name)
+    if name == "CallEffectKind":
+        return importlib.import_module("pleat.ir.op").CallEffectKind
     if not name.startswith("_"):
         nodes = importlib.import_module("pleat.tir.nodes")
         if name in nodes.KINDS or name in _FUNCTIONS:

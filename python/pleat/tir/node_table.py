@@ -6,7 +6,8 @@ import math
 from pleat._library import _lib, ffi
 from pleat._request import check_status
 from pleat.ir._module import nodes_of, sources_of
-from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PrimFuncNode, Var
+from pleat.ir.op import is_registered
+from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, OpName, PrimFuncNode, Var
 from pleat.tir.stmt_functor import post_ordered
 
 
@@ -53,6 +54,8 @@ def _field(value, numbers):
         return {str(key): _field(item, numbers) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
+    if isinstance(value, OpName) and is_registered(value):
+        return f"registered.{value.partition('.')[2]}"
     return value
 
 

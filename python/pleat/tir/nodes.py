@@ -601,6 +601,22 @@ class SeqStmt(Stmt):
         return len(self.seq)
 
 
+class OpName(str):
+    """The name of an operation, which also has it as `name`."""
+
+    @property
+    def name(self):
+        return str(self)
+
+
+class Call(PrimExpr):
+    """A call of the operation `op`, such as "tir.exp"."""
+    ARGUMENTS = ("dtype", "op", "args")
+
+    def _set(self, fields):
+        super()._set({**fields, "op": OpName(fields["op"])})
+
+
 # ---- The other kinds ------------------------------------------------------------------------------
 
 _SAME_TYPE = {name: lambda fields, name=name: fields[name].dtype
@@ -614,7 +630,6 @@ _EXPRESSIONS = {
     "Broadcast": ("value lanes", lambda f: with_lanes(f["value"].dtype, f["lanes"])),
     "Shuffle": ("vectors indices",
                 lambda f: with_lanes(f["vectors"][0].dtype, len(f["indices"]))),
-    "Call": ("dtype op args", None),
     "Array": ("fields", lambda f: "void"), "Map": ("fields", lambda f: "void"),
     "Lambda": ("fields", lambda f: "void"), "None": ("", lambda f: "handle"),
 }
@@ -636,7 +651,7 @@ _PARTS = {"BufferRegion": "buffer region", "MatchBufferRegion": "buffer source"}
 def _kinds():
     kinds = {kind.__name__: kind for kind in (
         PrimType, PointerType, Var, IntImm, FloatImm, StringImm, BufferLoad, Buffer, IterVar, Range, ForKind, SeqStmt,
-        LetStmt, DeclBuffer, Allocate, AllocBuffer, AllocateConst, Node, PrimExpr, Stmt)}
+        Call, LetStmt, DeclBuffer, Allocate, AllocBuffer, AllocateConst, Node, PrimExpr, Stmt)}
     kinds["PrimFunc"] = PrimFuncNode
 
     def add(name, base, arguments=None, rule=None):

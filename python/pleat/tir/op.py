@@ -3,9 +3,12 @@
 
 Two operands get one type as in TVM: an integer becomes floating-point beside such a number, and the
 narrower of two types becomes the wider one."""
+import builtins
+import functools
 import math
 import re
 
+from pleat.script._values import Value
 from pleat.tir import nodes
 from pleat.tir.nodes import KINDS, Node, PrimExpr, const
 
@@ -18,6 +21,21 @@ BINARY = ("atan2", "copysign", "dot_bytes", "dot_words", "fmod", "hypot", "nexta
 __all__ = [*UNARY, *TESTS, *BINARY, "Select", "all", "any", "call_extern",
            "call_intrin", "call_pure_extern", "const", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
            "max_value", "min", "min_value", "truncdiv", "truncmod"]
+
+
+def _of_script(value):
+    return isinstance(value, Value) or (isinstance(value, (tuple, list)) and
+                                        builtins.any(map(_of_script, value)))
+
+
+def _or_in_script(function, name):
+    """The function; of expressions of a script that is read, the call of T.NAME in it."""
+    @functools.wraps(function)
+    def call(*arguments):
+        if builtins.any(map(_of_script, arguments)):
+            return Value(f"T.{name}")(*arguments)
+        return function(*arguments)
+    return call
 
 
 def as_expression(value, dtype=None):
@@ -181,3 +199,7 @@ def max_value(dtype):
 def min_value(dtype):
     """The least finite number of a type."""
     return const(_bounds(dtype)[0], dtype)
+
+
+globals().update({name: _or_in_script(globals()[name], name) for name in __all__
+                  if name not in ("const", "max_value", "min_value")})
