@@ -110,6 +110,10 @@ def _of_class(cls, name):
     return pytest.fixture(lambda self: pleat.script.from_source(text, names))
 
 
+def _is_fixture(thing):
+    return hasattr(thing, "_pytestfixturefunction") or type(thing).__name__ == "FixtureFunctionDefinition"
+
+
 class CompareBeforeAfter:
     """A test that runs `transform` on `before` and compares with `expected`."""
 
@@ -117,10 +121,10 @@ class CompareBeforeAfter:
 
     def __init_subclass__(cls):
         for name in ("before", "expected"):
-            if name in cls.__dict__ and not hasattr(cls.__dict__[name], "_pytestfixturefunction"):
+            if name in cls.__dict__ and not _is_fixture(cls.__dict__[name]):
                 setattr(cls, name, _of_class(cls, name))
         transform = cls.__dict__.get("transform")
-        if transform is not None and not inspect.isfunction(transform):
+        if transform is not None and not inspect.isfunction(transform) and not _is_fixture(transform):
             setattr(cls, "transform", pytest.fixture(lambda self: transform))
         elif inspect.isfunction(transform):
             is_rule = inspect.signature(transform).parameters.keys() - {"self"}
