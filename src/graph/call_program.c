@@ -23,8 +23,23 @@ static bool refuse(const CallBinding *b, int param, const char *what) {
                        value ? value_type_text(b->context, value) : "no tensor", what);
 }
 
-static bool is_plain(const Buffer *buffer) {
-  return buffer && !buffer->strides && expr_is_int(buffer->offset, 0) && !buffer->layout;
+// Gives a variable of the program the value that it must have, and compares what is no variable.
+static bool takes_value(CallBinding *b, Expr *e, Expr *value) {
+  value = expr_cast(b->context, e->type, value);
+  bool is_free = e->op == EXPR_VAR && !map_contains(&b->sizes, e);
+  if (is_free) map_put(&b->sizes, e, value);
+  return is_free || substitute_expr(b->context, e, &b->sizes) == value;
+}
+
+// Tensors of a graph are row-major, so free strides are those of the shape, and a free offset is 0.
+static bool is_plain(CallBinding *b, const Buffer *buffer, const Value *value) {
+  Expr *stride = expr_index(b->context, 1);
+  bool plain = !buffer->layout && takes_value(b, buffer->offset, expr_index(b->context, 0));
+  for (int d = buffer->rank - 1; buffer->strides && plain && d >= 0; d--) {
+    plain = takes_value(b, buffer->strides[d], stride);
+    stride = expr_mul(b->context, stride, expr_cast(b->context, stride->type, value->shape[d]));
+  }
+  return plain;
 }
 
 // Takes the sizes that are whole extents of a parameter.
@@ -32,9 +47,9 @@ static bool bind_param(CallBinding *b, int param) {
   const Buffer *buffer = b->node->callee->buffers[param];
   const Value *value = value_of(b->node, param);
   if (!buffer) return refuse(b, param, "but it is a scalar");
-  if (!is_plain(buffer)) return refuse(b, param, "but it has strides or an offset");
   if (!value || value->rank != buffer->rank || !dtype_equal(value->type, buffer->type))
     return refuse(b, param, "which has another type or number of axes");
+  if (!is_plain(b, buffer, value)) return refuse(b, param, "but it has strides or an offset");
   for (int d = 0; d < buffer->rank; d++)
     if (buffer->shape[d]->op == EXPR_VAR && !map_contains(&b->sizes, buffer->shape[d]))
       map_put(&b->sizes, buffer->shape[d],
@@ -67,6 +82,8 @@ static PrimFunc *replaced(Context *context, const PrimFunc *func, const Map *var
 
 static Buffer *sized(CallBinding *b, Buffer *buffer) {
   Buffer *copy = buffer_copy(b->context, buffer);
+  copy->strides = NULL;
+  copy->offset = expr_cast(b->context, buffer->offset->type, expr_index(b->context, 0));
   copy->shape = arena_array(&b->context->arena, Expr *, buffer->rank);
   for (int d = 0; d < buffer->rank; d++)
     copy->shape[d] = substitute_expr(b->context, buffer->shape[d], &b->sizes);
