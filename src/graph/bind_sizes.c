@@ -146,16 +146,23 @@ static void replace_in_value(Context *context, const Map *values, Value *value) 
   if (value && value->rank > 0) replace_all(context, values, value->shape, value->rank);
 }
 
-static void replace_in_graph(SizeBinding *b) {
-  Context *context = b->context;
-  const GraphFunc *graph = b->graph;
-  Map values = map_new(&context->arena);
+static Map given_values(SizeBinding *b) {
+  Map values = map_new(&b->context->arena);
   for (int i = 0; i < b->sizes.count; i++) {
     const KnownSize *size = &b->sizes.items[i];
     if (size->value >= 0)
-      map_put(&values, size->var, expr_int(context, size->var->type, size->value));
+      map_put(&values, size->var, expr_int(b->context, size->var->type, size->value));
   }
+  return values;
+}
+
+static void replace_in_graph(SizeBinding *b) {
+  Context *context = b->context;
+  const GraphFunc *graph = b->graph;
+  Map values = given_values(b);
   replace_all(context, &values, graph->sizes.items, graph->sizes.count);
+  for (int i = 0; i < graph->assertions.count; i++)
+    replace_all(context, &values, &graph->assertions.items[i].condition, 1);
   for (int i = 0; i < graph->param_count; i++) replace_in_value(context, &values, graph->params[i]);
   for (int i = 0; i < graph->nodes.count; i++) {
     Node *node = graph->nodes.items[i];
@@ -164,6 +171,51 @@ static void replace_in_graph(SizeBinding *b) {
     for (int k = 0; k < node->attrs.count; k++)
       replace_all(context, &values, &node->attrs.items[k].value, 1);
   }
+}
+
+// An extent that follows from the sizes that are given; false when it does not.
+static bool extent_given(SizeBinding *b, const Map *values, Expr *extent, int64_t *out) {
+  return expr_as_int(substitute_expr(b->context, extent, values), out) && *out >= 0;
+}
+
+// R.match_cast of a parameter states its extents, which may follow from sizes that are given.
+static bool take_cast(SizeBinding *b, const Map *values, const Value *result, Value *param) {
+  const char *source = str_format(b->context, "the cast to '%s'", result->name);
+  int64_t extents[TE_MAX_RANK];
+  bool whole = result->rank >= 0;
+  for (int d = 0; d < result->rank; d++) {
+    bool known = extent_given(b, values, result->shape[d], &extents[d]);
+    KnownSize *size = known && d < param->rank ? find_size(b, param->shape[d]) : NULL;
+    whole &= known;
+    if (size && size->value < 0 && !set_size(b, size, extents[d], source)) return false;
+  }
+  if (param->rank >= 0 || !whole) return true;
+  return take_shape(b, param,
+                    &(GivenSizes){.rank = result->rank, .shape = extents, .source = source});
+}
+
+static bool take_casts(SizeBinding *b) {
+  Map values = given_values(b);
+  for (int i = 0; i < b->graph->nodes.count; i++) {
+    const Node *node = b->graph->nodes.items[i];
+    bool casts = node->user_op && !strcmp(node->user_op, "match_cast") && node->input_count == 1;
+    Value *param = casts ? param_named(b, node->inputs[0]->name) : NULL;
+    if (param && param == node->inputs[0] && !take_cast(b, &values, node->outputs[0], param))
+      return false;
+  }
+  return true;
+}
+
+// R.assert_op of a condition on sizes.
+static bool check_assertions(SizeBinding *b) {
+  for (int i = 0; i < b->graph->assertions.count; i++) {
+    const GraphAssertion *a = &b->graph->assertions.items[i];
+    int64_t holds;
+    if (expr_as_int(a->condition, &holds) && !holds)
+      return diag_error_as(b->context, DIAG_OPTION, a->pos,
+                           "this assertion does not hold for the sizes that are given");
+  }
+  return true;
 }
 
 // Compares a given shape with the parameter's once the sizes are known.
@@ -185,10 +237,11 @@ bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *give
   collect_sizes(&b);
   for (int i = 0; i < count; i++)
     if (!take(&b, &given[i])) return false;
+  if (!take_casts(&b)) return false;
   replace_in_graph(&b);
   for (int i = 0; i < count; i++)
     if (!check_shape(&b, &given[i])) return false;
-  return true;
+  return check_assertions(&b);
 }
 
 int graph_free_sizes(Context *context, const GraphFunc *graph, Str **names) {

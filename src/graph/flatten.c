@@ -74,18 +74,19 @@ Expr *flatten_attribute(GraphFlattening *f, const GraphTerm *term) {
   return expr_tuple(context, items, term->count);
 }
 
+// A value of the type R.Any, which operators do not read and a run does not return.
+static bool is_object(const GraphTerm *term) {
+  return term->kind == TERM_NAME && !strcmp(term->text, "R.Any");
+}
+
 // ---- Operators -------------------------------------------------------------------------------
 
 // Operators that return their first input as it is.
 static bool keeps_value(const Node *node) {
-  static const char *const names[] = {"match_cast",
-                                      "builtin.stop_lift_params",
-                                      "hint_on_device",
-                                      "to_vdevice",
-                                      "grad.start_checkpoint",
-                                      "grad.end_checkpoint",
-                                      "wrap_param",
-                                      "identity"};
+  static const char *const names[] = {
+      "match_cast",   "builtin.stop_lift_params", "hint_on_device",      "to_vdevice",
+      "grad.no_grad", "grad.start_checkpoint",    "grad.end_checkpoint", "dist.annotate_sharding",
+      "identity"};
   for (int i = 0; i < COUNT_OF(names); i++)
     if (!strcmp(names[i], node->op)) return strcmp(node->op, "identity") != 0 || node->keywords;
   return false;
@@ -116,6 +117,8 @@ static bool add_argument(GraphFlattening *f, const Node *node, const GraphTerm *
     array_push(arena, &to->tensors, is_null ? NULL : term->value);
     return true;
   }
+  if (is_object(term))
+    return flatten_refuse(f, node, "%s: reads an object, which is no tensor", node_op_name(node));
   Expr *value = flatten_attribute(f, term);
   const OpRow *row = op_find(node->op);
   Expr *number = row ? flatten_number_of(f, term) : NULL;
@@ -202,14 +205,16 @@ Value *flatten_output(GraphFlattening *f, Node *node, int number) {
   return node->outputs[number];
 }
 
-// R.topk(x, ret_type="values")
-static bool has_one_result(const Attrs *attrs) {
+// R.topk(x, ret_type="values"), R.median(x)
+static bool has_one_result(const OpRow *row, const Attrs *attrs) {
   const Expr *type = attrs_get(attrs, "ret_type");
+  const Expr *needed = row->one_without ? attrs_get(attrs, row->one_without) : NULL;
+  if (row->one_without && (!needed || needed->op == EXPR_NONE)) return true;
   return type && type->op == EXPR_STRING && strcmp(type->as.s, "both") != 0;
 }
 
 // How many tensors an operator returns, as its type or its attributes say; 1 where they do not.
-static int result_count(const Node *node, const Attrs *attrs) {
+static int result_count(const Node *node, const Attrs *attrs, int inputs) {
   const GraphTerm *info = node->output_count == 1 ? node->outputs[0]->info : NULL;
   bool is_tuple = info && info->kind == TERM_CALL && !strcmp(info->text, "R.Tuple");
   Expr *sections = attrs_get(attrs, "indices_or_sections");
@@ -217,7 +222,8 @@ static int result_count(const Node *node, const Attrs *attrs) {
   bool lists = is_tuple && info->count == 1 && term_is_list(info->items[0]); // R.Tuple([…])
   if (is_tuple) return lists ? info->items[0]->count : info->count;
   const OpRow *row = node->output_count == 1 ? op_find(node->op) : NULL;
-  if (row && row->results) return has_one_result(attrs) ? 1 : row->results;
+  if (row && row->results == OP_RESULT_EACH) return MAX_OF(inputs, 1);
+  if (row && row->results) return has_one_result(row, attrs) ? 1 : row->results;
   if (splits && sections->op == EXPR_TUPLE) return sections->count + 1;
   return splits ? (int)MIN_OF(MAX_OF(sections->as.i, (int64_t)1), 1024) : 1;
 }
@@ -376,21 +382,25 @@ static int known_branch(const GraphTerm *condition) {
 
 // ---- Effects -----------------------------------------------------------------------------------
 
-// Is the condition known to be false?
-static bool fails(GraphFlattening *f, const Node *node) {
-  const GraphTerm *condition = node->input_count && !strcmp(node->op, "assert_op")
-                                   ? flatten_resolved(f, node->inputs[0])
-                                   : NULL;
-  return condition && condition->kind != TERM_NONE && known_branch(condition) == 1;
+static bool warn_of_effect(GraphFlattening *f, const Node *node) {
+  return diag_warning(f->context, node->pos,
+                      strcmp(node->op, "print") ? "this assertion is not checked by a run"
+                                                : "a run does not print this"),
+         true;
 }
 
-// R.print and R.assert_op have no result, and what runs leaves them out.
+// R.print and R.assert_op have no result, and what runs leaves them out. A condition on sizes is
+// checked when the sizes are known.
 static bool flatten_effect(GraphFlattening *f, const Node *node) {
+  bool asserts = node->input_count && !strcmp(node->op, "assert_op");
+  const GraphTerm *condition = asserts ? flatten_resolved(f, node->inputs[0]) : NULL;
+  int known = condition && condition->kind != TERM_NONE ? known_branch(condition) : -1;
+  Expr *number = condition ? flatten_number_of(f, condition) : NULL;
   map_put(&f->values, node->outputs[0], term_new(f->context, TERM_TUPLE, NULL));
-  if (fails(f, node)) return flatten_refuse(f, node, "this assertion does not hold");
-  diag_warning(f->context, node->pos,
-               strcmp(node->op, "print") ? "this assertion is not checked by a run"
-                                         : "a run does not print this");
+  if (known == 1) return flatten_refuse(f, node, "this assertion does not hold");
+  if (known == 0) return true;
+  if (!number || f->branches) return warn_of_effect(f, node);
+  array_push(&f->context->arena, &f->graph->assertions, ((GraphAssertion){number, node->pos}));
   return true;
 }
 
@@ -410,6 +420,10 @@ static bool flatten_operator(GraphFlattening *f, const Node *node) {
   if (is_program_call(node)) return flatten_program_call(f, node);
   if (is_one_of(node->op, (const char *const[]){"print", "assert_op"}, 2))
     return flatten_effect(f, node);
+  if (!strcmp(node->op, "null_value")) {
+    map_put(&f->values, node->outputs[0], term_new(f->context, TERM_NAME, "R.Any"));
+    return true;
+  }
   GraphTerm *shape = NULL;
   if (!flatten_shape(f, node, &shape)) return false;
   if (shape) return map_put(&f->values, node->outputs[0], shape), true;
@@ -423,7 +437,7 @@ static bool flatten_operator(GraphFlattening *f, const Node *node) {
   for (int i = 0; i < node->input_count; i++)
     if (!add_argument(f, node, flatten_resolved(f, node->inputs[i]), &to)) return false;
   if (!add_keywords(f, node, &to)) return false;
-  int count = result_count(node, &to.attrs);
+  int count = result_count(node, &to.attrs, to.tensors.count);
   Node *made = flatten_add_node(f, node, (Value **)to.tensors.items, to.tensors.count);
   made->attrs = to.attrs;
   if (count > 1) flatten_give_tuple(f, node, made, count);
@@ -504,6 +518,12 @@ static bool flatten_call(GraphFlattening *f, const Node *node) {
 
 // ---- If --------------------------------------------------------------------------------------
 
+// A tensor, a number as a tensor, or NULL.
+static Value *tensor_or_number(GraphFlattening *f, const Node *node, const GraphTerm *term) {
+  Expr *number = flatten_number_of(f, term);
+  return number ? flatten_number(f, node, number) : term_tensor(term);
+}
+
 static GraphTerm *chosen(GraphFlattening *f, const Node *node, Value *condition, const GraphTerm *a,
                          const GraphTerm *b) {
   if (term_is_list(a) && term_is_list(b) && a->count == b->count) {
@@ -512,7 +532,7 @@ static GraphTerm *chosen(GraphFlattening *f, const Node *node, Value *condition,
       if (!(items[i] = chosen(f, node, condition, a->items[i], b->items[i]))) return NULL;
     return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, a->count);
   }
-  Value *inputs[] = {condition, term_tensor(a), term_tensor(b)};
+  Value *inputs[] = {condition, tensor_or_number(f, node, a), tensor_or_number(f, node, b)};
   if (!inputs[1] || !inputs[2]) {
     flatten_refuse(f, node, "the branches have results of different kinds");
     return NULL;
@@ -531,10 +551,13 @@ static bool flatten_if(GraphFlattening *f, const Node *node) {
   int known = known_branch(condition);
   for (int i = 0; i < 2; i++) {
     if (known == 1 - i) continue;
-    if (!flatten_nodes(f, node->bodies[i])) return false;
+    f->branches += known < 0;
+    bool ok = flatten_nodes(f, node->bodies[i]);
+    f->branches -= known < 0;
+    if (!ok) return false;
     results[i] = result_of(f, node->bodies[i]);
   }
-  Value *tensor = term_tensor(condition);
+  Value *tensor = known < 0 ? tensor_or_number(f, node, condition) : NULL;
   if (known < 0 && !tensor) return flatten_refuse(f, node, "the condition is no tensor");
   GraphTerm *result = known >= 0 ? results[known] : chosen(f, node, tensor, results[0], results[1]);
   if (result) map_put(&f->values, node->outputs[0], result);
@@ -576,10 +599,17 @@ static void take_type(Context *context, Value *value, const GraphTerm *info) {
   }
 }
 
-// A parameter that is a tuple becomes a parameter for each of its tensors.
+// Is the type that of an object, which holds no tensor, such as the effect of a layer?
+static bool is_object_type(const GraphTerm *info) {
+  static const char *const names[] = {"R.Any", "R.Object"};
+  return info->kind == TERM_NAME && is_one_of(info->text, names, COUNT_OF(names));
+}
+
+// A parameter that is a tuple becomes a parameter for each of its tensors, and an object none.
 static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *info,
                              PtrArray *params) {
   bool is_tuple = info && term_is(info, "R.Tuple");
+  if (info && is_object_type(info)) return term_new(f->context, TERM_NAME, "R.Any");
   if (info && term_is(info, "R.Shape") && info->count == 1 && term_is_list(info->items[0]))
     return flatten_shape_param(f, info->items[0]);
   if (info) flatten_number_type(param, info);
@@ -626,6 +656,7 @@ static bool flatten_params(GraphFlattening *f) {
 }
 
 static bool add_results(GraphFlattening *f, const GraphTerm *term, PtrArray *outputs) {
+  if (is_object(term)) return true;
   if (term_is_list(term)) {
     for (int i = 0; i < term->count; i++)
       if (!add_results(f, term->items[i], outputs)) return false;
@@ -642,7 +673,7 @@ static bool add_results(GraphFlattening *f, const GraphTerm *term, PtrArray *out
 // Is it an operator of the table whose results are the outputs of the node?
 static bool is_flat_operator(const Node *node) {
   return op_find(node->op) && !keeps_value(node) &&
-         result_count(node, &node->attrs) <= node->output_count;
+         result_count(node, &node->attrs, node->input_count) <= node->output_count;
 }
 
 static bool is_flat(const GraphFunc *graph) {

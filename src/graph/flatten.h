@@ -9,10 +9,11 @@ typedef struct GraphFlattening {
   Context *context;
   GraphFunc *graph; // which receives the nodes
   Array(Node *) nodes;
-  Map values; // from a value to the term that it is
-  Map locals; // from a value to the local function that it is
-  Map sizes;  // from a size of an inlined function to its value
-  int depth;  // of calls
+  Map values;   // from a value to the term that it is
+  Map locals;   // from a value to the local function that it is
+  Map sizes;    // from a size of an inlined function to its value
+  int depth;    // of calls
+  int branches; // of `if` around the node, of which a run decides on the condition
 } GraphFlattening;
 
 // Reports that the node is not supported; returns false.

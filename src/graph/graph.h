@@ -34,17 +34,20 @@ typedef struct OpLetters {
   const char *data[3], *weights[3];
 } OpLetters;
 
+enum { OP_RESULT_EACH = -1 }; // an operator has one result for each input
+
 struct OpRow {
   const char *name;           // its name in TVMScript after `R.`
   const char *onnx;           // the ONNX operator with this meaning; NULL: none
   int min_inputs, max_inputs; // max -1: any number
   OpDefine define;
-  const char *attrs; // names of its attributes, separated by spaces
-  OpBody body;       // elementwise operators
-  DType result;      // for elementwise operators; void: the type of the first operand
-  int space;         // for operators over windows: number of axes after n and c; 0: any
-  bool mixed_types;  // its inputs may have several element types
-  int results;       // of an operator of TVM with a tuple of results; 0: it has one result
+  const char *attrs;       // names of its attributes, separated by spaces
+  OpBody body;             // elementwise operators
+  DType result;            // for elementwise operators; void: the type of the first operand
+  int space;               // for operators over windows: number of axes after n and c; 0: any
+  bool mixed_types;        // its inputs may have several element types
+  int results;             // of an operator of TVM with a tuple of results; 0: it has one result
+  const char *one_without; // an attribute without which it has one result; NULL: none
   // The names of attributes that TVMScript may pass by position after the tensors.
   const char *positional;
   const OpLetters *letters; // of an operator whose attributes name orders; NULL: of none
@@ -136,6 +139,9 @@ bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Ex
                         int *rank);
 // The element of `tensor` at broadcast indices.
 Expr *op_broadcast_at(OpCall *call, Buffer *tensor, const TeAxes *axes);
+// The elements of an input of integers that is constant or made of a shape; returns their number,
+// -1 when they are not known, or are more than `most`.
+int op_known_ints(const OpCall *call, int input, int64_t *out, int most);
 Expr *op_number_or_lowest(OpCall *call, Expr *x); // replaces NaN by op_lowest
 Expr *op_lowest(Context *context, DType type);    // minus infinity, or the smallest integer
 Expr *op_highest(Context *context, DType type);   // plus infinity, or the largest integer

@@ -6,6 +6,7 @@
 #include "graph/opaque.h"
 #include "graph/op_types.h"
 #include "graph/ops/ops.h"
+#include "interp/interp.h"
 
 #include <math.h>
 
@@ -211,6 +212,19 @@ static int flat_ints(const Expr *value, int64_t *out, int most) {
     count += more;
   }
   return count;
+}
+
+int op_known_ints(const OpCall *call, int input, int64_t *out, int most) {
+  const Value *value = call->node->inputs[input];
+  const ConstData *data = value ? value->data : NULL;
+  const Node *made = value ? value->producer : NULL;
+  bool is_shape = made && made->kind == NODE_OP && !strcmp(made->op, "shape_to_tensor");
+  if (is_shape) return node_ints(made, "shape", out, most);
+  if (!data || !data->data || !dtype_is_int(data->type)) return -1;
+  int64_t count = (int64_t)data->bytes / dtype_bytes(data->type);
+  for (int64_t i = 0; i < MIN_OF(count, most); i++)
+    out[i] = number_load_int(data->type, (const char *)data->data + i * dtype_bytes(data->type));
+  return count <= most ? (int)count : -1;
 }
 
 int node_ints(const Node *node, const char *key, int64_t *out, int most) {

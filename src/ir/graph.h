@@ -93,13 +93,20 @@ typedef struct GraphChoice {
   Value *condition, *results[2];
 } GraphChoice;
 
+// R.assert_op of a condition on sizes.
+typedef struct GraphAssertion {
+  Expr *condition;
+  SourcePos pos;
+} GraphAssertion;
+
 struct GraphFunc {
   Str name;
   int param_count, output_count;
   Value **params;
   Value **outputs;
-  Array(Node *) nodes; // in topological order
-  Array(GraphChoice) choices; // of each `if` that a run decides
+  Array(Node *) nodes;              // in topological order
+  Array(GraphChoice) choices;       // of each `if` that a run decides
+  Array(GraphAssertion) assertions; // about sizes, which are checked when these are given
   Array(Expr *) sizes; // of parameters that were shapes, which are no parameters any more
   Attrs attrs;
   Attrs options;   // of its decorator: private, pure

@@ -141,3 +141,55 @@ def test_images():
                 "coordinate_transformation_mode='asymmetric')", wide),
           same=("R.image.resize2d(x, R.shape([3, 5]), method='cubic')", x),
           linear=("R.image.resize2d(x, size=[5, 5], coordinate_transformation_mode='align_corners')", align))
+
+
+def test_several_tensors_of_indices():
+    x, rows = numbers(5, 3, 7), np.array([[0], [-1]])
+    columns, values = np.array([2, 0, 1, 1]), numbers(2, 4, 1, seed=3)
+    put, added = x.copy(), x.copy()
+    put[rows, columns] = values
+    np.add.at(added, (rows[:, 0],), np.broadcast_to(values[:, :1, :1], (2, 3, 7)))
+    check([float32(5, 3, 7), ((2, 1), "int64"), ((4,), "int64"), float32(2, 4, 1)],
+          [x, rows, columns, values],
+          taken=("R.index_tensor(x, (y, z))", x[rows, columns]),
+          one=("R.index_tensor(x, [z])", x[columns]),
+          put=("R.index_put(x, (y, z), w)", put),
+          added=("R.index_put(x, (R.reshape(y, R.shape([2])),), "
+                 "R.reshape(R.strided_slice(w, axes=[1], begin=[0], end=[1]), R.shape([2, 1, 1])), True)", added),
+          part=("R.dynamic_strided_slice(x, R.const([4, 0, -2], 'int64'), R.const([0, 3, 9], 'int64'), "
+                "R.const([-2, 2, 1], 'int64'))", x[4:0:-2, 0:3:2, -2:9]))
+
+
+def test_medians_and_grids():
+    x, y = numbers(5, 6), numbers(3, seed=1)
+    order = np.argsort(x, axis=1, kind="stable")[:, 2]
+    check([float32(5, 6), float32(3)], [x, y],
+          rows=("R.median(x, axis=[1])", [np.sort(x, axis=1)[:, 2], order]),
+          kept=("R.median(x, axis=0, keepdims=True)[0]", np.sort(x, axis=0)[2:3]),
+          all=("R.median(x)", np.sort(x.reshape(-1))[14]),
+          grid=("R.meshgrid((y, R.const([1.0, 2.0], 'float32')), indexing='xy')",
+                list(np.meshgrid(y, np.float32([1, 2]), indexing="xy"))),
+          window=("R.hamming_window(R.prim_value(7), R.prim_value(False), R.prim_value(T.float32(0.54)), "
+                  "R.prim_value(T.float32(0.46)), dtype='float32')", np.hamming(7).astype("float32")),
+          narrow=("R.wrap_param(x, dtype='float16')", x.astype("float16")),
+          same=("R.squeeze(x, axis=[0, 1])", x),
+          product=("R.einsum([x, x], 'ij,kj->ik')", x @ x.T))
+
+
+def test_regions_of_images():
+    x = numbers(1, 1, 8, 8)
+    regions = np.float32([[0, 0, 0, 4, 4], [0, 2, 2, 6, 4]])
+    points = [[(r[2] + (i + 0.5) * (r[4] - r[2]) / 2, r[1] + (j + 0.5) * (r[3] - r[1]) / 2)
+               for i in range(2) for j in range(2)] for r in regions]
+    def at(row, column):
+        i, j = int(row), int(column)
+        a, b = np.float32(row - i), np.float32(column - j)
+        image = x[0, 0]
+        return ((1 - a) * ((1 - b) * image[i, j] + b * image[i, j + 1])
+                + a * ((1 - b) * image[i + 1, j] + b * image[i + 1, j + 1]))
+    wanted = np.float32([[at(*p) for p in region] for region in points]).reshape(2, 1, 2, 2)
+    moved = "R.permute_dims(x, [0, 2, 3, 1])"
+    call = "R.vision.roi_align({}, y, pooled_size=(2, 2), spatial_scale=1.0, sample_ratio=1, layout={!r})"
+    check([float32(1, 1, 8, 8), float32(2, 5)], [x, regions],
+          first=(call.format("x", "NCHW"), wanted),
+          last=(call.format(moved, "NHWC"), wanted.transpose(0, 2, 3, 1)))

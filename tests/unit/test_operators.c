@@ -130,7 +130,8 @@ static const char *const cast_attrs[] = {
 // Case `number` of an operator; false after the last one.
 static bool find_case(Context *context, const OpRow *row, int number, OperatorCase *out) {
   if (row->body) return number < 3 ? elementwise_case(context, row, number, out), true : false;
-  if (has_attr(row, "keepdims")) return number < 3 ? reduction_case(row, number, out), true : false;
+  if (has_attr(row, "keepdims") && !row->results)
+    return number < 3 ? reduction_case(row, number, out), true : false;
   if (!strcmp(row->name, "astype")) {
     if (number >= COUNT_OF(cast_attrs)) return false;
     *out = (OperatorCase){row->name, "5x7@0~100", cast_attrs[number], 0};
@@ -220,6 +221,11 @@ static int add_case(Turns *turns, const OperatorCase *c, bool everywhere) {
   return taken;
 }
 
+// Operators whose inputs must be constants have tests in Python (test_relax_operators.py).
+static bool needs_constants(const OpRow *row) {
+  return !strcmp(row->name, "dynamic_strided_slice");
+}
+
 static void test_definitions(void **state) {
   (void)state;
   const char *only = getenv("PLEAT_OPERATOR");
@@ -235,8 +241,10 @@ static void test_definitions(void **state) {
         fprintf(stderr, "%s(%s, %s) takes no type\n", c.op, c.inputs, c.attrs);
         failures++;
       }
-    if (!number) fprintf(stderr, "%s has no case: add one to operator_cases.h\n", row->name);
-    failures += !number;
+    if (!number && !needs_constants(row)) {
+      fprintf(stderr, "%s has no case: add one to operator_cases.h\n", row->name);
+      failures++;
+    }
   }
   for (int i = 0; i < TURNS; i++) {
     failures += target_check(turns.context, &turns.cases[i], (TargetPlaces){"llvm", 1u << i});

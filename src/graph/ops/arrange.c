@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines the operators that reverse sequences of different lengths, and determinants of small
-// matrices.
+// Defines the operators that reverse sequences of different lengths, grids of coordinates, and
+// determinants of small matrices.
 #include "graph/ops/ops.h"
 
 // out[t, b, …] = x[length[b] - 1 - t, b, …] while t < length[b], then x[t, b, …].
@@ -26,6 +26,31 @@ static bool define_reverse_sequence(OpCall *call) {
   at[time] = op_position(context, place, x->shape[time]);
   op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes,
                              te_at(call->te, x, at)));
+  return true;
+}
+
+// Result d is input d, a vector or a number, along axis d of a grid of all of them. With the
+// indexing "xy", the first two axes of the grid are exchanged.
+static bool define_meshgrid(OpCall *call) {
+  const char *indexing = node_string(call->node, "indexing", "ij");
+  bool swaps = !strcmp(indexing, "xy") && call->input_count > 1;
+  int rank = call->input_count;
+  Expr *shape[TE_MAX_RANK];
+  if (strcmp(indexing, "xy") != 0 && strcmp(indexing, "ij") != 0)
+    return op_error(call, "'indexing' is '%s', expected ij or xy", indexing);
+  if (rank > TE_MAX_RANK) return op_error(call, "its results would have rank %d", rank);
+  for (int i = 0; i < rank; i++) {
+    Buffer *x = call->inputs[i];
+    if (!x || x->rank > 1) return op_error(call, "takes vectors");
+    shape[swaps && i < 2 ? 1 - i : i] = x->rank ? x->shape[0] : expr_index(call->context, 1);
+  }
+  for (int i = 0; i < rank; i++) {
+    TeAxes axes = te_axes(call->te, shape, rank);
+    Str name =
+        rank == 1 ? call->node->name : str_format(call->context, "%s_%d", call->node->name, i);
+    Expr *value = te_at(call->te, call->inputs[i], &axes.at[swaps && i < 2 ? 1 - i : i]);
+    op_output(call, te_compute(call->te, name, call->inputs[i]->type, shape, &axes, value));
+  }
   return true;
 }
 
@@ -82,6 +107,8 @@ static bool define_determinant(OpCall *call) {
 const OpRow arrange_ops[] = {
     {"reverse_sequence", NULL, 2, 2, define_reverse_sequence, "seq_axis batch_axis",
      .mixed_types = true, .positional = "seq_axis batch_axis"},
+    {"meshgrid", NULL, 1, -1, define_meshgrid, "indexing", .mixed_types = true,
+     .results = OP_RESULT_EACH, .positional = "indexing"},
     {"linalg.det", "Det", 1, 1, define_determinant, NULL},
 };
 const int arrange_op_count = COUNT_OF(arrange_ops);

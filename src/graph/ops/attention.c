@@ -191,6 +191,8 @@ static bool define_attention(OpCall *call) {
 const OpRow attention_ops[] = {
     {"nn.attention", NULL, 3, 4, define_attention, "scale causal_mask",
      .positional = "scale causal_mask"},
+    {"nn.attention_bias", NULL, 4, 4, define_attention, "scale causal_mask",
+     .positional = "scale causal_mask"},
     {"nn.attention_mask", NULL, 0, 1, define_attention_mask,
      "queries keys offset before after rank", .mixed_types = true},
 };

@@ -49,6 +49,49 @@ static bool define_argsort(OpCall *call) {
   return define_order(call, "indices");
 }
 
+// The element in the middle of an axis of x in order, the lower one of two, or its index.
+static Buffer *middle_of(OpCall *call, Buffer *x, int axis, int64_t extent, bool index,
+                         Expr *const *shape, int rank) {
+  static const char *const names[][3] = {{"sort", "ordered", "middle"}, {"argsort", "order", "at"}};
+  const char *const *name = names[index];
+  int64_t at = axis, begin = (extent - 1) / 2, end = begin + 1;
+  Attrs order = op_with_int(call, (Attrs){0}, "axis", at);
+  if (index) order = op_with_text(call, order, "dtype", "int64");
+  Buffer *y = op_apply(call, name[0], name[1], &x, 1, order);
+  Attrs slice = op_with_ints(call, (Attrs){0}, "axes", &at, 1);
+  slice = op_with_ints(call, slice, "begin", &begin, 1);
+  slice = op_with_ints(call, slice, "end", &end, 1);
+  y = y ? op_apply(call, "strided_slice", name[2], &y, 1, slice) : NULL;
+  return reshaped(call, y, index ? "index" : NULL, shape, rank);
+}
+
+// The median along an axis with its index; without an axis, that of all elements without an index.
+static bool define_median(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  const Expr *stated = attrs_get(&call->node->attrs, "axis");
+  bool all = !stated || stated->op == EXPR_NONE || (stated->op == EXPR_TUPLE && !stated->count);
+  bool keeps = node_int(call->node, "keepdims", 0);
+  int64_t listed = -1, extent;
+  int axis, rank = 0;
+  Expr *number = expr_index(context, 1), *shape[TE_MAX_RANK];
+  if (!all && node_ints(call->node, "axis", &listed, 1) != 1)
+    return op_error(call, "takes one axis or none");
+  if (!op_axis(call, listed, MAX_OF(x->rank, 1), &axis)) return false;
+  for (int i = 0; i < x->rank; i++) {
+    bool stays = !all && i != axis;
+    number = expr_mul(context, number, x->shape[i]);
+    if (stays || keeps) shape[rank++] = stays ? x->shape[i] : expr_index(context, 1);
+  }
+  if (all) x = reshaped(call, x, "all", &number, 1);
+  if (all) axis = 0;
+  if (!x || !expr_as_int(x->shape[axis], &extent) || extent < 1)
+    return x && op_error(call, "the extent of axis %d must be known, and at least 1", axis);
+  Buffer *value = middle_of(call, x, axis, extent, false, shape, rank);
+  return finish(call, value) &&
+         (all || finish(call, middle_of(call, x, axis, extent, true, shape, rank)));
+}
+
 // The number of boundaries below each element, or of those that are not above it with 'right'.
 static bool define_bucketize(OpCall *call) {
   Context *context = call->context;
@@ -343,6 +386,8 @@ const OpRow composed_ops[] = {
     {"sort", NULL, 1, 1, define_sort, "axis descending", .positional = "axis descending"},
     {"argsort", NULL, 1, 1, define_argsort, "axis descending dtype",
      .positional = "axis descending dtype"},
+    {"median", NULL, 1, 1, define_median, "axis keepdims", .results = 2, .one_without = "axis",
+     .positional = "axis keepdims"},
     {"bucketize", NULL, 2, 2, define_bucketize, "out_int32 right", .positional = "out_int32 right"},
     {"nn.group_norm", NULL, 3, 3, define_group_norm,
      "num_groups channel_axis axes epsilon center scale", .mixed_types = true,

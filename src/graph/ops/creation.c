@@ -140,6 +140,28 @@ static bool define_arange(OpCall *call) {
   return true;
 }
 
+// alpha - beta * cos(2 pi i / (n - 1)), where n is one more for a periodic window.
+static bool define_hamming_window(OpCall *call) {
+  Context *context = call->context;
+  int64_t size = node_int(call->node, "window_size", -1);
+  double alpha = node_float(call->node, "alpha", 0.54), beta = node_float(call->node, "beta", 0.46);
+  int64_t last = size - !node_int(call->node, "periodic", 1);
+  DType type;
+  if (size < 0 || size > INT32_MAX) return op_error(call, "'window_size' must be known");
+  if (!stated_type(call, DTYPE_FLOAT32, &type)) return false;
+  Expr *shape[] = {expr_index(context, size)};
+  TeAxes axes = te_axes(call->te, shape, 1);
+  Expr *step = expr_const(context, DTYPE_FLOAT64, 2 * acos(-1) / (double)MAX_OF(last, 1));
+  Expr *angle = expr_mul(context, expr_cast(context, DTYPE_FLOAT64, axes.at[0]), step);
+  Expr *value = expr_sub(context, expr_const(context, DTYPE_FLOAT64, alpha),
+                         expr_mul(context, expr_const(context, DTYPE_FLOAT64, beta),
+                                  expr_unary(context, EXPR_COS, angle)));
+  if (size == 1) value = expr_const(context, DTYPE_FLOAT64, 1);
+  op_output(call, te_compute(call->te, call->node->name, type, shape, &axes,
+                             expr_cast(context, type, value)));
+  return true;
+}
+
 const OpRow creation_ops[] = {
     {"zeros", NULL, 0, 0, define_zeros, "shape dtype", .positional = "shape dtype"},
     {"ones", NULL, 0, 0, define_ones, "shape dtype", .positional = "shape dtype"},
@@ -151,5 +173,7 @@ const OpRow creation_ops[] = {
     {"shape_to_tensor", NULL, 0, 0, define_shape_to_tensor, "shape", .positional = "shape"},
     {"arange", NULL, 0, 0, define_arange, "start end step dtype",
      .positional = "start end step dtype"},
+    {"hamming_window", NULL, 0, 0, define_hamming_window, "window_size periodic alpha beta dtype",
+     .positional = "window_size periodic alpha beta dtype"},
 };
 const int creation_op_count = COUNT_OF(creation_ops);

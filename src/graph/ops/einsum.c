@@ -170,6 +170,6 @@ static bool define_einsum(OpCall *call) {
 }
 
 const OpRow einsum_ops[] = {
-    {"einsum", "Einsum", 1, -1, define_einsum, "equation subscripts"},
+    {"einsum", "Einsum", 1, -1, define_einsum, "equation subscripts", .positional = "subscripts"},
 };
 const int einsum_op_count = COUNT_OF(einsum_ops);

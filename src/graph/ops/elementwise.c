@@ -187,6 +187,7 @@ const OpRow elementwise_ops[] = {
     {"add_n", "Sum", 1, -1, define_sum_of, NULL},
     {"clip", "Clip", 1, 3, define_clip, "min max", .positional = "min max"},
     {"astype", "Cast", 1, 1, define_cast, "dtype", .positional = "dtype"},
+    {"wrap_param", NULL, 1, 1, define_cast, "dtype", .positional = "dtype"},
     {"nn.prelu", "PRelu", 2, 2, define_prelu, "axis", .positional = "axis"},
     {"bitcast", NULL, 1, 1, define_bitcast, "dtype"},
     {"nn.dropout", "Dropout", 1, 3, define_dropout, "rate", .mixed_types = true, .results = 2,

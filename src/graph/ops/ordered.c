@@ -51,7 +51,8 @@ static bool combined(const OpCall *call, Expr *old, Expr *update, Expr **value) 
     const char *name;
     ExprOp op;
   } ways[] = {{"add", EXPR_ADD}, {"mul", EXPR_MUL}, {"min", EXPR_MIN}, {"max", EXPR_MAX}};
-  const char *way = node_string(call->node, "reduction", "none");
+  const char *usual = node_int(call->node, "accumulate", 0) ? "add" : "none";
+  const char *way = node_string(call->node, "reduction", usual);
   *value = update;
   if (!strcmp(way, "none") || !strcmp(way, "update")) return true;
   for (int i = 0; i < COUNT_OF(ways); i++)
@@ -141,6 +142,41 @@ static bool define_scatter_nd(OpCall *call) {
     aim(&s, i, te_at(call->te, by, at));
   }
   return scatter_end(&s, te_at(call->te, updates, from));
+}
+
+// x with x[first[u…], second[u…], …, after…] = updates[u…, after…], or += with 'accumulate', where
+// the tensors of indices broadcast, and the updates broadcast to what they select.
+static bool define_index_put(OpCall *call) {
+  Context *context = call->context;
+  int count = call->input_count - 2, lead, rank;
+  Buffer *x = call->inputs[0], *updates = call->inputs[count + 1], chosen = {0};
+  Expr *shape[TE_MAX_RANK], *common[TE_MAX_RANK];
+  if (!takes_updates(call, updates)) return false;
+  if (count > x->rank) return op_error(call, "%d indices for %d axes", count, x->rank);
+  if (!op_broadcast_shape(call, call->inputs + 1, count, shape, &lead)) return false;
+  chosen.rank = lead + x->rank - count;
+  chosen.shape = shape;
+  if (chosen.rank > TE_MAX_RANK) return op_error(call, "it would select rank %d", chosen.rank);
+  for (int i = lead; i < chosen.rank; i++) shape[i] = x->shape[i - lead + count];
+  if (!op_broadcast_shape(call, (Buffer *[]){&chosen, updates}, 2, common, &rank)) return false;
+  if (rank != chosen.rank || updates->rank > rank)
+    return op_error(call, "its updates have rank %d, expected %d", updates->rank, chosen.rank);
+  for (int i = 0; i < rank; i++)
+    if (!op_same_extent(common[i], shape[i]))
+      return op_error(call, "its updates do not fit what the indices select on axis %d", i);
+  Scatter s = scatter_begin(call);
+  TeAxes from = {.rank = rank}, at;
+  for (int i = 0; i < rank; i++)
+    from.at[i] = i < lead ? update_axis(call, &s.updates, str_format(context, "u%d", i), shape[i])
+                          : s.axes.at[i - lead + count];
+  if (!lead) update_axis(call, &s.updates, "u", expr_index(context, 1));
+  at = from;
+  at.rank = lead;
+  for (int i = 0; i < count; i++) {
+    if (!op_check_indices(call, i + 1)) return false;
+    aim(&s, i, op_broadcast_at(call, call->inputs[i + 1], &at));
+  }
+  return scatter_end(&s, op_broadcast_at(call, updates, &from));
 }
 
 // out[b, …, begin[b] + u, …] = updates[b, …, u, …]; a circular cache continues at its start.
@@ -319,6 +355,8 @@ const OpRow ordered_ops[] = {
      .positional = "axis reduction", .mixed_types = true},
     {"scatter_nd", NULL, 3, 3, define_scatter_nd, "reduction", .mixed_types = true,
      .positional = "reduction"},
+    {"index_put", NULL, 3, -1, define_index_put, "accumulate", .positional = "accumulate",
+     .mixed_types = true},
     {"cache_update", NULL, 2, 3, define_cache_update, "axis circular", .mixed_types = true},
     {"cumsum", "CumSum", 1, 1, define_cumsum, "axis dtype exclusive reverse",
      .positional = "axis dtype exclusive"},

@@ -297,8 +297,8 @@ static bool define_avg_pool(OpCall *call) {
     whole &= !passes_end(w) && w->begin == 0;
   }
   if (whole) count = expr_index(context, window);
-  Expr *value = expr_binary(context, EXPR_DIV, te_at(call->te, sum, axes.at),
-                            expr_cast(context, x->type, count));
+  Expr *value = expr_binary(context, dtype_is_float(x->type) ? EXPR_DIV : EXPR_TRUNC_DIV,
+                            te_at(call->te, sum, axes.at), expr_cast(context, x->type, count));
   op_output(call, te_compute(call->te, call->node->name, x->type, pool.shape, &axes, value));
   return true;
 }
@@ -394,18 +394,20 @@ static bool define_global_lp_pool(OpCall *call) {
 // ceil((i + 1) * extent / n)
 
 static bool adaptive_sizes(OpCall *call, const Buffer *x, int64_t *sizes) {
-  int count = node_ints(call->node, "output_size", sizes, 2);
-  if (count == 1) sizes[1] = sizes[0];
-  for (int i = 0; i < 2; i++) {
+  int space = call->row->space, count = node_ints(call->node, "output_size", sizes, space);
+  for (int i = 1; count == 1 && i < space; i++) sizes[i] = sizes[0];
+  if (count < 0 || (count > 1 && count != space))
+    return op_error(call, "'output_size' needs %d integers", space);
+  for (int i = 0; i < space; i++) {
     int64_t extent;
     if (!expr_as_int(x->shape[2 + i], &extent))
-      return op_error(call, "needs constant extents of axes %d and %d", 2, 3);
+      return op_error(call, "needs a constant extent of axis %d", 2 + i);
     if (!count) sizes[i] = extent;
     if (sizes[i] < 1 || sizes[i] > INT32_MAX || extent < 1)
       return op_error(call, "has %lld windows over %lld elements", (long long)sizes[i],
                       (long long)extent);
   }
-  return count >= 0 || op_error(call, "'output_size' needs 2 integers");
+  return true;
 }
 
 // The number of elements of the largest window, or of all where they are equal.
@@ -427,18 +429,15 @@ static AdaptiveWindow adaptive_window(Context *context, int64_t extent, int64_t 
   return (AdaptiveWindow){expr_floor_div(context, from, n), ceil_quotient(context, to, count)};
 }
 
-static bool define_adaptive_avg_pool(OpCall *call) {
+// The sum over each window; sets the extents of x.
+static Buffer *adaptive_sums(OpCall *call, Expr *const *shape, const int64_t *sizes,
+                             int64_t *extents) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  int64_t sizes[2], extents[2];
-  if (x->rank != 4) return op_error(call, "takes a tensor of rank 4, got %d", x->rank);
-  if (!adaptive_sizes(call, x, sizes)) return false;
-  Expr *shape[] = {x->shape[0], x->shape[1], expr_index(context, sizes[0]),
-                   expr_index(context, sizes[1])};
-  TeAxes axes = te_axes(call->te, shape, 4);
+  TeAxes axes = te_axes(call->te, shape, x->rank);
   TeReduction reduction = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
   Expr *indices[TE_MAX_RANK] = {axes.at[0], axes.at[1]}, *inside = expr_bool(context, true);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < call->row->space; i++) {
     expr_as_int(x->shape[2 + i], &extents[i]);
     Expr *most = expr_index(context, largest_window(extents[i], sizes[i]));
     Expr *tap = op_reduce_axis(call, &reduction, str_format(context, "r%d", i), most);
@@ -448,18 +447,31 @@ static bool define_adaptive_avg_pool(OpCall *call) {
       inside = expr_and(context, inside, expr_lt(context, indices[2 + i], window.end));
   }
   Expr *value = expr_if_then_else(context, inside, te_at(call->te, x, indices), reduction.init);
-  Buffer *sum = te_reduce(call->te, str_format(context, "%s_sum", call->node->name), x->type, shape,
-                          &axes, &reduction, value);
-  axes = te_axes(call->te, shape, 4);
+  return te_reduce(call->te, str_format(context, "%s_sum", call->node->name), x->type, shape, &axes,
+                   &reduction, value);
+}
+
+static bool define_adaptive_avg_pool(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t sizes[TE_MAX_RANK], extents[TE_MAX_RANK];
+  int space = call->row->space;
+  if (x->rank != 2 + space)
+    return op_error(call, "takes a tensor of rank %d, got %d", 2 + space, x->rank);
+  if (!adaptive_sizes(call, x, sizes)) return false;
+  Expr *shape[TE_MAX_RANK] = {x->shape[0], x->shape[1]};
+  for (int i = 0; i < space; i++) shape[2 + i] = expr_index(context, sizes[i]);
+  Buffer *sum = adaptive_sums(call, shape, sizes, extents);
+  TeAxes axes = te_axes(call->te, shape, x->rank);
   Expr *count = expr_index(context, 1);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < space; i++) {
     AdaptiveWindow window = adaptive_window(context, extents[i], sizes[i], axes.at[2 + i]);
     Expr *taps = extents[i] % sizes[i] ? expr_sub(context, window.end, window.begin)
                                        : expr_index(context, extents[i] / sizes[i]);
     count = expr_mul(context, count, taps);
   }
-  value = expr_binary(context, dtype_is_float(x->type) ? EXPR_DIV : EXPR_TRUNC_DIV,
-                      te_at(call->te, sum, axes.at), expr_cast(context, x->type, count));
+  Expr *value = expr_binary(context, dtype_is_float(x->type) ? EXPR_DIV : EXPR_TRUNC_DIV,
+                            te_at(call->te, sum, axes.at), expr_cast(context, x->type, count));
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes, value));
   return true;
 }
@@ -523,6 +535,8 @@ static bool avg_pool_in_letters(OpCall *call) {
 #define POOL_POSITIONAL                                                                            \
   .positional = "pool_size strides padding dilation ceil_mode count_include_pad layout out_layout"
 
+static const char adaptive_attrs[] = "output_size layout out_layout";
+
 const OpRow pool_ops[] = {
     {"nn.max_pool1d", "MaxPool", 1, 1, max_pool_in_letters, max_attrs, .space = 1,
      .letters = &pool_letters, POOL_POSITIONAL},
@@ -536,9 +550,12 @@ const OpRow pool_ops[] = {
      .letters = &pool_letters, POOL_POSITIONAL},
     {"nn.avg_pool3d", "AveragePool", 1, 1, avg_pool_in_letters, avg_attrs, .space = 3,
      .letters = &pool_letters, POOL_POSITIONAL},
-    {"nn.adaptive_avg_pool2d", NULL, 1, 1, adaptive_avg_pool_in_letters,
-     "output_size layout out_layout", .space = 2, .letters = &pool_letters,
-     .positional = "output_size layout out_layout"},
+    {"nn.adaptive_avg_pool1d", NULL, 1, 1, adaptive_avg_pool_in_letters, adaptive_attrs, .space = 1,
+     .letters = &pool_letters, .positional = adaptive_attrs},
+    {"nn.adaptive_avg_pool2d", NULL, 1, 1, adaptive_avg_pool_in_letters, adaptive_attrs, .space = 2,
+     .letters = &pool_letters, .positional = adaptive_attrs},
+    {"nn.adaptive_avg_pool3d", NULL, 1, 1, adaptive_avg_pool_in_letters, adaptive_attrs, .space = 3,
+     .letters = &pool_letters, .positional = adaptive_attrs},
     {"nn.lp_pool", "LpPool", 1, 1, define_lp_pool, WINDOW_ATTRS " p"},
     {"nn.global_avg_pool2d", "GlobalAveragePool", 1, 1, define_global_avg_pool, NULL},
     {"nn.global_max_pool2d", "GlobalMaxPool", 1, 1, define_global_max_pool, NULL},

@@ -331,7 +331,8 @@ static Expr *place_in_region(const Sampler *s, int axis, Expr *const *axes) {
     if (half) ends[i] = binary(s, EXPR_SUB, ends[i], number(s, 0.5));
   }
   Expr *length = binary(s, EXPR_SUB, ends[1], ends[0]);
-  if (!half) length = binary(s, EXPR_MAX, length, number(s, 1));
+  bool short_ones = half || node_int(s->call->node, "aligned", 0);
+  if (!short_ones) length = binary(s, EXPR_MAX, length, number(s, 1));
   Expr *bin = binary(s, EXPR_DIV, length, number(s, (double)bins));
   Expr *sample = binary(s, EXPR_ADD, expr_cast(context, s->type, axes[2]), number(s, 0.5));
   sample = binary(s, EXPR_DIV, binary(s, EXPR_MUL, sample, bin), number(s, samples));
@@ -389,7 +390,52 @@ static bool check_regions(OpCall *call, int64_t *sizes, int64_t *samples) {
   return op_check_indices(call, 2);
 }
 
+// TVM's form: the number of the image is column 0 of the regions, and data may be NHWC.
+static bool define_roi_align_of_tvm(OpCall *call) {
+  static const int64_t to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1}, one[] = {1};
+  int64_t size[2], begin[2] = {0, 1}, end[2] = {1, 5};
+  Buffer *x = call->inputs[0], *inputs[3] = {x};
+  bool nhwc = !strcmp(node_string(call->node, "layout", "NCHW"), "NHWC");
+  const char *mode = node_string(call->node, "mode", "avg");
+  int sizes = node_ints(call->node, "pooled_size", size, 2);
+  if (sizes < 1) return op_error(call, "'pooled_size' needs 2 integers");
+  if (strcmp(mode, "avg") != 0) return op_error(call, "mode '%s' is not supported, only avg", mode);
+  Attrs attrs = op_with_int(call, (Attrs){0}, "output_height", size[0]);
+  attrs = op_with_int(call, attrs, "output_width", size[sizes - 1]);
+  attrs = op_with_int(call, attrs, "sampling_ratio", node_int(call->node, "sample_ratio", -1));
+  attrs = op_with_int(call, attrs, "half_pixel", 0);
+  attrs = op_with_int(call, attrs, "aligned", node_int(call->node, "aligned", 0));
+  Expr *scale = attrs_get(&call->node->attrs, "spatial_scale");
+  if (scale)
+    attrs =
+        attrs_with(&call->context->arena, attrs, str_intern(call->context, "spatial_scale"), scale);
+  if (nhwc && x->rank == 4)
+    inputs[0] = op_apply(call, "permute_dims", "moved", &x, 1,
+                         op_with_ints(call, (Attrs){0}, "axes", to_nchw, 4));
+  for (int i = 0; i < 2; i++) { // the images, then the regions
+    Attrs slice = op_with_ints(call, (Attrs){0}, "axes", one, 1);
+    slice = op_with_ints(call, slice, "begin", &begin[i], 1);
+    slice = op_with_ints(call, slice, "end", &end[i], 1);
+    inputs[2 - i] =
+        op_apply(call, "strided_slice", i ? "regions" : "column", &call->inputs[1], 1, slice);
+  }
+  if (!inputs[0] || !inputs[1] || !inputs[2]) return false;
+  inputs[2] = op_apply(call, "squeeze", "image", &inputs[2], 1,
+                       op_with_ints(call, (Attrs){0}, "axis", one, 1));
+  if (inputs[2])
+    inputs[2] = op_apply(call, "astype", "images", &inputs[2], 1,
+                         op_with_text(call, (Attrs){0}, "dtype", "int32"));
+  Buffer *y =
+      inputs[2] ? op_apply(call, "vision.roi_align", nhwc ? "nchw" : NULL, inputs, 3, attrs) : NULL;
+  if (y && nhwc)
+    y = op_apply(call, "permute_dims", NULL, &y, 1,
+                 op_with_ints(call, (Attrs){0}, "axes", to_nhwc, 4));
+  if (y) op_output(call, y);
+  return y != NULL;
+}
+
 static bool define_roi_align(OpCall *call) {
+  if (call->input_count == 2) return define_roi_align_of_tvm(call);
   Context *context = call->context;
   Buffer *x = call->inputs[0], *rois = call->inputs[1];
   int64_t sizes[2], samples;
@@ -586,9 +632,11 @@ const OpRow sample_ops[] = {
      .positional = "method layout padding_mode align_corners"},
     {"image.affine_grid", NULL, 1, 1, define_affine_grid, "size align_corners coordinates_last",
      .positional = "size align_corners"},
-    {"vision.roi_align", NULL, 3, 3, define_roi_align,
-     "mode output_height output_width sampling_ratio spatial_scale half_pixel",
-     .mixed_types = true},
+    {"vision.roi_align", NULL, 2, 3, define_roi_align,
+     "mode output_height output_width sampling_ratio spatial_scale half_pixel pooled_size "
+     "sample_ratio aligned layout",
+     .mixed_types = true,
+     .positional = "pooled_size spatial_scale sample_ratio aligned layout mode"},
     {"nn.deform_conv2d", NULL, 3, 5, define_deform_conv,
      "strides padding dilation groups offset_groups", .space = 2},
 };

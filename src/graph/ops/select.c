@@ -28,35 +28,43 @@ static Range range_of(int64_t begin, int64_t end, int64_t step, int64_t extent) 
   return (Range){begin, step, MAX_OF(count, 0)};
 }
 
-static bool slice_ranges(OpCall *call, Range *ranges, bool *sliced) {
-  Buffer *x = call->inputs[0];
+// The ranges of a slice, axis by axis.
+typedef struct Slice {
+  Range ranges[TE_MAX_RANK];
+  bool sliced[TE_MAX_RANK]; // false: the whole axis
+} Slice;
+
+static bool slice_axis(OpCall *call, Slice *slice, int axis, int64_t begin, int64_t end,
+                       int64_t step) {
+  int64_t extent;
+  if (step == 0 || step == INT64_MIN) return op_error(call, "axis %d has the step 0", axis);
+  if (!static_extent(call, call->inputs[0], axis, &extent)) return false;
+  slice->ranges[axis] = range_of(begin, end, step, extent);
+  return slice->sliced[axis] = true;
+}
+
+static bool slice_ranges(OpCall *call, Slice *slice) {
   int64_t axes[TE_MAX_RANK], begin[TE_MAX_RANK], end[TE_MAX_RANK], steps[TE_MAX_RANK];
-  int count = node_ints(call->node, "axes", axes, TE_MAX_RANK);
+  int count = node_ints(call->node, "axes", axes, TE_MAX_RANK), axis;
   int step_count = node_ints(call->node, "strides", steps, TE_MAX_RANK);
   if (count < 0 || node_ints(call->node, "begin", begin, TE_MAX_RANK) != count ||
       node_ints(call->node, "end", end, TE_MAX_RANK) != count ||
       (step_count && step_count != count))
     return op_error(call, "'axes', 'begin', 'end' and 'strides' must be lists of one length");
   for (int i = 0; i < count; i++) {
-    int axis;
-    int64_t extent, step = step_count ? steps[i] : 1;
-    if (!op_axis(call, axes[i], x->rank, &axis)) return false;
-    if (sliced[axis]) return op_error(call, "'axes' names axis %d twice", axis);
-    if (step == 0 || step == INT64_MIN) return op_error(call, "axis %d has the step 0", axis);
-    if (!static_extent(call, x, axis, &extent)) return false;
-    ranges[axis] = range_of(begin[i], end[i], step, extent);
-    sliced[axis] = true;
+    if (!op_axis(call, axes[i], call->inputs[0]->rank, &axis)) return false;
+    if (slice->sliced[axis]) return op_error(call, "'axes' names axis %d twice", axis);
+    if (!slice_axis(call, slice, axis, begin[i], end[i], step_count ? steps[i] : 1)) return false;
   }
   return true;
 }
 
-static bool define_strided_slice(OpCall *call) {
+static bool define_slice(OpCall *call, const Slice *slice) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  Range ranges[TE_MAX_RANK];
-  bool sliced[TE_MAX_RANK] = {false};
+  const Range *ranges = slice->ranges;
+  const bool *sliced = slice->sliced;
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
-  if (!slice_ranges(call, ranges, sliced)) return false;
   for (int i = 0; i < x->rank; i++)
     shape[i] = sliced[i] ? expr_index(context, ranges[i].count) : x->shape[i];
   TeAxes axes = te_axes(call->te, shape, x->rank);
@@ -69,6 +77,24 @@ static bool define_strided_slice(OpCall *call) {
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
                              te_at(call->te, x, indices)));
   return true;
+}
+
+static bool define_strided_slice(OpCall *call) {
+  Slice slice = {.sliced = {false}};
+  return slice_ranges(call, &slice) && define_slice(call, &slice);
+}
+
+// Begins, ends and steps are tensors, whose elements must be known since the shape depends on them.
+static bool define_dynamic_strided_slice(OpCall *call) {
+  int rank = call->inputs[0]->rank;
+  int64_t given[3][TE_MAX_RANK];
+  Slice slice = {.sliced = {false}};
+  for (int i = 0; i < 3; i++)
+    if (op_known_ints(call, i + 1, given[i], TE_MAX_RANK) != rank)
+      return op_error(call, "its begins, ends and strides must be known, one for each axis");
+  for (int i = 0; i < rank; i++)
+    if (!slice_axis(call, &slice, i, given[0][i], given[1][i], given[2][i])) return false;
+  return define_slice(call, &slice);
 }
 
 // `indices_or_sections` as TVM has it: the number of parts, or the indices at which the parts
@@ -283,8 +309,8 @@ static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int
 }
 
 // Checks constant indices; others are moved to the nearest element when they are read.
-static bool known_indices_fit(OpCall *call, const Expr *extent, int axis) {
-  const Value *by = call->node->inputs[1];
+static bool known_indices_fit(OpCall *call, int input, const Expr *extent, int axis) {
+  const Value *by = call->node->inputs[input];
   const ConstData *data = by ? by->data : NULL;
   int64_t count;
   if (!data || !data->data || !expr_as_int(extent, &count)) return true;
@@ -315,7 +341,7 @@ static bool define_take(OpCall *call) {
                : i < axis + by->rank ? by->shape[i - axis]
                                      : x->shape[i - by->rank + 1];
   if (!can_choose(call, x->shape[axis], shape, rank)) return false;
-  if (!wraps && !clips && !known_indices_fit(call, x->shape[axis], axis)) return false;
+  if (!wraps && !clips && !known_indices_fit(call, 1, x->shape[axis], axis)) return false;
   TeAxes axes = te_axes(call->te, shape, rank);
   for (int i = 0; i < x->rank; i++)
     if (i != axis) indices[i] = axes.at[i < axis ? i : i + by->rank - 1];
@@ -386,6 +412,33 @@ static bool define_gather_nd(OpCall *call) {
   return true;
 }
 
+// out[at…, after…] = x[first[at…], second[at…], …, after…], where the tensors of indices broadcast.
+static bool define_index_tensor(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  int count = call->input_count - 1, lead, rank;
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  if (count > x->rank) return op_error(call, "%d indices for %d axes", count, x->rank);
+  if (!op_broadcast_shape(call, call->inputs + 1, count, shape, &lead)) return false;
+  rank = lead + x->rank - count;
+  if (rank > TE_MAX_RANK) return op_error(call, "its result would have rank %d", rank);
+  for (int i = lead; i < rank; i++) shape[i] = x->shape[i - lead + count];
+  TeAxes axes = te_axes(call->te, shape, rank), at = axes;
+  at.rank = lead;
+  for (int i = 0; i < x->rank; i++) {
+    if (i < count &&
+        (!op_check_indices(call, i + 1) || !can_choose(call, x->shape[i], shape, rank) ||
+         !known_indices_fit(call, i + 1, x->shape[i], i)))
+      return false;
+    indices[i] = i < count
+                     ? op_position(call->context, op_broadcast_at(call, call->inputs[i + 1], &at),
+                                   x->shape[i])
+                     : axes.at[i - count + lead];
+  }
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
 // out[…, d, …] = values[1] where indices[…] is d, otherwise values[0]. TVM's form has two numbers,
 // on and off, and negative indices are none of an axis; elsewhere they count from the end.
 static bool define_one_hot(OpCall *call) {
@@ -422,6 +475,7 @@ static bool define_one_hot(OpCall *call) {
 const OpRow select_ops[] = {
     {"strided_slice", "Slice", 1, 1, define_strided_slice, "axes begin end strides assume_inbound",
      .positional = "axes begin end strides assume_inbound"},
+    {"dynamic_strided_slice", NULL, 4, 4, define_dynamic_strided_slice, .mixed_types = true},
     {"split", "Split", 1, 1, define_split, "axis sizes parts indices_or_sections",
      .positional = "indices_or_sections axis"},
     {"broadcast_to", "Expand", 1, 1, define_broadcast_to, "shape", .positional = "shape"},
@@ -435,6 +489,7 @@ const OpRow select_ops[] = {
     {"gather_elements", "GatherElements", 2, 2, define_gather_elements, "axis",
      .mixed_types = true},
     {"gather_nd", "GatherND", 2, 2, define_gather_nd, "batch_dims", .mixed_types = true},
+    {"index_tensor", NULL, 2, -1, define_index_tensor, .mixed_types = true},
     {"one_hot", "OneHot", 2, 2, define_one_hot, "depth axis off_value", .mixed_types = true,
      .positional = "off_value depth axis"},
 };

@@ -160,6 +160,7 @@ static bool marked_axes(OpCall *call, int rank, bool *marked, int *count) {
   return true;
 }
 
+// Other axes than those of extent 1 stay as they are in TVM's operator, and are refused in ONNX's.
 static bool define_squeeze(OpCall *call) {
   Buffer *x = call->inputs[0];
   Expr *shape[TE_MAX_RANK];
@@ -168,10 +169,10 @@ static bool define_squeeze(OpCall *call) {
   if (!marked_axes(call, x->rank, marked, &count)) return false;
   for (int i = 0; i < x->rank; i++) {
     bool one = expr_is_int(x->shape[i], 1);
-    if (marked[i] && !one)
+    if (marked[i] && !one && call->node->user_op)
       return op_error(call, "axis %d of %s does not have the extent 1", i,
                       extents_text(call->context, x->shape, x->rank));
-    if (count ? !marked[i] : !one) shape[rank++] = x->shape[i];
+    if (!one || (count && !marked[i])) shape[rank++] = x->shape[i];
   }
   return reshape_to(call, shape, rank);
 }

@@ -12,6 +12,9 @@
 # RUN 1: pleat run %s --func other_shape --fill random
 # RUN 1: pleat run %s --func broadcast --fill random
 # RUN 1: pleat run %s --func many --fill random
+# RUN: for f in "twice_known --dim n=4" "no_rank --dim n=4" "no_rank --input-shape x=4x8" "no_extents --dim n=3 --dim m=4" "no_extents --dim x.0=3 --dim x.1=4" "sizes_hold --dim n=32" "objects"; do pleat verify %s --func $f | grep -o "agrees with the interpreter"; done
+# RUN 1: pleat verify %s --func no_extents --dim n=3 --dim m=4 --dim x.0=5
+# RUN 1: pleat verify %s --func sizes_hold --dim n=33
 # RUN: pleat plan %s --func both | grep -o "fused: .*"
 from pleat.script import ir as I, relax as R, tir as T
 
@@ -106,3 +109,40 @@ class Module:
         else:
             y = R.negative(x)
         return y
+
+    @R.function
+    def twice_known(x: R.Tensor(ndim=2, dtype="float32"), z: R.Tensor(("n", 3), "float32")):
+        n = T.int64()
+        a = R.match_cast(x, R.Tensor((n + 1, 2), "float32"))
+        return (R.add(a, a), z)
+
+    @R.function
+    def no_rank(x: R.Tensor(dtype="float32")):
+        n = T.int64()
+        a = R.match_cast(x, R.Tensor((n, 2 * n), "float32"))
+        return R.add(a, a)
+
+    @R.function
+    def no_extents(x: R.Tensor(ndim=2, dtype="float32")):
+        n = T.int64()
+        m = T.int64()
+        a = R.match_cast(x, R.Tensor((n, m), "float32"))
+        return R.add(a, a)
+
+    @R.function
+    def sizes_hold(x: R.Tensor(("n", 5), "float32")):
+        n = T.int64()
+        _ = R.assert_op(n % 16 == 0)
+        if R.prim_value(n % 3 == 0):
+            y = R.add(x, x)
+        else:
+            y = R.negative(x)
+        return y
+
+    @R.function
+    def objects(c: R.Tensor((), "bool"), effect: R.Any, x: R.Tensor((3, 5), "float32")):
+        if c:
+            n = R.prim_value(5)
+        else:
+            n = R.prim_value(10)
+        return (n, R.exp(x), (effect, R.null_value()))
