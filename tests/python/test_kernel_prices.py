@@ -42,7 +42,7 @@ def test_axes_that_run_as_one_loop_make_long_rows(shape, other):
 
 
 def test_axes_that_are_broadcast_in_turn_make_short_rows():
-    assert price("Mul", (214, 24, 3), (1, 24, 1)) > 3 * price("Mul", (214, 24, 3), (214, 1, 1))
+    assert price("Mul", (214, 24, 3), (1, 24, 1)) > 1.5 * price("Mul", (214, 24, 3), (214, 1, 1))
 
 
 @pytest.mark.parametrize("operator", ["Softmax", "LayerNormalization"])

@@ -48,7 +48,7 @@ def negated(path, steps):
 def test_weights_that_pass_in_between(measured, tmp_path):
     few, some, many = (measured(tmp_path / "m.onnx", steps) for steps in (16, 32, 4099))
     assert few == some
-    assert 1.2 * few < many < 2 * few
+    assert 1.2 * few < many < 4 * few
 
 
 def test_inputs_are_rewritten_when_they_are_read(tmp_path):

@@ -1,5 +1,5 @@
 # RUN: for f in elementwise broadcast reduction fused rewrites hoisted symbolic tiled opaque together; do pleat verify %s --func $f | grep -c "agrees with the interpreter"; done
-# RUN: for f in elementwise broadcast reduction fused rewrites hoisted symbolic tiled opaque together; do pleat plan %s --func $f | grep "^fused"; done
+# RUN: for f in elementwise broadcast reduction fused rewrites hoisted symbolic tiled opaque together; do pleat plan %s --func $f --keep-layout | grep "^fused"; done
 # RUN: for f in hoisted opaque; do pleat compile %s --func $f -o %t/$f.c >%t/log && cc -Wall -Wextra -Werror -c %t/$f.c -o %t/$f.o && echo $f.c; pleat compile %s --func $f -o %t/lib$f.so >%t/log && echo lib$f.so; pleat compile %s --func $f -o %t/$f.pleat >%t/log && pleat run %t/$f.pleat --fill random | grep -c latency; done
 # RUN: for f in relu matmul shuffle largest; do pleat verify %s --func $f --seed 3 | grep -c "agrees with the interpreter"; done
 # RUN 1: pleat plan %s --func writes
