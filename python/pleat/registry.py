@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of Python by names, which graph functions call with R.call_dps_packed:
+"""Functions of Python by names, which graph functions call with R.call_dps_packed, and tensor programs with
+T.call_packed:
 
     @pleat.register_func("my.scale")
     def scale(x, y):                  # arrays (pleat.nd.Tensor): the inputs, then the outputs
         y[...] = x * 2"""
 
+import importlib
 import os
 
 _functions = {}
+_MODULES = {"tvm.contrib.cblas.": "pleat.contrib.cblas"}  # of functions that are there without registration
 
 
 def register_func(func_name, f=None, override=False):
@@ -33,6 +36,9 @@ register_global_func = register_func
 def get_global_func(name, allow_missing=False):
     """The function that is registered under a name. Where there is none, ValueError, or None with
     allow_missing."""
+    for begin, module in _MODULES.items():
+        if name.startswith(begin):
+            importlib.import_module(module)
     if name not in _functions and not allow_missing:
         raise ValueError(f"no function '{name}' is registered; there are {', '.join(_functions) or 'none'}")
     return _functions.get(name)

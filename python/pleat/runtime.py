@@ -312,6 +312,27 @@ class Function:
         return measure
 
 
+class HostFunction(Function):
+    """A tensor program that calls functions of Python (pleat.host)."""
+
+    def __init__(self, name, parameters, compiled):
+        super().__init__(name, parameters, compiled, False)
+
+    def _model(self, sizes):
+        key = tuple(sorted(sizes.items()))
+        if key not in self._models:
+            self._models[key] = self._compile(sizes), None
+        return self._models[key]
+
+    def _bind(self, values):
+        keep = []
+        _, sizes = self._arguments(values, keep)
+        program, _ = self._model(sizes)
+        arrays = [value if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__")
+                  else np.from_dlpack(value) for value in values]
+        return lambda: program.run(arrays), [keep, arrays]
+
+
 class Timing:
     """Measured times in seconds: `results`, and their mean, median, min, max and std."""
 
@@ -411,6 +432,9 @@ class Module:
         file also has the module's source, which is compiled again for sizes that it was not compiled
         for before. workspace_dir: unused, since no temporary files are made beside the result"""
         path = pathlib.Path(path)
+        for function in self._functions.values():
+            if isinstance(function, HostFunction):
+                raise PleatError(f"{function.name} calls functions of Python, which a file cannot hold")
         if path.suffix != ".pleat":
             from pleat.model import write
             write(self._source.encode(), path, func="", **self._options)
@@ -542,11 +566,31 @@ def _functions(text, options, at_once):
         nodes = function_nodes(printed._handle)
     if not nodes:
         raise PleatError("the module has no tensor program; pleat.compile compiles graphs")
+    hosts = {name for name, node in nodes.items() if _calls_python(printed[name], node)}
     calls = {name: _callees(node, nodes.keys()) for name, node in nodes.items()}
     called = set().union(*calls.values())
-    return {name: Function(name, _parameters(node), _compiler(printed, name, calls[name], options), at_once)
+    return {name: _function(printed, name, node, calls[name], options, at_once, name in hosts)
             for name, node in nodes.items()
             if name not in called or not _is_helper(printed[name], node)}
+
+
+def _calls_python(function, node):
+    from pleat.host import calls_python
+    return "call_packed(" in function.script() and calls_python(node)
+
+
+def _function(module, name, node, calls, options, at_once, calls_python):
+    if not calls_python:
+        return Function(name, _parameters(node), _compiler(module, name, calls, options), at_once)
+    from pleat.host import HostProgram
+    if calls:
+        raise PleatError(f"{name} has T.call_packed, and calls {', '.join(sorted(calls))}: apply "
+                         "InlinePrivateFunctions before")
+
+    def compiled(sizes):
+        function = module[name].specialize(sizes) if sizes else module[name]
+        return HostProgram(name, function, options)
+    return HostFunction(name, _parameters(node), compiled)
 
 
 def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quick=False, cache=True,

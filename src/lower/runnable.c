@@ -21,6 +21,16 @@ static const char *expr_registered(const Expr *e) {
   return is_intrinsic ? intrinsic_registered_name(e->as.s) : NULL;
 }
 
+// Does Python run it (python/pleat/host.py)?
+static bool is_packed_call(const Expr *e) {
+  static const char *const names[] = {"tvm_call_packed", "tvm_stack_make_array",
+                                      "tvm_stack_make_shape"};
+  bool is_intrinsic = e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE;
+  for (int i = 0; is_intrinsic && i < COUNT_OF(names); i++)
+    if (!strcmp(e->as.s, names[i])) return true;
+  return false;
+}
+
 static const char *reason(Context *context, const Expr *e) {
   Jump jump = expr_jump(e);
   if (jump == JUMP_RETURN && !expr_as_int(e->args[0], &(int64_t){0}))
@@ -38,6 +48,8 @@ static const char *reason(Context *context, const Expr *e) {
                       "the operation tir.%s has no meaning: register_intrin_lowering gives it one "
                       "in Python",
                       registered);
+  if (is_packed_call(e))
+    return "T.call_packed calls a function that Python registers, which only pleat.build runs";
   switch ((ExprOp)e->op) {
   case EXPR_INTRINSIC:
   case EXPR_INTRINSIC_PURE:
@@ -96,7 +108,8 @@ bool lower_check_runnable(Context *context, const PrimFunc *func) {
 static bool enter_intrinsic(Visitor *visitor, Expr *e) {
   Runnable *runnable = visitor->env;
   bool is_intrinsic = e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE;
-  const char *why = is_intrinsic && !expr_jump(e) ? reason(runnable->context, e) : NULL;
+  bool may_run = expr_jump(e) || is_packed_call(e);
+  const char *why = is_intrinsic && !may_run ? reason(runnable->context, e) : NULL;
   if (why)
     runnable->ok = diag_error_as(runnable->context, DIAG_UNSUPPORTED, runnable->pos, "%s", why);
   return true;

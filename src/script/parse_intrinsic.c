@@ -11,6 +11,7 @@ typedef struct CallParts {
   const PyNode *const *items; // the positional arguments that are left
   int count;
   const PyNode *dtype; // the keyword argument, or NULL
+  bool is_packed;      // takes buffers
   bool is_open;        // takes keywords other than that of the type, and regions
   Array(const PyNode *) keywords;
 } CallParts;
@@ -55,11 +56,39 @@ static Expr *keywords_of(Parser *parser, const CallParts *parts) {
   return expr_raw(parser->context, EXPR_DICT, DTYPE_VOID, NULL, items, count);
 }
 
+static Expr *handle_call(Context *context, const char *name, Expr *const *args, int count) {
+  const Intrinsic *row = intrinsic_find(name);
+  ExprOp op = row->flags & INTRINSIC_PURE ? EXPR_INTRINSIC_PURE : EXPR_INTRINSIC;
+  return expr_raw(context, op, DTYPE_HANDLE, str_intern(context, row->name), args, count);
+}
+
+// The array that a packed function gets of a buffer, T.tvm_stack_make_array(…).
+static Expr *packed_buffer(Context *context, const Buffer *buffer) {
+  static const char shape[] = "tvm_stack_make_shape";
+  Expr *zero = expr_index(context, 0);
+  Expr *parts[] = {buffer->data,
+                   handle_call(context, shape, buffer->shape, buffer->rank),
+                   buffer->strides ? handle_call(context, shape, buffer->strides, buffer->rank)
+                                   : zero,
+                   expr_index(context, buffer->rank),
+                   expr_const(context, buffer->type, 0),
+                   buffer->offset};
+  return handle_call(context, "tvm_stack_make_array", parts, COUNT_OF(parts));
+}
+
+static Expr *packed_operand(Parser *parser, const PyNode *node) {
+  const Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
+  if (binding && binding->kind == BOUND_BUFFER)
+    return packed_buffer(parser->context, binding->buffer);
+  return parse_call_operand(parser, node);
+}
+
 static Expr **operands(Parser *parser, CallParts *parts) {
   Expr **values = arena_array(parser->arena, Expr *, parts->count + 1);
   for (int i = 0; i < parts->count; i++)
-    if (!(values[i] = parts->is_open ? parse_tile_operand(parser, parts->items[i])
-                                     : parse_call_operand(parser, parts->items[i])))
+    if (!(values[i] = parts->is_open     ? parse_tile_operand(parser, parts->items[i])
+                      : parts->is_packed ? packed_operand(parser, parts->items[i])
+                                         : parse_call_operand(parser, parts->items[i])))
       return NULL;
   if (!parts->keywords.count) return values;
   return (values[parts->count++] = keywords_of(parser, parts)) ? values : NULL;
@@ -101,7 +130,8 @@ static bool operand_count(Parser *parser, const PyNode *call, const Intrinsic *r
 }
 
 Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row, Str called) {
-  CallParts parts = {.is_open = intrinsic_takes_keywords(row)};
+  CallParts parts = {.is_open = intrinsic_takes_keywords(row),
+                     .is_packed = !strcmp(row->name, "tvm_call_packed")};
   if (!parts_of(parser, call, &parts)) return nothing;
   const PyNode *type_node = stated_type(row, &parts);
   bool needs_type = row->type == INTRINSIC_GIVEN || row->type == INTRINSIC_GIVEN_LAST;

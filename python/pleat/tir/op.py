@@ -19,7 +19,7 @@ UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos"
 TESTS = ("isnan", "isinf", "isfinite")
 BINARY = ("atan2", "copysign", "dot_bytes", "dot_words", "fmod", "hypot", "nextafter", "power")
 __all__ = [*UNARY, *TESTS, *BINARY, "Select", "all", "any", "call_extern",
-           "call_intrin", "call_pure_extern", "const", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
+           "call_intrin", "call_packed", "call_pure_extern", "const", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
            "max_value", "min", "min_value", "truncdiv", "truncmod"]
 
 
@@ -164,6 +164,26 @@ def _call_outside(name, description):
 
 call_extern = _call_outside("call_extern", "A call of a C function.")
 call_pure_extern = _call_outside("call_pure_extern", "A call of a C function without side effects.")
+
+
+def _packed(value):
+    """An argument of call_packed: a buffer as the array that the function gets."""
+    if isinstance(value, str):
+        return nodes.StringImm(value)
+    if not isinstance(value, nodes.Buffer):
+        return as_expression(value)
+    call = KINDS["Call"]
+    shape, strides = (call("handle", "tir.tvm_stack_make_shape", [*map(as_expression, sizes)])
+                      if sizes is not None else const(0) for sizes in (value.shape, value.strides or None))
+    return call("handle", "tir.tvm_stack_make_array",
+                [value.data, shape, strides, const(len(value.shape)), const(0, value.dtype),
+                 as_expression(value.elem_offset or 0)])
+
+
+def call_packed(*args):
+    """A call of a function that pleat.register_func registers: its name, and the arguments, which are
+    buffers, numbers and strings."""
+    return KINDS["Call"]("int32", "tir.tvm_call_packed", [*map(_packed, args)])
 
 
 def call_intrin(dtype, func_name, *args):

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs tensor programs that call functions of Python:
+
+    for i in range(5):                                         Python runs this loop
+        T.evaluate(T.call_packed("my.scale", A, i))            a function that pleat.register_func registers
+        for j in range(7):                                     a program of its own, which is compiled
+            B[i, j] = A[i, j] + T.float32(1)
+
+The statements around calls run here, one after the other. The largest statements without a call are
+programs of their own, whose parameters are the buffers and variables that they use; so are expressions,
+whose values such a program stores."""
+import importlib
+
+from pleat import registry
+from pleat._library import Lazy, PleatError
+
+np = Lazy("numpy")
+
+CALL, ARRAY = "tir.tvm_call_packed", "tir.tvm_stack_make_array"
+PLAIN_LOOPS = (0, 1, 2, 3)  # serial, parallel, vectorized, unrolled
+
+
+def _tir():
+    return importlib.import_module("pleat.tir.nodes")
+
+
+def _is_call(node):
+    return type(node).__name__ == "Call" and node.op == CALL
+
+
+def _parts(node):
+    functor = importlib.import_module("pleat.tir.stmt_functor")
+    found = []
+    functor.post_order_visit(node, found.append)
+    return found
+
+
+def calls_python(node):
+    """Does a program have a T.call_packed?"""
+    return any(map(_is_call, _parts(node.body)))
+
+
+def _refuse(name, why):
+    raise PleatError(f"{name}: {why}")
+
+
+class _Segment:
+    """A compiled part of a program, and the buffers and variables that it takes, in their order."""
+
+    def __init__(self, function, buffers, variables):
+        self.function, self.buffers, self.variables = function, buffers, variables
+
+
+class HostProgram:
+    """A program whose sizes are known, run as Python statements and compiled parts."""
+
+    def __init__(self, name, function, options):
+        self.name, self.options, self.node = name, options, function.node
+        self.with_calls = {id(part) for part in _parts(self.node.body) if self._has_call(part)}
+        self.keep, self.segments = [self.node], {}
+        self._check_values()
+
+    def _has_call(self, part):
+        kinds = _tir()
+        return _is_call(part) or isinstance(part, kinds.Stmt) and any(map(_is_call, _parts(part)))
+
+    def _check_values(self):
+        """Refuses calls that are not statements of their own."""
+        kinds = _tir()
+        stated = {id(part.value) for part in _parts(self.node.body) if isinstance(part, kinds.Evaluate)}
+        for part in _parts(self.node.body):
+            if _is_call(part) and id(part) not in stated:
+                _refuse(self.name, "the value of T.call_packed is used; only T.evaluate(T.call_packed(…)) "
+                                   "runs, whose function can write to an array")
+
+    # ---- Running --------------------------------------------------------------------------------
+
+    def run(self, arrays):
+        """Runs the program on its arguments: arrays and numbers, in the order of the parameters."""
+        state = _Run(self)
+        for param, value in zip(self.node.params, arrays):
+            buffer = self.node.buffer_map.get(param)
+            if buffer is None:
+                state.scalars[param] = value
+            else:
+                state.add_memory(buffer, value)
+        state.statement(self.node.body)
+
+    def segment(self, key, make):
+        """The compiled part for a key. It is compiled when it first runs."""
+        if key not in self.segments:
+            self.segments[key] = make()
+        return self.segments[key]
+
+
+class _Run:
+    """One run: the values of variables, and the arrays of buffers, so far."""
+
+    def __init__(self, program):
+        self.program, self.name = program, program.name
+        self.scalars = {}
+        self.owners = {}   # data variable: the buffer that has all of its memory
+        self.arrays = {}   # those buffers: arrays
+        self.aliases = {}  # other buffers: their data variable
+
+    def add_memory(self, buffer, array):
+        self.owners[buffer.data], self.arrays[buffer] = buffer, array
+
+    # ---- Statements
+
+    def statement(self, s):
+        if id(s) not in self.program.with_calls:
+            self.compiled(s)
+            return
+        kind = type(s).__name__
+        run = getattr(self, f"run_{kind}", None)
+        if run is None:
+            _refuse(self.name, f"T.call_packed stands in a statement of the kind {kind}, which only "
+                               "compiled code runs")
+        run(s)
+
+    def compiled(self, s):
+        segment = self.program.segment(id(s), lambda: self.compile(s, s))
+        segment.function(*(self.arrays[b] for b in segment.buffers),
+                         *(self.scalars[v] for v in segment.variables))
+
+    def run_SeqStmt(self, s):
+        for one in s.seq:
+            self.statement(one)
+
+    def run_For(self, s):
+        if int(s.kind) not in PLAIN_LOOPS:
+            _refuse(self.name, f"T.call_packed stands in the loop '{s.loop_var.name}' over threads of a "
+                               "device")
+        first = self.value(s.min)
+        for i in range(first, first + self.value(s.extent)):
+            self.scalars[s.loop_var] = i
+            self.statement(s.body)
+
+    def run_While(self, s):
+        while self.value(s.condition):
+            self.statement(s.body)
+
+    def run_IfThenElse(self, s):
+        chosen = s.then_case if self.value(s.condition) else s.else_case
+        if chosen is not None:
+            self.statement(chosen)
+
+    def run_LetStmt(self, s):
+        if s.var.dtype == "handle":
+            _refuse(self.name, f"the pointer '{s.var.name}' is used around T.call_packed; declare a buffer")
+        self.scalars[s.var] = self.value(s.value)
+        self.statement(s.body)
+
+    def run_AttrStmt(self, s):
+        self.statement(s.body)
+
+    def run_AssertStmt(self, s):
+        if not self.value(s.condition):
+            _refuse(self.name, f"assertion failed: {s.message}")
+        if s.body is not None:
+            self.statement(s.body)
+
+    def run_DeclBuffer(self, s):
+        if s.buffer.data in self.owners:
+            self.aliases[s.buffer] = s.buffer.data
+        else:
+            self.allocate(s.buffer)
+        self.statement(s.body)
+
+    def run_Allocate(self, s):
+        nodes = _tir()
+        self.allocate(nodes.decl_buffer(s.extents, s.dtype, f"{s.buffer_var.name}_memory", data=s.buffer_var))
+        self.statement(s.body)
+
+    def run_BlockRealize(self, s):
+        block = s.block
+        if block.match_buffers:
+            _refuse(self.name, f"block '{block.name_hint}' has T.match_buffer and T.call_packed; apply "
+                               "LowerMatchBuffer before")
+        values = [self.value(value) for value in s.iter_values]
+        self.scalars.update({one.var: value for one, value in zip(block.iter_vars, values)})
+        if not self.value(s.predicate):
+            return
+        for buffer in block.alloc_buffers:
+            self.allocate(buffer)
+        begins = all(self.scalars[one.var] == self.value(one.dom.min) for one in block.iter_vars
+                     if int(one.iter_type) == 2)
+        if block.init is not None and begins:
+            self.statement(block.init)
+        self.statement(block.body)
+
+    def run_Evaluate(self, s):
+        name, *arguments = s.value.args
+        function = registry.get_global_func(name.value)
+        function(*map(self.argument, arguments))
+
+    def allocate(self, buffer):
+        from pleat.model import dtype_of
+        shape = tuple(map(self.value, buffer.shape))
+        if buffer.strides or self.value(buffer.elem_offset):
+            _refuse(self.name, f"{buffer.name} is allocated with strides or an elem_offset around "
+                               "T.call_packed")
+        self.add_memory(buffer, np.zeros(shape, dtype_of(buffer.dtype)))
+
+    # ---- Arguments
+
+    def argument(self, node):
+        nodes = _tir()
+        if isinstance(node, nodes.StringImm):
+            return node.value
+        if isinstance(node, nodes.Call) and node.op == ARRAY:
+            return self.array(*node.args)
+        if node.dtype == "handle":
+            _refuse(self.name, "T.call_packed takes buffers, numbers and strings here, and no bare pointers")
+        kind = float if "float" in node.dtype else bool if node.dtype == "bool" else int
+        return kind(self.value(node))
+
+    def array(self, data, shape, strides, rank, element, offset):
+        """The array that T.tvm_stack_make_array describes, over the memory of a buffer."""
+        from pleat.model import dtype_of
+        from pleat.nd import Tensor
+        nodes = _tir()
+        if data not in self.owners:
+            _refuse(self.name, f"the memory '{data.name}' of an argument of T.call_packed is not that of a "
+                               "buffer around it")
+        owner = self.owners[data]
+        whole, dtype = self.arrays[owner], dtype_of(element.dtype)
+        extents = tuple(map(self.value, shape.args))
+        steps = tuple(map(self.value, strides.args)) if isinstance(strides, nodes.Call) else None
+        first = self.value(offset)
+        if _is_whole(owner, element.dtype, shape.args, strides, offset) or (
+                not owner.strides and steps is None and not first and whole.shape == extents
+                and whole.dtype == dtype):
+            return whole.view(Tensor)
+        if not whole.flags.c_contiguous or owner.strides:
+            _refuse(self.name, f"a part of {owner.name}, whose rows have gaps, is given to T.call_packed")
+        memory = whole.reshape(-1).view(np.uint8)
+        if steps is None:
+            steps = tuple(int(np.prod(extents[i + 1:], dtype=np.int64)) for i in range(len(extents)))
+        reach = [(extent - 1) * step for extent, step in zip(extents, steps)]
+        low, high = (first + sum(f(part, 0) for part in reach) for f in (min, max))
+        if 0 in extents:
+            return np.empty(extents, dtype).view(Tensor)
+        if low < 0 or (high + 1) * dtype.itemsize > memory.size:
+            _refuse(self.name, f"an argument of T.call_packed takes the elements {low} to {high} of "
+                               f"{owner.name}, whose memory has {memory.size // dtype.itemsize}")
+        memory = memory[:memory.size // dtype.itemsize * dtype.itemsize].view(dtype)
+        return np.lib.stride_tricks.as_strided(memory[first:], extents,
+                                               [step * dtype.itemsize for step in steps],
+                                               writeable=whole.flags.writeable).view(Tensor)
+
+    # ---- Values
+
+    def value(self, e):
+        """The value of an expression: of a constant or a variable at once, of others by compiled code."""
+        nodes = _tir()
+        if isinstance(e, (bool, int, float)):
+            return e
+        if isinstance(e, (nodes.IntImm, nodes.FloatImm)):
+            return e.value
+        if isinstance(e, nodes.Var):
+            if e not in self.scalars:
+                _refuse(self.name, f"the value of '{e.name}' is not known around T.call_packed")
+            return self.scalars[e]
+        from pleat.model import dtype_of
+        made = self.program.segment(("value", id(e)), lambda: self.compile_value(e))
+        result = np.zeros((1,), dtype_of(e.dtype))
+        made.function(*(self.arrays[b] for b in made.buffers), *(self.scalars[v] for v in made.variables),
+                      result)
+        return result[0].item()
+
+    # ---- Compiling
+
+    def compile_value(self, e):
+        nodes = _tir()
+        result = nodes.decl_buffer([1], e.dtype, "result")
+        self.program.keep.append(e)
+        return self.compile(e, nodes.BufferStore(result, e, [0]), [result])
+
+    def compile(self, used, body, more=()):
+        """Compiles a statement. `used`: what its buffers and variables are looked for in."""
+        nodes = _tir()
+        buffers, variables, aliases = self.uses(used)
+        for alias in reversed(aliases):
+            body = nodes.DeclBuffer(alias, body)
+        name = f"{self.name}_part{len(self.program.segments)}"
+        tir = importlib.import_module("pleat.tir")
+        function = tir.PrimFunc([*buffers, *variables, *more], body, attrs={"global_symbol": name})
+        from pleat.runtime import build
+        options = {key: value for key, value in self.program.options.items() if key != "target"}
+        built = build(function, target=self.program.options.get("target", "llvm"), **options)
+        return _Segment(built[name], buffers, variables)
+
+    def uses(self, part):
+        """The buffers with memory, the variables and the aliases of such memory that a part uses."""
+        nodes = _tir()
+        buffers, variables, aliases = {}, {}, {}
+
+        def add(thing):
+            if isinstance(thing, nodes.Buffer):
+                if thing in self.aliases:
+                    aliases[thing] = True
+                    for size in (*thing.shape, *thing.strides, thing.elem_offset):
+                        for one in _parts(size):
+                            add(one)
+                elif thing not in self.arrays and thing.data not in self.owners:
+                    return
+                buffers[self.owners[thing.data]] = True
+            elif isinstance(thing, nodes.Var):
+                if thing in self.owners:
+                    buffers[self.owners[thing]] = True
+                elif thing in self.scalars:
+                    variables[thing] = True
+        for one in _parts(part):
+            add(one)
+            for buffer in _buffers_of(one):
+                add(buffer)
+        return list(buffers), list(variables), list(aliases)
+
+
+def _buffers_of(node):
+    """The buffers in the fields of a node."""
+    nodes = _tir()
+    found = [value for value in node.fields.values() if isinstance(value, nodes.Buffer)]
+    for name in ("reads", "writes"):
+        found += [region.buffer for region in getattr(node, name, None) or ()
+                  if hasattr(region, "buffer")]
+    return found + [match.source.buffer for match in getattr(node, "match_buffers", None) or ()]
+
+
+def _is_whole(owner, dtype, shape, strides, offset):
+    """Does an argument describe the whole buffer as it is declared?"""
+    same = importlib.import_module("pleat.ir").structural_equal
+    stated = strides.args if hasattr(strides, "args") else []
+    pairs = [*zip(shape, owner.shape), *zip(stated, owner.strides), (offset, owner.elem_offset)]
+    return (dtype == owner.dtype and len(shape) == len(owner.shape) and len(stated) == len(owner.strides)
+            and all(same(a, b) for a, b in pairs))

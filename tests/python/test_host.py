@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor programs with T.call_packed: Python runs the statements around calls, and compiled code the rest."""
+import command
+import numpy as np
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import te, tir  # noqa: E402
+from pleat.contrib import cblas  # noqa: E402
+from pleat.script import tir as T  # noqa: E402
+
+seen = []
+
+
+@pleat.register_func("test.note")
+def note(*arguments):
+    seen.append(tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments))
+
+
+@pleat.register_func("test.add")
+def add(x, y, z):
+    z[...] = x + y
+
+
+@pleat.register_func("test.grow")
+def grow(x, by):
+    x += by
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    seen.clear()
+
+
+@T.prim_func
+def rows(A: T.Buffer((5, 7), "float32"), B: T.Buffer((5, 7), "float32"), n: T.int32):
+    sums = T.alloc_buffer((5, 7), "float32")
+    for i in range(5):
+        half: T.float32 = A[i, 0] * T.float32(0.5)
+        if i % 2 == 0:
+            T.evaluate(T.call_packed("test.note", i, half, i < 3, "row"))
+        for j in range(7):
+            B[i, j] = A[i, j] + half
+    T.evaluate(T.call_packed("test.add", A, B, sums))
+    for i, j in T.grid(5, 7):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = sums[vi, vj] * T.Cast("float32", n)
+
+
+def test_statements_around_calls_run_in_their_order():
+    a = np.random.default_rng(1).random((5, 7), "float32")
+    b = np.zeros_like(a)
+    rows(a, b, 3)
+    np.testing.assert_allclose(b, 3 * (2 * a + a[:, :1] / 2), 1e-6)
+    assert [row[0] for row in seen] == [0, 2, 4] and [row[2] for row in seen] == [True, True, False]
+    assert [type(one) for one in seen[0]] == [int, float, bool, str]
+    np.testing.assert_array_equal([row[1] for row in seen], a[::2, 0] / 2)
+    assert pleat.script.from_source(rows.script()).script() == rows.script()
+
+
+def test_a_block_with_variables_and_an_init():
+    @T.prim_func
+    def reduced(A: T.Buffer((3, 11), "int32"), B: T.Buffer((3,), "int32")):
+        for io, ii, k in T.grid(2, 2, 11):
+            with T.block("B"):
+                vi = T.axis.spatial(3, io * 2 + ii)
+                vk = T.axis.reduce(11, k)
+                T.where(io * 2 + ii < 3)
+                with T.init():
+                    B[vi] = 100
+                B[vi] = B[vi] + A[vi, vk]
+                T.evaluate(T.call_packed("test.note", vi, vk, B))
+
+    a = np.arange(33, dtype="int32").reshape(3, 11)
+    b = np.zeros(3, "int32")
+    reduced(a, b)
+    np.testing.assert_array_equal(b, 100 + a.sum(axis=1))
+    assert len(seen) == 33 and [row[:2] for row in seen[:12]] == [(0, k) for k in range(11)] + [(1, 0)]
+    assert seen[10][2].tolist() == [100 + a[0].sum(), 0, 0]
+
+
+def test_free_sizes_strides_and_offsets():
+    @T.prim_func
+    def strided(a: T.handle, b: T.handle):
+        n, s = T.int32(), T.int32()
+        A = T.match_buffer(a, (n, 3), "float32", strides=[s, 2])
+        B = T.match_buffer(b, (n, 3), "float32", elem_offset=2)
+        T.evaluate(T.call_packed("test.grow", A, 1))
+        for i, j in T.grid(n, 3):
+            B[i, j] = A[i, j] * T.float32(2)
+        T.evaluate(T.call_packed("test.grow", B, n))
+
+    run = pleat.build(strided)
+    for n in (1, 5):
+        memory = np.arange(n * 13, dtype="float32")
+        a = np.lib.stride_tricks.as_strided(memory, (n, 3), (52, 8))
+        before = a.copy()
+        whole = np.zeros(2 + 3 * n, "float32")
+        b = whole[2:].reshape(n, 3)
+        run(a, b)
+        np.testing.assert_array_equal(a, before + 1)
+        np.testing.assert_array_equal(b, 2 * (before + 1) + n)
+        assert memory[1] == 1
+
+
+def test_a_part_of_a_buffer():
+    @T.prim_func
+    def part(A: T.Buffer((4, 6), "int16"), first: T.int32):
+        flat = T.decl_buffer((24,), "int16", data=A.data)
+        T.evaluate(T.call_packed("test.grow", flat, 1))
+        T.evaluate(T.call_packed("test.grow", T.tvm_stack_make_array(
+            A.data, T.tvm_stack_make_shape(2, 3), T.tvm_stack_make_shape(6, 2), 2, T.int16(0), first), 10))
+        for i in range(24):
+            flat[i] = flat[i] + flat[23 - i] * T.int16(0)
+
+    a = np.zeros((4, 6), "int16")
+    pleat.build(part)(a, 7)
+    expected = np.ones((4, 6), "int16")
+    expected[1:3, 1::2] += 10
+    np.testing.assert_array_equal(a, expected)
+    for first in (-1, 14):
+        with pytest.raises(pleat.PleatError, match="of A, whose memory has 24"):
+            pleat.build(part)(a, first)
+
+
+def test_external_tensors():
+    bias = te.var("bias", dtype="float32")
+    A, B = te.placeholder((13, 5), name="A"), te.placeholder((7, 5), name="B")
+    C = cblas.matmul(A, B, transb=True)
+    D = te.compute(C.shape, lambda i, j: C[i, j] + bias, name="D")
+    run = pleat.build(te.create_schedule(D.op), [A, B, D, bias])
+    generator = np.random.default_rng(2)
+    a, b, d = (generator.random(shape, "float32") for shape in ((13, 5), (7, 5), (13, 7)))
+    run(a, b, d, 2.5)
+    np.testing.assert_allclose(d, a @ b.T + 2.5, 1e-5)
+    assert run.time_evaluator(run.entry_name, number=1)(a, b, d, 1.0).mean > 0
+
+
+def test_products_of_batches():
+    A, B = te.placeholder((3, 5, 2), name="A"), te.placeholder((3, 5, 7), name="B")
+    C = cblas.batch_matmul(A, B, transa=True)
+    run = pleat.build(te.create_schedule(C.op), [A, B, C])
+    a, b = (np.random.default_rng(i).random(shape, "float32") for i, shape in enumerate(((3, 5, 2), (3, 5, 7))))
+    c = np.zeros((3, 2, 7), "float32")
+    run(a, b, c)
+    np.testing.assert_allclose(c, a.swapaxes(1, 2) @ b, 1e-5)
+
+
+@T.prim_func
+def fails(A: T.Buffer((3,), "float32")):
+    A[0] = T.float32(1)
+    T.evaluate(T.call_packed("test.fails", A))
+    A[1] = T.float32(1)
+
+
+def test_an_exception_ends_the_run():
+    a = np.zeros(3, "float32")
+    with pytest.raises(ValueError, match="no function 'test.fails' is registered"):
+        fails(a)
+
+    @pleat.register_func("test.fails")
+    def _(x):
+        raise KeyError("of the function")
+    with pytest.raises(KeyError, match="of the function"):
+        fails(a)
+    assert a.tolist() == [1, 0, 0]
+
+
+def test_out_of_bounds_around_a_call():
+    @T.prim_func
+    def outside(A: T.Buffer((3,), "int32"), n: T.int32):
+        for i in range(A[n]):
+            T.evaluate(T.call_packed("test.note", A[i]))
+
+    pleat.build(outside)(np.array([3, 5, 7], "int32"), 0)
+    assert [row[0] for row in seen] == [3, 5, 7]
+    for n in (1, 3):
+        with pytest.raises(pleat.PleatError, match="is out of bounds: index 3 of axis 0"):
+            pleat.build(outside)(np.array([3, 5, 7], "int32"), n)
+
+
+@pytest.mark.parametrize("body, message", [
+    ("A[0] = T.call_packed('test.note', A)", "the value of T.call_packed is used"),
+    ("T.evaluate(T.call_packed('test.note', A.data))", "no bare pointers"),
+    ("for i in T.thread_binding(4, thread='threadIdx.x'):\n        T.evaluate(T.call_packed('test.note', i))",
+     "over threads of a device")])
+def test_what_does_not_run(body, message):
+    text = f"@T.prim_func\ndef f(A: T.Buffer((3,), 'int32')):\n    {body}\n"
+    with pytest.raises(pleat.PleatError, match=message):
+        pleat.build(pleat.script.from_source(text))(np.zeros(3, "int32"))
+
+
+def test_files_cannot_hold_python(tmp_path):
+    for ending in (".pleat", ".so", ".c"):
+        with pytest.raises(pleat.PleatError, match="which a file cannot hold"):
+            pleat.build(fails).export_library(tmp_path / f"fails{ending}")
+    (tmp_path / "fails.py").write_text(fails.script())
+    assert "supported" in command.pleat("check", tmp_path / "fails.py")
+    errors = command.pleat("run", tmp_path / "fails.py", "--fill", "random", status=1)
+    assert "which only pleat.build runs" in errors
