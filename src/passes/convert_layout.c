@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives operators the layouts that the user desires, and lets the rewrites around them flow:
 //   ConvertLayout({"relax.nn.conv2d": ["NHWC", "OHWI"]})
-// The chosen operators are frozen. Each other node whose operand is a rewrite then takes the
-// operand as it is before that rewrite, when all its tensors follow and no more bytes are rewritten
-// than before.
+// The chosen operators are frozen, and the others follow where this rewrites the fewest bytes.
 #include "passes/arguments.h"
 #include "passes/flow.h"
-
-#include "plan/relations.h"
 
 // The padding of results holds zeros.
 static const LayoutPadding zeros = {LAYOUT_PADDING_CONSTANT, 0};
@@ -151,78 +147,7 @@ static bool freeze_all(LayoutConversion *c, const PyNode *dict) {
   return true;
 }
 
-// ---- The other nodes ---------------------------------------------------------------------------
-
-static double bytes_of(const Value *value) {
-  int64_t bytes = value->data ? 0 : value_static_bytes(value);
-  return bytes < 0 ? 1e18 : (double)bytes;
-}
-
-// Does the layout keep the order of the elements in memory? It then is no more than a reshape.
-static bool keeps_memory(Context *context, const Value *value, const Layout *layout) {
-  LayoutWalk walk, row_major;
-  return layout->is_static && layout_walk(context, layout, layout->extents, layout->rank, &walk) &&
-         layout_walk(context, NULL, layout->extents, value->rank, &row_major) &&
-         walk_equal(&walk, &row_major);
-}
-
-static double layout_bytes(Context *context, const Value *value, const Layout *layout) {
-  return layout && !keeps_memory(context, value, layout) ? bytes_of(value) : 0;
-}
-
-static int use_count(const Node *node, const Value *value) {
-  int count = 0;
-  for (int i = 0; i < node->input_count; i++) count += node->inputs[i] == value;
-  return count;
-}
-
-// The bytes that rewrites of the node's operands write before the change, and those of its operands
-// and results after it.
-static void rewritten_bytes(const NodeFlow *flow, double *before, double *after) {
-  Context *context = flow->run->context;
-  Rewrite rewrite;
-  *before = *after = 0;
-  for (int i = 0; i < flow->input_count; i++) {
-    Value *value = node_flow_input(flow, i);
-    const Layout *layout = flow->layouts.params[i];
-    bool own = graph_user_count(flow->run->graph, value) == use_count(flow->node, value);
-    if (own && node_rewrite(context, value->producer, &rewrite)) *before += bytes_of(value);
-    if (layout && !node_flow_undone(context, value, layout))
-      *after += layout_bytes(context, value, layout);
-  }
-  for (int i = 0; i < flow->node->output_count; i++)
-    *after +=
-        layout_bytes(context, flow->node->outputs[i], flow->layouts.params[flow->input_count + i]);
-}
-
-static bool follow_operand(LayoutConversion *c, NodeFlow *flow, int param, int *at) {
-  Context *context = c->run->context;
-  double before, after;
-  const Layout **given = arena_array(&context->arena, const Layout *, flow->func->param_count);
-  given[param] = rewrite_inverse(context, node_flow_input(flow, param)->producer);
-  if (!given[param]) return false;
-  if (!node_flow_find(flow, given, zeros) || flow->layouts.why) return false;
-  rewritten_bytes(flow, &before, &after);
-  if (after > before) return false;
-  *at = make(c, flow, *at);
-  return *at >= 0;
-}
-
-static bool follow(LayoutConversion *c, int *at) {
-  Node *node = c->run->graph->nodes.items[*at];
-  Rewrite rewrite;
-  NodeFlow flow;
-  bool stays = map_contains(&c->frozen, node) || node_rewrite(c->run->context, node, &rewrite);
-  for (int i = 0, param = 0; !stays && i < node->input_count; i++) {
-    if (!node->inputs[i]) continue;
-    bool is_rewrite = node_rewrite(c->run->context, node->inputs[i]->producer, &rewrite);
-    if (is_rewrite && node_flow_begin(c->run, node, &flow) && follow_operand(c, &flow, param, at))
-      return true;
-    if (c->run->context->error_count) return false;
-    param++;
-  }
-  return false;
-}
+// ---- The pass ----------------------------------------------------------------------------------
 
 static bool check_operators(Context *context, const PyNode *dict) {
   int count = op_count();
@@ -249,8 +174,7 @@ bool graph_convert_layout(PassRun *run) {
   if (run->args[1] && run->args[1]->kind != PY_NONE)
     return diag_error(run->context, run->args[1]->pos, "a call-back is not supported here");
   if (!freeze_all(&c, run->args[0])) return false;
-  for (int i = 0; i < run->graph->nodes.count && !run->context->error_count;)
-    if (!follow(&c, &i)) i++;
+  if (!graph_follow_layouts(run, &c.frozen)) return false;
   graph_remove_unused(run->context, run->graph);
   return run->context->error_count == 0 && graph_optimize_rewrites(run);
 }

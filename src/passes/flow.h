@@ -59,5 +59,8 @@ Node *node_flow_operator(const NodeFlow *flow, Value **inputs);
 // its inputs before it and of its results after it. Rewrites that undo one another are left out.
 // Returns the number of the next node; -1 after a diagnostic.
 int node_flow_make(NodeFlow *flow, int at);
+// Lets the nodes behind rewrites take the tensors as they are before these, where all rewrites of
+// the graph together then write the fewest bytes. The nodes in `frozen` stay.
+bool graph_follow_layouts(PassRun *run, const Map *frozen);
 
 #endif

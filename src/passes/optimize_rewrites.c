@@ -162,8 +162,14 @@ static Node *transform_new(const Pair *p, const Rewrite *rewrite) {
   return node;
 }
 
-// Where both transforms pad, they must pad with the same value. Two views that do not cancel, such
-// as a transpose of a reshape, stay as they are.
+// Is the layout a permutation of the axes?
+static bool permutes(Context *context, const Layout *layout) {
+  int64_t axes[TE_MAX_RANK];
+  return map_is_permutation(layout_simplified(context, layout)->map, axes);
+}
+
+// Where both transforms pad, they must pad with the same value. Two views that do not cancel and
+// are no transpose together, such as a transpose of a reshape, stay as they are.
 static bool merge_transforms(const Pair *p, Node **made) {
   Context *context = p->context;
   Rewrite a, b;
@@ -174,7 +180,7 @@ static bool merge_transforms(const Pair *p, Node **made) {
   *made = NULL;
   if (!both || !result_has_shape(p, both)) return false;
   if (layout_changes_nothing(context, both)) return true;
-  if (!is_transform(p->first) && !is_transform(p->second)) return false;
+  if (!is_transform(p->first) && !is_transform(p->second) && !permutes(context, both)) return false;
   if (a.pads && b.pads && a.pad_value != b.pad_value) return false;
   Rewrite merged = {both, a.pads || b.pads, a.pads ? a.pad_value : b.pad_value};
   *made = pad_new(p, &merged);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over graph functions and their arguments, from Python, and beside TVM's."""
 import importlib.util
+import random
 import re
 import sys
 
@@ -248,6 +249,75 @@ def test_beside_tvm(tmp_path):
     for word in ('data_layout="NHWC"', 'kernel_layout="OHWI"', 'layout="NHWC", out_layout="NHWC"',
                  "axis=3", "axis=[1]"):
         assert ours.script().count(word) == theirs.count(word) > 0
+
+
+CHAIN = """
+from pleat.script import relax as R
+@R.function
+def main(x: R.Tensor((2, 3, 9, 7), "float32"), w: R.Tensor((4, 3, 3, 3), "float32"),
+         w2: R.Tensor((5, 8, 3, 3), "float32"), r: R.Tensor((2, 4, 9, 7), "float32")):
+    a = R.nn.conv2d(x, w, padding=[1, 1, 1, 1])
+    b = R.nn.relu(R.add(a, r))
+    c = R.concat((b, R.exp(a)), axis=1)
+    d = R.multiply(c, R.max(c, axis=[2, 3], keepdims=True))
+    return R.nn.conv2d(d, w2, padding=[1, 1, 1, 1])
+"""
+
+
+def test_layouts_flow_through_regions():
+    """That R.add follows needs as many bytes as it saves; that all nodes after it do needs none."""
+    convert = relax.transform.ConvertLayout({"relax.nn.conv2d": ["NHWC", "OHWI"]})
+    after = convert(from_source(CHAIN))
+    assert rewrites(after) == 5  # the inputs, and the result
+    assert re.search(r"R.permute_dims\(r, axes=\[0, 2, 3, 1\]", after.script())
+
+
+def test_two_transposes_are_one():
+    text = """
+from pleat.script import relax as R
+@R.function
+def main(x: R.Tensor((2, 3, 9, 7), "float32")):
+    a = R.permute_dims(x, axes=[0, 2, 3, 1])
+    return R.permute_dims(a, axes=[3, 2, 1, 0])
+"""
+    found = relax.transform.OptimizeLayoutTransform()(from_source(text)).script()
+    assert found.count("R.permute_dims") == 1 and "axes=[1, 3, 2, 0]" in found
+
+
+def random_network(random):
+    """Convolutions with chains of other operators between them."""
+    values, lines = ["x"], []
+
+    def add(text):
+        lines.append(f"    v{len(lines)} = {text}\n")
+        values.append(f"v{len(lines) - 1}")
+    for _ in range(random.randint(4, 14)):
+        kind = random.choice(["conv", "add", "relu", "mean", "softmax", "pad", "cat", "flip", "pool"])
+        x, y = random.choice(values[-4:]), random.choice(values)
+        add({"conv": f"R.nn.conv2d({x}, w, padding=[1, 1, 1, 1])", "relu": f"R.nn.relu({x})",
+             "add": f"R.add({x}, {y})", "softmax": f"R.nn.softmax({x}, axis=1)",
+             "mean": f"R.subtract({x}, R.mean({y}, axis=[2, 3], keepdims=True))",
+             "pad": f"R.strided_slice(R.nn.pad({x}, pad_width=[0, 0, 0, 0, 1, 0, 0, 0]), axes=[2], "
+                    "begin=[0], end=[6])",
+             "cat": f"R.strided_slice(R.concat(({x}, {y}), axis=1), axes=[1], begin=[2], end=[6])",
+             "flip": f"R.flip({x}, axis=3)",
+             "pool": f"R.nn.max_pool2d({x}, pool_size=[3, 3], padding=[1, 1, 1, 1])"}[kind])
+    return ('from pleat.script import relax as R\n@R.function\ndef main(x: R.Tensor((2, 4, 6, 5), "float32"), '
+            'w: R.Tensor((4, 4, 3, 3), "float32")):\n' + "".join(lines) + f"    return {values[-1]}\n")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_networks_are_the_same_in_other_layouts(seed):
+    np = pytest.importorskip("numpy")
+    text = random_network(random.Random(seed))
+    numbers = np.random.default_rng(seed)
+    x, w = (numbers.standard_normal(shape, dtype=np.float32) for shape in [(2, 4, 6, 5), (4, 4, 3, 3)])
+    wanted = pleat.compile(text.encode(), cache=False, quick=True)(x, w)
+    for layouts in (["NHWC", "OHWI"], ["NCHW2c", "OIHW2o"]):
+        module = relax.transform.ConvertLayout({"relax.nn.conv2d": layouts})(from_source(text))
+        assert rewrites(module) <= 1 + 2 * text.count("conv2d")
+        found = pleat.compile(module, cache=False, quick=True)(x, w)
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("condition", [True, False])
