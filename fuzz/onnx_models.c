@@ -45,7 +45,7 @@ static double operations_of(const Program *program) {
   double operations = 0;
   for (int i = 0; i < program->plan->kernels.count; i++) {
     const PlanKernel *kernel = program->plan->kernels.items[i];
-    operations += prim_func_operations(kernel->func);
+    operations += prim_func_operations(plan_kernel_func(program->plan, i));
     for (int k = 0; k < kernel->params.count; k++)
       operations += (double)plan_bytes(kernel->params.items[k], NULL);
   }
