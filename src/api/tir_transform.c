@@ -112,16 +112,45 @@ int pleat_module_rename(const PleatModule *module, const char *function, const c
 typedef struct UpdateCall {
   ModuleCall call;
   const Module *other; // in the same store; otherwise NULL
-  const char *text;    // of the other module
+  const PleatModule *from;
+  const char *text; // of the other module
 } UpdateCall;
+
+static bool has_function(const PleatModule *module, Str name) {
+  for (int i = 0; i < pleat_module_function_count(module); i++)
+    if (!strcmp(pleat_module_function_name(module, i), name)) return true;
+  return false;
+}
+
+// The functions of a text, which may call those of the module that they do not replace: functions
+// outside of a class name them.
+static Module *read_among(const UpdateCall *call) {
+  Context *context = call->call.context;
+  const Module *module = call->call.on->module;
+  Text text = text_new(&context->arena);
+  Module *others = module_copy(context, module, false);
+  others->name = NULL;
+  for (int i = 0; i < module->funcs.count; i++)
+    if (!has_function(call->from, module->funcs.items[i].name))
+      module_put(others, &module->funcs.items[i]);
+  if (others->funcs.count && !*pleat_module_name(call->from))
+    script_print_module(context, others, &text, NULL);
+  text_puts(&text, call->text);
+  Module *all =
+      script_parse(context, source_file_copy(context, "module", text_string(&text), text.size));
+  if (!all) return NULL;
+  Module *result = module_copy(context, all, false);
+  for (int i = 0; i < all->funcs.count; i++)
+    if (has_function(call->from, all->funcs.items[i].name))
+      module_put(result, &all->funcs.items[i]);
+  return result;
+}
 
 static void update(void *arg) {
   UpdateCall *call = arg;
   Context *context = call->call.context;
   const Module *other = call->other;
-  if (!other)
-    other =
-        script_parse(context, source_file_copy(context, "module", call->text, strlen(call->text)));
+  if (!other) other = read_among(call);
   if (!other) return;
   Module *result = module_copy(context, call->call.on->module, true);
   for (int i = 0; i < other->funcs.count; i++) module_put(result, &other->funcs.items[i]);
@@ -133,7 +162,7 @@ int pleat_module_update(const PleatModule *module, const PleatModule *other, Ple
                         PleatMessages **messages) {
   if (result) *result = NULL;
   if (!module || !other) return module_refuse_null(messages);
-  UpdateCall call = {.call = {.on = module, .body = update}};
+  UpdateCall call = {.call = {.on = module, .body = update}, .from = other};
   char *text = NULL;
   if (other->store == module->store) {
     call.other = other->module;
