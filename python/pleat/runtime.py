@@ -426,6 +426,11 @@ class Module:
             write(self._source.encode(), path, func="", **self._options)
             return path.read_text()
 
+    @property
+    def imported_modules(self):
+        """The modules with the code of devices; TVM has them apart from the code that starts them."""
+        return [self] if self.target in DEVICES else []
+
     def export_library(self, path, *, workspace_dir=None):
         """Writes the module to a file. The ending of its name says how: load_module reads ".pleat" and
         ".so"; .so, .o, .s, .ll, .c and .py are for other programs (see pleat.write). For load_module the

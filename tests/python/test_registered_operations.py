@@ -113,3 +113,21 @@ def test_functions_of_conditions_take_expressions_of_a_script():
         A[0] = both(i, j, k)
 
     assert "A[0] = (i or j) and k" in conditions.script()
+
+
+@pytest.mark.parametrize("target, fast", [("cuda", "__expf"), ("opencl", "native_exp")])
+def test_functions_of_devices(target, fast):
+    @T.prim_func
+    def exponential(A: T.Buffer((70,), "float32"), B: T.Buffer((70,), "float32")):
+        for b in T.thread_binding(10, thread="blockIdx.x"):
+            for t in T.thread_binding(7, thread="threadIdx.x"):
+                B[b * 7 + t] = T.exp(A[b * 7 + t])
+
+    register_intrin_lowering("tir.exp", target, f=lambda call: tir.call_pure_extern("float32", fast, call.args[0]))
+    try:
+        built = pleat.build(exponential, target=target)
+    except pleat.PleatError as error:
+        pytest.skip(f"no {target}: {error}")
+    finally:
+        pleat.ir.op._rules.pop(("tir.exp", target))
+    assert f"{fast}(A[" in built.imported_modules[0].get_source()

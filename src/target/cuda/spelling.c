@@ -183,7 +183,10 @@ static void store_vector(CEmit *emit, DType type, const char *first, Expr *index
 
 // ---- Functions and numbers --------------------------------------------------------------------
 
+// A function of the device, such as __expf, is called as it is named.
 static CValue call(CEmit *emit, DType type, const char *function, const char *arguments) {
+  if (!strncmp(function, "__", 2))
+    return c_format(emit, C_POSTFIX, "%s(%s)", function, arguments);
   const char *name = device_function(emit, function);
   if (type.lanes > 1) return c_format(emit, C_POSTFIX, "pleat::%s(%s)", name, arguments);
   return c_format(emit, C_POSTFIX, "%s%s(%s)", name, type.bits == 64 ? "" : "f", arguments);

@@ -151,7 +151,12 @@ static const char own_log1p[] =
     "static inline double own_log1p(double x) {\n  const double u = 1.0 + x;\n"
     "  return u == 1.0 || u - 1.0 == u ? x : log(u) * (x / (u - 1.0));\n}\n";
 
+static bool is_of_device(const char *function) {
+  return !strncmp(function, "native_", 7) || !strncmp(function, "half_", 5);
+}
+
 static CValue call(CEmit *emit, DType type, const char *function, const char *arguments) {
+  if (is_of_device(function)) return c_format(emit, C_POSTFIX, "%s(%s)", function, arguments);
   bool own = type.lanes == 1 && !strcmp(function, "log1p");
   if (own && c_define(emit->module, "own_log1p")) text_puts(&emit->module->macros, own_log1p);
   return c_format(emit, C_POSTFIX, "%s(%s)", own ? "own_log1p" : device_function(emit, function),
