@@ -40,6 +40,12 @@ def record(place, said):
         file.write(json.dumps([place, said]) + "\n")
 
 
+def _helper(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _same
+
+
 def _same(function=None, *_, **__):
     return function if callable(function) else _same
 
@@ -66,7 +72,7 @@ def pytest_configure():
     Pleat lacks, runs as far as it can, since it may define programs before."""
     if LOG not in os.environ:
         return
-    sys.modules["tvm.testing"].__getattr__ = lambda name: _same
+    sys.modules["tvm.testing"].__getattr__ = _helper
     transform = importlib.import_module("pleat.tir.transform")
     known = transform.__getattr__
     transform.__getattr__ = lambda name: _known_or_none(known, name)

@@ -2,13 +2,13 @@
 """Modules, and their comparison, hashes and files, with TVM's names."""
 import importlib
 
-from pleat.ir import module, op, transform
+from pleat.ir import base, module, op, transform
 from pleat.ir._module import (BaseFunc, GlobalVar, IRModule, Op, StructuralDifference,
                               assert_structural_equal, load_json, save_json, structural_equal,
                               structural_hash)
 from pleat.ir.op import register_intrin_lowering, register_op_attr
 
-__all__ = ["BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
+__all__ = ["base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
            "module", "op", "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]
 
 _NODES = {"PointerType", "PrimType", "Range"}  # of pleat.tir.nodes

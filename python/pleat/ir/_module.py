@@ -155,6 +155,12 @@ class Op:
 
     get = classmethod(lambda cls, name: cls(name))
 
+    def __eq__(self, other):
+        return self.name == other.name if isinstance(other, Op) else NotImplemented
+
+    def __hash__(self):
+        return hash(self.name)
+
     def __script__(self):
         return repr(self.name)
 
@@ -217,6 +223,10 @@ class IRModule(_Printed):
     @property
     def functions(self):
         return dict(self.items())
+
+    def functions_items(self):
+        """The names and the functions, in the order of their names."""
+        return sorted(self.items())
 
     def update(self, other):
         """Adds the functions of another module; those of the same name are replaced."""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes, lists of passes, and the context in which they run, with TVM's names."""
+import functools
+import inspect
 import threading
 from collections import namedtuple
 
@@ -114,10 +116,27 @@ class Sequential(Pass):
         return module
 
 
+def _maker(method, as_transform, opt_level, name):
+    """Makes a pass of a function; of a class with such a function as a method, a function that gives
+    passes, as the class gives instances."""
+    def make(thing):
+        title = name or thing.__name__
+        if not inspect.isclass(thing):
+            return Pass(title, as_transform(thing), opt_level)
+
+        @functools.wraps(thing, updated=())
+        def instance(*arguments, **named):
+            made = Pass(title, as_transform(getattr(thing(*arguments, **named), method)), opt_level)
+            made.__doc__ = thing.__doc__
+            return made
+        return instance
+    return make
+
+
 def module_pass(function=None, opt_level=0, name=None, required=()):
-    """Makes a pass of a function of (module, context) that gives a module."""
-    def make(function):
-        return Pass(name or function.__name__, function, opt_level)
+    """Makes a pass of a function of (module, context) that gives a module, or of a class that has it as the
+    method transform_module; then a call of the result, with the class's arguments, gives a pass."""
+    make = _maker("transform_module", lambda function: function, opt_level, name)
     return make(function) if function is not None else make
 
 
@@ -135,7 +154,6 @@ def _on_functions(function):
 
 def prim_func_pass(function=None, opt_level=0, name=None, required=()):
     """Makes a pass of a function of (prim_func, module, context) that gives a PrimFunc; it runs on
-    each tensor program."""
-    def make(function):
-        return Pass(name or function.__name__, _on_functions(function), opt_level)
+    each tensor program. Of a class, the method is transform_function, as in module_pass."""
+    make = _maker("transform_function", _on_functions, opt_level, name)
     return make(function) if function is not None else make

@@ -4,9 +4,12 @@
     x = relax.Var("x", R.Tensor((n, 784), "float32"))
     relax.op.matmul(x, relax.op.permute_dims(w)) + b"""
 from pleat._library import PleatError
+from pleat.ir._module import Op
 from pleat.script._values import Value, text_of
 
-__all__ = ["Call", "GlobalVar", "TensorStructInfo", "TensorType", "Tuple", "Var", "call_dps_packed", "call_tir",
+Expr = Value
+
+__all__ = ["Call", "Expr", "GlobalVar", "TensorStructInfo", "TensorType", "Tuple", "Var", "call_dps_packed", "call_tir",
            "const"]
 
 
@@ -71,17 +74,23 @@ class GlobalVar(str):
 
     name_hint = property(str)
 
-    def __call__(self, *args):
-        return Value(f"cls.{self}")(*args)
+    def __call__(self, *args, **attrs):
+        return Value(f"cls.{self}")(*args, **attrs)
 
     def __script__(self):
         return f"cls.{self}"
 
 
-def Call(op, args, attrs=None):
-    """A call of an operator, such as relax.op.nn.relu, or of a function of the module."""
-    return (op if callable(op) else Value(f"R.{str(getattr(op, 'name', op)).removeprefix('relax.')}"))(
-        *args, **(attrs or {}))
+class Call(Value):
+    """A call of an operator, such as relax.op.nn.relu or Op.get("relax.nn.relu"), or of a function of the
+    module. `op` is the Op or the GlobalVar, `args` the operands, `attrs` a dictionary of the other arguments."""
+
+    def __init__(self, op, args, attrs=None):
+        if not callable(op):
+            op = Op(f"relax.{str(getattr(op, 'name', op)).removeprefix('relax.')}")
+        self.op, self.args, self.attrs = op, list(args), dict(attrs or {})
+        function = Value(f"R.{op.name.partition('.')[2]}") if isinstance(op, Op) else op
+        super().__init__(lambda: text_of(function(*self.args, **self.attrs)))
 
 
 def Tuple(fields):

@@ -5,7 +5,7 @@ from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
 
-__all__ = ["AlterOpImpl", "ConvertLayout", "DeadCodeElimination", "FlowLayoutRewrites", "FoldConstant",
+__all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "ConvertLayout", "DeadCodeElimination", "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseTIR",
            "HoistLayoutRewrites",
            "LegalizeOps", "Normalize", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
            "SplitLayoutRewritePreproc", "module_pass", "passes"]
@@ -85,6 +85,19 @@ def ConvertLayout(desired_layouts, layout_cb=None):
     weights and the result. The other operators follow."""
     _refuse("ConvertLayout", layout_cb=layout_cb)
     return _pass("ConvertLayout", desired_layouts=desired_layouts)
+
+
+def _nothing(name, why):
+    def make(*_, **__):
+        return Pass(name, lambda module, _: module)
+    make.__name__, make.__doc__ = name, why
+    return make
+
+
+AnnotateTIROpPattern = _nothing("AnnotateTIROpPattern", """Changes nothing: what an operator may be fused with
+is read off its loops when a module is compiled.""")
+FuseOps = _nothing("FuseOps", """Changes nothing: compiling fuses operators, as layouts and costs decide.""")
+FuseTIR = _nothing("FuseTIR", """Changes nothing: see FuseOps.""")
 
 
 def AlterOpImpl(op_impl_map, op_buffer_transforms, op_buffer_axis_separators=None,

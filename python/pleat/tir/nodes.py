@@ -126,7 +126,10 @@ def _is_float(dtype):
 # ---- Expressions ----------------------------------------------------------------------------------
 
 _size_names = contextvars.ContextVar("the function that names variables in a script", default=None)
-_SPELLINGS = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%"}
+_SPELLINGS = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%", "Div": "truncdiv",
+              "Mod": "truncmod", "Min": "min", "Max": "max", "And": "And", "Or": "Or", "Not": "Not",
+              "EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "Select": "Select",
+              "Cast": "Cast"}
 
 
 @contextlib.contextmanager
@@ -166,9 +169,12 @@ class PrimExpr(Node):
 
     def __script__(self):
         spelling = _SPELLINGS.get(type(self).__name__)
-        if spelling is None or not _size_names.get():
-            raise PleatError(f"{self!r} has no value in a script: expected a number or a variable")
-        return f"({text_of(self.a)} {spelling} {text_of(self.b)})"
+        if spelling is None:
+            raise PleatError(f"a node of the kind {type(self).__name__} has no value in a script")
+        if not spelling.isidentifier():
+            return f"({text_of(self.a)} {spelling} {text_of(self.b)})"
+        operands = [self.fields[name] for name in self.ARGUMENTS if name in self.fields]
+        return f"T.{spelling}({', '.join(map(text_of, operands))})"
 
     def __neg__(self):
         return binary("Sub", const(0, self.dtype), self)
@@ -302,6 +308,9 @@ class StringImm(PrimExpr):
 
     def _completed(self, fields):
         return {"value": fields["value"], "dtype": "string"}
+
+    def __script__(self):
+        return repr(self.value)
 
     def __repr__(self):
         return repr(self.value)
@@ -615,6 +624,12 @@ class Call(PrimExpr):
 
     def _set(self, fields):
         super()._set({**fields, "op": OpName(fields["op"])})
+
+    def __script__(self):
+        if "." not in self.op:  # a function of the module
+            return f"{self.op}({', '.join(map(text_of, self.args))})"
+        op = f"tvm.ir.Op.get({str(self.op)!r})"
+        return f"T.Call({text_of(self.dtype)}, {op}, [{', '.join(map(text_of, self.args))}])"
 
 
 # ---- The other kinds ------------------------------------------------------------------------------
