@@ -246,6 +246,7 @@ typedef struct KernelBinding {
   const LowerKernel *kernel;
   const uint8_t *access;
   const LowerHost *host;    // or NULL
+  bool takes_strides;       // tensors may be other than rows without gaps
   TargetTensor *tensors[2]; // [0]: inputs, [1]: outputs
   Expr **values[2];         // of the host, for each of them
   int counts[2];
@@ -270,13 +271,12 @@ static const char *memory_text(Context *context, const Buffer *b) {
   return text_string(&text);
 }
 
-// Without a host, the data of a tensor is that of its first element, in rows without gaps. A scalar
-// is a tensor without axes.
+// A scalar is a tensor without axes.
 static bool bind_tensor(KernelBinding *binding, int i) {
   const LowerArg *arg = &binding->kernel->args[i];
   const Buffer *b = arg->buffer;
   bool is_plain = !b || (!b->strides && expr_is_int(b->offset, 0) && b->type.lanes == 1);
-  if (!is_plain && !binding->host) return false;
+  if (!is_plain && !binding->host && (b->type.lanes != 1 || !binding->takes_strides)) return false;
   DType type = b ? b->type : arg->var->type;
   if (type.code == TYPE_HANDLE) return false;
   bool written = b && is_written(binding, i);
@@ -284,8 +284,13 @@ static bool bind_tensor(KernelBinding *binding, int i) {
   binding->arguments[i] = (TargetArgument){written ? TARGET_OUTPUT : TARGET_INPUT, *count, 0};
   if (binding->host) binding->values[written][*count] = binding->host->values[i];
   binding->tensors[written][(*count)++] =
-      (TargetTensor){arg->name, type, b ? b->rank : 0, b ? b->shape : NULL,
-                     is_plain ? NULL : memory_text(binding->context, b)};
+      (TargetTensor){arg->name,
+                     type,
+                     b ? b->rank : 0,
+                     b ? b->shape : NULL,
+                     is_plain ? NULL : memory_text(binding->context, b),
+                     .strides = b ? b->strides : NULL,
+                     .offset = b && !expr_is_int(b->offset, 0) ? b->offset : NULL};
   return true;
 }
 
@@ -297,7 +302,6 @@ static int argument_number(const KernelBinding *binding, int i) {
 
 static bool bind_size(KernelBinding *binding, int i) {
   const LowerArg *arg = &binding->kernel->args[i];
-  if (arg->from != LOWER_FROM_SHAPE && !binding->host) return false;
   binding->arguments[i] = (TargetArgument){TARGET_SIZE, binding->size_count, 0};
   binding->sizes[binding->size_count++] =
       (TargetSize){arg->var, argument_number(binding, arg->tensor), arg->axis, (int)arg->from};
@@ -355,8 +359,11 @@ static TargetProgram *programs_of(Context *context, LowerKernel **kernels,
                                   int count, const TargetRow *target) {
   TargetProgram *programs = arena_array(&context->scratch, TargetProgram, count);
   for (int i = 0; i < count; i++) {
-    KernelBinding binding = {
-        .context = context, .kernel = kernels[i], .access = access[i], .host = hosts[i]};
+    KernelBinding binding = {.context = context,
+                             .kernel = kernels[i],
+                             .access = access[i],
+                             .host = hosts[i],
+                             .takes_strides = target->takes_sizes};
     if (!target->takes_sizes && (count > 1 || has_scalars(kernels[i]))) return NULL;
     if (!bind_all(&binding)) return NULL;
     programs[i] = program_of(&binding, &kernels[i], count == 1);

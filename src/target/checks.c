@@ -5,6 +5,7 @@
 #include "target/checks.h"
 
 #include "ir/intrinsic.h"
+#include "lower/lower.h"
 #include "runtime/runtime.h"
 #include "target/sizes.h"
 
@@ -15,7 +16,8 @@ typedef struct CallChecks {
   WideSizes sizes;
   const TargetTensor *tensor; // the one that is checked,
   int argument;               // and its number
-  Expr **pointers, **shapes;  // for each argument, the DLTensor and its array of extents
+  // For each argument, the DLTensor and its arrays of extents and strides; NULL: not read yet.
+  Expr **pointers, **shapes, **strides;
 } CallChecks;
 
 // ---- Statements
@@ -140,14 +142,46 @@ static void check_range(CallChecks *c, Expr *value, int64_t least, int64_t most,
         described(c, arena_printf(arena, "%s, at most", what)), number(c, most), value);
 }
 
+static Expr *strides_of(CallChecks *c) {
+  Expr **strides = &c->strides[c->argument];
+  if (!*strides) *strides = pointer_named(c, "_strides", field(c, FIELD_STRIDES, DTYPE_HANDLE));
+  return *strides;
+}
+
+static int64_t item_bytes(const CallChecks *c) {
+  return dtype_bytes(c->tensor->type) * (int64_t)MAX_OF(c->tensor->type.lanes, 1);
+}
+
+// The elements between the memory of the tensor and its first one.
+static Expr *read_offset(CallChecks *c) {
+  Expr *bytes = wide(c, field(c, FIELD_BYTE_OFFSET, DTYPE(TYPE_UINT, 64)));
+  Expr *size = number(c, item_bytes(c));
+  check_equal(c, NULL, binary(c, EXPR_TRUNC_MOD, bytes, size), number(c, 0),
+              arena_printf(&c->context->scratch, "byte offset modulo the %lld bytes of an element",
+                           (long long)item_bytes(c)));
+  return binary(c, EXPR_TRUNC_DIV, bytes, size);
+}
+
 static void read_size(CallChecks *c, int i) {
   Arena *arena = &c->context->scratch;
   const TargetSize *size = &c->program->sizes[i];
   Expr *value = c->call->sizes[i];
+  int64_t most = size->var->type.bits < 64 ? INT32_MAX : c->sizes.most;
   select_argument(c, size->argument);
-  define(c, value, element(c, c->shapes[size->argument], size->axis));
-  check_range(c, value, 0, size->var->type.bits < 64 ? INT32_MAX : c->sizes.most,
-              arena_printf(arena, "extent of axis %d", size->axis));
+  switch (size->from) {
+  case LOWER_FROM_STRIDE:
+    check_not_null(c, NULL, strides_of(c), "strides are NULL");
+    define(c, value, element(c, strides_of(c), size->axis));
+    check_range(c, value, -most, most, arena_printf(arena, "stride of axis %d", size->axis));
+    break;
+  case LOWER_FROM_OFFSET:
+    define(c, value, read_offset(c));
+    check_range(c, value, 0, most, "element offset");
+    break;
+  default:
+    define(c, value, element(c, c->shapes[size->argument], size->axis));
+    check_range(c, value, 0, most, arena_printf(arena, "extent of axis %d", size->axis));
+  }
 }
 
 // ---- Shapes and memory
@@ -157,18 +191,19 @@ static Expr *extent(CallChecks *c, int axis) {
   return wide_size(&c->sizes, c->tensor->shape[axis]);
 }
 
-// Is the extent where a size gets its value?
-static bool defines_size(const CallChecks *c, int axis) {
+// Does a size get its value from the extent, or the stride, of this axis, or from the offset?
+static bool defines_size(const CallChecks *c, int axis, int from) {
   for (int i = 0; i < c->program->size_count; i++) {
     const TargetSize *size = &c->program->sizes[i];
-    if (size->argument == c->argument && size->axis == axis) return true;
+    bool is_axis = from == LOWER_FROM_OFFSET || size->axis == axis;
+    if (size->from == from && size->argument == c->argument && is_axis) return true;
   }
   return false;
 }
 
 static void check_extent(CallChecks *c, int axis) {
   Arena *arena = &c->context->scratch;
-  if (defines_size(c, axis)) return;
+  if (defines_size(c, axis, LOWER_FROM_SHAPE)) return;
   Expr *expected = extent(c, axis);
   for (int i = 0; i < c->sizes.parts.count; i++)
     check_range(c, c->sizes.parts.items[i], INT32_MIN, INT32_MAX,
@@ -177,27 +212,68 @@ static void check_extent(CallChecks *c, int axis) {
               arena_printf(arena, "extent of axis %d", axis));
 }
 
+static Expr *stated_stride(CallChecks *c, int axis) {
+  c->sizes.parts.count = 0;
+  return wide_size(&c->sizes, c->tensor->strides[axis]);
+}
+
+// Rows without gaps, whose strides may be NULL, must have the strides that are expected.
+static void check_stride(CallChecks *c, Expr *exempt, int axis, Expr *expected, Expr *compact) {
+  const char *what = arena_printf(&c->context->scratch, "stride of axis %d", axis);
+  Expr *strides = strides_of(c), *is_null = expr_is_null(c->context, strides);
+  if (expected != compact) {
+    Expr *given = binary(c, EXPR_OR, exempt, expr_unary(c->context, EXPR_NOT, is_null));
+    check_equal(c, given, compact, expected, what);
+  }
+  check_equal(c, binary(c, EXPR_OR, exempt, is_null), element(c, strides, axis), expected, what);
+}
+
 // Strides say nothing where there is at most one element along the axis.
 static void check_strides(CallChecks *c, Expr *is_empty) {
-  Arena *arena = &c->context->scratch;
-  Expr *step = number(c, 1), *strides = NULL;
+  Expr *step = number(c, 1);
   for (int k = c->tensor->rank - 1; k >= 0; k--) {
     Expr *size = extent(c, k);
     Expr *exempt = binary(c, EXPR_OR, is_empty, binary(c, EXPR_EQ, size, number(c, 1)));
-    if (!expr_is_true(exempt)) {
-      if (!strides) strides = pointer_named(c, "_strides", field(c, FIELD_STRIDES, DTYPE_HANDLE));
-      exempt = binary(c, EXPR_OR, exempt, expr_is_null(c->context, strides));
-      check_equal(c, exempt, element(c, strides, k), step,
-                  arena_printf(arena, "stride of axis %d", k));
-    }
+    Expr *expected = c->tensor->strides ? stated_stride(c, k) : step;
+    bool is_free = defines_size(c, k, LOWER_FROM_STRIDE);
+    if (!is_free && !expr_is_true(exempt)) check_stride(c, exempt, k, expected, step);
     step = expr_mul(c->context, step, size);
   }
+}
+
+static Expr *absolute(const CallChecks *c, Expr *e) {
+  Expr *zero = number(c, 0);
+  return expr_select(c->context, binary(c, EXPR_LT, e, zero), binary(c, EXPR_SUB, zero, e), e);
+}
+
+// The code computes with strides in the type that they have in the program.
+static void check_reach(CallChecks *c) {
+  Arena *arena = &c->context->scratch;
+  Expr *reach = number(c, 0);
+  bool is_narrow = false;
+  for (int k = 0; c->tensor->strides && k < c->tensor->rank; k++) {
+    Expr *part = absolute(c, binary(c, EXPR_MUL, stated_stride(c, k), extent(c, k)));
+    bool is_free = !expr_as_int(c->tensor->strides[k], &(int64_t){0});
+    if (is_free && c->tensor->strides[k]->type.bits < 64) {
+      is_narrow = true;
+      check_range(c, part, 0, INT32_MAX, arena_printf(arena, "elements that axis %d spans", k));
+    }
+    reach = binary(c, EXPR_ADD, reach, part);
+  }
+  if (is_narrow) check_range(c, reach, 0, INT32_MAX, "elements that the axes span");
+}
+
+static void check_offset(CallChecks *c) {
+  if (defines_size(c, 0, LOWER_FROM_OFFSET)) return;
+  c->sizes.parts.count = 0;
+  Expr *expected = wide_size(&c->sizes, c->tensor->offset);
+  check_equal(c, NULL, read_offset(c), expected, "elements before the first one");
 }
 
 static void check_memory(CallChecks *c, Expr *is_empty) {
   Context *context = c->context;
   DType word = DTYPE(TYPE_UINT, 64);
-  int64_t bytes = dtype_bytes(c->tensor->type) * (int64_t)MAX_OF(c->tensor->type.lanes, 1);
+  int64_t bytes = item_bytes(c);
   Expr *data = field(c, FIELD_DATA, DTYPE_HANDLE);
   if (expr_is_true(is_empty)) return;
   check_not_null(c, is_empty, data, "memory is NULL");
@@ -217,6 +293,8 @@ static void check_elements(CallChecks *c) {
     is_empty = binary(c, EXPR_OR, is_empty, binary(c, EXPR_EQ, extent(c, k), number(c, 0)));
   }
   check_strides(c, is_empty);
+  check_reach(c);
+  if (c->tensor->offset) check_offset(c);
   check_memory(c, is_empty);
 }
 
@@ -271,6 +349,7 @@ TargetCall *target_call(Context *context, const TargetProgram *program) {
   c.call->sizes = c.sizes.vars;
   c.pointers = arena_array(&context->scratch, Expr *, count + 1);
   c.shapes = arena_array(&context->scratch, Expr *, count + 1);
+  c.strides = arena_array(&context->scratch, Expr *, count + 1);
   Expr *given = wide(&c, c.call->count), *wanted = number(&c, count);
   check(&c, binary(&c, EXPR_EQ, given, wanted), "number of arguments", wanted, given);
   for (int i = 0; i < count; i++) {

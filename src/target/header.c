@@ -14,14 +14,24 @@ static const char *target_upper(Arena *arena, const char *name) {
   return text;
 }
 
-// The bytes of a tensor whose extents are constants; -1 for another one.
-static int64_t tensor_bytes(const TargetTensor *tensor) {
-  int64_t bytes = dtype_bytes(tensor->type) * (int64_t)MAX_OF(tensor->type.lanes, 1), extent;
+// The elements from where the pointer to a tensor counts to its last one; -1 where they are not
+// constant, or stand before the first one.
+static int64_t tensor_span(const TargetTensor *tensor) {
+  int64_t count = 1, reach = 0, offset = 0, extent, stride = 0;
   for (int i = 0; i < tensor->rank; i++) {
     if (!expr_as_int(tensor->shape[i], &extent)) return -1;
-    bytes *= extent;
+    if (tensor->strides && (!expr_as_int(tensor->strides[i], &stride) || stride < 0)) return -1;
+    count *= extent;
+    reach += stride * (extent - 1);
   }
-  return bytes;
+  if (tensor->offset && !expr_as_int(tensor->offset, &offset)) return -1;
+  if (!count) return 0;
+  return offset + (tensor->strides ? reach + 1 : count);
+}
+
+static int64_t tensor_bytes(const TargetTensor *tensor) {
+  int64_t span = tensor_span(tensor);
+  return span * (span < 0 ? 1 : dtype_bytes(tensor->type) * MAX_OF(tensor->type.lanes, 1));
 }
 
 static void print_extent(Context *context, const Expr *extent, Text *out) {
@@ -112,9 +122,9 @@ static const char call[] =
     "\n// The same for tensors that are checked first: inputs, then outputs. Returns 3 when one "
     "does\n"
     "// not fit: *fault, unless it is NULL, then says what was wrong. The struct is DLPack's\n"
-    "// DLTensor. Device, rank, element type, shape, strides (rows without gaps) and alignment "
-    "must\n"
-    "// be those that the code was made for.\n";
+    "// DLTensor. Device, rank, element type, shape, strides (those that are stated for a tensor,\n"
+    "// otherwise rows without gaps), elements before the first one where they are stated, and\n"
+    "// alignment must be those that the code was made for.\n";
 
 // The structs are DLPack's DLTensor, and what was wrong with an argument.
 static const char call_types[] =

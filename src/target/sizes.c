@@ -68,7 +68,10 @@ static bool shapes_fit(const WideSizes *w, double most) {
   for (int i = 0; i < p->input_count + p->output_count; i++) {
     const TargetTensor *t = target_program_tensor(p, i);
     for (int k = 0; k < t->rank; k++)
-      if (magnitude(w, t->shape[k], most) > ldexp(1, 62)) return false;
+      if (magnitude(w, t->shape[k], most) > ldexp(1, 62) ||
+          (t->strides && magnitude(w, t->strides[k], most) > ldexp(1, 62)))
+        return false;
+    if (t->offset && magnitude(w, t->offset, most) > ldexp(1, 58)) return false;
   }
   return true;
 }
@@ -144,7 +147,9 @@ bool target_knows_sizes(Context *context, const TargetProgram *p) {
             dtype_equal(p->sizes[i].var->type, DTYPE_INT64);
   for (int i = 0; i < p->input_count + p->output_count; i++) {
     const TargetTensor *t = target_program_tensor(p, i);
-    for (int k = 0; known && k < t->rank; k++) known = wide_size(&w, t->shape[k]) != NULL;
+    for (int k = 0; known && k < t->rank; k++)
+      known = wide_size(&w, t->shape[k]) && (!t->strides || wide_size(&w, t->strides[k]));
+    known = known && (!t->offset || wide_size(&w, t->offset));
   }
   return known;
 }

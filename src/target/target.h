@@ -73,9 +73,9 @@ typedef struct TargetCondition { // the bool there is `value`
 
 typedef struct TargetStep { // runs a kernel
   int kernel;
-  const TargetArgument *arguments; // one per argument of the kernel
-  int64_t workspace;               // bytes into the arena
-  const char *comment;             // one line; may be NULL
+  const TargetArgument *arguments;   // one per argument of the kernel
+  int64_t workspace;                 // bytes into the arena
+  const char *comment;               // one line; may be NULL
   const TargetCondition *conditions; // the step may be left out unless all hold, which are looked
                                      // at in order: one may be known only if those before it hold
   int condition_count;
@@ -89,6 +89,10 @@ typedef struct TargetTensor { // as it is in memory; a scalar is a tensor withou
   const char *layout; // how the logical tensor is stored, such as "NHWC of NCHW [1, 3, 8, 8]";
                       // NULL: row-major
   bool is_known;      // the code is correct only for the contents with which it was compiled
+  // Like the shape, in elements; NULL: rows without gaps, and no elements before the first one. The
+  // pointer to memory counts from where the offset does.
+  Expr *const *strides;
+  Expr *offset;
 } TargetTensor;
 
 // A variable of the shapes, whose value is the extent of an axis of an argument (inputs come first,

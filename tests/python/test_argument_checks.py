@@ -231,3 +231,105 @@ def test_functions_of_a_module(free):
     assert a.tolist() == [0, 1, 2, 3, 4, -1, -1]
     assert free.two_halves_2_run((ctypes.c_void_p * 1)(n.ctypes.data),
                                  (ctypes.c_void_p * 1)(a.ctypes.data), None) == 0
+
+
+STRIDED = """from tvm.script import tir as T
+
+@T.prim_func
+def gaps(a: T.handle, b: T.handle, c: T.handle):
+    n, s, o = T.int32(), T.int32(), T.int32()
+    u = T.int64()
+    A = T.match_buffer(a, (n, 5), "float32", strides=[s, u], elem_offset=o)
+    B = T.match_buffer(b, (5, n), "float32", strides=[n + 2, 1], elem_offset=3)
+    C = T.match_buffer(c, (n,), "int16", elem_offset=o * 2)
+    for i, j in T.grid(5, n):
+        B[i, j] = A[j, i] * T.float32(2)
+    for j in range(n):
+        C[j] = T.Cast("int16", A[j, 4])
+
+@T.prim_func
+def fixed(A: T.Buffer((3, 4), "float32", strides=[9, 2]), B: T.Buffer((4, 1), "float32", strides=[1, 6])):
+    for i in range(4):
+        B[i, 0] = A[2, i]
+"""
+
+
+@pytest.fixture(scope="module", params=["llvm", "c"])
+def strided(request, tmp_path_factory):
+    return library(request.param, tmp_path_factory.mktemp(request.param), STRIDED)
+
+
+def view_of(memory, offset, shape, strides):
+    """A view of an array, and the tensor that says where the memory begins."""
+    item = memory.itemsize
+    view = np.lib.stride_tricks.as_strided(memory[offset:], shape, [stride * item for stride in strides])
+    tensor = tensor_of(view)
+    tensor.data, tensor.byte_offset = memory.ctypes.data, offset * item
+    tensor.strides = int64s(strides)
+    return view, tensor
+
+
+def gaps_of(n):
+    memories = [np.random.default_rng(n).random(400, "float32"), np.zeros(200, "float32"),
+                np.full(60, -1, "int16")]
+    memories[0] *= 100
+    return memories, [view_of(memories[0], 7, (n, 5), (31, 3)), view_of(memories[1], 3, (5, n), (n + 2, 1)),
+                      view_of(memories[2], 14, (n,), (1,))]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 11])
+def test_strides_and_offsets(strided, n):
+    memories, given = gaps_of(n)
+    fault = Fault()
+    assert call(strided.two_gaps_call, [tensor for _, tensor in given], fault) == 0, fault.what
+    (a, _), (b, _), (c, _) = given
+    assert np.array_equal(b, 2 * a.T) and np.array_equal(c, a[:, 4].astype("int16"))
+    assert np.count_nonzero(memories[1]) == b.size and (memories[2] != -1).sum() == n
+
+
+def test_negative_strides(strided):
+    memories, given = gaps_of(4)
+    given[0] = view_of(memories[0], 120, (4, 5), (-31, -3))
+    given[2] = view_of(np.zeros(300, "int16"), 240, (4,), (1,))
+    assert call(strided.two_gaps_call, [tensor for _, tensor in given]) == 0
+    assert np.array_equal(given[1][0], 2 * given[0][0].T)
+
+
+@pytest.mark.parametrize("argument, changed, what, expected, got", [
+    (0, change("strides", None), "'A': strides are NULL", 0, 1),
+    (0, change("strides", 2**40, 0), "'A': stride of axis 0, at most", 2**31 - 1, 2**40),
+    (0, change("strides", 2**30, 0), "'A': elements that axis 0 spans, at most", 2**31 - 1, 3 * 2**30),
+    (0, change("byte_offset", 6), "'A': byte offset modulo the 4 bytes", 0, 2),
+    (1, change("byte_offset", 16), "'B': elements before the first one", 3, 4),
+    (1, change("strides", 3, 0), "'B': stride of axis 0", 5, 3),
+    (1, change("strides", None), "'B': stride of axis 0", 5, 3),
+    (2, change("byte_offset", 14), "'C': elements before the first one", 14, 7),
+    (2, change("strides", 2, 0), "'C': stride of axis 0", 1, 2),
+])
+def test_strides_that_do_not_fit(strided, argument, changed, what, expected, got):
+    memories, given = gaps_of(3)
+    tensors, fault = [tensor for _, tensor in given], Fault()
+    changed(tensors[argument])
+    assert call(strided.two_gaps_call, tensors, fault) == 3
+    assert fault.what.decode().startswith(f"argument {argument} {what}")
+    assert (fault.expected, fault.got) == (expected, got)
+    assert not memories[1].any()
+
+
+def test_fixed_strides(strided):
+    memory, out = np.arange(40, dtype="float32"), np.zeros((4, 1), "float32")
+    a, tensor = view_of(memory, 0, (3, 4), (9, 2))
+    fault = Fault()
+    assert call(strided.two_fixed_call, [tensor, tensor_of(out)], fault) == 0, fault.what
+    assert np.array_equal(out[:, 0], a[2])
+    tensor.strides = None
+    assert call(strided.two_fixed_call, [tensor, tensor_of(out)], fault) == 3
+    assert (fault.what, fault.expected, fault.got) == (b"argument 0 'A': stride of axis 1", 2, 1)
+
+
+def test_the_header_has_the_bytes_of_gaps(tmp_path):
+    library("llvm", tmp_path, STRIDED)
+    header = (tmp_path / "two.h").read_text()
+    assert "#define TWO_FIXED_INPUT_0_BYTES 100\n" in header  # 2 * 9 + 3 * 2 + 1 elements
+    assert "'A': float32 [3, 4], strides [9, 2]" in header
+    assert "sizes[1] 's': the stride of axis 0 of inputs[0]" in header

@@ -21,13 +21,19 @@ static void write_check(CEmit *emit, const Stmt *s, const char *wrong) {
 }
 
 // The pointers of NAME_run, which are not NULL; the memory of a tensor without elements may be.
-static void write_pointers(CEmit *emit, const char *array, const char *type, int first, int count) {
+// The program adds an offset that it states.
+static void write_pointers(CEmit *emit, const TargetProgram *program, const char *array,
+                           const char *type, int first, int count) {
   c_line(emit, "%s%s[%d];", type, array, MAX_OF(count, 1));
   c_line(emit, "for (int i = 0; i < %d; i++)", count);
   c_line(emit, "  %s[i] = tensors[%d + i]->data", array, first);
   c_line(emit,
          "    ? (char *)tensors[%d + i]->data + tensors[%d + i]->byte_offset : (char *)&none;",
          first, first);
+  for (int i = 0; i < count; i++)
+    if (target_program_tensor(program, first + i)->offset)
+      c_line(emit, "%s[%d] = tensors[%d]->data ? tensors[%d]->data : (char *)&none;", array, i,
+             first + i, first + i);
 }
 
 static const char *write_sizes(CEmit *emit, const TargetProgram *program, const TargetCall *call) {
@@ -62,8 +68,8 @@ void c_write_call(Context *context, CModule *module, const TargetProgram *progra
     else
       write_check(&emit, s, wrong);
   }
-  write_pointers(&emit, "inputs", "const void *", 0, program->input_count);
-  write_pointers(&emit, "outputs", "void *", program->input_count, program->output_count);
+  write_pointers(&emit, program, "inputs", "const void *", 0, program->input_count);
+  write_pointers(&emit, program, "outputs", "void *", program->input_count, program->output_count);
   const char *sizes = write_sizes(&emit, program, call);
   c_line(&emit, "return %s_run(%sinputs, outputs, %sarena);", target_program_name(header, program),
          header->weights_file ? "weights, " : "", sizes);

@@ -33,21 +33,25 @@ static void add_let(Emit *emit, const Stmt *s) {
   emit_forget(emit, mark);
 }
 
-static const char *first_element(Emit *emit, const char *tensor) {
+// Where the elements of a tensor begin for the program, which adds an offset that it states.
+static const char *first_element(Emit *emit, const TargetTensor *type, const char *tensor) {
   const char *data = emit_value(emit, "load ptr, ptr %s, align 8", tensor);
+  if (type->offset) return data;
   const char *place = llvm_offset_from(emit, tensor, 40);
   const char *offset = emit_value(emit, "load i64, ptr %s, align 8", place);
   return emit_value(emit, "getelementptr i8, ptr %s, i64 %s", data, offset);
 }
 
 // The array of pointers that NAME_run takes.
-static const char *pointers(Emit *emit, int first, int count) {
+static const char *pointers(Emit *emit, const TargetProgram *p, int first, int count) {
   const char *type = arena_printf(emit->module->arena, "[%d x ptr]", MAX_OF(count, 1));
   const char *array = emit_alloca(emit, type, 16);
   for (int i = 0; i < count; i++) {
     const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", array, i);
     emit_line(emit, "store ptr %s, ptr %s, align 8",
-              first_element(emit, llvm_load_pointer(emit, "%tensors", first + i)), place);
+              first_element(emit, target_program_tensor(p, first + i),
+                            llvm_load_pointer(emit, "%tensors", first + i)),
+              place);
   }
   return array;
 }
@@ -89,8 +93,8 @@ void llvm_add_call(Emit *emit, const LlvmPrograms *whole, const TargetProgram *p
     else
       add_check(emit, s);
   }
-  const char *inputs = pointers(emit, 0, p->input_count);
-  const char *outputs = pointers(emit, p->input_count, p->output_count);
+  const char *inputs = pointers(emit, p, 0, p->input_count);
+  const char *outputs = pointers(emit, p, p->input_count, p->output_count);
   const char *sizes = sizes_of(emit, p, call);
   const char *result = emit_value(emit, "call i32 @%s_run(%sptr %s, ptr %s, %sptr %%arena)", name,
                                   given, inputs, outputs, sizes);
