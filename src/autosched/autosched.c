@@ -24,12 +24,22 @@ static bool is_ordered(const AutoSched *s, BlockRef ref) {
   return false;
 }
 
-static bool find_blocks(AutoSched *s, BlockRefs *blocks) {
-  TRY(autosched_blocks(s, blocks));
+bool autosched_loops(const AutoSched *s, BlockRef block, LoopRefs *loops) {
+  *loops = (LoopRefs){0};
+  TRY(schedule_get_loops(s->sch, block, loops));
+  int bands = s->bands ? s->bands->count : 0;
+  loops->items += bands;
+  loops->count -= bands;
+  loops->capacity = loops->count;
+  return true;
+}
+
+static void find_anchor(AutoSched *s) {
+  const BlockRefs *blocks = &s->own;
   if (blocks->count == 2 && is_ordered(s, blocks->items[1])) {
     s->tail = blocks->items[0];
     s->updates = blocks->items[1];
-    return true;
+    return;
   }
   for (int i = 0; i < blocks->count; i++) {
     if (!autosched_reduces(s, blocks->items[i])) continue;
@@ -37,7 +47,6 @@ static bool find_blocks(AutoSched *s, BlockRefs *blocks) {
     s->reductions++;
   }
   s->tail = array_last(blocks);
-  return true;
 }
 
 static double points_of(const AutoSched *s, BlockRef ref) {
@@ -60,7 +69,8 @@ static bool is_cheap(const AutoSched *s, BlockRef ref) {
 // With several reductions, inlines an elementwise block into its only reader when that reader is
 // elementwise too, or into all its readers when its values are cheap; but not where a value would
 // be computed several times for each point of the block.
-static bool inline_chains(AutoSched *s, const BlockRefs *blocks) {
+static bool inline_chains(AutoSched *s) {
+  const BlockRefs *blocks = &s->own;
   for (int i = 0; i + 1 < blocks->count; i++) {
     BlockRefs consumers = {0};
     if (autosched_reduces(s, blocks->items[i])) continue;
@@ -75,7 +85,8 @@ static bool inline_chains(AutoSched *s, const BlockRefs *blocks) {
 }
 
 // Inlines every block but the anchor and the last.
-static bool inline_others(AutoSched *s, const BlockRefs *blocks) {
+static bool inline_others(AutoSched *s) {
+  const BlockRefs *blocks = &s->own;
   for (int i = 0; i + 1 < blocks->count && !s->updates; i++)
     if (blocks->items[i] != s->anchor) TRY(schedule_compute_inline(s->sch, blocks->items[i]));
   return true;
@@ -114,28 +125,41 @@ bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, L
 
 // ---- Strategies
 
-// The parameter of the function to which a block stores; -1 where there is none.
-static int written_param(const AutoSched *s, BlockRef ref) {
-  const Stmt *body = schedule_block(s->sch, ref)->body;
-  for (int i = 0; body->kind == STMT_STORE && i < s->func->param_count; i++)
-    if (s->func->buffers[i] && s->func->buffers[i]->data == body->as.store.buffer->data) return i;
-  return -1;
+// Finds the parameter of the function to which the tail stores.
+static void find_output(AutoSched *s) {
+  const Stmt *body = schedule_block(s->sch, s->tail)->body;
+  int param = body->kind == STMT_STORE ? autosched_param_of(s, body->as.store.buffer) : -1;
+  s->output = param < 0 ? NULL : s->func->buffers[param];
+  s->output_layout = param < 0 ? NULL : s->params[param].layout;
 }
 
-// Starts from the unscheduled function. A function with several reductions keeps the reductions'
-// blocks and the blocks that several blocks read.
+static void remove_inlined(AutoSched *s) {
+  int kept = 0;
+  for (int i = 0; i < s->own.count; i++)
+    if (schedule_block(s->sch, s->own.items[i])) s->own.items[kept++] = s->own.items[i];
+  s->own.count = kept;
+}
+
+bool autosched_find_blocks(AutoSched *s) {
+  s->anchor = s->tail = s->updates = NULL;
+  s->reductions = 0;
+  find_anchor(s);
+  find_output(s);
+  TRY(s->reductions > 1 ? inline_chains(s) : inline_others(s));
+  remove_inlined(s);
+  return true;
+}
+
+// Starts from the unscheduled function.
 static bool begin(AutoSched *s) {
   Context *context = s->context;
   KernelChoice *choice = s->choice;
-  BlockRefs blocks = {0};
   *choice = (KernelChoice){.schedule = schedule_new(context, s->func)};
   choice->layouts = arena_array(&context->arena, const Layout *, s->func->param_count);
   s->sch = choice->schedule;
-  s->anchor = s->tail = s->updates = NULL;
-  s->reductions = 0;
-  TRY(find_blocks(s, &blocks));
-  s->output = written_param(s, s->tail);
-  return s->reductions > 1 ? inline_chains(s, &blocks) : inline_others(s, &blocks);
+  s->own = (BlockRefs){0};
+  TRY(autosched_blocks(s, &s->own));
+  return autosched_find_blocks(s);
 }
 
 // Makes a strategy's steps without diagnostics; when a step is refused, *refusal says why.
@@ -159,8 +183,7 @@ static void check_planned(AutoSched *s) {
   }
 }
 
-// Do the elements of the last block share results of the only reduction?
-static bool spreads(const AutoSched *s) {
+bool autosched_spreads(const AutoSched *s) {
   const Stmt *store = schedule_block(s->sch, s->anchor)->body;
   double results = 1;
   int64_t extent;
@@ -171,7 +194,7 @@ static bool spreads(const AutoSched *s) {
 
 // Finds the strategies that a function with reductions may take.
 static Strategies find_strategies(AutoSched *s) {
-  bool several = s->reductions > 1 || (s->reductions && spreads(s));
+  bool several = s->reductions > 1 || (s->reductions && autosched_spreads(s));
   Strategies rows = {.count = several, .items = {{.kind = STRATEGY_ROWS}}};
   if (s->reductions != 1 || (several && !s->planned)) return rows;
   if (!nest_of_block(s->context, schedule_block(s->sch, s->anchor), &s->nest)) return rows;

@@ -60,6 +60,22 @@ enum { TRANSPOSE_LEAST_ROWS = 2, TRANSPOSE_MOST_ROWS = 16 };
 bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *func,
                       const KernelParam *params, const Strategies *planned, KernelChoice *choice);
 
+// A part of a function's blocks, which a kernel of its own could compute.
+typedef struct KernelPart {
+  int blocks;                // their number; the parts follow one another
+  const Strategies *planned; // as for a kernel
+  const Layout *output;      // of the tensor that the part writes; NULL: row-major
+  double cost;               // cycles of the part as a kernel, as predicted
+} KernelPart;
+
+// Schedules a function of several parts in bands: the outermost loop runs over bands of rows, and
+// all parts are computed for one band after the other, so that the second cache holds the tensors
+// between them. *saved is by how many cycles less the function is predicted to take than a kernel
+// for each part. False, without diagnostics, where this saves nothing or cannot be done.
+bool autosched_banded(Context *context, const HostMachine *machine, PrimFunc *func,
+                      const KernelParam *params, const KernelPart *parts, int count,
+                      KernelChoice *choice, double *saved);
+
 // Schedules likewise a function as a user wrote it, when it says only what to compute: its blocks
 // are in their own serial loops. False, without diagnostics, when the function has a schedule of
 // its own or no strategy applies; *why_not then tells which.

@@ -5,6 +5,15 @@
 
 #include "autosched/autosched.h"
 
+// The loops over bands of rows around all blocks of a kernel of several parts (bands.c).
+typedef struct Bands {
+  int count;                    // of these loops; 0: they are not made yet
+  Map dimension_of;             // a block's variable -> 1 + the dimension that it runs over
+  int64_t extents[TE_MAX_RANK]; // of the dimensions within a band
+  Map layouts;                  // the data of a tensor between parts -> its layout
+} Bands;
+
+// A kernel, or the part of one that a strategy schedules.
 typedef struct AutoSched {
   Context *context;
   const HostMachine *machine;
@@ -14,12 +23,16 @@ typedef struct AutoSched {
   const Strategies *planned; // NULL: the planner found none
   KernelChoice *choice;
   BlockRef anchor, tail; // the reduction (NULL: none) and the block that writes the output
-  int output;            // the parameter that the tail writes; -1: none
-  BlockRef updates;      // ordered updates of the elements that the tail sets; NULL: none
-  int reductions;        // how many blocks are reductions; the anchor is the last of them
-  Nest nest;             // of the anchor, before any layout was changed
+  const Buffer *output;  // that the tail writes, as the function has it before layouts are applied
+  const Layout *output_layout;
+  BlockRef updates; // ordered updates of the elements that the tail sets; NULL: none
+  int reductions;   // how many blocks are reductions; the anchor is the last of them
+  Nest nest;        // of the anchor, before any layout was changed
   NestLayouts layouts;
   const char *refusal; // why no tile was found, when no step reports it
+  BlockRefs own;       // the blocks of the part, in order, while they are in loops of their own
+  const Bands *bands;  // NULL: the part is the kernel
+  const bool *foreign; // by parameter: another part applies its layout; NULL: none does
 } AutoSched;
 
 #define TRY(step)                                                                                  \
@@ -30,6 +43,14 @@ typedef struct AutoSched {
 // ---- autosched.c
 
 bool autosched_blocks(AutoSched *s, BlockRefs *blocks); // of the function, in order
+// Finds the anchor, the tail, the reductions and the output among the part's own blocks, and inlines
+// elementwise blocks. A function with several reductions keeps the reductions' blocks and the blocks
+// that several blocks read.
+bool autosched_find_blocks(AutoSched *s);
+// Do the elements of the last block share results of the only reduction?
+bool autosched_spreads(const AutoSched *s);
+// The loops of a block without those over bands.
+bool autosched_loops(const AutoSched *s, BlockRef block, LoopRefs *loops);
 bool autosched_reduces(const AutoSched *s, BlockRef block);
 // The number of elements in a vector of the widest values that a block loads, stores or computes as
 // floats.
@@ -50,9 +71,22 @@ double strategy_cost(Context *context, const HostMachine *machine, const Nest *n
 // Finds the layouts in which the anchor's nest is costed, which are those of its parameters.
 void autosched_find_layouts(AutoSched *s);
 bool autosched_lay_out_params(AutoSched *s);
+// Applies the layout of the part's output where that is no parameter.
+bool autosched_lay_out_output(AutoSched *s);
+// The layout of a parameter, or of a tensor between parts; NULL: row-major.
+const Layout *autosched_layout_of(const AutoSched *s, const Buffer *buffer);
+bool autosched_is_link(const AutoSched *s, const Buffer *buffer); // is it a tensor between parts?
+// The number of the parameter that has this buffer; -1: none has.
+int autosched_param_of(const AutoSched *s, const Buffer *buffer);
 // The expression (axis d // cut) % radix; a cut of 0 or 1 leaves out the division, a radix of 0 or
 // 1 the remainder.
 const LayoutExpr *autosched_digit(Context *context, int d, int64_t cut, int64_t radix);
+
+// ---- bands.c
+
+// Sets the physical extents of the anchor's result to those within a band. False where a dimension
+// in bands is stored in another way than whole, or in blocks.
+bool autosched_band_extents(const AutoSched *s, const Layout *layout, int64_t *extents, int rank);
 
 // ---- panels.c
 
@@ -69,10 +103,20 @@ PanelPlace autosched_place_panels(const AutoSched *s);
 
 // ---- Strategies: each makes all steps of a kernel, or fails when a step is refused
 
-// tile_strategy.c: one reduction, in register tiles.
+// tile_strategy.c: one reduction, in register tiles. In parts of a kernel, the steps that add
+// blocks, those that change layouts, and those that change loops are made for all parts in turn.
 bool autosched_tiled(AutoSched *s);
+bool autosched_tiled_blocks(AutoSched *s);
+bool autosched_tiled_layouts(AutoSched *s);
+bool autosched_tiled_loops(AutoSched *s);
 // row_strategy.c: all blocks of a function row by row, reductions in vectors across their own axes.
+typedef struct Rows Rows;
 bool autosched_rows(AutoSched *s);
+Rows *autosched_rows_blocks(AutoSched *s); // NULL: refused
+bool autosched_rows_layouts(Rows *rows);
+// Moves the blocks, the last first, into a loop over bands; the last one only when `all` is true.
+bool autosched_rows_move(Rows *rows, LoopRef band, bool all);
+bool autosched_rows_loops(Rows *rows);
 // choice_axes.c: a block whose value is chosen by residues of axes, without reductions.
 bool autosched_choice_axes(AutoSched *s);
 // transpose_strategy.c: a block that reads tensors along another axis than its output's last.

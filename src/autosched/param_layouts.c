@@ -5,11 +5,21 @@
 // where 16 is the width of the register tile's panel.
 #include "autosched/internal.h"
 
-static int param_of(const AutoSched *s, const Buffer *buffer) {
+int autosched_param_of(const AutoSched *s, const Buffer *buffer) {
   const PrimFunc *func = schedule_func(s->sch);
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i] && func->buffers[i]->data == buffer->data) return i;
   return -1;
+}
+
+bool autosched_is_link(const AutoSched *s, const Buffer *buffer) {
+  return s->bands && map_contains(&s->bands->layouts, buffer->data);
+}
+
+const Layout *autosched_layout_of(const AutoSched *s, const Buffer *buffer) {
+  int param = autosched_param_of(s, buffer);
+  if (param >= 0) return s->params[param].layout;
+  return s->bands ? map_find(&s->bands->layouts, buffer->data) : NULL;
 }
 
 // The buffer slot through which `block` accesses parameter `param`; its index is -1 when the block
@@ -20,25 +30,33 @@ static BufferSlot slot_of(const AutoSched *s, BlockRef ref, int param) {
     const Region *regions = w ? block->writes : block->reads;
     int count = w ? block->write_count : block->read_count;
     for (int i = 0; i < count; i++)
-      if (param_of(s, regions[i].buffer) == param) return (BufferSlot){w, i};
+      if (autosched_param_of(s, regions[i].buffer) == param) return (BufferSlot){w, i};
   }
   return (BufferSlot){false, -1};
 }
 
-static bool lay_out(AutoSched *s, int param, const Layout *layout) {
+static bool transform(AutoSched *s, BlockRef block, BufferSlot slot, const Layout *layout) {
   static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  const LayoutPadding *padding =
+      layout->padding.kind == LAYOUT_PADDING_UNKNOWN ? &any : &layout->padding;
+  return schedule_transform_layout(s->sch, block, slot, layout->map, padding);
+}
+
+static bool lay_out(AutoSched *s, int param, const Layout *layout) {
   BlockRefs blocks = {0};
   s->choice->layouts[param] = layout;
   if (!layout) return true;
   TRY(autosched_blocks(s, &blocks));
   for (int i = blocks.count - 1; i >= 0; i--) {
     BufferSlot slot = slot_of(s, blocks.items[i], param);
-    if (slot.index < 0) continue;
-    const LayoutPadding *padding =
-        layout->padding.kind == LAYOUT_PADDING_UNKNOWN ? &any : &layout->padding;
-    return schedule_transform_layout(s->sch, blocks.items[i], slot, layout->map, padding);
+    if (slot.index >= 0) return transform(s, blocks.items[i], slot, layout);
   }
   return true;
+}
+
+bool autosched_lay_out_output(AutoSched *s) {
+  bool lays_out = s->output_layout && autosched_param_of(s, s->output) < 0;
+  return !lays_out || transform(s, s->tail, (BufferSlot){true, 0}, s->output_layout);
 }
 
 const LayoutExpr *autosched_digit(Context *context, int d, int64_t cut, int64_t radix) {
@@ -120,19 +138,16 @@ static const Layout *padded_vector(AutoSched *s, const Buffer *buffer, int lanes
 }
 
 static bool read_packs(const AutoSched *s, int read) {
-  int param = param_of(s, s->nest.reads[read].buffer);
+  int param = autosched_param_of(s, s->nest.reads[read].buffer);
   return param >= 0 && s->params[param].constant;
 }
 
 void autosched_find_layouts(AutoSched *s) {
   for (int i = 0; i < s->nest.read_count; i++) {
-    int param = param_of(s, s->nest.reads[i].buffer);
-    s->layouts.reads[i] = param >= 0 ? s->params[param].layout : NULL;
+    s->layouts.reads[i] = autosched_layout_of(s, s->nest.reads[i].buffer);
     s->layouts.packed[i] = read_packs(s, i);
   }
-  s->layouts.output = s->planned      ? s->planned->output
-                      : s->output < 0 ? NULL
-                                      : s->params[s->output].layout;
+  s->layouts.output = s->planned ? s->planned->output : s->output_layout;
 }
 
 static bool lay_out_constant(AutoSched *s, int param) {
@@ -153,7 +168,7 @@ static bool lay_out_constant(AutoSched *s, int param) {
 
 bool autosched_lay_out_params(AutoSched *s) {
   for (int i = s->func->param_count - 1; i >= 0; i--) {
-    if (!s->func->buffers[i]) continue;
+    if (!s->func->buffers[i] || (s->foreign && s->foreign[i])) continue;
     TRY(s->params[i].constant && s->choice->tiled ? lay_out_constant(s, i)
                                                   : lay_out(s, i, s->params[i].layout));
   }

@@ -37,7 +37,7 @@ typedef struct RowBlock {
   const Layout *layout; // of its result; NULL: row-major
 } RowBlock;
 
-typedef struct Rows {
+struct Rows {
   AutoSched *s;
   Array(RowBlock) blocks; // in order; the last writes the output
   RowAxes axes;
@@ -45,7 +45,7 @@ typedef struct Rows {
   bool wide;        // the output has several elements in a row
   int count;        // number of leading loops of the last block that all blocks share
   int64_t together; // number of iterations of the last shared loop that run at a time
-} Rows;
+};
 
 static const char *const no_rows = "its blocks have no rows in common";
 static const char *const no_vector = "no axis of the reduction can be a vector";
@@ -57,16 +57,16 @@ static bool refuse_rows(Rows *r, const char *why) {
 
 // ---- Partial results
 
+// The loop of a block's variable. In a band it is the one at the variable's position.
 static LoopRef loop_of(const Rows *r, BlockRef block, const Expr *var) {
   const Block *b = schedule_block(r->s->sch, block);
-  for (int i = 0; i < b->var_count; i++)
-    if (b->vars[i].var == var && b->vars[i].binding->op == EXPR_VAR) return b->vars[i].binding;
-  return NULL;
-}
-
-// The tensor that the kernel writes, as its function has it before layouts are applied.
-static const Buffer *output_of(const Rows *r) {
-  return r->s->func->buffers[r->s->output];
+  LoopRefs loops;
+  int i = 0;
+  while (i < b->var_count && b->vars[i].var != var) i++;
+  if (i == b->var_count) return NULL;
+  if (b->vars[i].binding->op == EXPR_VAR) return b->vars[i].binding;
+  bool own = r->s->bands && autosched_loops(r->s, block, &loops) && loops.count == b->var_count;
+  return own ? loops.items[i] : NULL;
 }
 
 static bool reduces_several(const Nest *nest) {
@@ -77,13 +77,12 @@ static bool reduces_several(const Nest *nest) {
 
 static void layouts_of(const Rows *r, const Nest *nest, NestLayouts *layouts) {
   const AutoSched *s = r->s;
-  const PrimFunc *func = schedule_func(s->sch);
   *layouts = (NestLayouts){0};
   for (int i = 0; i < nest->read_count; i++) {
-    layouts->reads[i] = row_axes_layout(s->context, &r->axes, nest->reads[i].buffer);
-    for (int k = 0; k < func->param_count; k++)
-      if (func->buffers[k] && func->buffers[k]->data == nest->reads[i].buffer->data)
-        layouts->reads[i] = s->params[k].layout;
+    const Buffer *buffer = nest->reads[i].buffer;
+    bool between = autosched_param_of(s, buffer) < 0 && !autosched_is_link(s, buffer);
+    layouts->reads[i] =
+        between ? row_axes_layout(s->context, &r->axes, buffer) : autosched_layout_of(s, buffer);
   }
 }
 
@@ -150,7 +149,7 @@ static bool factor_all(Rows *r, const BlockRefs *blocks) {
 
 // ---- Layouts
 
-static bool lay_out(Rows *r) {
+bool autosched_rows_layouts(Rows *r) {
   AutoSched *s = r->s;
   for (int i = 0; i + 1 < r->blocks.count; i++) {
     const Layout *layout = r->blocks.items[i].layout;
@@ -159,6 +158,7 @@ static bool lay_out(Rows *r) {
                                     layout->map, &layout->padding));
   }
   TRY(autosched_lay_out_params(s));
+  TRY(autosched_lay_out_output(s));
   for (int i = r->blocks.count - 1; i >= 0; i--) {
     RowRole role = r->blocks.items[i].role;
     if (role == ROW_ELEMENTS || role == ROW_ACROSS)
@@ -233,7 +233,7 @@ static bool vectorise_across(Rows *r, BlockRef block, const LoopRefs *loops, int
   if (count == spatial) return vector_loops(r, vectors, last);
   TRY(schedule_decompose_reduction(s->sch, block, first[spatial], &init));
   LoopRefs of_init = {0};
-  TRY(schedule_get_loops(s->sch, init, &of_init));
+  TRY(autosched_loops(s, init, &of_init));
   TRY(vector_loops(r, vectors, last));
   return vector_loops(r, vectors ? of_init.items[of_init.count - 2] : NULL, array_last(&of_init));
 }
@@ -282,7 +282,7 @@ static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, in
   if (rows_at >= 0) TRY(schedule_unroll(s->sch, first[rows_at]));
   TRY(vector_loop(r, lanes));
   LoopRefs of_init = {0};
-  TRY(schedule_get_loops(s->sch, init, &of_init));
+  TRY(autosched_loops(s, init, &of_init));
   if (rows_at >= 0) TRY(schedule_unroll(s->sch, of_init.items[of_init.count - 2]));
   return vector_loop(r, array_last(&of_init));
 }
@@ -318,7 +318,7 @@ static int lanes_loop(const Rows *r, BlockRef block) {
 
 static bool vectorise(Rows *r, const RowBlock *item, int shared, int lanes_at) {
   LoopRefs loops = {0};
-  TRY(schedule_get_loops(r->s->sch, item->block, &loops));
+  TRY(autosched_loops(r->s, item->block, &loops));
   switch (item->role) {
   case ROW_ELEMENTS: return vectorise_elements(r, item->block, &loops, shared);
   case ROW_PARTIAL: return vectorise_partial(r, item->block, &loops, shared);
@@ -331,9 +331,9 @@ static bool vectorise(Rows *r, const RowBlock *item, int shared, int lanes_at) {
 
 // ---- Rows
 
-static bool move_to_rows(Rows *r, LoopRef row) {
-  for (int i = r->blocks.count - 2; i >= 0 && row; i--)
-    TRY(schedule_compute_at(r->s->sch, r->blocks.items[i].block, row, true));
+bool autosched_rows_move(Rows *r, LoopRef loop, bool all) {
+  for (int i = r->blocks.count - (all ? 1 : 2); i >= 0 && loop; i--)
+    TRY(schedule_compute_at(r->s->sch, r->blocks.items[i].block, loop, true));
   return true;
 }
 
@@ -349,13 +349,13 @@ typedef struct RowLoops {
 static bool divide_loops(Rows *r, RowLoops *out) {
   AutoSched *s = r->s;
   const Stmt *store = schedule_block(s->sch, s->tail)->body;
-  const Layout *layout = s->choice->layouts[s->output];
+  const Layout *layout = s->output_layout;
   for (int p = 0; p < store->as.store.rank; p++) {
     LoopRef parts[2], loop = loop_of(r, s->tail, store->as.store.indices[p]);
     int64_t rows, within;
     if (!loop && store->as.store.indices[p]->op == EXPR_INT) continue;
     if (!loop ||
-        !row_axes_of_physical(s->context, output_of(r), layout, &r->axes, p, &rows, &within))
+        !row_axes_of_physical(s->context, r->s->output, layout, &r->axes, p, &rows, &within))
       return refuse_rows(r, no_rows);
     bool both = rows > 1 && within > 1;
     if (both) TRY(autosched_split(s, loop, within, &parts[0], &parts[1]));
@@ -374,7 +374,7 @@ static int64_t rows_across(const Rows *r, int64_t extent) {
   int64_t lanes = autosched_lanes(s, s->tail), best = MIN_OF(lanes, extent),
           pieces = MAX_OF(FEWEST_PIECES, s->machine->threads);
   for (int64_t vectors = 2; vectors <= MOST_VECTORS && lanes * vectors <= extent; vectors *= 2) {
-    bool line = lanes * vectors * dtype_bytes(output_of(r)->type) <= s->machine->line_bytes;
+    bool line = lanes * vectors * dtype_bytes(r->s->output->type) <= s->machine->line_bytes;
     bool divides = extent % (lanes * vectors) == 0 || extent % best;
     if (line || (divides && extent >= pieces * lanes * vectors)) best = lanes * vectors;
   }
@@ -400,7 +400,8 @@ static bool arrange_tail(Rows *r, RowLoops *loops) {
   return n < 2 || schedule_reorder(r->s->sch, order, n);
 }
 
-// Runs the loops over rows in parallel; the last one is partitioned when it ends in fewer rows.
+// Runs the loops over rows in parallel, where no loop over bands does; the last one is partitioned
+// when it ends in fewer rows.
 static bool run_parallel(Rows *r, const RowLoops *loops) {
   AutoSched *s = r->s;
   int count = loops->row_count;
@@ -408,11 +409,12 @@ static bool run_parallel(Rows *r, const RowLoops *loops) {
   if (loops->partial) TRY(schedule_loop_partition(s->sch, loops->rows[count - 1]));
   if (loops->partial && count > 1) count--;
   LoopRef all = loops->rows[0];
+  if (s->bands) return true;
   if (count > 1) TRY(schedule_fuse(s->sch, loops->rows, count, &all));
   return schedule_parallel(s->sch, all);
 }
 
-static bool schedule_blocks(Rows *r) {
+bool autosched_rows_loops(Rows *r) {
   AutoSched *s = r->s;
   RowLoops loops = {0};
   TRY(divide_loops(r, &loops));
@@ -427,7 +429,7 @@ static bool schedule_blocks(Rows *r) {
     TRY(autosched_split(s, loops.rows[last], r->together, &loops.rows[last], &inner));
     TRY(schedule_unroll(s->sch, inner));
   }
-  TRY(move_to_rows(r, last < 0 ? NULL : loops.rows[last]));
+  TRY(autosched_rows_move(r, last < 0 ? NULL : loops.rows[last], false));
   for (int i = 0; i + 1 < r->blocks.count; i++)
     TRY(vectorise(r, &r->blocks.items[i], r->count, lanes_at[i]));
   if (r->together == 1) TRY(vectorise(r, &array_last(&r->blocks), r->count, 0));
@@ -442,9 +444,9 @@ static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
     if (reduction) return 1;
     reduction = blocks->items[i];
   }
-  return reduction && !r->wide && output_of(r)->rank && !r->across &&
+  return reduction && !r->wide && r->s->output->rank && !r->across &&
                  nest_of_block(r->s->context, schedule_block(r->s->sch, reduction), &nest)
-             ? rows_together(r->s->machine, &nest, r->s->params[r->s->output].layout)
+             ? rows_together(r->s->machine, &nest, r->s->output_layout)
              : 1;
 }
 
@@ -454,7 +456,7 @@ static bool find_rows(Rows *r, const BlockRefs *blocks) {
   const Block *items[NEST_MAX_READS];
   Nest nests[NEST_MAX_READS];
   NestLayouts layouts[NEST_MAX_READS];
-  const Layout *output = s->params[s->output].layout;
+  const Layout *output = s->output_layout;
   if (blocks->count > NEST_MAX_READS) return refuse_rows(r, no_rows);
   for (int i = 0; i < blocks->count; i++) items[i] = schedule_block(s->sch, blocks->items[i]);
   if (!row_axes_find(s->context, items, blocks->count, output, &r->axes))
@@ -463,21 +465,23 @@ static bool find_rows(Rows *r, const BlockRefs *blocks) {
     if (!nest_of_block(s->context, items[i], &nests[i])) nests[i] = (Nest){0};
     layouts_of(r, &nests[i], &layouts[i]);
   }
-  for (int d = 0; d < output_of(r)->rank; d++)
-    r->wide |= r->axes.cuts[d] != 1 && !expr_is_int(output_of(r)->shape[d], 1);
+  for (int d = 0; d < r->s->output->rank; d++)
+    r->wide |= r->axes.cuts[d] != 1 && !expr_is_int(r->s->output->shape[d], 1);
   r->across = r->wide &&
               row_axes_cost(s->context, s->machine, nests, layouts, blocks->count, &r->axes).across;
   return true;
 }
 
+Rows *autosched_rows_blocks(AutoSched *s) {
+  Rows *r = arena_new(&s->context->arena, Rows);
+  *r = (Rows){.s = s, .together = 1};
+  bool ok = s->output ? find_rows(r, &s->own) : refuse_rows(r, no_rows);
+  if (!ok) return NULL;
+  r->together = find_together(r, &s->own);
+  return factor_all(r, &s->own) ? r : NULL;
+}
+
 bool autosched_rows(AutoSched *s) {
-  Rows r = {.s = s, .together = 1};
-  BlockRefs blocks = {0};
-  if (s->output < 0) return refuse_rows(&r, no_rows);
-  TRY(autosched_blocks(s, &blocks));
-  TRY(find_rows(&r, &blocks));
-  r.together = find_together(&r, &blocks);
-  TRY(factor_all(&r, &blocks));
-  TRY(lay_out(&r));
-  return schedule_blocks(&r);
+  Rows *rows = autosched_rows_blocks(s);
+  return rows && autosched_rows_layouts(rows) && autosched_rows_loops(rows);
 }

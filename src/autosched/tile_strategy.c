@@ -143,9 +143,9 @@ static bool result_extents(const AutoSched *s, int64_t *extents, int *rank) {
   const Layout *layout = s->layouts.output;
   *rank = layout ? layout->physical_rank : s->nest.output->rank;
   if (*rank > 2 * TE_MAX_RANK) return false;
-  if (!layout) return buffer_static_shape(s->nest.output, extents);
-  memcpy(extents, layout->physical_extents, sizeof *extents * (size_t)*rank);
-  return true;
+  if (!layout && !buffer_static_shape(s->nest.output, extents)) return false;
+  if (layout) memcpy(extents, layout->physical_extents, sizeof *extents * (size_t)*rank);
+  return !s->bands || autosched_band_extents(s, layout, extents, *rank);
 }
 
 // Does the tail have a loop for each axis of more than one element?
@@ -163,7 +163,7 @@ static bool find_tail_loops(AutoSched *s, TailLoops *tail) {
   AlignedLoops aligned = {0};
   Aligning aligning = {.s = s, .extents = extents, .out = &aligned};
   *tail = (TailLoops){0};
-  TRY(schedule_get_loops(s->sch, s->tail, &aligning.loops));
+  TRY(autosched_loops(s, s->tail, &aligning.loops));
   s->refusal = no_digits;
   if (aligning.loops.count > NEST_MAX_AXES || !result_extents(s, extents, &aligning.rank) ||
       !align_loops(&aligning))
@@ -329,7 +329,7 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
 static bool anchor_loops(AutoSched *s, int outer, LoopRef *spatial, int *spatial_count,
                          LoopRef *reduce, int *reduce_count) {
   LoopRefs loops = {0};
-  TRY(schedule_get_loops(s->sch, s->anchor, &loops));
+  TRY(autosched_loops(s, s->anchor, &loops));
   *spatial_count = *reduce_count = 0;
   int reductions = s->nest.axis_count - s->nest.spatial_count;
   for (int i = outer; i < loops.count; i++) {
@@ -414,7 +414,7 @@ static bool unroll_taps(AutoSched *s, LoopRef *reduce, int count) {
 
 static bool finish_block(AutoSched *s, BlockRef block, int skip, int keep) {
   LoopRefs loops = {0};
-  TRY(schedule_get_loops(s->sch, block, &loops));
+  TRY(autosched_loops(s, block, &loops));
   for (int i = skip; i < loops.count; i++) {
     if (i == loops.count - 1 && s->choice->tile.lanes > 1)
       TRY(schedule_vectorize(s->sch, loops.items[i]));
@@ -442,12 +442,13 @@ static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
   return finish_block(s, s->anchor, loops->outer_count + reduce_count, spatial_count);
 }
 
-// Runs the outer loops but the last in parallel; the last is partitioned, so that partial tiles
-// have code of their own. Blocks of rows are partitioned with the tiles in them.
+// Runs the outer loops but the last in parallel, where no loop over bands does; the last is
+// partitioned, so that partial tiles have code of their own. Blocks of rows are partitioned with the tiles in them.
 static bool parallelise(AutoSched *s, TileLoops *loops) {
   int count = loops->outer_count, fused = MAX_OF(1, count - loops->row_loops);
   for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));
   LoopRef all = loops->outer[0];
+  if (s->bands) return true;
   if (fused > 1) TRY(schedule_fuse(s->sch, loops->outer, fused, &all));
   return schedule_parallel(s->sch, all);
 }
@@ -458,16 +459,26 @@ static void drop_predicates(AutoSched *s) {
   schedule_drop_padding_predicate(s->sch, s->anchor);
 }
 
-bool autosched_tiled(AutoSched *s) {
-  TileLoops loops;
-  if (s->tail == s->anchor)
-    TRY(schedule_cache_write(s->sch, s->anchor, 0, "local", &s->tail));
-  else
-    TRY(schedule_set_scope(s->sch, s->anchor, 0, "local"));
+bool autosched_tiled_blocks(AutoSched *s) {
+  if (s->tail == s->anchor) return schedule_cache_write(s->sch, s->anchor, 0, "local", &s->tail);
+  return schedule_set_scope(s->sch, s->anchor, 0, "local");
+}
+
+bool autosched_tiled_layouts(AutoSched *s) {
   TRY(autosched_lay_out_params(s));
+  TRY(autosched_lay_out_output(s));
   TRY(lay_out_accumulators(s));
   drop_predicates(s);
+  return true;
+}
+
+bool autosched_tiled_loops(AutoSched *s) {
+  TileLoops loops;
   TRY(tile_tail(s, &loops));
   TRY(schedule_reduction(s, &loops));
   return parallelise(s, &loops);
+}
+
+bool autosched_tiled(AutoSched *s) {
+  return autosched_tiled_blocks(s) && autosched_tiled_layouts(s) && autosched_tiled_loops(s);
 }

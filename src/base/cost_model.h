@@ -154,6 +154,8 @@ typedef struct CostModel {
   double tie_panels;
   // Axes that a reduction prefers for its output's vectors, from the first on.
   double tie_axis;
+  // A kernel in bands is taken when it saves more than this share of the cycles of its parts.
+  double least_saved_by_bands;
 
   // ---- Limits of the candidates that are tried, and of unrolling [estimate, except where stated]
   // Rows of a register tile; 28 accumulators of 32 registers [performance].

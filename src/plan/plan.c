@@ -339,7 +339,18 @@ static bool same_strides(const PlanPlacement *a, const PlanPlacement *b) {
   return own_a == own_b && (!own_a || !memcmp(a->strides, b->strides, sizeof a->strides));
 }
 
+// Do both kernels run in bands, with the same layouts of the tensors between their parts, or neither?
+static bool same_bands(const PlanBands *a, const PlanBands *b) {
+  if (!a || !b) return a == b;
+  bool same = a->count == b->count;
+  for (int i = 0; i < a->count && same; i++)
+    same = a->parts[i].blocks == b->parts[i].blocks &&
+           planner_same_layout(a->parts[i].output, b->parts[i].output);
+  return same;
+}
+
 static bool same_layouts(const PlanKernel *a, const PlanKernel *b) {
+  if (!same_bands(a->bands, b->bands)) return false;
   if ((a->tuned ? a->tuned->record : NULL) != (b->tuned ? b->tuned->record : NULL)) return false;
   for (int i = 0; i < a->params.count; i++) {
     if (!same_strides(a->placements[i], b->placements[i])) return false;
@@ -409,6 +420,12 @@ static bool take_record(Plan *plan, PlanKernel *kernel) {
   return true;
 }
 
+// A kernel in bands was scheduled when it was found.
+static bool take_bands(PlanKernel *kernel) {
+  kernel->choice = kernel->bands->choice;
+  return true;
+}
+
 void plan_match_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
   kernel->same_as = kernel->call ? -1 : find_same_stages(plan, number);
@@ -417,6 +434,7 @@ void plan_match_kernel(Plan *plan, int number) {
 bool plan_schedule_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
   if (kernel->call) return take_layouts(plan, kernel);
+  if (kernel->same_as < 0 && kernel->bands) return take_bands(kernel);
   if (kernel->same_as < 0 && kernel->tuned) return take_record(plan, kernel);
   if (kernel->same_as < 0 && kernel->stage_count && kernel->stages[0]->te->program) {
     autosched_program(plan->context, plan->machine, kernel->func, &kernel->choice);

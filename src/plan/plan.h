@@ -116,6 +116,15 @@ typedef struct TunedKernel {
   const Layout **layouts; // per parameter; NULL: row-major
 } TunedKernel;
 
+// The parts of a kernel that runs in bands (autosched_banded), each of which was a kernel.
+enum { PLAN_MAX_PARTS = 4 };
+typedef struct PlanBands {
+  KernelPart parts[PLAN_MAX_PARTS];
+  int count;
+  KernelChoice choice; // the schedule
+  double saved;        // cycles, which the kernel takes less than its parts
+} PlanBands;
+
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.
 typedef struct PlanKernel {
   Str name;
@@ -131,6 +140,7 @@ typedef struct PlanKernel {
   double cost;                  // cycles, estimated by the planner
   const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
   const TunedKernel *tuned;     // the record that it is scheduled by; NULL: none
+  const PlanBands *bands;       // NULL: the kernel does not run in bands
   KernelChoice choice;          // set by plan_schedule
   int same_as; // set by plan_match_kernel: an earlier kernel of equal structure, whose code is
                // used; -1: none
@@ -166,6 +176,7 @@ typedef struct Plan {
   Array(PlanRewrite) rewrites;
   Map placements; // StageTensor* -> PlanPlacement*: the tensors that are written in place
   double cost, cost_unplanned; // cycles
+  double saved_by_bands;       // cycles, which are not in `cost`: bands are found afterwards
   double lower_bound;          // of the cost of any plan of the considered choices
   double cost_optimal, cost_forward, cost_backward; // under each policy; 0 with PLAN_NONE
   bool optimal; // proved: the cost equals lower_bound, and nothing was left out

@@ -263,7 +263,7 @@ static void add_stage_of_kernel(WordKey *key, const Planner *p, const PlanKernel
 
 bool planner_kernel_key(const Planner *p, const PlanKernel *kernel, WordKey *key) {
   *key = word_key_new(&p->context->scratch);
-  key->whole = !kernel->tuned && kernel->stage_count;
+  key->whole = !kernel->tuned && !kernel->bands && kernel->stage_count;
   word_key_add(key, (uint64_t)kernel->params.count << 32 | (uint64_t)kernel->stage_count);
   for (int i = 0; i < kernel->params.count; i++) {
     const KernelParam *param = &kernel->layouts[i];

@@ -12,29 +12,29 @@
 static void test_every_field_is_positive(void **state) {
   HostMachine machine = machine_probe();
   const CostModel *model = cost_model_of(&machine);
-  const double numbers[] = {model->exposed_share,       model->panel_l1_share,
-                            model->panel_l2_share,      model->panel_rows_share,
-                            model->line_cycles,         model->far_caches,
-                            model->far_cycles,          model->fma_latency,
-                            model->loads_a_cycle,       model->uops_a_cycle,
-                            model->lane_loads,          model->shuffle_loads,
-                            model->scalar_cycles,       model->function_operations,
-                            model->operations_a_cycle,  model->call_cycles,
-                            model->divided_cycles,      model->tile_start_cycles,
-                            model->tile_store_cycles,   model->chain_cycles,
-                            model->broadcast_factor,    model->condition_factor,
-                            model->rest_factor,         model->tile_operation_cycles,
-                            model->bilinear_share,      model->least_bilinear_cycles,
-                            model->combine_cycles,      model->tile_shuffle_cycles,
-                            model->least_byte_reuse,    model->dot_operations,
-                            model->copy_shuffle_cycles, model->apart_cycles[0],
-                            model->apart_cycles[1],     model->apart_cycles[2],
-                            model->apart_cycles[3],     model->far_start_cycles,
-                            model->row_moves_a_cycle,   model->tie_tile,
-                            model->tie_panels,          model->tie_axis,
-                            model->add_latency,         model->checked_latency,
-                            model->shuffle_latency,     model->window_cycles,
-                            model->copy_start_cycles};
+  const double numbers[] = {model->exposed_share,        model->panel_l1_share,
+                            model->panel_l2_share,       model->panel_rows_share,
+                            model->line_cycles,          model->far_caches,
+                            model->far_cycles,           model->fma_latency,
+                            model->loads_a_cycle,        model->uops_a_cycle,
+                            model->lane_loads,           model->shuffle_loads,
+                            model->scalar_cycles,        model->function_operations,
+                            model->operations_a_cycle,   model->call_cycles,
+                            model->divided_cycles,       model->tile_start_cycles,
+                            model->tile_store_cycles,    model->chain_cycles,
+                            model->broadcast_factor,     model->condition_factor,
+                            model->rest_factor,          model->tile_operation_cycles,
+                            model->bilinear_share,       model->least_bilinear_cycles,
+                            model->combine_cycles,       model->tile_shuffle_cycles,
+                            model->least_byte_reuse,     model->dot_operations,
+                            model->copy_shuffle_cycles,  model->apart_cycles[0],
+                            model->apart_cycles[1],      model->apart_cycles[2],
+                            model->apart_cycles[3],      model->far_start_cycles,
+                            model->row_moves_a_cycle,    model->tie_tile,
+                            model->tie_panels,           model->tie_axis,
+                            model->least_saved_by_bands, model->add_latency,
+                            model->checked_latency,      model->shuffle_latency,
+                            model->window_cycles,        model->copy_start_cycles};
   const int64_t limits[] = {model->near_bytes,
                             model->set_bytes,
                             model->small_operand_bytes,
@@ -70,9 +70,11 @@ static void test_every_field_is_positive(void **state) {
 static void test_shares_and_ties_are_below_one(void **state) {
   HostMachine machine = machine_probe();
   const CostModel *model = cost_model_of(&machine);
-  const double shares[] = {model->exposed_share,    model->panel_l1_share, model->panel_l2_share,
-                           model->panel_rows_share, model->tie_tile,       model->tie_panels,
-                           model->tie_axis,         model->bilinear_share};
+  const double shares[] = {model->exposed_share,  model->panel_l1_share,
+                           model->panel_l2_share, model->panel_rows_share,
+                           model->tie_tile,       model->tie_panels,
+                           model->tie_axis,       model->least_saved_by_bands,
+                           model->bilinear_share};
   for (int i = 0; i < COUNT_OF(shares); i++) assert_true(shares[i] < 1);
   assert_true(model->broadcast_factor >= 1 && model->condition_factor >= 1 &&
               model->rest_factor >= 1);
