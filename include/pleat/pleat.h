@@ -327,6 +327,8 @@ typedef struct PleatRequest {
  *   "choices", "choices_left_out", "layouts_left_out"  how much was looked at
  *   "fusions_decided"  how many fusions were decided before layouts were planned; with any, or with
  *               something left out, "optimal" is false
+ *   "saved_by_bands"  by how many cycles less the kernels that run in bands of rows take; "cost"
+ *               has these cycles, since bands are found when layouts have been planned
  *   "kernels"   the number of kernels
  *   "bilinear"  a list of the sums that are computed with fewer products: "tensor", "outputs",
  *               "taps", "cycles", "direct_cycles", "error", "direct_error" and "bound", as in
@@ -334,7 +336,8 @@ typedef struct PleatRequest {
  *   "joins"     a list of all kernels: "kernel" (its number), "name", "operators", "by_rows",
  *               "rewrite", "writes" (a tensor), "read_by" (numbers of kernels), "because", the
  *               reason why it is not fused with those that read it, and "cycles", its price; for a
- *               call of a function outside of the model also "function", its name
+ *               call of a function outside of the model also "function", its name; for one that
+ *               runs in bands of rows also "bands", the number of kernels in whose place it is
  */
 int pleat_plan(const PleatRequest *request, char **json, PleatMessages **messages);
 
@@ -361,6 +364,7 @@ typedef struct PleatPlanKernel {
   int operator_count;
   const char *const *operators; /* the names of the nodes that it computes */
   int by_rows;                  /* not 0: it computes several reductions row by row */
+  int band_parts; /* of kernels in whose place it runs in bands of rows; 0: it has no bands */
   int operand_count;
   const PleatPlanOperand *const *operands; /* the last one is the tensor that it writes */
   int is_output;                           /* not 0: this tensor is an output of the model */
@@ -428,6 +432,9 @@ typedef struct PleatPlan {
   double cycles, cycles_row_major, cycles_optimal, cycles_forward, cycles_backward, lower_bound;
   double gap;
   int optimal;
+  /* By how many cycles less the kernels take that run in bands of rows. The prices above have these
+   * cycles, since bands are found when layouts have been planned; those of kernels do not. */
+  double cycles_saved_by_bands;
   /* How many ways to run an operator were considered, what was left out, and how many fusions were
    * decided before layouts were planned. */
   int64_t choices, choices_left_out, layouts_left_out, fusions_decided;

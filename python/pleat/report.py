@@ -25,6 +25,7 @@ class PlanKernel:
     number: from 0, in the order in which kernels run
     is_rewrite: it only changes the layout of a tensor
     operators: the names of the nodes that it computes; by_rows: several reductions row by row
+    band_parts: the number of kernels in whose place it runs in bands of rows; 0: it has no bands
     operands: a list of PlanOperand, of which the last is the tensor that it writes
     is_output: this tensor is an output of the model
     readers: the numbers of the kernels that read it
@@ -38,6 +39,7 @@ class PlanKernel:
     is_rewrite: bool
     operators: list
     by_rows: bool
+    band_parts: int
     operands: list
     is_output: bool
     readers: list
@@ -99,6 +101,8 @@ class Plan(dict):
             cycles_forward, cycles_backward: by each policy, 0 where not planned
     lower_bound, gap, optimal: a bound below the price of every plan, the part of the price that
             may be above the best plan's, and whether it is proved that no plan is better
+    cycles_saved_by_bands: by how many cycles less kernels take that run in bands of rows; the
+            prices above have these cycles, those of kernels do not
     choices, choices_left_out, layouts_left_out: how much was considered
     fusions_decided: how many operators were fused before layouts were planned
     nodes_in_kernels, nodes_folded, nodes_in_place, nodes_unused: how many nodes of the model are
@@ -106,8 +110,9 @@ class Plan(dict):
             read in place, and are not needed"""
 
     NUMBERS = ("cycles", "cycles_row_major", "cycles_optimal", "cycles_forward", "cycles_backward",
-               "lower_bound", "gap", "choices", "choices_left_out", "layouts_left_out",
-               "fusions_decided", "nodes_in_kernels", "nodes_folded", "nodes_in_place", "nodes_unused")
+               "lower_bound", "gap", "cycles_saved_by_bands", "choices", "choices_left_out",
+               "layouts_left_out", "fusions_decided", "nodes_in_kernels", "nodes_folded",
+               "nodes_in_place", "nodes_unused")
 
     def __init__(self, plan):
         super().__init__(json.loads(_text(plan.json)))

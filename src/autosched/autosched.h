@@ -68,13 +68,16 @@ typedef struct KernelPart {
   double cost;               // cycles of the part as a kernel, as predicted
 } KernelPart;
 
-// Schedules a function of several parts in bands: the outermost loop runs over bands of rows, and
-// all parts are computed for one band after the other, so that the second cache holds the tensors
-// between them. *saved is by how many cycles less the function is predicted to take than a kernel
-// for each part. False, without diagnostics, where this saves nothing or cannot be done.
+// A function of several parts can run in bands: the outermost loop runs over bands of rows, and all
+// parts are computed for one band after the other, so that the second cache holds the tensors
+// between them. Returns by how many cycles less the function is predicted to take so than a kernel
+// for each part; 0 where this saves too little, or cannot be done.
+double autosched_saved_by_bands(Context *context, const HostMachine *machine, PrimFunc *func,
+                                const KernelParam *params, const KernelPart *parts, int count);
+// Schedules the function so. False, without diagnostics, where a step is refused.
 bool autosched_banded(Context *context, const HostMachine *machine, PrimFunc *func,
                       const KernelParam *params, const KernelPart *parts, int count,
-                      KernelChoice *choice, double *saved);
+                      KernelChoice *choice);
 
 // Schedules likewise a function as a user wrote it, when it says only what to compute: its blocks
 // are in their own serial loops. False, without diagnostics, when the function has a schedule of

@@ -209,8 +209,8 @@ static bool add_blocks(Banding *b) {
   return true;
 }
 
-// The number of pieces into which a loop is split, so that there are at least `least` of them, where
-// it has as many iterations.
+// The number of pieces into which a loop is split, so that there are at least `least` of them,
+// where it has as many iterations.
 static int64_t pieces_of(int64_t extent, int64_t least) {
   int64_t pieces = MIN_OF(extent, MAX_OF(least, 1));
   while (extent % pieces) pieces++;
@@ -252,22 +252,36 @@ static bool schedule_all(Banding *b) {
   return true;
 }
 
+// Finds the parts and the best bands. Returns the cycles that these save.
+static double prepare(Banding *b, const KernelPart *parts, int count, KernelChoice *choice) {
+  Arena *arena = &b->context->arena;
+  if (count > MOST_PARTS) return 0;
+  b->planned = parts;
+  b->count = count;
+  b->sch = schedule_new(b->context, b->func);
+  b->choice = choice;
+  *choice = (KernelChoice){.schedule = b->sch};
+  choice->layouts = arena_array(arena, const Layout *, b->func->param_count);
+  b->bands.dimension_of = map_new(arena);
+  b->bands.layouts = map_new(arena);
+  b->dims = map_new(arena);
+  schedule_quiet(b->sch, true);
+  return begin(b) && bands_find_dimensions(b) ? bands_choose(b) : 0;
+}
+
+double autosched_saved_by_bands(Context *context, const HostMachine *machine, PrimFunc *func,
+                                const KernelParam *params, const KernelPart *parts, int count) {
+  Banding banding = {context, machine, func, params};
+  KernelChoice choice;
+  return prepare(&banding, parts, count, &choice);
+}
+
 bool autosched_banded(Context *context, const HostMachine *machine, PrimFunc *func,
                       const KernelParam *params, const KernelPart *parts, int count,
-                      KernelChoice *choice, double *saved) {
+                      KernelChoice *choice) {
   Banding *b = arena_new(&context->arena, Banding);
-  *b = (Banding){context, machine, func, params, parts, schedule_new(context, func), choice, count};
-  *choice = (KernelChoice){.schedule = b->sch};
-  choice->layouts = arena_array(&context->arena, const Layout *, func->param_count);
-  b->bands.dimension_of = map_new(&context->arena);
-  b->bands.layouts = map_new(&context->arena);
-  b->dims = map_new(&context->arena);
-  *saved = 0;
-  if (count > MOST_PARTS) return false;
-  schedule_quiet(b->sch, true);
-  bool made = begin(b) && bands_find_dimensions(b);
-  if (made) *saved = bands_choose(b);
-  made = made && *saved > 0 && schedule_all(b);
+  *b = (Banding){context, machine, func, params};
+  bool made = prepare(b, parts, count, choice) > 0 && schedule_all(b);
   schedule_quiet(b->sch, false);
   return made;
 }

@@ -43,9 +43,9 @@ typedef struct AutoSched {
 // ---- autosched.c
 
 bool autosched_blocks(AutoSched *s, BlockRefs *blocks); // of the function, in order
-// Finds the anchor, the tail, the reductions and the output among the part's own blocks, and inlines
-// elementwise blocks. A function with several reductions keeps the reductions' blocks and the blocks
-// that several blocks read.
+// Finds the anchor, the tail, the reductions and the output among the part's own blocks, and
+// inlines elementwise blocks. A function with several reductions keeps the reductions' blocks and
+// the blocks that several blocks read.
 bool autosched_find_blocks(AutoSched *s);
 // Do the elements of the last block share results of the only reduction?
 bool autosched_spreads(const AutoSched *s);

@@ -443,7 +443,8 @@ static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
 }
 
 // Runs the outer loops but the last in parallel, where no loop over bands does; the last is
-// partitioned, so that partial tiles have code of their own. Blocks of rows are partitioned with the tiles in them.
+// partitioned, so that partial tiles have code of their own. Blocks of rows are partitioned with
+// the tiles in them.
 static bool parallelise(AutoSched *s, TileLoops *loops) {
   int count = loops->outer_count, fused = MAX_OF(1, count - loops->row_loops);
   for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));

@@ -330,6 +330,8 @@ static void put_tiles(Page *p) {
                       100 * (plan->cycles_forward / plan->cycles_optimal - 1),
                       100 * (plan->cycles_backward / plan->cycles_optimal - 1)),
          "greedy forward · backward, over the optimum");
+  if (plan->cycles_saved_by_bands > 0)
+    tile(p, view_cycles(v, plan->cycles_saved_by_bands), "fewer in bands of rows");
   text_puts(p->out, "</div>\n");
 }
 

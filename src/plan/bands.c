@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins kernels that follow one another and hand large tensors on to one that runs in bands of rows
-// (autosched/bands.c), where that is predicted to save cycles. Kernels are joined after layouts
-// have been planned: the plan is the best one for kernels of their own.
+// Fuses kernels that follow one another and hand on large tensors into one that runs in bands of
+// rows (autosched/bands.c), where that is predicted to save cycles. This comes after layouts have
+// been planned: the plan is the best one for kernels of their own.
 #include "plan/internal.h"
 
-typedef struct Joining {
+typedef struct BandSearch {
   Plan *plan;
   Map kinds;   // by the words of planner_kernel_key: the first such kernel
-  Map windows; // by the kinds of its kernels and how they share tensors: PlanKernel *; see `refused`
-  PlanKernel refused; // stands for kernels that are not joined
-} Joining;
+  Map windows; // by the kinds of its kernels and how they share tensors: BandWindow *
+} BandSearch;
 
-// ---- Which kernels can be joined
+// ---- Which kernels can be fused
 
 static bool is_plain(const PlanKernel *kernel) {
   if (kernel->is_rewrite || kernel->call || kernel->tuned || !kernel->stage_count) return false;
@@ -60,13 +59,13 @@ static bool is_large(const Plan *plan, PlanKernel *const *kernels, int count) {
   return false;
 }
 
-// ---- The joined kernel
+// ---- The fused kernel
 
-static bool set_layouts(PlanKernel *joined, PlanKernel *const *kernels, int count) {
-  for (int i = 0; i < joined->params.count; i++) {
+static bool set_layouts(PlanKernel *fused, PlanKernel *const *kernels, int count) {
+  for (int i = 0; i < fused->params.count; i++) {
     const KernelParam *known = NULL;
     for (int k = 0; k < count; k++) {
-      int param = param_of(kernels[k], joined->params.items[i]);
+      int param = param_of(kernels[k], fused->params.items[i]);
       if (param < 0) continue;
       const KernelParam *here = &kernels[k]->layouts[param];
       if (known &&
@@ -75,7 +74,7 @@ static bool set_layouts(PlanKernel *joined, PlanKernel *const *kernels, int coun
       known = here;
     }
     if (!known) return false;
-    joined->layouts[i] = *known;
+    fused->layouts[i] = *known;
   }
   return true;
 }
@@ -100,37 +99,33 @@ static PlanBands *parts_of(Context *context, PlanKernel *const *kernels, int cou
 
 // The kernel that computes what these compute, without a schedule; NULL where they read a tensor in
 // several layouts.
-static PlanKernel *join(const Plan *plan, PlanKernel *const *kernels, int count) {
+static PlanKernel *fuse(const Plan *plan, PlanKernel *const *kernels, int count) {
   Context *context = plan->context;
-  PlanKernel *joined = arena_new(&context->arena, PlanKernel);
+  PlanKernel *fused = arena_new(&context->arena, PlanKernel);
   for (int i = 0; i < count; i++) {
-    joined->stage_count += kernels[i]->stage_count;
-    joined->cost += kernels[i]->cost;
+    fused->stage_count += kernels[i]->stage_count;
+    fused->cost += kernels[i]->cost;
   }
-  joined->stages = arena_array(&context->arena, Stage *, joined->stage_count);
+  fused->stages = arena_array(&context->arena, Stage *, fused->stage_count);
   for (int i = 0, n = 0; i < count; i++)
-    for (int k = 0; k < kernels[i]->stage_count; k++) joined->stages[n++] = kernels[i]->stages[k];
-  joined->name = kernels[0]->name;
-  joined->params = stages_params(plan->planner->stages, joined->stages, joined->stage_count);
-  joined->layouts = arena_array(&context->arena, KernelParam, joined->params.count);
-  joined->placements = arena_array(&context->arena, const PlanPlacement *, joined->params.count);
-  return set_layouts(joined, kernels, count) ? joined : NULL;
+    for (int k = 0; k < kernels[i]->stage_count; k++) fused->stages[n++] = kernels[i]->stages[k];
+  fused->name = kernels[0]->name;
+  fused->params = stages_params(plan->planner->stages, fused->stages, fused->stage_count);
+  fused->layouts = arena_array(&context->arena, KernelParam, fused->params.count);
+  fused->placements = arena_array(&context->arena, const PlanPlacement *, fused->params.count);
+  if (!set_layouts(fused, kernels, count)) return NULL;
+  fused->func =
+      stages_prim_func(plan->planner->stages, fused->stages, fused->stage_count, fused->name);
+  return fused;
 }
 
-static PlanKernel *schedule(const Plan *plan, PlanKernel *const *kernels, int count) {
-  Context *context = plan->context;
-  PlanKernel *joined = join(plan, kernels, count);
-  if (!joined) return NULL;
-  PlanBands *bands = parts_of(context, kernels, count);
-  joined->func =
-      stages_prim_func(plan->planner->stages, joined->stages, joined->stage_count, joined->name);
-  if (!autosched_banded(context, plan->machine, joined->func, joined->layouts, bands->parts, count,
-                        &bands->choice, &bands->saved))
-    return NULL;
-  joined->bands = bands;
-  joined->cost -= bands->saved;
-  return joined;
-}
+// ---- Windows
+
+// Kernels that follow one another. Windows of equal kernels share what is known.
+typedef struct BandWindow {
+  double saved;           // cycles, when it runs in bands; 0: it cannot, or nothing is saved
+  const PlanBands *bands; // NULL: it is not scheduled yet
+} BandWindow;
 
 // ---- Equal kernels
 
@@ -145,74 +140,109 @@ static void add_sharing(WordKey *key, PlanKernel *const *kernels, int count) {
     }
 }
 
-static bool window_key(Joining *j, PlanKernel *const *kernels, int count, WordKey *key) {
+static bool window_key(BandSearch *search, PlanKernel *const *kernels, int count, WordKey *key) {
   const PlanKernel *kinds[PLAN_MAX_PARTS];
   for (int i = 0; i < count; i++) {
-    bool whole = planner_kernel_key(j->plan->planner, kernels[i], key);
+    bool whole = planner_kernel_key(search->plan->planner, kernels[i], key);
     if (!whole) return false;
-    void **kind = map_place(&j->kinds, key);
+    void **kind = map_place(&search->kinds, key);
     if (!*kind) *kind = kernels[i];
     kinds[i] = *kind;
   }
-  *key = word_key_new(&j->plan->context->scratch);
+  *key = word_key_new(&search->plan->context->scratch);
   key->whole = true;
   for (int i = 0; i < count; i++) word_key_add(key, map_key(kinds[i]));
   add_sharing(key, kernels, count);
   return key->whole;
 }
 
-// The kernel in the place of these; NULL: they are not joined.
-static PlanKernel *joined_kernel(Joining *j, PlanKernel *const *kernels, int count) {
-  const Plan *plan = j->plan;
+// By how many cycles less the kernels are predicted to take as one.
+static double saved_by(const Plan *plan, PlanKernel *const *kernels, int count) {
+  PlanKernel *fused = fuse(plan, kernels, count);
+  if (!fused) return 0;
+  const PlanBands *bands = parts_of(plan->context, kernels, count);
+  return autosched_saved_by_bands(plan->context, plan->machine, fused->func, fused->layouts,
+                                  bands->parts, count);
+}
+
+static BandWindow *window_of(BandSearch *search, PlanKernel *const *kernels, int count) {
+  const Plan *plan = search->plan;
   WordKey key;
   ArenaMark mark = arena_mark(&plan->context->scratch);
-  void **known = window_key(j, kernels, count, &key) ? map_place(&j->windows, &key) : NULL;
+  void **known =
+      window_key(search, kernels, count, &key) ? map_place(&search->windows, &key) : NULL;
   arena_reset(&plan->context->scratch, mark);
-  if (known && *known == &j->refused) return NULL;
-  if (known && *known) {
-    const PlanKernel *like = *known;
-    PlanKernel *joined = join(plan, kernels, count);
-    if (joined) joined->bands = like->bands;
-    if (joined) joined->cost = like->cost;
-    return joined;
-  }
-  PlanKernel *joined = schedule(plan, kernels, count);
-  if (known) *known = joined ? joined : &j->refused;
-  return joined;
+  if (known && *known) return *known;
+  BandWindow *window = arena_new(&plan->context->arena, BandWindow);
+  window->saved = saved_by(plan, kernels, count);
+  if (known) *known = window;
+  return window;
 }
 
 // ---- The best windows
 
-// Of the windows of kernels that start at one kernel, the one that saves most together with those
-// behind it.
+// The window that starts at a kernel and saves most together with those behind it.
 typedef struct BestWindow {
-  PlanKernel *joined; // NULL: the kernel stays by itself
+  BandWindow *window; // NULL: the kernel stays by itself
   int count;
   double saved;
 } BestWindow;
 
-static BestWindow best_window(Joining *j, int at, const BestWindow *behind) {
-  const Plan *plan = j->plan;
+static BestWindow best_window(BandSearch *search, int at, const BestWindow *behind) {
+  const Plan *plan = search->plan;
   PlanKernel *const *kernels = plan->kernels.items + at;
   int most = MIN_OF(PLAN_MAX_PARTS, plan->kernels.count - at);
   BestWindow best = {NULL, 1, behind[at + 1].saved};
   for (int count = 2; count <= most && hands_on(kernels[count - 2], kernels[count - 1]); count++) {
     if (!is_large(plan, kernels, count)) continue;
-    PlanKernel *joined = joined_kernel(j, kernels, count);
-    double saved = joined ? joined->bands->saved + behind[at + count].saved : 0;
-    if (saved > best.saved) best = (BestWindow){joined, count, saved};
+    BandWindow *window = window_of(search, kernels, count);
+    double saved = window->saved + behind[at + count].saved;
+    if (window->saved > 0 && saved > best.saved) best = (BestWindow){window, count, saved};
   }
   return best;
 }
 
+// The kernel in the place of a window's; NULL where a step of the schedule is refused.
+static PlanKernel *fused_kernel(const Plan *plan, PlanKernel *const *kernels, BestWindow *best) {
+  BandWindow *window = best->window;
+  PlanKernel *fused = fuse(plan, kernels, best->count);
+  if (!window->bands) {
+    PlanBands *bands = parts_of(plan->context, kernels, best->count);
+    if (!autosched_banded(plan->context, plan->machine, fused->func, fused->layouts, bands->parts,
+                          best->count, &bands->choice)) {
+      window->saved = 0;
+      return NULL;
+    }
+    window->bands = bands;
+  }
+  fused->bands = window->bands;
+  fused->cost -= window->saved;
+  return fused;
+}
+
+// Puts the fused kernels into `out`. False when the schedule of a window was refused, which is then
+// not among the best any more.
+static bool fuse_windows(const Plan *plan, BestWindow *best, PlanKernel **out, int *kept) {
+  *kept = 0;
+  for (int i = 0; i < plan->kernels.count; i += best[i].count) {
+    PlanKernel *const *kernels = plan->kernels.items + i;
+    PlanKernel *kernel = best[i].window ? fused_kernel(plan, kernels, &best[i]) : kernels[0];
+    if (!kernel) return false;
+    out[(*kept)++] = kernel;
+  }
+  return true;
+}
+
 void planner_make_bands(Plan *plan) {
   Arena *arena = &plan->context->arena;
-  Joining joining = {.plan = plan, .kinds = map_new(arena), .windows = map_new(arena)};
+  BandSearch search = {.plan = plan, .kinds = map_new(arena), .windows = map_new(arena)};
   int count = plan->kernels.count, kept = 0;
   BestWindow *best = arena_array(arena, BestWindow, count + 1);
-  for (int i = count - 1; i >= 0; i--) best[i] = best_window(&joining, i, best);
-  plan->saved_by_bands = count ? best[0].saved : 0;
-  for (int i = 0; i < count; i += best[i].count)
-    plan->kernels.items[kept++] = best[i].joined ? best[i].joined : plan->kernels.items[i];
+  PlanKernel **kernels = arena_array(arena, PlanKernel *, count);
+  do {
+    for (int i = count - 1; i >= 0; i--) best[i] = best_window(&search, i, best);
+  } while (!fuse_windows(plan, best, kernels, &kept));
+  plan->saved_by_bands = best[0].saved;
+  memcpy(plan->kernels.items, kernels, sizeof *kernels * (size_t)kept);
   plan->kernels.count = kept;
 }

@@ -392,7 +392,7 @@ int planner_written(const Planner *planner, const int *choice, const StageTensor
 const char *planner_stage_name(const Stage *stage);
 // kernels.c
 void planner_make_kernels(Planner *planner, const int *choice, Plan *plan);
-// bands.c. Joins kernels that follow one another and can run in bands.
+// bands.c. Fuses kernels that follow one another and can run in bands.
 void planner_make_bands(Plan *plan);
 // moves.c. Adds the kernels that only move elements to the plan's rewrites.
 void planner_note_moves(Plan *plan);

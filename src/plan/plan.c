@@ -339,7 +339,8 @@ static bool same_strides(const PlanPlacement *a, const PlanPlacement *b) {
   return own_a == own_b && (!own_a || !memcmp(a->strides, b->strides, sizeof a->strides));
 }
 
-// Do both kernels run in bands, with the same layouts of the tensors between their parts, or neither?
+// Do both kernels run in bands, with the same layouts of the tensors between their parts, or does
+// neither?
 static bool same_bands(const PlanBands *a, const PlanBands *b) {
   if (!a || !b) return a == b;
   bool same = a->count == b->count;

@@ -122,7 +122,6 @@ typedef struct PlanBands {
   KernelPart parts[PLAN_MAX_PARTS];
   int count;
   KernelChoice choice; // the schedule
-  double saved;        // cycles, which the kernel takes less than its parts
 } PlanBands;
 
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.

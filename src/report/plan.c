@@ -176,6 +176,7 @@ static PleatPlanKernel *kernel_of(Gathering *g, const PlanKernel *kernel) {
   *data = (PleatPlanKernel){.name = arena_text(g->arena, kernel->name),
                             .is_rewrite = kernel->is_rewrite,
                             .by_rows = kernel_has_rows(kernel),
+                            .band_parts = kernel->bands ? kernel->bands->count : 0,
                             .because_kind = arena_text(g->arena, blocker.kind),
                             .because = arena_text(g->arena, blocker.because),
                             .cycles = kernel->cost,
@@ -318,6 +319,7 @@ static void set_costs(PleatPlan *data, const Plan *plan) {
   data->cycles_optimal = plan->cost_optimal;
   data->cycles_forward = plan->cost_forward;
   data->cycles_backward = plan->cost_backward;
+  data->cycles_saved_by_bands = plan->saved_by_bands;
   data->lower_bound = plan->lower_bound;
   data->optimal = plan->optimal;
   data->gap = plan->optimal || plan->cost <= 0 ? 0 : (plan->cost - plan->lower_bound) / plan->cost;
@@ -421,6 +423,7 @@ static json_t *kernel_json(const PleatPlanKernel *kernel, int number) {
                 "read_by", readers, "because", kernel->because, "cycles", kernel->cycles);
   if (kernel->function) json_object_set_new(object, "function", json_string(kernel->function));
   if (kernel->record) json_object_set_new(object, "record", json_string(kernel->record));
+  if (kernel->band_parts) json_object_set_new(object, "bands", json_integer(kernel->band_parts));
   return object;
 }
 
@@ -444,12 +447,12 @@ json_t *plan_report_json(const PleatPlan *plan) {
   for (int i = 0; i < plan->kernel_count; i++)
     json_array_append_new(kernels, kernel_json(plan->kernels[i], i));
   return json_pack(
-      "{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:I, s:i, s:o, s:o}", "rewrites",
-      rewrites, "cost", plan->cycles, "cost_unplanned", plan->cycles_row_major, "cost_optimal",
-      plan->cycles_optimal, "cost_forward", plan->cycles_forward, "cost_backward",
-      plan->cycles_backward, "lower_bound", plan->lower_bound, "optimal", plan->optimal, "choices",
-      (json_int_t)plan->choices, "choices_left_out", (json_int_t)plan->choices_left_out,
-      "layouts_left_out", (json_int_t)plan->layouts_left_out, "fusions_decided",
-      (json_int_t)plan->fusions_decided, "kernels", plan->kernel_count, "joins", kernels,
-      "bilinear", bilinear);
+      "{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:f, s:I, s:I, s:I, s:I, s:i, s:o, s:o}",
+      "rewrites", rewrites, "cost", plan->cycles, "cost_unplanned", plan->cycles_row_major,
+      "cost_optimal", plan->cycles_optimal, "cost_forward", plan->cycles_forward, "cost_backward",
+      plan->cycles_backward, "lower_bound", plan->lower_bound, "optimal", plan->optimal,
+      "saved_by_bands", plan->cycles_saved_by_bands, "choices", (json_int_t)plan->choices,
+      "choices_left_out", (json_int_t)plan->choices_left_out, "layouts_left_out",
+      (json_int_t)plan->layouts_left_out, "fusions_decided", (json_int_t)plan->fusions_decided,
+      "kernels", plan->kernel_count, "joins", kernels, "bilinear", bilinear);
 }

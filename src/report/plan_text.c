@@ -106,6 +106,18 @@ static void put_bilinear(const PleatPlan *data, Arena *arena, Text *out) {
   }
 }
 
+// The kernels that run in bands.
+static void put_bands(const PleatPlan *data, Arena *arena, Text *out) {
+  int kernels = 0, parts = 0;
+  for (int i = 0; i < data->kernel_count; i++) {
+    kernels += data->kernels[i]->band_parts > 0;
+    parts += data->kernels[i]->band_parts;
+  }
+  if (kernels)
+    text_printf(out, "in bands of rows: %d kernel%s in the place of %d: %s cycles less\n", kernels,
+                kernels == 1 ? "" : "s", parts, show_cycles(arena, data->cycles_saved_by_bands));
+}
+
 static void put_totals(const PlanReport *r, Arena *arena, Text *out) {
   const PleatPlan *data = &r->data;
   int at_run = 0;
@@ -121,6 +133,7 @@ static void put_totals(const PlanReport *r, Arena *arena, Text *out) {
               show_cycles(arena, data->cycles_row_major),
               data->cycles_row_major / fmax(data->cycles, 1));
   put_policies(data, arena, out);
+  put_bands(data, arena, out);
   put_bilinear(data, arena, out);
 }
 
@@ -241,7 +254,10 @@ const char *plan_operators_text(const PleatPlanKernel *kernel, Arena *arena) {
   if (!kernel->operator_count) return "a copy";
   for (int i = 0; i < kernel->operator_count; i++)
     text_printf(&text, "%s%s", i ? " + " : "", kernel->operators[i]);
-  if (kernel->by_rows) text_puts(&text, ", row by row");
+  if (kernel->band_parts)
+    text_puts(&text, ", in bands of rows");
+  else if (kernel->by_rows)
+    text_puts(&text, ", row by row");
   return text_string(&text);
 }
 
