@@ -88,3 +88,15 @@ def test_small_scores_are_not_cut(tmp_path):
     path = tmp_path / "attention.onnx"
     attention(path, 2, 32, 32, 64)
     assert len(kernels(path)) > 1
+
+
+def test_saved_model(tmp_path):
+    path, saved = tmp_path / "attention.onnx", tmp_path / "attention.pleat"
+    inputs, expected = attention(path, *SIZES[2])
+    pleat("compile", path, "-o", saved)
+    check(saved, inputs, expected)
+
+
+def test_c(tmp_path):
+    path = tmp_path / "attention.onnx"
+    check(path, *attention(path, *SIZES[0], masked=True), "--target", "c")
