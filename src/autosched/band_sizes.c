@@ -137,7 +137,6 @@ bool bands_find_dimensions(Banding *b) {
   for (int p = 0; p < b->count; p++)
     add_units(b, map_find(&b->dims, b->parts[p].output->data), b->parts[p].output_layout);
   for (int k = 0; k < b->rank; k++) {
-    b->cut[k] &= b->whole[k] % b->units[k] == 0;
     any |= b->cut[k];
   }
   return any;
@@ -145,9 +144,10 @@ bool bands_find_dimensions(Banding *b) {
 
 // ---- Costs
 
+// The number of bands, where the last one of a dimension may be a part of a band.
 static double bands_of(const Banding *b) {
   double bands = 1;
-  for (int k = 0; k < b->rank; k++) bands *= (double)(b->whole[k] / b->bands.extents[k]);
+  for (int k = 0; k < b->rank; k++) bands *= (double)b->whole[k] / (double)b->bands.extents[k];
   return bands;
 }
 
@@ -235,17 +235,20 @@ static double cycles_of(const Banding *b) {
 
 // ---- Sizes
 
-// The largest divisor of the dimension's units that keeps a band within `most` bytes, when earlier
-// dimensions have one unit in a band; 0: one unit is too much.
+// The number of the dimension's units in a band of at most `most` bytes, when earlier dimensions
+// have one unit in a band; 0: one unit is too much. The units are divided evenly where that makes
+// bands more than half as large as they may be.
 static int64_t units_within(Banding *b, int k, double most) {
-  int64_t units = b->whole[k] / b->units[k], best = 0;
+  int64_t units = ceil_div(b->whole[k], b->units[k]), largest = 0;
   for (int64_t n = 1; n <= units; n++) {
-    if (units % n) continue;
     b->bands.extents[k] = n * b->units[k];
-    if (held_bytes(b) <= most) best = n;
+    if (held_bytes(b) <= most) largest = n;
   }
-  b->bands.extents[k] = MAX_OF(best, 1) * b->units[k];
-  return best;
+  int64_t best = MAX_OF(largest, 1);
+  while (units % best) best--;
+  if (2 * best < largest) best = ceil_div(units, ceil_div(units, largest));
+  b->bands.extents[k] = MIN_OF(best * b->units[k], b->whole[k]);
+  return largest;
 }
 
 // Cuts the outer dimensions into single units until a band of the next one has at most so many

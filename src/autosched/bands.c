@@ -132,23 +132,28 @@ typedef struct BandLoops {
   int over_count, within_count;
 } BandLoops;
 
-// The number of bands along a physical dimension of the output of the last block.
-static int64_t bands_along(const Banding *b, const AutoSched *s, int physical) {
+// The extent of a physical dimension of the output of the last block within a band; 0: it is not
+// cut.
+static int64_t extent_in_band(const Banding *b, const AutoSched *s, int physical) {
   const Layout *layout = s->output_layout;
   const LayoutExpr *e = layout ? layout->map->outputs[physical] : NULL;
-  if (e && e->op == LAYOUT_DIV) e = e->args[0];
-  if (e && e->op != LAYOUT_AXIS) return 1;
+  bool blocks = e && e->op == LAYOUT_DIV;
+  int64_t unit = blocks ? e->args[1]->value : 1;
+  if (blocks) e = e->args[0];
+  if (e && e->op != LAYOUT_AXIS) return 0;
   const TensorDims *dims = map_find(&b->dims, s->output->data);
   int dimension = dims->of[e ? e->value : physical];
-  return dimension < 0 ? 1 : b->whole[dimension] / b->bands.extents[dimension];
+  return dimension < 0 || b->bands.extents[dimension] == b->whole[dimension]
+             ? 0
+             : b->bands.extents[dimension] / unit;
 }
 
-// The number of bands along the variable of a block that stores at its variables.
-static int64_t bands_of_var(const Banding *b, const AutoSched *s, const Block *block, int var) {
+// The same along a variable of a block that stores at its variables.
+static int64_t extent_of_var(const Banding *b, const AutoSched *s, const Block *block, int var) {
   const Stmt *store = block->body;
   for (int p = 0; p < store->as.store.rank; p++)
-    if (store->as.store.indices[p] == block->vars[var].var) return bands_along(b, s, p);
-  return 1;
+    if (store->as.store.indices[p] == block->vars[var].var) return extent_in_band(b, s, p);
+  return 0;
 }
 
 static bool cut_last_block(Banding *b, BandLoops *out) {
@@ -162,10 +167,9 @@ static bool cut_last_block(Banding *b, BandLoops *out) {
   for (int i = 0; i < loops.count; i++) {
     const Block *block = schedule_block(b->sch, s->tail);
     LoopRef loop = loops.items[i];
-    int64_t bands = bands_of_var(b, s, block, i), extent = autosched_loop_extent(s, loop);
-    if (block->vars[i].binding != loop || extent % bands) return false;
-    if (bands > 1)
-      TRY(autosched_split(s, loop, extent / bands, &out->over[out->over_count++], &loop));
+    int64_t extent = extent_of_var(b, s, block, i);
+    if (block->vars[i].binding != loop) return false;
+    if (extent) TRY(autosched_split(s, loop, extent, &out->over[out->over_count++], &loop));
     out->within[out->within_count++] = loop;
   }
   for (int i = 0; i < out->over_count; i++) order[n++] = out->over[i];

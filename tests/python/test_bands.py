@@ -78,6 +78,13 @@ def test_scores_stay_in_the_cache(tmp_path):
     assert len(kernels(path, "--cpu", "avx512")) == 1
 
 
+@pytest.mark.parametrize("rows", [1009, 1499])
+def test_the_last_band_may_be_smaller(rows, tmp_path):
+    path = tmp_path / "attention.onnx"
+    attention(path, 1, rows, rows, 64)
+    assert len(kernels(path, "--cpu", "avx512")) < 3
+
+
 def test_scores_that_are_an_output_are_stored(tmp_path):
     path = tmp_path / "attention.onnx"
     check(path, *attention(path, 2, LARGE, LARGE, 64, scores=True))
