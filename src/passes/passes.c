@@ -33,6 +33,12 @@ const GraphPass graph_passes[] = {
     {"FoldConstant", "", "compute operators and programs of constants", graph_fold_constants},
     {"DeadCodeElimination", "entry_functions?",
      "remove what no result needs, and functions that none of these calls", graph_remove_dead},
+    {"AnnotateTIROpPattern", "", "state how results depend on inputs, in the attribute op_pattern",
+     graph_annotate_patterns, .on_module = true},
+    {"FuseOps", "fuse_opt_level?",
+     "make functions of calls of programs that one program can compute", graph_fuse_ops},
+    {"FuseTIR", "", "make one program of each function that FuseOps made", graph_fuse_programs,
+     .on_module = true},
     {0},
 };
 
@@ -46,6 +52,7 @@ bool graph_pass_run(Context *context, const GraphPass *pass, const PassCall *cal
                     const char *function) {
   PassRun run = {.context = context, .module = module};
   if (!pass_call_arguments(context, call, pass->signature, run.args)) return false;
+  if (pass->on_module) return pass->run(&run);
   for (int i = 0; i < module->funcs.count; i++) {
     const ModuleFunc *func = &module->funcs.items[i];
     if (!func->graph || (function && strcmp(function, func->name) != 0)) continue;
@@ -99,7 +106,7 @@ void graph_remove_unused(Context *context, GraphFunc *graph) {
   graph->nodes.count = count;
 }
 
-static Str free_name(Context *context, Module *module, const char *base) {
+Str graph_free_name(Context *context, const Module *module, const char *base) {
   Str name = str_intern(context, base);
   for (int i = 1; module_find(module, name); i++) name = str_format(context, "%s%d", base, i);
   return name;
@@ -113,17 +120,23 @@ PrimFunc *graph_add_program(PassRun *run, PrimFunc *func, const char *base) {
     if (other && prim_func_equal(context, other, func, NULL)) return other;
   }
   func = prim_func_copy(context, func);
-  func->name = free_name(context, run->module, base);
+  func->name = graph_free_name(context, run->module, base);
   module_add_prim(run->module, func);
   return func;
 }
 
-static bool is_called(const Module *module, const PrimFunc *func) {
-  for (int i = 0; i < module->funcs.count; i++) {
-    const GraphFunc *graph = module->funcs.items[i].graph;
-    for (int k = 0; graph && k < graph->nodes.count; k++)
-      if (((const Node *)graph->nodes.items[k])->callee == func) return true;
+static bool calls(const GraphFunc *graph, const PrimFunc *func) {
+  for (int i = 0; graph && i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    if (node->callee == func || calls(node->bodies[0], func) || calls(node->bodies[1], func))
+      return true;
   }
+  return false;
+}
+
+static bool is_called(const Module *module, const PrimFunc *func) {
+  for (int i = 0; i < module->funcs.count; i++)
+    if (calls(module->funcs.items[i].graph, func)) return true;
   return false;
 }
 

@@ -39,6 +39,7 @@ typedef struct GraphPass {
   const char *name, *signature; // the arguments, for py_arguments
   const char *summary;
   GraphPassRun run;
+  bool on_module; // it runs once on the module as it was read, and run->graph is NULL
 } GraphPass;
 extern const GraphPass graph_passes[]; // ended by a NULL name
 
@@ -57,6 +58,23 @@ bool graph_alter_op_impl(PassRun *run);
 bool graph_convert_layout(PassRun *run);
 bool graph_fold_constants(PassRun *run);
 bool graph_remove_dead(PassRun *run);
+bool graph_annotate_patterns(PassRun *run);
+bool graph_fuse_ops(PassRun *run);
+bool graph_fuse_programs(PassRun *run);
+
+// ---- Patterns of programs ----------------------------------------------------------------------
+
+// TVM's patterns, from special to general, with TVM's numbers.
+typedef enum OpPattern {
+  OP_PATTERN_ELEMENTWISE,
+  OP_PATTERN_BROADCAST,
+  OP_PATTERN_INJECTIVE, // an element depends on elements at indices that follow from its own
+  OP_PATTERN_REDUCE,    // a reduction of whole axes
+  OP_PATTERN_FUSABLE,   // any other reduction, whose result elementwise programs can take
+  OP_PATTERN_OPAQUE = 8,
+} OpPattern;
+// Opaque where the blocks of the program cannot be read as stages.
+OpPattern program_op_pattern(Context *context, const PrimFunc *func);
 
 // ---- For passes --------------------------------------------------------------------------------
 
@@ -69,6 +87,8 @@ void graph_remove_unused(Context *context, GraphFunc *graph);
 
 // Does RaiseLayoutRewrites make operators of the call?
 bool graph_raises(Context *context, const Node *call);
+// A name that no function of the module has; it begins with `base`.
+Str graph_free_name(Context *context, const Module *module, const char *base);
 // Adds a program to the module, whose name begins with `base`, or gives the equal one that it has.
 PrimFunc *graph_add_program(PassRun *run, PrimFunc *func, const char *base);
 // Removes a program from the module if no graph function calls it.

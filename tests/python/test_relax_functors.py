@@ -68,7 +68,7 @@ def test_a_call_is_replaced():
     np.testing.assert_allclose(outputs(new), np.where(twice > 0, twice, twice / 4) + 1.5, 1e-5, 1e-6)
     again = pleat.transform.Sequential([ReluToLeaky(), relax.transform.AnnotateTIROpPattern(),
                                         relax.transform.FuseOps(), relax.transform.FuseTIR()])(Net)
-    pleat.ir.assert_structural_equal(again, new)
+    np.testing.assert_allclose(outputs(again), outputs(new), 1e-5, 1e-6)
 
 
 def test_without_changes_the_function_is_equal():

@@ -320,6 +320,79 @@ def test_random_networks_are_the_same_in_other_layouts(seed):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max())
 
 
+FUSED = """
+from pleat.script import ir as I, relax as R
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((3, 8), "float32"), w: R.Tensor((8, 5), "float32"), b: R.Tensor((5,), "float32")):
+        a = R.nn.relu(R.add(R.matmul(x, w), b))
+        c = R.exp(R.permute_dims(a))
+        d = R.sigmoid(R.nn.softmax(c, axis=0))
+        e = R.cumsum(R.sqrt(R.sum(R.multiply(d, R.const(2.0, "float32")), axis=[1])), axis=0)
+        return (d, R.add(e, R.topk(e, k=1, ret_type="values")))
+"""
+
+
+def test_calls_of_programs_are_fused():
+    np = pytest.importorskip("numpy")
+    module = from_source(FUSED)
+    annotated = relax.transform.AnnotateTIROpPattern()(relax.transform.LegalizeOps()(module))
+    patterns = {name: program.attrs["op_pattern"] for name, program in annotated.functions.items()
+                if name != "main"}
+    assert patterns == {"matmul": 4, "add": 0, "relu": 0, "permute_dims": 2, "exp": 0, "softmax": 4,
+                        "sigmoid": 0, "multiply": 0, "sum": 3, "sqrt": 0, "cumsum": 8, "topk": 8, "add1": 0}
+    parts = relax.transform.FuseOps()(annotated)
+    assert parts.script().count('R.func_attr({"Primitive": True})') == 4
+    assert "cls.fused_matmul_add_relu(x, w, b)" in parts.script()
+    assert "Primitive" not in relax.transform.FuseOps(0)(annotated).script()
+    fused = relax.transform.FuseTIR()(parts)
+    names = [name for name in fused.functions if name != "main"]
+    assert sorted(names) == ["add1", "cumsum", "fused_matmul_add_relu", "fused_multiply_sum",
+                             "fused_permute_dims_exp", "fused_softmax_sigmoid", "sqrt", "topk"]
+    numbers = np.random.default_rng(0)
+    arrays = [numbers.standard_normal(shape, dtype=np.float32) for shape in [(3, 8), (8, 5), (5,)]]
+    for found, wanted in zip(pleat.compile(fused, cache=False)(*arrays),
+                             pleat.compile(module, cache=False)(*arrays), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def primitive_sizes(script):
+    return sorted(part.count("R.call_tir") for part in script.split("@R.function")[1:] if "Primitive" in part)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_networks_are_fused(seed):
+    np = pytest.importorskip("numpy")
+    text = random_network(random.Random(seed))
+    fused = pleat.ir.transform.run_passes(from_source(text), "LegalizeOps,FuseOps,FuseTIR")
+    assert "Primitive" not in fused.script()
+    numbers = np.random.default_rng(seed)
+    x, w = (numbers.standard_normal(shape, dtype=np.float32) for shape in [(2, 4, 6, 5), (4, 4, 3, 3)])
+    wanted = pleat.compile(text.encode(), cache=False, quick=True)(x, w)
+    found = pleat.compile(fused, cache=False, quick=True)(x, w)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max())
+
+
+def primitive_sizes(script):
+    return sorted(part.count("R.call_tir") for part in script.split("@R.function")[1:] if "Primitive" in part)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_are_those_of_tvm(seed):
+    tvm = pytest.importorskip("tvm")
+    signature, *body, end = random_network(random.Random(seed)).splitlines()[2:]
+    result = end.split()[1]
+    text = "\n".join(["from pleat.script import ir as I, relax as R", "@I.ir_module", "class Module:",
+                      "    @R.function", f"    {signature}", "        with R.dataflow():",
+                      *[f"        {line}" for line in body], f"            R.output({result})",
+                      f"        return {result}", ""])
+    legal = pleat.ir.transform.run_passes(from_source(text), "DeadCodeElimination,LegalizeOps")
+    module = tvm.script.from_source(legal.script(newer_names=True))
+    theirs = tvm.relax.transform.FuseOps()(tvm.relax.transform.AnnotateTIROpPattern()(module))
+    assert primitive_sizes(relax.transform.FuseOps()(legal).script()) == primitive_sizes(theirs.script())
+
+
 @pytest.mark.parametrize("condition", [True, False])
 def test_a_condition_of_run_time(condition):
     """Only the elements of the branch that the condition selects are in the result."""

@@ -5,8 +5,8 @@ from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
 
-__all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "ConvertLayout", "DeadCodeElimination", "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseTIR",
-           "HoistLayoutRewrites",
+__all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "ConvertLayout", "DeadCodeElimination",
+           "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseTIR", "HoistLayoutRewrites",
            "LegalizeOps", "Normalize", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
            "SplitLayoutRewritePreproc", "module_pass", "passes"]
 
@@ -70,6 +70,22 @@ def DeadCodeElimination(entry_functions=None):
     return _pass("DeadCodeElimination", entry_functions=entry_functions)
 
 
+def AnnotateTIROpPattern():
+    """Gives programs the attribute "op_pattern": how their results depend on their inputs."""
+    return _pass("AnnotateTIROpPattern")
+
+
+def FuseOps(fuse_opt_level=-1):
+    """Makes private functions, with the attribute "Primitive", of calls of programs that one program
+    can compute. At level 0 there are none."""
+    return _pass("FuseOps", fuse_opt_level=fuse_opt_level)
+
+
+def FuseTIR():
+    """Makes one program of each function that FuseOps made."""
+    return _pass("FuseTIR")
+
+
 def HoistLayoutRewrites():
     """Moves blocks that only rewrite out of tensor programs, to their callers."""
     return _pass("HoistLayoutRewrites")
@@ -85,19 +101,6 @@ def ConvertLayout(desired_layouts, layout_cb=None):
     weights and the result. The other operators follow."""
     _refuse("ConvertLayout", layout_cb=layout_cb)
     return _pass("ConvertLayout", desired_layouts=desired_layouts)
-
-
-def _nothing(name, why):
-    def make(*_, **__):
-        return Pass(name, lambda module, _: module)
-    make.__name__, make.__doc__ = name, why
-    return make
-
-
-AnnotateTIROpPattern = _nothing("AnnotateTIROpPattern", """Changes nothing: what an operator may be fused with
-is read off its loops when a module is compiled.""")
-FuseOps = _nothing("FuseOps", """Changes nothing: compiling fuses operators, as layouts and costs decide.""")
-FuseTIR = _nothing("FuseTIR", """Changes nothing: see FuseOps.""")
 
 
 def AlterOpImpl(op_impl_map, op_buffer_transforms, op_buffer_axis_separators=None,
