@@ -398,4 +398,16 @@ class PrimFunc(BaseFunc):
 
 
 class Function(BaseFunc):
-    """A graph function of operator calls."""
+    """A graph function of operator calls. `params`, `body`, `ret_struct_info`, `attrs` and `is_pure` are its
+    parts (pleat.relax.nodes), with TVM's field names."""
+
+    @functools.cached_property
+    def node(self):
+        """The function as its parts."""
+        from pleat.relax.nodes import function_of
+        return function_of(self.script(), self.__name__)
+
+    def __getattr__(self, name):
+        if name in ("params", "body", "ret_struct_info", "attrs", "is_pure"):
+            return getattr(self.node, name)
+        raise AttributeError(f"a graph function has no attribute '{name}'")

@@ -11,6 +11,10 @@ __all__ = ["Function", "analysis", "transform"]
 _MODULES = {"pleat.relax.block_builder": ("BlockBuilder",),
             "pleat.relax.expr": ("Call", "Expr", "GlobalVar", "TensorStructInfo", "TensorType", "Tuple", "Var",
                                  "call_dps_packed", "call_tir", "const"),
+            "pleat.relax.nodes": ("BindingBlock", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar",
+                                  "ExternFunc", "FuncStructInfo", "If", "MatchCast", "ObjectStructInfo",
+                                  "PrimStructInfo", "PrimValue", "SeqExpr", "ShapeExpr", "ShapeStructInfo",
+                                  "StringImm", "TupleGetItem", "TupleStructInfo", "VarBinding"),
             "pleat.relax.vm": ("Executable", "VMExecutable", "VirtualMachine", "build", "get_pipeline")}
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -18,6 +22,6 @@ _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 def __getattr__(name):
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
-    if name in ("block_builder", "expr", "expr_functor", "frontend", "op", "vm"):
+    if name in ("block_builder", "expr", "expr_functor", "frontend", "nodes", "op", "vm"):
         return importlib.import_module(f"pleat.relax.{name}")
     raise AttributeError(f"module 'pleat.relax' has no attribute {name!r}")

@@ -93,9 +93,21 @@ class Call(Value):
         super().__init__(lambda: text_of(function(*self.args, **self.attrs)))
 
 
-def Tuple(fields):
+class Tuple(Value):
     """A tuple of expressions."""
-    return Value(lambda: text_of(tuple(fields)))
+
+    def __init__(self, fields):
+        self.fields = list(fields)
+        super().__init__(lambda: text_of(tuple(self.fields)))
+
+    def __len__(self):
+        return len(self.fields)
+
+    def __iter__(self):
+        return iter(self.fields)
+
+    def __getitem__(self, index):
+        return self.fields[index]
 
 
 def const(value, dtype=None):

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a graph function, with TVM's classes and fields. Expressions are text of the script too, so
+that they can be given to BlockBuilder and to PyExprMutator.
+
+    module["main"].params[0].struct_info.shape
+    for block in module["main"].body.blocks:
+        for binding in block.bindings:
+            print(binding.var.name_hint, binding.value)"""
+import ast
+
+import numpy as np
+
+from pleat._library import PleatError
+from pleat.ir._module import Op
+from pleat.relax.expr import Call, GlobalVar, TensorStructInfo, Tuple, Var
+from pleat.script._values import Value, text_of
+
+__all__ = ["BindingBlock", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "ExternFunc", "FuncStructInfo",
+           "If", "LocalFunction", "MatchCast", "ObjectStructInfo", "PrimStructInfo", "PrimValue", "SeqExpr",
+           "ShapeExpr", "ShapeStructInfo", "StringImm", "TupleGetItem", "TupleStructInfo", "VarBinding",
+           "function_of", "post_order_visit"]
+
+
+# ---- Types ---------------------------------------------------------------------------------------
+
+class TupleStructInfo(Value):
+    """R.Tuple(fields)"""
+
+    def __init__(self, fields):
+        self.fields = list(fields)
+        super().__init__(lambda: f"R.Tuple({', '.join(map(text_of, self.fields))})")
+
+
+class ShapeStructInfo(Value):
+    """R.Shape(values), of which `values` is None where they are not known."""
+
+    def __init__(self, values=None, ndim=-1):
+        self.values = None if values is None else list(values)
+        self.ndim = ndim if values is None else len(self.values)
+        stated = f"ndim={ndim}" if values is None else f"[{', '.join(map(text_of, self.values))}]"
+        super().__init__("R.Shape" if values is None and ndim < 0 else f"R.Shape({stated})")
+
+
+class PrimStructInfo(Value):
+    """R.Prim(dtype)"""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        super().__init__(f'R.Prim("{dtype}")')
+
+
+class ObjectStructInfo(Value):
+    """R.Object"""
+
+    def __init__(self):
+        super().__init__("R.Object")
+
+
+class FuncStructInfo(Value):
+    """R.Callable(params, ret, purity); `params` is None where they are not known."""
+
+    def __init__(self, params, ret=None, purity=True):
+        self.params, self.ret, self.purity = params, ObjectStructInfo() if ret is None else ret, purity
+        given = "".join(f"{text_of(one)}, " for one in params or ())
+        stated = "" if params is None else f"(({given}), {text_of(self.ret)}, {purity})"
+        super().__init__(f"R.Callable{stated}")
+
+
+# ---- Expressions ---------------------------------------------------------------------------------
+
+class DataflowVar(Var):
+    """A variable that is not known outside of its dataflow block."""
+
+
+class Constant(Value):
+    """R.const; `data` is an array."""
+
+    def __init__(self, data, text=None):
+        self.data = np.asarray(data)
+        super().__init__(text or (lambda: f'R.const({self.data.tolist()}, "{self.data.dtype}")'))
+
+
+class ShapeExpr(Value):
+    """R.shape(values)"""
+
+    def __init__(self, values):
+        self.values = list(values)
+        super().__init__(lambda: f"R.shape([{', '.join(map(text_of, self.values))}])")
+
+
+def _wrapper(name, spelling, field="value"):
+    def __init__(self, value):
+        setattr(self, field, value)
+        Value.__init__(self, lambda: f"{spelling}({text_of(value)})")
+    return type(name, (Value,), {"__init__": __init__, "__doc__": f"{spelling}({field})", "__module__": __name__})
+
+
+PrimValue = _wrapper("PrimValue", "R.prim_value")
+StringImm = _wrapper("StringImm", "R.str")
+DataTypeImm = _wrapper("DataTypeImm", "R.dtype")
+ExternFunc = _wrapper("ExternFunc", "R.ExternFunc", "global_symbol")
+
+
+class TupleGetItem(Value):
+    """tuple_value[index]"""
+
+    def __init__(self, tuple_value, index):
+        self.tuple_value, self.index = tuple_value, index
+        super().__init__(lambda: f"{text_of(tuple_value)}[{index}]")
+
+
+class SeqExpr(Value):
+    """Blocks of bindings, and the value `body` after them."""
+
+    def __init__(self, blocks, body):
+        self.blocks, self.body = list(blocks), body
+        super().__init__(lambda: text_of(body))
+
+
+class If(Value):
+    """A branch, whose two sides are SeqExpr."""
+
+    def __init__(self, cond, true_branch, false_branch):
+        self.cond, self.true_branch, self.false_branch = cond, true_branch, false_branch
+        super().__init__(lambda: f"{text_of(true_branch)} if {text_of(cond)} else {text_of(false_branch)}")
+
+
+class VarBinding:
+    """var = value"""
+
+    def __init__(self, var, value):
+        self.var, self.value = var, value
+
+    def __repr__(self):
+        return f"{self.var} = {self.value}"
+
+
+class MatchCast(VarBinding):
+    """var = R.match_cast(value, struct_info)"""
+
+    def __init__(self, var, value, struct_info):
+        super().__init__(var, value)
+        self.struct_info = self.ty = struct_info
+
+
+class BindingBlock:
+    """Bindings in their order."""
+
+    def __init__(self, bindings):
+        self.bindings = list(bindings)
+
+    def __repr__(self):
+        return "\n".join(map(repr, self.bindings))
+
+
+class DataflowBlock(BindingBlock):
+    """Bindings without effects."""
+
+
+class LocalFunction(Value):
+    """A function: its params, body, ret_struct_info (None: not stated), attrs and is_pure."""
+
+    def __init__(self, name, params, body, ret_struct_info, attrs, is_pure):
+        self.params, self.body, self.ret_struct_info, self.attrs, self.is_pure = \
+            params, body, ret_struct_info, attrs, is_pure
+        super().__init__(name)
+
+
+# ---- From the text of a script ---------------------------------------------------------------------
+
+def _is(node, name):
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == name
+
+
+def _literal(node):
+    """A number or string, or the text of another value, such as a size."""
+    if isinstance(node, ast.Constant) and node.value is not None:
+        return node.value
+    return Value(ast.unparse(node))
+
+
+def _extents(node):
+    """The extents of a shape, where a string is the name of a size; None for something else."""
+    if not isinstance(node, (ast.Tuple, ast.List)):
+        return None
+    found = [_literal(item) for item in node.elts]
+    return [Value(extent) if isinstance(extent, str) else extent for extent in found]
+
+
+def _tensor_type(args, options):
+    given = dict(zip(("shape", "dtype"), args)) | options
+    if isinstance(given.get("shape"), ast.Constant) and isinstance(given["shape"].value, str):
+        given["dtype"] = given.pop("shape")  # R.Tensor("float32", ndim=2)
+    dtype = given["dtype"].value if "dtype" in given else "float32"
+    info = TensorStructInfo(_extents(given.get("shape")), dtype,
+                            **({"ndim": _literal(given["ndim"])} if "ndim" in given else {}))
+    if "ndim" in given:
+        info.ndim = _literal(given["ndim"])
+    return info
+
+
+def _type(node):
+    """The type that an annotation states."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        options = {one.arg: one.value for one in node.keywords}
+        if _is(node.func, "R.Tensor"):
+            return _tensor_type(node.args, options)
+        if _is(node.func, "R.Tuple"):
+            parts = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.List) else node.args
+            return TupleStructInfo(map(_type, parts))
+        if _is(node.func, "R.Shape"):
+            ndim = _literal(options["ndim"]) if "ndim" in options else -1
+            return ShapeStructInfo(_extents(node.args[0]) if node.args else None, ndim)
+        if _is(node.func, "R.Prim"):
+            return PrimStructInfo(_literal(node.args[0] if node.args else options["dtype"]))
+        if _is(node.func, "R.Callable") and len(node.args) > 1:
+            purity = [_literal(one) for one in (*node.args[2:], *options.values())]
+            return FuncStructInfo([_type(one) for one in node.args[0].elts], _type(node.args[1]), *purity)
+    known = {"R.Tensor": lambda: TensorStructInfo(None), "R.Shape": ShapeStructInfo,
+             "R.Callable": lambda: FuncStructInfo(None)}
+    return known.get(ast.unparse(node), ObjectStructInfo)()
+
+
+class _Reader:
+    """Makes the parts of a function. `names` has the variables that are defined."""
+
+    def __init__(self, names):
+        self.names, self.attrs = dict(names), {}
+
+    def function(self, node):
+        for one in node.args.args:
+            self.names[one.arg] = Var(one.arg, _type(one.annotation))
+        params = [self.names[one.arg] for one in node.args.args]
+        body = self.sequence(node.body)
+        options = {one.arg: one.value.value for d in node.decorator_list if isinstance(d, ast.Call)
+                   for one in d.keywords}
+        return LocalFunction(node.name, params, body, _type(node.returns) if node.returns else None,
+                             self.attrs, options.get("pure", True))
+
+    # ---- Statements
+
+    def sequence(self, statements):
+        """Statements up to the one that gives the value."""
+        blocks, body = [], None
+        for one in statements:
+            if isinstance(one, ast.Return):
+                body = self.value(one.value)
+            elif isinstance(one, ast.With):
+                blocks.append(DataflowBlock(self.dataflow(one)))
+            else:
+                for binding in self.bindings(one, Var):
+                    if not blocks or type(blocks[-1]) is DataflowBlock:
+                        blocks.append(BindingBlock([]))
+                    blocks[-1].bindings.append(binding)
+        last = blocks[-1].bindings[-1].var if body is None and blocks else body
+        return SeqExpr(blocks, last)
+
+    def dataflow(self, block):
+        calls = [one.value for one in block.body if isinstance(one, ast.Expr)]
+        known = {argument.id for call in calls if _is(call.func, "R.output") for argument in call.args}
+        found = []
+        for one in block.body:
+            found += self.bindings(one, lambda *parts: (Var if parts[0] in known else DataflowVar)(*parts))
+        return found
+
+    def bindings(self, one, make):
+        if isinstance(one, ast.Expr):
+            return self.statement(one.value, make)
+        if isinstance(one, ast.FunctionDef):
+            function = _Reader(self.names).function(one)
+            self.names[one.name] = make(one.name, None)
+            return [VarBinding(self.names[one.name], function)]
+        if isinstance(one, ast.If):
+            return [self.branch(one, make)]
+        stated = isinstance(one, ast.AnnAssign)
+        target, value = (one.target if stated else one.targets[0]), one.value
+        if isinstance(value, ast.Call) and ast.unparse(value.func).startswith("T."):
+            return []  # n = T.int64()
+        cast = isinstance(value, ast.Call) and _is(value.func, "R.match_cast")
+        source = self.value(value.args[0] if cast else value)
+        info = _type(one.annotation) if stated else _type(value.args[1]) if cast else None
+        var = self.names[target.id] = make(target.id, info)
+        return [MatchCast(var, source, info) if cast else VarBinding(var, source)]
+
+    def statement(self, call, make):
+        if _is(call.func, "R.func_attr"):
+            self.attrs = ast.literal_eval(call.args[0])
+        if _is(call.func, "R.func_attr") or _is(call.func, "R.output"):
+            return []
+        return [VarBinding(make("_", None), self.value(call))]
+
+    def branch(self, one, make):
+        sides = [_Reader(self.names).sequence(body) for body in (one.body, one.orelse)]
+        name = text_of(sides[0].body)
+        self.names[name] = make(name, None)
+        return VarBinding(self.names[name], If(self.value(one.test), *sides))
+
+    # ---- Values
+
+    def value(self, node):
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id, Value(node.id))
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return Tuple([self.value(item) for item in node.elts])
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            return TupleGetItem(self.value(node.value), node.slice.value)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "cls":
+            return GlobalVar(node.attr)
+        return self.call(node) if isinstance(node, ast.Call) else _literal(node)
+
+    def call(self, node):
+        name, args = ast.unparse(node.func), node.args
+        if name == "R.const":
+            return _constant(node)
+        if name == "R.shape":
+            return ShapeExpr(_extents(args[0]))
+        known = {"R.prim_value": PrimValue, "R.str": StringImm, "R.dtype": DataTypeImm, "R.ExternFunc": ExternFunc}
+        if name in known:
+            return known[name](_literal(args[0]))
+        if not name.startswith("R."):
+            op = self.names.get(name, GlobalVar(name.removeprefix("cls.")))
+        else:
+            op = Op("relax." + name.removeprefix("R."))
+        attrs = {one.arg: self.attribute(one) for one in node.keywords}
+        return Call(op, [self.value(argument) for argument in args], attrs)
+
+    def attribute(self, keyword):
+        if keyword.arg in ("out_sinfo", "out_ty", "sinfo_args", "ty_args"):
+            return [_type(item) for item in keyword.value.elts] \
+                if isinstance(keyword.value, (ast.List, ast.Tuple)) else _type(keyword.value)
+        try:
+            return ast.literal_eval(keyword.value)
+        except ValueError:
+            return self.value(keyword.value)
+
+
+def _constant(node):
+    text = ast.unparse(node)
+    dtype = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else None
+    try:
+        data = ast.literal_eval(node.args[0])
+    except ValueError:
+        return Value(text)  # with infinities, or without its contents
+    usual = "int32" if np.asarray(data).dtype.kind == "i" else "float32"
+    return Constant(np.asarray(data).astype(dtype or usual if dtype != "bfloat16" else "float32"), text)
+
+
+def function_of(text, name):
+    """The parts of the function of this name in the text of a script."""
+    tree = ast.parse(text)
+    for body in (tree.body, *(one.body for one in tree.body if isinstance(one, ast.ClassDef))):
+        for one in body:
+            if isinstance(one, ast.FunctionDef) and one.name == name:
+                return _Reader({}).function(one)
+    raise PleatError(f"there is no graph function '{name}'")
+
+
+# ---- Visits ----------------------------------------------------------------------------------------
+
+def _parts(expr):
+    if isinstance(expr, SeqExpr):
+        yield from (part for block in expr.blocks for one in block.bindings for part in (one.value, one.var))
+        yield expr.body
+    elif isinstance(expr, Call):
+        yield from (argument for argument in expr.args if isinstance(argument, Value))
+    elif isinstance(expr, Tuple):
+        yield from expr.fields
+    elif isinstance(expr, TupleGetItem):
+        yield expr.tuple_value
+    elif isinstance(expr, If):
+        yield from (expr.cond, expr.true_branch, expr.false_branch)
+    elif isinstance(expr, LocalFunction):
+        yield from (*expr.params, expr.body)
+
+
+def post_order_visit(expr, fvisit):
+    """Calls fvisit with an expression and all in it, each once and after those that it is made of."""
+    seen, stack = set(), [(expr, False)]
+    while stack:
+        one, done = stack.pop()
+        if done:
+            fvisit(one)
+        elif id(one) not in seen:
+            seen.add(id(one))
+            stack.append((one, True))
+            parts = list(_parts(getattr(one, "node", one) if not isinstance(one, Value) else one))
+            stack += [(part, False) for part in reversed(parts)]
