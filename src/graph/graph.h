@@ -70,6 +70,8 @@ bool op_infer(Context *context, Node *node);
 // The same for all nodes of a graph function. False with a diagnostic for each node that fails, and
 // for each value whose stated shape or type is wrong or whose constant data is missing.
 bool graph_infer(Context *context, GraphFunc *graph);
+// The same, but a tensor whose shape is not stated, and what is computed from it, has the rank -1.
+bool graph_infer_known(Context *context, GraphFunc *graph);
 
 // ---- Symbolic sizes ----------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ static bool check_branches(Context *context, const Node *node) {
 
 typedef struct NamedSizes {
   Context *context;
+  bool open;     // tensors whose shape is not known, and what is computed from them, stay so
   Map of_params; // the sizes of parameters
   Map values;    // from any other size that a cast names to its value
 } NamedSizes;
@@ -50,8 +51,8 @@ static bool note_size(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static NamedSizes named_sizes_new(Context *context, const GraphFunc *graph) {
-  NamedSizes sizes = {context, map_new(&context->arena), map_new(&context->arena)};
+static NamedSizes named_sizes_new(Context *context, const GraphFunc *graph, bool open) {
+  NamedSizes sizes = {context, open, map_new(&context->arena), map_new(&context->arena)};
   Visitor visitor = {.env = &sizes.of_params, .enter_expr = note_size};
   for (int i = 0; i < graph->param_count; i++)
     for (int d = 0; d < graph->params[i]->rank; d++)
@@ -96,8 +97,10 @@ static bool is_from(const Node *node, const char *construct) {
 static bool infer_node(NamedSizes *sizes, Node *node) {
   Context *context = sizes->context;
   if (sizes->values.count) replace_named(sizes, node);
-  for (int i = 0; i < node->input_count; i++)
+  for (int i = 0; i < node->input_count; i++) {
+    if (sizes->open && node->inputs[i] && node->inputs[i]->rank < 0) return true;
     if (!is_known(context, node->inputs[i])) return false;
+  }
   if (node->kind == NODE_CALL_TIR) return true;
   if (is_from(node, "if") && !check_branches(context, node)) return false;
   Value *stated = arena_array(&context->arena, Value, node->output_count);
@@ -121,20 +124,31 @@ static bool infer_after(NamedSizes *sizes, Map *wrong, Node *node) {
     reached &= !node->inputs[i] || !map_contains(wrong, node->inputs[i]);
   if (reached && infer_node(sizes, node)) return true;
   for (int i = 0; i < node->output_count; i++) map_put(wrong, node->outputs[i], node);
+  for (int i = 0; i < node->input_count; i++) // one that is not known is reported once
+    if (node->inputs[i] && node->inputs[i]->rank < 0) map_put(wrong, node->inputs[i], node);
   return false;
 }
 
-bool graph_infer(Context *context, GraphFunc *graph) {
+static bool infer(Context *context, GraphFunc *graph, bool open) {
   bool ok = graph_flatten(context, graph);
   if (!ok) return false;
   DiagCode code = diag_code_set(context, DIAG_MODEL);
   Map wrong = map_new(&context->arena);
-  NamedSizes sizes = named_sizes_new(context, graph);
+  NamedSizes sizes = named_sizes_new(context, graph, open);
   for (int i = 0; i < graph->nodes.count; i++)
     ok &= infer_after(&sizes, &wrong, graph->nodes.items[i]);
-  for (int i = 0; i < graph->output_count; i++)
+  for (int i = 0; !open && i < graph->output_count; i++)
     ok &= map_contains(&wrong, graph->outputs[i]) || is_known(context, graph->outputs[i]);
-  for (int i = 0; ok && i < graph->param_count; i++) ok = is_known(context, graph->params[i]);
+  for (int i = 0; !open && ok && i < graph->param_count; i++)
+    ok = is_known(context, graph->params[i]);
   diag_code_set(context, code);
   return ok;
+}
+
+bool graph_infer(Context *context, GraphFunc *graph) {
+  return infer(context, graph, false);
+}
+
+bool graph_infer_known(Context *context, GraphFunc *graph) {
+  return infer(context, graph, true);
 }

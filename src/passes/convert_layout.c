@@ -116,8 +116,8 @@ static int freeze(LayoutConversion *c, Node *node, const PyNode *list, int at) {
   Context *context = c->run->context;
   Desired desired;
   NodeFlow flow;
-  if (!read_desired(context, node, list, &desired) || !node_flow_begin(c->run, node, &flow))
-    return -1;
+  if (!read_desired(context, node, list, &desired)) return -1;
+  if (!node_flow_begin(c->run, node, &flow)) return node_is_known(node) ? -1 : at + 1;
   const Layout **given = arena_array(&context->arena, const Layout *, flow.func->param_count);
   if (!desired_layouts(&flow, &desired, given)) return -1;
   map_put(&c->frozen, node, node);

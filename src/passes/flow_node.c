@@ -12,6 +12,7 @@ Value *node_flow_input(const NodeFlow *flow, int param) {
 bool node_flow_begin(PassRun *run, Node *node, NodeFlow *flow) {
   *flow = (NodeFlow){.run = run, .node = node, .why = "it is no operator and no call of a program"};
   if (node->kind != NODE_OP && node->kind != NODE_CALL_TIR) return false;
+  if (!node_is_known(node)) return flow->why = "the shapes of its tensors are not known", false;
   for (int i = 0; i < node->input_count; i++) flow->input_count += node->inputs[i] != NULL;
   flow->func = op_prim_func(run->context, node);
   return flow->func != NULL;

@@ -231,6 +231,7 @@ static bool is_op(const Node *node, const char *name) {
 static bool rewrite(Context *context, GraphFunc *graph, int at) {
   Node *node = graph->nodes.items[at], *made = NULL;
   const Node *first = node->input_count ? node->inputs[0]->producer : NULL;
+  if (!first || !node_is_known(first) || !node_is_known(node)) return false;
   for (int i = 0; i < COUNT_OF(rules); i++) {
     if (!is_op(first, rules[i].first) || !is_op(node, rules[i].second)) continue;
     Pair pair = {context, graph, first, node, first->inputs[0], first->inputs[0]->rank};

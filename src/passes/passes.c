@@ -11,13 +11,14 @@ static bool normalize(PassRun *run) {
 }
 
 const GraphPass graph_passes[] = {
-    {"Normalize", "", "bind each value to a variable, with its shape and type", normalize},
+    {"Normalize", "", "bind each value to a variable, with its shape and type", normalize,
+     .any_shapes = true},
     {"LegalizeOps", "skip_ops?", "make calls of tensor programs of all operators",
      graph_legalize_ops},
     {"RaiseLayoutRewrites", "", "make layout_transform, pad and crop of programs that only rewrite",
      graph_raise_rewrites},
     {"OptimizeLayoutTransform", "", "cancel and merge layout_transform, pad and crop",
-     graph_optimize_rewrites},
+     graph_optimize_rewrites, .any_shapes = true},
     {"FlowLayoutRewrites", "direction? value?",
      "move rewrites through the operators and programs before or after them", graph_flow_rewrites},
     {"HoistLayoutRewrites", "", "move blocks that only rewrite out of programs, to their callers",
@@ -29,10 +30,12 @@ const GraphPass graph_passes[] = {
      "op_impl_map op_buffer_transforms op_buffer_axis_separators? op_buffer_input_axis_separators?",
      "replace the programs of operators by others, in other layouts", graph_alter_op_impl},
     {"ConvertLayout", "desired_layouts layout_cb?",
-     "give operators desired layouts, and let the rewrites around them flow", graph_convert_layout},
+     "give operators desired layouts, and let the rewrites around them flow", graph_convert_layout,
+     .any_shapes = true},
     {"FoldConstant", "", "compute operators and programs of constants", graph_fold_constants},
     {"DeadCodeElimination", "entry_functions?",
-     "remove what no result needs, and functions that none of these calls", graph_remove_dead},
+     "remove what no result needs, and functions that none of these calls", graph_remove_dead,
+     .any_shapes = true},
     {"AnnotateTIROpPattern", "", "state how results depend on inputs, in the attribute op_pattern",
      graph_annotate_patterns, .on_module = true},
     {"FuseOps", "fuse_opt_level?",
@@ -57,7 +60,8 @@ bool graph_pass_run(Context *context, const GraphPass *pass, const PassCall *cal
     const ModuleFunc *func = &module->funcs.items[i];
     if (!func->graph || (function && strcmp(function, func->name) != 0)) continue;
     run.graph = func->graph;
-    if (!graph_infer(context, run.graph) || !pass->run(&run)) return false;
+    if (!(pass->any_shapes ? graph_infer_known : graph_infer)(context, run.graph)) return false;
+    if (!pass->run(&run)) return false;
   }
   return true;
 }
@@ -70,6 +74,14 @@ void graph_replace_value(GraphFunc *graph, Value *from, Value *to) {
   }
   for (int i = 0; i < graph->output_count; i++)
     if (graph->outputs[i] == from) graph->outputs[i] = to;
+}
+
+bool node_is_known(const Node *node) {
+  bool known = true;
+  for (int i = 0; i < node->input_count; i++)
+    known &= !node->inputs[i] || node->inputs[i]->rank >= 0;
+  for (int i = 0; i < node->output_count; i++) known &= node->outputs[i]->rank >= 0;
+  return known;
 }
 
 int graph_user_count(const GraphFunc *graph, const Value *value) {

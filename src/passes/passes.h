@@ -39,7 +39,8 @@ typedef struct GraphPass {
   const char *name, *signature; // the arguments, for py_arguments
   const char *summary;
   GraphPassRun run;
-  bool on_module; // it runs once on the module as it was read, and run->graph is NULL
+  bool any_shapes; // run->graph may have tensors of unknown shape, with the rank -1
+  bool on_module;  // it runs once on the module as it was read, and run->graph is NULL
 } GraphPass;
 extern const GraphPass graph_passes[]; // ended by a NULL name
 
@@ -80,6 +81,8 @@ OpPattern program_op_pattern(Context *context, const PrimFunc *func);
 
 // Uses `to` in place of `from` in all nodes and results.
 void graph_replace_value(GraphFunc *graph, Value *from, Value *to);
+// Are the shapes of the node's tensors known?
+bool node_is_known(const Node *node);
 // How often nodes and results use a value.
 int graph_user_count(const GraphFunc *graph, const Value *value);
 // Removes the nodes whose results nothing uses.

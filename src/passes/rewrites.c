@@ -125,7 +125,9 @@ static const Layout *layout_of_load(Context *context, const TeStage *stage) {
 
 bool node_rewrite(Context *context, const Node *node, Rewrite *rewrite) {
   bool calls = node && (node->kind == NODE_OP || node->kind == NODE_CALL_TIR);
-  if (!calls || node->input_count != 1 || !node->inputs[0] || node->output_count != 1) return false;
+  if (!calls || node->input_count != 1 || !node->inputs[0] || node->output_count != 1 ||
+      !node_is_known(node))
+    return false;
   if (node->kind == NODE_OP && strcmp(node->op, "layout_transform") == 0)
     return read_transform(context, node, rewrite);
   Buffer *input;

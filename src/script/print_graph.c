@@ -227,7 +227,25 @@ static bool takes_tuple(const Node *node) {
   return !strcmp(node->op, "concat") && !has_tuple;
 }
 
+// Is the node a cast of a tensor whose shape is not known? The cast is what names its sizes then.
+static bool is_cast(const Node *node) {
+  return node->user_op && !strcmp(node->user_op, "match_cast") && node->input_count == 1 &&
+         node->inputs[0]->rank < 0;
+}
+
+static void print_cast(Printer *printer, const Node *node) {
+  text_puts(printer->out, "R.match_cast(");
+  print_values(printer, node->inputs, 1);
+  text_puts(printer->out, ", ");
+  print_tensor_type(printer, node->outputs[0], false);
+  text_puts(printer->out, ")");
+}
+
 static void print_operator(Printer *printer, const Node *node) {
+  if (is_cast(node)) {
+    print_cast(printer, node);
+    return;
+  }
   bool tuple = takes_tuple(node);
   text_printf(printer->out, tuple ? "R.%s((" : "R.%s(", node->op);
   print_values(printer, node->inputs, node->input_count);
