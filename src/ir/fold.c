@@ -29,17 +29,22 @@ static DType wider(DType a, DType b) {
   return t;
 }
 
-// A constant adapts to the type of the other operand; two integers get the wider of their types.
+static bool adapts(const Expr *e, const Expr *other) {
+  return is_int_const(e) && !is_int_const(other) &&
+         (dtype_is_float(other->type) || dtype_holds(other->type, scalar_int(e)));
+}
+
+// A constant adapts to the type of the other operand if that has its value; two other integers get
+// the wider of their types.
 static void match_types(Context *context, Expr **a, Expr **b) {
   DType x = (*a)->type, y = (*b)->type;
   if (x.lanes == 1 && y.lanes > 1) *a = expr_broadcast(context, *a, y.lanes);
   if (y.lanes == 1 && x.lanes > 1) *b = expr_broadcast(context, *b, x.lanes);
   x = (*a)->type, y = (*b)->type;
   if (x.code == y.code && x.bits == y.bits) return;
-  bool x_const = is_int_const(*a), y_const = is_int_const(*b);
   DType t = dtype_is_float(x) != dtype_is_float(y) ? (dtype_is_float(x) ? x : y)
-            : x_const && !y_const                  ? y
-            : y_const && !x_const                  ? x
+            : adapts(*a, *b)                       ? y
+            : adapts(*b, *a)                       ? x
                                                    : wider(x, y);
   *a = expr_cast(context, dtype_lanes(t, x.lanes), *a);
   *b = expr_cast(context, dtype_lanes(t, y.lanes), *b);
