@@ -498,19 +498,24 @@ static bool flatten_call(GraphFlattening *f, const Node *node) {
   const GraphFunc *func = function_called(f, node);
   if (!func)
     return flatten_refuse(f, node, "only graph functions of this module can be called here");
+  if (f->too_deep) return false;
+  f->too_deep =
+      f->depth == MOST_DEPTH || f->nodes.count > MOST_NODES || map_find(&f->called, func) != NULL;
+  if (f->too_deep)
+    return flatten_refuse(f, node, "'%s' calls itself, or its calls are nested too deeply",
+                          func->name);
   if (func->param_count != node->input_count - 1)
     return flatten_refuse(f, node, "'%s' takes %d arguments, saw %d", func->name, func->param_count,
                           node->input_count - 1);
-  if (f->depth == MOST_DEPTH || f->nodes.count > MOST_NODES)
-    return flatten_refuse(f, node, "'%s' calls itself, or its calls are nested too deeply",
-                          func->name);
   for (int i = 0; i < func->param_count; i++) {
     GraphTerm *given = flatten_resolved(f, node->inputs[i + 1]);
     map_put(&f->values, func->params[i], given);
     bind_sizes(f, func->params[i], term_tensor(given));
   }
   f->depth++;
+  map_put(&f->called, func, node);
   bool done = flatten_nodes(f, func);
+  map_put(&f->called, func, NULL);
   f->depth--;
   if (done) map_put(&f->values, node->outputs[0], result_of(f, func));
   return done;
@@ -698,9 +703,11 @@ bool graph_flatten(Context *context, GraphFunc *graph) {
                        .graph = graph,
                        .values = map_new(arena),
                        .locals = map_new(arena),
+                       .called = map_new(arena),
                        .sizes = map_new(arena)};
   DiagCode code = diag_code_set(context, DIAG_MODEL);
   PtrArray outputs = {0};
+  map_put(&f.called, graph, graph);
   bool ok = flatten_params(&f) && flatten_nodes(&f, graph) &&
             add_results(&f, result_of(&f, graph), &outputs);
   diag_code_set(context, code);

@@ -9,11 +9,13 @@ typedef struct GraphFlattening {
   Context *context;
   GraphFunc *graph; // which receives the nodes
   Array(Node *) nodes;
-  Map values;   // from a value to the term that it is
-  Map locals;   // from a value to the local function that it is
-  Map sizes;    // from a size of an inlined function to its value
-  int depth;    // of calls
-  int branches; // of `if` around the node, of which a run decides on the condition
+  Map values;    // from a value to the term that it is
+  Map locals;    // from a value to the local function that it is
+  Map called;    // from a function around the node to its call; NULL: it has returned
+  Map sizes;     // from a size of an inlined function to its value
+  bool too_deep; // a call was refused, and no other is looked at
+  int depth;     // of calls
+  int branches;  // of `if` around the node, of which a run decides on the condition
 } GraphFlattening;
 
 // Reports that the node is not supported; returns false.

@@ -6,9 +6,12 @@
 
 #include "ir/intrinsic.h"
 
-#define P(name, kind) {name, PARAM_##kind, false, false}
-#define K(name, kind) {name, PARAM_##kind, true, false}
-#define O(name, kind) {name, PARAM_##kind, true, true}
+#define P(name, kind)                                                                              \
+  { name, PARAM_##kind, false, false }
+#define K(name, kind)                                                                              \
+  { name, PARAM_##kind, true, false }
+#define O(name, kind)                                                                              \
+  { name, PARAM_##kind, true, true }
 const StepInfo step_table[STEP_COUNT] = {
 #define STEP(NAME, RESULT, ...) {#NAME, RESULT_##RESULT, step_##NAME, {__VA_ARGS__}},
 #include "schedule/steps.def"
@@ -51,6 +54,21 @@ static Stmt *name_block(Rewriter *rewriter, Stmt *s) {
   return copy;
 }
 
+// Names all blocks. No other block may have the name of the root block.
+static Stmt *name_blocks(Rewriter *rewriter, Stmt *body) {
+  Naming *naming = rewriter->env;
+  if (body->kind != STMT_BLOCK || !block_is_root(body->as.block))
+    return rewrite_stmt(rewriter, body);
+  map_put(&naming->seen, body->as.block->name, body);
+  Stmt *inner = rewrite_stmt(rewriter, body->as.block->body);
+  if (inner != body->as.block->body) {
+    Block *root = block_copy(naming->context, body->as.block);
+    root->body = inner;
+    body = stmt_with_block(naming->context, body, root);
+  }
+  return with_true_regions(naming->context, body);
+}
+
 Schedule *schedule_new(Context *context, PrimFunc *func) {
   Schedule *schedule = arena_new(&context->arena, Schedule);
   schedule->context = context;
@@ -59,7 +77,7 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   schedule->jump = stmt_find_jump(func->body, JUMP_ANY);
   Naming naming = {context, map_new(&context->arena)};
   Rewriter rewriter = {.context = context, .env = &naming, .stmt = name_block};
-  Stmt *body = rewrite_stmt(&rewriter, blocks_find_regions(context, func->body));
+  Stmt *body = name_blocks(&rewriter, blocks_find_regions(context, func->body));
   schedule->func = body == func->body ? func : prim_func_with_body(context, func, body);
   return schedule;
 }
