@@ -213,6 +213,19 @@ Nest bands_nest(const Banding *b, int part) {
   return nest;
 }
 
+// The cycles for reading what comes from outside of the kernel into a band beside `held` bytes of
+// tensors between parts. The weights of a product are read again for each band.
+static double outside_cycles(const Banding *b, const AutoSched *s, const Nest *nest, double held) {
+  double cycles = 0;
+  for (int i = 0; i < nest->read_count; i++) {
+    double bytes = nest_buffer_bytes(nest->reads[i].buffer);
+    if (!autosched_is_link(s, nest->reads[i].buffer))
+      cycles +=
+          memory_cycles(b->machine, bytes, memory_level(b->machine, bytes + held), MEMORY_READ);
+  }
+  return cycles;
+}
+
 // The cycles of all parts but the arithmetic of rows, which bands do not change; negative where a
 // part in tiles has none in such bands.
 static double cycles_of(const Banding *b) {
@@ -228,7 +241,8 @@ static double cycles_of(const Banding *b) {
     const Strategies *found = strategies_of(b->context, b->machine, &nest, &s->layouts);
     const Tile *tile = strategies_tile(found);
     if (!tile) return -1;
-    cycles += tile_cost(b->machine, tile);
+    cycles += overlapped_cycles(b->machine, tile_cost(b->machine, tile),
+                                outside_cycles(b, s, &nest, held));
   }
   return cycles * bands;
 }

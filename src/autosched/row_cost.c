@@ -62,17 +62,30 @@ int64_t rows_together(const HostMachine *machine, const Nest *nest, const Layout
   return shared ? MIN_OF(nest->axes[axis].extent, cost_model_of(machine)->rows_together) : 1;
 }
 
-// Bytes from beyond the first cache: an operand that does not fit the first cache is read again in
-// each iteration of the axes outside the outermost axis that moves it.
-static double rows_traffic(const HostMachine *machine, const Nest *nest) {
-  double bytes = 0;
+// The bytes of an operand that the nest reads: no more than one element for each point of the axes
+// that move it.
+static double bytes_moved(const Nest *nest, const NestRead *read) {
+  double bytes = dtype_bytes(read->buffer->type);
+  for (int a = 0; a < nest->axis_count; a++)
+    if (nest_depends(read, a)) bytes *= (double)nest->axes[a].extent;
+  return MIN_OF(bytes, nest_buffer_bytes(read->buffer));
+}
+
+// The cycles that wait for memory beyond the first cache: an operand that does not fit the first
+// cache is read again in each iteration of the axes outside the outermost axis that moves it.
+static double rows_memory(const HostMachine *machine, const Nest *nest) {
+  double cycles = 0;
   for (int i = 0; i < nest->read_count; i++) {
-    double size = nest_buffer_bytes(nest->reads[i].buffer), again = 1;
-    for (int a = 0; a < nest->spatial_count && !nest_depends(&nest->reads[i], a); a++)
+    const NestRead *read = &nest->reads[i];
+    double size = bytes_moved(nest, read), again = 1;
+    for (int a = 0; a < nest->spatial_count; a++) {
+      if (nest->axes[a].extent > 1 && nest_depends(read, a)) break;
       again *= (double)nest->axes[a].extent;
-    bytes += size * (size > (double)machine->l1_bytes ? again : 1);
+    }
+    double bytes = size * (size > (double)machine->l1_bytes ? again : 1);
+    cycles += memory_cycles(machine, bytes, memory_level(machine, size), MEMORY_FEED);
   }
-  return bytes;
+  return cycles;
 }
 
 // How many combinations one after another reduce a vector of `count` values: halves, and then the
@@ -121,9 +134,7 @@ double rows_cycles(Context *context, const HostMachine *machine, const Nest *nes
 double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts) {
   double cycles = rows_cycles(context, machine, nest, layouts);
-  double bytes = rows_traffic(machine, nest);
-  double memory = memory_cycles(machine, bytes, memory_level(machine, bytes), MEMORY_FEED);
-  return cycles < 0 ? cycles : overlapped_cycles(machine, cycles, memory);
+  return cycles < 0 ? cycles : overlapped_cycles(machine, cycles, rows_memory(machine, nest));
 }
 
 // ---- Blocks that share their rows
