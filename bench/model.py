@@ -11,9 +11,15 @@ same price count once, with the median of their times. Kernels of another librar
 A ratio is nanoseconds per predicted cycle, divided by the median of all ratios: 2 means that the
 kernel takes twice as long as predicted. No figure makes the script fail.
 
+Reductions are also run with the schedules that are predicted to be the fastest after the chosen one
+(`pleat run --runner-up`). What the choices lose is how much longer their kernels take in all than the
+fastest schedules of each.
+
     model.py                        everything
     model.py a.onnx FOLDER          these models, and those in a folder
     model.py --random 200 --seed 7  random operators only
+    model.py --cpu avx2             as on a processor of that level
+    model.py --runners-up 0         without the schedules behind the chosen ones
     model.py --json rows.json       also writes a row for each kernel
 """
 import argparse
@@ -33,7 +39,9 @@ import random_operators
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples" / "models"))
 NEAR, SECONDS, MOST_RUNS = 0.3, 0.4, 400
-Row = collections.namedtuple("Row", "model kernel kind times cycles nanoseconds")
+# `nanoseconds` are those of the chosen schedule, `fastest` the least of all that were run, and
+# `place` says how far the fastest is behind the chosen one.
+Row = collections.namedtuple("Row", "model kernel kind times cycles nanoseconds fastest place")
 
 
 class Model:
@@ -42,43 +50,49 @@ class Model:
     def __init__(self, path, arguments):
         self.path, self.arguments = path, arguments
         self.kernels = self.pleat("plan")["joins"]
-        self.least, self.code, self.runs = {}, {}, 3
+        self.least = [{} for _ in range(1 + arguments.runners_up)]
+        self.code, self.runs = {}, 3
         types = {node.name: node.op_type
                  for node in onnx.load(path, load_external_data=False).graph.node}
         self.kinds = ["rewrite" if k["rewrite"] else types.get(k["name"].split(":")[0], "other")
                       for k in self.kernels]
 
     def pleat(self, command, *options):
-        done = subprocess.run([self.arguments.pleat, command, self.path, "--json", *options],
+        level = ["--cpu", self.arguments.cpu] if self.arguments.cpu else []
+        done = subprocess.run([self.arguments.pleat, command, self.path, "--json", *level, *options],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode:
             raise RuntimeError(f"{self.path.stem}: {(done.stdout + done.stderr)[:300]}")
         return json.loads(done.stdout)
 
-    def measure(self, folder):
-        """Runs the model, and notes the time of each step."""
+    def measure(self, folder, place):
+        """Runs the model with schedules that are so many places behind the chosen ones, and notes
+        the time of each step."""
         trace = folder / "trace.json"
         result = self.pleat("run", "--fill", "random", "--threads", "1", "--repeat",
-                            str(self.runs), "--trace", str(trace))
+                            str(self.runs), "--runner-up", str(place), "--trace", str(trace))
         seconds = result["latency_ms"]["p10"] / 1e3
         self.runs = max(3, min(MOST_RUNS, int(SECONDS / 2 / seconds)))
         for event in json.loads(trace.read_text())["traceEvents"]:
             if event.get("cat") != "kernel":
                 continue
-            step, least = event["args"]["step"], self.least
+            step, least = event["args"]["step"], self.least[place]
             least[step] = min(least.get(step, math.inf), event["dur"] * 1e3)
-            self.code[step] = event["args"]["code"]
+            if not place:
+                self.code[step] = event["args"]["code"]
 
     def rows(self):
         """A row for each kernel that was measured."""
         alike = collections.defaultdict(list)
         for number, kernel in enumerate(self.kernels, 1):
-            if number in self.least and "function" not in kernel and kernel["cycles"] > 0:
+            if number in self.least[0] and "function" not in kernel and kernel["cycles"] > 0:
                 alike[self.code[number], kernel["cycles"]].append(number)
         for (_, cycles), numbers in alike.items():
             first = numbers[0] - 1
+            times = [statistics.median(least.get(n, math.inf) for n in numbers)
+                     for least in self.least]
             yield Row(self.path.stem, self.kernels[first]["writes"], self.kinds[first], len(numbers),
-                      cycles, statistics.median(self.least[n] for n in numbers))
+                      cycles, times[0], min(times), times.index(min(times)))
 
 
 def networks(folder):
@@ -126,6 +140,19 @@ def print_worst(title, rows, ratios, order):
               f"{row.model}: {row.kernel} ({row.kind})")
 
 
+def print_lost(rows, shown):
+    """Prints by how much the chosen schedules are slower than the fastest that were run."""
+    chosen, fastest = (sum(getattr(row, name) * row.times for row in rows)
+                       for name in ("nanoseconds", "fastest"))
+    print(f"\nthe chosen schedules lose {chosen / fastest - 1:.1%} against the fastest of each kernel; "
+          f"the runner-up is the fastest by more than 2 % for "
+          f"{np.mean([row.fastest * 1.02 < row.nanoseconds for row in rows]):.0%} of the kernels")
+    print("lose most:")
+    for row in sorted(rows, key=lambda row: (row.fastest - row.nanoseconds) * row.times)[:shown]:
+        print(f"  {row.nanoseconds / row.fastest:5.2f}  {row.nanoseconds / 1e3:9.2f} us  "
+              f"place {row.place}  {row.times} times  {row.model}: {row.kernel} ({row.kind})")
+
+
 def print_all(rows, shown):
     ratios = np.array([row.nanoseconds / row.cycles for row in rows])
     middle = np.median(ratios)
@@ -147,7 +174,8 @@ def measure_all(models, rounds):
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):
             for model in models:
-                model.measure(pathlib.Path(folder))
+                for place in range(len(model.least)):
+                    model.measure(pathlib.Path(folder), place)
     return [row for model in models for row in model.rows()]
 
 
@@ -168,6 +196,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--worst", type=int, default=15, help="the kernels listed at each end")
+    parser.add_argument("--cpu", help="a level of processor, such as avx2")
+    parser.add_argument("--runners-up", type=int, default=3,
+                        help="how many schedules behind the chosen one are run")
     parser.add_argument("--json", help="a file for the rows")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -182,6 +213,8 @@ def main():
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps([row._asdict() for row in rows]))
     print_all(rows, arguments.worst)
+    if arguments.runners_up:
+        print_lost(rows, arguments.worst)
 
 
 if __name__ == "__main__":

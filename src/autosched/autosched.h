@@ -36,15 +36,22 @@ typedef struct Strategy {
   Tile tile;   // STRATEGY_TILE
 } Strategy;
 
+enum { STRATEGY_RUNNERS_UP = 3 };
 typedef struct Strategies {
   int count; // 0: scalar code
   Strategy items[2];
+  Tile runners_up[STRATEGY_RUNNERS_UP]; // the tiles that cost least after that of `items`
+  int runner_up_count;
   const Layout *output; // in which the reduction's result is written; NULL: row-major
 } Strategies;
 
 // The strategies that can compute a reduction whose tensors have these layouts, the cheapest first.
 const Strategies *strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
                                 const NestLayouts *layouts);
+// The same with the strategy first that is `places` behind the cheapest, or the last one where
+// there are fewer. With it, the cost model is judged by the time that its choices take.
+Strategies strategies_behind(Context *context, const HostMachine *machine,
+                             const Strategies *strategies, int places);
 // The register tile of STRATEGY_TILE; NULL when it is not among the strategies.
 const Tile *strategies_tile(const Strategies *strategies);
 

@@ -112,9 +112,10 @@ typedef struct NestLayouts {
 
 // The number of elements in a vector of the machine, at least 1.
 int machine_lanes(const HostMachine *machine, DType type);
-// Finds the cheapest tile by the cost model; false when no axis can be a vector axis.
+// Finds the cheapest tile by the cost model; false when no axis can be a vector axis. Sets the
+// first of `runners_up` to those that cost least after it, and reduces *count to their number.
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
-                 const NestLayouts *layouts, Tile *tile);
+                 const NestLayouts *layouts, Tile *tile, Tile *runners_up, int *count);
 // Predicts tile->cycles and tile->bytes of a given tile; false when the tile does not fit the nest.
 bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest,
                   const NestLayouts *layouts, Tile *tile);

@@ -18,10 +18,10 @@ struct StrategyTable {
 
 static Strategies search(Context *context, const HostMachine *machine, const Nest *nest,
                          const NestLayouts *layouts) {
-  Strategies found = {.output = layouts->output};
+  Strategies found = {.output = layouts->output, .runner_up_count = STRATEGY_RUNNERS_UP};
   double rows = rows_cost(context, machine, nest, layouts);
   Tile tile;
-  if (tile_choose(context, machine, nest, layouts, &tile))
+  if (tile_choose(context, machine, nest, layouts, &tile, found.runners_up, &found.runner_up_count))
     found.items[found.count++] = (Strategy){STRATEGY_TILE, tile_cost(machine, &tile), tile};
   if (rows < 0) return found;
   bool first = found.count && rows < found.items[0].cost;
@@ -144,6 +144,26 @@ const Strategies *strategies_of(Context *context, const HostMachine *machine, co
 }
 
 // ---- One strategy
+
+Strategies strategies_behind(Context *context, const HostMachine *machine,
+                             const Strategies *strategies, int places) {
+  Strategies behind = *strategies;
+  Strategy all[COUNT_OF(behind.items) + STRATEGY_RUNNERS_UP];
+  int count = 0;
+  for (int i = 0; i < strategies->count; i++) all[count++] = strategies->items[i];
+  for (int i = 0; i < strategies->runner_up_count; i++) {
+    const Tile *tile = &strategies->runners_up[i];
+    Strategy next = {STRATEGY_TILE, tile_cost(machine, tile), *tile};
+    int at = count++;
+    for (; at > 1 && all[at - 1].cost > next.cost; at--) all[at] = all[at - 1];
+    all[at] = next;
+  }
+  if (!count) return behind;
+  behind.items[0] = all[MIN_OF(places, count - 1)];
+  behind.items[1] = strategies->items[0];
+  behind.count = 2;
+  return behind;
+}
 
 const Tile *strategies_tile(const Strategies *strategies) {
   for (int i = 0; i < strategies->count; i++)

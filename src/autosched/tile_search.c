@@ -4,7 +4,7 @@
 // tried, and partial tiles are counted. The structure (few vectors times many rows, one broadcast
 // per row) is that of the classic outer product kernels (Goto and van de Geijn, "Anatomy of
 // high-performance matrix multiplication").
-#include "autosched/nest.h"
+#include "autosched/autosched.h"
 
 #include <math.h>
 
@@ -29,6 +29,10 @@ typedef struct TileSearch {
   double far_reads;           // sum over all reads, for the current tile
   Tile best;
   double best_cost;
+  // The tiles that cost least after it, in the order of their costs.
+  Tile *runners_up;
+  double runner_up_costs[STRATEGY_RUNNERS_UP];
+  int runner_up_count, most_runners_up;
 } TileSearch;
 
 static double loads_of(const TileSearch *s, int read, const Tile *tile, double vectors,
@@ -300,12 +304,29 @@ static TileCut predict(const TileSearch *s, Tile *tile) {
   return rows[1];
 }
 
+static void add_runner_up(TileSearch *s, const Tile *tile, double cost) {
+  int at = s->runner_up_count;
+  while (at > 0 && s->runner_up_costs[at - 1] > cost) at--;
+  if (at == s->most_runners_up) return;
+  if (s->runner_up_count < s->most_runners_up) s->runner_up_count++;
+  for (int i = s->runner_up_count - 1; i > at; i--) {
+    s->runners_up[i] = s->runners_up[i - 1];
+    s->runner_up_costs[i] = s->runner_up_costs[i - 1];
+  }
+  s->runners_up[at] = *tile;
+  s->runner_up_costs[at] = cost;
+}
+
 static void try_tile(TileSearch *s, Tile tile) {
   if (registers_needed(s, &tile) > s->machine->vector_registers) return;
   if (rows_collide(s, &tile) || rows_cut_blocks(s, &tile)) return;
   TileCut rows = predict(s, &tile);
   double cost = tile_cost(s->machine, &tile) * lost_to_rest(s->costs, &tile, &rows);
-  if (s->best_cost >= 0 && cost >= s->best_cost * s->costs->tie_tile) return;
+  if (s->best_cost >= 0 && cost >= s->best_cost * s->costs->tie_tile) {
+    add_runner_up(s, &tile, cost);
+    return;
+  }
+  if (s->best_cost >= 0) add_runner_up(s, &s->best, s->best_cost);
   s->best = tile;
   s->best_cost = cost;
 }
@@ -504,13 +525,16 @@ static TileSearch search_of(Context *context, const HostMachine *machine, const 
 }
 
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
-                 const NestLayouts *layouts, Tile *tile) {
+                 const NestLayouts *layouts, Tile *tile, Tile *runners_up, int *count) {
   TileSearch search = search_of(context, machine, nest, layouts);
+  search.runners_up = runners_up;
+  search.most_runners_up = MIN_OF(*count, STRATEGY_RUNNERS_UP);
   int most = machine_lanes(machine, nest->output->type);
   for (int a = nest->spatial_count - 1; a >= 0; a--)
     for (int lanes = most; lanes >= MAX_OF(most / 4, MIN_OF(most, 2)); lanes /= 2)
       try_vector_axis(&search, a, lanes);
   *tile = search.best;
+  *count = search.runner_up_count;
   return search.best_cost >= 0;
 }
 

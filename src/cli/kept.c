@@ -47,9 +47,9 @@ bool session_find(Session *s, const char *path, const InputContents *contents) {
   if (!cli_machine(s->cli, &s->machine) || !model_import_options(s->cli, s->model, &s->import))
     return false;
   s->import.used = arena_array(&context->arena, bool, import->value_count + 1);
-  bool bypass = s->keep_kernels || s->model->print_after || s->model->verify_each ||
-                s->model->offload || s->model->operators.count || s->model->target ||
-                s->model->tuning;
+  bool bypass = s->keep_kernels || s->model->runner_up || s->model->print_after ||
+                s->model->verify_each || s->model->offload || s->model->operators.count ||
+                s->model->target || s->model->tuning;
   s->kept = kept_model_begin(context, bypass ? NULL : cli_cache(s->cli), path, NULL, 0, &s->machine,
                              options_text(s));
   s->import.bytes = s->kept.bytes;

@@ -242,6 +242,7 @@ static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *optio
       {"--offload", options->offload != NULL},
       {"--operators", options->operators.count},
       {"--tuning", options->tuning != NULL},
+      {"--runner-up", options->runner_up != 0},
   };
   const char *why = arena_printf(&cli->context->arena,
                                  "%s holds tensor programs, which state their own layouts; the "
@@ -339,6 +340,7 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
   Shown shown = {progress_begin("compiling", 1)};
   CompileOptions compile = {.progress = show_progress,
                             .offload = options->offload,
+                            .runner_up = (int)MIN_OF(MAX_OF(options->runner_up, 0), 1000),
                             .progress_env = &shown,
                             .run_only = run_only,
                             .cache = cli_cache(cli)};

@@ -19,6 +19,7 @@ typedef struct ModelOptions {
   const char *offload;     // --offload
   StringList operators;    // --operators
   const char *tuning;      // --tuning
+  int64_t runner_up;       // --runner-up
   const char *asked;       // --why TENSOR=LAYOUT
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each

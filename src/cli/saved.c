@@ -48,6 +48,7 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
       {"--accuracy", options->accuracy != NULL},
       {"--offload", options->offload != NULL},
       {"--tuning", options->tuning != NULL},
+      {"--runner-up", options->runner_up != 0},
       {"--print-ir-after", options->print_after != NULL},
       {"--verify-each", options->verify_each},
       {"--unchecked", options->unchecked},

@@ -17,6 +17,7 @@ typedef struct CompileOptions {
   PlanAccuracy accuracy;
   const PlanConstraints *constraints; // NULL: no constraints
   const Tuning *tuning;               // NULL: no records
+  int runner_up;                      // of PlanOptions
   const char *offload;                // what a library computes: see offload_stages; NULL: nothing
   LowerOptions lower;                 // with its hooks, which print, stop and verify
   const TargetRow *target;            // for code of this process; NULL: target_for_running()

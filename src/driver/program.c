@@ -352,7 +352,8 @@ static PlanOptions plan_options(const Program *p) {
                          .policy = p->options.policy,
                          .constraints = p->options.constraints,
                          .accuracy = p->options.accuracy,
-                         .tuning = p->options.tuning};
+                         .tuning = p->options.tuning,
+                         .runner_up = p->options.runner_up};
   options.accuracy.exact |= p->options.quick;
   return options;
 }

@@ -230,6 +230,7 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   double seconds = options->seconds > 0 ? options->seconds : 2;
   Plan *plan = arena_new(&context->arena, Plan);
   *plan = (Plan){.context = context, .stages = stages, .machine = options->machine};
+  plan->runner_up = options->runner_up;
   plan->constraints = constraints;
   plan->placements = map_new(&context->arena);
   plan->by_structure = map_new(&context->lasting); // kernels can be scheduled in an arena scope
@@ -421,6 +422,17 @@ static bool take_record(Plan *plan, PlanKernel *kernel) {
   return true;
 }
 
+static bool schedule_by_cost(const Plan *plan, PlanKernel *kernel) {
+  const Strategies *strategies = kernel->strategies;
+  Strategies behind;
+  if (plan->runner_up && strategies) {
+    behind = strategies_behind(plan->context, plan->machine, strategies, plan->runner_up);
+    strategies = &behind;
+  }
+  return autosched_kernel(plan->context, plan->machine, kernel->func, kernel->layouts, strategies,
+                          &kernel->choice);
+}
+
 // A kernel in bands was scheduled when it was found.
 static bool take_bands(PlanKernel *kernel) {
   kernel->choice = kernel->bands->choice;
@@ -441,9 +453,7 @@ bool plan_schedule_kernel(Plan *plan, int number) {
     autosched_program(plan->context, plan->machine, kernel->func, &kernel->choice);
     return true;
   }
-  if (kernel->same_as < 0)
-    return autosched_kernel(plan->context, plan->machine, kernel->func, kernel->layouts,
-                            kernel->strategies, &kernel->choice);
+  if (kernel->same_as < 0) return schedule_by_cost(plan, kernel);
   kernel->choice = plan->kernels.items[kernel->same_as]->choice;
   return true;
 }

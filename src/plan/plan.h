@@ -77,8 +77,10 @@ typedef struct PlanOptions {
   double seconds;                     // for the solver; 0: 2
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
-  const Tuning *tuning;           // NULL: no records
-  PlanBilinears bilinear;         // the result of plan_add_bilinear for these stages
+  const Tuning *tuning;   // NULL: no records
+  PlanBilinears bilinear; // the result of plan_add_bilinear for these stages
+  int runner_up;          // how many places the schedules of kernels are behind the cheapest
+                          // (strategies_behind); 0: they are the cheapest
   int most_choices, most_layouts; // looked at for an operator and for a tensor; 0: 1024 and 20,
                                   // which is the most for layouts
 } PlanOptions;
@@ -171,6 +173,7 @@ typedef struct Plan {
   Context *context;
   StageGraph *stages;
   const HostMachine *machine;
+  int runner_up;               // of PlanOptions
   Array(PlanKernel *) kernels; // in the order in which they run
   Array(PlanRewrite) rewrites;
   Map placements; // StageTensor* -> PlanPlacement*: the tensors that are written in place
