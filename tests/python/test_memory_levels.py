@@ -63,3 +63,12 @@ def test_inputs_are_rewritten_when_they_are_read(tmp_path):
                          "--desired-layout", "third:data=lambda r, c: [c // 16, r, c % 16]",
                          "--desired-layout", "first:data=lambda r, c: [c // 16, r, c % 16]")
     assert list(kernels) == ["rewrite_a", "first", "second", "rewrite_b", "third", "fourth"]
+
+
+def test_rows_read_their_input_again_for_each_filter(tmp_path):
+    """A convolution of 1x1 whose output is contiguous along columns has a tile: in rows, the input
+    would come from the second cache for each of 2048 filters."""
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "conv", strides=[2, 2])
+    path = save_model(tmp_path / "m.onnx", [node], [value_info("x", (1, 1024, 14, 14))],
+                      [value_info("y", (1, 2048, 7, 7))], [weights("w", 2048, 1024, 1, 1)])
+    assert "rfactor" not in pleat("plan", path, "--cpu", "avx2", "--schedules")
