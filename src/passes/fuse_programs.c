@@ -5,6 +5,7 @@
 // between them.
 #include "passes/passes.h"
 
+#include "arith/arith.h"
 #include "graph/call_program.h"
 
 typedef struct ProgramFusion {
@@ -71,6 +72,7 @@ static PrimFunc *program_of(Context *context, GraphFunc *graph) {
   PrimFunc *func = te_prim_func(p.te, graph->name);
   func->attrs = attrs_with(&context->arena, func->attrs, str_intern(context, "private"),
                            expr_bool(context, true));
+  func->body = blocks_find_regions(context, func->body);
   return func;
 }
 
