@@ -305,7 +305,7 @@ static int item_compare(const void *a, const void *b) {
   uint64_t q = y->coef < 0 ? 0 - (uint64_t)y->coef : (uint64_t)y->coef;
   if (x->degree != y->degree) return y->degree - x->degree;
   if (p != q) return p > q ? -1 : 1;
-  return expr_compare(&x->e, &y->e);
+  return expr_structure_compare(&x->e, &y->e);
 }
 
 static Expr *int_of(Context *context, DType type, int64_t value) {

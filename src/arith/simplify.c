@@ -190,7 +190,7 @@ static const Form *divided_form(Analyzer *analyzer, const Form *f, int64_t g) {
 }
 
 static Expr *ordered_binary(Analyzer *analyzer, ExprOp op, Expr *a, Expr *b) {
-  bool swap = a->op != EXPR_INT && b->op != EXPR_INT && a->id > b->id;
+  bool swap = a->op != EXPR_INT && b->op != EXPR_INT && expr_structure_compare(&a, &b) > 0;
   return expr_binary(analyzer->context, op, swap ? b : a, swap ? a : b);
 }
 

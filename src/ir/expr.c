@@ -407,3 +407,27 @@ int expr_compare(const void *a, const void *b) {
   uint32_t x = (*(Expr *const *)a)->id, y = (*(Expr *const *)b)->id;
   return (x > y) - (x < y);
 }
+
+// The order of two nodes whose operands are equal.
+static int payload_compare(const Expr *a, const Expr *b) {
+  if (is_named(a->op)) return strcmp(a->as.s, b->as.s);
+  if (a->op == EXPR_LOAD && a->as.buffer != b->as.buffer)
+    return a->as.buffer->id < b->as.buffer->id ? -1 : 1;
+  if (a->op == EXPR_INT && a->as.i != b->as.i) return a->as.i < b->as.i ? -1 : 1;
+  return a->id < b->id ? -1 : a->id > b->id;
+}
+
+int expr_structure_compare(const void *a, const void *b) {
+  const Expr *x = *(Expr *const *)a, *y = *(Expr *const *)b;
+  while (x != y) {
+    if (x->op != y->op) return x->op < y->op ? -1 : 1;
+    if (x->count != y->count) return x->count < y->count ? -1 : 1;
+    int i = 0;
+    while (i < x->count && x->args[i] == y->args[i]) i++;
+    if (i == x->count) return payload_compare(x, y);
+    const Expr *next = x->args[i];
+    y = y->args[i];
+    x = next;
+  }
+  return 0;
+}

@@ -256,6 +256,9 @@ bool expr_may_be_nan(const Expr *e);           // a float; false where it is see
 // NULL for others.
 Expr *expr_only_numbers(ExprOp op, const Expr *e);
 int expr_compare(const void *a, const void *b); // for qsort on Expr*: in order of creation
+// For qsort on Expr*: by operations, then by the leaves, which are in order of creation. Unlike
+// expr_compare, it does not depend on when an equal expression was made first.
+int expr_structure_compare(const void *a, const void *b);
 
 // ---- Attributes: few, in order of insertion ----------------------------------------------------
 

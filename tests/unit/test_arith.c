@@ -146,11 +146,31 @@ static void test_shared_operands(void **state) {
   context_free(c);
 }
 
+// What is written does not depend on which of the operands was made first.
+static void test_order_of_operands(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Expr *x = world_var(&w, "x", 0, 100), *y = world_var(&w, "y", 0, 100);
+  Expr *shape[] = {I(100)};
+  Expr *load = expr_load(c, buffer_new(c, "B", DTYPE_INT32, shape, 1, "global"), &x, 1);
+  Expr *first[] = {OVER(load, I(3)), OVER(y, I(5))}, *second[] = {OVER(x, I(3)), OVER(load, I(5))};
+  Analyzer *a = analyzer_new(c);
+  const char *minimum = expr_text(&w, analyzer_simplify(a, expr_min(c, first[0], first[1])));
+  assert_string_equal(minimum, "min((y // 5), ((x) // 3))");
+  minimum = expr_text(&w, analyzer_simplify(a, expr_min(c, second[0], second[1])));
+  assert_string_equal(minimum, "min((x // 3), ((x) // 5))");
+  assert_string_equal(expr_text(&w, analyzer_simplify(a, ADD(first[0], first[1]))),
+                      "((y // 5) + ((x) // 3))");
+  context_free(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_splits_and_fuses),
       cmocka_unit_test(test_each_rule),
       cmocka_unit_test(test_shared_operands),
+      cmocka_unit_test(test_order_of_operands),
       cmocka_unit_test(test_random_expressions_keep_their_value),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -511,6 +511,9 @@ static void walk_once(uint64_t seed) {
   context_free(context);
 }
 
+// Sequences with faults that the first ones do not have.
+static const uint64_t more_seeds[] = {7812};
+
 static void test_random_schedules(void **state) {
   (void)state;
   const char *given = getenv("SEED"), *runs = getenv("RUNS");
@@ -520,6 +523,7 @@ static void test_random_schedules(void **state) {
   }
   int count = runs ? atoi(runs) : 600;
   for (int seed = 0; seed < count; seed++) walk_once((uint64_t)seed);
+  for (int i = 0; !runs && i < COUNT_OF(more_seeds); i++) walk_once(more_seeds[i]);
   for (int i = 0; i < COUNT_OF(tries); i++) {
     if (!through[i]) fprintf(stderr, "no %s was made\n", tries[i].name);
     if (runs) fprintf(stderr, "%s %d\n", tries[i].name, through[i]);

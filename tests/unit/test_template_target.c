@@ -45,7 +45,7 @@ static const char listing[] =
     "    buffer A_2: float32 [(n * 11)] in A\n"
     "    buffer P_2: float32 [77] in P\n"
     "    for i from cast<int32>(begin), cast<int32>((end - begin)) times\n"
-    "      let A_at = (min((cast<int64>(n) - 1), cast<int64>(i)) * 11)\n"
+    "      let A_at = (min(cast<int64>(i), (cast<int64>(n) - 1)) * 11)\n"
     "      store P_2[Ramp<int32x8>((i * 11), 1)] = (A_2[Ramp<int64x8>(A_at, 1)] * "
     "Broadcast<float32x8>(cast<float32>(scale)))\n"
     "      store P_2[Ramp<int32x2>(((i * 11) + 8), 1)] = (A_2[Ramp<int64x2>((A_at + 8), "
