@@ -121,17 +121,21 @@ def run_all(module):
     import pleat
     results = []
     for name in sorted(map(str, module)):
-        function, sizes, arrays = module[name], {}, []
+        function, sizes, arguments = module[name], {}, []
         for at, parameter in enumerate(function.params):
             buffer = function.buffer_map.get(parameter)
             if buffer is None:
-                arrays.append(sizes.setdefault(parameter.name, 13))
+                arguments.append(parameter.name)
                 continue
             shape = [number(extent, sizes) for extent in buffer.shape]
             values = numpy.random.default_rng(at).uniform(-3, 4, shape)
-            arrays.append(values.astype(str(buffer.dtype)))
-        pleat.build(pleat.IRModule({"main": function}))(*arrays)
-        results += [array for array in arrays if not isinstance(array, int)]
+            arguments.append(values.astype(str(buffer.dtype)))
+        stated = {name: sizes[name] for name in arguments if isinstance(name, str) and name in sizes}
+        function = function.specialize(stated) if stated else function
+        arguments = [13 if isinstance(one, str) else one for one in arguments
+                     if not isinstance(one, str) or one not in stated]
+        pleat.build(pleat.IRModule({"main": function}))(*arguments)
+        results += [one for one in arguments if not isinstance(one, int)]
     return results
 
 
@@ -187,8 +191,11 @@ def refused(before, theirs):
 def compared(before, ours, theirs):
     import pleat
     texts = [without_block_names(module.script()) for module in (ours, theirs)]
-    if pleat.ir.structural_equal(*map(pleat.script.from_source, texts)):
+    modules = [pleat.script.from_source(text) for text in texts]
+    if pleat.ir.structural_equal(*modules):
         return "equal", ""
+    if pleat.ir.structural_equal(*map(pleat.tir.transform.Simplify(), modules)):
+        return "equal when simplified", ""
     shown = "\n".join(difflib.unified_diff(*[text.splitlines() for text in texts], lineterm="", n=1))
     try:
         results = [run_all(module) for module in (ours, theirs, before)]
