@@ -197,27 +197,73 @@ static void walk_seq(Walk *walk, Stmt *s) {
   for (int i = 0; i < s->as.seq.count; i++) walk_stmt(walk, s->as.seq.items[i]);
 }
 
-static bool find_address(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= e->op == EXPR_ADDRESS_OF;
+// What a block hides from a look at its loads and stores.
+typedef struct Hidden {
+  Arena *arena;
+  bool addresses; // it takes addresses of elements
+  Map passed;     // data variables that it passes on, each to itself
+  PtrArray views; // MatchBuffer
+} Hidden;
+
+static bool find_hidden(Visitor *visitor, Expr *e) {
+  Hidden *hidden = visitor->env;
+  hidden->addresses |= e->op == EXPR_ADDRESS_OF;
+  if (e->op == EXPR_VAR && dtype_equal(e->type, DTYPE_HANDLE)) map_put(&hidden->passed, e, e);
   return true;
+}
+
+static bool find_views(Visitor *visitor, Stmt *s) {
+  Hidden *hidden = visitor->env;
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->match_count; i++)
+    array_push(hidden->arena, &hidden->views, &s->as.block->matches[i]);
+  return true;
+}
+
+// Whether the data variable of a buffer, or of a view of it, is passed on.
+static bool is_passed(const Hidden *hidden, const Buffer *buffer) {
+  bool passed = map_contains(&hidden->passed, buffer->data);
+  for (int i = 0; i < hidden->views.count && !passed; i++) {
+    const MatchBuffer *view = hidden->views.items[i];
+    passed = view->source.buffer->data == buffer->data && is_passed(hidden, view->buffer);
+  }
+  return passed;
+}
+
+// Records the stated regions, of all buffers or of those whose data variables are passed on.
+static void record_stated(Walk *walk, const Block *block, const Hidden *passed) {
+  for (int i = 0; i < block->read_count + block->write_count; i++) {
+    bool writes = i >= block->read_count;
+    const Region *stated = writes ? &block->writes[i - block->read_count] : &block->reads[i];
+    if (passed && !is_passed(passed, stated->buffer)) continue;
+    Region r = region_through(walk, stated);
+    record_access(walk, r.buffer, &r, writes);
+  }
+}
+
+static Hidden hidden_in(Arena *arena, const Block *block) {
+  Hidden hidden = {.arena = arena, .passed = map_new(arena)};
+  if (block->read_count + block->write_count == 0) return hidden;
+  Visitor visitor = {.env = &hidden, .enter_expr = find_hidden, .enter_stmt = find_views};
+  visit_stmt(&visitor, block->body);
+  for (int i = 0; i < block->match_count; i++) array_push(arena, &hidden.views, &block->matches[i]);
+  return hidden;
+}
+
+// Records what the block states of buffers whose data variables it passes on, and what is seen.
+static void walk_seen(Walk *walk, const Block *block, const Hidden *hidden) {
+  if (hidden->passed.count) record_stated(walk, block, hidden);
+  if (block->init) walk_stmt(walk, block->init);
+  walk_stmt(walk, block->body);
 }
 
 // A block that takes addresses accesses the regions that it states, because its accesses are not
 // seen.
-static bool is_opaque(const Block *block) {
-  bool opaque = false;
-  if (block->read_count + block->write_count == 0) return false;
-  visit_stmt(&(Visitor){.env = &opaque, .enter_expr = find_address}, block->body);
-  return opaque;
-}
-
-static void record_stated(Walk *walk, const Block *block) {
-  for (int i = 0; i < block->read_count + block->write_count; i++) {
-    bool writes = i >= block->read_count;
-    const Region *stated = writes ? &block->writes[i - block->read_count] : &block->reads[i];
-    Region r = region_through(walk, stated);
-    record_access(walk, r.buffer, &r, writes);
-  }
+static void walk_body(Walk *walk, const Block *block) {
+  Hidden hidden = hidden_in(walk->analyzer->arena, block);
+  if (hidden.addresses)
+    record_stated(walk, block, NULL);
+  else
+    walk_seen(walk, block, &hidden);
 }
 
 // Allocations of the block are invisible outside of it, and an access through a view is one of the
@@ -238,12 +284,7 @@ static void walk_block(Walk *walk, Stmt *s) {
   for (int i = 0; i < block->var_count; i++)
     bind_inside(walk, block->vars[i].var, block->vars[i].binding);
   enter_memory(walk, block);
-  if (is_opaque(block)) {
-    record_stated(walk, block);
-  } else {
-    if (block->init) walk_stmt(walk, block->init);
-    walk_stmt(walk, block->body);
-  }
+  walk_body(walk, block);
   walk->bound -= block->var_count;
   walk->vars.count = vars;
 }
@@ -337,9 +378,9 @@ void stmt_regions(Analyzer *analyzer, Stmt *s, RegionArray *reads, RegionArray *
 void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads,
                    RegionArray *writes) {
   Walk walk = walk_new(analyzer);
+  Hidden hidden = hidden_in(analyzer->arena, block);
   enter_memory(&walk, block);
-  if (block->init) walk_stmt(&walk, block->init);
-  walk_stmt(&walk, block->body);
+  walk_seen(&walk, block, &hidden);
   merge(analyzer, &walk.reads, reads);
   merge(analyzer, &walk.writes, writes);
 }
