@@ -165,17 +165,19 @@ typedef struct Caching {
 } Caching;
 
 // Finds the blocks of a list of blocks or of their names. Each reads the buffer and is in the scope
-// of the step's block.
-static bool find_readers(Schedule *schedule, const StepValue *list, Caching *c) {
+// of the step's block. The trace's other forms may make a block with another name, so that the
+// trace has the handle of a block rather than its name.
+static bool find_readers(Schedule *schedule, StepValue *list, Caching *c) {
   Context *context = schedule->context;
   int scope = path_scope(&c->path, c->path.count - 1);
   for (int i = 0; list->kind == VALUE_LIST && i < list->as.list.count; i++) {
-    const StepValue *item = &list->as.list.items[i];
+    StepValue *item = &list->as.list.items[i];
     Path path;
     if (item->kind != VALUE_BLOCK && item->kind != VALUE_STRING)
       return schedule_refuse(schedule, c->at->pos, "consumer_blocks are blocks or their names");
     Str name = item->kind == VALUE_BLOCK ? item->as.block : item->as.s;
     if (!schedule_find_block(schedule, name, &path)) return false;
+    if (map_contains(&schedule->known, name)) *item = value_block(name);
     if (!block_touches(path_end(&path)->as.block, c->buffer, false))
       return schedule_refuse(schedule, path_end(&path)->pos, "block '%s' does not read '%s'", name,
                              c->buffer->name);
@@ -252,8 +254,8 @@ static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyz
   blocks_at(&schedule->context->arena, c->path.items[c->top], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *other = blocks.items[i]->as.block;
-    if (other != block && (block_touches(other, c->buffer, false) ||
-                           block_touches(other, c->buffer, true)))
+    if (other != block &&
+        (block_touches(other, c->buffer, false) || block_touches(other, c->buffer, true)))
       return false;
   }
   AccessArray accesses = {0};
