@@ -2,9 +2,27 @@
 // Implements the steps that change nothing and return blocks and loops for later steps.
 #include "schedule/internal.h"
 
+// TVM's decompose_reduction renames block NAME to NAME_update, and later steps may add an ending;
+// here, it keeps its name.
+static Str name_of_update(const Schedule *schedule, Str name) {
+  static const char part[] = "_update";
+  Context *context = schedule->context;
+  Path path;
+  const char *found = NULL;
+  if (path_to_block(schedule, name, &path)) return name;
+  for (const char *at = name; (at = strstr(at, part)); at++) found = at;
+  if (!found || found == name) return name;
+  int length = (int)(found - name);
+  Str own = str_format(context, "%.*s%s", length, name, found + strlen(part));
+  bool decomposed = path_to_block(schedule, own, &path) &&
+                    path_to_block(schedule, str_format(context, "%.*s_init", length, name), &path);
+  return decomposed ? own : name;
+}
+
 bool step_get_block(Schedule *schedule, StepCall *call) {
   Path path;
-  if (!schedule_find_block(schedule, call->args[0].as.s, &path)) return false;
+  if (!schedule_find_block(schedule, name_of_update(schedule, call->args[0].as.s), &path))
+    return false;
   step_result(schedule, call, value_block(path_end(&path)->as.block->name));
   return true;
 }

@@ -46,13 +46,32 @@ static bool check_decompose(Decompose *d) {
   return true;
 }
 
-// Refuses when another block below the loop accesses the buffer that the init sets.
+typedef struct FindRead {
+  const Block *writer;
+  const Buffer *found; // what is read and the block writes
+} FindRead;
+
+static bool find_read(Visitor *visitor, Expr *e) {
+  FindRead *find = visitor->env;
+  if (e->op == EXPR_LOAD && block_touches(find->writer, e->as.buffer, true))
+    find->found = e->as.buffer;
+  return true;
+}
+
+// Refuses when another block below the loop accesses the buffer that the init sets, or writes what
+// the init reads.
 static bool alone_below(Decompose *d) {
   StmtArray blocks = {0};
   blocks_below(&d->schedule->context->arena, d->path.items[d->depth], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *other = blocks.items[i]->as.block;
     if (other == d->block) continue;
+    FindRead find = {other, NULL};
+    visit_stmt(&(Visitor){.env = &find, .enter_expr = find_read}, d->block->init);
+    if (find.found)
+      return schedule_refuse(d->schedule, blocks.items[i]->pos,
+                             "block '%s' below that loop writes '%s', which the init reads",
+                             other->name, find.found->name);
     for (int k = 0; k < d->block->write_count; k++) {
       const Buffer *buffer = d->block->writes[k].buffer;
       if (block_touches(other, buffer, true) || block_touches(other, buffer, false))
@@ -72,6 +91,7 @@ static Stmt *init_nest(Decompose *d, Str name) {
   d->fresh = map_new(&context->arena);
   Block *init = arena_new(&context->arena, Block);
   init->name = name;
+  init->annotations = block->annotations;
   init->vars = arena_array(&context->arena, BlockVar, block->var_count);
   for (int i = d->depth; i < d->path.count - 1; i++) {
     Stmt *s = d->path.items[i];

@@ -410,6 +410,35 @@ static void test_decompose_reduction(void **state) {
   refused(copy, "i, j = sch.get_loops('B')\nsch.decompose_reduction('B', i)\n", "has no init");
 }
 
+// The block keeps its name, and also has the one that TVM gives it; both blocks have the
+// annotations.
+static void test_decomposed_blocks(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, matmul,
+                                  "sch.annotate('C', 'marked', 1)\ni, j, k = sch.get_loops('C')\n"
+                                  "sch.decompose_reduction('C', i)\nb = sch.get_block('C_update')\n"
+                                  "sch.annotate(b, 'updates', 1)\n");
+  Block *init = schedule_block(schedule, str_intern(context, "C_init"));
+  Block *update = schedule_block(schedule, str_intern(context, "C"));
+  assert_int_equal(attrs_int(&init->annotations, "marked", 0), 1);
+  assert_int_equal(attrs_int(&update->annotations, "marked", 0), 1);
+  assert_int_equal(attrs_int(&update->annotations, "updates", 0), 1);
+  context_free(context);
+  refused(matmul, "sch.get_block('C_update')\n", "no block 'C_update'");
+  refused(HEAD "def f(A: T.Buffer((5, 4), 'float32'), b: T.Buffer((5,), 'float32'),\n"
+               "      C: T.Buffer((5,), 'float32')):\n"
+               "    for i, k in T.grid(5, 4):\n"
+               "        with T.block('C'):\n"
+               "            vi, vk = T.axis.remap('SR', [i, k])\n"
+               "            with T.init():\n"
+               "                C[vi] = b[vi]\n"
+               "            C[vi] = C[vi] + A[vi, vk]\n",
+          "i, k = sch.get_loops('C')\nn = sch.get_block('C')\nsch.read_at(i, n, 0, 'local')\n"
+          "sch.decompose_reduction('C', i)\n",
+          "writes 'b_local', which the init reads");
+}
+
 static void test_prefetch(void **state) {
   (void)state;
   made(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 0, i)\n"
@@ -587,6 +616,7 @@ int main(void) {
       cmocka_unit_test(test_consumers_of_digits),
       cmocka_unit_test(test_caches),
       cmocka_unit_test(test_decompose_reduction),
+      cmocka_unit_test(test_decomposed_blocks),
       cmocka_unit_test(test_prefetch),
       cmocka_unit_test(test_reverse_inline_by_inverse),
       cmocka_unit_test(test_rfactor),
