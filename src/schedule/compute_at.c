@@ -407,6 +407,27 @@ static bool writes_others(Move *move, const Path *other, const Buffer *input) {
   return true;
 }
 
+// Refuses when the block leaves a loop of which a later iteration changes what it reads.
+static bool inputs_stay(Move *move, const PtrArray *inputs) {
+  const Path *path = &move->block;
+  for (int depth = 0; depth < path->count; depth++) {
+    const Stmt *loop = path->items[depth];
+    bool around = depth < move->loop.count && move->loop.items[depth] == loop;
+    if (around || loop->kind != STMT_FOR) continue;
+    StmtArray blocks = {0};
+    blocks_innermost(&move->schedule->context->arena, path->items[depth], &blocks);
+    if (blocks.count == 1) return true;
+    for (int i = 0; i < inputs->count; i++)
+      if (!buffer_stays_below(move->schedule, path, depth, inputs->items[i]))
+        return refuse_move(move,
+                           arena_printf(&move->schedule->context->arena,
+                                        "a later iteration of loop '%s' is not proved to "
+                                        "keep what it reads of '%s'",
+                                        loop_name(loop), ((const Buffer *)inputs->items[i])->name));
+  }
+  return true;
+}
+
 static bool check_producer(Move *move, const StmtArray *blocks, int *first_consumer) {
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
@@ -437,7 +458,7 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
   }
   if (*first_consumer < 0) return refuse_move(move, "none of its consumers is below that loop");
   if (*first_consumer < here) return refuse_move(move, "it runs after its consumers");
-  return true;
+  return inputs_stay(move, &inputs);
 }
 
 bool step_compute_at(Schedule *schedule, StepCall *call) {

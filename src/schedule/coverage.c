@@ -148,3 +148,55 @@ bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer 
   analyzer_reset(analyzer, mark);
   return whole;
 }
+
+// ---- Elements that are written again ---------------------------------------------------------
+
+static bool is_index(const Region *region, const Expr *var) {
+  for (int d = 0; d < region->buffer->rank; d++)
+    if (region->min[d] == var) return true;
+  return false;
+}
+
+// True when each write index is a variable of the block, each spatial variable is an index, and the
+// loop repeats no part of a reduction: the indices and the inputs alone give the value of an
+// element.
+static bool is_computed_again(const Block *block, const Expr *loop) {
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (v->kind == ITER_OPAQUE) return false;
+    if (v->kind == ITER_REDUCTION && expr_uses(v->binding, loop)) return false;
+    for (int k = 0; v->kind == ITER_SPATIAL && k < block->write_count; k++)
+      if (!expr_is_int(v->extent, 1) && !is_index(&block->writes[k], v->var)) return false;
+  }
+  for (int i = 0; i < block->write_count; i++)
+    for (int d = 0; d < block->writes[i].buffer->rank; d++)
+      if (!index_is_axis(block, block->writes[i].min[d], block->writes[i].buffer->shape[d]))
+        return false;
+  return true;
+}
+
+enum { MOST_STAGES = 8 };
+
+static bool stays_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer,
+                        int stages) {
+  Stmt *loop = path->items[depth];
+  if (buffer_writes_apart(schedule, path, depth, buffer)) return true;
+  if (!stages || stmt_has_loose_stores(loop)) return false;
+  StmtArray blocks = {0};
+  blocks_innermost(&schedule->context->arena, loop, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    PtrArray inputs = {0};
+    if (!block_touches(block, buffer, true)) continue;
+    if (!is_computed_again(block, loop->as.loop.var) || block_touches(block, buffer, false))
+      return false;
+    block_inputs(schedule->context, block, &inputs);
+    for (int k = 0; k < inputs.count; k++)
+      if (!stays_below(schedule, path, depth, inputs.items[k], stages - 1)) return false;
+  }
+  return true;
+}
+
+bool buffer_stays_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
+  return stays_below(schedule, path, depth, buffer, MOST_STAGES);
+}

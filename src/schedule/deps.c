@@ -684,6 +684,20 @@ bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth,
   return false;
 }
 
+bool buffer_writes_apart(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
+  Chain chain = chain_make(schedule, path, depth, depth);
+  AccessArray writes = {0};
+  StorageArray all = {0};
+  bool used;
+  for (int i = 0; i < chain.accesses.count; i++)
+    if (chain.accesses.items[i].write && buffers_alias(chain.accesses.items[i].buffer, buffer))
+      array_push(&schedule->context->arena, &writes, chain.accesses.items[i]);
+  by_storage(schedule->context, &writes, &all);
+  if (!all.count) return true;
+  mark_used(&chain, &all.items[0], &used);
+  return used && !all.items[0].mixed && boxes_tell(&chain, &all.items[0], &used);
+}
+
 // ---- The checks ------------------------------------------------------------------------------
 
 static const char *reason_of(const Chain *chain, const Storage *storage) {

@@ -111,7 +111,7 @@ typedef struct Relaid {
 struct StepCall {
   const StepInfo *info;
   StepValue args[STEP_MAX_PARAMS];
-  const Relaid *relaid;      // NULL: the step changes no layout
+  const Relaid *relaid;     // NULL: the step changes no layout
   Array(StepValue) results; // blocks, loops and integers that were sampled
 };
 
@@ -276,7 +276,7 @@ bool loop_is_plain(const Stmt *loop);        // serial, without annotations
 static inline const char *loop_name(const Stmt *loop) {
   return loop->as.loop.var->as.var->name;
 }
-bool loop_bounds_use(const Stmt *loop, const Expr *var); // its min or extent
+bool loop_bounds_use(const Stmt *loop, const Expr *var);     // its min or extent
 bool refuse_decorated(Schedule *schedule, const Stmt *loop); // that is not plain; false
 // Replaces loops of one iteration in the bindings of blocks below the loop by their values, unless
 // `keep`, the argument preserve_unit_iters, is true.
@@ -375,6 +375,11 @@ Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *i
 // True when the buffer is filled and used within one iteration of the loop items[depth], and
 // nowhere else.
 bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
+// True when different iterations of the loop items[depth] write different elements of the buffer.
+bool buffer_writes_apart(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
+// True when what an iteration of the loop items[depth] reads of the buffer is the same at the end of
+// the loop: later iterations write other elements, or the same values again.
+bool buffer_stays_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 
 // True when each element that an iteration of the loop items[depth] reads of the buffer is one that
 // it wrote before.

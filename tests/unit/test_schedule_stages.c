@@ -248,12 +248,62 @@ static void test_parts_written(void **state) {
   refused(PARTS("B[vo * 4, vk] = B[vo * 4, vk] + A[vj, vk]"), step, message);
 }
 
+// A block that leaves a loop reads what the last iteration wrote.
+static void test_inputs_of_an_iteration(void **state) {
+  (void)state;
+#define NEST(SHAPE, INDEX)                                                                         \
+  HEAD "def f(A: T.Buffer((8,), 'float32'), D: T.Buffer((8,), 'float32')):\n"                      \
+       "    S = T.alloc_buffer((" SHAPE ",))\n"                                                    \
+       "    C = T.alloc_buffer((8,))\n"                                                            \
+       "    for i in range(8):\n"                                                                  \
+       "        with T.block('S'):\n"                                                              \
+       "            vi = T.axis.spatial(8, i)\n"                                                   \
+       "            S[" INDEX "] = A[vi]\n"                                                        \
+       "        with T.block('C'):\n"                                                              \
+       "            vi = T.axis.spatial(8, i)\n"                                                   \
+       "            C[vi] = S[" INDEX "] * T.float32(2)\n"                                         \
+       "    for i in range(8):\n"                                                                  \
+       "        with T.block('D'):\n"                                                              \
+       "            vi = T.axis.spatial(8, i)\n"                                                   \
+       "            D[vi] = C[vi] + T.float32(1)\n"
+  const char *move = "i, = sch.get_loops('D')\nsch.compute_at('C', i)";
+  const char *why = "a later iteration of loop 'i' is not proved to keep what it reads of 'S'";
+  refused(NEST("1", "0"), move, why);
+  refused(NEST("4", "vi % 4"), move, why);
+  made(NEST("8", "vi"), move);
+  made(NEST("8", "7 - vi"), move);
+#undef NEST
+  // Iterations that overlap compute the same elements again.
+  made(HEAD "def f(A: T.Buffer((9,), 'float32'), D: T.Buffer((8,), 'float32')):\n"
+            "    S = T.alloc_buffer((9,))\n"
+            "    C = T.alloc_buffer((8,))\n"
+            "    for i in range(9):\n"
+            "        with T.block('S'):\n"
+            "            vi = T.axis.spatial(9, i)\n"
+            "            S[vi] = A[vi] + T.float32(3)\n"
+            "    for i in range(8):\n"
+            "        with T.block('C'):\n"
+            "            vi = T.axis.spatial(8, i)\n"
+            "            C[vi] = S[vi] * S[vi + 1]\n"
+            "    for i in range(8):\n"
+            "        with T.block('D'):\n"
+            "            vi = T.axis.spatial(8, i)\n"
+            "            D[vi] = C[vi] + T.float32(1)\n",
+       "i, = sch.get_loops('C')\nsch.compute_at('S', i)\n"
+       "i, = sch.get_loops('D')\nsch.compute_at('C', i)");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_epilogues),      cmocka_unit_test(test_epilogue_refusals),
-      cmocka_unit_test(test_epilogue_order), cmocka_unit_test(test_cache_inplace),
-      cmocka_unit_test(test_cache_index),    cmocka_unit_test(test_argmax_factors),
-      cmocka_unit_test(test_several_sums),   cmocka_unit_test(test_parts_written),
+      cmocka_unit_test(test_epilogues),
+      cmocka_unit_test(test_epilogue_refusals),
+      cmocka_unit_test(test_epilogue_order),
+      cmocka_unit_test(test_cache_inplace),
+      cmocka_unit_test(test_cache_index),
+      cmocka_unit_test(test_argmax_factors),
+      cmocka_unit_test(test_several_sums),
+      cmocka_unit_test(test_parts_written),
+      cmocka_unit_test(test_inputs_of_an_iteration),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
