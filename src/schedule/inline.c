@@ -211,8 +211,7 @@ static bool check_inputs(Schedule *schedule, const StmtArray *blocks, const Path
   return true;
 }
 
-// The inlined value may read outside of its buffers where the inlined block's predicate is false,
-// so all accesses of the readers must be proved to be inside of their buffers.
+// The inlined value may read outside of its buffers where the inlined block does not run, so all accesses of the readers must be proved to be inside of their buffers.
 static bool check_readers(Schedule *schedule, const StmtArray *readers, const char **why) {
   for (int i = 0; i < readers->count; i++) {
     Path path;
@@ -220,6 +219,22 @@ static bool check_readers(Schedule *schedule, const StmtArray *readers, const ch
     if (!block_in_bounds(schedule, &path, why)) return false;
   }
   return true;
+}
+
+// Whether the block may leave elements of the buffer that it writes: it, or a statement around it,
+// has a condition, or its domain is not that of the buffer.
+static bool may_leave_elements(const Path *path, const Buffer *buffer) {
+  const Block *block = path_end(path)->as.block;
+  for (int i = 0; i < path->count; i++) {
+    const Stmt *s = path->items[i];
+    if (s->kind == STMT_IF || s->kind == STMT_WHILE) return true;
+    if (s->kind == STMT_BLOCK && !block_is_root(s->as.block) &&
+        !expr_is_true(s->as.block->predicate))
+      return true;
+  }
+  for (int d = 0; d < buffer->rank; d++)
+    if (!index_is_axis(block, block->body->as.store.indices[d], buffer->shape[d])) return true;
+  return false;
 }
 
 static bool is_defined_in_readers(Schedule *schedule, const StmtArray *blocks, const Path *path,
@@ -257,7 +272,10 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   if (storage_is_opaque(schedule, buffer, &why) ||
       !is_defined_in_readers(schedule, &blocks, &path, buffer, &why))
     return refuse_block(schedule, at, why);
-  blocks_related(schedule, &path, true, &readers);
+  for (int i = 0; i < blocks.count; i++)
+    if (is_leaf(&context->arena, blocks.items[i]) &&
+        block_touches(blocks.items[i]->as.block, buffer, false))
+      array_push(&context->arena, &readers, blocks.items[i]);
 
   BlockInlining env = {context, block, buffer, false};
   Rewriter rewriter = {.context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
@@ -268,7 +286,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
     return refuse_block(schedule, at,
                         "its readers use it several times, and would become too large: let it have "
                         "a buffer here");
-  if (!expr_is_true(block->predicate) && !check_readers(schedule, &readers, &why))
+  if (may_leave_elements(&path, buffer) && !check_readers(schedule, &readers, &why))
     return refuse_block(schedule, at, why);
   return true;
 }
@@ -372,8 +390,8 @@ static bool variables_by_inverse(Backward *b) {
   const Stmt *store = b->into->body;
   const Layout *layout = read_layout(b);
   Expr *holds, **values = arena_array(&context->arena, Expr *, b->block->var_count + 1);
-  if (!layout || !layout_inverse_exprs(context, layout, store->as.store.indices, NULL, values,
-                                       &holds, NULL))
+  if (!layout ||
+      !layout_inverse_exprs(context, layout, store->as.store.indices, NULL, values, &holds, NULL))
     return false;
   b->values = map_new(&context->arena);
   for (int i = 0; i < b->block->var_count; i++)

@@ -287,6 +287,26 @@ static Stmt *mark_block(Rewriter *rewriter, Stmt *s) {
   return stmt_with_block(context, s, copy);
 }
 
+// Refuses where the loop reduces in a block with an init, which each iteration would then run: a
+// variable that is opaque reduces nothing.
+static bool check_inits(Roll *roll) {
+  const Stmt *loop = roll->loops[roll->axis];
+  StmtArray blocks = {0};
+  blocks_innermost(&roll->schedule->context->arena, roll->path.items[roll->top], &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    if (!block->init || !block_touches(block, roll->buffer, false)) continue;
+    for (int k = 0; k < block->var_count; k++)
+      if (block->vars[k].kind == ITER_REDUCTION &&
+          expr_uses(block->vars[k].binding, loop->as.loop.var))
+        return refuse_roll(roll, format(roll,
+                                        "block '%s' has an init and reduces in the rolled loop; "
+                                        "use decompose_reduction before",
+                                        block->name));
+  }
+  return true;
+}
+
 static void rewrite_program(Roll *roll) {
   Schedule *schedule = roll->schedule;
   Context *context = schedule->context;
@@ -340,7 +360,7 @@ bool step_rolling_buffer(Schedule *schedule, StepCall *call) {
                                      "reads of it",
                                      loop_name(loop)));
   if (!computes_constants(&roll, roll.block, 0, &why)) return refuse_roll(&roll, why);
-  if (!find_window(&roll) || !find_axes(&roll)) return false;
+  if (!find_window(&roll) || !find_axes(&roll) || !check_inits(&roll)) return false;
   rewrite_program(&roll);
   return true;
 }

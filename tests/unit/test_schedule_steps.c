@@ -80,6 +80,26 @@ static void test_stated_regions(void **state) {
           "\"read\" or \"write\"");
 }
 
+// What a block states of a buffer whose data pointer it passes on is not seen in its body.
+static void test_passed_pointers(void **state) {
+  (void)state;
+  gives(HEAD "def f(t: T.Buffer((16,), 'int8'), x: T.Buffer((7,), 'float32'),\n"
+             "      y: T.Buffer((7,), 'float32')):\n"
+             "    e = T.alloc_buffer((7,))\n"
+             "    for i in range(7):\n"
+             "        with T.block('e'):\n"
+             "            v = T.axis.spatial(7, i)\n"
+             "            e[v] = T.exp(x[v])\n"
+             "    for i in range(7):\n"
+             "        with T.block('y'):\n"
+             "            v = T.axis.spatial(7, i)\n"
+             "            T.reads(t[0:16], e[v])\n"
+             "            T.writes(y[v])\n"
+             "            T.tvm_access_ptr(T.type_annotation('int8'), t.data, 0, 16, 1)\n"
+             "            y[v] = e[v] * T.float32(2)\n",
+        "sch.compute_inline('e')", "T.reads(t[0:16], x[v])");
+}
+
 static const char *trace_of(Context *context, const char *steps, uint64_t seed) {
   Schedule *schedule = schedule_new(context, check_parse(context, chain));
   schedule_seed(schedule, seed);
@@ -768,6 +788,21 @@ static void test_rolled_windows(void **state) {
 
 static void test_rolling_buffer_refusals(void **state) {
   (void)state;
+  refused(HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((5,), 'float32')):\n"
+               "    B = T.alloc_buffer((9,))\n"
+               "    for i in range(9):\n"
+               "        with T.block('B'):\n"
+               "            v = T.axis.spatial(9, i)\n"
+               "            B[v] = A[v] + T.float32(1)\n"
+               "    for i, k in T.grid(5, 4):\n"
+               "        with T.block('C'):\n"
+               "            vi, vk = T.axis.remap('SR', [i, k])\n"
+               "            with T.init():\n"
+               "                C[vi] = T.float32(0)\n"
+               "            C[vi] = C[vi] + B[vi + vk]\n",
+          "i, k = sch.get_loops('C')\nsch.reorder(k, i)\nsch.compute_at('B', k)\n"
+          "sch.rolling_buffer('B', 0)",
+          "block 'C' has an init and reduces in the rolled loop");
   refused(cascade, "sch.rolling_buffer('B', 0)", "have no loop in common");
   refused(cascade, "sch.rolling_buffer('C', 0)", "it is a parameter of the function");
   refused(cascade, "sch.rolling_buffer('B', 1)", "there is no number 1");
@@ -917,6 +952,7 @@ int main(void) {
       cmocka_unit_test(test_dictionaries),
       cmocka_unit_test(test_types),
       cmocka_unit_test(test_stated_regions),
+      cmocka_unit_test(test_passed_pointers),
       cmocka_unit_test(test_choices),
       cmocka_unit_test(test_open_tiles),
       cmocka_unit_test(test_places),
