@@ -197,7 +197,7 @@ static void walk_seq(Walk *walk, Stmt *s) {
   for (int i = 0; i < s->as.seq.count; i++) walk_stmt(walk, s->as.seq.items[i]);
 }
 
-// What a block hides from a look at its loads and stores.
+// The accesses of a block that its loads and stores do not show.
 typedef struct Hidden {
   Arena *arena;
   bool addresses; // it takes addresses of elements

@@ -211,7 +211,8 @@ static bool check_inputs(Schedule *schedule, const StmtArray *blocks, const Path
   return true;
 }
 
-// The inlined value may read outside of its buffers where the inlined block does not run, so all accesses of the readers must be proved to be inside of their buffers.
+// The inlined value may read outside of its buffers where the inlined block does not run, so all
+// accesses of the readers must be proved to be inside of their buffers.
 static bool check_readers(Schedule *schedule, const StmtArray *readers, const char **why) {
   for (int i = 0; i < readers->count; i++) {
     Path path;

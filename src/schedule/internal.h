@@ -377,8 +377,8 @@ Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *i
 bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 // True when different iterations of the loop items[depth] write different elements of the buffer.
 bool buffer_writes_apart(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
-// True when what an iteration of the loop items[depth] reads of the buffer is the same at the end of
-// the loop: later iterations write other elements, or the same values again.
+// True when the elements of the buffer that an iteration of the loop items[depth] reads have the
+// same values at the end of the loop: later iterations write others, or the same values again.
 bool buffer_stays_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 
 // True when each element that an iteration of the loop items[depth] reads of the buffer is one that

@@ -200,7 +200,13 @@ static Buffer *padded_buffer(const PaddedSum *e, const EinsumAccess *access) {
                     shape, buffer->rank, buffer->scope);
 }
 
-// The nest that copies the operand into its padded form (in), or the padded result into the result.
+static bool is_at_most(const Expr *extent, const Expr *limit) {
+  int64_t a, b;
+  return extent == limit || (expr_as_int(extent, &a) && expr_as_int(limit, &b) && a <= b);
+}
+
+// The nest that copies the operand into its padded form (in), whose domain may exceed the operand
+// where the block does not read it, or the padded result into the result.
 static Stmt *pad_nest(const PaddedSum *e, const EinsumAccess *access, bool in) {
   Context *context = e->schedule->context;
   Buffer *buffer = access->buffer, *padded = access->padded;
@@ -222,6 +228,8 @@ static Stmt *pad_nest(const PaddedSum *e, const EinsumAccess *access, bool in) {
         (BlockVar){vars[d], expr_int(context, extent->type, 0), extent, ITER_SPATIAL, loops[d]};
     if (in && own != extent)
       inside = condition_and(context, inside, expr_lt(context, vars[d], own));
+    if (in && own != buffer->shape[d] && !is_at_most(extent, buffer->shape[d]))
+      inside = condition_and(context, inside, expr_lt(context, vars[d], buffer->shape[d]));
   }
   Expr *value = expr_load(context, in ? buffer : padded, vars, rank);
   if (in) value = expr_if_then_else(context, inside, value, expr_const(context, buffer->type, 0));

@@ -146,7 +146,7 @@ static void test_shared_operands(void **state) {
   context_free(c);
 }
 
-// What is written does not depend on which of the operands was made first.
+// The text of a result does not depend on which of the operands was made first.
 static void test_order_of_operands(void **state) {
   (void)state;
   World w = world_new();

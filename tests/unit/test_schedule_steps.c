@@ -80,7 +80,7 @@ static void test_stated_regions(void **state) {
           "\"read\" or \"write\"");
 }
 
-// What a block states of a buffer whose data pointer it passes on is not seen in its body.
+// The body of a block does not show the elements that it accesses through a data pointer.
 static void test_passed_pointers(void **state) {
   (void)state;
   gives(HEAD "def f(t: T.Buffer((16,), 'int8'), x: T.Buffer((7,), 'float32'),\n"
