@@ -83,21 +83,27 @@ static void test_stated_regions(void **state) {
 // The body of a block does not show the elements that it accesses through a data pointer.
 static void test_passed_pointers(void **state) {
   (void)state;
-  gives(HEAD "def f(t: T.Buffer((16,), 'int8'), x: T.Buffer((7,), 'float32'),\n"
-             "      y: T.Buffer((7,), 'float32')):\n"
-             "    e = T.alloc_buffer((7,))\n"
-             "    for i in range(7):\n"
-             "        with T.block('e'):\n"
-             "            v = T.axis.spatial(7, i)\n"
-             "            e[v] = T.exp(x[v])\n"
-             "    for i in range(7):\n"
-             "        with T.block('y'):\n"
-             "            v = T.axis.spatial(7, i)\n"
-             "            T.reads(t[0:16], e[v])\n"
-             "            T.writes(y[v])\n"
-             "            T.tvm_access_ptr(T.type_annotation('int8'), t.data, 0, 16, 1)\n"
-             "            y[v] = e[v] * T.float32(2)\n",
-        "sch.compute_inline('e')", "T.reads(t[0:16], x[v])");
+  Context *context = context_new();
+  const char *program =
+      HEAD "def f(t: T.Buffer((16,), 'int8'), x: T.Buffer((7,), 'float32'),\n"
+           "      y: T.Buffer((7,), 'float32')):\n"
+           "    e = T.alloc_buffer((7,))\n"
+           "    for i in range(7):\n"
+           "        with T.block('e'):\n"
+           "            v = T.axis.spatial(7, i)\n"
+           "            e[v] = T.exp(x[v])\n"
+           "    for i in range(7):\n"
+           "        with T.block('y'):\n"
+           "            v = T.axis.spatial(7, i)\n"
+           "            T.reads(t[0:16], e[v])\n"
+           "            T.writes(y[v])\n"
+           "            T.tvm_access_ptr(T.type_annotation('int8'), t.data, 0, 16, 1)\n"
+           "            y[v] = e[v] * T.float32(2)\n";
+  Schedule *schedule = schedule_new(context, check_parse(context, program));
+  assert_true(check_replay(schedule, "sch.compute_inline('e')\n"));
+  const char *after = check_text(context, schedule_func(schedule));
+  assert_non_null(strstr(after, "T.reads(t[0:16], x[v])"));
+  context_free(context);
 }
 
 static const char *trace_of(Context *context, const char *steps, uint64_t seed) {
