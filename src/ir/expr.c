@@ -417,10 +417,15 @@ static int payload_compare(const Expr *a, const Expr *b) {
   return a->id < b->id ? -1 : a->id > b->id;
 }
 
+// Loads come between variables and all others.
+static int operation_rank(uint16_t op) {
+  return op == EXPR_LOAD ? 2 * EXPR_VAR + 1 : 2 * op;
+}
+
 int expr_structure_compare(const void *a, const void *b) {
   const Expr *x = *(Expr *const *)a, *y = *(Expr *const *)b;
   while (x != y) {
-    if (x->op != y->op) return x->op < y->op ? -1 : 1;
+    if (x->op != y->op) return operation_rank(x->op) < operation_rank(y->op) ? -1 : 1;
     if (x->count != y->count) return x->count < y->count ? -1 : 1;
     int i = 0;
     while (i < x->count && x->args[i] == y->args[i]) i++;
