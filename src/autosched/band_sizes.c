@@ -12,9 +12,7 @@ typedef struct DimensionSearch {
 } DimensionSearch;
 
 static bool is_between(const Banding *b, const Buffer *buffer) {
-  for (int i = 0; i < b->func->param_count; i++)
-    if (b->func->buffers[i] && b->func->buffers[i]->data == buffer->data) return false;
-  return true;
+  return autosched_param_of(&b->parts[0], buffer) < 0;
 }
 
 static TensorDims *dims_of(Banding *b, const Buffer *buffer) {
@@ -284,7 +282,7 @@ double bands_choose(Banding *b) {
   for (int i = 0; i < COUNT_OF(shares) && whole > 0; i++) {
     if (!cut_to(b, shares[i] * (double)b->machine->l2_bytes)) continue;
     double cycles = cycles_of(b);
-    if (bands_of(b) < MAX_OF(2, b->machine->threads)) continue;
+    if (bands_of(b) < (double)MAX_OF(2, bands_least_pieces(b->machine))) continue;
     if (cycles < 0 || whole - cycles <= saved) continue;
     saved = whole - cycles;
     memcpy(best, b->bands.extents, sizeof best);

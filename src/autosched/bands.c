@@ -65,11 +65,11 @@ static bool find_strategy(Banding *b, int part) {
 
 static bool reads_param(const Banding *b, BlockRef ref, int param) {
   const Block *block = schedule_block(b->sch, ref);
-  const Expr *data = b->func->buffers[param] ? b->func->buffers[param]->data : NULL;
+  const AutoSched *s = &b->parts[0];
   for (int i = 0; i < block->read_count; i++)
-    if (block->reads[i].buffer->data == data) return true;
+    if (autosched_param_of(s, block->reads[i].buffer) == param) return true;
   for (int i = 0; i < block->write_count; i++)
-    if (block->writes[i].buffer->data == data) return true;
+    if (autosched_param_of(s, block->writes[i].buffer) == param) return true;
   return false;
 }
 
@@ -221,14 +221,16 @@ static int64_t pieces_of(int64_t extent, int64_t least) {
   return pieces;
 }
 
-// Runs pieces of several bands in parallel. Each piece has memory of its own for one band, so there
-// are a few for each thread, which leaves room for threads that are held up. That they are
-// independent is proved while the loops within a band are whole.
-static bool run_pieces(Banding *b, BandLoops *loops) {
+int64_t bands_least_pieces(const HostMachine *machine) {
   enum { PIECES_A_THREAD = 4 };
+  return machine->threads > 1 ? PIECES_A_THREAD * (int64_t)machine->threads : 1;
+}
+
+// Runs pieces of several bands in parallel, few because each has memory of its own for one band.
+// That they are independent is proved while the loops within a band are whole.
+static bool run_pieces(Banding *b, BandLoops *loops) {
   AutoSched *s = &b->parts[b->count - 1];
-  int64_t most = b->machine->threads > 1 ? PIECES_A_THREAD * (int64_t)b->machine->threads : 1,
-          pieces = 1;
+  int64_t most = bands_least_pieces(b->machine), pieces = 1;
   int count = 0, split = 0;
   while (count < loops->over_count && (pieces < most || !count)) {
     LoopRef *loop = &loops->over[count++], inner;
