@@ -131,6 +131,7 @@ static bool add_argument(GraphFlattening *f, const Node *node, const GraphTerm *
       if (!add_argument(f, node, term->items[i], to)) return false;
     return true;
   }
+  if (!row) return flatten_refuse(f, node, "%s: no such operator", node_op_name(node));
   const char *name = positional_name(row, to->positional++);
   if (!value || !*name)
     return flatten_refuse(f, node, "%s: takes tensors by position; pass attributes by their names",

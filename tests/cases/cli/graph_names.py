@@ -3,6 +3,7 @@
 # RUN: pleat verify %s --func main | grep -o "agrees with the interpreter"
 # RUN: pleat verify %s --func relu | grep -o "agrees with the interpreter"
 # RUN 1: pleat plan %s --func first
+# RUN 1: pleat plan %s --func unknown
 from pleat.script import ir as I, relax as R, tir as T
 
 
@@ -33,3 +34,7 @@ class Module:
     @R.function
     def third(x: R.Tensor((4, 6), "float32")) -> R.Tensor((4, 6), "float32"):
         return Module.second(Module.third(Module.third(x)))
+
+    @R.function
+    def unknown(x: R.Tensor((4, 6), "float32")):
+        return R.vision.something(x, "text", 3)
