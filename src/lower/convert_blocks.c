@@ -194,7 +194,9 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
   Stmt *next = rewrite_stmt_children(rewriter, s);
   Stmt *body = convert_block(context, next->as.block);
   body = allocate_inside(conversion, s, body);
-  return stmt_if(context, next->as.block->predicate, body, NULL);
+  Stmt *branch = stmt_if(context, next->as.block->predicate, body, NULL);
+  if (branch != body) branch->pos = s->pos;
+  return branch;
 }
 
 PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
