@@ -59,6 +59,21 @@ static bool is_dense(const AutoSched *s) {
   return true;
 }
 
+// Fuses the last loops from position `from` on.
+static bool fuse_from(AutoSched *s, LoopRefs *loops, int from) {
+  if (loops->count - from < 2) return true;
+  TRY(schedule_fuse(s->sch, loops->items + from, loops->count - from, &loops->items[from]));
+  loops->count = from + 1;
+  return true;
+}
+
+// Fuses loops of one iteration with the last loop before them, along which vectors can run.
+static bool fuse_units(AutoSched *s, LoopRefs *loops) {
+  int from = loops->count - 1;
+  while (from > 0 && autosched_loop_extent(s, loops->items[from]) == 1) from--;
+  return autosched_loop_extent(s, loops->items[MAX_OF(from, 0)]) == 1 || fuse_from(s, loops, from);
+}
+
 // Fuses the last loops where they do not divide into vectors and all accesses are contiguous along
 // more of them than the last.
 static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops) {
@@ -71,10 +86,7 @@ static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops) {
   int64_t extent = 1;
   while (from && extent % lanes && runs_flat(block, from - 1))
     extent *= autosched_loop_extent(s, loops->items[--from]);
-  if (loops->count - from < 2) return true;
-  TRY(schedule_fuse(s->sch, loops->items + from, loops->count - from, &loops->items[from]));
-  loops->count = from + 1;
-  return true;
+  return fuse_from(s, loops, from);
 }
 
 // ---- Vectors
@@ -84,6 +96,7 @@ static bool vectorise_last(AutoSched *s, BlockRef block) {
   TRY(schedule_get_loops(s->sch, block, &loops));
   TRY(fuse_flat(s, block, &loops));
   if (loops.count == 0) return true;
+  TRY(fuse_units(s, &loops));
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
   int lanes = autosched_lanes(s, block);
   int64_t extent = autosched_loop_extent(s, last);
@@ -96,7 +109,9 @@ static bool vectorise_last(AutoSched *s, BlockRef block) {
   }
   int parallel = MIN_OF(loops.count - 1, 3);
   LoopRef all = loops.items[0];
-  if (parallel < 1) return !outer || schedule_parallel(s->sch, outer);
+  int64_t iterations = 1;
+  for (int i = 0; i < parallel; i++) iterations *= autosched_loop_extent(s, loops.items[i]);
+  if (iterations == 1) return !outer || schedule_parallel(s->sch, outer);
   if (parallel > 1) TRY(schedule_fuse(s->sch, loops.items, parallel, &all));
   return schedule_parallel(s->sch, all);
 }
