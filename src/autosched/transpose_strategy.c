@@ -30,7 +30,8 @@ typedef struct TransposeSearch {
   bool staged; // the value computes too much for a copy of each row of a tile
   StridedRead reads[MOST_READS];
   LoopRefs loops;
-  int row; // the position of the axis along which the tensors are contiguous; -1: none
+  int row;      // the position of the axis along which the tensors are contiguous; -1: none
+  int64_t high; // the elements along it in a tile
 } TransposeSearch;
 
 // How far the offset of the access moves with each step of block variable `v` within aligned
@@ -101,10 +102,20 @@ static int64_t tile_extent(const TransposeSearch *t, int loop) {
                 MIN_OF(t->lanes, TRANSPOSE_MOST_ROWS));
 }
 
-static bool is_contiguous_along(const TransposeSearch *t, const Expr *load, int loop) {
+static bool is_contiguous_along(const TransposeSearch *t, const Expr *load, int loop,
+                                int64_t size) {
   int64_t step;
-  return step_within(t, load->as.buffer, load->args, loop, tile_extent(t, loop), &step) &&
-         step == 1;
+  return step_within(t, load->as.buffer, load->args, loop, size, &step) && step == 1;
+}
+
+// The most elements along the loop that are contiguous in pieces; 0: fewer than a tile has.
+static int64_t contiguous_along(const TransposeSearch *t, const Expr *load, int loop) {
+  int64_t extent = tile_extent(t, loop), lanes = MIN_OF(t->lanes, TRANSPOSE_MOST_ROWS);
+  if (extent < TRANSPOSE_LEAST_ROWS) return 0;
+  if (is_contiguous_along(t, load, loop, extent)) return extent;
+  for (int64_t size = lanes / 2; size >= TRANSPOSE_LEAST_PIECE && extent == lanes; size /= 2)
+    if (is_contiguous_along(t, load, loop, size)) return size;
+  return 0;
 }
 
 // Finds the loop along which the first of the reads that are apart is contiguous. Keeps the reads
@@ -114,10 +125,11 @@ static bool find_row(TransposeSearch *t) {
   t->row = -1;
   for (int i = 0; i < t->count; i++) {
     const StridedRead read = t->reads[i];
-    for (int l = t->loops.count - 2; read.apart && l >= 0 && t->row < 0; l--)
-      if (tile_extent(t, l) >= TRANSPOSE_LEAST_ROWS && is_contiguous_along(t, read.load, l))
-        t->row = l;
-    if (read.apart && t->row >= 0 && is_contiguous_along(t, read.load, t->row))
+    for (int l = t->loops.count - 2; read.apart && l >= 0 && t->row < 0; l--) {
+      t->high = contiguous_along(t, read.load, l);
+      if (t->high) t->row = l;
+    }
+    if (read.apart && t->row >= 0 && is_contiguous_along(t, read.load, t->row, t->high))
       t->reads[kept++] = read;
   }
   t->count = kept;
@@ -159,7 +171,7 @@ static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   LoopRef vectors, rows, blocks = NULL;
   int64_t width = autosched_loop_extent(s, t->loops.items[last]),
           length = autosched_loop_extent(s, t->loops.items[t->row]), lanes = tile_extent(t, last),
-          high = tile_extent(t, t->row);
+          high = t->high;
   double bytes = 2 * nest_buffer_bytes(t->block->body->as.store.buffer);
   bool large = bytes > (double)s->machine->l2_bytes && length >= TILES_IN_BLOCK * high;
   TRY(autosched_split(s, t->loops.items[last], lanes, &vectors, &out->vectors));

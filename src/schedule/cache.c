@@ -90,6 +90,16 @@ Expr *copied_condition(Schedule *schedule, Analyzer *analyzer, const Buffer *to,
   return condition_and(context, condition, element);
 }
 
+// The extent of dimension `d` of a block that copies a box: where that begins at 0, the box's own,
+// so that the block's loops run over its whole domain.
+static Expr *copied_extent(Context *context, const Buffer *to, int d, const Expr *min,
+                           Expr *extent) {
+  int64_t own, whole;
+  bool shorter = expr_is_int(min, 0) && expr_as_int(extent, &own) &&
+                 expr_as_int(to->shape[d], &whole) && own < whole;
+  return shorter ? expr_cast(context, to->shape[d]->type, extent) : to->shape[d];
+}
+
 // The nest to[min + ax] = from[min + ax] over the part of a box that is in the buffer, under a
 // condition (NULL: always). The analyzer has the facts of the surrounding loops.
 static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, Expr *const *min,
@@ -109,7 +119,8 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
     loops[d] = expr_var(context, arena_printf(&context->arena, "ax%d", d), type);
     bindings[d] = expr_add(context, expr_cast(context, type, min[d]), loops[d]);
     block->vars[d] =
-        (BlockVar){vars[d], expr_int(context, type, 0), to->shape[d], ITER_SPATIAL, bindings[d]};
+        (BlockVar){vars[d], expr_int(context, type, 0),
+                   copied_extent(context, to, d, min[d], extent[d]), ITER_SPATIAL, bindings[d]};
   }
   block->body = stmt_store(context, to, vars, rank, expr_load(context, from, vars, rank));
   block->predicate = condition_and(

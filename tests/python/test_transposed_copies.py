@@ -127,6 +127,28 @@ def test_rewrites(layout, moved, threads, tmp_path):
     np.testing.assert_array_equal(found["y"], moved(np.maximum(x, 0)))
 
 
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("channels, width, block", [
+    (13, 4, 16), (8, 4, 16), (19, 16, 16), (33, 5, 16), (32, 28, 8), (36, 7, 4), (37, 16, 8)])
+def test_blocks(channels, width, block, cpu, tmp_path):
+    """Tiles hold the elements of a block, without its padding, and are transposed whether a block has
+    as many elements as a vector or fewer."""
+    x = contents((2, channels, 9, width), "float32")
+    blocks = -(-channels // block)
+    padded = np.full((2, blocks * block, 9, width), np.nan, "float32")
+    padded[:, :channels] = x
+    path = tmp_path / "model.onnx"
+    save_model(path, [helper.make_node("Relu", ["x"], ["y"])], [value_info("x", x.shape)],
+               [value_info("y", x.shape)])
+    np.save(tmp_path / "x.npy", padded.reshape(2, blocks, block, 9, width).transpose(0, 1, 3, 4, 2))
+    layout = f"x=lambda n, c, h, w: [n, c // {block}, h, w, c % {block}]"
+    options = ["--input-layout", layout, "--keep-layout", "--cpu", cpu]
+    pleat("run", path, *options, "--input", f"x={tmp_path / 'x.npy'}", "-o", tmp_path / "y.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npz")["y"], np.maximum(x, 0))
+    if cpu != "scalar":
+        assert "cache_read" in pleat("plan", path, *options, "--schedules")
+
+
 @pytest.mark.parametrize("cpu", CPUS[:2])
 @pytest.mark.parametrize("channels", [8, 24, 40])
 @pytest.mark.parametrize("constant", [False, True])
