@@ -177,9 +177,17 @@ static double strided_loads(const RowCosting *r, const Nest *nest, const NestLay
   return strided;
 }
 
+// Are the block's values computed where they are used, because that takes no longer than to load
+// them (inline_chains in autosched.c)?
+static bool is_inlined(const Nest *nest, bool last) {
+  const OpWork *work = &nest->work;
+  return !last && nest->axis_count == nest->spatial_count && work->operations <= 1 &&
+         !work->divisions && !work->lane_work && !work->guards;
+}
+
 // The cost of a block in vectors along the axis; in scalar code without one.
 static BlockCost cost_along(const RowCosting *r, const Nest *nest, const NestLayouts *layouts,
-                            int axis) {
+                            int axis, bool last) {
   const CostModel *costs = r->costs;
   int lanes = machine_lanes(r->machine, nest->output->type),
       width = (int)MIN_OF(lanes, r->axes->inner_extent);
@@ -187,7 +195,9 @@ static BlockCost cost_along(const RowCosting *r, const Nest *nest, const NestLay
          strided = strided_loads(r, nest, layouts, axis, width);
   double each = nest_operations(r->machine, nest) / costs->operations_a_cycle,
          moves = loads / costs->loads_a_cycle;
-  if (nest->axis_count == nest->spatial_count)
+  if (is_inlined(nest, last))
+    moves = 0; // its readers' loads are those of what it reads
+  else if (nest->axis_count == nest->spatial_count)
     moves = MAX_OF(moves, 1 / costs->row_moves_a_cycle);
   else if (axis >= 0) // vectors of several rows have a chain each
     each = MAX_OF(each, nest_chain_latency(costs, nest) /
@@ -202,15 +212,15 @@ static BlockCost block_cost(const RowCosting *r, const Nest *nest, const NestLay
   if (!nest->output) return (BlockCost){0};
   bool reduces = nest->axis_count > nest->spatial_count;
   if (reduces && !across) {
-    BlockCost cost = {.cycles = nest->points * r->costs->scalar_cycles};
+    BlockCost scalar = {.cycles = nest->points * r->costs->scalar_cycles}, cost = scalar;
     int width, axis = rows_vector_axis(r->context, r->machine, nest, layouts, &width);
     double rows = rows_of(nest);
     if (axis >= 0)
       cost.cycles = rows * row_cycles(r->machine, nest, layouts, axis, width, rows, &cost.tail);
-    return cost;
+    return cost.cycles > scalar.cycles ? scalar : cost; // rows of few elements overlap
   }
   bool row = r->axes->inner >= 0 && r->axes->cuts[r->axes->inner] == 1;
-  return cost_along(r, nest, layouts, row == across ? inner_axis(nest, r->axes, last) : -1);
+  return cost_along(r, nest, layouts, row == across ? inner_axis(nest, r->axes, last) : -1, last);
 }
 
 // The cycles of all blocks. A processor looks ahead by `window_cycles`: behind a reduction it waits

@@ -475,12 +475,46 @@ static Stage *group_from(StageGrouping *g, int index) {
 
 // ---- The members as another way
 
+// The number of elementwise members before the first reduction.
+static int leading_members(const Stage *group) {
+  int count = 0;
+  while (!stage_is_reduction(group->members[count])) count++;
+  return count;
+}
+
 // Can a user ask for a layout of a result that only members read? A group without the member that
-// computes it is then possible too.
-static bool has_named_result(const Stage *group) {
-  for (int i = 0; i + 1 < group->member_count; i++)
-    if (group->members[i]->output->value) return true;
-  return false;
+// computes it is then possible too. One such group is offered, which is without leading members.
+static bool has_other_groups(const Stage *group, int offered) {
+  int named = 0, rest = 0;
+  for (int i = 0; i + 1 < group->member_count; i++) {
+    named += group->members[i]->output->value && i < offered;
+    rest += group->members[i]->output->value && i >= offered;
+  }
+  return named > 1 || rest;
+}
+
+// The number of leading members that are left out of the group that is offered: up to the last of
+// them whose result has a name.
+static int named_leading_members(const Stage *group) {
+  int count = leading_members(group);
+  while (count && !group->members[count - 1]->output->value) count--;
+  return count;
+}
+
+// Adds a group of the members from number `first` on, which read what those before it store.
+static void offer_rest(StageGraph *s, Stage *group, int first) {
+  Arena *arena = &s->context->arena;
+  Stage *rest = arena_copy(arena, group, sizeof *group);
+  rest->members += first;
+  rest->member_count -= first;
+  rest->parts = (StageParts){0};
+  for (int i = 0; i < rest->member_count; i++)
+    for (int k = 0; k < rest->members[i]->parts.count; k++)
+      array_push(arena, &rest->parts, rest->members[i]->parts.items[k]);
+  rest->others = (PtrArray){0};
+  rest->serves = rest;
+  array_push(arena, &s->stages, rest);
+  array_push(arena, &group->others, rest);
 }
 
 static void offer_members(StageGraph *s, Stage *group) {
@@ -493,7 +527,9 @@ static void offer_members(StageGraph *s, Stage *group) {
     if (member != last) array_push(arena, &s->tensors, member->output); // was in no graph
   }
   array_push(arena, &group->others, last);
-  if (!has_named_result(group)) s->fusions_decided -= group->member_count - 1;
+  int first = named_leading_members(group);
+  if (first) offer_rest(s, group, first);
+  if (!has_other_groups(group, first)) s->fusions_decided -= group->member_count - 1;
 }
 
 void stage_graph_offer_members(StageGraph *s) {

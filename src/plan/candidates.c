@@ -217,16 +217,22 @@ static void propose_block(Proposals *to, const StageTensor *tensor, int axis, in
     add_proposal(to, tensor, usual);
 }
 
-// Proposes the axis in blocks (0: moved to the end), and where the blocks have padding, in half as
-// large ones, or in the smallest that hold the whole axis.
-static void propose(Proposals *to, const StageTensor *tensor, int axis, int64_t block) {
+// Where blocks have padding: half as large ones, or the smallest that hold the whole axis; else 0.
+static int64_t smaller_block(int64_t extent, int64_t block) {
   enum { LEAST_BLOCK = 4 };
-  int64_t extent, smaller = block / 2;
+  int64_t smaller = block / 2;
+  while (smaller / 2 >= MAX_OF(extent, LEAST_BLOCK)) smaller /= 2;
+  return smaller >= LEAST_BLOCK && extent % block ? smaller : 0;
+}
+
+// Proposes the axis in blocks (0: moved to the end), and where these have padding, in smaller ones.
+static void propose(Proposals *to, const StageTensor *tensor, int axis, int64_t block) {
+  int64_t extent;
   if (axis < 0) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
   propose_block(to, tensor, axis, block);
-  while (smaller / 2 >= MAX_OF(extent, LEAST_BLOCK)) smaller /= 2;
-  if (smaller >= LEAST_BLOCK && extent % block) propose_block(to, tensor, axis, smaller);
+  int64_t smaller = smaller_block(extent, block);
+  if (smaller) propose_block(to, tensor, axis, smaller);
 }
 
 static bool reads_constant(const Stage *stage) {
@@ -301,14 +307,14 @@ static void propose_reads(Proposals *to, const Stage *stage) {
   to->only = false;
 }
 
-// The cycles of the stage when it writes dimension `d` of its output in blocks of vectors and the
+// The cycles of the stage when it writes dimension `d` of its output in blocks of this size and the
 // operands that are computed at run time have the layouts best for that, or are row-major.
 // Negative when its tiles are not vectorised along this dimension.
-static double cycles_along(const Planner *p, const Stage *stage, const Nest *nest, int d,
-                           bool row_major) {
+static double cycles_in_blocks(const Planner *p, const Stage *stage, const Nest *nest, int d,
+                               int64_t block, bool row_major) {
   int axis = nest->output_axis[d];
   NestLayouts layouts = {0};
-  if (axis >= 0) layouts.output = planner_inner_axis(p, nest->output, d, lanes_of(p, nest->output));
+  if (axis >= 0) layouts.output = planner_inner_axis(p, nest->output, d, block);
   if (!layouts.output) return -1;
   for (int i = 0; i < nest->read_count; i++) {
     const Buffer *buffer = nest->reads[i].buffer;
@@ -321,6 +327,16 @@ static double cycles_along(const Planner *p, const Stage *stage, const Nest *nes
   const Strategies *strategies = strategies_of(p->context, p->machine, nest, &layouts);
   const Tile *tile = strategies_tile(strategies);
   return tile && tile->vector_axis == axis ? tile_cost(p->machine, tile) : -1;
+}
+
+// The same in blocks of vectors; where tiles do not fit these, in smaller ones.
+static double cycles_along(const Planner *p, const Stage *stage, const Nest *nest, int d,
+                           bool row_major) {
+  int64_t extent, block = lanes_of(p, nest->output);
+  double cycles = cycles_in_blocks(p, stage, nest, d, block, row_major);
+  if (cycles >= 0 || !expr_as_int(nest->output->shape[d], &extent) || extent < 2) return cycles;
+  int64_t smaller = smaller_block(extent, block);
+  return smaller ? cycles_in_blocks(p, stage, nest, d, smaller, row_major) : cycles;
 }
 
 // The dimension of the output along which the auto-scheduler would vectorise; -1: none.

@@ -31,6 +31,10 @@ static void add_other(Planner *p, const Stage *stage, int other) {
     choice->in_place = o->in_place;
     choice->tuned = o->tuned;
     choice->inner = o->inner;
+    choice->elementwise = o->elementwise; // what follows counts where a reader is fused
+    choice->row = o->row;
+    choice->work = o->work;
+    choice->memory = o->memory;
   }
 }
 
@@ -46,7 +50,8 @@ const Stage *planner_taken_other(const Stage *stage, const StageChoice *choice) 
 bool planner_agree(const StageChoice *c, int other, const StageChoice *o) {
   if (c->by != other + 1) return o->absent;
   return !o->absent && c->output == o->output && c->tiles == o->tiles &&
-         c->in_place == o->in_place && c->tuned == o->tuned && c->inner == o->inner;
+         c->in_place == o->in_place && c->tuned == o->tuned && c->inner == o->inner &&
+         c->elementwise == o->elementwise;
 }
 
 // The stage whose output the stage computes in another way, or helps to compute so; else itself.

@@ -11,6 +11,7 @@ from command import make_model, value_info  # noqa: E402
 
 skip_sanitized()
 import hill_climb  # noqa: E402
+import random_onnx  # noqa: E402
 import twins  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "examples" / "models"))
@@ -68,6 +69,45 @@ def test_few_columns_of_a_matrix_that_is_given_at_run_time():
                        [value_info("y", [100, 3])])
     plan = hill_climb.pleat.plan(model.SerializeToString(), cpu="avx2")
     assert plan["cost"] < plan["cost_unplanned"] / 4
+
+
+def nothing_cheaper(model, most=60, combinations=20):
+    climb = hill_climb.Climb(model, seed=3, most=most, combinations=combinations)
+    assert len(climb.feasible) > 8
+    assert not climb.found, str(climb)
+
+
+@pytest.mark.parametrize("operator, attributes", [
+    ("Hardmax", {"axis": 2}), ("Softmax", {"axis": 1}),
+    ("MeanVarianceNormalization", {"axes": [2]})])
+def test_groups_without_what_precedes_them(operator, attributes):
+    """A result before the first reduction may be stored, and the rest run row by row."""
+    c = onnx.helper.make_tensor("c", 1, [3, 16, 7], [0.5] * 336)
+    nodes = [onnx.helper.make_node("Add", ["x", "c"], ["r"], name="first"),
+             onnx.helper.make_node(operator, ["r"], ["y"], **attributes)]
+    nothing_cheaper(make_model(nodes, [value_info("x", [3, 16, 7])],
+                               [value_info("y", [3, 16, 7])], [c]))
+
+
+def test_convolutions_with_one_filter():
+    """The blocks of an axis that is shorter than a vector are as small as it allows."""
+    w = onnx.helper.make_tensor("w", 1, [1, 7, 2, 3], [0.5] * 42)
+    node = onnx.helper.make_node("Conv", ["x", "w"], ["y"], dilations=[2, 1], strides=[2, 1],
+                                 pads=[0, 2, 1, 2])
+    nothing_cheaper(make_model([node], [value_info("x", [1, 7, 8, 8])],
+                               [value_info("y", [1, 1, 4, 10])], [w]))
+
+
+# Requests on random graphs that once cost less than the plan, by 0.3 to 64 %: a group without its
+# first member, prices of partial tiles, readers of members of groups, one filter.
+@pytest.mark.parametrize("seed, option, text", [
+    (2, "desired_layouts", "node0:output0=abc"), (40, "desired_layouts", "node1:output0=abcD16d"),
+    (57, "desired_layouts", "node4:input0=abcd"), (71, "keep_layouts", "v9"),
+    (97, "desired_layouts", "node2:output0=abCd8c")])
+def test_requests_on_random_graphs(seed, option, text):
+    model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
+    asked = hill_climb.cost_of(model, [(option, text)])
+    assert asked >= hill_climb.cost_of(model) * (1 - hill_climb.ROUNDING)
 
 
 def test_a_plan_is_optimal_only_where_all_was_chosen():
