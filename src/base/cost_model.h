@@ -81,7 +81,8 @@ typedef struct CostModel {
   double loads_a_cycle;
   // Micro-operations a cycle that a core decodes [uops, Skylake].
   double uops_a_cycle;
-  // Loads that take as long as gathering one lane of a vector [estimate].
+  // Loads that take as long as gathering one lane of a vector [convolution with one filter in tiles
+  // of 4x4, whose operand has a stride along the vectors: 0.8; gathers of elementwise kernels: 2].
   double lane_loads;
   // Loads that take as long as loading and shuffling a vector [estimate].
   double shuffle_loads;
@@ -100,10 +101,16 @@ typedef struct CostModel {
   // where the lines at its stride collide in one set of L2 [`make bench-model` and transpositions
   // of 0.4 to 32 MB, Zen 5].
   double apart_cycles[4];
-  // Cycles for an element that is loaded by itself at an index which has to be divided, because a
-  // block of the output holds parts of several rows of the tensor [exp of 24x2x10 elements in
-  // blocks of 16 of the first axis, which the tensor has as 4x6: 10 cycles, Zen 5].
+  // Cycles for an element that is loaded by itself at an index of its own, which is divided,
+  // limited or looked up [paddings by the edge, gathers and tiles of 200 to 4,000 elements: 0.8 to
+  // 1.6, Zen 5].
   double divided_cycles;
+  // Cycles for the index of a row where that is divided, limited or looked up [the same kernels, in
+  // rows of 2 to 30 elements: 3.5 to 5, Zen 5].
+  double index_cycles;
+  // Cycles that a vector takes longer of which padding is masked [rewrites of 40x33 to blocks of 8,
+  // Zen 5].
+  double masked_cycles;
   // Cycles from one register tile to the next, without stores [estimate].
   double tile_start_cycles;
   // Cycles for each vector of a tile: cleared, then stored [estimate].

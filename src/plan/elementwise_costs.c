@@ -5,21 +5,39 @@
 
 // ---- Memory
 
-// How many elements of a tensor the stage may read at each point of its output; 0: not known.
-static double loads_of(const Planner *p, const Stage *stage, const StageTensor *tensor) {
+// How far apart the elements are that a load reads along an axis, in elements: 1 where they are
+// contiguous, 0 where they are the same or not in a line.
+static int64_t stride_along(const NestRead *load, int axis) {
+  int64_t stride = 0;
+  for (int d = 0; d < load->buffer->rank; d++) {
+    if (!nest_moves(load, d, axis)) continue;
+    if (!load->linear[d] || stride) return 0;
+    stride = load->coefficient[d][axis];
+  }
+  return stride < 0 ? -stride : stride;
+}
+
+// The bytes of the lines that the stage's loads read of a tensor.
+static double bytes_loaded(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   const Nest *nest = planner_nest(p, stage);
-  double loads = 0;
-  for (int i = 0; nest && i < nest->read_count; i++)
-    loads += nest->reads[i].buffer == tensor->buffer;
-  return loads;
+  double bytes = 0;
+  int64_t element = dtype_bytes(tensor->buffer->type), line = p->machine->line_bytes;
+  for (int i = 0; nest && i < nest->read_count; i++) {
+    int64_t bytes_apart = element;
+    if (nest->reads[i].buffer != tensor->buffer) continue;
+    for (int a = 0; a < nest->spatial_count; a++)
+      if (stride_along(&nest->reads[i], a) > 1)
+        bytes_apart = MAX_OF(bytes_apart, element * stride_along(&nest->reads[i], a));
+    bytes += nest->points * (double)MIN_OF(bytes_apart, MAX_OF(line, element));
+  }
+  return bytes;
 }
 
 // The bytes that the stage reads of a tensor with `bytes`: no more than all its loads have.
 static double read_bytes(const Planner *p, const Stage *stage, const StageTensor *tensor,
                          double bytes) {
-  double loads = loads_of(p, stage, tensor), points = stage_iterations(stage);
-  if (!loads || points < 0) return bytes;
-  return MIN_OF(bytes, loads * points * dtype_bytes(tensor->buffer->type));
+  double loaded = bytes_loaded(p, stage, tensor);
+  return loaded > 0 ? MIN_OF(bytes, loaded) : bytes;
 }
 
 // The bytes that the stage reads of an entry of its reads.
@@ -165,6 +183,79 @@ static double loads_outside_rows(const Planner *p, const Stage *stage, const Row
   return count;
 }
 
+// ---- Loads that are no vectors
+
+// Does the kernel load all elements of its entry `read` as its output is walked along axis `axis`,
+// or in another way that the cost of its delivery has?
+static bool is_delivered(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
+                         int axis) {
+  const PlanRelation *r = p->relations[stage->index][read];
+  if (read == choice->fused || choice->reads[read] == READ_ANY) return true;
+  return planner_is_in_place(p, stage, read) || (r && !(r->relation.loose >> axis & 1));
+}
+
+// The loops in which a kernel of elementwise stages loads, in vectors along one axis.
+typedef struct LoadLoops {
+  const Nest *nest;
+  int axis;      // of the nest, along which rows run; -1: none
+  int dimension; // of the output, whose index that axis is
+  double lanes, points, steps, rows;
+} LoadLoops;
+
+// Is the load's only index that moves along the rows an axis modulo a number of whole vectors?
+static bool wraps_in_vectors(const LoadLoops *loops, const NestRead *load) {
+  int64_t period;
+  int last = load->buffer->rank - 1;
+  const Expr *index = load->indices[last];
+  for (int d = 0; d < last; d++)
+    if (nest_moves(load, d, loops->axis)) return false;
+  return index->op == EXPR_FLOOR_MOD && index->args[0] == loops->nest->axes[loops->axis].var &&
+         expr_as_int(index->args[1], &period) && period % (int64_t)loops->lanes == 0;
+}
+
+// The share of the cycles of elements that are loaded by themselves which rows shorter than a
+// vector take when they are shuffled.
+static const double SHUFFLED_SHARE = 0.6;
+
+// The cycles beside those of a vector's load for the elements that a load reads along the rows.
+static double cycles_along(const Planner *p, const NestRead *load, const LoadLoops *loops) {
+  const CostModel *costs = cost_model_of(p->machine);
+  if (loops->axis < 0 || !nest_depends(load, loops->axis)) return 0;
+  int64_t stride = stride_along(load, loops->axis);
+  if (stride == 1 || wraps_in_vectors(loops, load)) return 0;
+  if (!stride) return loops->points * costs->divided_cycles;
+  double shuffles = loops->steps * (double)stride * costs->shuffle_loads / costs->loads_a_cycle,
+         apart = loops->points * costs->apart_cycles[0];
+  return stride <= MOST_SHUFFLED_STRIDE ? MIN_OF(shuffles, apart * SHUFFLED_SHARE) : apart;
+}
+
+// Does an index of the load follow an axis other than that of the rows, but not linearly?
+static bool divides_rows(const NestRead *load, const LoadLoops *loops) {
+  for (int d = 0; d < load->buffer->rank; d++)
+    for (int a = 0; !load->linear[d] && a < loops->nest->spatial_count; a++)
+      if (a != loops->axis && load->uses[d][a]) return true;
+  return false;
+}
+
+// The cycles beside those of vectors' loads for all elements that are not contiguous along the
+// rows, and for the indices of the rows.
+static double apart_loads(const Planner *p, const Stage *stage, const StageChoice *choice,
+                          const LoadLoops *loops) {
+  double cycles = 0;
+  for (int j = 0; j < stage->reads.count; j++) {
+    const StageTensor *tensor = stage->reads.items[j];
+    if (is_delivered(p, stage, choice, j, loops->dimension)) continue;
+    for (int i = 0; i < loops->nest->read_count; i++) {
+      const NestRead *load = &loops->nest->reads[i];
+      if (load->buffer != tensor->buffer) continue;
+      cycles += cycles_along(p, load, loops);
+      if (divides_rows(load, loops))
+        cycles += loops->rows * cost_model_of(p->machine)->index_cycles;
+    }
+  }
+  return cycles;
+}
+
 // ---- Arithmetic of stages without a reduction
 
 // The stage's own work. By itself it loads and stores vectors; fused with the producer of a tensor,
@@ -180,19 +271,23 @@ static KernelWork own_work(const Planner *p, const Stage *stage, StageChoice *ch
   double lanes = (double)lanes_of(p, stage), points = nest->points, outside = 0, rows = 0;
   RowDigits row = find_row(p, stage, choice);
   if (row.walk) points = (double)digits_extent(&(RowDigits){row.walk, 0});
-  double steps = points / lanes;
+  double steps = points / lanes, apart = 0;
   if (choice->elementwise && row.walk) {
     choice->row = digits_extent(&row);
     if (host && host->row) choice->row = MIN_OF(choice->row, host->row);
     rows = points / (double)choice->row;
     steps = rows * nest_vector_steps(choice->row, (int64_t)lanes);
     outside = loads_outside_rows(p, stage, &row);
+    const WalkDigit *last = walk_row(row.walk);
+    int d = last ? last->axis : 0, axis = last ? nest->output_axis[d] : -1;
+    apart = apart_loads(p, stage, choice, &(LoadLoops){nest, axis, d, lanes, points, steps, rows});
   }
   double loads = nest->read_count - (choice->fused >= 0),
          operations = steps * (work->operations + work->guards) + nest->points * work->lane_work;
   return (KernelWork){.operations = operations / costs->operations_a_cycle,
                       .divisions = steps * work->divisions / costs->operations_a_cycle,
-                      .loads = (steps * (loads - outside) + rows * outside) / costs->loads_a_cycle,
+                      .loads = apart +
+                               (steps * (loads - outside) + rows * outside) / costs->loads_a_cycle,
                       .stores = choice->fused < 0 ? steps / costs->row_moves_a_cycle : 0};
 }
 

@@ -308,12 +308,6 @@ double planner_move_cost(const Planner *planner, double read, double written);
 // `elements` are moved.
 double planner_apart_cost(const Planner *planner, const LayoutWalk *from, const LayoutWalk *to,
                           double elements, int64_t element, bool tiles);
-// The cycles for moving elements of `element` bytes in tiles that are transposed in registers
-// (autosched/transpose_strategy.c), between rows of `across` elements that are read and rows of
-// `along` that are written; PLAN_NEVER where there are no such tiles. Each vector that is loaded
-// takes a shuffle for each power of two in the rows of a tile.
-double planner_tiles_cost(const Planner *planner, int64_t along, int64_t across, double elements,
-                          int64_t element);
 
 // choices.c. False with diagnostics when the constraints leave no choice.
 bool planner_find_choices(Planner *planner, int stage);

@@ -62,40 +62,84 @@ static double cycles_apart(const Planner *p, const LinesRead *lines) {
   return costs->apart_cycles[collide ? 3 : 2];
 }
 
-// The cycles for moving vectors along rows that are contiguous on both sides.
-static double cycles_by_rows(const Planner *p, const LayoutWalk *from, const WalkDigit *row,
+// The elements along an axis, with padding.
+static double axis_elements(const LayoutWalk *walk, int axis) {
+  double elements = 1;
+  for (int i = 0; i < walk->count; i++)
+    if (walk->digits[i].axis == axis) elements *= (double)walk->digits[i].extent;
+  return elements;
+}
+
+// The cycles for moving vectors along rows that are contiguous on both sides. Vectors that end in
+// padding are masked.
+static double cycles_by_rows(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
                              double elements, int64_t element) {
+  const WalkDigit *row = walk_row(to);
+  const CostModel *costs = cost_model_of(p->machine);
   int64_t extent = row->extent;
   for (int i = from->count - 1; i >= 0; i--)
     if (from->digits[i].axis == row->axis && from->digits[i].cut <= row->cut)
       extent = MIN_OF(extent, from->digits[i].extent);
   double steps = nest_vector_steps(extent, p->machine->vector_bytes / element);
-  return elements / (double)extent * steps / cost_model_of(p->machine)->row_moves_a_cycle;
+  bool masked = axis_elements(to, row->axis) > axis_elements(from, row->axis);
+  return elements / (double)extent * steps *
+         (1 / costs->row_moves_a_cycle + (masked ? costs->masked_cycles : 0));
 }
 
-double planner_tiles_cost(const Planner *p, int64_t along, int64_t across, double elements,
-                          int64_t element) {
+// Tiles between rows of `along` elements that are written and rows of `across` that are read. The
+// stores of rows that follow one another are `merged`.
+typedef struct CopyTiles {
+  int64_t along, across, lanes;
+  bool merged;
+} CopyTiles;
+
+// The cycles for moving elements in tiles that are transposed in registers
+// (autosched/transpose_strategy.c); PLAN_NEVER where there are no such tiles. Each vector that is
+// loaded takes a shuffle for each power of two in the rows of a tile.
+static double tiles_cost(const Planner *p, const CopyTiles *t, double elements) {
   const CostModel *costs = cost_model_of(p->machine);
-  int64_t lanes = MIN_OF(p->machine->vector_bytes / element, TRANSPOSE_MOST_ROWS),
-          width = MIN_OF(along, lanes), height = MIN_OF(across, lanes),
+  int64_t width = MIN_OF(t->along, t->lanes), height = MIN_OF(t->across, t->lanes),
           shorter = MIN_OF(width, height);
   if (shorter < TRANSPOSE_LEAST_ROWS) return PLAN_NEVER;
   double shuffles = 0,
-         tiles = (double)ceil_div(along, width) * (double)ceil_div(across, height) * elements /
-                 ((double)along * (double)across),
-         moves = (double)width * nest_vector_steps(height, lanes) +
-                 (double)height * nest_vector_steps(width, lanes);
+         tiles = (double)ceil_div(t->along, width) * (double)ceil_div(t->across, height) *
+                 elements / ((double)t->along * (double)t->across),
+         loads = (double)width * nest_vector_steps(height, t->lanes),
+         stores = t->merged ? (double)ceil_div(width * height, t->lanes)
+                            : (double)height * nest_vector_steps(width, t->lanes);
   for (int64_t size = 1; size < shorter; size *= 2) shuffles += (double)shorter;
-  return tiles * (MAX_OF(shuffles * costs->copy_shuffle_cycles, moves / costs->loads_a_cycle) +
-                  costs->copy_start_cycles);
+  return tiles *
+         (MAX_OF(shuffles * costs->copy_shuffle_cycles, (loads + stores) / costs->loads_a_cycle) +
+          costs->copy_start_cycles);
 }
 
-// The cycles for moving tiles of vectors along the rows of both walks.
+// How many elements along the rows of `from` a tile has: `to` has a loop along them, which is cut
+// in pieces that are contiguous in `from`. 0: there is none.
+static int64_t tile_rows(const WalkDigit *across, const LayoutWalk *to, int64_t lanes) {
+  for (int i = 0; i + 1 < to->count; i++) {
+    const WalkDigit *g = &to->digits[i];
+    if (g->axis != across->axis || g->cut != across->cut) continue;
+    int64_t rows = MIN_OF(g->extent, across->extent);
+    if (rows == g->extent) return MIN_OF(rows, lanes);
+    while (rows % lanes && lanes >= TRANSPOSE_LEAST_PIECE) lanes /= 2;
+    return lanes >= TRANSPOSE_LEAST_PIECE ? lanes : 0;
+  }
+  return 0;
+}
+
+// The cycles for moving tiles of vectors along the rows of both walks. Tiles at the end of an axis
+// that rows of `from` have with padding are partial ones.
 static double cycles_in_tiles(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
                               double elements, int64_t element) {
   const WalkDigit *across = walk_row(from), *along = walk_row(to);
-  if (!across || !stride_in(to, across->axis, across->cut)) return PLAN_NEVER;
-  return planner_tiles_cost(p, along->extent, across->extent, elements, element);
+  int64_t lanes = MIN_OF(p->machine->vector_bytes / element, TRANSPOSE_MOST_ROWS);
+  if (!across || !tile_rows(across, to, lanes)) return PLAN_NEVER;
+  double padded = axis_elements(from, across->axis) / axis_elements(to, across->axis);
+  const WalkDigit *before = along == to->digits ? NULL : along - 1;
+  bool merged = before && before->axis == across->axis && before->cut == across->cut &&
+                lanes % along->extent == 0;
+  return tiles_cost(p, &(CopyTiles){along->extent, across->extent, lanes, merged},
+                    elements * MAX_OF(padded, 1));
 }
 
 static double elements_of(const LayoutWalk *walk) {
@@ -104,14 +148,14 @@ static double elements_of(const LayoutWalk *walk) {
   return elements;
 }
 
-// Does a digit of `from` begin at other elements in one vector of the row than in the next? The
-// distances of elements then differ from vector to vector, so that the index of each is divided.
+// Does a digit of `from` begin within a vector of the row? The elements of the vector are then not
+// equally far apart, so that the index of each is divided.
 static bool cuts_vectors(const LayoutWalk *from, const WalkDigit *row, int64_t lanes) {
   int64_t vector = row->cut * MIN_OF(lanes, row->extent), end = row->cut * row->extent;
   for (int i = 0; i < from->count; i++) {
     const WalkDigit *g = &from->digits[i];
     bool begins = g->axis == row->axis && g->cut > row->cut && g->cut < end;
-    if (begins && g->cut % vector && vector % g->cut) return true;
+    if (begins && g->cut % vector) return true;
   }
   return false;
 }
@@ -119,15 +163,16 @@ static bool cuts_vectors(const LayoutWalk *from, const WalkDigit *row, int64_t l
 double planner_apart_cost(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
                           double elements, int64_t element, bool tiles) {
   const CostModel *costs = cost_model_of(p->machine);
-  if (!from || !to) return elements * costs->apart_cycles[0];
+  if (!from || !to) return elements * costs->divided_cycles;
   elements = MIN_OF(elements, elements_of(to));
   const WalkDigit *row = walk_row(to);
   if (!row) return 0;
   if (stride_in(from, row->axis, row->cut) == 1)
-    return cycles_by_rows(p, from, row, elements, element);
+    return cycles_by_rows(p, from, to, elements, element);
+  double rows = elements / (double)row->extent * costs->index_cycles;
   if (cuts_vectors(from, row, p->machine->vector_bytes / element))
-    return elements * costs->divided_cycles;
+    return elements * costs->divided_cycles + rows;
   LinesRead lines = lines_read(p, from, to, element);
-  double apart = elements * cycles_apart(p, &lines);
+  double apart = elements * cycles_apart(p, &lines) + rows;
   return tiles ? MIN_OF(apart, cycles_in_tiles(p, from, to, elements, element)) : apart;
 }

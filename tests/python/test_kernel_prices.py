@@ -74,3 +74,65 @@ def test_tiles_that_are_copied_cost_their_shuffles(rows, columns):
     """Cycles for an element, with those of starting the kernel: measured on AMD Zen 5."""
     cycles = price("Transpose", (rows, columns), perm=[1, 0]) / (rows * columns)
     assert 0.1 < cycles < 0.5
+
+
+def pad(mode, shape, pads):
+    constant = numpy_helper.from_array(np.array(pads, np.int64), "pads")
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph([node], "prices", [info("x", TensorProto.FLOAT, shape)],
+                              [info("y", TensorProto.FLOAT, None)], [constant])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    plan = pleat.plan(model.SerializeToString(), cpu="avx512", threads=1, keep_layouts=[""])
+    return sum(kernel.cycles for kernel in plan.kernels)
+
+
+def test_padding_by_the_edge_along_rows_loads_each_element():
+    """Its index is limited; with rows that are padded as wholes, vectors are loaded."""
+    along, across = pad("edge", [64, 64], [0, 2, 0, 2]), pad("edge", [64, 64], [2, 0, 2, 0])
+    assert along > 4 * across
+
+
+def test_long_strides_load_each_element():
+    """Vectors are shuffled out of those that they span where these are few."""
+    prices = []
+    for step in (1, 2, 7):
+        node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1], strides=[step])
+        prices.append(sum(kernels([1, 32, 64 * step], [node])))
+    assert 1.2 * prices[0] < prices[1] and 1.2 * prices[1] < prices[2]
+
+
+def test_rows_of_two_are_stored_together():
+    wide, narrow = price("Transpose", (30, 2, 40), perm=[0, 2, 1]), price("Relu", (30, 80))
+    assert wide < 6 * narrow
+
+
+def test_masked_padding_costs_more_than_whole_vectors():
+    prices = []
+    for columns in (32, 33):
+        node = helper.make_node("Relu", ["x"], ["y"], name="a")
+        info = helper.make_tensor_value_info
+        graph = helper.make_graph([node], "prices", [info("x", TensorProto.FLOAT, (40, columns))],
+                                  [info("y", TensorProto.FLOAT, None)])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
+                                  ir_version=8)
+        plan = pleat.plan(model.SerializeToString(), cpu="avx512", threads=1, keep_layouts=["x"],
+                          output_layouts={"y": "aB16b"})
+        prices.append(plan["cost"])
+    assert prices[1] > 2 * prices[0]
+
+
+def test_axes_of_one_element_at_the_end_do_not_hide_vectors():
+    """The channels of space-to-depth of two columns are read as one axis, before an axis of one."""
+    shape = numpy_helper.from_array(np.array([1, 208, 1], np.int64), "shape")
+    scale = numpy_helper.from_array(np.ones([208, 1], np.float32), "scale")
+    nodes = [helper.make_node("SpaceToDepth", ["x"], ["s"], blocksize=2),
+             helper.make_node("Reshape", ["s", "shape"], ["r"]),
+             helper.make_node("Mul", ["r", "scale"], ["y"])]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "prices", [info("x", TensorProto.FLOAT, (1, 13, 8, 2))],
+                              [info("y", TensorProto.FLOAT, None)], [shape, scale])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    for options in ({}, {"policy": "none"}):
+        plan = pleat.plan(model.SerializeToString(), cpu="avx512", **options)
+        assert not any(kernel.slow for kernel in plan.kernels)

@@ -34,7 +34,8 @@ static void test_every_field_is_positive(void **state) {
                             model->tie_panels,           model->tie_axis,
                             model->least_saved_by_bands, model->add_latency,
                             model->checked_latency,      model->shuffle_latency,
-                            model->window_cycles,        model->copy_start_cycles};
+                            model->window_cycles,        model->copy_start_cycles,
+                            model->index_cycles,         model->masked_cycles};
   const int64_t limits[] = {model->near_bytes,
                             model->set_bytes,
                             model->small_operand_bytes,
