@@ -862,6 +862,14 @@ bool path_completes_buffer(Schedule *schedule, const Path *loop, const Buffer *b
 
 // ---- What an iteration writes and reads --------------------------------------------------------
 
+// Does the block write padding that has a content with the other elements? A predicate may keep it
+// out of padding.
+static bool writes_padding(const Block *block, const Buffer *buffer) {
+  const Layout *layout = buffer->layout;
+  bool content = layout && layout->padding.kind == LAYOUT_PADDING_CONSTANT;
+  return !content || expr_is_true(block->predicate);
+}
+
 Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
                          const Buffer *buffer, Region *out) {
   bool any = false, full = false;
@@ -876,7 +884,8 @@ Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArr
     const Access *a = &accesses->items[i];
     Region region = {a->buffer, a->min, a->extent};
     full = a->write && a->buffer == buffer && a->exact && region_covers(analyzer, &region, out) &&
-           block_writes_whole_domain(schedule, a->block, analyzer);
+           block_writes_whole_domain(schedule, a->block, analyzer) &&
+           writes_padding(a->block, buffer);
   }
   return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
 }

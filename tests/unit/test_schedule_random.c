@@ -512,7 +512,7 @@ static void walk_once(uint64_t seed) {
 }
 
 // Sequences with faults that the first ones do not have.
-static const uint64_t more_seeds[] = {7812, 23536, 37243, 37338, 47143, 65449, 115838};
+static const uint64_t more_seeds[] = {7812, 23536, 37243, 37338, 47143, 65449, 115838, 141420};
 
 static void test_random_schedules(void **state) {
   (void)state;
