@@ -255,13 +255,13 @@ def test_a_cut_block_is_named():
 
 
 def test_prices_name_what_costs_more():
-    model, a, y, z = between()
+    model, a, _, _ = between()
     prices, _ = prices_of(model, f"{a}=NCHW4c")
     other = prices["NCHW4c"]
     assert other.possible and not other.chosen and " +" in other.because
     reader = next(node.name for node in model.graph.node if node.op_type == "CumSum")
-    prices, _ = prices_of(model, f"{z}=NCHW2c")
-    because = prices["NCHW2c"].because
+    prices, _ = prices_of(model, f"{a}=NCHW2h")
+    because = prices["NCHW2h"].because
     assert f"{a} is rewritten for {reader}" in because
     assert f"({reader} writes its elements in an order)" in because
 
