@@ -119,7 +119,7 @@ def test_masked_padding_costs_more_than_whole_vectors():
         plan = pleat.plan(model.SerializeToString(), cpu="avx512", threads=1, keep_layouts=["x"],
                           output_layouts={"y": "aB16b"})
         prices.append(plan["cost"])
-    assert prices[1] > 2 * prices[0]
+    assert prices[1] > 1.5 * prices[0]
 
 
 def test_axes_of_one_element_at_the_end_do_not_hide_vectors():
