@@ -171,14 +171,15 @@ static Buffer *buffer_in_band(const Banding *b, const Nest *nest, const NestRead
   buffer->shape =
       arena_copy(&b->context->arena, buffer->shape, sizeof *buffer->shape * (size_t)buffer->rank);
   for (int d = 0; d < buffer->rank; d++) {
-    int64_t extent, span = 1;
+    double span = 1;
+    int64_t extent;
     if (!read->linear[d] || read->group_size[d] || !expr_as_int(buffer->shape[d], &extent))
       continue;
     for (int a = 0; a < nest->axis_count; a++) {
-      int64_t step = read->coefficient[d][a];
-      span += (step < 0 ? -step : step) * (nest->axes[a].extent - 1);
+      double step = (double)read->coefficient[d][a];
+      span += (step < 0 ? -step : step) * (double)(nest->axes[a].extent - 1);
     }
-    if (span < extent) buffer->shape[d] = expr_index(b->context, MAX_OF(span, 2));
+    if (span < (double)extent) buffer->shape[d] = expr_index(b->context, MAX_OF((int64_t)span, 2));
   }
   return buffer;
 }
@@ -252,10 +253,12 @@ static double cycles_of(const Banding *b) {
 // bands more than half as large as they may be.
 static int64_t units_within(Banding *b, int k, double most) {
   int64_t units = ceil_div(b->whole[k], b->units[k]), largest = 0;
-  for (int64_t n = 1; n <= units; n++) {
-    b->bands.extents[k] = n * b->units[k];
-    if (held_bytes(b) <= most) largest = n;
-  }
+  for (int64_t more = units; more > 0; more /= 2) // the bytes grow with the number of units
+    while (largest + more <= units) {
+      b->bands.extents[k] = (largest + more) * b->units[k];
+      if (held_bytes(b) > most) break;
+      largest += more;
+    }
   int64_t best = MAX_OF(largest, 1);
   while (units % best) best--;
   if (2 * best < largest) best = ceil_div(units, ceil_div(units, largest));

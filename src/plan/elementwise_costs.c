@@ -14,7 +14,7 @@ static int64_t stride_along(const NestRead *load, int axis) {
     if (!load->linear[d] || stride) return 0;
     stride = load->coefficient[d][axis];
   }
-  return stride < 0 ? -stride : stride;
+  return stride < 0 ? -MAX_OF(stride, -INT64_MAX) : stride;
 }
 
 // The bytes of the lines that the stage's loads read of a tensor.
@@ -25,9 +25,10 @@ static double bytes_loaded(const Planner *p, const Stage *stage, const StageTens
   for (int i = 0; nest && i < nest->read_count; i++) {
     int64_t bytes_apart = element;
     if (nest->reads[i].buffer != tensor->buffer) continue;
-    for (int a = 0; a < nest->spatial_count; a++)
-      if (stride_along(&nest->reads[i], a) > 1)
-        bytes_apart = MAX_OF(bytes_apart, element * stride_along(&nest->reads[i], a));
+    for (int a = 0; a < nest->spatial_count; a++) {
+      int64_t stride = MIN_OF(stride_along(&nest->reads[i], a), line);
+      if (stride > 1) bytes_apart = MAX_OF(bytes_apart, element * stride);
+    }
     bytes += nest->points * (double)MIN_OF(bytes_apart, MAX_OF(line, element));
   }
   return bytes;
