@@ -130,6 +130,7 @@ def test_second_start_prints_the_same(tmp_path):
                                          "--json")[0])
 
 
+@pytest.mark.slow  # the command runs once for each section
 def test_every_section_of_a_kept_model_is_checked(tmp_path, expected):
     cache = tmp_path / "cache"
     result(cache, tmp_path / "out.npy")

@@ -74,6 +74,7 @@ def test_results(name, level, tmp_path):
         assert plan(tmp_path / "case.onnx", "--cpu", level)["bilinear"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "odd", "gated"])
 def test_verify(name, tmp_path):
     onnx.save(CASES[name](), tmp_path / "case.onnx")

@@ -12,6 +12,8 @@ pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402
 from test_models import LEVELS, PLEAT, Builder, check, level_here, random_feeds, run_pleat  # noqa: E402
 
+QUICK = ("avx512", "baseline")  # levels that sanitized runs try too
+
 
 def axes(b, *of):
     return b.constant(np.array(of, np.int64))
@@ -119,7 +121,8 @@ def test_transforms_stay_outside(tmp_path):
     assert not [k for k in kernels if k["by_rows"] and last in k["operators"]]
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", [level if level in QUICK else
+                                   pytest.param(level, marks=pytest.mark.slow) for level in LEVELS])
 @pytest.mark.parametrize("channels, size", [(6, (5, 7)), (17, (9, 4)), (1, (3, 1)), (32, (1, 19))])
 def test_results(channels, size, level, tmp_path):
     if not level_here(level):

@@ -6,6 +6,8 @@ import os
 import pathlib
 import subprocess
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PLEAT = pathlib.Path(os.environ.get("PLEAT", "build/pleat")).resolve()
 CHECK = PLEAT.parent / "src" / "layout" / "pleat-check"
@@ -26,6 +28,7 @@ def questions():
                if key not in ("truth", "family", "id")}
 
 
+@pytest.mark.slow
 def test_every_certificate_is_given_and_accepted():
     asked = list(questions())
     done = subprocess.run([PLEAT, "layout", "--batch", "-"], capture_output=True, text=True,

@@ -119,6 +119,7 @@ def share_rewritten(path, *options, without=()):
                if r["when"] == "run" and r["tensor"] not in without) / plan["cost"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cpu", CPUS[:2])
 @pytest.mark.parametrize("sizes", HEADS)
 def test_keys_are_hardly_rewritten(sizes, cpu, tmp_path):
