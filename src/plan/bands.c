@@ -140,20 +140,25 @@ static void add_sharing(WordKey *key, PlanKernel *const *kernels, int count) {
     }
 }
 
-static bool window_key(BandSearch *search, PlanKernel *const *kernels, int count, WordKey *key) {
+// The first kernel that is equal to this one; the kernel itself when that is not known.
+static const PlanKernel *kind_of(BandSearch *search, PlanKernel *kernel, WordKey *key) {
+  if (!planner_kernel_key(search->plan->planner, kernel, key)) return kernel;
+  void **kind = map_place(&search->kinds, key);
+  if (!*kind) *kind = kernel;
+  return *kind;
+}
+
+static void set_window_key(BandSearch *search, PlanKernel *const *kernels, int count,
+                           WordKey *key) {
   const PlanKernel *kinds[PLAN_MAX_PARTS];
-  for (int i = 0; i < count; i++) {
-    bool whole = planner_kernel_key(search->plan->planner, kernels[i], key);
-    if (!whole) return false;
-    void **kind = map_place(&search->kinds, key);
-    if (!*kind) *kind = kernels[i];
-    kinds[i] = *kind;
-  }
-  *key = word_key_new(&search->plan->context->scratch);
+  for (int i = 0; i < count; i++) kinds[i] = kind_of(search, kernels[i], key);
+  key->count = 0;
   key->whole = true;
   for (int i = 0; i < count; i++) word_key_add(key, map_key(kinds[i]));
   add_sharing(key, kernels, count);
-  return key->whole;
+  if (key->whole) return;
+  key->count = 0; // too many tensors: the window is equal to itself alone
+  for (int i = 0; i < count; i++) word_key_add(key, map_key(kernels[i]));
 }
 
 // By how many cycles less the kernels are predicted to take as one.
@@ -169,13 +174,12 @@ static BandWindow *window_of(BandSearch *search, PlanKernel *const *kernels, int
   const Plan *plan = search->plan;
   WordKey key;
   ArenaMark mark = arena_mark(&plan->context->scratch);
-  void **known =
-      window_key(search, kernels, count, &key) ? map_place(&search->windows, &key) : NULL;
+  set_window_key(search, kernels, count, &key);
+  void **known = map_place(&search->windows, &key);
   arena_reset(&plan->context->scratch, mark);
-  if (known && *known) return *known;
-  BandWindow *window = arena_new(&plan->context->arena, BandWindow);
+  if (*known) return *known;
+  BandWindow *window = *known = arena_new(&plan->context->arena, BandWindow);
   window->saved = saved_by(plan, kernels, count);
-  if (known) *known = window;
   return window;
 }
 
