@@ -165,11 +165,17 @@ static double held_bytes(const Banding *b) {
   return bytes;
 }
 
+// A description of the same memory, with a shape of its own.
+static Buffer *copy_of_buffer(const Banding *b, const Buffer *buffer) {
+  Buffer *copy = buffer_copy(b->context, buffer);
+  copy->shape =
+      arena_copy(&b->context->arena, copy->shape, sizeof *copy->shape * (size_t)copy->rank);
+  return copy;
+}
+
 // The extents of what the read accesses in a band.
 static Buffer *buffer_in_band(const Banding *b, const Nest *nest, const NestRead *read) {
-  Buffer *buffer = arena_copy(&b->context->arena, read->buffer, sizeof *buffer);
-  buffer->shape =
-      arena_copy(&b->context->arena, buffer->shape, sizeof *buffer->shape * (size_t)buffer->rank);
+  Buffer *buffer = copy_of_buffer(b, read->buffer);
   for (int d = 0; d < buffer->rank; d++) {
     double span = 1;
     int64_t extent;
@@ -185,9 +191,7 @@ static Buffer *buffer_in_band(const Banding *b, const Nest *nest, const NestRead
 }
 
 static Buffer *output_in_band(const Banding *b, const Nest *nest) {
-  Buffer *buffer = arena_copy(&b->context->arena, nest->output, sizeof *buffer);
-  buffer->shape =
-      arena_copy(&b->context->arena, buffer->shape, sizeof *buffer->shape * (size_t)buffer->rank);
+  Buffer *buffer = copy_of_buffer(b, nest->output);
   for (int d = 0; d < buffer->rank; d++)
     if (nest->output_axis[d] >= 0)
       buffer->shape[d] = expr_index(b->context, nest->axes[nest->output_axis[d]].extent);

@@ -108,22 +108,24 @@ static bool begin(Banding *b) {
 
 // ---- Loops over bands
 
-bool autosched_band_extents(const AutoSched *s, const Layout *layout, int64_t *extents, int rank) {
+// The logical axis whose values, or whose blocks of *unit values, a physical dimension runs over;
+// -1: there is none, as for the values in a block. Such dimensions are whole in a band.
+static int axis_of_dimension(const Layout *layout, int physical, int64_t *unit) {
+  const LayoutExpr *e = layout ? layout->map->outputs[physical] : NULL;
+  bool blocks = e && e->op == LAYOUT_DIV;
+  *unit = blocks ? e->args[1]->value : 1;
+  if (blocks) e = e->args[0];
+  return !e ? physical : e->op == LAYOUT_AXIS ? (int)e->value : -1;
+}
+
+void autosched_band_extents(const AutoSched *s, const Layout *layout, int64_t *extents, int rank) {
   for (int p = 0; p < rank; p++) {
-    const LayoutExpr *e = layout ? layout->map->outputs[p] : NULL;
-    int64_t unit = 1;
-    if (e && e->op == LAYOUT_MOD) continue;
-    if (e && e->op == LAYOUT_DIV) {
-      unit = e->args[1]->value;
-      e = e->args[0];
-    }
-    if (e && e->op != LAYOUT_AXIS) continue; // of dimensions that are whole
-    int axis = s->nest.output_axis[e ? e->value : p];
+    int64_t unit;
+    int d = axis_of_dimension(layout, p, &unit), axis = d < 0 ? -1 : s->nest.output_axis[d];
     int dimension =
         axis < 0 ? 0 : (int)(intptr_t)map_find(&s->bands->dimension_of, s->nest.axes[axis].var);
     if (dimension) extents[p] = ceil_div(s->bands->extents[dimension - 1], unit);
   }
-  return true;
 }
 
 // The loops of the last block: those over bands, and those within a band.
@@ -135,14 +137,10 @@ typedef struct BandLoops {
 // The extent of a physical dimension of the output of the last block within a band; 0: it is not
 // cut.
 static int64_t extent_in_band(const Banding *b, const AutoSched *s, int physical) {
-  const Layout *layout = s->output_layout;
-  const LayoutExpr *e = layout ? layout->map->outputs[physical] : NULL;
-  bool blocks = e && e->op == LAYOUT_DIV;
-  int64_t unit = blocks ? e->args[1]->value : 1;
-  if (blocks) e = e->args[0];
-  if (e && e->op != LAYOUT_AXIS) return 0;
+  int64_t unit;
   const TensorDims *dims = map_find(&b->dims, s->output->data);
-  int dimension = dims->of[e ? e->value : physical];
+  int d = axis_of_dimension(s->output_layout, physical, &unit),
+      dimension = d < 0 ? -1 : dims->of[d];
   return dimension < 0 || b->bands.extents[dimension] == b->whole[dimension]
              ? 0
              : b->bands.extents[dimension] / unit;

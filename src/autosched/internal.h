@@ -84,9 +84,8 @@ const LayoutExpr *autosched_digit(Context *context, int d, int64_t cut, int64_t 
 
 // ---- bands.c
 
-// Sets the physical extents of the anchor's result to those within a band. False where a dimension
-// in bands is stored in another way than whole, or in blocks.
-bool autosched_band_extents(const AutoSched *s, const Layout *layout, int64_t *extents, int rank);
+// Sets the physical extents of the anchor's result to those within a band.
+void autosched_band_extents(const AutoSched *s, const Layout *layout, int64_t *extents, int rank);
 
 // ---- panels.c
 

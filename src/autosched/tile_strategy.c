@@ -145,7 +145,8 @@ static bool result_extents(const AutoSched *s, int64_t *extents, int *rank) {
   if (*rank > 2 * TE_MAX_RANK) return false;
   if (!layout && !buffer_static_shape(s->nest.output, extents)) return false;
   if (layout) memcpy(extents, layout->physical_extents, sizeof *extents * (size_t)*rank);
-  return !s->bands || autosched_band_extents(s, layout, extents, *rank);
+  if (s->bands) autosched_band_extents(s, layout, extents, *rank);
+  return true;
 }
 
 // Does the tail have a loop for each axis of more than one element?

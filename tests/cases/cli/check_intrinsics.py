@@ -1,5 +1,5 @@
 # RUN 1: pleat check %s
-# What is read and printed, and has no code on any target, is found before a run.
+# Intrinsics that are read and printed, but have no code on any target, are reported before a run.
 from pleat.script import tir as T
 
 
