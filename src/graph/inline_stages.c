@@ -32,6 +32,24 @@ static Expr *value_with(StageGraph *s, const Stage *stage, const Stage *user) {
   return expr_with(s, stage, user, user->te->value);
 }
 
+static void add_reads(StageGraph *s, Stage *stage, const PtrArray *reads) {
+  for (int i = 0; i < reads->count; i++) {
+    const StageTensor *tensor = reads->items[i];
+    bool known = !expr_reads(stage->te->value, tensor->buffer);
+    for (int k = 0; k < stage->reads.count && !known; k++) known = stage->reads.items[k] == tensor;
+    if (!known) array_push(&s->context->arena, &stage->reads, reads->items[i]);
+  }
+}
+
+Stage *stage_with_producer(StageGraph *s, const Stage *stage, const Stage *producer) {
+  Stage *with = arena_copy(&s->context->arena, stage, sizeof *stage);
+  with->te = te_with_value(s->context, stage->te, value_with(s, producer, stage));
+  with->reads = (PtrArray){0};
+  add_reads(s, with, &stage->reads);
+  add_reads(s, with, &producer->reads);
+  return with;
+}
+
 // Inlines the stage into an ordered stage's initial value and targets.
 static void put_into_order(StageGraph *s, const Stage *stage, Stage *user) {
   TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);

@@ -111,6 +111,8 @@ void stage_graph_offer_members(StageGraph *stages);
 // The stage that computes the elements of a group's output from the results of its reductions and
 // from the tensors that the group reads: the members between are inlined. It is not in the graph.
 Stage *stage_of_group_value(StageGraph *stages, const Stage *group);
+// The stage with the stage that computes a tensor of its reads inlined. It is not in the graph.
+Stage *stage_with_producer(StageGraph *stages, const Stage *stage, const Stage *producer);
 // Finds reads and users again after stages have changed, and sets all indices.
 void stage_graph_connect(StageGraph *stages);
 // The same for one stage whose value has changed (it becomes the last user of the tensors that it

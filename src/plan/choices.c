@@ -419,16 +419,15 @@ static double set_reads(const Planner *p, const Stage *stage, StageChoice *choic
   return cycles;
 }
 
-// A choice of the producer with which the stage may be fused: the costs of all that write the
-// layout and run in such a kernel are taken to be the same. NULL: there is none.
-static const StageChoice *host_of(const Planner *p, const Stage *stage, const StageChoice *choice) {
-  const StageTensor *tensor = stage->reads.items[choice->fused];
-  const StageChoices *hosts = &p->choices[tensor->producer->index];
-  int written = matching_read(p, stage, choice->fused, choice->output);
-  for (int i = 0; i < hosts->count; i++)
-    if (hosts->items[i].output == written && hosts->items[i].elementwise == choice->elementwise)
-      return &hosts->items[i];
-  return NULL;
+// Does an earlier choice of a producer write the same layout in an equal kernel? The costs of all
+// kernels with a reduction are taken to be the same.
+static bool is_known_host(const StageChoices *hosts, int number) {
+  const StageChoice *host = &hosts->items[number];
+  for (int i = 0; i < number; i++)
+    if (hosts->items[i].output == host->output && hosts->items[i].whole == host->whole &&
+        hosts->items[i].elementwise == host->elementwise)
+      return true;
+  return false;
 }
 
 // Can the stage be fused with the producer of a tensor when it writes candidate `output`? The cost
@@ -468,11 +467,9 @@ bool planner_is_read_through(const Planner *p, const Stage *stage) {
   return false;
 }
 
-// Adds the choice to the stage, unless no choice of the producer is one that it wants to be fused
-// with.
-static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted) {
-  const StageChoice *host = wanted.fused < 0 ? NULL : host_of(p, stage, &wanted);
-  if (wanted.fused >= 0 && !host) return;
+// Adds the choice to the stage, with that of the producer with which it is fused; NULL: it is not.
+static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
+                            const StageChoice *host) {
   if (!has_room(p, stage)) {
     p->choices_left_out++;
     return;
@@ -488,22 +485,29 @@ static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted) 
 
 // Adds the choices in which the stage is fused with the producer of a tensor.
 static void add_fused(Planner *p, const Stage *stage, int output, int fused, bool through) {
+  const StageTensor *tensor = stage->reads.items[fused];
+  const StageChoices *hosts = &p->choices[tensor->producer->index];
   bool in_place = planner_is_in_place(p, stage, fused);
-  for (int tiles = !in_place; tiles <= (!in_place || through); tiles++)
-    for (int elementwise = 0; elementwise < 2; elementwise++)
+  int written = matching_read(p, stage, fused, output);
+  for (int i = 0; i < hosts->count; i++) {
+    const StageChoice *host = &hosts->items[i];
+    if (host->output != written || host->in_place || is_known_host(hosts, i)) continue;
+    for (int tiles = !in_place; tiles <= (!in_place || through); tiles++)
       add_elementwise(p, stage,
                       (StageChoice){.output = output,
                                     .fused = fused,
                                     .tiles = tiles,
                                     .wants_tiles = tiles,
-                                    .elementwise = elementwise});
+                                    .elementwise = host->elementwise},
+                      host);
+  }
 }
 
 static void add_alone(Planner *p, const Stage *stage, int output) {
   bool transform = stage->te->transform != NULL;
   add_elementwise(
       p, stage,
-      (StageChoice){.output = output, .fused = -1, .tiles = true, .elementwise = !transform});
+      (StageChoice){.output = output, .fused = -1, .tiles = true, .elementwise = !transform}, NULL);
 }
 
 // Adds the choice in which the pieces of the output are written in place, where every piece that

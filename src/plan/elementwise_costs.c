@@ -59,7 +59,7 @@ static double memory_cost(const Planner *p, const Stage *stage, const StageChoic
   double cycles = planner_write_cost(p, written, moved);
   for (int i = 0; i < stage->reads.count; i++)
     cycles +=
-        planner_read_cost(p, bytes_read(p, stage, choice, i), p->passed[stage->index][i], moved);
+        planner_read_cost(p, bytes_read(p, stage, choice, i), planner_passed(p, stage, i), moved);
   return cycles;
 }
 
@@ -190,7 +190,7 @@ static double loads_outside_rows(const Planner *p, const Stage *stage, const Row
 // or in another way that the cost of its delivery has?
 static bool is_delivered(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
                          int axis) {
-  const PlanRelation *r = p->relations[stage->index][read];
+  const PlanRelation *r = planner_relation(p, stage, read);
   if (read == choice->fused || choice->reads[read] == READ_ANY) return true;
   return planner_is_in_place(p, stage, read) || (r && !(r->relation.loose >> axis & 1));
 }
@@ -260,10 +260,9 @@ static double apart_loads(const Planner *p, const Stage *stage, const StageChoic
 // ---- Arithmetic of stages without a reduction
 
 // The stage's own work. By itself it loads and stores vectors; fused with the producer of a tensor,
-// it has them in registers. Sets the length of the rows in which its kernel runs, which are no
-// longer than those of the stages with which it is fused.
-static KernelWork own_work(const Planner *p, const Stage *stage, StageChoice *choice,
-                           const StageChoice *host) {
+// it has them in registers. Sets the length of the rows in which a kernel of elementwise stages
+// runs.
+static KernelWork own_work(const Planner *p, const Stage *stage, StageChoice *choice) {
   const Nest *nest = planner_nest(p, stage);
   if (stage->te->transform) return (KernelWork){.operations = transform_cost(p, stage, choice)};
   if (!nest) return (KernelWork){0};
@@ -275,7 +274,6 @@ static KernelWork own_work(const Planner *p, const Stage *stage, StageChoice *ch
   double steps = points / lanes, apart = 0;
   if (choice->elementwise && row.walk) {
     choice->row = digits_extent(&row);
-    if (host && host->row) choice->row = MIN_OF(choice->row, host->row);
     rows = points / (double)choice->row;
     steps = rows * nest_vector_steps(choice->row, (int64_t)lanes);
     outside = loads_outside_rows(p, stage, &row);
@@ -305,14 +303,29 @@ static double overlapped_cost(const Planner *p, double arithmetic, double memory
   return (double)planner_integer_cost(overlapped_cycles(p->machine, arithmetic, memory));
 }
 
+// Sets what the kernel does up to this stage: what all its stages together do as one stage.
+static void set_composed_work(Planner *p, const Stage *stage, StageChoice *choice,
+                              const StageChoice *host) {
+  planner_compose(p, stage, choice, host);
+  StageChoice whole = {.output = choice->output, .fused = -1, .elementwise = true};
+  whole.reads = (int *)choice->whole_reads;
+  choice->work = own_work(p, host ? choice->whole : stage, &whole);
+  choice->memory = memory_cost(p, host ? choice->whole : stage, &whole);
+  choice->row = whole.row;
+}
+
 // Operations, loads, stores and memory overlap in the whole kernel, so a fused stage costs what the
 // kernel takes longer with it, whether or not there is a view between the two.
-void planner_set_elementwise_cost(const Planner *p, const Stage *stage, StageChoice *choice,
+void planner_set_elementwise_cost(Planner *p, const Stage *stage, StageChoice *choice,
                                   const StageChoice *host) {
   KernelWork before = host ? host->work : (KernelWork){0};
   double memory = host ? host->memory : 0;
-  choice->work = sum_of(before, own_work(p, stage, choice, host));
-  choice->memory = memory + memory_cost(p, stage, choice);
+  if (choice->elementwise) {
+    set_composed_work(p, stage, choice, host);
+  } else {
+    choice->work = sum_of(before, own_work(p, stage, choice));
+    choice->memory = memory + memory_cost(p, stage, choice);
+  }
   choice->cost = overlapped_cost(p, longest(choice->work), choice->memory) -
                  overlapped_cost(p, longest(before), memory);
   if (choice->fused < 0) choice->cost += cost_model_of(p->machine)->call_cycles;

@@ -53,7 +53,11 @@ typedef struct StageChoice {
   double cost;      // cycles
   KernelWork work;  // of the kernel up to this stage, without a reduction
   double memory;    // cycles in which that moves what it reads and writes
-  bool elementwise; // its kernel is one of elementwise stages only
+  bool elementwise; // its kernel is one of elementwise stages only; then:
+  const Stage *whole;     // the stages of the kernel up to this one as one stage (composed.c), or
+                          // those of an equal stage
+  const int *whole_reads; // the candidate of each entry of whole->reads
+  const Stage *host;      // `whole` of the producer's choice, with which the stage is fused
   int64_t row;      // elements in a loop of an elementwise kernel; 0: not known
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
   const TunedKernel *tuned;     // the kernel that the stage is part of; NULL: no record is used
@@ -128,6 +132,7 @@ struct Planner {
   Arena growing;                      // holds candidates until tensors share them
   double **rewrite_costs; // by tensor->index: of [from * count + to]; negative: not known yet
   Map shared_choices;     // by WordKey: SharedChoices *
+  Map composed;           // by WordKey of two stages: the one with the other inlined
   // The facts about stages and shapes, which all planners of a graph share.
   const Stage **kinds;       // by stage->index: the first stage whose loops are equal
   Map *nests;                // by stage: the nests that planner_nest has read
@@ -224,6 +229,19 @@ int64_t planner_cut_block(const Planner *planner, const Stage *stage, int read, 
                           int64_t *at);
 // The stage's loops, read once; NULL where they are not one store with static extents.
 const Nest *planner_nest(const Planner *planner, const Stage *stage);
+
+// The relation of the stage to its tensor; NULL: there is none. In the context's arena.
+PlanRelation *planner_find_relation(Planner *planner, const Stage *stage,
+                                    const StageTensor *tensor);
+
+// composed.c. The relation of a stage to an entry of its reads, and the bytes that have passed
+// before it is read.
+PlanRelation *planner_relation(const Planner *planner, const Stage *stage, int read);
+double planner_passed(const Planner *planner, const Stage *stage, int read);
+// Sets `whole`, `whole_reads` and `host` of an elementwise choice whose reads are set. `host`: the
+// choice of the producer with which it is fused; NULL: it is not.
+void planner_compose(Planner *planner, const Stage *stage, StageChoice *choice,
+                     const StageChoice *host);
 
 // pieces.c. To be called before choices are found.
 void planner_find_pieces(Planner *planner);
@@ -322,7 +340,7 @@ int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of re
 double planner_transform_cycles(const Planner *planner, const TeStage *te);
 // Sets the cost of a choice of a stage without a reduction, and the cycles of its kernel up to it.
 // `host` is the choice of the producer with which it is fused; NULL: it is not fused.
-void planner_set_elementwise_cost(const Planner *planner, const Stage *stage, StageChoice *choice,
+void planner_set_elementwise_cost(Planner *planner, const Stage *stage, StageChoice *choice,
                                   const StageChoice *host);
 
 // others.c. Adds the choices of a stage that is not in the plan, which can be because it serves

@@ -41,6 +41,14 @@ static PlanRelation *shared_relation(Planner *p, const ReadRelation *relation) {
   return found;
 }
 
+PlanRelation *planner_find_relation(Planner *p, const Stage *stage, const StageTensor *tensor) {
+  ArenaMark mark = arena_mark(&p->context->scratch);
+  ReadRelation *relation = tensor->data ? NULL : relation_of(p->context, stage, tensor);
+  PlanRelation *found = relation ? shared_relation(p, relation) : NULL;
+  arena_reset(&p->context->scratch, mark);
+  return found;
+}
+
 void planner_find_relations(Planner *p) {
   Context *context = p->context;
   int count = p->stages->stages.count;
@@ -55,13 +63,8 @@ void planner_find_relations(Planner *p) {
     }
     if (stage->member_count) stage = stage_of_group_value(p->stages, stage);
     p->relations[i] = arena_array(&context->arena, PlanRelation *, stage->reads.count);
-    for (int k = 0; k < stage->reads.count; k++) {
-      const StageTensor *tensor = stage->reads.items[k];
-      ArenaMark mark = arena_mark(&context->scratch);
-      ReadRelation *relation = tensor->data ? NULL : relation_of(context, stage, tensor);
-      p->relations[i][k] = relation ? shared_relation(p, relation) : NULL;
-      arena_reset(&context->scratch, mark);
-    }
+    for (int k = 0; k < stage->reads.count; k++)
+      p->relations[i][k] = planner_find_relation(p, stage, stage->reads.items[k]);
   }
 }
 
@@ -172,7 +175,7 @@ bool planner_candidate_of_walk(const Planner *p, const Buffer *buffer, const Lay
 
 bool planner_related(const Planner *p, const Stage *stage, int read, bool forward,
                      const Candidate *from, Candidate *out) {
-  PlanRelation *r = p->relations[stage->index][read];
+  PlanRelation *r = planner_relation(p, stage, read);
   const StageTensor *tensor = stage->reads.items[read];
   if (!r) return false;
   if (r->relation.same) {
@@ -190,17 +193,17 @@ bool planner_related(const Planner *p, const Stage *stage, int read, bool forwar
 }
 
 bool planner_is_bijective(const Planner *p, const Stage *stage, int read) {
-  const PlanRelation *r = p->relations[stage->index][read];
+  const PlanRelation *r = planner_relation(p, stage, read);
   return r && r->relation.bijective;
 }
 
 bool planner_is_in_place(const Planner *p, const Stage *stage, int read) {
-  const PlanRelation *r = p->relations[stage->index][read];
+  const PlanRelation *r = planner_relation(p, stage, read);
   return r && r->relation.same;
 }
 
 bool planner_walks_alike(const Planner *p, const Stage *stage, int read, int number, int output) {
-  PlanRelation *r = p->relations[stage->index][read];
+  PlanRelation *r = planner_relation(p, stage, read);
   const StageTensor *tensor = stage->reads.items[read];
   const Layout *from = p->candidates[tensor->index].items[number].layout,
                *to = p->candidates[stage->output->index].items[output].layout;
@@ -213,14 +216,13 @@ bool planner_walks_alike(const Planner *p, const Stage *stage, int read, int num
 
 double planner_permute_cost(const Planner *p, const Stage *stage, int read, int number,
                             int output) {
-  PlanRelation *r = p->relations[stage->index][read];
+  PlanRelation *r = planner_relation(p, stage, read);
   const StageTensor *tensor = stage->reads.items[read];
   const Candidate *from = &p->candidates[tensor->index].items[number],
                   *to = &p->candidates[stage->output->index].items[output];
   bool tiles = !stage->member_count;
   int64_t element = dtype_bytes(tensor->buffer->type);
-  double elements =
-      p->candidates[stage->output->index].items[0].bytes / dtype_bytes(stage->output->buffer->type);
+  double elements = to->bytes / dtype_bytes(stage->output->buffer->type);
   if (!r) return planner_apart_cost(p, NULL, NULL, elements, element, tiles);
   if (r->relation.same)
     return planner_apart_cost(p, from->walk, to->walk, elements, element, tiles);
@@ -239,7 +241,7 @@ static int64_t end_within(const ReadRelation *r, int axis, int64_t block) {
 }
 
 int64_t planner_cut_block(const Planner *p, const Stage *stage, int read, int output, int64_t *at) {
-  PlanRelation *r = p->relations[stage->index][read];
+  PlanRelation *r = planner_relation(p, stage, read);
   const Candidate *candidate = &p->candidates[stage->output->index].items[output];
   if (!r || r->relation.same || !candidate->walk ||
       walk_once(p, &r->write_walks, relation_write_walk, &r->relation, candidate->layout))

@@ -32,6 +32,8 @@ static void add_other(Planner *p, const Stage *stage, int other) {
     choice->tuned = o->tuned;
     choice->inner = o->inner;
     choice->elementwise = o->elementwise; // what follows counts where a reader is fused
+    choice->whole = o->whole;
+    choice->whole_reads = o->whole_reads;
     choice->row = o->row;
     choice->work = o->work;
     choice->memory = o->memory;
@@ -51,7 +53,7 @@ bool planner_agree(const StageChoice *c, int other, const StageChoice *o) {
   if (c->by != other + 1) return o->absent;
   return !o->absent && c->output == o->output && c->tiles == o->tiles &&
          c->in_place == o->in_place && c->tuned == o->tuned && c->inner == o->inner &&
-         c->elementwise == o->elementwise;
+         c->elementwise == o->elementwise && c->whole == o->whole;
 }
 
 // The stage whose output the stage computes in another way, or helps to compute so; else itself.

@@ -185,12 +185,26 @@ static void add_items(WordKey *key, const StageChoices *choices) {
   word_key_add(key, choices ? (uint64_t)choices->count : 0);
 }
 
+// Adds where the stage also reads what the producer of a tensor does, or the stages with which that
+// may be fused.
+static void add_reads_of_host(WordKey *key, const Planner *p, const Stage *stage,
+                              const Stage *host) {
+  bool fuses = !stage_is_reduction(host) && !host->member_count;
+  for (int i = 0; fuses && i < host->reads.count; i++) {
+    const StageTensor *tensor = host->reads.items[i];
+    word_key_add(key, (uint64_t)stage_read_of(stage, tensor));
+    if (!planner_fusion_blocker(p, host, tensor))
+      add_reads_of_host(key, p, stage, tensor->producer);
+  }
+}
+
 // Adds the choices of the producer with which the stage may be fused; 0: it may not.
 static void add_host(WordKey *key, const Planner *p, const Stage *stage,
                      const StageTensor *tensor) {
   bool hosted = !planner_fusion_blocker(p, stage, tensor);
   const StageChoices *hosts = hosted ? &p->choices[tensor->producer->index] : NULL;
   add_items(key, hosts);
+  if (hosted) add_reads_of_host(key, p, stage, tensor->producer);
 }
 
 static void add_tensor(WordKey *key, const Planner *p, const StageTensor *tensor) {
