@@ -292,7 +292,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   return true;
 }
 
-// ---- reverse_compute_inline --------------------------------------------------------------------
+// ---- A consumer in its producer ----------------------------------------------------------------
 
 typedef struct Backward {
   Schedule *schedule;
@@ -510,50 +510,6 @@ static Stmt *backward_block(Backward *b) {
   return stmt_with_block(context, path_end(&b->producer), block_with_regions(context, copy));
 }
 
-bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
-  Context *context = schedule->context;
-  Backward b = {.schedule = schedule};
-  const char *why;
-  if (!schedule_find_block(schedule, call->args[0].as.block, &b.consumer)) return false;
-  Stmt *at = path_end(&b.consumer);
-  b.block = at->as.block;
-  StmtArray blocks = {0};
-  blocks_all(&context->arena, schedule->func->body, &blocks);
-  if (!is_pointwise(schedule, at, &why) || !find_producer(&b, &blocks, &why))
-    return refuse_block(schedule, at, why);
-  if (!is_pointwise(schedule, path_end(&b.producer), &why))
-    return refuse_block(schedule, at,
-                        arena_printf(&context->arena,
-                                     "%s; move it there with "
-                                     "reverse_compute_at instead",
-                                     why));
-  if (expr_reads(b.block->predicate, b.buffer))
-    return refuse_block(schedule, at,
-                        "its T.where reads its producer's buffer, which would not exist there");
-  FindIndices find = {b.buffer, b.block};
-  Visitor visitor = {.env = &find, .enter_expr = find_indices};
-  visit_expr(&visitor, b.block->body->as.store.value);
-  if (!find.load || find.several)
-    return refuse_block(schedule, at, "it reads several elements of its producer's buffer");
-  if (block_reads_conditionally(b.block, b.buffer))
-    return refuse_block(
-        schedule, at,
-        "it reads its producer's buffer under a condition, so not each of its points "
-        "reads an element of the producer");
-  b.indices = find.load->args;
-  if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
-      !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||
-      storage_is_opaque(schedule, b.buffer, &why) ||
-      !is_defined_at(&b.consumer, &b.producer, &why, &context->arena))
-    return refuse_block(schedule, at, why);
-  Path producer;
-  schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));
-  path_to_block(schedule, b.into->name, &producer);
-  Stmt *body = path_replace(context, &producer, producer.count - 1, backward_block(&b));
-  schedule_set_body(schedule, without_allocation(context, body, b.buffer));
-  return true;
-}
-
 // ---- fuse_reduction_epilogue -------------------------------------------------------------------
 
 static bool is_result(const Backward *b, const Expr *e) {
@@ -677,10 +633,25 @@ static Stmt *fused_reduction(Backward *b, ExprOp op) {
   return stmt_with_block(context, path_end(&b->producer), block_with_regions(context, copy));
 }
 
-bool step_fuse_reduction_epilogue(Schedule *schedule, StepCall *call) {
-  Context *context = schedule->context;
-  Backward b = {.schedule = schedule};
+// Computes in the producer, which is a reduction, what the consumer makes of its result.
+static bool fuse_into_reduction(Backward *b, const StmtArray *blocks) {
+  Schedule *schedule = b->schedule;
+  Stmt *at = path_end(&b->consumer);
   ReductionUpdate update;
+  const char *why;
+  if (!check_fused(b, &update)) return false;
+  if (!check_epilogue(b, blocks, update.op, &why)) return refuse_block(schedule, at, why);
+  Path producer;
+  schedule_set_body(schedule,
+                    path_replace(schedule->context, &b->consumer, b->consumer.count - 1, NULL));
+  path_to_block(schedule, b->into->name, &producer);
+  schedule_set_body(schedule, path_replace(schedule->context, &producer, producer.count - 1,
+                                           fused_reduction(b, update.op)));
+  return true;
+}
+
+bool step_fuse_reduction_epilogue(Schedule *schedule, StepCall *call) {
+  Backward b = {.schedule = schedule};
   const char *why;
   if (!schedule_find_block(schedule, call->args[0].as.block, &b.producer) ||
       !schedule_find_block(schedule, call->args[1].as.block, &b.consumer))
@@ -689,14 +660,64 @@ bool step_fuse_reduction_epilogue(Schedule *schedule, StepCall *call) {
   Stmt *at = path_end(&b.consumer);
   b.block = at->as.block;
   StmtArray blocks = {0};
-  blocks_all(&context->arena, schedule->func->body, &blocks);
+  blocks_all(&schedule->context->arena, schedule->func->body, &blocks);
   if (!is_pointwise(schedule, at, &why)) return refuse_block(schedule, at, why);
-  if (!check_fused(&b, &update)) return false;
-  if (!check_epilogue(&b, &blocks, update.op, &why)) return refuse_block(schedule, at, why);
+  return fuse_into_reduction(&b, &blocks); // the old result's allocation stays, as in TVM
+}
+
+// ---- reverse_compute_inline --------------------------------------------------------------------
+
+// A consumer that only copies the result of a reduction: the reduction writes the copy.
+static bool inline_into_reduction(Backward *b, const StmtArray *blocks) {
+  Schedule *schedule = b->schedule;
+  const Buffer *result = b->buffer;
+  if (!fuse_into_reduction(b, blocks)) return false;
+  schedule_set_body(schedule, without_allocation(schedule->context, schedule->func->body, result));
+  return true;
+}
+
+bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Backward b = {.schedule = schedule};
+  const char *why;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &b.consumer)) return false;
+  Stmt *at = path_end(&b.consumer);
+  b.block = at->as.block;
+  StmtArray blocks = {0};
+  blocks_all(&context->arena, schedule->func->body, &blocks);
+  if (!is_pointwise(schedule, at, &why) || !find_producer(&b, &blocks, &why))
+    return refuse_block(schedule, at, why);
+  if (b.into->init && is_result(&b, b.block->body->as.store.value))
+    return inline_into_reduction(&b, &blocks);
+  if (!is_pointwise(schedule, path_end(&b.producer), &why))
+    return refuse_block(schedule, at,
+                        arena_printf(&context->arena,
+                                     "%s; move it there with "
+                                     "reverse_compute_at instead",
+                                     why));
+  if (expr_reads(b.block->predicate, b.buffer))
+    return refuse_block(schedule, at,
+                        "its T.where reads its producer's buffer, which would not exist there");
+  FindIndices find = {b.buffer, b.block};
+  Visitor visitor = {.env = &find, .enter_expr = find_indices};
+  visit_expr(&visitor, b.block->body->as.store.value);
+  if (!find.load || find.several)
+    return refuse_block(schedule, at, "it reads several elements of its producer's buffer");
+  if (block_reads_conditionally(b.block, b.buffer))
+    return refuse_block(
+        schedule, at,
+        "it reads its producer's buffer under a condition, so not each of its points "
+        "reads an element of the producer");
+  b.indices = find.load->args;
+  if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
+      !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||
+      storage_is_opaque(schedule, b.buffer, &why) ||
+      !is_defined_at(&b.consumer, &b.producer, &why, &context->arena))
+    return refuse_block(schedule, at, why);
   Path producer;
   schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));
   path_to_block(schedule, b.into->name, &producer);
-  schedule_set_body(schedule, path_replace(context, &producer, producer.count - 1,
-                                           fused_reduction(&b, update.op)));
-  return true; // the allocation of the reduction's old result stays, as in TVM
+  Stmt *body = path_replace(context, &producer, producer.count - 1, backward_block(&b));
+  schedule_set_body(schedule, without_allocation(context, body, b.buffer));
+  return true;
 }
