@@ -280,8 +280,9 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
                            "by an operation with a neutral element, or by an argmax or argmin",
                            block->name);
   if (refuse_late_init(schedule, pos, block)) return false;
-  if (!uses_loop(block, ITER_REDUCTION, f->loop->as.loop.var) ||
-      uses_loop(block, ITER_SPATIAL, f->loop->as.loop.var))
+  bool reduces = uses_loop(block, ITER_REDUCTION, f->loop->as.loop.var) ||
+                 (loop_const_extent(f->loop) == 1 && block_is_reduction(block));
+  if (!reduces || uses_loop(block, ITER_SPATIAL, f->loop->as.loop.var))
     return schedule_refuse(schedule, f->loop->pos,
                            "loop '%s' is not one of the reduction of block '%s'",
                            loop_name(f->loop), block->name);
@@ -329,7 +330,7 @@ static void make_partial(ReductionFactor *f, ReducedBuffer *r) {
                           r->target->type, shape, rank, "global");
 }
 
-static Expr **partial_indices(ReductionFactor *f, Expr *const *indices, Expr *at) {
+static Expr **partial_indices(const ReductionFactor *f, Expr *const *indices, Expr *at) {
   int rank = f->rank + 1;
   Expr **out = arena_array(&f->schedule->context->arena, Expr *, rank);
   for (int d = 0; d < rank; d++) out[d] = d == f->axis ? at : indices[d < f->axis ? d : d - 1];
@@ -410,38 +411,11 @@ static Expr *final_value(const ReductionFactor *f, int i, Expr *const *loads, Ex
   return combined(f, i, loads, parts);
 }
 
-// The nest of C = op(C, R[…]) over the block's spatial domain and the new axis.
-static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
+// Gives the block the body and the init, at the variables that replace those of the old block.
+static void finish_final(const ReductionFactor *f, Block *copy, const Map *vars, Expr *at) {
   Context *context = f->schedule->context;
-  const Block *block = f->block;
-  Block *copy = block_copy(context, block);
-  Map vars = map_new(&context->arena);
-  copy->vars = arena_array(&context->arena, BlockVar, block->var_count + 1);
-  copy->var_count = 0;
-  Expr **loops = arena_array(&context->arena, Expr *, block->var_count + 1);
-  for (int i = 0; i < block->var_count; i++) {
-    BlockVar v = block->vars[i];
-    if (v.kind == ITER_REDUCTION) continue;
-    Expr *var = expr_var(context, v.var->as.var->name, v.var->type);
-    map_put(&vars, v.var, var);
-    loops[copy->var_count] =
-        expr_var(context, arena_printf(&context->arena, "ax%d", copy->var_count), var->type);
-    v.binding = expr_add(context, v.min, loops[copy->var_count]);
-    v.var = var;
-    copy->vars[copy->var_count++] = v;
-  }
-  Expr *old = f->loop->as.loop.var;
-  Expr *at = expr_var(context, arena_printf(&context->arena, "v%s", old->as.var->name), old->type);
-  loops[copy->var_count] = expr_var(context, old->as.var->name, old->type);
-  copy->vars[copy->var_count] =
-      (BlockVar){at, expr_int(context, old->type, 0), f->loop->as.loop.extent, ITER_REDUCTION,
-                 loops[copy->var_count]};
-  Map slot = map_new(&context->arena);
-  map_put(&slot, old, expr_add(context, loops[copy->var_count], f->loop->as.loop.min));
-  copy->var_count++;
-  copy->predicate = substitute_expr(context, condition, &slot);
   Expr **indices = arena_array(&context->arena, Expr *, f->rank);
-  for (int d = 0; d < f->rank; d++) indices[d] = substitute_expr(context, f->indices[d], &vars);
+  for (int d = 0; d < f->rank; d++) indices[d] = substitute_expr(context, f->indices[d], vars);
   Expr **places = partial_indices(f, indices, at);
   Expr *loads[MOST_RESULTS], *parts[MOST_RESULTS], *values[MOST_RESULTS];
   for (int i = 0; i < f->count; i++) {
@@ -450,9 +424,43 @@ static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
   }
   for (int i = 0; i < f->count; i++) values[i] = final_value(f, i, loads, parts);
   copy->body = stores_of(f, values, false, indices);
-  copy->init = substitute_stmt(context, block->init, &vars, NULL);
-  Stmt *s = stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));
-  return block_in_loops(context, loops, s);
+  copy->init = substitute_stmt(context, f->block->init, vars, NULL);
+}
+
+// The block of C = op(C, R[…]) over the block's spatial domain and the new axis. It gets `loops`,
+// new ones, or keeps the loops of the block where `loops` is NULL.
+static Block *final_block(ReductionFactor *f, Expr *condition, Expr **loops) {
+  Context *context = f->schedule->context;
+  const Block *block = f->block;
+  Block *copy = block_copy(context, block);
+  Map vars = map_new(&context->arena);
+  copy->vars = arena_array(&context->arena, BlockVar, block->var_count + 1);
+  copy->var_count = 0;
+  for (int i = 0; i < block->var_count; i++) {
+    BlockVar v = block->vars[i];
+    if (v.kind == ITER_REDUCTION) continue;
+    Expr *var = expr_var(context, v.var->as.var->name, v.var->type);
+    map_put(&vars, v.var, var);
+    Str name = arena_printf(&context->arena, "ax%d", copy->var_count);
+    if (loops) {
+      loops[copy->var_count] = expr_var(context, name, var->type);
+      v.binding = expr_add(context, v.min, loops[copy->var_count]);
+    }
+    v.var = var;
+    copy->vars[copy->var_count++] = v;
+  }
+  Expr *old = f->loop->as.loop.var, *min = f->loop->as.loop.min;
+  Expr *at = expr_var(context, arena_printf(&context->arena, "v%s", old->as.var->name), old->type);
+  Expr *loop = loops ? expr_var(context, old->as.var->name, old->type) : NULL;
+  if (loops) loops[copy->var_count] = loop;
+  copy->vars[copy->var_count++] =
+      (BlockVar){at, expr_int(context, old->type, 0), f->loop->as.loop.extent, ITER_REDUCTION,
+                 loops ? loop : expr_sub(context, old, min)};
+  Map slot = map_new(&context->arena);
+  if (loops) map_put(&slot, old, expr_add(context, loop, min));
+  copy->predicate = substitute_expr(context, condition, &slot);
+  finish_final(f, copy, &vars, at);
+  return copy;
 }
 
 // True when the condition uses loops of the old nest, so that the new nest cannot have it.
@@ -461,6 +469,121 @@ static bool names_old_loops(const ReductionFactor *f, const Expr *condition, Stm
   for (int i = 0; i < count; i++)
     if (loops[i] != f->loop && expr_uses(condition, loops[i]->as.loop.var)) return true;
   return false;
+}
+
+static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
+  Context *context = f->schedule->context;
+  Expr **loops = arena_array(&context->arena, Expr *, f->block->var_count + 1);
+  Block *block = final_block(f, condition, loops);
+  Stmt *s = stmt_with_block(context, path_end(&f->path), block_with_regions(context, block));
+  return block_in_loops(context, loops, s);
+}
+
+// ---- Loops that other statements share ---------------------------------------------------------
+// The partial results are computed before these loops, in loops of their own:
+//   for i: { for k0, k1: C[i] += A[i, k0*4 + k1];  D[i] = C[i] }
+//   =>  for i, k0, k1: R[i, k1] += A[i, k0*4 + k1]
+//       for i: { for k1: C[i] += R[i, k1];  D[i] = C[i] }
+
+static bool is_inner(const ReductionFactor *f, const Stmt *loop) {
+  for (int i = 0; i < f->inner.count; i++)
+    if (f->inner.items[i] == loop->as.loop.var) return true;
+  return false;
+}
+
+// The depth of the last sequence above the block and below items[top]; -1 where another statement
+// than a sequence or a plain loop is there, or a shared loop belongs to the reduction.
+static int shared_end(const ReductionFactor *f, int top) {
+  int end = -1;
+  for (int i = top; i < f->path.count - 1; i++) {
+    const Stmt *s = f->path.items[i];
+    if (s->kind == STMT_SEQ)
+      end = i;
+    else if (s->kind != STMT_FOR || !loop_is_plain(s))
+      return -1;
+  }
+  for (int i = top; i < end; i++) {
+    const Stmt *s = f->path.items[i];
+    if (s->kind == STMT_FOR && (s == f->loop || is_inner(f, s))) return -1;
+  }
+  return end;
+}
+
+// True when no statement below items[top] writes what the block reads.
+static bool inputs_are_given(const ReductionFactor *f, int top) {
+  Context *context = f->schedule->context;
+  PtrArray inputs = {0};
+  StmtArray blocks = {0};
+  block_inputs(context, f->block, &inputs);
+  blocks_innermost(&context->arena, f->path.items[top], &blocks);
+  for (int i = 0; i < blocks.count; i++)
+    for (int k = 0; k < inputs.count; k++)
+      if (block_touches(blocks.items[i]->as.block, inputs.items[k], true)) return false;
+  return !stmt_has_loose_stores(f->path.items[top]);
+}
+
+// The partial block in copies of all loops from items[top] on.
+static Stmt *partial_nest(ReductionFactor *f, int top, Str name) {
+  Context *context = f->schedule->context;
+  Stmt *s = partial_block(f, name);
+  Map vars = map_new(&context->arena);
+  for (int i = f->path.count - 2; i >= top; i--)
+    if (f->path.items[i]->kind == STMT_FOR) s = stmt_with_child(context, f->path.items[i], 0, s);
+  for (int i = top; i < f->path.count; i++) {
+    const Stmt *loop = f->path.items[i];
+    if (loop->kind != STMT_FOR) continue;
+    const Expr *var = loop->as.loop.var;
+    map_put(&vars, var, expr_var(context, var->as.var->name, var->type));
+  }
+  return substitute_stmt(context, s, &vars, NULL);
+}
+
+static bool factor_in_shared_loops(ReductionFactor *f, Str name) {
+  Schedule *schedule = f->schedule;
+  Context *context = schedule->context;
+  int top = path_nest_top(&f->path, f->path.count - 1), end = shared_end(f, top);
+  if (end < 0 || !expr_is_true(f->block->predicate) || !inputs_are_given(f, top))
+    return schedule_refuse(
+        schedule, f->loop->pos,
+        "other statements share the loops of block '%s', and it is not proved that its partial "
+        "results can be computed before these loops; do this step before blocks are moved there",
+        f->block->name);
+  for (int i = 0; i < f->count; i++) make_partial(f, &f->results[i]);
+  Block *last = block_with_regions(context, final_block(f, expr_bool(context, true), NULL));
+  Stmt *s = stmt_with_block(context, path_end(&f->path), last);
+  for (int i = f->path.count - 2; i > end; i--)
+    if (!is_inner(f, f->path.items[i])) s = stmt_with_child(context, f->path.items[i], 0, s);
+  Path cut = f->path;
+  cut.count = end + 2;
+  path_place_beside(schedule, &f->path, top, path_with_end(context, &cut, top, s),
+                    partial_nest(f, top, name), false, f->results[0].partial);
+  return true;
+}
+
+// ---- The step ----------------------------------------------------------------------------------
+
+// Puts the nest of the final results behind that of the partial ones.
+static bool factor_alone(ReductionFactor *f, Stmt **loops, int count, Str name) {
+  Schedule *schedule = f->schedule;
+  Context *context = schedule->context;
+  int top = f->path.count - 1 - count;
+  Expr *condition = started(f);
+  // A condition on spatial loops only restricts them to the domain, which the new nest runs over.
+  if (condition && !expr_is_true(condition) && !expr_uses(condition, f->loop->as.loop.var) &&
+      block_writes_whole_domain(schedule, f->block,
+                                path_analyzer(schedule, &f->path, f->path.count - 1)))
+    condition = expr_bool(context, true);
+  if (!condition || names_old_loops(f, condition, loops, count))
+    return schedule_refuse(
+        schedule, f->loop->pos,
+        "the predicate of block '%s' is not proved to leave each partial result a start; "
+        "split with factors that divide the extent",
+        f->block->name);
+  for (int i = 0; i < f->count; i++) make_partial(f, &f->results[i]);
+  Stmt *kept = path_with_end(context, &f->path, top, partial_block(f, name));
+  path_place_beside(schedule, &f->path, top, kept, final_nest(f, condition), true,
+                    f->results[0].partial);
+  return true;
 }
 
 bool step_rfactor(Schedule *schedule, StepCall *call) {
@@ -478,33 +601,14 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
   f.block = blocks.items[0]->as.block;
   Stmt **loops;
   int count = path_loops(schedule, &f.path, f.path.count - 1, &loops);
-  int top = f.path.count - 1 - count;
-  if (top <= path_scope(&f.path, f.path.count - 1) || f.path.items[top] != loops[0])
-    return schedule_refuse(
-        schedule, f.loop->pos,
-        "other statements share the loops of block '%s'; do this step before blocks are "
-        "moved there",
-        f.block->name);
+  int top = f.path.count - 1 - count, scope = path_scope(&f.path, f.path.count - 1);
+  bool alone = top > scope && f.path.items[top] == loops[0];
   if (!check_factor(&f, loops, count)) return false;
-  Expr *condition = started(&f);
-  // A condition on spatial loops only restricts them to the domain, which the new nest runs over.
-  if (condition && !expr_is_true(condition) && !expr_uses(condition, f.loop->as.loop.var) &&
-      block_writes_whole_domain(schedule, f.block,
-                                path_analyzer(schedule, &f.path, f.path.count - 1)))
-    condition = expr_bool(context, true);
-  if (!condition || names_old_loops(&f, condition, loops, count))
-    return schedule_refuse(
-        schedule, f.loop->pos,
-        "the predicate of block '%s' is not proved to leave each partial result a start; "
-        "split with factors that divide the extent",
-        f.block->name);
-  for (int i = 0; i < f.count; i++) make_partial(&f, &f.results[i]);
+  BlockRef parent = f.path.items[scope]->as.block->name;
   Str name = schedule_unique_name(schedule, arena_printf(&context->arena, "%s_rf", f.block->name));
-  Stmt *kept = path_with_end(context, &f.path, top, partial_block(&f, name));
-  BlockRef scope = f.path.items[path_scope(&f.path, top)]->as.block->name;
-  path_place_beside(schedule, &f.path, top, kept, final_nest(&f, condition), true,
-                    f.results[0].partial);
-  for (int i = 1; i < f.count; i++) block_allocate(schedule, scope, f.results[i].partial);
+  if (alone ? !factor_alone(&f, loops, count, name) : !factor_in_shared_loops(&f, name))
+    return false;
+  for (int i = 1; i < f.count; i++) block_allocate(schedule, parent, f.results[i].partial);
   step_result(schedule, call, value_block(name));
   return true;
 }
