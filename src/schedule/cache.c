@@ -257,6 +257,36 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
   return false;
 }
 
+// Takes the part of a box that is in the buffer, as far as each end is proved to be outside.
+static void clip_to_buffer(Schedule *schedule, Analyzer *analyzer, const Buffer *buffer,
+                           Region *box) {
+  Context *context = schedule->context;
+  for (int d = 0; d < buffer->rank; d++) {
+    Expr *zero = expr_int(context, box->min[d]->type, 0);
+    Expr *end = expr_add(context, box->min[d], expr_cast(context, zero->type, box->extent[d]));
+    Expr *last = expr_cast(context, zero->type, buffer->shape[d]);
+    bool before = analyzer_prove(analyzer, expr_lt(context, box->min[d], zero));
+    bool beyond = analyzer_prove(analyzer, expr_lt(context, last, end));
+    if (!before && !beyond) continue;
+    if (before) box->min[d] = zero;
+    box->extent[d] =
+        analyzer_simplify(analyzer, expr_sub(context, beyond ? last : end, box->min[d]));
+  }
+}
+
+// True when the block always runs there, and does not need what the buffer held before: where it is
+// no reduction, or one that runs over its whole domain from its init on.
+static bool starts_anew(Schedule *schedule, const Caching *c) {
+  const Block *block = c->at->as.block;
+  for (int i = c->top; i < c->path.count - 1; i++)
+    if (c->path.items[i]->kind != STMT_FOR && c->path.items[i]->kind != STMT_SEQ) return false;
+  Analyzer *analyzer = path_analyzer(schedule, &c->path, c->path.count - 1);
+  if (block_touches(block, c->buffer, false))
+    return !block_is_reduction(block) && block_reads_own_writes(schedule, &c->path, c->buffer);
+  return !block_is_reduction(block) || (block->init && expr_is_true(block->predicate) &&
+                                        !path_bindings_check(schedule, &c->path, analyzer, block));
+}
+
 // Finds the box of the buffer that the nest writes, where one block alone uses the buffer there and
 // writes each element of the box, and no other block reads the copy.
 static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyzer, Region *box) {
@@ -271,12 +301,12 @@ static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyz
   }
   AccessArray accesses = {0};
   stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
-  Analyzer *inside = path_analyzer(schedule, &c->path, c->path.count - 1);
-  return !c->readers.count && !stmt_has_loose_stores(c->path.items[c->top]) &&
-         expr_is_true(block->predicate) && !block_touches(block, c->buffer, false) &&
-         block->write_count == 1 && (!block_is_reduction(block) || block->init) &&
-         !path_bindings_check(schedule, &c->path, inside, block) &&
-         accesses_written(schedule, analyzer, &accesses, c->buffer, box) == WRITTEN_BOX;
+  if (c->readers.count || stmt_has_loose_stores(c->path.items[c->top]) ||
+      !starts_anew(schedule, c) ||
+      accesses_written(schedule, analyzer, &accesses, c->buffer, box) != WRITTEN_BOX)
+    return false;
+  clip_to_buffer(schedule, analyzer, c->buffer, box);
+  return true;
 }
 
 // Refuses a reader that runs before the nest that writes the copy.
@@ -320,23 +350,6 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   redirect_readers(schedule, &c, local);
   step_result(schedule, call, value_block(name));
   return true;
-}
-
-// Takes the part of a box that is in the buffer, as far as each end is proved to be outside.
-static void clip_to_buffer(Schedule *schedule, Analyzer *analyzer, const Buffer *buffer,
-                           Region *box) {
-  Context *context = schedule->context;
-  for (int d = 0; d < buffer->rank; d++) {
-    Expr *zero = expr_int(context, box->min[d]->type, 0);
-    Expr *end = expr_add(context, box->min[d], expr_cast(context, zero->type, box->extent[d]));
-    Expr *last = expr_cast(context, zero->type, buffer->shape[d]);
-    bool before = analyzer_prove(analyzer, expr_lt(context, box->min[d], zero));
-    bool beyond = analyzer_prove(analyzer, expr_lt(context, last, end));
-    if (!before && !beyond) continue;
-    if (before) box->min[d] = zero;
-    box->extent[d] =
-        analyzer_simplify(analyzer, expr_sub(context, beyond ? last : end, box->min[d]));
-  }
 }
 
 // The statements from the first of the readers to the last at a depth of the path, which is that of

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds out whether a block writes all elements that it states to write: of its regions in one
 // execution, and of its buffer over its whole domain. The search for a store looks into loops,
-// inner blocks without predicate, and conditions with two branches.
+// inner blocks whose predicate excludes only what is outside of the buffer, and conditions with two
+// branches.
 #include "schedule/internal.h"
 
 static bool same_size(const Expr *a, const Expr *b) {
@@ -66,8 +67,41 @@ static bool loop_fills(Filling *filling, Stmt *s) {
   return found;
 }
 
+// True when all elements of the region are outside of its buffer, by what the analyzer knows.
+static bool is_outside(Context *context, Analyzer *analyzer, const Region *region,
+                       const Map *values) {
+  for (int d = 0; d < region->buffer->rank; d++) {
+    Expr *min = substitute_expr(context, region->min[d], values);
+    Expr *end = expr_add(context, min, substitute_expr(context, region->extent[d], values));
+    Expr *shape = region->buffer->shape[d], *zero = expr_int(context, end->type, 0);
+    if (analyzer_prove(analyzer, expr_binary(context, EXPR_GE, min, shape)) ||
+        analyzer_prove(analyzer, expr_binary(context, EXPR_LE, end, zero)))
+      return true;
+  }
+  return false;
+}
+
+// True when the region is outside of its buffer wherever the predicate is false.
+static bool excludes_outside(Context *context, Analyzer *analyzer, Expr *predicate,
+                             const Region *region, const Map *values) {
+  ExprArray conjuncts = {0};
+  if (expr_is_true(predicate)) return true;
+  expr_conjuncts(context, predicate, &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++) {
+    Expr *condition = substitute_expr(context, conjuncts.items[i], values);
+    int mark = analyzer_mark(analyzer);
+    analyzer_assume(analyzer, expr_unary(context, EXPR_NOT, condition));
+    bool outside = !expr_reads_memory(condition) && is_outside(context, analyzer, region, values);
+    analyzer_reset(analyzer, mark);
+    if (!outside) return false;
+  }
+  return true;
+}
+
 static bool inner_block_fills(Filling *filling, const Block *block) {
-  if (!expr_is_true(block->predicate)) return false;
+  if (!excludes_outside(filling->context, filling->analyzer, block->predicate, filling->region,
+                        &filling->values))
+    return false;
   for (int i = 0; i < block->var_count; i++)
     map_put(&filling->values, block->vars[i].var,
             substitute_expr(filling->context, block->vars[i].binding, &filling->values));
@@ -123,11 +157,20 @@ static bool body_fills_regions(Context *context, const Block *block) {
   return true;
 }
 
-// A predicate may exclude points outside of the block's domain and padding, but no other point.
+static bool predicate_excludes_outside(Context *context, const Block *block, Analyzer *analyzer) {
+  Map bindings = bindings_of(context, block);
+  for (int i = 0; i < block->write_count; i++)
+    if (!excludes_outside(context, analyzer, block->predicate, &block->writes[i], &bindings))
+      return false;
+  return true;
+}
+
+// A predicate may exclude points outside of the block's domain and of the buffers, and padding, but
+// no other point.
 bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
   Context *context = schedule->context;
   if (block_init_is_partial(block) || !body_fills_regions(context, block)) return false;
-  if (expr_is_true(block->predicate)) return true;
+  if (predicate_excludes_outside(context, block, analyzer)) return true;
   if (block->write_count != 1) return false;
   const Region *write = &block->writes[0];
   for (int d = 0; d < write->buffer->rank; d++)

@@ -52,6 +52,35 @@ static void cut_by_predicate(Gather *gather, const Block *block, Access *access)
     }
 }
 
+// Finds the box of tiles that have several elements, such as 4*i to 4*i + 4, by a loop over the
+// elements of a tile along each axis: consecutive tiles are an exact box too.
+static void box_of_tiles(Gather *gather, const Region *region, Expr *const *points,
+                         const Map *bindings, Access *access) {
+  Context *context = gather->schedule->context;
+  int rank = region->buffer->rank, count = gather->loops.count,
+      mark = analyzer_mark(gather->analyzer);
+  VarRange *loops = arena_array(&context->arena, VarRange, count + rank);
+  Expr **indices = arena_array(&context->arena, Expr *, rank);
+  Access found = *access;
+  found.min = arena_array(&context->arena, Expr *, rank);
+  found.extent = arena_array(&context->arena, Expr *, rank);
+  for (int i = 0; i < count; i++) loops[i] = gather->loops.items[i];
+  for (int d = 0; d < rank; d++) {
+    Expr *extent = substitute_expr(context, region->extent[d], bindings);
+    indices[d] = points[d];
+    if (expr_is_int(extent, 1)) continue;
+    Expr *var = expr_var(context, "tile", points[d]->type), *zero = expr_int(context, var->type, 0);
+    analyzer_bind(gather->analyzer, var, zero, expr_cast(context, var->type, extent));
+    loops[count++] = (VarRange){var, zero, expr_cast(context, var->type, extent)};
+    indices[d] = expr_add(context, points[d], var);
+  }
+  index_region(gather->analyzer, indices, rank, loops, count, found.min, found.extent,
+               &found.exact);
+  analyzer_reset(gather->analyzer, mark);
+  for (int d = 0; d < rank; d++) found.exact &= found.min[d] != NULL;
+  if (found.exact) *access = found;
+}
+
 static void add_access(Gather *gather, Block *block, const Region *region, bool write,
                        const Map *bindings) {
   Context *context = gather->schedule->context;
@@ -74,8 +103,10 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
         analyzer_simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
   index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count, access.min,
                access.extent, &access.exact);
+  bool inexact = !access.exact, constant = true;
   for (int d = 0; d < rank; d++) {
     Expr *extent = substitute_expr(context, region->extent[d], bindings);
+    constant &= extent->op == EXPR_INT;
     if (!expr_is_int(extent, 1)) access.points = NULL;
     if (access.min[d] && expr_is_int(extent, 1)) continue;
     if (!access.min[d] || depends(extent, gather)) {
@@ -88,6 +119,8 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
     access.extent[d] =
         analyzer_simplify(gather->analyzer, expr_add(context, access.extent[d], more));
   }
+  if (inexact && constant && !access.points)
+    box_of_tiles(gather, region, points, bindings, &access);
   if (access.points) cut_by_predicate(gather, block, &access);
   array_push(&context->arena, gather->out, access);
 }
@@ -720,6 +753,13 @@ static bool only_combines(const Chain *chain, const Storage *storage, const bool
          (update.op == EXPR_ADD || update.op == EXPR_MIN || update.op == EXPR_MAX);
 }
 
+// True when all iterations are terms of one reduction, which one block alone computes from its
+// init.
+static bool reduces_whole(const Chain *chain, const Storage *storage, const bool *used) {
+  const Block *block = storage->accesses.count ? storage->accesses.items[0].block : NULL;
+  return block && !*used && !storage->mixed && block->init && is_reduced(chain, storage, used);
+}
+
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why) {
   int64_t trips = loop_const_extent(path->items[depth]);
@@ -737,6 +777,7 @@ bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned
     if (tells_iterations(&chain, &all.items[i], &used) && used) continue;
     if ((allow & ALLOW_PRIVATE) && is_private(&chain, &all.items[i])) continue;
     if ((allow & ALLOW_COMBINING) && only_combines(&chain, &all.items[i], &used)) continue;
+    if ((allow & ALLOW_REDUCING) && reduces_whole(&chain, &all.items[i], &used)) continue;
     *why = reason_of(&chain, &all.items[i]);
     return false;
   }
@@ -898,4 +939,17 @@ bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, cons
     if (buffers_alias(all.items[i].buffer, buffer))
       return !all.items[i].mixed && all_covered_before(&chain, &all.items[i]);
   return true;
+}
+
+bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *buffer) {
+  Chain chain = {.schedule = schedule,
+                 .analyzer = path_analyzer(schedule, path, path->count),
+                 .body = path_end(path)->as.block->body};
+  stmt_accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
+  StorageArray all = {0};
+  by_storage(schedule->context, &chain.accesses, &all);
+  for (int i = 0; i < all.count; i++)
+    if (buffers_alias(all.items[i].buffer, buffer))
+      return !all.items[i].mixed && all_covered_before(&chain, &all.items[i]);
+  return false;
 }

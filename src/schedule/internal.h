@@ -385,6 +385,10 @@ bool buffer_stays_below(Schedule *schedule, const Path *path, int depth, const B
 // it wrote before.
 bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 
+// True when the path's block holds other blocks, and each element that an execution of it reads of
+// the buffer is one that it wrote before.
+bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *buffer);
+
 // Finds the box of the buffer that these accesses write. WRITTEN_BOX says that every element of it
 // is written (up to predicates that exclude points outside of the domain); WRITTEN_PARTS that this
 // is not known.
@@ -405,6 +409,7 @@ bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
 enum {
   ALLOW_PRIVATE = 1,   // an iteration may fill and use storage that others use after it
   ALLOW_COMBINING = 2, // sums, minima and maxima into one element may be reordered
+  ALLOW_REDUCING = 4,  // iterations may be terms of one reduction, which is started by its init
 };
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why);

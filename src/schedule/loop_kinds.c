@@ -62,7 +62,9 @@ bool step_bind(Schedule *schedule, StepCall *call) {
   Str thread = call->args[1].as.s;
   const char *fault = thread_axis_fault(schedule_context(schedule), thread);
   if (fault) return schedule_refuse(schedule, schedule->func->pos, "%s", fault);
-  return make_kind(schedule, call, LOOP_THREAD, ALLOW_PRIVATE, thread);
+  // The threads of a block may reduce together; blocks cannot wait for one another.
+  unsigned reducing = strncmp(thread, "threadIdx.", 10) == 0 ? ALLOW_REDUCING : 0;
+  return make_kind(schedule, call, LOOP_THREAD, ALLOW_PRIVATE | reducing, thread);
 }
 
 // ---- Annotations -----------------------------------------------------------------------------

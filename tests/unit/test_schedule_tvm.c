@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps as TVM's own tests make them: proved here too, and refused where the proof needs more.
+#include "schedule_check.h"
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
+// ---- Reductions over threads -------------------------------------------------------------------
+
+static const char row_sums[] =
+    HEAD "def f(A: T.Buffer((5, 13), 'float32'), B: T.Buffer((5,), 'float32')):\n"
+         "    for i, k in T.grid(5, 13):\n"
+         "        with T.block('B'):\n"
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+         "            with T.init():\n"
+         "                B[vi] = T.float32(0)\n"
+         "            B[vi] = B[vi] + A[vi, vk]\n";
+
+static void test_reductions_over_threads(void **state) {
+  (void)state;
+  const char *loops = "i, k = sch.get_loops('B')\n";
+  Context *context = context_new();
+#define STEPS(TEXT) arena_printf(&context->arena, "%s%s", loops, TEXT)
+  made(row_sums, STEPS("sch.bind(k, 'threadIdx.x')"));
+  made(row_sums, STEPS("sch.bind(i, 'blockIdx.x')\nsch.bind(k, 'threadIdx.y')"));
+  made(row_sums, STEPS("a, b = sch.split(k, factors=[None, 4])\nsch.bind(b, 'threadIdx.x')"));
+  refused(row_sums, STEPS("sch.bind(k, 'blockIdx.x')"), "not proved to be independent");
+  refused(row_sums, STEPS("sch.decompose_reduction('B', k)\nsch.bind(k, 'threadIdx.x')"),
+          "not proved to be independent");
+#undef STEPS
+  context_free(context);
+}
+
+// ---- A copy of a reduction's result ------------------------------------------------------------
+
+#define COPIED(VALUE)                                                                              \
+  HEAD "def f(A: T.Buffer((7, 5), 'float32'), D: T.Buffer((1, 5, 7), 'float32')):\n"               \
+       "    S = T.alloc_buffer((7, 5))\n"                                                          \
+       "    for i, j in T.grid(7, 5):\n"                                                           \
+       "        with T.block('S'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            with T.init():\n"                                                              \
+       "                S[vi, vj] = T.float32(0)\n"                                                \
+       "            S[vi, vj] = S[vi, vj] + A[vi, vj]\n"                                           \
+       "    for j, i in T.grid(5, 7):\n"                                                           \
+       "        with T.block('D'):\n"                                                              \
+       "            vj, vi = T.axis.remap('SS', [j, i])\n"                                         \
+       "            D[0, vj, vi] = " VALUE "\n"
+
+static void test_copies_of_reductions(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, COPIED("S[vi, vj]"), "sch.reverse_compute_inline('D')");
+  const char *after = check_text(context, schedule_func(schedule));
+  assert_non_null(strstr(after, "D[0, vj, vi] = D[0, vj, vi] + A[vi, vj]"));
+  assert_null(strstr(after, "alloc_buffer"));
+  context_free(context);
+  refused(COPIED("S[vi, vj] * T.float32(2)"), "sch.reverse_compute_inline('D')",
+          "move it there with reverse_compute_at instead");
+}
+
+// ---- rfactor -----------------------------------------------------------------------------------
+
+#define SHARED(BEFORE, CONDITION)                                                                  \
+  HEAD "def f(A: T.Buffer((5, 3, 12), 'float32'), C: T.Buffer((5, 3), 'float32'),\n"               \
+       "      D: T.Buffer((5, 3), 'float32')):\n"                                                  \
+       "    X = T.alloc_buffer((5, 3, 12))\n" BEFORE "    for i in range(5):\n"                    \
+       "        for j in range(3):\n"                                                              \
+       "            for k in range(12):\n"                                                         \
+       "                with T.block('C'):\n"                                                      \
+       "                    vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n" CONDITION               \
+       "                    with T.init():\n"                                                      \
+       "                        C[vi, vj] = T.float32(0)\n"                                        \
+       "                    C[vi, vj] = C[vi, vj] + X[vi, vj, vk]\n"                               \
+       "            with T.block('D'):\n"                                                          \
+       "                vi, vj = T.axis.remap('SS', [i, j])\n"                                     \
+       "                D[vi, vj] = C[vi, vj] * T.float32(2)\n"
+#define X_BEFORE                                                                                   \
+  "    for i, j, k in T.grid(5, 3, 12):\n"                                                         \
+  "        with T.block('X'):\n"                                                                   \
+  "            vi, vj, vk = T.axis.remap('SSS', [i, j, k])\n"                                      \
+  "            X[vi, vj, vk] = A[vi, vj, vk] + T.float32(1)\n"
+#define FACTOR                                                                                     \
+  "i, j, k = sch.get_loops('C')\na, b = sch.split(k, factors=[None, 4])\n"                         \
+  "r = sch.rfactor(%s, 1)\n"
+
+static void test_factors_in_shared_loops(void **state) {
+  (void)state;
+  Context *context = context_new();
+  const char *outer = arena_printf(&context->arena, FACTOR, "a");
+  const char *inner = arena_printf(&context->arena, FACTOR, "b");
+  made(SHARED(X_BEFORE, ""), outer);
+  made(SHARED(X_BEFORE, ""), inner);
+  made(SHARED(X_BEFORE, ""),
+       arena_printf(&context->arena, "%sw, x, y, z = sch.get_loops(r)\nsch.parallel(w)\n", inner));
+  // The loops compute an input of the reduction, so that partial results cannot come before them.
+  refused(SHARED(X_BEFORE, ""),
+          "i, j, k = sch.get_loops('C')\nsch.compute_at('X', j)\n"
+          "a, b = sch.split(k, factors=[None, 4])\nsch.rfactor(b, 1)\n",
+          "not proved that its partial results can be computed before these loops");
+  refused(SHARED(X_BEFORE, ""),
+          "i, j, k = sch.get_loops('C')\na, b = sch.split(k, factors=[None, 5])\n"
+          "sch.rfactor(b, 1)\n",
+          "not proved that its partial results can be computed before these loops");
+  refused(SHARED(X_BEFORE, ""),
+          "i, j, k = sch.get_loops('C')\nsch.parallel(i)\nsch.rfactor(k, 1)\n",
+          "not proved that its partial results can be computed before these loops");
+  context_free(context);
+}
+
+static void test_factors_of_one_iteration(void **state) {
+  (void)state;
+  made(row_sums, "i, k = sch.get_loops('B')\na, b = sch.split(k, factors=[None, 1], "
+                 "preserve_unit_iters=False)\nsch.rfactor(b, 0)\n");
+}
+
+// ---- cache_write -------------------------------------------------------------------------------
+
+// Tiles of A, which a block of blocks writes and reads; the tile is `ROWS` rows.
+#define TILES(ROWS)                                                                                \
+  HEAD "def f(B: T.Buffer((12, 10), 'float32'), C: T.Buffer((12, 10), 'float32')):\n"              \
+       "    A = T.alloc_buffer((12, 10))\n"                                                        \
+       "    for i0, j0 in T.grid(3, 2):\n"                                                         \
+       "        with T.block('scope'):\n"                                                          \
+       "            i, j = T.axis.remap('SS', [i0, j0])\n"                                         \
+       "            for x, y in T.grid(" ROWS ", 5):\n"                                            \
+       "                with T.block('A'):\n"                                                      \
+       "                    vi = T.axis.spatial(12, i * 4 + x)\n"                                  \
+       "                    vj = T.axis.spatial(10, j * 5 + y)\n"                                  \
+       "                    A[vi, vj] = T.cast(vi * 10 + vj, 'float32')\n"                         \
+       "            for x, y in T.grid(" ROWS ", 5):\n"                                            \
+       "                with T.block('B'):\n"                                                      \
+       "                    vi = T.axis.spatial(12, i * 4 + x)\n"                                  \
+       "                    vj = T.axis.spatial(10, j * 5 + y)\n"                                  \
+       "                    B[vi, vj] = A[vi, vj] + T.float32(1)\n"                                \
+       "    for i, j in T.grid(12, 10):\n"                                                         \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            C[vi, vj] = T.if_then_else(vi % 4 < 3, A[vi, vj], T.float32(0))\n"
+
+static void test_copies_of_tiles(void **state) {
+  (void)state;
+  made(TILES("4"), "sch.cache_write('A', 0, 'local')");
+  made(TILES("4"), "sch.cache_write('A', 0, 'local')\nsch.cache_write('B', 0, 'global')");
+  made(TILES("4"), "sch.cache_write('scope', 0, 'global')");
+  made(TILES("4"), "sch.cache_write('A', 0, 'local')\nsch.cache_write('scope', 0, 'global')");
+  refused(TILES("3"), "sch.cache_write('scope', 0, 'global')", "not proved to write all of 'A'");
+  made(TILES("3"), "sch.cache_write('A', 0, 'local')");
+}
+
+#define CUT(OUTER, INNER)                                                                          \
+  HEAD "def f(A: T.Buffer((12, 24), 'float32'), C: T.Buffer((10, 20), 'float32')):\n"              \
+       "    for i, j in T.grid(12, 24):\n"                                                         \
+       "        with T.block('compute'):\n" OUTER                                                  \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            with T.block('inner'):\n" INNER                                                \
+       "                C[vi, vj] = A[vi, vj] * T.float32(2)\n"
+
+static void test_copies_of_what_is_inside(void **state) {
+  (void)state;
+  const char *write = "sch.cache_write('compute', 0, 'local')";
+  made(CUT("", "                T.where(vi < 10 and vj < 20)\n"), write);
+  made(CUT("            T.where(i < 10)\n", "                T.where(vj < 20)\n"), write);
+  made(CUT("            T.where(i < 10 and j < 20)\n", ""), write);
+  refused(CUT("", "                T.where(vi < 9 and vj < 20)\n"), write,
+          "not proved to write all");
+  refused(CUT("            T.where(i < 10 and j < 19)\n", ""), write, "not proved to write all");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_reductions_over_threads),
+      cmocka_unit_test(test_copies_of_reductions),
+      cmocka_unit_test(test_factors_in_shared_loops),
+      cmocka_unit_test(test_factors_of_one_iteration),
+      cmocka_unit_test(test_copies_of_tiles),
+      cmocka_unit_test(test_copies_of_what_is_inside),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
