@@ -7,8 +7,9 @@
 The argument is a checkout of TVM, of any version. A program is an outermost function under
 @T.prim_func or @R.function, or a class under @ir_module. It counts as read where the test reads it
 as it runs over Pleat's package (tests/python/as_tvm.py), with the names that it captures, or where
-`pleat opt` reads its text alone. With --list, each program has a line in that file: its place, what
-was said of it in the test, and of its text."""
+`pleat opt` reads its text alone. One that is refused is right where its test expects an error: it
+stands in `with pytest.raises(…)`, or is used nowhere else. With --list, each program has a line in that
+file: its place, what was said of it in the test, and of its text, and whether an error is expected."""
 import argparse
 import ast
 import collections
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import types
 
 try:
     import pytest
@@ -31,6 +33,8 @@ except ModuleNotFoundError:
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOG = "TVM_PROGRAMS_FILE"
 SECONDS = 240  # for the tests of one file
+MODULES = ["ir", "runtime", "target", "te", "tir", "tir.analysis", "tir.schedule", "tir.transform", "topi"]
+# whose missing names have stand-ins
 
 
 # ---- Recording: this file is also a plugin of pytest ------------------------------------------------
@@ -43,39 +47,91 @@ def record(place, said):
 def _helper(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    return _same
+    return StandIn(name)
 
 
-def _same(function=None, *_, **__):
-    return function if callable(function) else _same
+class StandIn:
+    """Stands for whatever Pleat lacks or a device gives, so that tests go on to their next program. As
+    a decorator it changes nothing. A constant of TVM's package is the string that is its name."""
+
+    def __init__(self, name):
+        self.__dict__["_name"] = name
+
+    def __call__(self, *args, **keywords):
+        is_decorator = len(args) == 1 and not keywords and isinstance(args[0], (types.FunctionType, type))
+        return args[0] if is_decorator else StandIn("")
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self._name}.{name}")
+
+    def __getitem__(self, index):
+        return self
+
+    def __setattr__(self, name, value):
+        pass
+
+    __setitem__ = __setattr__
+    __add__ = __sub__ = __mul__ = __mod__ = __floordiv__ = __truediv__ = __getitem__
+
+    def __iter__(self):
+        return iter(())
+
+    def __mro_entries__(self, bases):
+        return ()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    @property
+    def __script__(self):
+        name = self._name.rpartition(".")[2]
+        if not re.fullmatch("[A-Z][A-Z0-9x_]*", name):
+            raise AttributeError("__script__")
+        return lambda: repr(name)
 
 
-def _known_or_none(known, name):
-    try:
-        return known(name)
-    except AttributeError:
+def _known_or_stand_in(module, known):
+    """The `__getattr__` of a module of Pleat, whose other names are stand-ins."""
+    def find(name):
+        if known is not None:
+            try:
+                return known(name)
+            except AttributeError:
+                pass
         if name.startswith("_"):
-            raise
-        return lambda *_, **__: None
+            raise AttributeError(name)
+        return StandIn(f"{module.__name__}.{name}")
+    return find
 
 
 @pytest.fixture
 def hexagon_session():
-    return None
+    return StandIn("session")
 
 
 hexagon_launcher = hexagon_server_process = adb_server_socket = aot_host_target = aot_target = hexagon_session
 
 
+def _take_stand_ins():
+    """Gives tests stand-ins for what Pleat lacks."""
+    sys.modules["as_tvm"]._Missing = StandIn
+    sys.modules["tvm.testing"].__getattr__ = _helper
+    for name in MODULES:
+        module = importlib.import_module(f"pleat.{name}")
+        module.__getattr__ = _known_or_stand_in(module, getattr(module, "__getattr__", None))
+
+
 def pytest_configure():
-    """Notes what becomes of each decorated function or class. A test that needs a device, or a pass that
-    Pleat lacks, runs as far as it can, since it may define programs before."""
+    """Notes what becomes of each decorated function or class. A test whose program is refused goes on
+    with another one, since it may define more."""
     if LOG not in os.environ:
         return
-    sys.modules["tvm.testing"].__getattr__ = _helper
-    transform = importlib.import_module("pleat.tir.transform")
-    known = transform.__getattr__
-    transform.__getattr__ = lambda name: _known_or_none(known, name)
+    _take_stand_ins()
     from pleat.script import _parse
     original = _parse.parse_definition
 
@@ -86,7 +142,7 @@ def pytest_configure():
             module = original(thing, frame, marker)
         except Exception as error:
             record(line, f"{type(error).__name__}: {error}")
-            raise
+            return _parse.parse("@T.prim_func\ndef main():\n    T.evaluate(0)\n")
         record(line, "read")
         return module
 
@@ -103,14 +159,34 @@ def is_program(node):
                for name in names)
 
 
+def is_raises(node):
+    return isinstance(node, ast.With) and any("raises(" in ast.unparse(item) for item in node.items)
+
+
+def expected_errors(tree):
+    """The lines in `with pytest.raises(…)`, and the names that are used only there."""
+    lines, names, others = set(), set(), set()
+    rest = [(tree, False)]
+    while rest:
+        node, inside = rest.pop()
+        inside = inside or is_raises(node)
+        if inside and hasattr(node, "lineno"):
+            lines.add(node.lineno)
+        if isinstance(node, ast.Name):
+            (names if inside else others).add(node.id)
+        rest += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return lines, names - others
+
+
 def programs_of(path):
-    """(first line, name, text) of each program in a file."""
+    """(first line, name, text, is an error expected?) of each program in a file."""
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return []
     lines, found, rest = text.splitlines(), [], [tree]
+    wrong_lines, wrong_names = expected_errors(tree)
     while rest:
         for node in ast.iter_child_nodes(rest.pop()):
             if not is_program(node):
@@ -118,7 +194,8 @@ def programs_of(path):
                 continue
             first = min(d.lineno for d in node.decorator_list)
             own = textwrap.dedent("\n".join(lines[first - 1:node.end_lineno])) + "\n"
-            found.append((first, node.name, own))
+            wrong = node.lineno in wrong_lines or node.name in wrong_names
+            found.append((first, node.name, own, wrong))
     return sorted(found)
 
 
@@ -152,15 +229,16 @@ def said_of_text(pleat, text):
 
 
 def count(path, pleat):
-    """(place, name, what the test said, what was said of the text) of each program of a file."""
+    """(place, name, what the test said, what was said of the text, is an error expected?) of each
+    program of a file."""
     programs = programs_of(path)
     if not programs:
         return []
     said, rows = said_in_tests(path), []
-    for first, name, text in programs:
+    for first, name, text, wrong in programs:
         in_test = said.get(first, "not met")
         alone = "" if in_test == "read" else said_of_text(pleat, text)
-        rows.append((f"{path}:{first}", name, in_test, alone))
+        rows.append((f"{path}:{first}", name, in_test, alone, wrong))
     return rows
 
 
@@ -182,11 +260,13 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         rows = [row for part in pool.map(lambda path: count(path, options.pleat), paths)
                 for row in part]
-    lost = [row for row in rows if "read" not in row[2:]]
+    refused = [row for row in rows if "read" not in row[2:4]]
+    lost = [row for row in refused if not row[4]]
     in_test = sum(row[2] == "read" for row in rows)
-    print(f"{len(rows) - len(lost)} of {len(rows)} programs are read, {in_test} of them in tests")
+    print(f"{len(rows) - len(refused)} of {len(rows)} programs are read, {in_test} of them in tests; "
+          f"{len(refused) - len(lost)} are refused as their tests expect")
     causes = collections.defaultdict(list)
-    for place, _, test, alone in lost:
+    for place, _, test, alone, _ in lost:
         causes[cause_of(alone if test == "not met" else test)].append(place)
     for cause, places in sorted(causes.items(), key=lambda item: -len(item[1]))[:options.causes]:
         print(f"{len(places):5} {cause}  [{places[0]}]")

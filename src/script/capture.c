@@ -216,6 +216,18 @@ static PyNode *tuple_element(const PyNode *node) {
   return at >= 0 && at < tuple->count ? tuple->items[at] : NULL;
 }
 
+// The value of a dictionary for a written key, such as others["x"] in a macro with `**others`.
+static PyNode *dictionary_element(const PyNode *node) {
+  bool is_element = node->kind == PY_SUBSCRIPT && node->count == 2 &&
+                    node->items[0]->kind == PY_DICT && node->items[1]->kind == PY_STRING;
+  for (int i = 0; is_element && i < node->items[0]->count; i += 2) {
+    const PyNode *key = node->items[0]->items[i];
+    if (key->kind == PY_STRING && !strcmp(key->text, node->items[1]->text))
+      return node->items[0]->items[i + 1];
+  }
+  return NULL;
+}
+
 // len(A.shape), and that of other tuples.
 static PyNode *tuple_length(Parser *parser, const PyNode *node) {
   bool is_len = node->kind == PY_CALL && node->count == 2 && node->items[0]->kind == PY_NAME &&
@@ -241,6 +253,7 @@ static void capture(Parser *parser, PyNode **slot, const LambdaScope *scope, boo
   capture_items(parser, node, scope, asks);
   if (node->kind == PY_NAME || node->kind == PY_ATTRIBUTE) *slot = expanded(parser, node);
   PyNode *element = tuple_element(node);
+  if (!element) element = dictionary_element(node);
   if (!element) element = tuple_length(parser, node);
   if (element) *slot = element;
 }

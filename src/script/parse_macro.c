@@ -12,17 +12,21 @@ static const PyNode *definition(Parser *parser, const Captured *macro) {
   return NULL;
 }
 
-// The argument for number `i` of the parameters: by position, by name, or the default.
+// An argument for number `i` of the parameters, by position or by name, or the default. `i` is -1 for
+// a parameter behind `*`, which has a name only.
 static PyNode *argument_for(Parser *parser, const PyNode *call, const PyNode *param, int i) {
   int positions = 0;
+  PyNode *found = NULL;
   for (int k = 1; k < call->count; k++) {
     PyNode *item = call->items[k];
     bool is_keyword = item->kind == PY_KEYWORD;
-    if (is_keyword && !strcmp(item->text, param->text)) return item->items[0];
-    if (!is_keyword && positions++ == i) return item;
+    if (is_keyword ? strcmp(item->text, param->text) != 0 : positions++ != i) continue;
+    if (found) REPORT(parser, item, "argument '%s' is given twice", param->text);
+    found = is_keyword ? item->items[0] : item;
   }
-  if (!param->items[1]) REPORT(parser, call, "argument '%s' of the macro is missing", param->text);
-  return param->items[1];
+  if (!found && !param->items[1])
+    REPORT(parser, call, "argument '%s' of the macro is missing", param->text);
+  return found ? found : param->items[1];
 }
 
 static bool stands_for_itself(Parser *parser, const PyNode *node) {
@@ -63,30 +67,97 @@ static PyNode *default_of(Parser *parser, const PyNode *param, const Captured *m
   return param->items[1];
 }
 
+typedef Array(Binding) Bindings;
+
+static void add_binding(Parser *parser, Bindings *bindings, Str name, Binding binding) {
+  binding.name = name;
+  array_push(parser->arena, bindings, binding);
+}
+
+static PyNode *new_node(Parser *parser, PyKind kind, const PyNode *at, Str text) {
+  PyNode *node = arena_new(parser->arena, PyNode);
+  *node = (PyNode){.kind = kind, .pos = at->pos, .text = text};
+  return node;
+}
+
+// Gives one of several arguments a name of its own, which no script can write.
+static PyNode *named_argument(Parser *parser, Bindings *bindings, PyNode *argument, Str name) {
+  add_binding(parser, bindings, name, bound_argument(parser, argument));
+  return new_node(parser, PY_NAME, argument, name);
+}
+
+static bool has_parameter(const PyNode *params, Str name) {
+  for (int i = 0; i < params->count; i++)
+    if (params->items[i]->i == PY_PLAIN && params->items[i]->text == name) return true;
+  return false;
+}
+
+// Binds `*name` to the tuple of the arguments by position from number `first` on, or `**name` to the
+// dictionary of those that are given by other names than the parameters'.
+static void bind_rest(Parser *parser, const PyNode *call, const PyNode *params, const PyNode *param,
+                      int first, Bindings *bindings) {
+  PtrArray items = {0};
+  int position = 0;
+  for (int k = 1; k < call->count; k++) {
+    PyNode *item = call->items[k];
+    if (item->kind != PY_KEYWORD && param->i == PY_REST && position++ >= first) {
+      Str name = str_format(parser->context, "%s[%d]", param->text, position - 1 - first);
+      array_push(parser->arena, &items, named_argument(parser, bindings, item, name));
+    } else if (item->kind == PY_KEYWORD && param->i == PY_REST_BY_NAME &&
+               !has_parameter(params, item->text)) {
+      Str name = str_format(parser->context, "%s[%s]", param->text, item->text);
+      array_push(parser->arena, &items, new_node(parser, PY_STRING, item, item->text));
+      array_push(parser->arena, &items, named_argument(parser, bindings, item->items[0], name));
+    }
+  }
+  PyNode *all = new_node(parser, param->i == PY_REST ? PY_TUPLE : PY_DICT, call, NULL);
+  all->items = (PyNode **)items.items;
+  all->count = items.count;
+  add_binding(parser, bindings, param->text, (Binding){.kind = BOUND_NODE, .node = all});
+}
+
+// Reports arguments that no parameter takes. `positions`: of those without a name; -1 for any number.
+static void check_arguments(Parser *parser, const PyNode *call, const PyNode *params, int positions,
+                            bool any_name) {
+  int given = 0;
+  for (int k = 1; k < call->count; k++) {
+    const PyNode *item = call->items[k];
+    given += item->kind != PY_KEYWORD;
+    if (item->kind == PY_KEYWORD && !any_name && !has_parameter(params, item->text))
+      REPORT(parser, item, "the macro has no parameter '%s'", item->text);
+  }
+  if (positions >= 0 && given > positions)
+    REPORT(parser, call, "the macro takes %d arguments, saw %d", positions, given);
+}
+
 static bool bind_arguments(Parser *parser, const PyNode *call, const PyNode *params,
-                           const Captured *macro, Binding *bindings) {
-  int errors = parser->context->error_count, given = 0;
+                           const Captured *macro, Bindings *bindings) {
+  int errors = parser->context->error_count, positions = 0;
+  bool any_position = false, any_name = false, by_name = false;
   for (int i = 0; i < params->count; i++) {
     const PyNode *param = params->items[i];
-    PyNode *argument = argument_for(parser, call, param, i);
-    if (argument && argument == param->items[1]) argument = default_of(parser, param, macro);
-    if (argument) bindings[i] = bound_argument(parser, argument);
+    any_position |= param->i == PY_REST && param->text;
+    any_name |= param->i == PY_REST_BY_NAME;
+    by_name |= param->i == PY_REST;
+    if (param->i == PY_PLAIN) {
+      PyNode *argument = argument_for(parser, call, param, by_name ? -1 : positions++);
+      if (argument && argument == param->items[1]) argument = default_of(parser, param, macro);
+      if (argument) add_binding(parser, bindings, param->text, bound_argument(parser, argument));
+    } else if (param->text) {
+      bind_rest(parser, call, params, param, positions, bindings);
+    }
   }
-  for (int k = 1; k < call->count; k++) given += call->items[k]->kind != PY_KEYWORD;
-  if (given > params->count)
-    REPORT(parser, call, "the macro takes %d arguments, saw %d", params->count, given);
+  check_arguments(parser, call, params, any_position ? -1 : positions, any_name);
   return errors == parser->context->error_count;
 }
 
 static void read_body(Parser *parser, Sequence *sequence, const PyNode *def,
-                      const Binding *bindings) {
+                      const Bindings *bindings) {
   int mark = parser_mark(parser);
-  for (int i = 0; i < def->items[1]->count; i++) {
-    Binding *binding = parser_bind(parser, def->items[1]->items[i]->text, BOUND_NOTHING);
-    Str name = binding->name;
+  for (int i = 0; i < bindings->count; i++) {
+    Binding *binding = parser_bind(parser, bindings->items[i].name, BOUND_NOTHING);
     int hidden = binding->hidden;
-    *binding = bindings[i];
-    binding->name = name;
+    *binding = bindings->items[i];
     binding->hidden = hidden;
   }
   const PyNode *suite = def->items[3];
@@ -101,14 +172,14 @@ void parse_macro(Parser *parser, Sequence *sequence, const PyNode *call, const C
   }
   const PyNode *def = definition(parser, macro);
   if (!def) return;
-  Binding *bindings = arena_array(parser->arena, Binding, def->items[1]->count);
-  if (!bind_arguments(parser, call, def->items[1], macro, bindings)) return;
+  Bindings bindings = {0};
+  if (!bind_arguments(parser, call, def->items[1], macro, &bindings)) return;
   Map names = parser->names;
   int scope = parser->scope;
   if (!macro->sees_names) parser->names = map_new(parser->arena);
   parser->scope = macro->scope;
   parser->macro_depth++;
-  read_body(parser, sequence, def, bindings);
+  read_body(parser, sequence, def, &bindings);
   parser->macro_depth--;
   parser->scope = scope;
   parser->names = names;

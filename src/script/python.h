@@ -41,15 +41,19 @@ typedef enum PyKind {
   PY_IF,         // [condition, suite, suite?]
   PY_WITH,       // [context, target?, context, target?, …, suite]
   PY_DEF,        // [list of decorators, list of PY_PARAM, result?, suite], text
-  PY_PARAM,      // [annotation?, default?], text
+  PY_PARAM,      // [annotation?, default?], text, i: a PyMark
   PY_CLASS,      // [list of decorators, list of bases, suite], text
   PY_RETURN,     // [value?]
   PY_ASSERT,     // [condition, message?]
   PY_PASS,       //
   PY_LEAVE,      // text "break" or "continue"
-  PY_IMPORT,     // [alias…]: PY_KEYWORD with text the local name and [name] the dotted name as text
+  PY_IMPORT, // [alias…]: PY_KEYWORD with text the local name and [name] the dotted name as text
   PY_KIND_COUNT,
 } PyKind;
+
+// What a parameter is marked with: nothing, `*`, `**`, or that those before `/` have no names. The
+// text of `*` and `/` alone is NULL.
+typedef enum PyMark { PY_PLAIN, PY_REST, PY_REST_BY_NAME, PY_POSITIONAL } PyMark;
 
 typedef struct PyNode PyNode;
 struct PyNode {
@@ -86,7 +90,7 @@ bool py_is_oldest_decorator(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages
 // Is it the declaration of a buffer whose memory is the first argument, as RFC 63 also writes it?
 bool py_is_memory_first(const PyNode *call);
-bool py_is_list(const PyNode *node);   // a list or a tuple; false for NULL
+bool py_is_list(const PyNode *node); // a list or a tuple; false for NULL
 // Writes an expression as Python, with brackets around each operation. False for a node that is
 // not an expression.
 bool py_print(const PyNode *node, Text *out);

@@ -151,17 +151,28 @@ static PyNode *with_statement(PyParser *parser) {
 
 // ---- Definitions
 
-// parameter: NAME (":" expression)? ("=" expression)?
+// The mark before or in place of a parameter's name. Only macros, in PY_STATEMENTS, have marks.
+static PyMark parameter_mark(PyParser *parser) {
+  if (parser->mode != PY_STATEMENTS) return PY_PLAIN;
+  return py_accept(parser, "**")  ? PY_REST_BY_NAME
+         : py_accept(parser, "*") ? PY_REST
+         : py_accept(parser, "/") ? PY_POSITIONAL
+                                  : PY_PLAIN;
+}
+
+// parameter: ("*" | "**")? NAME (":" expression)? ("=" expression)? | "*" | "/"
 static PyNode *parameter(PyParser *parser) {
   int32_t begin = py_token(parser)->begin;
-  if (!py_at_name(parser)) return py_expected(parser, "the name of a parameter");
-  Str name = py_token(parser)->text;
-  py_advance(parser);
+  PyMark mark = parameter_mark(parser);
+  bool may_lack_name = mark == PY_REST || mark == PY_POSITIONAL;
+  if (!py_at_name(parser) && !may_lack_name) return py_expected(parser, "the name of a parameter");
+  Str name = py_at_name(parser) ? py_token(parser)->text : NULL;
+  if (name) py_advance(parser);
   PyNode *parts[2] = {NULL};
-  if (py_accept(parser, ":") && !(parts[0] = py_expression(parser))) return NULL;
-  if (py_accept(parser, "=") && !(parts[1] = py_expression(parser))) return NULL;
+  if (name && py_accept(parser, ":") && !(parts[0] = py_expression(parser))) return NULL;
+  if (name && py_accept(parser, "=") && !(parts[1] = py_expression(parser))) return NULL;
   PyNode *node = py_node(parser, PY_PARAM, begin, parts, 2);
-  if (node) node->text = name;
+  if (node) node->text = name, node->i = mark;
   return node;
 }
 

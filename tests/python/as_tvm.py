@@ -90,7 +90,10 @@ def _skipped(*_, **__):
 def _parameter(*values, ids=None, by_dict=None):
     if by_dict:
         ids, values = list(by_dict), list(by_dict.values())
-    return pytest.fixture(params=list(values), ids=ids)(lambda request: request.param)
+
+    def value(*_, request):  # a class of tests passes itself too
+        return request.param
+    return pytest.fixture(params=list(values), ids=ids)(value)
 
 
 def _parameters(*rows, ids=None):
@@ -112,6 +115,16 @@ def _of_class(cls, name):
 
 def _is_fixture(thing):
     return hasattr(thing, "_pytestfixturefunction") or type(thing).__name__ == "FixtureFunctionDefinition"
+
+
+@pytest.fixture
+def target():
+    return "llvm"
+
+
+@pytest.fixture
+def dev():
+    return pleat.cpu()
 
 
 class CompareBeforeAfter:

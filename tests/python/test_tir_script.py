@@ -156,6 +156,55 @@ def test_macros():
     assert lines_of(make())[3:] == ["A[i] = 9", "A[3 - i] = (A[i] + 1) * 3", "A[i] = A[i] + 7"]
 
 
+def test_macros_take_any_number_of_arguments():
+    @T.macro
+    def assign(i, *others, factor=2, **buffers):
+        vi, vj, vk = T.axis.remap("SSR", [i, others[0], others[1]])
+        buffers["C"][vi, vj] = buffers["C"][vi, vj] + buffers["A"][vi, vk] * factor * len(others)
+
+    @T.macro
+    def at(X, /, *index, value):
+        X[index] = value + index[-1]
+
+    @T.prim_func
+    def f(A: T.Buffer((5, 7), "int32"), C: T.Buffer((5, 3), "int32")):
+        for i, j, k in T.grid(5, 3, 7):
+            with T.block("sum"):
+                assign(i, j, k, A=A, C=C)
+        for i in range(5):
+            at(A, i, i + 1, value=C[i, 0])
+    assert "C[vi, vj] = C[vi, vj] + A[vi, vk] * 2 * 2" in lines_of(f)
+    assert "A[i, i + 1] = C[i, 0] + (i + 1)" in lines_of(f)
+
+
+def test_arguments_that_a_macro_does_not_take():
+    @T.macro
+    def store(A, *, value):
+        A[0] = value
+
+    @T.macro
+    def store_any(A, **values):
+        A[0] = values["other"]
+    with pytest.raises(pleat.PleatError, match="the macro takes 1 arguments, saw 2"):
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            store(A, 2)
+    with pytest.raises(pleat.PleatError, match="the macro has no parameter 'amount'"):
+        @T.prim_func
+        def g(A: T.Buffer((4,), "int32")):
+            store(A, value=1, amount=2)
+    with pytest.raises(pleat.PleatError, match="argument 'A' is given twice"):
+        @T.prim_func
+        def h(A: T.Buffer((4,), "int32")):
+            store(A, A=A, value=1)
+    with pytest.raises(pleat.PleatError):
+        @T.prim_func
+        def k(A: T.Buffer((4,), "int32")):
+            store_any(A, value=1)
+    with pytest.raises(ValueError, match="keyword"):
+        T.macro(True)
+
+
 def test_a_macro_may_hold_blocks_and_macros():
     @T.macro
     def add(A, B, i, j):

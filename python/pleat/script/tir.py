@@ -30,6 +30,8 @@ def macro(*args, hygienic=True):
 
     def make(function):
         return Macro(function, hygienic, _parse.local_names(frame, function))
+    if args and not callable(args[0]):
+        raise ValueError("T.macro takes `hygienic` as a keyword argument")
     return make(*args) if args else make
 
 
