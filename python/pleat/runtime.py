@@ -33,11 +33,15 @@ DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
 def __getattr__(name):
-    """The arrays and devices of pleat.nd, which since 2026 have their names here in TVM."""
+    """The arrays and devices of pleat.nd, which since 2026 have their names here in TVM, and `convert`,
+    which makes expressions of Python numbers and strings."""
     if name in ("Device", "NDArray", "Tensor", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl",
                 "tensor"):
         from pleat import nd
         return getattr(nd, name)
+    if name == "convert":
+        from pleat.tir.nodes import converted
+        return converted
     raise AttributeError(f"module 'pleat.runtime' has no attribute {name!r}")
 
 

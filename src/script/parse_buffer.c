@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the declarations of buffers, their indices and regions.
+#include "arith/arith.h"
 #include "script/parse_stmt.h"
 
 enum { MOST_AXES = 64 };
@@ -82,12 +83,18 @@ static bool slice_bounds(Parser *parser, const PyNode *slice, Expr *whole, Expr 
   return true;
 }
 
+// (i + 1) * 4 - i * 4 as 4
+static Expr *simplified(Parser *parser, Expr *e) {
+  return analyzer_simplify(analyzer_new(parser->context), e);
+}
+
 static Expr *slice_ramp(Parser *parser, const PyNode *slice, Expr *whole) {
   Expr *min, *extent;
   int64_t length, step = 1;
   if (!slice_bounds(parser, slice, whole, &min, &extent)) return NULL;
   if (slice->items[2] && !parse_int(parser, slice->items[2], "the step of a slice", &step))
     return NULL;
+  if (!expr_as_int(extent, &length)) extent = simplified(parser, extent);
   bool known = expr_as_int(extent, &length) && step > 0 && min->type.lanes == 1;
   int64_t lanes = known ? ceil_div(length, step) : 0;
   int scalable;
@@ -269,8 +276,8 @@ enum {
   AT_ADDRESS,
   FIELD_COUNT
 };
-#define BUFFER_SIGNATURE                                                                           \
-  "shape dtype? data? strides? elem_offset? scope? align? offset_factor? buffer_type? "            \
+#define MORE_FIELDS                                                                                \
+  "dtype? data? strides? elem_offset? scope? align? offset_factor? buffer_type? "                  \
   "axis_separators? layout? allocated_addr?"
 
 static bool parse_layout_fields(Parser *parser, PyNode **args, Buffer *buffer) {
@@ -293,17 +300,19 @@ static bool parse_layout_fields(Parser *parser, PyNode **args, Buffer *buffer) {
   return true;
 }
 
-static Buffer *buffer_of(Parser *parser, const PyNode *node, Str name, PyNode **args) {
-  DType type = DTYPE_FLOAT32;
-  Expr **shape;
-  int rank;
+// `region` is that of a T.match_buffer which states no shape; it gives shape and element type.
+static Buffer *buffer_of(Parser *parser, const PyNode *node, Str name, PyNode **args,
+                         const Region *region) {
+  DType type = region ? region->buffer->type : DTYPE_FLOAT32;
+  Expr **shape = region ? region->extent : NULL;
+  int rank = region ? region->buffer->rank : 0;
   Str scope = "global";
-  if (!parse_shape(parser, args[AT_SHAPE], &shape, &rank)) return NULL;
-  if (args[AT_DTYPE] && !parse_dtype(parser, args[AT_DTYPE], &type)) return NULL;
+  if (!region && !parse_shape(parser, args[AT_SHAPE], &shape, &rank)) return NULL;
+  if (!region && args[AT_DTYPE] && !parse_dtype(parser, args[AT_DTYPE], &type)) return NULL;
   if (args[AT_SCOPE] && !(scope = parse_string(parser, args[AT_SCOPE], "a scope"))) return NULL;
   Buffer *buffer = buffer_new(parser->context, name, type, shape, rank, scope);
   buffer->pos = node->pos;
-  if (!check_extents(parser, args[AT_SHAPE], buffer)) return NULL;
+  if (!check_extents(parser, region ? node : args[AT_SHAPE], buffer)) return NULL;
   if (!parse_layout_fields(parser, args, buffer)) return NULL;
   if (args[AT_DATA] && !parse_data(parser, args[AT_DATA], buffer)) return NULL;
   return buffer;
@@ -314,7 +323,7 @@ static Buffer *buffer_of_subscript(Parser *parser, const PyNode *node, Str name)
   PyNode *args[FIELD_COUNT] = {NULL};
   args[AT_SHAPE] = node->items[1];
   if (node->count > 2) args[AT_DTYPE] = node->items[2];
-  if (node->count <= 3) return buffer_of(parser, node, name, args);
+  if (node->count <= 3) return buffer_of(parser, node, name, args, NULL);
   REPORT(parser, node, "expected T.Buffer[shape, \"type\"]");
   return NULL;
 }
@@ -410,14 +419,26 @@ static void open_offset(Parser *parser, Buffer *buffer) {
   buffer->offset = expr_var(parser->context, name, buffer_open_offset_type(buffer));
 }
 
+// T.match_buffer(A[0:4, 0:8]): the region that stands for a shape.
+static bool find_region(Parser *parser, const PyNode *node, const PyNode *source, Region *out) {
+  const Binding *binding = source->kind == PY_NAME ? parser_find(parser, source->text) : NULL;
+  bool is_handle = binding && binding->kind == BOUND_EXPR;
+  if (is_handle) return REPORT(parser, node, "argument 'shape' is missing");
+  return parse_region(parser, source, out);
+}
+
 static Buffer *declaration(Parser *parser, const PyNode *node, Str name, PyNode **source,
                            bool is_bound) {
   PyNode *args[FIELD_COUNT + 1] = {NULL};
   if (node->kind == PY_SUBSCRIPT) return buffer_of_subscript(parser, node, name);
-  const char *signature = source ? "param " BUFFER_SIGNATURE : BUFFER_SIGNATURE;
+  const char *signature = source ? "param shape? " MORE_FIELDS : "shape " MORE_FIELDS;
   if (!py_arguments(parser->context, node, signature, args, NULL)) return NULL;
   if (source) *source = args[0];
-  Buffer *buffer = buffer_of(parser, node, name, args + (source != NULL));
+  Region region;
+  bool has_region = source && !args[AT_SHAPE + 1];
+  if (has_region && !find_region(parser, node, args[0], &region)) return NULL;
+  Buffer *buffer =
+      buffer_of(parser, node, name, args + (source != NULL), has_region ? &region : NULL);
   if (buffer && !buffer->tile_layout) buffer->tile_layout = parse_no_layout(parser, node);
   bool is_open = buffer && buffer->offset_factor && !args[AT_OFFSET + (source != NULL)];
   if (is_open && is_bound) open_offset(parser, buffer);

@@ -477,6 +477,22 @@ static Operand size_var(Parser *parser, const PyNode *call) {
   return typed(expr_var(parser->context, "v", type));
 }
 
+// T.captured_var("n", "int32", 7), which the package writes for variable number 7 of Python: one
+// variable in all places of a function.
+static Operand captured_var(Parser *parser, const PyNode *call) {
+  PyNode *args[3];
+  DType type;
+  int64_t number;
+  if (!py_arguments(parser->context, call, "name dtype number", args, NULL)) return nothing;
+  Str name = parse_string(parser, args[0], "a name");
+  if (!name || !parse_dtype(parser, args[1], &type)) return nothing;
+  if (!parse_int(parser, args[2], "a number", &number)) return nothing;
+  Str key = str_format(parser->context, "%s %lld", name, (long long)number);
+  Expr *var = map_find(&parser->captured_vars, key);
+  if (!var) map_put(&parser->captured_vars, key, var = expr_var(parser->context, name, type));
+  return typed(var);
+}
+
 // T.handle("float32", "global") is a pointer to such elements, T.handle() one to anything.
 static Operand handle_var(Parser *parser, const PyNode *call) {
   PyNode *args[2];
@@ -532,6 +548,7 @@ static const CallRule rules[] = {
     {"dyn", new_var},
     {"SizeVar", size_var},
     {"Var", size_var},
+    {"captured_var", captured_var},
     {"handle", handle_var},
     {"Ptr", handle_var},
 };

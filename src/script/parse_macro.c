@@ -12,8 +12,8 @@ static const PyNode *definition(Parser *parser, const Captured *macro) {
   return NULL;
 }
 
-// An argument for number `i` of the parameters, by position or by name, or the default. `i` is -1 for
-// a parameter behind `*`, which has a name only.
+// An argument for number `i` of the parameters, by position or by name, or the default. `i` is -1
+// for a parameter behind `*`, which has a name only.
 static PyNode *argument_for(Parser *parser, const PyNode *call, const PyNode *param, int i) {
   int positions = 0;
   PyNode *found = NULL;
@@ -92,8 +92,8 @@ static bool has_parameter(const PyNode *params, Str name) {
   return false;
 }
 
-// Binds `*name` to the tuple of the arguments by position from number `first` on, or `**name` to the
-// dictionary of those that are given by other names than the parameters'.
+// Binds `*name` to the tuple of the arguments by position from number `first` on, or `**name` to
+// the dictionary of those that are given by other names than the parameters'.
 static void bind_rest(Parser *parser, const PyNode *call, const PyNode *params, const PyNode *param,
                       int first, Bindings *bindings) {
   PtrArray items = {0};
@@ -116,7 +116,7 @@ static void bind_rest(Parser *parser, const PyNode *call, const PyNode *params, 
   add_binding(parser, bindings, param->text, (Binding){.kind = BOUND_NODE, .node = all});
 }
 
-// Reports arguments that no parameter takes. `positions`: of those without a name; -1 for any number.
+// Reports arguments that no parameter takes. `positions`: of those without a name; -1: any number.
 static void check_arguments(Parser *parser, const PyNode *call, const PyNode *params, int positions,
                             bool any_name) {
   int given = 0;

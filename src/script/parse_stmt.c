@@ -416,7 +416,8 @@ bool parse_is_variable(Parser *parser, const PyNode *value) {
   Str member = parser_called(parser, value, DIALECT_TIR);
   DType type;
   if (!member) return false;
-  static const char *const names[] = {"var", "dyn", "SizeVar", "Var", "handle", "Ptr"};
+  static const char *const names[] = {"var",    "dyn", "SizeVar",     "Var",
+                                      "handle", "Ptr", "captured_var"};
   for (int i = 0; i < COUNT_OF(names); i++)
     if (!strcmp(member, names[i])) return true;
   const PyNode *only = value->count == 2 ? value->items[1] : NULL;
@@ -544,13 +545,17 @@ static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) 
     let_statement(parser, sequence, node, target, e);
 }
 
-// n, m = T.int32(), T.int32(): one assignment for each name.
+// n, m = T.int32(), T.int32(): one assignment for each name. T.meta_var of a tuple is a tuple.
 static bool assign_tuple(Parser *parser, Sequence *sequence, const PyNode *node) {
-  const PyNode *target = node->items[0], *value = node->items[1];
+  const PyNode *target = node->items[0], *value = node->items[1], *meta = value;
+  Str member = parser_called(parser, value, DIALECT_TIR);
+  bool is_meta = member && !strcmp(member, "meta_var") && value->count == 2;
+  if (is_meta) value = value->items[1];
   bool fits = py_is_list(target) && py_is_list(value) && target->count == value->count;
   for (int i = 0; fits && i < target->count; i++) {
-    PyNode single = *node;
-    single.items = (PyNode *[]){target->items[i], value->items[i]};
+    PyNode single = *node, call = *meta;
+    call.items = (PyNode *[]){meta->items[0], value->items[i]};
+    single.items = (PyNode *[]){target->items[i], is_meta ? &call : value->items[i]};
     parse_statement(parser, sequence, &single);
   }
   return fits;

@@ -67,6 +67,7 @@ typedef struct Parser {
   Attrs func_attrs;
   const ScriptCapture *capture; // NULL: nothing is captured
   int scope, macro_depth;       // of the macro that is being read
+  Map captured_vars;            // name and number of a variable of Python to the function's own
   DType result;                 // of the function; void when it states none
   bool uses_pointers;           // T.load or T.store occurs in it
   Map indexed;                  // the names that have indices in it

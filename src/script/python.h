@@ -51,7 +51,7 @@ typedef enum PyKind {
   PY_KIND_COUNT,
 } PyKind;
 
-// What a parameter is marked with: nothing, `*`, `**`, or that those before `/` have no names. The
+// A parameter's mark: none, `*`, `**`, or `/`, which says that those before it have no names. The
 // text of `*` and `/` alone is NULL.
 typedef enum PyMark { PY_PLAIN, PY_REST, PY_REST_BY_NAME, PY_POSITIONAL } PyMark;
 

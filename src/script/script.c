@@ -117,6 +117,7 @@ static bool name_is_free(Parser *parser, const PyNode *def) {
 
 static void take_function(Parser *parser, const PyNode *def) {
   if (!name_is_free(parser, def)) return;
+  parser->captured_vars = map_new(parser->arena);
   if (is_decorated(parser, def, DIALECT_TIR, "prim_func")) {
     PrimFunc *func = parse_prim_func(parser, def);
     if (func && verify_prim_func(parser->context, func, IR_LEVEL_TENSOR) &&
@@ -230,6 +231,7 @@ static void parser_init(Parser *parser, Context *context) {
   parser->dialects = map_new(parser->arena);
   parser->names = map_new(parser->arena);
   parser->newer_aliases = map_new(parser->arena);
+  parser->captured_vars = map_new(parser->arena);
   Str newer = str_intern(context, "tirx");
   map_put(&parser->newer_aliases, newer, newer);
   parser->module = module_new(context, "");

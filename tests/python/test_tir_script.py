@@ -156,6 +156,97 @@ def test_macros():
     assert lines_of(make())[3:] == ["A[i] = 9", "A[3 - i] = (A[i] + 1) * 3", "A[i] = A[i] + 7"]
 
 
+def test_match_buffer_takes_the_shape_and_type_of_a_region():
+    @T.prim_func
+    def stated(A: T.Buffer((16, 64), "int8")):
+        for i in range(2):
+            with T.block("B"):
+                vi = T.axis.spatial(2, i)
+                B = T.match_buffer(A[vi * 8:vi * 8 + 8, 32:64], (8, 32), "int8")
+                B[0, 0] = T.int8(1)
+
+    @T.prim_func
+    def derived(A: T.Buffer((16, 64), "int8")):
+        for i in range(2):
+            with T.block("B"):
+                vi = T.axis.spatial(2, i)
+                B = T.match_buffer(A[vi * 8:vi * 8 + 8, 32:64])
+                B[0, 0] = T.int8(1)
+    pleat.ir.assert_structural_equal(stated, derived)
+    with pytest.raises(pleat.error.DiagnosticError, match="argument 'shape' is missing"):
+        @T.prim_func
+        def f(a: T.handle):
+            A = T.match_buffer(a, dtype="int32")
+            A[0] = 1
+
+
+def test_a_function_of_python_gives_a_tuple():
+    def places(i, j):
+        return T.meta_var((i * 4 + j // 2, j % 2))
+
+    @T.prim_func
+    def f(A: T.Buffer((16, 2), "int32")):
+        for i, j in T.grid(4, 8):
+            row, column = places(i, j)
+            A[row, column] = 1
+    assert "A[i * 4 + j // 2, j % 2] = 1" in lines_of(f)
+    with pytest.raises(pleat.PleatError, match="before '='"):
+        @T.prim_func
+        def g(A: T.Buffer((16, 2), "int32")):
+            for i, j in T.grid(4, 8):
+                row, column, other = places(i, j)
+                A[row, column] = other
+
+
+def test_comparisons_of_nodes_are_captured():
+    n = pleat.tir.Var("n", "int32")
+    same, other = n + 1 == 2, n != 3
+
+    @T.prim_func
+    def f(A: T.Buffer((n,), "bool")):
+        A[0] = same
+        A[1] = other
+    assert lines_of(f)[-2:] == ["A[0] = n + 1 == 2", "A[1] = n != 3"]
+
+
+def test_a_variable_of_python_is_one_variable_in_a_function():
+    n, other = pleat.tir.Var("n", "int32"), pleat.tir.Var("n", "int32")
+
+    @T.prim_func
+    def f(A: T.Buffer((n, 4), "float32"), B: T.Buffer((n + 1, other), "float32")):
+        for i in range(n):
+            B[i, other - 1] = A[i, 0]
+    text = f.script()
+    assert "A = T.match_buffer(p_A, (n, 4)" in text and "(n + 1, n_1)" in text
+    assert "for i in range(n):" in text and "B[i, n_1 - 1] = A[i, 0]" in text
+    assert len(f.params) == 2
+
+    from pleat.script import relax as R
+
+    @R.function
+    def g(x: R.Tensor((n, 4), "float32"), y: R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32"):
+        @R.function
+        def double(z: R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32"):
+            return R.add(z, z)
+        return R.add(x, double(y))
+    assert "n_1" not in g.script() and '(("n", 4)' in g.script()
+    with pytest.raises(pleat.PleatError, match="variable 'n' is used where it is not defined"):
+        @T.prim_func
+        def h(A: T.Buffer((4,), "int32")):
+            A[0] = n
+
+
+def test_a_slice_whose_length_follows_from_its_ends():
+    m = pleat.runtime.convert(8)
+    assert (m.value, m.dtype) == (8, "int32")
+
+    @T.prim_func
+    def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(8):
+            B[i * m:(i + 1) * m] = A[i * m:(i + 1) * m:1]
+    assert "B[i * 8:i * 8 + 8] = A[i * 8:i * 8 + 8]" in lines_of(f)
+
+
 def test_macros_take_any_number_of_arguments():
     @T.macro
     def assign(i, *others, factor=2, **buffers):

@@ -6,6 +6,7 @@ it occurs. Nodes are read from a program (PrimFunc.body), or made with the argum
 pleat.tir.PrimFunc(params, body) makes a program of them, which is checked as a script is."""
 import contextlib
 import contextvars
+import itertools
 import math
 import operator
 import re
@@ -125,6 +126,7 @@ def _is_float(dtype):
 
 # ---- Expressions ----------------------------------------------------------------------------------
 
+_var_numbers = itertools.count(1)  # of the variables that scripts capture
 _size_names = contextvars.ContextVar("the function that names variables in a script", default=None)
 _SPELLINGS = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%", "Div": "truncdiv",
               "Mod": "truncmod", "Min": "min", "Max": "max", "And": "And", "Or": "Or", "Not": "Not",
@@ -201,6 +203,9 @@ class Equality:
     def as_expression(self):
         return KINDS[self.kind](*_operands(self.a, self.b))
 
+    def __script__(self):
+        return self.as_expression().__script__()
+
     def __repr__(self):
         return repr(self.as_expression())
 
@@ -235,7 +240,10 @@ class Var(PrimExpr):
 
     def __script__(self):
         names = _size_names.get()
-        return names(self) if names else f"T.{self.dtype}()"
+        if names:
+            return names(self)
+        number = self.__dict__.setdefault("_number", next(_var_numbers))
+        return f"T.captured_var({self.name!r}, {self.dtype!r}, {number})"
 
     def __repr__(self):
         return self.name
