@@ -10,6 +10,7 @@ The statements around calls run here, one after the other. The largest statement
 programs of their own, whose parameters are the buffers and variables that they use; so are expressions,
 whose values such a program stores."""
 import importlib
+import json
 
 from pleat import registry
 from pleat._library import Lazy, PleatError
@@ -44,18 +45,26 @@ def _refuse(name, why):
     raise PleatError(f"{name}: {why}")
 
 
-class _Segment:
-    """A compiled part of a program, and the buffers and variables that it takes, in their order."""
+class MissingFunction(PleatError, ValueError):
+    """A function that a program calls is not registered."""
 
-    def __init__(self, function, buffers, variables):
-        self.function, self.buffers, self.variables = function, buffers, variables
+
+class _Segment:
+    """A compiled part of a program, and the buffers and variables that it takes, in their order.
+    `source` is the part as a program of its own."""
+
+    def __init__(self, function, source, buffers, variables):
+        self.function, self.source = function, source
+        self.buffers, self.variables = buffers, variables
 
 
 class HostProgram:
     """A program whose sizes are known, run as Python statements and compiled parts."""
 
-    def __init__(self, name, function, options):
+    def __init__(self, name, function, options, check=None):
+        """check: called before each compiled part runs, with the segment and its arguments"""
         self.name, self.options, self.node = name, options, function.node
+        self.check, self.text = check, function.script()
         self.with_calls = {id(part) for part in _parts(self.node.body) if self._has_call(part)}
         self.keep, self.segments = [self.node], {}
         self._check_values()
@@ -72,6 +81,28 @@ class HostProgram:
             if _is_call(part) and id(part) not in stated:
                 _refuse(self.name, "the value of T.call_packed is used; only T.evaluate(T.call_packed(…)) "
                                    "runs, whose function can write to an array")
+
+    def _place(self, name):
+        """Where the printed program first calls a function."""
+        for number, line in enumerate(self.text.splitlines(), 1):
+            column = line.find(f"call_packed({json.dumps(name, ensure_ascii=False)}")
+            if column >= 0:
+                return f"script of {self.name}:{number}:{line.rfind('T.', 0, column) + 1}: error: "
+        return f"{self.name}: "
+
+    def packed(self, name):
+        """The function that is registered under a name."""
+        function = registry.get_global_func(name, allow_missing=True)
+        if function is None:
+            raise MissingFunction(f"{self._place(name)}no function '{name}' is registered; "
+                             f"pleat.register_func({name!r}) registers one")
+        return function
+
+    def find_functions(self):
+        """Raises PleatError where a function that the program calls is not registered."""
+        for part in _parts(self.node.body):
+            if _is_call(part):
+                self.packed(part.args[0].value)
 
     # ---- Running --------------------------------------------------------------------------------
 
@@ -120,9 +151,14 @@ class _Run:
         run(s)
 
     def compiled(self, s):
-        segment = self.program.segment(id(s), lambda: self.compile(s, s))
-        segment.function(*(self.arrays[b] for b in segment.buffers),
-                         *(self.scalars[v] for v in segment.variables))
+        self.run_segment(self.program.segment(id(s), lambda: self.compile(s, s)))
+
+    def run_segment(self, segment, *more):
+        arguments = [*(self.arrays[b] for b in segment.buffers),
+                     *(self.scalars[v] for v in segment.variables), *more]
+        if self.program.check:
+            self.program.check(segment, arguments)
+        segment.function(*arguments)
 
     def run_SeqStmt(self, s):
         for one in s.seq:
@@ -192,7 +228,7 @@ class _Run:
 
     def run_Evaluate(self, s):
         name, *arguments = s.value.args
-        function = registry.get_global_func(name.value)
+        function = self.program.packed(name.value)
         function(*map(self.argument, arguments))
 
     def allocate(self, buffer):
@@ -266,8 +302,7 @@ class _Run:
         from pleat.model import dtype_of
         made = self.program.segment(("value", id(e)), lambda: self.compile_value(e))
         result = np.zeros((1,), dtype_of(e.dtype))
-        made.function(*(self.arrays[b] for b in made.buffers), *(self.scalars[v] for v in made.variables),
-                      result)
+        self.run_segment(made, result)
         return result[0].item()
 
     # ---- Compiling
@@ -290,7 +325,7 @@ class _Run:
         from pleat.runtime import build
         options = {key: value for key, value in self.program.options.items() if key != "target"}
         built = build(function, target=self.program.options.get("target", "llvm"), **options)
-        return _Segment(built[name], buffers, variables)
+        return _Segment(built[name], function, buffers, variables)
 
     def uses(self, part):
         """The buffers with memory, the variables and the aliases of such memory that a part uses."""
@@ -336,3 +371,79 @@ def _is_whole(owner, dtype, shape, strides, offset):
     pairs = [*zip(shape, owner.shape), *zip(stated, owner.strides), (offset, owner.elem_offset)]
     return (dtype == owner.dtype and len(shape) == len(owner.shape) and len(stated) == len(owner.strides)
             and all(same(a, b) for a, b in pairs))
+
+
+# ---- Verifying ------------------------------------------------------------------------------------
+
+def program_of(thing):
+    """The tensor program that is, or is the only one of, a PrimFunc or an IRModule, if it has a
+    T.call_packed; None otherwise."""
+    if not hasattr(thing, "script") or "call_packed(" not in thing.script():
+        return None
+    ir = importlib.import_module("pleat.ir._module")
+    functions = list(thing.functions.values()) if isinstance(thing, ir.IRModule) else [thing]
+    program = functions[0] if len(functions) == 1 and isinstance(functions[0], ir.PrimFunc) else None
+    return program if program is not None and calls_python(program.node) else None
+
+
+def _extent(program, one, sizes):
+    if one is None or isinstance(one, str) and one not in sizes:
+        _refuse(program, f"the size '{one}' is not known: give its value in shapes={{...}}")
+    return sizes[one] if isinstance(one, str) else one
+
+
+def _arguments(function, inputs, sizes, seed):
+    """An array or number for each parameter: that in `inputs` by its name, or a random one."""
+    from pleat.model import dtype_of
+    random, arguments = np.random.default_rng(seed), []
+    for param in function.parameters:
+        dtype = dtype_of(param.dtype)
+        if param.name in inputs:
+            value = np.array(inputs[param.name], dtype)
+        else:
+            shape = [_extent(function.name, one, sizes) for one in param.shape or ()]
+            value = np.asarray(random.random(shape) if np.issubdtype(dtype, np.inexact)
+                               else random.integers(0, 5, shape)).astype(dtype)
+        arguments.append(value if param.shape is not None else value.item())
+    return arguments
+
+
+def verify(function, inputs, seed, how, options):
+    """Runs a program once, and compares each compiled part with the interpreter on the arrays that it
+    gets there. Returns the Verification of all parts, or of the first that differs."""
+    from pleat import model, runtime
+    found, sizes = [], options.pop("shapes", None) or {}
+
+    def check(segment, arguments):
+        params = segment.function.parameters
+        given = {param.name: np.array(value, model.dtype_of(param.dtype))
+                 for param, value in zip(params, arguments)}
+        taken = {one.name for one in model.Model(segment.source, **options).inputs}
+        found.append(model.verify(segment.source, {name: given[name] for name in taken}, seed=seed, **how,
+                                  **options))
+        if not found[-1]:
+            raise _Differs
+
+    host = runtime.build(function, **options).entry
+    host.check = check
+    try:
+        host(*_arguments(host, inputs or {}, sizes, seed))
+    except _Differs:
+        return found[-1]
+    if not found:
+        _refuse(host.name, "nothing stands around its calls of T.call_packed")
+    return _together(found)
+
+
+class _Differs(Exception):
+    """Ends a run, since a part differs."""
+
+
+def _together(found):
+    import dataclasses
+    largest = max(found, key=lambda one: one.largest)
+    return dataclasses.replace(
+        largest, kernel_count=sum(one.kernel_count for one in found),
+        tensors=[tensor for one in found for tensor in one.tensors],
+        outputs=found[-1].outputs, at_boundaries=sum(one.at_boundaries for one in found),
+        text=f"{len(found)} runs of the parts around calls; of the one that differs most: {largest.text}")

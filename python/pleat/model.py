@@ -729,7 +729,17 @@ def verify(model, inputs=None, *, seed=0, rtol=0, atol=0, max_ulp=0, exact=False
 
     Where a kernel rounds to coarse steps, as quantisation does, numbers that agree can be on both
     sides of a boundary. Then elements also agree when they are between the results for numbers
-    before rounding that are lower and higher by the tolerance; `at_boundaries` counts them."""
+    before rounding that are lower and higher by the tolerance; `at_boundaries` counts them.
+
+    Of a tensor program with T.call_packed, Python runs the calls, and each compiled part between them is
+    compared on the arrays that it gets in this run."""
+    from pleat import host
+    program = host.program_of(model)
+    if program is not None:
+        if definitions or expected:
+            raise PleatError("a program with T.call_packed is compared with the interpreter alone")
+        return host.verify(program, inputs, seed, {"rtol": rtol, "atol": atol, "max_ulp": max_ulp,
+                                                 "exact": exact}, options)
     request, keep = _request_of(model, options), []
     given, wanted = _named_tensors(inputs, keep), _named_tensors(expected, keep)
     how = ffi.new("PleatVerifyOptions *", {

@@ -319,8 +319,15 @@ class Function:
 class HostFunction(Function):
     """A tensor program that calls functions of Python (pleat.host)."""
 
+    check = None  # called before each compiled part runs
+
     def __init__(self, name, parameters, compiled):
         super().__init__(name, parameters, compiled, False)
+
+    def find_functions(self, function):
+        """Raises PleatError where a function that the program calls is not registered."""
+        from pleat.host import HostProgram
+        HostProgram(self.name, function, {}).find_functions()
 
     def _model(self, sizes):
         key = tuple(sorted(sizes.items()))
@@ -332,6 +339,7 @@ class HostFunction(Function):
         keep = []
         _, sizes = self._arguments(values, keep)
         program, _ = self._model(sizes)
+        program.check = self.check
         arrays = [value if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__")
                   else np.from_dlpack(value) for value in values]
         return lambda: program.run(arrays), [keep, arrays]
@@ -442,8 +450,9 @@ class Module:
         for before. workspace_dir: unused, since no temporary files are made beside the result"""
         path = pathlib.Path(path)
         for function in self._functions.values():
-            if isinstance(function, HostFunction):
-                raise PleatError(f"{function.name} calls functions of Python, which a file cannot hold")
+            if isinstance(function, HostFunction) and path.suffix != ".pleat":
+                raise PleatError(f"{function.name} calls functions of Python, which only a .pleat file can "
+                                 "name")
         if path.suffix != ".pleat":
             from pleat.model import write
             write(self._source.encode(), path, func="", **self._options)
@@ -455,6 +464,8 @@ class Module:
 
 def _models(module):
     for name, function in module._functions.items():
+        if isinstance(function, HostFunction):
+            continue
         for sizes, (model, _) in function._models.items():
             yield name, function, dict(sizes), model
 
@@ -469,6 +480,7 @@ def _save(module, path):
             for name, function in module._functions.items()}
     write_archive(path, models, {
         "format": "pleat.runtime", "table": table, "parameters": rows, "target": module.target,
+        "hosts": [name for name, one in module._functions.items() if isinstance(one, HostFunction)],
         "options": module._options, "source": module._source})
 
 
@@ -524,9 +536,15 @@ def load_module(path, threads=0):
 def _loaded(saved, models):
     keys = [(row["name"], tuple(sorted(row["sizes"].items()))) for row in saved["table"]]
     models, source, options = dict(zip(keys, models)), saved["source"], saved["options"]
-    return Module({name: _loaded_function(name, [Parameter(*fields) for fields in rows], models, source,
-                                          options)
-                   for name, rows in saved["parameters"].items()}, source, saved["target"], options)
+    functions = {name: _loaded_function(name, [Parameter(*fields) for fields in rows], models, source,
+                                        options)
+                 for name, rows in saved["parameters"].items()}
+    hosts = saved.get("hosts", ())
+    programs = _functions(source, options, False) if hosts else {}
+    for name in hosts:
+        functions[name] = programs[name]
+        functions[name].find_functions(IRModule(handle=parse(source, "module"))[name])
+    return Module(functions, source, saved["target"], options)
 
 
 def _loaded_function(name, parameters, models, source, options):

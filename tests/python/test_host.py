@@ -7,7 +7,7 @@ from built import skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
-from pleat import te, tir  # noqa: E402
+from pleat import registry, te, tir  # noqa: E402
 from pleat.contrib import cblas  # noqa: E402
 from pleat.script import tir as T  # noqa: E402
 
@@ -194,10 +194,60 @@ def test_what_does_not_run(body, message):
 
 
 def test_files_cannot_hold_python(tmp_path):
-    for ending in (".pleat", ".so", ".c"):
-        with pytest.raises(pleat.PleatError, match="which a file cannot hold"):
+    for ending in (".o", ".so", ".c"):
+        with pytest.raises(pleat.PleatError, match="only a .pleat file can name"):
             pleat.build(fails).export_library(tmp_path / f"fails{ending}")
     (tmp_path / "fails.py").write_text(fails.script())
     assert "supported" in command.pleat("check", tmp_path / "fails.py")
     errors = command.pleat("run", tmp_path / "fails.py", "--fill", "random", status=1)
     assert "which only pleat.build runs" in errors
+
+
+# ---- Verifying, and files --------------------------------------------------------------------------
+
+def test_verify_runs_calls_and_compares_the_parts_between_them():
+    result = pleat.verify(rows, {"n": 3}, seed=2)
+    assert result.agrees and result.kernel_count >= 6
+    assert len(seen) == 3  # the calls of one run
+    assert "parts around calls" in str(result)
+    assert pleat.verify(pleat.IRModule({"rows": rows}))
+
+    @T.prim_func
+    def sized(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+        n = T.int32()
+        T.evaluate(T.call_packed("test.add", A, A, B))
+        for i in range(n):
+            B[i] = B[i] * A[i]
+    assert pleat.verify(sized, shapes={"n": 7}) and pleat.verify(sized, {"A": np.ones(3), "B": np.ones(3)})
+    with pytest.raises(pleat.PleatError, match="size 'n' is not known"):
+        pleat.verify(sized)
+    with pytest.raises(pleat.PleatError, match="with the interpreter alone"):
+        pleat.verify(rows, definitions=True)
+
+
+def test_files_name_the_functions_that_they_call(tmp_path):
+    @pleat.register_func("test.later")
+    def later(x):
+        x += 1
+
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        n = T.int32(2)
+        T.evaluate(T.call_packed("test.later", A))
+        for i in range(4):
+            A[i] = A[i] * n
+    built = pleat.build(pleat.IRModule({"f": f, "rows": rows}))
+    built.export_library(tmp_path / "f.pleat")
+    with pytest.raises(pleat.PleatError, match="only a .pleat file can name"):
+        built.export_library(tmp_path / "f.so")
+    loaded = pleat.load_module(tmp_path / "f.pleat")
+    a = np.arange(4, dtype="int32")
+    loaded["f"](a)
+    np.testing.assert_array_equal(a, [2, 4, 6, 8])
+    again = tmp_path / "again.pleat"
+    loaded.export_library(again)
+    registry.remove_global_func("test.later")
+    with pytest.raises(pleat.PleatError, match=r"script of f:\d+:\d+: error: no function 'test.later' is "):
+        pleat.load_module(again)
+    with pytest.raises(pleat.PleatError, match=r"script of f:\d+:\d+: error: no function 'test.later' is "):
+        built["f"](a)
