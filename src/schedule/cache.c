@@ -165,14 +165,17 @@ static bool touched_outside(Schedule *schedule, const Path *path, int depth, con
   return false;
 }
 
+typedef Array(Path) PathArray;
+
 // The common part of both caching steps: the block, its buffer and their nest.
 typedef struct Caching {
   Path path;
   Stmt *at; // the block
   Buffer *buffer;
   Str scope;
-  int top;             // depth of the nest's outermost statement in the path
-  Array(Path) readers; // the blocks that read the copy: consumer_blocks
+  int top;           // depth of the nest's outermost statement in the path
+  PathArray readers; // the blocks that read the copy: consumer_blocks
+  PathArray late;    // of these, the ones after the nest, which need the whole copy
 } Caching;
 
 // Finds the blocks of a list of blocks or of their names. Each reads the buffer and is in the scope
@@ -225,10 +228,11 @@ static Stmt *with_copy(Schedule *schedule, Stmt *s, const Caching *c, Buffer *co
 }
 
 // Lets the readers read the copy.
-static void redirect_readers(Schedule *schedule, const Caching *c, Buffer *copy) {
-  for (int i = 0; i < c->readers.count; i++) {
+static void redirect_readers(Schedule *schedule, const Caching *c, const PathArray *readers,
+                             Buffer *copy) {
+  for (int i = 0; i < readers->count; i++) {
     Path path;
-    path_to_block(schedule, path_end(&c->readers.items[i])->as.block->name, &path);
+    path_to_block(schedule, path_end(&readers->items[i])->as.block->name, &path);
     Stmt *s = with_copy(schedule, path_end(&path), c, copy);
     schedule_set_body(schedule, path_replace(schedule->context, &path, path.count - 1, s));
   }
@@ -347,7 +351,7 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   Str name = schedule_unique_name(schedule, local->name);
   Stmt *nest = copy_nest(schedule, name, buffer, local, box.min, box.extent, NULL, analyzer);
   path_place_beside(schedule, &c.path, c.top, kept, nest, true, local);
-  redirect_readers(schedule, &c, local);
+  redirect_readers(schedule, &c, &c.readers, local);
   step_result(schedule, call, value_block(name));
   return true;
 }
@@ -378,29 +382,60 @@ static const Block *writer_of(const AccessArray *accesses, const Buffer *buffer)
   return NULL;
 }
 
+// Why there is no place for the copy: the writer beside the readers, or a loop of other iterations.
+typedef struct NoPlace {
+  const Block *writer;
+  const char *kind;
+} NoPlace;
+
 // Sets c->top to the outermost depth from which on no statement writes the buffer between the first
-// of the readers and the last, and stores the accesses there. False after a refusal.
-static bool choose_place(Schedule *schedule, Caching *c, AccessArray *accesses) {
-  const Block *writer = NULL;
-  const char *kind = "";
+// of the readers and the last, and stores the accesses there.
+static bool find_place(Schedule *schedule, Caching *c, AccessArray *accesses, NoPlace *why) {
   Stmt *const *first;
+  *why = (NoPlace){NULL, ""};
   for (c->top = path_nest_top(&c->path, c->path.count - 1); c->top < c->path.count; c->top++) {
     int count;
     *accesses = (AccessArray){0};
-    if (!readers_at(c, c->top, &first, &count)) break;
+    if (!readers_at(c, c->top, &first, &count)) return false;
     Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
     for (int i = 0; i < count; i++) stmt_accesses_below(schedule, analyzer, first[i], accesses);
-    writer = writer_of(accesses, c->buffer);
-    if (!writer) return true;
+    why->writer = writer_of(accesses, c->buffer);
+    if (!why->writer) return true;
     const Stmt *at = c->path.items[c->top];
     if (at->kind != STMT_FOR || at->as.loop.kind == LOOP_SERIAL) continue;
-    kind = ", and loop iterations there do not run in order";
-    break;
+    why->kind = ", and loop iterations there do not run in order";
+    return false;
   }
-  if (!writer)
+  return false;
+}
+
+// Sets the readers aside that are in other nests than the first one. False when there are none.
+static bool put_off_readers(Schedule *schedule, Caching *c) {
+  Caching near = *c;
+  int top = path_nest_top(&c->path, c->path.count - 1);
+  near.readers.items = NULL;
+  near.readers.count = near.readers.capacity = 0;
+  for (int i = 0; i < c->readers.count; i++) {
+    const Path *reader = &c->readers.items[i];
+    bool inside = reader->count > top && reader->items[top] == c->path.items[top];
+    if (inside)
+      array_push(&schedule->context->arena, &near.readers, *reader);
+    else
+      array_push(&schedule->context->arena, &near.late, *reader);
+  }
+  *c = near;
+  return near.late.count > 0;
+}
+
+// Finds the place of the copy, and the accesses of the readers there. False after a refusal.
+static bool choose_place(Schedule *schedule, Caching *c, AccessArray *accesses) {
+  NoPlace why, inside;
+  if (find_place(schedule, c, accesses, &why)) return true;
+  if (put_off_readers(schedule, c) && find_place(schedule, c, accesses, &inside)) return true;
+  if (!why.writer)
     return schedule_refuse(schedule, c->at->pos, "the consumers are not in one sequence of nests");
   return schedule_refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest%s",
-                         writer->name, c->buffer->name, kind);
+                         why.writer->name, c->buffer->name, why.kind);
 }
 
 // The box of the buffer that the readers read; one of its ends may exceed the buffer where a block
@@ -420,6 +455,78 @@ static bool region_read(Schedule *schedule, Caching *c, Region *read) {
   return true;
 }
 
+// True when an iteration of the loops around the copy writes what it copies, before it does, and no
+// other iteration writes it: then the copy is still right after these loops. items[nest] of the
+// copy's path is the outermost of them.
+static bool copies_final_values(Schedule *schedule, const Caching *c, const Path *copy, int nest) {
+  Path loop = *copy;
+  Region written, copied;
+  AccessArray accesses = {0};
+  while (loop.count > nest && path_end(&loop)->kind != STMT_SEQ) loop.count--;
+  int top = loop.count; // of the statements that write, copy and read
+  while (loop.count > nest && path_end(&loop)->kind != STMT_FOR) loop.count--;
+  if (loop.count <= nest) return false;
+  for (int i = nest; i < top; i++)
+    if (copy->items[i]->kind != STMT_SEQ && !loop_is_plain(copy->items[i])) return false;
+  Analyzer *analyzer = path_analyzer(schedule, &loop, loop.count);
+  stmt_accesses_below(schedule, analyzer, path_end(&loop)->as.loop.body, &accesses);
+  for (int i = 0; i < accesses.count; i++) {
+    const Access *a = &accesses.items[i];
+    Path writer;
+    if (!a->write || !buffers_alias(a->buffer, c->buffer)) continue;
+    path_to_block(schedule, a->block->name, &writer);
+    if (!path_precedes(&writer, copy)) return false;
+  }
+  return accesses_union(analyzer, &accesses, path_end(copy)->as.block, c->buffer, &copied) &&
+         accesses_written(schedule, analyzer, &accesses, c->buffer, &written) == WRITTEN_BOX &&
+         region_covers(analyzer, &written, &copied) &&
+         path_writes_tell_iterations(schedule, &loop, nest, c->buffer);
+}
+
+// True when the reader, which runs after the nest that makes the copy, finds all that it reads.
+static bool finds_copy(Schedule *schedule, const Caching *c, const Path *copy, const Path *reader,
+                       Buffer *local) {
+  int nest = 0;
+  while (nest < copy->count && nest < reader->count && copy->items[nest] == reader->items[nest])
+    nest++;
+  if (nest >= copy->count || nest >= reader->count || !path_precedes(copy, reader)) return false;
+  StmtArray blocks = {0};
+  blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    Path other;
+    if (!block_touches(block, c->buffer, true)) continue;
+    path_to_block(schedule, block->name, &other);
+    if (other.count <= nest || other.items[nest] != copy->items[nest]) return false;
+  }
+  AccessArray made = {0}, used = {0};
+  Region box, read;
+  Analyzer *analyzer = path_analyzer(schedule, copy, nest);
+  stmt_accesses_below(schedule, analyzer, copy->items[nest], &made);
+  stmt_accesses_below(schedule, analyzer, reader->items[nest], &used);
+  return accesses_written(schedule, analyzer, &made, local, &box) == WRITTEN_BOX &&
+         accesses_union(analyzer, &used, path_end(reader)->as.block, local, &read) &&
+         region_covers(analyzer, &box, &read) && copies_final_values(schedule, c, copy, nest);
+}
+
+// Lets the blocks after the nest read the copy too, or refuses.
+static bool redirect_late(Schedule *schedule, Caching *c, Buffer *local, Str copy) {
+  Path path;
+  redirect_readers(schedule, c, &c->late, local);
+  path_to_block(schedule, copy, &path);
+  for (int i = 0; i < c->late.count; i++) {
+    Path reader;
+    Str name = path_end(&c->late.items[i])->as.block->name;
+    path_to_block(schedule, name, &reader);
+    if (!finds_copy(schedule, c, &path, &reader, local))
+      return schedule_refuse(schedule, c->at->pos,
+                             "block '%s' is not proved to find all that it reads of '%s' in the "
+                             "copy, which iterations of another nest make",
+                             name, c->buffer->name);
+  }
+  return true;
+}
+
 bool step_cache_read(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Caching c = {0};
@@ -433,9 +540,10 @@ bool step_cache_read(Schedule *schedule, StepCall *call) {
   Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
   Str name = schedule_unique_name(schedule, local->name), first = path_end(&c.path)->as.block->name;
   Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent, NULL, analyzer);
-  redirect_readers(schedule, &c, local);
+  redirect_readers(schedule, &c, &c.readers, local);
   path_to_block(schedule, first, &c.path);
   path_place_beside(schedule, &c.path, c.top, c.path.items[c.top], nest, false, local);
+  if (!redirect_late(schedule, &c, local, name)) return false;
   step_result(schedule, call, value_block(name));
   return true;
 }

@@ -19,6 +19,7 @@ typedef struct Gather {
   Analyzer *analyzer;
   AccessArray *out;
   Array(VarRange) loops;
+  int conditions; // statements around that may not run what is in them
 } Gather;
 
 static bool depends(const Expr *e, const Gather *gather) {
@@ -122,6 +123,7 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   if (inexact && constant && !access.points)
     box_of_tiles(gather, region, points, bindings, &access);
   if (access.points) cut_by_predicate(gather, block, &access);
+  if (gather->conditions) access.exact = false;
   array_push(&context->arena, gather->out, access);
 }
 
@@ -163,14 +165,17 @@ static void gather_accesses(Gather *gather, Stmt *s) {
     array_push(&gather->schedule->context->arena, &gather->loops, loop_range(s));
     analyzer_bind(gather->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   }
+  bool conditional = s->kind == STMT_IF || s->kind == STMT_WHILE;
+  gather->conditions += conditional;
   int count = stmt_child_count(s);
   for (int i = 0; i < count; i++) gather_accesses(gather, stmt_child(s, i));
+  gather->conditions -= conditional;
   gather->loops.count = loops;
   analyzer_reset(gather->analyzer, mark);
 }
 
 void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
-  Gather gather = {schedule, analyzer, out, {0}};
+  Gather gather = {.schedule = schedule, .analyzer = analyzer, .out = out};
   gather_accesses(&gather, s);
 }
 

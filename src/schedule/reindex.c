@@ -12,7 +12,8 @@ typedef struct Reindexing {
   const Block *block;
   Buffer *buffer, *copy;
   bool write;
-  int top;      // depth of the nest's outermost statement
+  int top;      // depth of the statement beside which the copy is made
+  bool inside;  // that is below a loop, of which each iteration makes a part of the copy
   Expr **point; // the indices of the block's accesses to the buffer
   Expr **to;    // those to the copy
   int *chosen;  // the variables that the copy is made over
@@ -184,20 +185,50 @@ static bool stays_inside(const Reindexing *r) {
   return true;
 }
 
-// True when no other block of the nest writes the buffer, or, when this one does, reads it.
-static bool alone_in_nest(const Reindexing *r) {
+// The block below items[top] that stands in the way: another one that writes the buffer, or reads it
+// when the step's block writes it. NULL: there is none.
+static const Block *other_user(const Reindexing *r, int top) {
   StmtArray blocks = {0};
-  blocks_innermost(&r->schedule->context->arena, r->path.items[r->top], &blocks);
+  blocks_innermost(&r->schedule->context->arena, r->path.items[top], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *other = blocks.items[i]->as.block;
     bool writes = block_touches(other, r->buffer, true);
     bool reads = block_touches(other, r->buffer, false);
-    if (other == r->block ? writes && !r->write : writes || (reads && r->write))
-      return REFUSE(r, "block '%s' in the same nest %s '%s'", other->name,
-                    writes ? "writes" : "reads", r->buffer->name);
+    if (other == r->block ? writes && !r->write : writes || (reads && r->write)) return other;
   }
-  return !r->write || !expr_reads(r->block->predicate, r->buffer) ||
-         REFUSE(r, "the predicate of block '%s' reads '%s'", r->block->name, r->buffer->name);
+  return NULL;
+}
+
+// True when the copy may be made in each iteration of the loops down to items[top]: they run in
+// order, and an iteration completes what the block writes there.
+static bool is_place_inside(const Reindexing *r, int nest, int top) {
+  for (int i = nest; i < r->path.count - 1; i++) {
+    const Stmt *s = r->path.items[i];
+    bool loop = s->kind == STMT_FOR && s->as.loop.kind == LOOP_SERIAL;
+    if (!loop && (i >= top || s->kind != STMT_SEQ)) return false;
+  }
+  Path loop = r->path;
+  loop.count = top;
+  while (loop.count > nest && path_end(&loop)->kind != STMT_FOR) loop.count--;
+  return expr_is_true(r->block->predicate) &&
+         (!r->write ||
+          (loop.count > nest && path_writes_tell_iterations(r->schedule, &loop, nest, r->buffer)));
+}
+
+// Moves r->top to the outermost place where no other block below it uses the buffer.
+static bool find_place(Reindexing *r) {
+  const Block *other = other_user(r, r->top);
+  int top = r->top;
+  if (r->write && expr_reads(r->block->predicate, r->buffer))
+    return REFUSE(r, "the predicate of block '%s' reads '%s'", r->block->name, r->buffer->name);
+  if (!other) return true;
+  while (top < r->path.count - 1 && other_user(r, top)) top++;
+  if (other_user(r, top) || !is_place_inside(r, r->top, top))
+    return REFUSE(r, "block '%s' in the same nest %s '%s'", other->name,
+                  block_touches(other, r->buffer, true) ? "writes" : "reads", r->buffer->name);
+  r->top = top;
+  r->inside = true;
+  return true;
 }
 
 // True when the block runs over its whole domain and writes the element each time.
@@ -233,32 +264,59 @@ static bool check_write(const Reindexing *r) {
                 block->name, r->buffer->name);
 }
 
-static bool check_copy(const Reindexing *r) {
+static bool check_copy(Reindexing *r) {
   if (!tells_points(r, r->to, r->copy->rank))
     return REFUSE(r,
                   "the map is not proved to give each iteration of block '%s' an index of its "
                   "own",
                   r->block->name);
-  if (!alone_in_nest(r)) return false;
+  if (!find_place(r)) return false;
   return r->write ? check_write(r) : stays_inside(r);
 }
 
 // ---- The copy --------------------------------------------------------------------------------
+
+// The block that copies in new loops, one for each of its variables.
+static Stmt *copy_whole(const Reindexing *r, Block *block) {
+  Context *context = r->schedule->context;
+  Expr **loops = arena_array(&context->arena, Expr *, r->count);
+  for (int k = 0; k < r->count; k++) {
+    BlockVar *v = &block->vars[k];
+    loops[k] = expr_var(context, arena_printf(&context->arena, "ax%d", k), v->var->type);
+    v->binding = expr_add(context, v->min, loops[k]);
+  }
+  return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));
+}
+
+// The same in copies of those loops from items[top] on that its variables are bound to.
+static Stmt *copy_part(const Reindexing *r, Block *block) {
+  Context *context = r->schedule->context;
+  Map loops = map_new(&context->arena);
+  Stmt *s = stmt_block(context, block_with_regions(context, block));
+  for (int i = r->path.count - 2; i >= r->top; i--) {
+    const Stmt *loop = r->path.items[i];
+    const Expr *var = loop->as.loop.var;
+    bool used = false;
+    for (int k = i + 1; k < r->path.count - 1; k++) used |= loop_bounds_use(r->path.items[k], var);
+    for (int k = 0; k < r->count; k++) used |= expr_uses(block->vars[k].binding, var);
+    if (!used) continue;
+    map_put(&loops, var, expr_var(context, var->as.var->name, var->type));
+    s = stmt_with_child(context, loop, 0, s);
+  }
+  return substitute_stmt(context, s, &loops, NULL);
+}
 
 // The nest that copies between the buffer and the copy, over the chosen variables.
 static Stmt *reindex_nest(const Reindexing *r, Str name) {
   Context *context = r->schedule->context;
   Block *block = arena_new(&context->arena, Block);
   Map vars = map_new(&context->arena);
-  Expr **loops = arena_array(&context->arena, Expr *, r->count);
   block->name = name;
   block->predicate = expr_bool(context, true);
   block->var_count = r->count;
   block->vars = arena_array(&context->arena, BlockVar, r->count);
   for (int k = 0; k < r->count; k++) {
     BlockVar v = r->block->vars[r->chosen[k]];
-    loops[k] = expr_var(context, arena_printf(&context->arena, "ax%d", k), v.var->type);
-    v.binding = expr_add(context, v.min, loops[k]);
     v.kind = ITER_SPATIAL;
     v.pos = (SourcePos){0};
     Expr *fresh = expr_var(context, v.var->as.var->name, v.var->type);
@@ -271,7 +329,7 @@ static Stmt *reindex_nest(const Reindexing *r, Str name) {
   Buffer *into = r->write ? r->buffer : r->copy;
   Stmt *store = stmt_store(context, into, r->write ? r->point : r->to, into->rank, value);
   block->body = substitute_stmt(context, store, &vars, NULL);
-  return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));
+  return r->inside ? copy_part(r, block) : copy_whole(r, block);
 }
 
 static Expr *reindex_load(Rewriter *rewriter, Expr *e) {

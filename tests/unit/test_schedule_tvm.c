@@ -166,6 +166,64 @@ static void test_copies_of_what_is_inside(void **state) {
   refused(CUT("            T.where(i < 10 and j < 19)\n", ""), write, "not proved to write all");
 }
 
+// ---- Copies beside the writer ------------------------------------------------------------------
+
+// One nest writes A and reads READ of it; another reads A afterwards.
+#define BESIDE(ROW, READ, AFTER)                                                                   \
+  HEAD "def f(X: T.Buffer((6, 5), 'float32'), B: T.Buffer((6, 5), 'float32'),\n"                   \
+       "      C: T.Buffer((6, 5), 'float32')):\n"                                                  \
+       "    A = T.alloc_buffer((6, 5))\n"                                                          \
+       "    for i in range(6):\n"                                                                  \
+       "        for j in range(5):\n"                                                              \
+       "            with T.block('A'):\n"                                                          \
+       "                vi, vj = T.axis.remap('SS', [i, j])\n"                                     \
+       "                A[" ROW ", vj] = X[vi, vj] + T.float32(1)\n"                               \
+       "        for j in range(5):\n"                                                              \
+       "            with T.block('B'):\n"                                                          \
+       "                vi, vj = T.axis.remap('SS', [i, j])\n"                                     \
+       "                B[vi, vj] = A[" READ "] * T.float32(2)\n" AFTER                            \
+       "    for i, j in T.grid(6, 5):\n"                                                           \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            C[vi, vj] = A[vi, vj]\n"
+#define CHANGE                                                                                     \
+  "        for j in range(5):\n"                                                                   \
+  "            with T.block('D'):\n"                                                               \
+  "                vi, vj = T.axis.remap('SS', [i, j])\n"                                          \
+  "                A[vi, vj] = T.float32(3)\n"
+
+static void test_copies_beside_the_writer(void **state) {
+  (void)state;
+  const char *both = "sch.cache_read('B', 0, 'local', consumer_blocks=['B', 'C'])";
+  const char *late = "is not proved to find all that it reads of 'A' in the copy";
+  made(BESIDE("vi", "vi, vj", ""), both);
+  made(BESIDE("vi", "vi, 4 - vj", ""), both);
+  made(BESIDE("5 - vi", "5 - vi, vj", ""), both);
+  made(BESIDE("vi", "vi, vj", ""), "sch.cache_read('C', 0, 'local', consumer_blocks=['C', 'B'])");
+  refused(BESIDE("vi", "vi, vj // 2", ""), both, late);
+  refused(BESIDE("vi", "vi, vj", CHANGE), both, late);
+  refused(BESIDE("vi // 2", "vi // 2, vj", ""), both, late);
+  refused(BESIDE("vi", "0, vj", ""), both, late);
+}
+
+static void test_reindexed_copies_beside_the_writer(void **state) {
+  (void)state;
+  const char *read = "sch.reindex_cache_read('B', 0, 'local', lambda i, j: (j, i))";
+  const char *write = "sch.reindex_cache_write('A', 0, 'local', lambda i, j: (j, i))";
+  made(BESIDE("vi", "vi, vj", ""), read);
+  made(BESIDE("vi", "vi, 4 - vj", ""), read);
+  made(BESIDE("vi", "vi // 2, vj", ""), read);
+  made(BESIDE("vi", "vi, vj", ""), write);
+  made(BESIDE("vi", "vi // 2, vj", ""), write);
+  made(row_sums, "sch.reindex_cache_write('B', 0, 'local', lambda i, k: (i,))");
+  made(BESIDE("vi", "vi, vj", CHANGE), write);
+  refused(BESIDE("vi // 2", "vi, vj", ""), write, "in the same nest reads 'A'");
+  refused(BESIDE("vi", "vi, vj", ""),
+          "j, i = sch.get_loops('B')\nsch.parallel(j)\n"
+          "sch.reindex_cache_read('B', 0, 'local', lambda i, j: (j, i))",
+          "in the same nest writes 'A'");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reductions_over_threads),
@@ -174,6 +232,8 @@ int main(void) {
       cmocka_unit_test(test_factors_of_one_iteration),
       cmocka_unit_test(test_copies_of_tiles),
       cmocka_unit_test(test_copies_of_what_is_inside),
+      cmocka_unit_test(test_copies_beside_the_writer),
+      cmocka_unit_test(test_reindexed_copies_beside_the_writer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
