@@ -60,6 +60,7 @@ typedef enum ParamKind {
   PARAM_NUMBER,
   PARAM_SLOT,
   PARAM_MAP,
+  PARAM_PADDING, // a number, a map from physical indices to one number, or "unknown"
 } ParamKind;
 
 enum { STEP_MAX_PARAMS = 5 };
@@ -509,7 +510,9 @@ bool expr_uses_block_vars(const Expr *e, const Block *block);
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
 // States the content of a buffer's padding, and makes the block that writes the buffer write that
-// content.
-bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding);
+// content, or else a block of its own. `values` (NULL: padding.value) maps a physical index to the
+// content there.
+bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
+                        const IndexMap *values);
 
 #endif

@@ -242,8 +242,25 @@ static bool covers_places(const Dropping *d) {
   return !path_bindings_check(schedule, d->path, analyzer, whole);
 }
 
-// Makes the writer store `value` to padding instead of excluding padding.
-static bool write_padding(Dropping *d, double value) {
+// The content of padding: `values` at the physical index, or the same number everywhere.
+typedef struct Content {
+  double value;
+  const IndexMap *values; // NULL: value
+} Content;
+
+static Expr *content_at(Schedule *schedule, const Content *content, const Buffer *buffer,
+                        Expr *const *indices) {
+  Context *context = schedule->context;
+  Expr *value;
+  if (!content->values) return expr_const(context, buffer->type, content->value);
+  Map symbols = schedule_size_symbols(schedule);
+  if (!index_map_apply_exprs(context, content->values, indices, &symbols, &value))
+    bug(context, "a map that was checked");
+  return expr_cast(context, buffer->type, value);
+}
+
+// Makes the writer store the content to padding instead of excluding padding.
+static bool write_padding(Dropping *d, const Content *content) {
   Context *context = d->schedule->context;
   const Block *block = d->block;
   Stmt *store = block->body;
@@ -254,7 +271,7 @@ static bool write_padding(Dropping *d, double value) {
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, block);
   Expr *valid = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
-  Expr *constant = expr_const(context, block->writes[0].buffer->type, value);
+  Expr *constant = content_at(d->schedule, content, block->writes[0].buffer, block->writes[0].min);
   Block *copy = with_predicate(d);
   Expr *self =
       expr_load(context, store->as.store.buffer, store->as.store.indices, store->as.store.rank);
@@ -276,34 +293,123 @@ static void change_padding(void *env, Buffer *b) {
   if (b->layout) b->layout = layout_with_padding(to->context, b->layout, to->padding);
 }
 
-static bool fill_by_writers(Schedule *schedule, SourcePos pos, Buffer *buffer, double value) {
-  StmtArray blocks = {0};
-  blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
-  int writers = 0;
-  for (int i = 0; i < blocks.count; i++) {
-    const Block *block = blocks.items[i]->as.block;
-    if (!block_touches(block, buffer, true)) continue;
-    Path path;
-    path_to_block(schedule, block->name, &path);
-    Dropping d = dropping_begin(schedule, &path);
-    if (writers++ || d.kept.count || !d.dropped.count || !write_padding(&d, value))
-      return schedule_refuse(
-          schedule, pos,
-          "the padding of '%s' cannot be made to hold %g: block '%s' does not iterate "
-          "over it; transform the layout before its loops are changed, or leave the "
-          "content open",
-          buffer->name, value, block->name);
-  }
-  if (writers || buffer_is_parameter(schedule, buffer)) return true;
-  return schedule_refuse(schedule, pos, "no block writes '%s'", buffer->name);
+// Makes the only block that writes the buffer write its padding too. False when it does not iterate
+// over padding, with the schedule as it was.
+static bool fill_by_writer(Schedule *schedule, const Buffer *buffer, const StmtArray *writers,
+                           const Content *content) {
+  PrimFunc *before = schedule->func;
+  if (writers->count != 1) return false;
+  Path path;
+  path_to_block(schedule, writers->items[0]->as.block->name, &path);
+  Dropping d = dropping_begin(schedule, &path);
+  if (!d.kept.count && d.dropped.count && write_padding(&d, content)) return true;
+  schedule->func = before;
+  return false;
 }
 
-bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding) {
+// The nest that writes all padding of the buffer.
+static Stmt *fill_nest(Schedule *schedule, Buffer *buffer, const Content *content) {
+  Context *context = schedule->context;
+  int rank = buffer->rank;
+  Block *block = arena_new(&context->arena, Block);
+  Expr **vars = arena_array(&context->arena, Expr *, rank);
+  Expr **loops = arena_array(&context->arena, Expr *, rank);
+  block->name = schedule_unique_name(
+      schedule, arena_printf(&context->arena, "buffer_%s_padding", buffer->name));
+  block->var_count = rank;
+  block->vars = arena_array(&context->arena, BlockVar, rank);
+  Analyzer *analyzer = analyzer_new(context);
+  for (int d = 0; d < rank; d++) {
+    DType type = buffer->shape[d]->type;
+    Expr *zero = expr_int(context, type, 0);
+    vars[d] = expr_var(context, arena_printf(&context->arena, "v_axis%d", d), type);
+    loops[d] = expr_var(context, arena_printf(&context->arena, "axis%d", d), type);
+    block->vars[d] = (BlockVar){vars[d], zero, buffer->shape[d], ITER_SPATIAL, loops[d]};
+    analyzer_bind(analyzer, loops[d], zero, buffer->shape[d]);
+  }
+  block->body =
+      stmt_store(context, buffer, vars, rank, content_at(schedule, content, buffer, vars));
+  block->predicate = analyzer_simplify(analyzer, padding_condition(schedule, buffer, loops));
+  return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));
+}
+
+// True when no other block uses the buffer in the writer's nest, or before it: then padding may be
+// written after the nest.
+static bool may_fill_after(Schedule *schedule, const Path *writer, int top, const Buffer *buffer) {
+  StmtArray blocks = {0};
+  blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *other = blocks.items[i]->as.block;
+    if (other == path_end(writer)->as.block || !block_touches(other, buffer, false)) continue;
+    Path path;
+    path_to_block(schedule, other->name, &path);
+    bool inside = top < path.count && path.items[top] == writer->items[top];
+    if (inside || !path_precedes(writer, &path)) return false;
+  }
+  return !stmt_has_loose_stores(writer->items[top]) &&
+         !block_touches(path_end(writer)->as.block, buffer, false);
+}
+
+// The block that allocates the buffer, or else the function's root.
+static BlockRef home_of(Schedule *schedule, const Buffer *buffer) {
+  StmtArray blocks = {0};
+  blocks_all(&schedule->context->arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    for (int k = 0; k < block->alloc_count; k++)
+      if (buffers_alias(block->allocs[k], buffer)) return block->name;
+  }
+  return blocks.items[0]->as.block->name;
+}
+
+// Adds a nest that writes padding: after the only writer's nest, or else before all accesses. The
+// other blocks write elements alone.
+static void fill_apart(Schedule *schedule, Buffer *buffer, const StmtArray *writers,
+                       const Content *content) {
+  Context *context = schedule->context;
+  Stmt *nest = fill_nest(schedule, buffer, content);
+  Path path;
+  if (writers->count == 1) {
+    path_to_block(schedule, writers->items[0]->as.block->name, &path);
+    int top = path_nest_top(&path, path.count - 1);
+    if (may_fill_after(schedule, &path, top, buffer)) {
+      path_replace_flat(schedule, &path, top,
+                        stmt_seq(context, (Stmt *[]){path.items[top], nest}, 2));
+      return;
+    }
+  }
+  path_to_block(schedule, home_of(schedule, buffer), &path);
+  Block *home = block_copy(context, path_end(&path)->as.block);
+  home->body = stmt_seq(context, (Stmt *[]){nest, home->body}, 2);
+  path_replace_block(schedule, &path, home);
+}
+
+static bool fill_padding(Schedule *schedule, SourcePos pos, Buffer *buffer,
+                         const Content *content) {
+  StmtArray blocks = {0}, writers = {0};
+  blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++)
+    if (block_touches(blocks.items[i]->as.block, buffer, true))
+      array_push(&schedule->context->arena, &writers, blocks.items[i]);
+  if (!writers.count && buffer_is_parameter(schedule, buffer)) return true;
+  if (!writers.count) return schedule_refuse(schedule, pos, "no block writes '%s'", buffer->name);
+  if (!fill_by_writer(schedule, buffer, &writers, content))
+    fill_apart(schedule, buffer, &writers, content);
+  return true;
+}
+
+bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
+                        const IndexMap *values) {
   Expr **origin = arena_array(&schedule->context->arena, Expr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++) origin[i] = expr_var(schedule->context, "p", DTYPE_INT32);
   bool has_padding = padding_condition(schedule, buffer, origin) != NULL;
-  if (has_padding && padding.kind == LAYOUT_PADDING_CONSTANT &&
-      !fill_by_writers(schedule, pos, buffer, padding.value))
+  Content content = {padding.value, values};
+  if (values && (values->input_count != buffer->rank || values->output_count != 1))
+    return schedule_refuse(schedule, pos,
+                           "pad_value maps the %d physical indices of '%s' to one number",
+                           buffer->rank, buffer->name);
+  if (has_padding && (values || padding.kind == LAYOUT_PADDING_CONSTANT) &&
+      !fill_padding(schedule, pos, buffer, &content))
     return false;
   NewLayout to = {padding, schedule->context};
   schedule_replace_storage(schedule, buffer, change_padding, &to, NULL);
@@ -319,7 +425,7 @@ bool step_pad_value(Schedule *schedule, StepCall *call) {
     return schedule_refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
                            buffer->name);
   LayoutPadding padding = {LAYOUT_PADDING_CONSTANT, value_number(&call->args[2])};
-  return buffer_set_padding(schedule, at->pos, buffer, padding);
+  return buffer_set_padding(schedule, at->pos, buffer, padding, NULL);
 }
 
 // ---- predicate_reduction -----------------------------------------------------------------------

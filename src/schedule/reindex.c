@@ -185,8 +185,8 @@ static bool stays_inside(const Reindexing *r) {
   return true;
 }
 
-// The block below items[top] that stands in the way: another one that writes the buffer, or reads it
-// when the step's block writes it. NULL: there is none.
+// The block below items[top] that stands in the way: another one that writes the buffer, or one
+// that reads it when the step's block writes it. NULL: there is none.
 static const Block *other_user(const Reindexing *r, int top) {
   StmtArray blocks = {0};
   blocks_innermost(&r->schedule->context->arena, r->path.items[top], &blocks);

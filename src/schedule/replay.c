@@ -132,6 +132,7 @@ static const char *const kind_words[] = {
     [PARAM_NUMBER] = "a number",
     [PARAM_SLOT] = "(\"read\", index), (\"write\", index) or a name",
     [PARAM_MAP] = "an index map",
+    [PARAM_PADDING] = "a number, a map or None",
 };
 
 static bool fits(ParamKind kind, const StepValue *value) {
@@ -152,6 +153,9 @@ static bool fits(ParamKind kind, const StepValue *value) {
   case PARAM_NUMBER: return value->kind == VALUE_INT || value->kind == VALUE_FLOAT;
   case PARAM_SLOT: return value->kind == VALUE_LIST || value->kind == VALUE_STRING;
   case PARAM_MAP: return value->kind == VALUE_MAP;
+  case PARAM_PADDING:
+    return value->kind == VALUE_INT || value->kind == VALUE_FLOAT || value->kind == VALUE_STRING ||
+           value->kind == VALUE_MAP;
   }
   return false;
 }
@@ -186,9 +190,10 @@ static void define_sizes(Replay *replay, LayoutSource *source) {
   source->definition_count = sizes.count;
 }
 
-static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, StepValue *out) {
+// `rank` is the number of the map's inputs; -1: it is not known.
+static bool read_map(Replay *replay, const PyNode *node, int rank, StepValue *out) {
   if (node->kind == PY_CALL && node->count == 2) node = node->items[1]; // IndexMap.from_func(…)
-  LayoutSource source = py_layout_source(node, map_rank(replay, call));
+  LayoutSource source = py_layout_source(node, rank);
   if (!source.text)
     return COMPLAIN(replay, node, "an index map is a lambda or a layout's spelling in quotes");
   define_sizes(replay, &source);
@@ -217,9 +222,14 @@ static bool number_buffer(Replay *replay, const PyNode *node, const StepParam *p
                   reads ? "reads" : "writes", out->as.s);
 }
 
+static bool is_map(const PyNode *node) {
+  return node->kind == PY_LAMBDA || (node->kind == PY_STRING && strstr(node->text, "->"));
+}
+
 static bool read_argument(Replay *replay, const PyNode *node, const StepParam *param,
                           StepCall *call, StepValue *out) {
-  if (param->kind == PARAM_MAP) return read_map(replay, node, call, out);
+  if (param->kind == PARAM_MAP) return read_map(replay, node, map_rank(replay, call), out);
+  if (param->kind == PARAM_PADDING && is_map(node)) return read_map(replay, node, -1, out);
   if (!read_value(replay, node, out)) return false;
   bool names_block = param->kind == PARAM_BLOCK || param->kind == PARAM_TARGET ||
                      param->kind == PARAM_PART; // a text is a block's name

@@ -395,8 +395,12 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
     out->kind = LAYOUT_PADDING_UNKNOWN;
     return true;
   }
+  if (value->kind == VALUE_MAP) { // the layout cannot state it, only that it may not be changed
+    out->kind = LAYOUT_PADDING_UNKNOWN;
+    return true;
+  }
   if (value->kind != VALUE_INT && value->kind != VALUE_FLOAT)
-    return schedule_refuse(schedule, at->pos, "pad_value is a number or None");
+    return schedule_refuse(schedule, at->pos, "pad_value is a number, a map or None");
   out->kind = LAYOUT_PADDING_CONSTANT;
   out->value = value_number(value);
   return true;
@@ -426,7 +430,8 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   for (int i = 0; i < writers.count; i++)
     remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
   if (padding.kind != LAYOUT_PADDING_ANY &&
-      !buffer_set_padding(schedule, at->pos, physical, padding))
+      !buffer_set_padding(schedule, at->pos, physical, padding,
+                          content->kind == VALUE_MAP ? content->as.map : NULL))
     return false;
   relaid.after = schedule->func;
   call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);

@@ -323,8 +323,12 @@ def test_constant_padding(pad_value):
 
 def test_padding_that_differs():
     sch = tir.Schedule(matmul)
-    with pytest.raises(TypeError, match="one number for all the padding, not `i . j`"):
-        sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
+    assert "pad_value=lambda i, j, k: [i + j]" in sch.trace
+    check(sch)
+    with pytest.raises(pleat.tir.ScheduleError, match="the 3 physical indices of 'product' to one number"):
+        tir.Schedule(matmul).transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8],
+                                              pad_value=lambda i, j: i + j)
 
 
 @T.prim_func

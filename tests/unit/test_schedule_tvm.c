@@ -224,6 +224,61 @@ static void test_reindexed_copies_beside_the_writer(void **state) {
           "in the same nest writes 'A'");
 }
 
+// ---- Padding that a block of its own writes ----------------------------------------------------
+
+// B has 14 elements, WRITES of which stand in the first block.
+#define PADDED(WRITES)                                                                             \
+  HEAD "def f(A: T.Buffer((14,), 'int32'), C: T.Buffer((14,), 'int32'),\n"                         \
+       "      D: T.Buffer((14,), 'int32')):\n"                                                     \
+       "    B = T.alloc_buffer((14,), 'int32')\n"                                                  \
+       "    for i in range(14):\n"                                                                 \
+       "        with T.block('B'):\n"                                                              \
+       "            vi = T.axis.spatial(14, i)\n" WRITES "    for i in range(14):\n"               \
+       "        with T.block('D'):\n"                                                              \
+       "            vi = T.axis.spatial(14, i)\n"                                                  \
+       "            D[vi] = B[vi] + 1\n"
+#define TWO "            B[vi] = A[vi]\n            C[vi] = A[vi] * 2\n"
+#define ONE "            B[vi] = A[vi]\n"
+
+static void gives(const char *program, const char *steps, const char *text) {
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, program, steps);
+  const char *after = check_text(context, schedule_func(schedule));
+  if (!strstr(after, text)) fprintf(stderr, "wanted: %s\n%s\n", text, after);
+  assert_non_null(strstr(after, text));
+  context_free(context);
+}
+
+static void test_padding_in_a_nest_of_its_own(void **state) {
+  (void)state;
+  const char *pad =
+      "sch.transform_layout('B', ('write', 0), lambda i: [i // 4, i % 4], pad_value=7)\n";
+  Context *context = context_new();
+#define STEPS(BEFORE, AFTER) arena_printf(&context->arena, "%s%s%s", BEFORE, pad, AFTER)
+  gives(PADDED(TWO), pad, "with T.block(\"buffer_B_padding\"):");
+  gives(PADDED(TWO), pad, "T.where(14 <= axis0 * 4 + axis1)");
+  // The block iterates over tiles, and no more over the axis.
+  made(PADDED(ONE), STEPS("i, = sch.get_loops('B')\nx, y = sch.split(i, factors=[None, 7])\n", ""));
+  // In the reader's loop, the padding is written before.
+  gives(PADDED(ONE), STEPS("i, = sch.get_loops('D')\nsch.compute_at('B', i)\n", ""),
+        "        with T.block(\"buffer_B_padding\"):");
+  refused(PADDED(TWO), STEPS("", "sch.cache_write('B', 0, 'local')"), "also written by block");
+#undef STEPS
+  context_free(context);
+}
+
+static void test_padding_of_several_values(void **state) {
+  (void)state;
+  const char *map = "sch.transform_layout('B', ('write', 0), lambda i: [i // 4, i % 4], "
+                    "pad_value=lambda i, j: [i + j])\n";
+  gives(PADDED(ONE), map, "T.if_then_else(vi_0 * 4 + vi_1 < 14, A[vi_0 * 4 + vi_1], vi_0 + vi_1)");
+  gives(PADDED(TWO), map, "B[v_axis0, v_axis1] = v_axis0 + v_axis1");
+  refused(PADDED(ONE),
+          "sch.transform_layout('B', ('write', 0), lambda i: [i // 4, i % 4], "
+          "pad_value=lambda i: [i])",
+          "pad_value maps the 2 physical indices of 'B' to one number");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reductions_over_threads),
@@ -234,6 +289,8 @@ int main(void) {
       cmocka_unit_test(test_copies_of_what_is_inside),
       cmocka_unit_test(test_copies_beside_the_writer),
       cmocka_unit_test(test_reindexed_copies_beside_the_writer),
+      cmocka_unit_test(test_padding_in_a_nest_of_its_own),
+      cmocka_unit_test(test_padding_of_several_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -347,9 +347,9 @@ class Schedule:
 
     def transform_layout(self, block, buffer, index_map, pad_value=None, **keywords):
         """Stores a buffer of the block in another layout, and rewrites all its accesses. `pad_value` is what the
-        padding holds: a number, or a function of the physical indices that returns one."""
+        padding holds: a number, or a function of the physical indices, or a map, that gives one."""
         if pad_value is not None:
-            keywords = {"pad_value": _constant_padding(pad_value), **keywords}
+            keywords = {"pad_value": _padding(pad_value), **keywords}
         return self._apply("transform_layout", (block, buffer, index_map), keywords)
 
     def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
@@ -540,8 +540,10 @@ class TensorIntrin:
         return IRModule({"desc": self.desc, "impl": self.impl}).script()
 
 
-def _constant_padding(value):
-    """The number that a function of indices, or a map, gives for all indices; other values as they are."""
+def _padding(value):
+    """The number that a function of indices, or a map, gives for all indices, or else the map; other values
+    as they are."""
+    given = value
     is_function = callable(value) and not isinstance(value, (IndexMap, Value))
     if is_function:
         parameters = inspect.signature(value).parameters.values()
@@ -555,7 +557,7 @@ def _constant_padding(value):
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"pad_value is one number for all the padding, not `{value}`") from None
+        return IndexMap.from_func(given) if callable(given) and not isinstance(given, IndexMap) else given
 
 
 def _flat_ranges(function):
