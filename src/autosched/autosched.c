@@ -123,6 +123,38 @@ bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, L
   return true;
 }
 
+int64_t autosched_least_pieces(const HostMachine *machine) {
+  enum { PIECES_A_THREAD = 4 };
+  return machine->threads > 1 ? PIECES_A_THREAD * (int64_t)machine->threads : 1;
+}
+
+// Are so many pieces of equal work enough for all threads? The last round of pieces may leave
+// threads without work for a sixteenth of the time.
+static bool are_enough(const HostMachine *machine, int64_t pieces) {
+  int64_t threads = MAX_OF(machine->threads, 1);
+  int64_t rounds = ceil_div(pieces, threads);
+  return pieces >= autosched_least_pieces(machine) && rounds * threads * 16 <= pieces * 17;
+}
+
+static bool is_partitioned(const AutoSched *s, LoopRef loop) {
+  return attrs_get(&schedule_loop(s->sch, loop)->as.loop.annotations, "pleat.partition") != NULL;
+}
+
+bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused) {
+  LoopRef all = loops[0];
+  int64_t pieces = 1;
+  fused = MAX_OF(fused, 1);
+  for (int i = 0; i < fused; i++) pieces *= autosched_loop_extent(s, loops[i]);
+  if (fused > 1) TRY(schedule_fuse(s->sch, loops, fused, &all));
+  TRY(schedule_parallel(s->sch, all));
+  for (int i = fused; i < count && !are_enough(s->machine, pieces); i++) {
+    if (!is_partitioned(s, loops[i])) TRY(schedule_loop_partition(s->sch, loops[i]));
+    if (!schedule_parallel(s->sch, loops[i])) return true;
+    pieces *= autosched_loop_extent(s, loops[i]);
+  }
+  return true;
+}
+
 // ---- Strategies
 
 // Finds the parameter of the function to which the tail stores.

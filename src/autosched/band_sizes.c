@@ -289,7 +289,7 @@ double bands_choose(Banding *b) {
   for (int i = 0; i < COUNT_OF(shares) && whole > 0; i++) {
     if (!cut_to(b, shares[i] * (double)b->machine->l2_bytes)) continue;
     double cycles = cycles_of(b);
-    if (bands_of(b) < (double)MAX_OF(2, bands_least_pieces(b->machine))) continue;
+    if (bands_of(b) < (double)MAX_OF(2, autosched_least_pieces(b->machine))) continue;
     if (cycles < 0 || whole - cycles <= saved) continue;
     saved = whole - cycles;
     memcpy(best, b->bands.extents, sizeof best);

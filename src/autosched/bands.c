@@ -219,16 +219,11 @@ static int64_t pieces_of(int64_t extent, int64_t least) {
   return pieces;
 }
 
-int64_t bands_least_pieces(const HostMachine *machine) {
-  enum { PIECES_A_THREAD = 4 };
-  return machine->threads > 1 ? PIECES_A_THREAD * (int64_t)machine->threads : 1;
-}
-
 // Runs pieces of several bands in parallel, few because each has memory of its own for one band.
 // That they are independent is proved while the loops within a band are whole.
 static bool run_pieces(Banding *b, BandLoops *loops) {
   AutoSched *s = &b->parts[b->count - 1];
-  int64_t most = bands_least_pieces(b->machine), pieces = 1;
+  int64_t most = autosched_least_pieces(b->machine), pieces = 1;
   int count = 0, split = 0;
   while (count < loops->over_count && (pieces < most || !count)) {
     LoopRef *loop = &loops->over[count++], inner;

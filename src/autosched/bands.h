@@ -7,10 +7,6 @@
 
 enum { MOST_PARTS = 8 };
 
-// How many pieces of bands run in parallel, at least: with one for each thread, all would wait for
-// the thread that is held up.
-int64_t bands_least_pieces(const HostMachine *machine);
-
 // The dimensions are those of the output of the last block. A dimension is cut into bands when each
 // block computes its results for one index of the dimension from those of other blocks at the same
 // index.

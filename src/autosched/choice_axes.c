@@ -139,7 +139,7 @@ static bool split_loops(AutoSched *s, const ChoiceSearch *search, const LoopRefs
 }
 
 static bool put_in_order(AutoSched *s, const GroupedLoops *order) {
-  LoopRef all[LOOP_GROUPS * COUNT_OF(order->items[0])], fused = order->items[FREE][0];
+  LoopRef all[LOOP_GROUPS * COUNT_OF(order->items[0])];
   int count = 0;
   for (int g = 0; g < LOOP_GROUPS; g++)
     for (int i = 0; i < order->count[g]; i++) all[count++] = order->items[g][i];
@@ -147,9 +147,8 @@ static bool put_in_order(AutoSched *s, const GroupedLoops *order) {
   for (int i = 0; i < order->count[UNROLLED]; i++)
     TRY(schedule_unroll(s->sch, order->items[UNROLLED][i]));
   TRY(schedule_vectorize(s->sch, order->items[VECTOR][0]));
-  if (order->count[FREE] > 1)
-    TRY(schedule_fuse(s->sch, order->items[FREE], order->count[FREE], &fused));
-  return !order->count[FREE] || schedule_parallel(s->sch, fused);
+  int free = order->count[FREE], outer = free + order->count[GUARDED];
+  return !outer || autosched_run_parallel(s, all, outer, free);
 }
 
 bool autosched_choice_axes(AutoSched *s) {

@@ -59,6 +59,12 @@ int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop);
 // Splits `loop` by `size`. When `size` is the whole loop, the loop becomes the inner part, and a
 // unit loop is added outside.
 bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner);
+// How many pieces of a loop run in parallel, at least: with one for each thread, all would wait for
+// the thread that is held up.
+int64_t autosched_least_pieces(const HostMachine *machine);
+// Runs the first `fused` of the loops, which stand directly inside one another, as one loop in
+// parallel. Where it has too few iterations for all threads, the loops inside it are parallel too.
+bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused);
 
 // ---- strategies.c
 

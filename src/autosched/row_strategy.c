@@ -408,10 +408,7 @@ static bool run_parallel(Rows *r, const RowLoops *loops) {
   if (!count) return true;
   if (loops->partial) TRY(schedule_loop_partition(s->sch, loops->rows[count - 1]));
   if (loops->partial && count > 1) count--;
-  LoopRef all = loops->rows[0];
-  if (s->bands) return true;
-  if (count > 1) TRY(schedule_fuse(s->sch, loops->rows, count, &all));
-  return schedule_parallel(s->sch, all);
+  return s->bands || autosched_run_parallel(s, loops->rows, loops->row_count, count);
 }
 
 bool autosched_rows_loops(Rows *r) {

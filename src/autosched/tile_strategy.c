@@ -449,10 +449,7 @@ static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
 static bool parallelise(AutoSched *s, TileLoops *loops) {
   int count = loops->outer_count, fused = MAX_OF(1, count - loops->row_loops);
   for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));
-  LoopRef all = loops->outer[0];
-  if (s->bands) return true;
-  if (fused > 1) TRY(schedule_fuse(s->sch, loops->outer, fused, &all));
-  return schedule_parallel(s->sch, all);
+  return s->bands || autosched_run_parallel(s, loops->outer, count, fused);
 }
 
 // A condition stays where dropping it cannot be proved harmless.

@@ -233,17 +233,6 @@ static bool load_tile(TransposeSearch *t, const TransposeLoops *loops, const Str
   return copy_tile(t, loops, turned) && copy_tile(t, loops, tile);
 }
 
-// Runs the loops outside of the first that is cut at a border as one, or else that loop alone.
-static bool run_parallel(TransposeSearch *t, TransposeLoops *loops) {
-  LoopRef all = loops->outer[0];
-  int64_t iterations = 1;
-  for (int i = 0; i < loops->parallel; i++)
-    iterations *= autosched_loop_extent(t->s, loops->outer[i]);
-  if (iterations == 1) return schedule_parallel(t->s->sch, loops->outer[loops->parallel]);
-  if (loops->parallel > 1) TRY(schedule_fuse(t->s->sch, loops->outer, loops->parallel, &all));
-  return schedule_parallel(t->s->sch, all);
-}
-
 bool autosched_transposed(AutoSched *s) {
   TransposeSearch t = {.s = s};
   TransposeLoops loops = {0};
@@ -258,5 +247,5 @@ bool autosched_transposed(AutoSched *s) {
   for (int i = 0; i < t.count; i++) TRY(load_tile(&t, &loops, &t.reads[i]));
   if (!t.staged) TRY(schedule_unroll(s->sch, loops.rows));
   TRY(schedule_vectorize(s->sch, loops.vectors));
-  return run_parallel(&t, &loops);
+  return autosched_run_parallel(s, loops.outer, loops.count, loops.parallel);
 }

@@ -10,12 +10,14 @@
 // A condition takes part when it is linear in the loop's variable. The variables of the loops
 // inside are replaced by their worst values: where the condition then holds, it holds for all of
 // their iterations. A loop becomes at most three loops (before, middle, after); one of at most
-// three iterations that has no middle becomes a sequence of its iterations. Where the condition is
-// on a parallel loop, or is linear in the inner variables only, the body is copied instead: one
-// version runs where the worst case holds and has no conditions, the other one keeps them. So is
-// the body of the innermost of nested loops if it is long and has few conditions: cuts of all the
-// loops would make nine copies of it for two loops, which run no faster. This is the loop
-// partitioning of TVM (src/tir/transforms/loop_partition.cc) and Halide (src/PartitionLoops.cpp).
+// three iterations that has no middle becomes a sequence of its iterations. One that runs once,
+// with an iteration that may be any of several (collapse_parallel_loops), becomes a choice between
+// the middle and what is before and after it. Where the condition is on a parallel loop, or is
+// linear in the inner variables only, the body is copied instead: one version runs where the worst
+// case holds and has no conditions, the other one keeps them. So is the body of the innermost of
+// nested loops if it is long and has few conditions: cuts of all the loops would make nine copies
+// of it for two loops, which run no faster. This is the loop partitioning of TVM
+// (src/tir/transforms/loop_partition.cc) and Halide (src/PartitionLoops.cpp).
 //
 // Copies are made while the function stays within a budget of statements, the size of the
 // instruction cache: code that the cache does not hold gains no time, and takes long to compile.
@@ -329,6 +331,77 @@ static Stmt *cut(Partition *partition, const SplitSearch *search, Stmt *loop) {
   return three_ranges(partition, loop, &middle);
 }
 
+// ---- Loops of one iteration
+
+// The only iteration of a loop where it is one of those of `part`.
+static Stmt *iteration_of(Partition *partition, Stmt *part, Expr *at, bool known) {
+  if (known || part->kind != STMT_FOR) return partition_stmt(partition, part);
+  Stmt *once = stmt_copy(partition->context, partition_body(partition, part));
+  once->as.loop.min = at;
+  once->as.loop.extent = expr_int(partition->context, at->type, 1);
+  return once;
+}
+
+typedef struct OneIteration {
+  Stmt *loop;      // which runs that iteration
+  Stmt *all;       // the loop over all iterations that it may be
+  int64_t cuts[4]; // before the middle, the middle, after it
+  Map *decided;    // conditions in the middle
+} OneIteration;
+
+// The iteration where it is between cuts[range] and the next one. The conditions on a single one
+// are constants.
+static Stmt *in_range(Partition *partition, const OneIteration *one, int range) {
+  Expr *at = one->loop->as.loop.min;
+  int64_t low = one->cuts[range], end = one->cuts[range + 1];
+  Stmt *part =
+      range_of(partition, one->all, expr_int(partition->context, at->type, low),
+               expr_int(partition->context, at->type, end), range == 1 ? one->decided : NULL);
+  return iteration_of(partition, part, at, low + 1 == end);
+}
+
+static Stmt *choose_range(Partition *partition, const OneIteration *one) {
+  Context *context = partition->context;
+  Expr *at = one->loop->as.loop.min;
+  Stmt *result = in_range(partition, one, 1);
+  for (int range = 2; range >= 0; range -= 2) {
+    int cut = range ? 2 : 1;
+    if (one->cuts[range] >= one->cuts[range + 1]) continue;
+    Stmt *part = in_range(partition, one, range);
+    Expr *before = expr_binary(context, EXPR_LT, at, expr_int(context, at->type, one->cuts[cut]));
+    result =
+        range ? stmt_if(context, before, result, part) : stmt_if(context, before, part, result);
+  }
+  return result;
+}
+
+// A loop of one iteration, whose number is not a constant; NULL when it is not cut.
+static Stmt *cut_one(Partition *partition, Stmt *loop) {
+  Context *context = partition->context;
+  Map number = map_new(&context->arena); // passes before may have put it in the variable's place
+  map_put(&number, loop->as.loop.min, loop->as.loop.var);
+  Stmt *all = lower_with_body(context, loop, decided(context, loop->as.loop.body, &number));
+  OneIteration one = {.loop = loop, .all = all};
+  int64_t *cuts = one.cuts;
+  if (!analyzer_const_bounds(partition->analyzer, loop->as.loop.min, &cuts[0], &cuts[3]) ||
+      cuts[0] >= cuts[3]++)
+    return NULL;
+  DType type = loop->as.loop.var->type;
+  all->as.loop.min = expr_int(context, type, cuts[0]);
+  all->as.loop.extent = expr_int(context, type, cuts[3] - cuts[0]);
+  all->as.loop.annotations = (Attrs){0};
+  SplitSearch search = find_conditions(partition, all, false);
+  Middle middle = find_middle(partition, &search, all);
+  bool apart = middle.decided.count && expr_as_int(middle.low, &cuts[1]) &&
+               expr_as_int(middle.end, &cuts[2]) && cuts[1] < cuts[2] &&
+               (cuts[0] < cuts[1] || cuts[2] < cuts[3]);
+  int copies = (cuts[0] < cuts[1]) + (cuts[2] < cuts[3]);
+  if (!apart || !spend(partition, loop, copies, loop->as.loop.var->as.var->name)) return NULL;
+  partition->state->report->counts[LOWER_PARTITIONED]++;
+  one.decided = &middle.decided;
+  return choose_range(partition, &one);
+}
+
 // ---- Two versions of a body
 
 // `varying`: only the conditions that are linear in inner variables decide, and others stay.
@@ -428,6 +501,10 @@ static Stmt *partition_loop(Partition *partition, Stmt *s) {
   bool hinted = has_hint(s);
   if (!hinted && keeps_conditions(s)) return partition_long_body(partition, s);
   if ((kind != LOOP_UNROLLED || hinted) && kind != LOOP_THREAD) {
+    if (kind == LOOP_SERIAL && expr_is_int(s->as.loop.extent, 1)) {
+      Stmt *once = cut_one(partition, s);
+      if (once) return once;
+    }
     SplitSearch search = find_conditions(partition, s, false);
     Stmt *next = kind != LOOP_PARALLEL && search.atoms.count ? cut(partition, &search, s) : NULL;
     if (next) return next;

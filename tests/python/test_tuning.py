@@ -79,13 +79,16 @@ def round_trip(net, tmp_path):
 
 def test_measured_cycles(net, tmp_path):
     """`bench` writes the records of `plan`, with the cycles of each kernel, at which the planner then
-    prices them."""
+    prices them. Fewer of the loops are parallel for one thread."""
+    def lines_of(text):
+        return [line for line in text.splitlines()[3:] if "sch.parallel(" not in line]
+
     pleat("plan", net, "--write-tuning", tmp_path / "plain.py")
     path = tmp_path / "measured.py"
     pleat("bench", net, "--threads", "1", "--repeat", "3", "--write-tuning", path)
     cycles = [int(n) for n in re.findall(r"@tuning.record\(program_\d+, cycles=(\d+)\)", path.read_text())]
     without = re.sub(r", cycles=\d+", "", path.read_text())
-    assert without.splitlines()[3:] == (tmp_path / "plain.py").read_text().splitlines()[3:]
+    assert lines_of(without) == lines_of((tmp_path / "plain.py").read_text())
     _, tuned = plan_of(net, "--tuning", path)
     assert len(cycles) == 2 and all(0 < n < 1e9 for n in cycles)
     assert all("record" not in k or k["cycles"] in cycles for k in tuned)
