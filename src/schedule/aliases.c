@@ -32,9 +32,14 @@ static void add_alias(Aliases *aliases, Buffer *b) {
 static bool alias_expr(Visitor *visitor, Expr *e) {
   Aliases *aliases = visitor->env;
   if (e->op == EXPR_LOAD) add_alias(aliases, e->as.buffer);
-  if (e == aliases->buffer->data) aliases->opaque = "its data pointer is passed on";
-  if (e->op == EXPR_ADDRESS_OF && buffers_alias(e->args[0]->as.buffer, aliases->buffer))
+  if (e == aliases->buffer->data) {
+    aliases->opaque = "its data pointer is passed on";
+    aliases->pointers++;
+  }
+  if (e->op == EXPR_ADDRESS_OF && buffers_alias(e->args[0]->as.buffer, aliases->buffer)) {
     aliases->opaque = "the address of an element is taken";
+    aliases->addresses++;
+  }
   return true;
 }
 
@@ -67,6 +72,36 @@ bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **wh
     *why = arena_printf(aliases.arena, "'%s' and '%s' share their memory",
                         aliases.found.items[0]->name, aliases.found.items[1]->name);
   return *why != NULL;
+}
+
+typedef struct PointerUses {
+  const Expr *data;
+  int count;
+} PointerUses;
+
+static bool count_pointer(Visitor *visitor, Expr *e) {
+  PointerUses *uses = visitor->env;
+  uses->count += e == uses->data;
+  return true;
+}
+
+bool storage_stays_in_blocks(Schedule *schedule, const Buffer *buffer, const char **why) {
+  Context *context = schedule->context;
+  Aliases aliases = aliases_find(context, schedule->func, buffer);
+  if (!storage_is_opaque(schedule, buffer, why)) return true;
+  if (aliases.addresses || aliases.found.count > 1 || buffer->strides ||
+      !expr_is_int(buffer->offset, 0))
+    return false;
+  StmtArray blocks = {0};
+  PointerUses uses = {buffer->data, 0};
+  blocks_innermost(&context->arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    if (!block_touches(block, buffer, false) && !block_touches(block, buffer, true)) continue;
+    visit_stmt(&(Visitor){.env = &uses, .enter_expr = count_pointer}, block->body);
+    if (block->init) visit_stmt(&(Visitor){.env = &uses, .enter_expr = count_pointer}, block->init);
+  }
+  return uses.count == aliases.pointers;
 }
 
 const char *aliases_layout_obstacle(const Aliases *aliases) {

@@ -12,6 +12,8 @@ typedef struct Aliases {
   const Buffer *buffer; // one of them
   Array(Buffer *) found;
   const char *opaque; // the use of the storage that is not an access; NULL: none
+  int pointers;       // uses of the data pointer
+  int addresses;      // uses of the address of an element
 } Aliases;
 
 Aliases aliases_find(Context *context, const PrimFunc *func, const Buffer *buffer);

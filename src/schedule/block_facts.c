@@ -2,6 +2,7 @@
 // Implements steps that change what a block or its buffers state, but no loop: the order of the
 // block's variables, the element type of a buffer, alignment of its axes, and the regions that the
 // block states.
+#include "schedule/aliases.h"
 #include "schedule/internal.h"
 
 // ---- reorder_block_iter_var ------------------------------------------------------------------
@@ -36,20 +37,22 @@ bool step_reorder_block_iter_var(Schedule *schedule, StepCall *call) {
 
 // ---- Allocated buffers -----------------------------------------------------------------------
 
-// The buffer that the block writes, when the function allocates it and no alias or other use of its
-// memory depends on its description. NULL after a refusal.
-static Buffer *own_buffer(Schedule *schedule, const Stmt *at, int64_t index) {
+// The buffer that the block writes, when the function allocates it. NULL after a refusal.
+static Buffer *allocated_buffer(Schedule *schedule, const Stmt *at, int64_t index) {
   Buffer *buffer = schedule_buffer_of(schedule, at, true, index);
+  if (!buffer || !buffer_is_parameter(schedule, buffer)) return buffer;
+  schedule_refuse(schedule, at->pos,
+                  "'%s' is a parameter, whose memory is the caller's; use cache_write",
+                  buffer->name);
+  return NULL;
+}
+
+// The same when no alias or other use of its memory depends on its description.
+static Buffer *own_buffer(Schedule *schedule, const Stmt *at, int64_t index) {
+  Buffer *buffer = allocated_buffer(schedule, at, index);
   const char *why;
-  if (!buffer) return NULL;
-  if (buffer_is_parameter(schedule, buffer))
-    schedule_refuse(schedule, at->pos,
-                    "'%s' is a parameter, whose memory is the caller's; use cache_write",
-                    buffer->name);
-  else if (storage_is_opaque(schedule, buffer, &why))
-    schedule_refuse(schedule, at->pos, "the memory of '%s' cannot change: %s", buffer->name, why);
-  else
-    return buffer;
+  if (!buffer || !storage_is_opaque(schedule, buffer, &why)) return buffer;
+  schedule_refuse(schedule, at->pos, "the memory of '%s' cannot change: %s", buffer->name, why);
   return NULL;
 }
 
@@ -103,35 +106,76 @@ bool step_storage_align(Schedule *schedule, StepCall *call) {
 // ---- unsafe_set_dtype ------------------------------------------------------------------------
 
 typedef struct Retype {
-  const Buffer *old;
-  Buffer *new;
+  Context *context;
+  DType type;
+  Map buffers; // old to new: the buffer and its views
+  Map added;   // the new ones
+  Map data;    // data variables, old to new
 } Retype;
 
 static Buffer *retype_buffer(Rewriter *rewriter, Buffer *b) {
   const Retype *retype = rewriter->env;
-  return b == retype->old ? retype->new : rewrite_buffer(rewriter, b);
+  Buffer *to = map_find(&retype->buffers, b);
+  return to ? to : rewrite_buffer(rewriter, b);
 }
 
 static Expr *retype_load(Rewriter *rewriter, Expr *e) {
   const Retype *retype = rewriter->env;
-  if (e->op != EXPR_LOAD || e->as.buffer != retype->new) return e;
-  return expr_cast(rewriter->context, retype->old->type, e);
+  const Buffer *old = e->op == EXPR_LOAD ? map_find(&retype->added, e->as.buffer) : NULL;
+  return old ? expr_cast(rewriter->context, old->type, e) : e;
 }
 
 static Stmt *retype_store(Rewriter *rewriter, Stmt *s) {
   const Retype *retype = rewriter->env;
-  if (s->kind != STMT_STORE || s->as.store.buffer != retype->new) return s;
+  if (s->kind != STMT_STORE || !map_find(&retype->added, s->as.store.buffer)) return s;
   return store_with_value(rewriter->context, s,
-                          expr_cast(rewriter->context, retype->new->type, s->as.store.value));
+                          expr_cast(rewriter->context, retype->type, s->as.store.value));
+}
+
+static void add_retyped(Retype *retype, Buffer *old) {
+  Buffer *copy = buffer_copy(retype->context, old);
+  copy->type = retype->type;
+  Expr *data = map_find(&retype->data, old->data); // that of a view may be the buffer's
+  copy->data =
+      data ? data
+           : expr_data_var(retype->context, old->data->as.var->name, retype->type, old->scope);
+  map_put(&retype->data, old->data, copy->data);
+  map_put(&retype->buffers, old, copy);
+  map_put(&retype->added, copy, old);
+}
+
+// Adds the views of the buffers, also those of views. Outer blocks come first.
+static bool see_views(Visitor *visitor, Stmt *s) {
+  Retype *retype = visitor->env;
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->match_count; i++)
+    if (map_contains(&retype->buffers, s->as.block->matches[i].source.buffer))
+      add_retyped(retype, s->as.block->matches[i].buffer);
+  return true;
+}
+
+// True when the memory has no other use than accesses to the buffer and to views of its elements.
+static bool only_accessed(Schedule *schedule, const Retype *retype, DType type, const char **why) {
+  for (int i = 0; i < retype->buffers.count; i++) {
+    const Buffer *old = (const Buffer *)(uintptr_t)retype->buffers.entries[i].key;
+    Aliases aliases = aliases_find(schedule->context, schedule->func, old);
+    bool known = dtype_equal(old->type, type) && !aliases.pointers && !aliases.addresses;
+    for (int k = 0; k < aliases.found.count; k++)
+      known &= map_contains(&retype->buffers, aliases.found.items[k]);
+    if (known) continue;
+    *why = aliases.opaque ? aliases.opaque : "other buffers share it";
+    return false;
+  }
+  return true;
 }
 
 bool step_unsafe_set_dtype(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
   DType type;
+  const char *why;
   if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   const Stmt *at = path_end(&path);
-  const Buffer *buffer = own_buffer(schedule, at, call->args[1].as.i);
+  Buffer *buffer = allocated_buffer(schedule, at, call->args[1].as.i);
   if (!buffer) return false;
   Str name = call->args[2].as.s;
   if (!dtype_parse(name, strlen(name), &type) || !dtype_bytes(type) ||
@@ -139,9 +183,13 @@ bool step_unsafe_set_dtype(Schedule *schedule, StepCall *call) {
     return schedule_refuse(schedule, at->pos, "'%s' is not a type of the elements of '%s'", name,
                            buffer->name);
   if (dtype_equal(type, buffer->type)) return true;
-  Retype retype = {buffer, buffer_copy(context, buffer)};
-  retype.new->type = type;
-  retype.new->data = expr_data_var(context, buffer->data->as.var->name, type, buffer->scope);
+  Retype retype = {context, type, map_new(&context->arena), map_new(&context->arena),
+                   map_new(&context->arena)};
+  add_retyped(&retype, buffer);
+  visit_stmt(&(Visitor){.env = &retype, .enter_stmt = see_views}, schedule->func->body);
+  if (!only_accessed(schedule, &retype, buffer->type, &why))
+    return schedule_refuse(schedule, at->pos, "the memory of '%s' cannot change: %s", buffer->name,
+                           why);
   Rewriter rewriter = {.context = context,
                        .env = &retype,
                        .buffer = retype_buffer,
@@ -171,6 +219,37 @@ static bool stated_region(Schedule *schedule, Analyzer *analyzer, const Block *b
     out->extent[i] = analyzer_simplify(analyzer, expr_sub(context, ends[2 * i + 1], ends[2 * i]));
   }
   return true;
+}
+
+typedef struct InRegion {
+  Context *context;
+  const Block *block;
+  Analyzer *analyzer; // has the facts of the block's domain
+  const Region *region;
+  bool all;
+} InRegion;
+
+static void check_in_region(void *env, Buffer *buffer, Expr *const *indices) {
+  InRegion *in = env;
+  if (buffer != in->region->buffer) return;
+  for (int d = 0; d < buffer->rank && in->all; d++) {
+    Expr *begin = in->region->min[d];
+    Expr *end = expr_add(in->context, begin, in->region->extent[d]);
+    in->all = analyzer_prove_within(in->analyzer, indices[d], begin, end) ||
+              block_index_within(in->block, indices[d], begin, end);
+  }
+}
+
+// True when each access of the block to the buffer is in the region, where no other one is stated
+// for inner blocks or views.
+static bool accesses_stay_in(Context *context, Analyzer *analyzer, const Stmt *at,
+                             const Region *region) {
+  InRegion in = {context, at->as.block, analyzer, region, true};
+  StmtArray inner = {0};
+  blocks_below(&context->arena, (Stmt *)at, &inner);
+  if (inner.count || at->as.block->match_count) return false;
+  block_visit_accesses(at->as.block, check_in_region, &in);
+  return in.all;
 }
 
 static Attrs with_explicit_region(Context *context, const Block *block, bool write, int64_t index) {
@@ -209,7 +288,10 @@ bool step_annotate_buffer_access(Schedule *schedule, StepCall *call) {
                            buffer->name, copy->var_count, copy->name, buffer->rank);
   Region **regions = write ? &copy->writes : &copy->reads;
   int count = write ? copy->write_count : copy->read_count;
-  if (!region_covers(analyzer, &stated, &(*regions)[index]))
+  const char *who;
+  if (!region_covers(analyzer, &stated, &(*regions)[index]) &&
+      (storage_is_opaque(schedule, buffer, &who) ||
+       !accesses_stay_in(context, analyzer, at, &stated)))
     return schedule_refuse(schedule, at->pos,
                            "the ranges are not proved to cover what block '%s' %s of '%s'",
                            copy->name, write ? "writes" : "reads", buffer->name);

@@ -214,7 +214,7 @@ static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Cachin
   if (path_scope(&c->path, c->path.count - 1) < 0)
     return schedule_refuse(schedule, c->at->pos, "the root block itself %s no buffer",
                            write ? "writes" : "reads");
-  if (storage_is_opaque(schedule, c->buffer, &who))
+  if (!storage_stays_in_blocks(schedule, c->buffer, &who))
     return schedule_refuse(schedule, c->at->pos, "'%s' cannot be cached: %s", c->buffer->name, who);
   c->top = path_nest_top(&c->path, c->path.count - 1);
   return find_readers(schedule, &call->args[3], c);
@@ -222,9 +222,10 @@ static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Cachin
 
 // `s` with the buffer replaced by its copy.
 static Stmt *with_copy(Schedule *schedule, Stmt *s, const Caching *c, Buffer *copy) {
-  Map buffers = map_new(&schedule->context->arena);
+  Map buffers = map_new(&schedule->context->arena), vars = map_new(&schedule->context->arena);
   map_put(&buffers, c->buffer, copy);
-  return substitute_stmt(schedule->context, s, NULL, &buffers);
+  map_put(&vars, c->buffer->data, copy->data);
+  return substitute_stmt(schedule->context, s, &vars, &buffers);
 }
 
 // Lets the readers read the copy.
@@ -291,18 +292,21 @@ static bool starts_anew(Schedule *schedule, const Caching *c) {
                                         !path_bindings_check(schedule, &c->path, analyzer, block));
 }
 
-// Finds the box of the buffer that the nest writes, where one block alone uses the buffer there and
-// writes each element of the box, and no other block reads the copy.
-static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyzer, Region *box) {
-  const Block *block = c->at->as.block;
+static bool is_only_user(Schedule *schedule, const Caching *c) {
   StmtArray blocks = {0};
   blocks_at(&schedule->context->arena, c->path.items[c->top], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *other = blocks.items[i]->as.block;
-    if (other != block &&
+    if (other != c->at->as.block &&
         (block_touches(other, c->buffer, false) || block_touches(other, c->buffer, true)))
       return false;
   }
+  return true;
+}
+
+// Finds the box of the buffer that the nest writes, where one block alone uses the buffer there and
+// writes each element of the box, and no other block reads the copy.
+static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyzer, Region *box) {
   AccessArray accesses = {0};
   stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
   if (c->readers.count || stmt_has_loose_stores(c->path.items[c->top]) ||
@@ -326,26 +330,44 @@ static bool readers_follow(Schedule *schedule, const Caching *c) {
   return true;
 }
 
-bool step_cache_write(Schedule *schedule, StepCall *call) {
+// Finds the elements that the copy is made of, and sets c->top to the statement after which it is
+// made: the nest, or else the outermost one in it below which no other block uses the buffer.
+static bool find_written(Schedule *schedule, Caching *c, Region *box) {
   Context *context = schedule->context;
+  Buffer *buffer = c->buffer;
+  const char *who;
+  int nest = c->top;
+  Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
+  for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
+  *box = (Region){buffer, zero, buffer->shape};
+  if (is_complete_writer(schedule, &c->path, nest, buffer)) return true;
+  for (; c->top < c->path.count; c->top++) {
+    const Stmt *s = c->path.items[c->top];
+    if (is_only_user(schedule, c))
+      return is_box_writer(schedule, c, path_analyzer(schedule, &c->path, c->top), box) &&
+             !touched_outside(schedule, &c->path, c->top, buffer, true, &who);
+    if (s->kind != STMT_SEQ && (s->kind != STMT_FOR || s->as.loop.kind != LOOP_SERIAL)) break;
+  }
+  c->top = nest;
+  return false;
+}
+
+bool step_cache_write(Schedule *schedule, StepCall *call) {
   Caching c = {0};
   const char *who;
+  Region box;
   if (!caching_begin(schedule, call, true, &c) || !readers_follow(schedule, &c)) return false;
   Buffer *buffer = c.buffer;
   if (touched_outside(schedule, &c.path, c.top, buffer, true, &who))
     return schedule_refuse(schedule, c.at->pos,
                            "'%s' is also written by block '%s' in another nest", buffer->name, who);
-  Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
-  for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
-  Region box = {buffer, zero, buffer->shape};
-  Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
-  if (!is_complete_writer(schedule, &c.path, c.top, buffer) &&
-      !is_box_writer(schedule, &c, analyzer, &box))
+  if (!find_written(schedule, &c, &box))
     return schedule_refuse(
         schedule, c.at->pos,
         "the nest of block '%s' is not proved to write all of '%s', and the copy would "
         "overwrite the other elements",
         c.at->as.block->name, buffer->name);
+  Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
   Buffer *local = cached_buffer(schedule, buffer, c.scope);
   Stmt *kept = with_copy(schedule, c.path.items[c.top], &c, local);
   Str name = schedule_unique_name(schedule, local->name);

@@ -502,11 +502,18 @@ void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *b
                            bool simplify);
 // True when the storage has aliases or uses other than accesses; *why says which.
 bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why);
+// True when all other uses are views, and calls that get the data pointer in blocks which state
+// what they access of the buffer. False with *why. A dense buffer of the same shape can then take
+// its place in such a block.
+bool storage_stays_in_blocks(Schedule *schedule, const Buffer *buffer, const char **why);
 // True when the block states to read or write the storage, or its predicate reads it.
 bool block_touches(const Block *block, const Buffer *buffer, bool write);
 // The buffers that the block states to read, and those that its predicate reads.
 void block_inputs(Context *context, const Block *block, PtrArray *out);
 bool expr_uses_block_vars(const Expr *e, const Block *block);
+// True when the index is at least `begin` and less than `end` at each point of the block's domain,
+// by trying all of them: for indices that the analyzer does not know, such as those from floats.
+bool block_index_within(const Block *block, Expr *index, Expr *begin, Expr *end);
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
 // States the content of a buffer's padding, and makes the block that writes the buffer write that

@@ -153,9 +153,12 @@ static bool match_access(IntrinsicMatch *m, Buffer *ours, Expr *const *indices, 
 static bool match_expr(IntrinsicMatch *m, Expr *ours, Expr *desc) {
   if (ours->op == EXPR_LOAD && desc->op == EXPR_LOAD)
     return match_access(m, ours->as.buffer, ours->args, desc->as.buffer, desc->args);
+  bool index = dtype_is_int(ours->type) && dtype_equal(ours->type, desc->type) &&
+               !expr_reads_memory(ours) && !expr_reads_memory(desc);
+  if (index && equal_values(m, ours, desc)) return true;
   if (ours->op != desc->op || !dtype_equal(ours->type, desc->type) || ours->count != desc->count) {
-    bool index = dtype_is_int(ours->type) && dtype_is_int(desc->type) && !expr_reads_memory(desc);
-    return (index && equal_values(m, ours, desc)) ||
+    bool ints = dtype_is_int(ours->type) && dtype_is_int(desc->type) && !expr_reads_memory(desc);
+    return (ints && equal_values(m, ours, desc)) ||
            mismatch(m, "an operation %s where the description has %s", op_table[ours->op].name,
                     op_table[desc->op].name);
   }

@@ -279,6 +279,140 @@ static void test_padding_of_several_values(void **state) {
           "pad_value maps the 2 physical indices of 'B' to one number");
 }
 
+// ---- Views, calls that get a pointer, and indices from floats ----------------------------------
+
+#define VIEWED(VIEW)                                                                               \
+  HEAD "def f(A: T.Buffer((7, 5), 'float32'), C: T.Buffer((7, 5), 'float32')):\n"                  \
+       "    B = T.alloc_buffer((7, 5))\n"                                                          \
+       "    for i, j in T.grid(7, 5):\n"                                                           \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            T.reads(A[vi, vj])\n"                                                          \
+       "            T.writes(B[vi, vj])\n"                                                         \
+       "            B0 = T.match_buffer(B[vi, vj], (), 'float32', offset_factor=1)\n"              \
+       "            B0[()] = A[vi, vj]\n"                                                          \
+       "    for i, j in T.grid(7, 5):\n"                                                           \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            T.reads(B[vi, vj])\n"                                                          \
+       "            T.writes(C[vi, vj])\n" VIEW
+
+static void test_views_of_other_types(void **state) {
+  (void)state;
+  const char *view = "            B1 = T.match_buffer(B[vi, vj], (), 'float32', offset_factor=1)\n"
+                     "            C[vi, vj] = B1[()] * T.float32(2)\n";
+  const char *call = "            C[vi, vj] = T.call_extern('float32', 'first', B.data)\n";
+  Context *context = context_new();
+  gives(arena_printf(&context->arena, VIEWED("%s"), view),
+        "sch.unsafe_set_dtype('B', 0, 'float64')",
+        "B1 = T.match_buffer(B[vi, vj], (), \"float64\"");
+  refused(arena_printf(&context->arena, VIEWED("%s"), call),
+          "sch.unsafe_set_dtype('B', 0, 'float64')", "its data pointer is passed on");
+  context_free(context);
+}
+
+#define PASSED(READS)                                                                              \
+  HEAD "def f(A: T.Buffer((8,), 'int32'), B: T.Buffer((8,), 'int32')):\n"                          \
+       "    for i in range(8):\n"                                                                  \
+       "        with T.block('B'):\n"                                                              \
+       "            vi = T.axis.spatial(8, i)\n"                                                   \
+       "            B[vi] = A[vi] + 1\n"                                                           \
+       "    for i in range(1):\n"                                                                  \
+       "        with T.block('call'):\n"                                                           \
+       "            T.reads(" READS ")\n"                                                          \
+       "            T.writes(" READS ")\n"                                                         \
+       "            T.call_extern('void', 'change', A.data)\n"
+
+static const char *text_after(Context *context, const char *program, const char *steps) {
+  Schedule *schedule = schedule_new(context, check_parse(context, program));
+  bool made = check_replay(schedule, steps);
+  if (!made) diag_print_all(context, stderr);
+  assert_true(made);
+  assert_true(verify_prim_func(context, schedule_func(schedule), IR_LEVEL_TENSOR));
+  return check_text(context, schedule_func(schedule));
+}
+
+static void test_copies_of_what_calls_get(void **state) {
+  (void)state;
+  Context *context = context_new();
+  const char *after =
+      text_after(context, PASSED("A[0:8]"), "sch.cache_inplace('call', 0, 'local')");
+  assert_non_null(strstr(after, "T.call_extern(\"void\", \"change\", A_local.data)"));
+  after = text_after(context, PASSED("A[0:8]"), "sch.cache_read('B', 0, 'local')");
+  assert_non_null(strstr(after, "B[vi] = A_local[vi] + 1"));
+  assert_non_null(strstr(after, "A.data"));
+  context_free(context);
+  refused(PASSED("A[0:8]"), "sch.cache_write('call', 0, 'local')", "not proved to write all");
+  refused(PASSED(""), "sch.cache_read('B', 0, 'local')", "its data pointer is passed on");
+}
+
+static void test_results_beside_their_readers(void **state) {
+  (void)state;
+  // The copy is made in each iteration, before another block reads what the first one wrote.
+  made(BESIDE("vi", "vi, 4 - vj", ""), "sch.cache_write('A', 0, 'local')");
+  made(BESIDE("vi", "vi // 2, vj", ""), "sch.cache_write('A', 0, 'local')");
+  made(BESIDE("vi", "vi, vj", CHANGE), "sch.cache_write('A', 0, 'local')");
+}
+
+#define RESIZED(SCALE)                                                                             \
+  HEAD "def f(x: T.Buffer((32,), 'float32'), y: T.Buffer((16,), 'float32')):\n"                    \
+       "    for i in range(16):\n"                                                                 \
+       "        with T.block('y'):\n"                                                              \
+       "            v = T.axis.spatial(16, i)\n"                                                   \
+       "            T.reads(x[0:32])\n"                                                            \
+       "            T.writes(y[v])\n"                                                              \
+       "            y[v] = x[T.max(T.min(T.Cast('int32', T.floor((T.Cast('float32', v)\n"          \
+       "                   + T.float32(0.5)) * T.float32(" SCALE                                   \
+       ") - T.float32(0.25))), 31), 0)]\n"
+
+static void test_regions_of_indices_from_floats(void **state) {
+  (void)state;
+  const char *tight = "sch.annotate_buffer_access('y', 0, 'read', lambda v: [v * 2, v * 2 + 1])";
+  const char *wide = "sch.annotate_buffer_access('y', 0, 'read', lambda v: [v * 2 - 1, v * 2 + 2])";
+  gives(RESIZED("2.0"), tight, "T.reads(x[v * 2])");
+  made(RESIZED("2.0"), wide);
+  refused(RESIZED("2.1"), tight, "not proved to cover");
+  // The value is a whole number but for rounding.
+  refused(RESIZED("0.5"),
+          "sch.annotate_buffer_access('y', 0, 'read', lambda v: [v // 2, v // 2 + 1])",
+          "not proved to cover");
+}
+
+// ---- Intrinsics whose description has simpler indices ------------------------------------------
+
+#define DECODED(NAME, LOOP)                                                                        \
+  "@T.prim_func\n"                                                                                 \
+  "def decode_" NAME "(C: T.Buffer((1,), 'int32'), D: T.Buffer((8,), 'int32')):\n"                 \
+  "    with T.block('root'):\n"                                                                    \
+  "        T.reads(C[0])\n"                                                                        \
+  "        T.writes(D[0:8])\n"                                                                     \
+  "        for i in " LOOP ":\n"                                                                   \
+  "            with T.block('decode'):\n"                                                          \
+  "                vi = T.axis.spatial(8, i)\n"                                                    \
+  "                D[vi] = C[vi // 8] >> vi % 8 * 4 & 15\n"
+
+static void test_intrinsics_with_simpler_indices(void **state) {
+  (void)state;
+  static const char program[] =
+      HEAD "def f(B: T.Buffer((5, 3), 'int32'), D: T.Buffer((5, 24), 'int32')):\n"
+           "    for i, j, k in T.grid(5, 3, 8):\n"
+           "        with T.block('D'):\n"
+           "            vi = T.axis.spatial(5, i)\n"
+           "            vj = T.axis.spatial(24, j * 8 + k)\n"
+           "            D[vi, vj] = B[vi, vj // 8] >> vj % 8 * 4 & 15\n";
+  Context *context = context_new();
+  PrimFunc *func = check_parse(context, program);
+  Schedule *schedule = schedule_new(context, func);
+  schedule_use_module(
+      schedule, check_module(context, "from pleat.script import tir as T\n" DECODED(
+                                          "desc", "range(8)") DECODED("impl", "T.unroll(8)")));
+  bool made = check_replay(schedule, "i, j, k = sch.get_loops('D')\nsch.tensorize(k, 'decode')");
+  if (!made) diag_print_all(context, stderr);
+  assert_true(made);
+  check_same_meaning(context, func, schedule_func(schedule), true);
+  context_free(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reductions_over_threads),
@@ -291,6 +425,11 @@ int main(void) {
       cmocka_unit_test(test_reindexed_copies_beside_the_writer),
       cmocka_unit_test(test_padding_in_a_nest_of_its_own),
       cmocka_unit_test(test_padding_of_several_values),
+      cmocka_unit_test(test_views_of_other_types),
+      cmocka_unit_test(test_copies_of_what_calls_get),
+      cmocka_unit_test(test_results_beside_their_readers),
+      cmocka_unit_test(test_regions_of_indices_from_floats),
+      cmocka_unit_test(test_intrinsics_with_simpler_indices),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
