@@ -7,8 +7,8 @@
 The argument is a checkout of TVM, of any version. A program is an outermost function under
 @T.prim_func or @R.function, or a class under @ir_module. It counts as read where the test reads it
 as it runs over Pleat's package (tests/python/as_tvm.py), with the names that it captures, or where
-`pleat opt` reads its text alone. One that is refused is right where its test expects an error: it
-stands in `with pytest.raises(…)`, or is used nowhere else. With --list, each program has a line in that
+`pleat opt` reads its text alone. One that is refused is right where its tests expect an error: it stands
+in `with pytest.raises(…)`, or only tests use it that have such a line. With --list, each program has a line in that
 file: its place, what was said of it in the test, and of its text, and whether an error is expected."""
 import argparse
 import ast
@@ -42,6 +42,10 @@ MODULES = ["error", "ir", "runtime", "target", "te", "tir", "tir.analysis", "tir
 def record(place, said):
     with open(os.environ[LOG], "a", encoding="utf-8") as file:
         file.write(json.dumps([place, said]) + "\n")
+
+
+def _same(*_, **__):
+    pass
 
 
 def _helper(name):
@@ -127,9 +131,14 @@ def _take_stand_ins():
     loads = json.loads
     json.loads = lambda text, **options: text if isinstance(text, StandIn) else loads(text, **options)
     sys.modules["as_tvm"]._Missing = StandIn
-    sys.modules["tvm.testing"].__getattr__ = _helper
+    testing = sys.modules["tvm.testing"]
+    testing.__getattr__, testing.assert_allclose = _helper, _same
     importlib.import_module("pleat").build = StandIn("build")
-    importlib.import_module("pleat.target").Target = StandIn("Target")
+    kind = importlib.import_module("pleat.target").Target
+    make = kind.__init__
+    kind.__init__ = lambda self, *given, **host: make(
+        self, *("llvm" if isinstance(one, StandIn) else one for one in given),
+        **{name: None if isinstance(one, StandIn) else one for name, one in host.items()})
     for name in MODULES:
         module = importlib.import_module(f"pleat.{name}")
         module.__getattr__ = _known_or_stand_in(module, getattr(module, "__getattr__", None))
@@ -168,22 +177,28 @@ def is_program(node):
                for name in names)
 
 
-def is_raises(node):
-    return isinstance(node, ast.With) and any("raises(" in ast.unparse(item) for item in node.items)
+def expecting(tree):
+    """The functions of a file that expect an error: that have `pytest.raises(…)`, or call such a one."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    calls = {node.name: {ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+             for node in functions}
+    direct = {name for name, called in calls.items() if "pytest.raises" in called}
+    return {name for name, called in calls.items() if name in direct or called & direct}
 
 
 def expected_errors(tree):
-    """The lines in `with pytest.raises(…)`, and the names that are used only there."""
-    lines, names, others = set(), set(), set()
-    rest = [(tree, False)]
+    """The lines in `with pytest.raises(…)`, and the names that only functions which expect errors use."""
+    functions, lines, names, others = expecting(tree), set(), set(), set()
+    rest = [(tree, False, False)]
     while rest:
-        node, inside = rest.pop()
-        inside = inside or is_raises(node)
-        if inside and hasattr(node, "lineno"):
+        node, in_with, in_function = rest.pop()
+        in_with |= isinstance(node, ast.With) and "raises(" in ast.unparse(node.items[0])
+        in_function |= isinstance(node, ast.FunctionDef) and node.name in functions
+        if in_with and hasattr(node, "lineno"):
             lines.add(node.lineno)
         if isinstance(node, ast.Name):
-            (names if inside else others).add(node.id)
-        rest += [(child, inside) for child in ast.iter_child_nodes(node)]
+            (names if in_function else others).add(node.id)
+        rest += [(child, in_with, in_function) for child in ast.iter_child_nodes(node)]
     return lines, names - others
 
 

@@ -93,9 +93,59 @@ static void warn_of_sizes(Context *context, const PrimFunc *func) {
   for (int i = 0; i < COUNT_OF(values) && !warn_of_size(context, func, values[i]);) i++;
 }
 
+// ---- Memory that nothing writes
+
+typedef struct MemoryUses {
+  Context *context;
+  SourcePos pos;
+  Map allocated, written, read; // data variables; to the Buffer of the first load
+} MemoryUses;
+
+// A data variable that is an operand leaves the program, which may write its memory elsewhere. An
+// intrinsic may write to an element that is its operand.
+static bool see_use(Visitor *visitor, Expr *e) {
+  MemoryUses *uses = visitor->env;
+  for (int i = 0; e->op == EXPR_INTRINSIC && i < e->count; i++)
+    if (e->args[i]->op == EXPR_LOAD) map_put(&uses->written, e->args[i]->as.buffer->data, e);
+  if (e->op == EXPR_VAR) map_put(&uses->written, e, e);
+  if (e->op == EXPR_ADDRESS_OF && e->args[0]->op == EXPR_LOAD)
+    map_put(&uses->written, e->args[0]->as.buffer->data, e);
+  if (e->op == EXPR_LOAD && !map_contains(&uses->read, e->as.buffer->data))
+    map_put(&uses->read, e->as.buffer->data, e->as.buffer);
+  return true;
+}
+
+static bool see_statement(Visitor *visitor, Stmt *s) {
+  MemoryUses *uses = visitor->env;
+  if (s->kind == STMT_STORE) map_put(&uses->written, s->as.store.buffer->data, s);
+  if (s->kind == STMT_ALLOCATE) map_put(&uses->allocated, s->as.allocate.var, s);
+  const Block *block = s->kind == STMT_BLOCK ? s->as.block : NULL;
+  for (int i = 0; block && i < block->alloc_count; i++)
+    map_put(&uses->allocated, block->allocs[i]->data, s);
+  for (int i = 0; block && i < block->match_count; i++) // a view of it may be written
+    map_put(&uses->written, block->matches[i].source.buffer->data, s);
+  return true;
+}
+
+static void warn_of_unwritten(Context *context, const PrimFunc *func) {
+  Map none = map_new(&context->scratch);
+  MemoryUses uses = {context, func->pos, none, none, none};
+  visit_stmt(&(Visitor){.env = &uses, .enter_stmt = see_statement, .enter_expr = see_use},
+             func->body);
+  for (int i = 0; i < uses.read.count; i++) {
+    const Expr *data = (const Expr *)(uintptr_t)uses.read.entries[i].key;
+    const Buffer *buffer = map_find(&uses.read, data);
+    bool is_own = map_contains(&uses.allocated, data);
+    if (!is_own || map_contains(&uses.written, data)) continue;
+    diag_warning(context, buffer->pos.file ? buffer->pos : func->pos,
+                 "%s is read, but nothing writes it", buffer->name);
+  }
+}
+
 Verdict lower_check_accesses(Context *context, const Module *module, PrimFunc *func,
                              LoopRacesList *loops) {
   bool stated = lower_states_accesses(context, func);
+  warn_of_unwritten(context, func);
   func = lower_with_callees(context, module, func);
   if (!func) return VERDICT_NO;
   Verdict inside = lower_accesses_are_inside(context, func);

@@ -254,14 +254,27 @@ static void add_memory(Guarding *g, const Stmt *s) {
   map_put(&g->memory, s->as.allocate.var, bytes_to_end(context, &whole));
 }
 
+static bool is_not_negative(Guarding *g, Expr *e) {
+  return analyzer_prove(g->analyzer,
+                        expr_binary(g->context, EXPR_LE, expr_int(g->context, e->type, 0), e));
+}
+
+// No element is before the first one, and that one is in the memory.
+static bool begins_inside(Guarding *g, const Buffer *buffer) {
+  bool ok = is_not_negative(g, buffer->offset);
+  for (int d = 0; ok && buffer->strides && d < buffer->rank; d++)
+    ok = is_not_negative(g, buffer->strides[d]);
+  return ok;
+}
+
 // Notes an alias that is not proved to be inside of the memory.
 static void add_alias(Guarding *g, Buffer *buffer) {
   Expr *bytes = map_find(&g->memory, buffer->data);
   if (!bytes) return;
   Expr *end = bytes_to_end(g->context, buffer);
-  if (end == bytes) return;
   Expr *fits = expr_binary(g->context, EXPR_LE, end, bytes);
-  if (!analyzer_prove(g->analyzer, fits)) map_put(&g->beyond, buffer, buffer);
+  bool inside = end == bytes || analyzer_prove(g->analyzer, fits);
+  if (!inside || !begins_inside(g, buffer)) map_put(&g->beyond, buffer, buffer);
 }
 
 // ---- Expressions

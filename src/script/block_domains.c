@@ -7,12 +7,16 @@
 //       vj = T.axis.spatial(64, jo * 16 + ji)   inside: 0 to 63
 //       vj = T.axis.spatial(64, jo * 32 + ji)   refused: 0 to 111
 //       T.where(jo * 32 + ji < 64)              guards the second binding, which is then inside
+// Likewise proves what T.match_buffer states of its region: extents, strides and an offset.
+// Accesses of the view become accesses of the region's buffer, which would ignore a wrong
+// statement.
 #include "arith/arith.h"
 #include "script/parser.h"
 
 typedef struct DomainProof {
   Context *context;
   Analyzer *analyzer;
+  Map defined; // variables of parameters, loops, blocks and lets
   bool ok;
 } DomainProof;
 
@@ -62,6 +66,46 @@ static void prove_bindings(DomainProof *proof, const Block *block) {
   analyzer_reset(proof->analyzer, mark);
 }
 
+// ---- Views
+
+// A variable that nothing defines gets the value; another expression must be proved to have it.
+static void prove_field(DomainProof *proof, const Buffer *view, const char *field, Expr *stated,
+                        Expr *value) {
+  Context *context = proof->context;
+  bool is_new = stated->op == EXPR_VAR && !map_contains(&proof->defined, stated);
+  if (is_new) {
+    map_put(&proof->defined, stated, stated);
+    if (dtype_equal(stated->type, value->type)) analyzer_bind_value(proof->analyzer, stated, value);
+    return;
+  }
+  Expr *a = expr_cast(context, DTYPE_INT64, stated), *b = expr_cast(context, DTYPE_INT64, value);
+  if (analyzer_prove_equal(proof->analyzer, a, b)) return;
+  Expr *simple = analyzer_simplify(proof->analyzer, value);
+  diag_error(context, view->pos, "%s of view '%s' is not proved to be %s, as in its region\nsaw %s",
+             field, view->name, script_expr_text(context, simple),
+             script_expr_text(context, stated));
+  proof->ok = false;
+}
+
+static void prove_view(DomainProof *proof, const MatchBuffer *match) {
+  Context *context = proof->context;
+  const Buffer *view = match->buffer, *source = match->source.buffer;
+  int extra = source->rank - view->rank;
+  bool is_same = dtype_equal(view->type, source->type);
+  if (extra < 0 || !is_same) return; // reported where views are resolved
+  Expr **strides = arena_array(&context->arena, Expr *, source->rank);
+  buffer_stride_exprs(context, source, strides);
+  for (int i = 0; i < view->rank; i++) {
+    const char *axis = arena_printf(&context->arena, "axis %d", i);
+    prove_field(proof, view, axis, view->shape[i], match->source.extent[i + extra]);
+    axis = arena_printf(&context->arena, "stride %d", i);
+    if (view->strides) prove_field(proof, view, axis, view->strides[i], strides[i + extra]);
+  }
+  if (expr_is_int(view->offset, 0)) return; // not stated
+  Expr *offset = buffer_element_offset(context, source, match->source.min);
+  prove_field(proof, view, "the elem_offset", view->offset, offset);
+}
+
 // ---- Facts of the statements around blocks
 
 static void prove_under(DomainProof *proof, Stmt *s, Expr *condition) {
@@ -78,6 +122,7 @@ static bool enter_block(DomainProof *proof, Stmt *s) {
   for (int i = 0; i < block->var_count; i++)
     analyzer_bind_kept(proof->analyzer, block->vars[i].var, block->vars[i].min,
                        block->vars[i].extent);
+  for (int i = 0; i < block->match_count; i++) prove_view(proof, &block->matches[i]);
   if (block->init) prove_stmt(proof, block->init);
   prove_stmt(proof, block->body);
   return false;
@@ -142,8 +187,40 @@ static void prove_stmt(DomainProof *proof, Stmt *s) {
   analyzer_reset(proof->analyzer, mark);
 }
 
+// ---- The function
+
+static bool define_by(Visitor *visitor, Stmt *s) {
+  Map *defined = visitor->env;
+  if (s->kind == STMT_FOR) map_put(defined, s->as.loop.var, s);
+  if (s->kind == STMT_LET) map_put(defined, s->as.let.var, s);
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->var_count; i++)
+    map_put(defined, s->as.block->vars[i].var, s);
+  return true;
+}
+
+static bool define_var(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_VAR) map_put((Map *)visitor->env, e, e);
+  return true;
+}
+
+static void define_vars(Map *defined, const PrimFunc *func) {
+  Visitor visitor = {.env = defined, .enter_expr = define_var};
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *buffer = func->buffers[i];
+    visit_expr(&visitor, func->params[i]);
+    for (int d = 0; buffer && d < buffer->rank; d++) {
+      visit_expr(&visitor, buffer->shape[d]);
+      if (buffer->strides) visit_expr(&visitor, buffer->strides[d]);
+    }
+    if (buffer) visit_expr(&visitor, buffer->offset);
+  }
+  visit_stmt(&(Visitor){.env = defined, .enter_stmt = define_by}, func->body);
+}
+
 bool prim_func_check_domains(Context *context, const PrimFunc *func) {
-  DomainProof proof = {context, analyzer_new(context), true};
+  Map defined = map_new(&context->arena);
+  define_vars(&defined, func);
+  DomainProof proof = {context, analyzer_new(context), defined, true};
   analyzer_assume_sizes(proof.analyzer, func);
   prove_stmt(&proof, func->body);
   return proof.ok;
