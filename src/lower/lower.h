@@ -212,6 +212,7 @@ typedef struct LowerPass {
   const char *name;
   PrimFunc *(*run)(LowerState *state, PrimFunc *func); // NULL after a diagnostic
   unsigned needs, gives, breaks; // LowerFact; `breaks` also what may no longer hold afterwards
+  bool changes_params;           // may give a parameter another shape
   bool takes_packed;             // functions with packed arguments too, on which no other pass runs
   const char *summary;
   const char *signature;   // its arguments, for pass_call_arguments; NULL: it takes none

@@ -137,6 +137,7 @@ const LowerPass lower_separate_passes[] = {
      .other_names = "ApplyLayoutTransforms",
      .run = lower_apply_layouts,
      .breaks = FLAT | REGIONS,
+     .changes_params = true,
      .summary = "buffers get the layouts of the attribute layout_transform_map"},
     {.name = "make_blocks_opaque",
      .other_names = "ConvertBlocksToOpaque",

@@ -3,6 +3,7 @@
 # RUN: pleat opt %s --pass ApplyLayoutTransforms
 # RUN: pleat opt %s --pass apply_layouts -o %t/once.py && pleat opt %t/once.py --pass apply_layouts | diff %t/once.py -
 # RUN: pleat opt %s --func local --pass apply_layouts,lower --verify-each > %t/lowered.py
+# RUN: pleat opt %s --func nhwc_to_nchwc --pass apply_layouts,lower --verify-each > %t/lowered.py
 from tvm.script import tir as T
 
 

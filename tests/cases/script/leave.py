@@ -36,6 +36,7 @@ class Programs:
         for i in range(4):
             shared = T.alloc_shared((4, 4))
             flat = shared.view(16)
+            local[i] = T.float32(1)
             flat[i] = local[i]
             A[i] = flat[i]
             with T.sblock("copy"):
