@@ -27,6 +27,7 @@ typedef struct Move {
   Window *windows;    // of the moved block's variables
   bool keep_unit_loops;
   bool complete; // the new nest must run over the block's whole domain
+  bool partial;  // an iteration of the loop reduces a part of the domain
 } Move;
 
 static const char *base_name(const BlockVar *v) {
@@ -122,10 +123,10 @@ static Stmt *moved_nest(Move *move, const char **why) {
   Stmt *s = new_nest(move, NULL);
   const char *gap = move->complete ? nest_incomplete(move, s) : NULL;
   if (gap) {
-    *why = arena_printf(&context->arena,
-                        "it writes a parameter of the function, and there its loops are not "
-                        "proved to run over its domain: %s",
-                        gap);
+    *why = arena_printf(
+        &context->arena, "it %s, and there its loops are not proved to run over its domain: %s",
+        move->partial ? "reduces a part in each iteration" : "writes a parameter of the function",
+        gap);
     return NULL;
   }
   StmtArray blocks = {0};
@@ -573,11 +574,100 @@ static bool read_digit(Move *move, const Region *read, int d, ReadDigit *out) {
                                           "it reads '%s' under a condition, so not each of its "
                                           "points reads a completed element",
                                           name));
-  return move->moved->vars[out->var].kind == ITER_SPATIAL ||
+  if (move->moved->vars[out->var].kind == ITER_SPATIAL) return true;
+  move->partial |= !out->modulus && out->cut == 1;
+  return (!out->modulus && out->cut == 1) ||
          refuse_move(move, arena_printf(arena,
                                         "it reduces over axis %d of '%s', of which an "
                                         "iteration completes a part",
                                         d, name));
+}
+
+// The layout that sends the variables in the indices of the region, spatial ones, to the indices.
+// Their numbers are in `chosen`. NULL: there is none.
+static const Layout *layout_of_read(Move *move, const Region *read, int *chosen, int *count) {
+  Context *context = move->schedule->context;
+  const Block *block = move->moved;
+  Expr **vars = arena_array(&context->arena, Expr *, block->var_count + 1);
+  int64_t *extents = arena_array(&context->arena, int64_t, block->var_count + 1);
+  *count = 0;
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    bool used = false;
+    for (int d = 0; d < read->buffer->rank; d++) used |= expr_uses(read->min[d], v->var);
+    if (!used) continue;
+    if (v->kind != ITER_SPATIAL || !expr_is_int(v->min, 0) ||
+        !expr_as_int(v->extent, &extents[*count]))
+      return NULL;
+    vars[*count] = v->var;
+    chosen[(*count)++] = i;
+  }
+  int diags = context->diags.count, errors = context->error_count;
+  const IndexMap *map =
+      index_map_from_exprs(context, vars, *count, read->min, read->buffer->rank, false);
+  const Layout *layout = map ? layout_static(context, map, extents, (SourcePos){0}) : NULL;
+  context->diags.count = diags; // a map that is no layout has no inverse
+  context->error_count = errors;
+  return layout;
+}
+
+static bool product_of(Expr *const *extents, int count, int64_t *product) {
+  *product = 1;
+  for (int i = 0; i < count; i++) {
+    int64_t extent;
+    if (!expr_as_int(extents[i], &extent) || !mul_fits(*product, extent, product)) return false;
+  }
+  return true;
+}
+
+// True when both boxes have the same number of elements. A box that an injective map sends into one
+// of its size fills that.
+static bool same_count(Expr *const *a, int a_count, Expr *const *b, int b_count) {
+  int64_t x, y;
+  return product_of(a, a_count, &x) && product_of(b, b_count, &y) && x == y;
+}
+
+// Finds the windows by the inverse of the indices: it sends the written elements to a box of the
+// variables, all points of which read them.
+static bool windows_by_inverse(Move *move, const Region *read, const Region *written,
+                               Window *windows) {
+  Context *context = move->schedule->context;
+  int rank = read->buffer->rank, room = move->moved->var_count + 1, count;
+  int *chosen = arena_array(&context->arena, int, room);
+  for (int d = 0; d < rank; d++)
+    if (!expr_is_int(read->extent[d], 1)) return false;
+  const Layout *layout = layout_of_read(move, read, chosen, &count);
+  if (!layout || block_reads_conditionally(move->moved, read->buffer)) return false;
+  VarRange *ranges = arena_array(&context->arena, VarRange, rank);
+  Expr **at = arena_array(&context->arena, Expr *, rank), *holds;
+  Expr **values = arena_array(&context->arena, Expr *, room);
+  Expr **min = arena_array(&context->arena, Expr *, room);
+  Expr **extent = arena_array(&context->arena, Expr *, room);
+  int mark = analyzer_mark(move->analyzer);
+  bool exact = true;
+  for (int d = 0; d < rank; d++) {
+    at[d] = expr_var(context, "element", written->min[d]->type);
+    ranges[d] = (VarRange){at[d], written->min[d], written->extent[d]};
+    analyzer_bind(move->analyzer, at[d], written->min[d], written->extent[d]);
+  }
+  bool found = layout_inverse_exprs(context, layout, at, NULL, values, &holds, NULL) &&
+               analyzer_prove(move->analyzer, holds);
+  if (found) index_region(move->analyzer, values, count, ranges, rank, min, extent, &exact);
+  analyzer_reset(move->analyzer, mark);
+  for (int k = 0; k < count && found; k++) found = min[k] != NULL;
+  found = found && (exact || same_count(written->extent, rank, extent, count));
+  for (int k = 0; k < count && found; k++)
+    windows[chosen[k]] = (Window){false, analyzer_simplify(move->analyzer, min[k]),
+                                  analyzer_simplify(move->analyzer, extent[k]), NULL};
+  return found;
+}
+
+static bool is_read_by_digits(Move *move, const Region *read, const bool *done) {
+  for (int d = 0; d < read->buffer->rank; d++) {
+    ReadDigit digit;
+    if (!done[d] && !digit_of(move->moved, read->min[d], &digit)) return false;
+  }
+  return true;
 }
 
 // The windows of the variables that read the written elements of one buffer. Digits that need
@@ -587,6 +677,8 @@ static bool windows_of_read(Move *move, const Region *read, const Region *writte
   Arena *arena = &move->schedule->context->arena;
   bool *done = arena_array(arena, bool, read->buffer->rank);
   for (int d = 0; d < read->buffer->rank; d++) done[d] = is_whole_axis(move, written, d);
+  if (!is_read_by_digits(move, read, done) && windows_by_inverse(move, read, written, windows))
+    return true;
   for (int round = 0; round < read->buffer->rank; round++)
     for (int d = 0; d < read->buffer->rank; d++) {
       ReadDigit digit;
@@ -668,6 +760,28 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
   return true;
 }
 
+// Refuses a reduction of which an iteration computes a part when another block below the loops uses
+// its result, or when its init would not come first.
+static bool reduces_in_parts(Move *move) {
+  Schedule *schedule = move->schedule;
+  Path path;
+  const char *why = "an iteration reduces a part, and its init is not proved to come first";
+  path_to_block(schedule, move->moved->name, &path);
+  int top = path_scope(&path, path.count - 1) + 1;
+  while (path.items[top]->kind != STMT_FOR) top++;
+  StmtArray blocks = {0};
+  blocks_innermost(&schedule->context->arena, path.items[top], &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *other = blocks.items[i]->as.block;
+    for (int k = 0; k < move->moved->write_count && strcmp(other->name, move->moved->name); k++)
+      if (block_touches(other, move->moved->writes[k].buffer, false) ||
+          block_touches(other, move->moved->writes[k].buffer, true))
+        return refuse_move(move, "an iteration reduces a part, and another block below the loops "
+                                 "uses its result");
+  }
+  return path_reduces_in_order(schedule, &path, top) || refuse_move(move, why);
+}
+
 bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Move move;
@@ -702,10 +816,12 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   }
   for (int i = 0; i < block->var_count; i++)
     settle_window(&move, &block->vars[i], &move.windows[i]);
+  move.complete = move.partial;
   Stmt *nest = moved_nest(&move, &why);
   if (!nest) return refuse_move(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[last]->as.block);
   if (at < 0) bug(context, "a producer is not in a child of the loop");
   int end = body->kind == STMT_SEQ ? body->as.seq.count : 1;
-  return finish_move(&move, nest, place_chosen(&move, &call->args[3], at + 1, end));
+  return finish_move(&move, nest, place_chosen(&move, &call->args[3], at + 1, end)) &&
+         (!move.partial || reduces_in_parts(&move));
 }

@@ -958,3 +958,30 @@ bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *
       return !all.items[i].mixed && all_covered_before(&chain, &all.items[i]);
   return false;
 }
+
+bool path_reduces_in_order(Schedule *schedule, const Path *path, int top) {
+  Context *context = schedule->context;
+  Stmt **loops = arena_array(&context->arena, Stmt *, path->count);
+  Chain chain = {.schedule = schedule,
+                 .analyzer = path_analyzer(schedule, path, path->count - 1),
+                 .loops = loops,
+                 .body = path_end(path)};
+  for (int i = top; i < path->count - 1; i++)
+    if (path->items[i]->kind == STMT_FOR) loops[chain.count++] = path->items[i];
+  bool *used = arena_array(&context->arena, bool, chain.count + 1);
+  StorageArray all = {0};
+  stmt_accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
+  by_storage(context, &chain.accesses, &all);
+  for (int i = 0; i < all.count; i++) {
+    if (!is_written(&all.items[i])) continue;
+    mark_used(&chain, &all.items[i], used);
+    if (all.items[i].mixed || !is_reduced(&chain, &all.items[i], used)) return false;
+    for (int k = 0; k < chain.count; k++) {
+      LoopKind kind = chain.loops[k]->as.loop.kind;
+      bool threads =
+          kind == LOOP_THREAD && strncmp(chain.loops[k]->as.loop.thread, "threadIdx.", 10) == 0;
+      if (!used[k] && kind != LOOP_SERIAL && kind != LOOP_UNROLLED && !threads) return false;
+    }
+  }
+  return true;
+}

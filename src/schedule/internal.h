@@ -378,6 +378,10 @@ Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *i
 bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 // True when different iterations of the loop items[depth] write different elements of the buffer.
 bool buffer_writes_apart(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
+// True when the path's block alone updates its result below items[top], by an operation whose order
+// does not matter, after its init, and the loops from there on run in order or as threads of a
+// block.
+bool path_reduces_in_order(Schedule *schedule, const Path *path, int top);
 // True when the elements of the buffer that an iteration of the loop items[depth] reads have the
 // same values at the end of the loop: later iterations write others, or the same values again.
 bool buffer_stays_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);

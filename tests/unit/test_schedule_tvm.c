@@ -413,6 +413,72 @@ static void test_intrinsics_with_simpler_indices(void **state) {
   context_free(context);
 }
 
+// ---- reverse_compute_at of parts ---------------------------------------------------------------
+
+static const char partial_sums[] =
+    HEAD "def f(A: T.Buffer((5, 12, 3), 'float32'), B: T.Buffer((5,), 'float32')):\n"
+         "    R = T.alloc_buffer((12, 5))\n"
+         "    for j, i, k in T.grid(5, 12, 3):\n"
+         "        with T.block('R'):\n"
+         "            vj, vi, vk = T.axis.remap('SSR', [j, i, k])\n"
+         "            with T.init():\n"
+         "                R[vi, vj] = T.float32(0)\n"
+         "            R[vi, vj] = R[vi, vj] + A[vj, vi, vk]\n"
+         "    for i, k in T.grid(5, 12):\n"
+         "        with T.block('B'):\n"
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+         "            with T.init():\n"
+         "                B[vi] = T.float32(0)\n"
+         "            B[vi] = B[vi] + R[vk, vi]\n";
+
+static void test_moved_parts_of_reductions(void **state) {
+  (void)state;
+  const char *text = "sch.reverse_compute_at('B', x)\n";
+  Context *context = context_new();
+#define STEPS(BEFORE, AFTER)                                                                       \
+  arena_printf(&context->arena, "j, i, k = sch.get_loops('R')\n%s%s%s", BEFORE, text, AFTER)
+  const char *split = "x, y = sch.split(i, factors=[None, 4])\n";
+  gives(partial_sums, STEPS(split, ""), "vk = T.axis.reduce(12, i_0 * 4 + k)");
+  made(partial_sums, STEPS("x, y = sch.split(i, factors=[None, 4])\nsch.bind(j, 'blockIdx.x')\n"
+                           "sch.bind(x, 'threadIdx.x')\n",
+                           ""));
+  refused(partial_sums, STEPS("x, y = sch.split(i, factors=[None, 4])\nsch.parallel(x)\n", ""),
+          "would not be proved to be independent");
+  refused(partial_sums,
+          STEPS("x, y = sch.split(i, factors=[None, 4])\nsch.bind(x, 'blockIdx.x')\n", ""),
+          "its init is not proved to come first");
+#undef STEPS
+  context_free(context);
+}
+
+#define REGROUPED(INDEX)                                                                           \
+  HEAD "def f(A: T.Buffer((3, 5, 16), 'float32'), C: T.Buffer((6, 5, 8), 'float32')):\n"           \
+       "    B = T.alloc_buffer((3, 5, 16))\n"                                                      \
+       "    for i, j, k in T.grid(3, 5, 16):\n"                                                    \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj, vk = T.axis.remap('SSS', [i, j, k])\n"                                 \
+       "            B[vi, vj, vk] = A[vi, vj, vk] + T.float32(1)\n"                                \
+       "    for i, j, k in T.grid(6, 5, 8):\n"                                                     \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj, vk = T.axis.remap('SSS', [i, j, k])\n"                                 \
+       "            C[vi, vj, vk] = B[" INDEX "]\n"
+
+static void test_moves_below_regrouped_axes(void **state) {
+  (void)state;
+  const char *outer = "i, j, k = sch.get_loops('B')\nsch.reverse_compute_at('C', i)";
+  const char *inner = "i, j, k = sch.get_loops('B')\nsch.reverse_compute_at('C', j)";
+  gives(REGROUPED("(vi * 8 + vk) // 16, vj, (vi * 8 + vk) % 16"), outer,
+        "vi = T.axis.spatial(6, i * 2 + i_1)");
+  made(REGROUPED("(vi * 8 + vk) // 16, vj, (vi * 8 + vk) % 16"), inner);
+  // The rows of C that an iteration completes are no box.
+  refused(REGROUPED("(vi + vk * 6) // 16, vj, (vi + vk * 6) % 16"), outer,
+          "which it does not read by one of its variables");
+  refused(REGROUPED("(vi * 8 + vk) // 16, vj, (vi * 8 + vk) % 16"),
+          "i, j, k = sch.get_loops('B')\nx, y = sch.split(k, factors=[None, 5])\n"
+          "sch.reverse_compute_at('C', x)",
+          "block 'C' cannot move under loop");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reductions_over_threads),
@@ -430,6 +496,8 @@ int main(void) {
       cmocka_unit_test(test_results_beside_their_readers),
       cmocka_unit_test(test_regions_of_indices_from_floats),
       cmocka_unit_test(test_intrinsics_with_simpler_indices),
+      cmocka_unit_test(test_moved_parts_of_reductions),
+      cmocka_unit_test(test_moves_below_regrouped_axes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
