@@ -7,7 +7,8 @@
 //
 // The flat buffer has the same data variable, so that aliases stay aliases. Parameters keep
 // their N-d description, and their flat buffers are declared at the top of the body. Index
-// arithmetic is int64 where the memory has 2³¹ elements or more, or an unknown number of them.
+// arithmetic is int64 where the memory has 2³¹ elements or more, or an unknown number of them, and
+// at least int32: a product of narrower indices and strides might wrap.
 // Buffers that an earlier run of the pass made are flat and stay as they are.
 #include "lower/pass.h"
 
@@ -36,12 +37,18 @@ static int group_end(const Buffer *b, int group) {
   return group == b->separator_count ? b->rank : b->separators[group];
 }
 
-// `e` in int64; every operation of it down to its variables and loads is int64 as well.
+// `e` in int64; every operation of it down to its variables and loads is int64 as well, except
+// those of types that are narrower than int32, whose results may have wrapped.
 static Expr *widened(Context *context, Expr *e) {
   if (!dtype_is_int(e->type)) return e;
-  if (e->count == 2 && op_table[e->op].class == OP_ARITH)
+  if (e->count == 2 && e->type.bits >= 32 && op_table[e->op].class == OP_ARITH)
     return expr_binary(context, e->op, widened(context, e->args[0]), widened(context, e->args[1]));
   return expr_cast(context, dtype_lanes(DTYPE_INT64, e->type.lanes), e);
+}
+
+static Expr *at_least_int32(Context *context, Expr *e) {
+  if (!dtype_is_int(e->type) || e->type.bits >= 32) return e;
+  return expr_cast(context, dtype_lanes(DTYPE_INT32, e->type.lanes), e);
 }
 
 // The strides of contiguous, row-major memory within each group.
@@ -121,7 +128,7 @@ static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indic
     Expr *sum =
         g == b->separator_count && b->offset ? b->offset : expr_int(context, DTYPE_INT32, 0);
     for (int i = group_end(b, g) - 1; i >= group_begin(b, g); i--) {
-      Expr *index = flat->wide ? widened(context, indices[i]) : indices[i];
+      Expr *index = flat->wide ? widened(context, indices[i]) : at_least_int32(context, indices[i]);
       sum = expr_add(context, expr_mul(context, index, flat->strides[i]), sum);
     }
     result[g] = sum;
