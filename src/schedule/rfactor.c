@@ -562,6 +562,14 @@ static bool factor_in_shared_loops(ReductionFactor *f, Str name) {
 
 // ---- The step ----------------------------------------------------------------------------------
 
+// True when the block's spatial domain is that of its results, so that it may run there without a
+// condition.
+static bool runs_over_results(const ReductionFactor *f) {
+  for (int d = 0; d < f->rank; d++)
+    if (!index_is_axis(f->block, f->indices[d], f->results[0].target->shape[d])) return false;
+  return true;
+}
+
 // Puts the nest of the final results behind that of the partial ones.
 static bool factor_alone(ReductionFactor *f, Stmt **loops, int count, Str name) {
   Schedule *schedule = f->schedule;
@@ -570,6 +578,7 @@ static bool factor_alone(ReductionFactor *f, Stmt **loops, int count, Str name) 
   Expr *condition = started(f);
   // A condition on spatial loops only restricts them to the domain, which the new nest runs over.
   if (condition && !expr_is_true(condition) && !expr_uses(condition, f->loop->as.loop.var) &&
+      runs_over_results(f) &&
       block_writes_whole_domain(schedule, f->block,
                                 path_analyzer(schedule, &f->path, f->path.count - 1)))
     condition = expr_bool(context, true);

@@ -107,6 +107,24 @@ static void test_factors_in_shared_loops(void **state) {
   context_free(context);
 }
 
+// The block's domain is larger than its result, and a condition keeps it inside.
+static void test_factors_of_cut_domains(void **state) {
+  (void)state;
+  static const char cut[] =
+      HEAD "def f(A: T.Buffer((12, 6), 'float32'), C: T.Buffer((10,), 'float32')):\n"
+           "    for i, k in T.grid(12, 6):\n"
+           "        with T.block('C'):\n"
+           "            T.where(i < 10)\n"
+           "            vi, vk = T.axis.remap('SR', [i, k])\n"
+           "            with T.init():\n"
+           "                C[vi] = T.float32(0)\n"
+           "            C[vi] = C[vi] + A[vi, vk]\n";
+  refused(cut, "i, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n",
+          "the binding of vi does not reach its whole range");
+  made(cut, "sch.cache_read('C', 0, 'local')");
+  refused(cut, "sch.cache_write('C', 0, 'local')", "not proved to write all of 'C'");
+}
+
 static void test_factors_of_one_iteration(void **state) {
   (void)state;
   made(row_sums, "i, k = sch.get_loops('B')\na, b = sch.split(k, factors=[None, 1], "
@@ -484,6 +502,7 @@ int main(void) {
       cmocka_unit_test(test_reductions_over_threads),
       cmocka_unit_test(test_copies_of_reductions),
       cmocka_unit_test(test_factors_in_shared_loops),
+      cmocka_unit_test(test_factors_of_cut_domains),
       cmocka_unit_test(test_factors_of_one_iteration),
       cmocka_unit_test(test_copies_of_tiles),
       cmocka_unit_test(test_copies_of_what_is_inside),
