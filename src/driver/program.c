@@ -344,6 +344,13 @@ static void keep_constrained(StageGraph *stages, const PlanConstraints *constrai
     for (int k = 0; constraints && k < constraints->items.count; k++)
       tensor->kept |= tensor->value && constraints->items.items[k].value == tensor->value;
   }
+  for (int i = 0; i < stages->stages.count; i++) {
+    Stage *stage = stages->stages.items[i];
+    for (int k = 0; constraints && k < constraints->items.count; k++) {
+      const Node *node = constraints->items.items[k].node;
+      stage->asked |= node && node == stage->node;
+    }
+  }
 }
 
 // Bilinear algorithms are left out where code is to be made quickly: they take more kernels.
@@ -384,6 +391,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
   stage_graph_group_rows(stages);
   stage_graph_move_rows(stages);
   stage_graph_offer_members(stages);
+  stage_graph_offer_stored(stages);
   p->nodes_folded = stages->folded_stages;
   return stages;
 }

@@ -270,9 +270,6 @@ static TeStage *padded_inside(StageGraph *s, const Stage *padding, const Stage *
 
 // ---- Readers -----------------------------------------------------------------------------------
 
-// The reader with the stage inlined; NULL when it cannot be.
-typedef TeStage *InlineInReader(StageGraph *s, const Stage *stage, const Stage *reader);
-
 // All readers with the stage inlined; NULL when one of them cannot inline it.
 static TeStage **readers_with(StageGraph *s, const Stage *stage, InlineInReader *inlined) {
   const PtrArray *users = &stage->output->users;
@@ -282,22 +279,25 @@ static TeStage **readers_with(StageGraph *s, const Stage *stage, InlineInReader 
   return readers;
 }
 
-// Does the stage compute something that takes time at each run, and that another plan may store?
-static bool is_work(const Stage *stage) {
+// Does the stage compute something that takes time at each run, and that another plan may store? A
+// copy of what is only reordered is one of the layout rewrites that each plan may have.
+static bool is_work(Context *context, const Stage *stage) {
   const StageTensor *tensor = stage->reads.items[0];
-  return !tensor->data && !(stage_is_view(stage) && stage_reads_in_place(stage, tensor));
+  return !tensor->data && !stage_is_reordering(context, stage);
 }
 
 static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlined) {
   if (stage->output->is_output || stage->output->kept) return;
   TeStage **readers = readers_with(s, stage, inlined);
   if (!readers) return;
-  s->fusions_decided += is_work(stage);
+  bool decided = is_work(s->context, stage);
+  s->fusions_decided += decided;
   PtrArray users = stage->output->users;
   users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
   for (int k = 0; k < users.count; k++) {
     Stage *user = users.items[k];
-    user->te = readers[k];
+    stage_note_forms(s, stage, user, (StageInlining){inlined, decided, false});
+    user->formed = user->te = readers[k];
     if (stage_is_ordered(user)) put_into_order(s, stage, user);
     stage_graph_reread(s, user);
   }
@@ -514,6 +514,7 @@ static bool is_view_of_constant(const Stage *view) {
 
 static void inline_by_turning(StageGraph *graph, Stage *view) {
   if (view->output->is_output || view->output->kept || is_view_of_constant(view)) return;
+  if (!view->output->users.count) return; // it has been inlined
   Turning *t = arena_new(&graph->context->scratch, Turning);
   t->graph = graph;
   PtrArray users = view->output->users;
@@ -566,13 +567,19 @@ static Expr *load_literal(Rewriter *rewriter, Expr *e) {
   return literal ? literal : e;
 }
 
+Expr *stage_with_literals(const StageGraph *s, Expr *value) {
+  Rewriter rewriter = {.context = s->context, .env = (void *)s, .expr = load_literal};
+  return rewrite_expr(&rewriter, value);
+}
+
 void stage_graph_inline_scalars(StageGraph *s) {
-  Rewriter rewriter = {.context = s->context, .env = s, .expr = load_literal};
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
-    Expr *value = rewrite_expr(&rewriter, stage->te->value);
+    Expr *value = stage_with_literals(s, stage->te->value);
     if (value == stage->te->value) continue;
+    bool formed = stage->formed == stage->te;
     stage->te = te_with_value(s->context, stage->te, value);
+    if (formed) stage->formed = stage->te;
     stage_graph_reread(s, stage);
   }
   stage_graph_prune(s);
@@ -617,16 +624,31 @@ static bool joins_in_place(const Stage *stage) {
   return !stage_is_reduction(stage) && !stage_is_view(stage) && joins_tensors(stage->te->value);
 }
 
-// Does the reader compute each element from one of the stage's and constants alone, and not store
-// more bytes? Then no plan is better that stores the stage's output: it would be written and read
-// again, and whatever layout it has costs as much as the same layout of the reader's output.
+static bool reads_in_place(const Stage *stage, const StageTensor *tensor) {
+  for (int i = 0; i < stage->reads.count; i++)
+    if (stage->reads.items[i] == tensor) return stage_reads_in_place(stage, tensor);
+  return false;
+}
+
+// Does the reader compute each element from one of the stage's, constants, and elements that the
+// stage reads at the same index, and not store more bytes? Then no plan is better that stores the
+// stage's output: it would be written and read again, and whatever layout it has costs as much as
+// the same layout of the reader's output.
 static bool never_costs_more(const Stage *stage, const Stage *reader) {
   const StageTensor *tensor = stage->output;
   for (int i = 0; i < reader->reads.count; i++) {
     const StageTensor *other = reader->reads.items[i];
-    if (other != tensor && !other->data && !other->constant) return false;
+    bool both = reads_in_place(stage, other) && stage_reads_in_place(reader, other);
+    if (other != tensor && !other->data && !other->constant && !both) return false;
   }
   return dtype_bytes(reader->output->buffer->type) <= dtype_bytes(tensor->buffer->type);
+}
+
+// The reader with the intermediate inlined; NULL when its expression would grow too large.
+static TeStage *computing_both(StageGraph *s, const Stage *stage, const Stage *reader) {
+  Expr *value = value_with(s, stage, reader);
+  bool large = expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES;
+  return large ? NULL : te_with_value(s->context, reader->te, value);
 }
 
 void stage_graph_inline_intermediates(StageGraph *s) {
@@ -634,13 +656,13 @@ void stage_graph_inline_intermediates(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
     if (!user || joins_in_place(stage)) continue;
-    Expr *value = value_with(s, stage, user);
-    if (expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) continue;
-    user->te = te_with_value(s->context, user->te, value);
-    for (int k = 0; k < user->parts.count; k++)
-      array_push(&s->context->arena, &stage->parts, user->parts.items[k]);
-    user->parts = stage->parts;
-    s->fusions_decided += !stage->output->constant && !never_costs_more(stage, user);
+    TeStage *te = computing_both(s, stage, user);
+    if (!te) continue;
+    bool decided = !stage->output->constant && !never_costs_more(stage, user);
+    s->fusions_decided += decided;
+    stage_note_forms(s, stage, user, (StageInlining){computing_both, decided, true});
+    user->formed = user->te = te;
+    user->parts = stage_parts_together(s, stage, user->parts);
     stage_graph_reread(s, user);
     stage_graph_detach(s, stage);
   }

@@ -20,10 +20,11 @@ typedef struct StageTensor {
   bool kept;           // its writer is not inlined into its readers
   bool branch;         // the condition or a result of a branch that runs may leave out; it is kept
   bool constant;       // see stage_graph_find_constants
-  bool folds;  // computed while compiling although it is larger than what it is computed from
-  int input;   // index among the graph's inputs; -1: no input
-  Str letters; // of its axes, such as "NCHW"; NULL: none are derived (axis_letters.c)
-  int index;   // in StageGraph.tensors
+  bool folds;       // computed while compiling although it is larger than what it is computed from
+  int input;        // index among the graph's inputs; -1: no input
+  Str letters;      // of its axes, such as "NCHW"; NULL: none are derived (axis_letters.c)
+  int index;        // in StageGraph.tensors
+  int most_readers; // in one plan; set by the planner
 } StageTensor;
 
 // The part of a stage that comes from the definition of one operator.
@@ -32,6 +33,12 @@ typedef struct StagePart {
   const TeStage *te; // before any inlining
 } StagePart;
 typedef Array(StagePart) StageParts;
+
+// The definition of a stage before some others were inlined into it (stored_results.c).
+typedef struct StageForm {
+  TeStage *te;
+  StageParts parts;
+} StageForm;
 
 struct Stage {
   TeStage *te;
@@ -47,6 +54,12 @@ struct Stage {
                        // stage is no part of another's other way
   const Stage *usual;  // the one of its others that is taken without planning; NULL: the stage
   int index;           // in StageGraph.stages
+  // Set by stage_note_forms:
+  Array(StageForm) forms;
+  const TeStage *formed; // the definition to which the forms belong
+  bool forms_left_out;   // there were too many
+  PtrArray inlined;      // Stage*, directly or in one another: those that a plan may store
+  bool asked;            // the user asked for layouts of the operator: the stage stays as it is
 };
 
 typedef struct StageGraph {
@@ -108,6 +121,22 @@ void stage_graph_move_rows(StageGraph *stages);
 // Lets the planner store the results of a group's members too: as stages of their own, they are
 // another way to compute the group's output. To be called after the last change of groups.
 void stage_graph_offer_members(StageGraph *stages);
+// The reader with the stage inlined; NULL when it cannot be.
+typedef TeStage *InlineInReader(StageGraph *stages, const Stage *stage, const Stage *reader);
+typedef struct StageInlining {
+  InlineInReader *inlined;
+  bool decided; // a plan that stores the result of the stage may be better
+  bool parts;   // the reader gets the parts of the stage too
+} StageInlining;
+// Is told that `stage` is about to be inlined into `reader`.
+void stage_note_forms(StageGraph *stages, const Stage *stage, Stage *reader, StageInlining how);
+// The parts of both, first those of the stage.
+StageParts stage_parts_together(StageGraph *stages, const Stage *stage, StageParts of_reader);
+// Lets the planner store what was inlined: a stage that reads the results is another way to compute
+// the reader's output. To be called last.
+void stage_graph_offer_stored(StageGraph *stages);
+// The value with constants of one element as literals.
+Expr *stage_with_literals(const StageGraph *stages, Expr *value);
 // The stage that computes the elements of a group's output from the results of its reductions and
 // from the tensors that the group reads: the members between are inlined. It is not in the graph.
 Stage *stage_of_group_value(StageGraph *stages, const Stage *group);
@@ -135,7 +164,9 @@ Analyzer *stage_analyzer(Context *context, const TeStage *te);
 Expr *stage_simplify(Context *context, const TeStage *te, Expr *value);
 bool stage_is_reduction(const Stage *stage); // ordered stages too; false for a group
 bool stage_is_ordered(const Stage *stage);
-bool stage_is_view(const Stage *stage);   // each value is one element of one tensor
+bool stage_is_view(const Stage *stage); // each value is one element of one tensor
+// Is the stage a view that reads each element of its tensor once, in an order by digits of indices?
+bool stage_is_reordering(Context *context, const Stage *stage);
 bool stage_is_opaque(const Stage *stage); // computed by a function outside; then it is ordered too
 double stage_iterations(const Stage *stage); // of its block; -1 when an extent is unknown
 double stage_tensor_elements(const StageTensor *tensor); // -1 when an extent is symbolic

@@ -6,7 +6,7 @@
 
 static bool count_node(Visitor *visitor, Expr *e) {
   OpCount *count = visitor->env;
-  OpClass class = op_table[e->op].class;
+  OpClass class = e->op == EXPR_ABS ? OP_ARITH : op_table[e->op].class; // a mask of the sign
   count->arithmetic += class == OP_ARITH;
   count->functions += class == OP_MATH;
   count->instructions += class != OP_MATH && (e->count || e->op == EXPR_LOAD);

@@ -198,13 +198,19 @@ static void add_proposal(Proposals *to, const StageTensor *tensor, Candidate can
   array_push(&to->planner->context->arena, &to->items, ((Proposal){read, candidate, to->only}));
 }
 
+static const StageTensor *proposed_tensor(const Stage *stage, const Proposal *proposal) {
+  return proposal->read < 0 ? stage->output : stage->reads.items[proposal->read];
+}
+
 static void take_proposals(Planner *p, const Stage *stage, const Proposals *from) {
+  const StageTensor *last = NULL; // with candidates from proposals that are taken only together
   for (int i = 0; i < from->items.count; i++) {
     const Proposal *proposal = &from->items.items[i];
-    const StageTensor *tensor =
-        proposal->read < 0 ? stage->output : stage->reads.items[proposal->read];
-    if (!proposal->only || p->candidates[tensor->index].count == 1)
-      candidates_add(p, tensor, proposal->candidate);
+    const StageTensor *tensor = proposed_tensor(stage, proposal);
+    bool row_major = p->candidates[tensor->index].count == 1;
+    if (proposal->only && !row_major && tensor != last) continue;
+    candidates_add(p, tensor, proposal->candidate);
+    last = proposal->only ? tensor : NULL;
   }
 }
 
@@ -301,8 +307,10 @@ static void propose_reads(Proposals *to, const Stage *stage) {
   to->only = true;
   for (int i = 0; i < nest->read_count; i++) {
     const StageTensor *tensor = stage_tensor_of(p->stages, nest->reads[i].buffer);
-    if (tensor && !tensor->data)
-      propose(to, tensor, nest_dimension_of(nest, &nest->reads[i], nest->spatial_count), 0);
+    int d = nest_dimension_of(nest, &nest->reads[i], nest->spatial_count);
+    if (!tensor || tensor->data) continue;
+    propose(to, tensor, d, 0);
+    propose(to, tensor, d, lanes_of(p, tensor->buffer));
   }
   to->only = false;
 }
@@ -487,13 +495,29 @@ static void propose_all(Proposals *to, const Stage *stage) {
   propose_panels(to, stage);
 }
 
+// Proposes each dimension in blocks and innermost, for the output of an elementwise stage for which
+// no reduction has proposed anything: its rows may be short, or be read in strides.
+static void propose_rows(Proposals *to, const Stage *stage) {
+  const Buffer *output = stage->output->buffer;
+  to->only = true;
+  for (int d = output->rank - 1; d >= 0; d--) {
+    propose(to, stage->output, d, lanes_of(to->planner, output));
+    if (d + 1 < output->rank) propose(to, stage->output, d, 0);
+  }
+  to->only = false;
+}
+
 typedef void Propose(Proposals *to, const Stage *stage);
 
-// Takes the proposals of a reduction, which are found once for all stages whose loops are equal:
+static bool is_elementwise(const Stage *stage) {
+  return !stage_is_reduction(stage) && !stage->member_count && !stage->te->program &&
+         !stage->te->transform;
+}
+
+// Takes the proposals of a stage, which are found once for all stages whose loops are equal:
 // found[i] are those of the stage with index i.
 static void take_all(Planner *p, const Stage *stage, Propose *find, Proposals **found) {
   Proposals **known = &found[p->kinds[stage->index]->index];
-  if (!stage_is_reduction(stage)) return;
   if (!*known) {
     *known = arena_new(&p->context->arena, Proposals);
     (*known)->planner = p;
@@ -512,11 +536,16 @@ void planner_find_candidates(Planner *p, bool proposals) {
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
     for (int k = 0; k < 2; k++) passed[i].reads[k] = arena_array(arena, int, stage->reads.count);
-    if (proposals) take_all(p, stage, propose_all, first);
+    if (proposals && stage_is_reduction(stage)) take_all(p, stage, propose_all, first);
     pass_all(p, stage, true, &passed[i], !proposals);
   }
   close_candidates(p, passed, !proposals);
   for (int i = 0; proposals && i < count; i++)
-    take_all(p, p->stages->stages.items[i], propose_others, others);
+    if (stage_is_reduction(p->stages->stages.items[i]))
+      take_all(p, p->stages->stages.items[i], propose_others, others);
+  if (proposals) close_candidates(p, passed, false);
+  for (int i = 0; proposals && i < count; i++)
+    if (is_elementwise(p->stages->stages.items[i]))
+      take_all(p, p->stages->stages.items[i], propose_rows, others);
   if (proposals) close_candidates(p, passed, false);
 }

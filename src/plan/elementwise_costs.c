@@ -214,6 +214,18 @@ static bool wraps_in_vectors(const LoadLoops *loops, const NestRead *load) {
          expr_as_int(index->args[1], &period) && period % (int64_t)loops->lanes == 0;
 }
 
+// Is the load's only index that moves along the rows an axis divided by a number by which vectors
+// divide? Each element is then repeated within a vector, or all over it.
+static bool repeats_in_vectors(const LoadLoops *loops, const NestRead *load) {
+  int64_t by;
+  int last = load->buffer->rank - 1, lanes = (int)loops->lanes;
+  const Expr *index = load->indices[last];
+  for (int d = 0; d < last; d++)
+    if (nest_moves(load, d, loops->axis)) return false;
+  return index->op == EXPR_FLOOR_DIV && index->args[0] == loops->nest->axes[loops->axis].var &&
+         expr_as_int(index->args[1], &by) && (lanes % by == 0 || by % lanes == 0);
+}
+
 // The share of the cycles of elements that are loaded by themselves which rows shorter than a
 // vector take when they are shuffled.
 static const double SHUFFLED_SHARE = 0.6;
@@ -224,9 +236,10 @@ static double cycles_along(const Planner *p, const NestRead *load, const LoadLoo
   if (loops->axis < 0 || !nest_depends(load, loops->axis)) return 0;
   int64_t stride = stride_along(load, loops->axis);
   if (stride == 1 || wraps_in_vectors(loops, load)) return 0;
+  double shuffle = loops->steps * costs->shuffle_loads / costs->loads_a_cycle;
+  if (!stride && repeats_in_vectors(loops, load)) return shuffle;
   if (!stride) return loops->points * costs->divided_cycles;
-  double shuffles = loops->steps * (double)stride * costs->shuffle_loads / costs->loads_a_cycle,
-         apart = loops->points * costs->apart_cycles[0];
+  double shuffles = (double)stride * shuffle, apart = loops->points * costs->apart_cycles[0];
   return stride <= MOST_SHUFFLED_STRIDE ? MIN_OF(shuffles, apart * SHUFFLED_SHARE) : apart;
 }
 
@@ -329,4 +342,5 @@ void planner_set_elementwise_cost(Planner *p, const Stage *stage, StageChoice *c
   choice->cost = overlapped_cost(p, longest(choice->work), choice->memory) -
                  overlapped_cost(p, longest(before), memory);
   if (choice->fused < 0) choice->cost += cost_model_of(p->machine)->call_cycles;
+  if (stage->serves) choice->cost = MAX_OF(choice->cost, 1); // it is absent where nothing reads it
 }

@@ -105,6 +105,7 @@ static bool may_decide(const Greedy *g, const Stage *stage, const StageChoice *c
   if (stage->others.count ? planner_taken_other(stage, c) != stage->usual
                           : c->absent == is_usual(stage))
     return false;
+  if (stage->serves && stage->others.count && c->absent == is_usual(stage)) return false;
   for (int i = 0; i < first->others.count; i++) {
     const Stage *other = first->others.items[i];
     bool other_known = stage == other || g->decided[other->index],

@@ -38,27 +38,27 @@ typedef struct KernelWork {
 
 // One feasible way to run a stage. Layouts are given by the numbers of their candidates.
 typedef struct StageChoice {
-  int output;       // candidate of the output tensor
-  int *reads;       // candidate of each entry of stage->reads, or one of the constants below
-  BitSet gathers;   // the reads whose elements may be gathered from another layout than
-                    // `reads` says, at planner_gather_cost; with READ_ANY they always may
-  int fused;        // entry of stage->reads whose producer the stage is fused with; -1: none
-  bool tiles;       // its kernel's loops follow the layout of the output: it does not run by rows
-  bool wants_tiles; // it can only be fused with a producer whose choice has `tiles`
-  bool in_place;    // the pieces of the output are written in place: the stage has no kernel
-  int way;          // of a call, for an opaque operator
-  bool absent;      // the stage is not in the plan: it has no kernel and reads nothing
-  int by;           // number, from 1, of the one of the stage's others that writes `output` then;
-                    // 0: no stage does, and `output` is -1
-  double cost;      // cycles
-  KernelWork work;  // of the kernel up to this stage, without a reduction
-  double memory;    // cycles in which that moves what it reads and writes
-  bool elementwise; // its kernel is one of elementwise stages only; then:
-  const Stage *whole;     // the stages of the kernel up to this one as one stage (composed.c), or
-                          // those of an equal stage
-  const int *whole_reads; // the candidate of each entry of whole->reads
-  const Stage *host;      // `whole` of the producer's choice, with which the stage is fused
-  int64_t row;      // elements in a loop of an elementwise kernel; 0: not known
+  int output;         // candidate of the output tensor
+  int *reads;         // candidate of each entry of stage->reads, or one of the constants below
+  BitSet gathers;     // the reads whose elements may be gathered from another layout than
+                      // `reads` says, at planner_gather_cost; with READ_ANY they always may
+  int fused;          // entry of stage->reads whose producer the stage is fused with; -1: none
+  bool tiles;         // its kernel's loops follow the layout of the output: it does not run by rows
+  bool wants_tiles;   // it can only be fused with a producer whose choice has `tiles`
+  bool in_place;      // the pieces of the output are written in place: the stage has no kernel
+  int way;            // of a call, for an opaque operator
+  bool absent;        // the stage is not in the plan: it has no kernel and reads nothing
+  int by;             // number, from 1, of the one of the stage's others that writes `output` then;
+                      // 0: no stage does, and `output` is -1
+  double cost;        // cycles
+  KernelWork work;    // of the kernel up to this stage, without a reduction
+  double memory;      // cycles in which that moves what it reads and writes
+  bool elementwise;   // its kernel is one of elementwise stages only; then:
+  const Stage *whole; // the stages of the kernel up to this one as one stage (composed.c), or
+                      // those of an equal stage
+  const int *whole_reads;       // the candidate of each entry of whole->reads
+  const Stage *host;            // `whole` of the producer's choice, with which the stage is fused
+  int64_t row;                  // elements in a loop of an elementwise kernel; 0: not known
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
   const TunedKernel *tuned;     // the kernel that the stage is part of; NULL: no record is used
   bool inner;                   // the output is in memory inside of this kernel only
@@ -353,6 +353,8 @@ const Stage *planner_taken_other(const Stage *stage, const StageChoice *choice);
 bool planner_agree(const StageChoice *c, int other, const StageChoice *o);
 // The most stages that read the tensor in one plan; an output of the graph counts as one more.
 int planner_most_readers(const StageTensor *tensor);
+// Finds this number for all tensors; to be called first.
+void planner_count_readers(const StageGraph *graph);
 // Does one stage read the tensor, and nothing else, in every plan that has a reader of it?
 bool planner_is_read_once(const StageTensor *tensor);
 // Sets the producers and users of all tensors to the stages that are in the plan of these choices;

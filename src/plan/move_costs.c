@@ -15,6 +15,11 @@ double planner_move_cost(const Planner *p, double read, double written) {
   return planner_read_cost(p, read, 0, moved) + planner_write_cost(p, written, moved);
 }
 
+// How many elements a vector has; 1 on a machine without vectors that hold one.
+static int64_t vector_lanes(const Planner *p, int64_t element) {
+  return MAX_OF(p->machine->vector_bytes / element, 1);
+}
+
 // The distance of neighbours along the digit's axis, from `cut` on, in elements of a dense walk; 0:
 // the walk has no such digit.
 static int64_t stride_in(const LayoutWalk *walk, int axis, int64_t cut) {
@@ -80,7 +85,7 @@ static double cycles_by_rows(const Planner *p, const LayoutWalk *from, const Lay
   for (int i = from->count - 1; i >= 0; i--)
     if (from->digits[i].axis == row->axis && from->digits[i].cut <= row->cut)
       extent = MIN_OF(extent, from->digits[i].extent);
-  double steps = nest_vector_steps(extent, p->machine->vector_bytes / element);
+  double steps = nest_vector_steps(extent, vector_lanes(p, element));
   bool masked = axis_elements(to, row->axis) > axis_elements(from, row->axis);
   return elements / (double)extent * steps *
          (1 / costs->row_moves_a_cycle + (masked ? costs->masked_cycles : 0));
@@ -132,7 +137,7 @@ static int64_t tile_rows(const WalkDigit *across, const LayoutWalk *to, int64_t 
 static double cycles_in_tiles(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
                               double elements, int64_t element) {
   const WalkDigit *across = walk_row(from), *along = walk_row(to);
-  int64_t lanes = MIN_OF(p->machine->vector_bytes / element, TRANSPOSE_MOST_ROWS);
+  int64_t lanes = MIN_OF(vector_lanes(p, element), TRANSPOSE_MOST_ROWS);
   if (!across || !tile_rows(across, to, lanes)) return PLAN_NEVER;
   double padded = axis_elements(from, across->axis) / axis_elements(to, across->axis);
   const WalkDigit *before = along == to->digits ? NULL : along - 1;
@@ -170,7 +175,7 @@ double planner_apart_cost(const Planner *p, const LayoutWalk *from, const Layout
   if (stride_in(from, row->axis, row->cut) == 1)
     return cycles_by_rows(p, from, to, elements, element);
   double rows = elements / (double)row->extent * costs->index_cycles;
-  if (cuts_vectors(from, row, p->machine->vector_bytes / element))
+  if (cuts_vectors(from, row, vector_lanes(p, element)))
     return elements * costs->divided_cycles + rows;
   LinesRead lines = lines_read(p, from, to, element);
   double apart = elements * cycles_apart(p, &lines) + rows;

@@ -56,38 +56,101 @@ bool planner_agree(const StageChoice *c, int other, const StageChoice *o) {
          c->elementwise == o->elementwise && c->whole == o->whole;
 }
 
-// The stage whose output the stage computes in another way, or helps to compute so; else itself.
-static const Stage *first_way(const Stage *stage) {
-  return stage->serves ? stage->serves->output->producer : stage;
+// ---- Readers in one plan
+
+// A stage is optional when it is in a plan only where a stage of another way reads its output.
+static bool is_optional(const Stage *stage) {
+  return stage->serves && stage->output->producer == stage;
 }
 
-// How many of the tensor's users belong to the same way as the stage.
-static int users_of_way(const StageTensor *tensor, const Stage *stage) {
-  int count = 0;
-  for (int i = 0; stage->serves && i < tensor->users.count; i++)
-    count += ((const Stage *)tensor->users.items[i])->serves == stage->serves;
-  return MAX_OF(count, 1);
+enum { MOST_PRESENT = 32, MOST_SELECTIONS = 4096 };
+
+// The stages that a plan has of one stage with several ways: for each of those that are needed, it
+// has that stage or one of its others.
+typedef struct Selection {
+  const StageTensor *tensor;
+  const Stage *needed[MOST_PRESENT];
+  int needed_count;
+  int readers, most, tried;
+} Selection;
+
+static bool reads_tensor(const StageTensor *tensor, const Stage *stage) {
+  return stage_read_of(stage, tensor) >= 0;
+}
+
+// Adds the optional stages that compute what the stage reads. False when there are too many.
+static bool need_producers(Selection *s, const Stage *stage) {
+  for (int i = 0; i < stage->reads.count; i++) {
+    const Stage *producer = ((const StageTensor *)stage->reads.items[i])->producer;
+    bool known = !producer || !is_optional(producer);
+    for (int k = 0; k < s->needed_count && !known; k++) known = s->needed[k] == producer;
+    if (known) continue;
+    if (s->needed_count == MOST_PRESENT) return false;
+    s->needed[s->needed_count++] = producer;
+  }
+  return true;
+}
+
+// Tries all ways of the needed stages from number `at` on. False when there are too many.
+static bool select_from(Selection *s, int at) {
+  if (at == s->needed_count) {
+    s->most = MAX_OF(s->most, s->readers);
+    return ++s->tried < MOST_SELECTIONS;
+  }
+  const Stage *first = s->needed[at];
+  for (int i = -1; i < first->others.count; i++) {
+    const Stage *way = i < 0 ? first : first->others.items[i];
+    int needed = s->needed_count, reads = reads_tensor(s->tensor, way);
+    s->readers += reads;
+    bool whole = need_producers(s, way) && select_from(s, at + 1);
+    s->readers -= reads;
+    s->needed_count = needed;
+    if (!whole) return false;
+  }
+  return true;
+}
+
+// The most readers of the tensor among the ways of a stage.
+static int most_of_ways(const StageTensor *tensor, const Stage *first) {
+  Selection s = {.tensor = tensor, .needed = {first}, .needed_count = 1};
+  return select_from(&s, 0) ? s.most : tensor->users.count;
+}
+
+// Adds the stages that are in every plan, of whose ways the stage is part.
+static void find_first(const StageGraph *g, const Stage *stage, PtrArray *found) {
+  const Stage *first = stage->output->producer;
+  Arena *scratch = &g->context->scratch;
+  for (int i = 0; i < found->count; i++)
+    if (found->items[i] == first) return;
+  array_push(scratch, found, (void *)first);
+  for (int i = 0; is_optional(first) && i < first->output->users.count; i++)
+    find_first(g, first->output->users.items[i], found);
+}
+
+static int count_readers(const StageGraph *g, const StageTensor *tensor) {
+  int count = tensor->is_output;
+  bool ways = false;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    ways |= user->serves || user->others.count;
+  }
+  if (!ways) return tensor->users.count + tensor->is_output;
+  ArenaMark mark = arena_mark(&g->context->scratch);
+  PtrArray found = {0};
+  for (int i = 0; i < tensor->users.count; i++) find_first(g, tensor->users.items[i], &found);
+  for (int i = 0; i < found.count; i++)
+    if (!is_optional(found.items[i])) count += most_of_ways(tensor, found.items[i]);
+  arena_reset(&g->context->scratch, mark);
+  return count;
+}
+
+void planner_count_readers(const StageGraph *g) {
+  for (int i = 0; i < g->tensors.count; i++)
+    g->tensors.items[i]->most_readers = count_readers(g, g->tensors.items[i]);
 }
 
 int planner_most_readers(const StageTensor *tensor) {
-  int count = tensor->is_output;
-  bool ways = false;
-  for (int i = 0; i < tensor->users.count; i++)
-    ways |= ((const Stage *)tensor->users.items[i])->serves != NULL;
-  if (!ways) return tensor->users.count + tensor->is_output;
-  for (int i = 0; i < tensor->users.count; i++) {
-    const Stage *user = tensor->users.items[i];
-    int most = users_of_way(tensor, user);
-    bool counted = false;
-    for (int k = 0; k < tensor->users.count; k++) {
-      const Stage *other = tensor->users.items[k];
-      int theirs = users_of_way(tensor, other);
-      if (first_way(other) == first_way(user))
-        counted |= theirs > most || (theirs == most && k < i);
-    }
-    if (!counted) count += most;
-  }
-  return count;
+  return tensor->most_readers;
 }
 
 bool planner_is_read_once(const StageTensor *tensor) {
@@ -109,6 +172,11 @@ void planner_connect(const Planner *p, const int *choice) {
     stage->output->producer = stage; // a stage comes after its others
     for (int k = 0; k < stage->reads.count; k++)
       array_push(&p->context->arena, &((StageTensor *)stage->reads.items[k])->users, stage);
+  }
+  if (!choice) planner_count_readers(g);
+  for (int i = 0; choice && i < g->tensors.count; i++) {
+    StageTensor *tensor = g->tensors.items[i];
+    tensor->most_readers = tensor->users.count + tensor->is_output;
   }
 }
 

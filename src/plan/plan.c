@@ -62,6 +62,7 @@ static const PlanConstraints *boundary_only(Context *context, const PlanConstrai
 // The facts that depend on the stages alone.
 static void find_facts(Planner *p) {
   Arena *arena = &p->context->arena;
+  planner_count_readers(p->stages);
   p->nests = arena_new(arena, Map);
   *p->nests = map_new(arena);
   p->shapes = arena_new(arena, Map);

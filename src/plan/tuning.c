@@ -65,11 +65,20 @@ static bool take_layouts(Planner *p, TunedKernel *t) {
 
 // ---- The kernels of a record
 
-// The stage that can be fused with this one; NULL when there is none.
+// Can the reader be fused with the stage?
+static bool follows(const Planner *p, const Stage *stage, const Stage *reader) {
+  return planner_is_read_once(stage->output) && !planner_writer_blocker(p, reader, stage);
+}
+
+// The stage that can be fused with this one, and belongs to no other way to compute an output; NULL
+// when there is none.
 static Stage *next_of(const Planner *p, const Stage *stage) {
-  const StageTensor *tensor = stage->output;
-  Stage *reader = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
-  return reader && !planner_writer_blocker(p, reader, stage) ? reader : NULL;
+  const PtrArray *users = &stage->output->users;
+  for (int i = 0; i < users->count; i++) {
+    Stage *reader = users->items[i];
+    if ((!reader->serves || users->count == 1) && follows(p, stage, reader)) return reader;
+  }
+  return NULL;
 }
 
 // The stages of the longest kernel that begins with this one.
@@ -84,7 +93,7 @@ static bool add_kernel(Planner *p, const TuningRecord *record, const PtrArray *c
   Arena *arena = &p->context->arena;
   TunedKernel *t = arena_new(arena, TunedKernel);
   *t = (TunedKernel){.record = record,
-                     .stages = (Stage **)chain->items,
+                     .stages = arena_copy(arena, chain->items, sizeof(Stage *) * (size_t)count),
                      .stage_count = count,
                      .params = *params,
                      .schedule = schedule};
@@ -142,21 +151,34 @@ PrimFunc *tuning_program(Context *context, PrimFunc *func) {
   return schedule_func(schedule_new(context, func));
 }
 
-static bool match_programs(Planner *p, const PtrArray *chain) {
-  for (int count = 1; count <= chain->count; count++) {
-    StageTensors params = stages_params(p->stages, (Stage **)chain->items, count);
-    PrimFunc *func = tuning_program(
-        p->context, stages_prim_func(p->stages, (Stage **)chain->items, count, "kernel"));
-    uint64_t hash = prim_func_hash(p->context, func);
-    for (int i = 0; i < p->tuning->count; i++) {
-      const TuningRecord *record = &p->tuning->items[i];
-      if (!record->program || record->hash != hash ||
-          !prim_func_equal(p->context, record->program, func, NULL))
-        continue;
-      if (!add_kernel(p, record, chain, count, record->schedule, &params)) return false;
-    }
+static bool match_program(Planner *p, const PtrArray *chain) {
+  Stage **stages = (Stage **)chain->items;
+  StageTensors params = stages_params(p->stages, stages, chain->count);
+  PrimFunc *func =
+      tuning_program(p->context, stages_prim_func(p->stages, stages, chain->count, "kernel"));
+  uint64_t hash = prim_func_hash(p->context, func);
+  for (int i = 0; i < p->tuning->count; i++) {
+    const TuningRecord *record = &p->tuning->items[i];
+    if (!record->program || record->hash != hash ||
+        !prim_func_equal(p->context, record->program, func, NULL))
+      continue;
+    if (!add_kernel(p, record, chain, chain->count, record->schedule, &params)) return false;
   }
   return true;
+}
+
+// Looks for the programs of all kernels that begin with these stages.
+static bool match_programs(Planner *p, PtrArray *chain) {
+  const Stage *last = array_last(chain);
+  const PtrArray *users = &last->output->users;
+  bool ok = match_program(p, chain);
+  for (int i = 0; i < users->count && ok; i++) {
+    if (!follows(p, last, users->items[i])) continue;
+    array_push(&p->context->arena, chain, users->items[i]);
+    ok = match_programs(p, chain);
+    chain->count--;
+  }
+  return ok;
 }
 
 static bool has_programs(const Tuning *tuning) {
@@ -174,6 +196,7 @@ static bool match_stage(Planner *p, Stage *stage, bool *used) {
         !match_name(p, record, &chain, &used[i]))
       return false;
   }
+  chain.count = 1;
   return !has_programs(p->tuning) || match_programs(p, &chain);
 }
 
@@ -208,6 +231,7 @@ bool planner_find_tuned(Planner *p) {
 
 bool planner_tuned_alike(const StageChoice *from, const StageChoice *user, int read) {
   bool fused = user->fused == read;
+  if (user->absent) return true;
   if (!from->inner && (!fused || (!from->tuned && !user->tuned))) return true;
   return from->inner && fused && from->tuned == user->tuned;
 }

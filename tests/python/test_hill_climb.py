@@ -100,13 +100,18 @@ def test_convolutions_with_one_filter():
 
 # Requests on random graphs that once cost less than the plan, by 0.3 to 64 %: a group without its
 # first member, prices of partial tiles, readers of members of groups, one filter, a view that was
-# fused and not inlined, an operator that only copies.
+# fused and not inlined, an operator that only copies, results that were always inlined, rows that no
+# reduction proposes to make longer.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
     (39, "desired_layouts", "node0:output0=abCd16c"),
     (40, "desired_layouts", "node1:output0=abcD16d"),
+    (44, "desired_layouts", "node2:output0=A8a"),
+    (47, "desired_layouts", "node1:output0=aBcd16b"),
     (57, "desired_layouts", "node4:input0=abcd"), (71, "keep_layouts", "v9"),
+    (76, "desired_layouts", "node0:input0=aBcd16b"),
+    (91, "desired_layouts", "node1:input1=abc"), (93, "desired_layouts", "node11:input0=abcde"),
     (97, "desired_layouts", "node2:output0=abCd8c")])
 def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
@@ -147,6 +152,25 @@ def test_requests(name, request_text):
     model = hill_climb.named(build.build(name, small=True)).SerializeToString()
     asked = hill_climb.cost_of(model, [("desired_layouts", request_text)])
     assert asked >= hill_climb.cost_of(model) * (1 - hill_climb.ROUNDING)
+
+
+def repeated_minima():
+    repeats = onnx.numpy_helper.from_array(hill_climb.np.array([1, 1, 6]), "repeats")
+    least = onnx.numpy_helper.from_array(hill_climb.np.full(18, 2, "float32"), "least")
+    nodes = [onnx.helper.make_node("Tile", ["x", "repeats"], ["t"]),
+             onnx.helper.make_node("Min", ["t", "least"], ["m"])]
+    return make_model(nodes, [value_info("x", [4, 5, 3])], [value_info("m", [4, 5, 18])],
+                      [repeats, least])
+
+
+def test_results_that_may_be_stored():
+    """A repeated tensor may be stored, or read through; both are right, and none is decided."""
+    model = hill_climb.named(repeated_minima()).SerializeToString()
+    plan = hill_climb.pleat.plan(model)
+    assert not plan["fusions_decided"]
+    for option in (("keep_layouts", "t"), ("desired_layouts", "node0:output0=acb")):
+        asked = hill_climb.cost_of(model, [option])
+        assert asked >= plan["cost"] * (1 - hill_climb.ROUNDING)
 
 
 def test_algorithms_that_neighbours_make_dear():
