@@ -54,7 +54,7 @@ static const Stage *compose_once(Planner *p, const Stage *stage, const Stage *ho
   WordKey key = word_key_new(&p->context->scratch);
   word_key_add(&key, map_key(stage));
   word_key_add(&key, map_key(host));
-  void **known = map_place(&p->composed, &key);
+  void **known = map_place(p->composed, &key);
   arena_reset(&p->context->scratch, mark);
   if (!*known) *known = (void *)compose(p, stage, host);
   return *known;

@@ -132,7 +132,7 @@ struct Planner {
   Arena growing;                      // holds candidates until tensors share them
   double **rewrite_costs; // by tensor->index: of [from * count + to]; negative: not known yet
   Map shared_choices;     // by WordKey: SharedChoices *
-  Map composed;           // by WordKey of two stages: the one with the other inlined
+  Map *composed;          // by WordKey of two stages: the one with the other inlined
   // The facts about stages and shapes, which all planners of a graph share.
   const Stage **kinds;       // by stage->index: the first stage whose loops are equal
   Map *nests;                // by stage: the nests that planner_nest has read

@@ -129,7 +129,8 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   arena_free(&p->growing);
   p->row_major = row_major;
   p->shared_choices = map_new(&context->arena);
-  p->composed = map_new(&context->arena);
+  p->composed = arena_new(&context->arena, Map);
+  *p->composed = map_new(&context->arena);
   p->proposals = proposals;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
   bool ok = true;
