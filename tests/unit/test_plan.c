@@ -106,8 +106,9 @@ static void test_nothing_is_left_out(void **state) {
   context_free(context);
 }
 
-// A product reads two parts of a tensor, which the solver cannot undo. The addition and the Relu of
-// test_nothing_is_left_out are one stage too, but their sum by itself would cost more in every plan.
+// A product reads two parts of a tensor, which the solver cannot undo. The addition and the Relu
+// of test_nothing_is_left_out are one stage too, but their sum by itself would cost more in every
+// plan.
 static void test_fusions_that_are_decided_are_counted(void **state) {
   static const char parts[] = "from pleat.script import relax as R\n\n\n"
                               "@R.function\n"
