@@ -758,11 +758,31 @@ static bool only_combines(const Chain *chain, const Storage *storage, const bool
          (update.op == EXPR_ADD || update.op == EXPR_MIN || update.op == EXPR_MAX);
 }
 
+static bool find_condition(Visitor *visitor, Stmt *s) {
+  *(bool *)visitor->env |= s->kind == STMT_IF || s->kind == STMT_WHILE;
+  return true;
+}
+
+// True when no data decide which elements the block updates, or whether it does: a target whose
+// threads run at once then finds that they share an element.
+static bool updates_without_data(const Chain *chain, const Storage *storage, const Block *block) {
+  bool conditional = expr_reads_memory(block->predicate);
+  ReductionUpdate update;
+  visit_stmt(&(Visitor){.env = &conditional, .enter_stmt = find_condition}, chain->body);
+  for (int i = 0; i < storage->accesses.count; i++)
+    for (int d = 0; d < storage->buffer->rank; d++)
+      conditional |= expr_reads_memory(storage->accesses.items[i].min[d]) ||
+                     !storage->accesses.items[i].points ||
+                     expr_reads_memory(storage->accesses.items[i].points[d]);
+  return reduction_update(block, &update) && !update.condition && !conditional;
+}
+
 // True when all iterations are terms of one reduction, which one block alone computes from its
 // init.
 static bool reduces_whole(const Chain *chain, const Storage *storage, const bool *used) {
   const Block *block = storage->accesses.count ? storage->accesses.items[0].block : NULL;
-  return block && !*used && !storage->mixed && block->init && is_reduced(chain, storage, used);
+  return block && !*used && !storage->mixed && block->init &&
+         updates_without_data(chain, storage, block) && is_reduced(chain, storage, used);
 }
 
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,

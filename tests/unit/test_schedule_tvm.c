@@ -28,6 +28,16 @@ static void test_reductions_over_threads(void **state) {
           "not proved to be independent");
 #undef STEPS
   context_free(context);
+  // Data say which element is updated, so that a device could not find that threads share it.
+  refused(HEAD "def f(P: T.Buffer((5,), 'int32'), A: T.Buffer((5, 13), 'float32'),\n"
+               "      B: T.Buffer((5,), 'float32')):\n"
+               "    for i, k in T.grid(5, 13):\n"
+               "        with T.block('B'):\n"
+               "            vi, vk = T.axis.remap('SR', [i, k])\n"
+               "            with T.init():\n"
+               "                B[P[vi]] = T.float32(0)\n"
+               "            B[P[vi]] = B[P[vi]] + A[vi, vk]\n",
+          "i, k = sch.get_loops('B')\nsch.bind(k, 'threadIdx.x')", "not proved to be independent");
 }
 
 // ---- A copy of a reduction's result ------------------------------------------------------------
