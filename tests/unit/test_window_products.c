@@ -93,6 +93,7 @@ static void check_transformed(const Case *c, int outputs, unsigned which) {
     assert_int_equal(s->stages.count, 5);
     assert_ptr_equal(product.stage->output->producer, product.stage);
     assert_int_equal(s->inputs.items[0]->users.count, 2);
+    planner_count_readers(s);
     assert_int_equal(planner_most_readers(s->inputs.items[0]), 1);
     s->stages.count--; // the stages of the other way alone
     compare(context, c, before, program_of(s));
