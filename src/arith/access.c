@@ -224,7 +224,8 @@ static bool is_passed(const Hidden *hidden, const Buffer *buffer) {
   bool passed = map_contains(&hidden->passed, buffer->data);
   for (int i = 0; i < hidden->views.count && !passed; i++) {
     const MatchBuffer *view = hidden->views.items[i];
-    passed = view->source.buffer->data == buffer->data && is_passed(hidden, view->buffer);
+    bool is_own = view->buffer->data != buffer->data; // not the variable of its source
+    passed = is_own && view->source.buffer->data == buffer->data && is_passed(hidden, view->buffer);
   }
   return passed;
 }

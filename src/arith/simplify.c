@@ -358,7 +358,8 @@ static Expr *simplify_any(Analyzer *analyzer, Expr *e) {
   if (dtype_is_index(e->type)) return simplify_index(analyzer, e);
   if (e->count == 0 && !dtype_is_bool(e->type)) return e;
   Info *info = analyzer_info(analyzer, e);
-  if (stamp_holds(analyzer, info->known_at)) return info->simple_expr;
+  bool is_known = info->simple_expr && stamp_holds(analyzer, info->known_at);
+  if (is_known) return info->simple_expr;
   Expr *r = simplify_other(analyzer, e);
   info->simple_expr = r;
   info->known_at = stamp_now(analyzer);

@@ -42,6 +42,7 @@ typedef struct Guarding {
   Map proved;                  // accesses of the visited statement that need nothing more
   Map memory;                  // from data variables to the bytes of their memory, as Expr*
   Map beyond;                  // buffers that are not proved to be inside of their memory
+  Map wide;                    // variables of fewer than 32 bits to int32 ones of the same range
   SourcePos pos;
   Buffer *faults;
   bool ok;
@@ -134,12 +135,54 @@ static void add_guard(Guarding *g, Buffer *buffer, const char *access, int axis,
   array_push(&context->arena, &g->guards, entry);
 }
 
+// ---- Indices of fewer than 32 bits
+
+static bool fits(Guarding *g, Expr *wide, DType type) {
+  int64_t low, high, most = (int64_t)1 << (type.bits - 1);
+  return analyzer_const_bounds(g->analyzer, wide, &low, &high) && low >= -most && high < most;
+}
+
+// The value of a narrow expression as int32, which the analyzer knows more of; NULL where an
+// operation is not proved to stay in its type, so that it may wrap around.
+static Expr *widened(Guarding *g, Expr *e) {
+  Context *context = g->context;
+  if (e->type.code != TYPE_INT || e->type.lanes > 1) return NULL;
+  if (e->type.bits >= 32) return e;
+  if (e->op == EXPR_INT) return expr_int(context, DTYPE_INT32, e->as.i);
+  if (e->op == EXPR_VAR) return map_find(&g->wide, e);
+  bool is_sum = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_MUL;
+  if (e->op != EXPR_CAST && !is_sum) return NULL;
+  Expr *a = widened(g, e->args[0]), *b = is_sum ? widened(g, e->args[1]) : NULL;
+  if (!a || (is_sum && !b)) return NULL;
+  Expr *wide = is_sum ? expr_binary(context, e->op, a, b) : a;
+  return fits(g, wide, e->type) ? wide : NULL;
+}
+
+static bool narrow_is_inside(Guarding *g, Expr *index, Expr *extent) {
+  Context *context = g->context;
+  if (index->type.bits >= 32) return false;
+  Expr *wide = widened(g, index);
+  return wide && analyzer_prove_within(g->analyzer, wide, expr_int(context, wide->type, 0),
+                                       expr_cast(context, wide->type, extent));
+}
+
+// Gives the variable of a loop of fewer than 32 bits an int32 one.
+static void bind_wide(Guarding *g, VarRange range) {
+  int64_t min, extent;
+  bool is_narrow = range.var->type.code == TYPE_INT && range.var->type.bits < 32;
+  if (!is_narrow || !expr_as_int(range.min, &min) || !expr_as_int(range.extent, &extent)) return;
+  Expr *wide = expr_var(g->context, range.var->as.var->name, DTYPE_INT32);
+  analyzer_bind_kept(g->analyzer, wide, expr_int(g->context, DTYPE_INT32, min),
+                     expr_int(g->context, DTYPE_INT32, extent));
+  map_put(&g->wide, range.var, wide);
+}
+
 static void check_index(Guarding *g, Buffer *buffer, const char **access, Expr *const *indices,
                         int axis, Expr *index, Expr *extent) {
   Context *context = g->context;
   Expr *zero = expr_int(context, index->type, 0);
   Expr *inside = analyzer_unproved_within(g->analyzer, index, zero, extent);
-  if (expr_is_true(inside)) return;
+  if (expr_is_true(inside) || narrow_is_inside(g, index, extent)) return;
   if (!*access) *access = access_text(g, buffer, indices, buffer->rank);
   AccessWitness witness;
   if (access_find_witness(context, &g->scope, index, extent, &witness)) {
@@ -416,6 +459,7 @@ static Stmt *guard_loop(Guarding *g, Stmt *s) {
   int first = g->pending.count, mark = analyzer_mark(g->analyzer);
   VarRange range = loop_range(s);
   analyzer_bind_kept(g->analyzer, range.var, range.min, range.extent);
+  bind_wide(g, range);
   array_push(&g->context->arena, &g->scope.loops, range);
   Stmt *body = guarded(g, s->as.loop.body);
   g->scope.loops.count--;
@@ -590,6 +634,7 @@ PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func) {
                 .faults = buffer_static(context, "faults", DTYPE_INT64, &none, 1, NULL),
                 .memory = map_new(&context->arena),
                 .beyond = map_new(&context->arena),
+                .wide = map_new(&context->arena),
                 .ok = true};
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i])
