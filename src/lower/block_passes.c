@@ -11,6 +11,7 @@
 //   make_blocks_opaque  vi = T.axis.spatial(30, i)
 //                       B[vi] = 0                         →  B[i] = 0
 #include "lower/pass.h"
+#include "script/script.h"
 
 static PrimFunc *with_blocks(LowerState *state, PrimFunc *func,
                              Stmt *(*stmt)(Rewriter *rewriter, Stmt *s)) {
@@ -70,6 +71,7 @@ static Stmt *resolve_views(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_match_buffers(LowerState *state, PrimFunc *func) {
+  if (!prim_func_check_views(state->context, func)) return NULL;
   return with_blocks(state, func, resolve_views);
 }
 

@@ -17,6 +17,7 @@
 // the places of the allocations.
 #include "ir/intrinsic.h"
 #include "lower/pass.h"
+#include "script/script.h"
 
 // ---- Views
 
@@ -129,7 +130,7 @@ Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body)
 
 typedef struct Conversion {
   Context *context;
-  Map inside; // loop or block before the conversion → PtrArray* of buffers to allocate in it
+  Map inside;  // loop or block before the conversion → PtrArray* of buffers to allocate in it
   Map aligned; // data variable → the axes to align (aligned_axes.c)
 } Conversion;
 
@@ -202,6 +203,7 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   int errors = context->error_count;
+  if (!prim_func_check_views(context, func)) return NULL;
   Conversion conversion = {context, lower_allocation_places(context, func->body, false),
                            lower_find_aligned_axes(context, func->body)};
   Rewriter rewriter = {

@@ -17,6 +17,7 @@ typedef struct DomainProof {
   Context *context;
   Analyzer *analyzer;
   Map defined; // variables of parameters, loops, blocks and lets
+  bool views;  // views are proved, not bindings
   bool ok;
 } DomainProof;
 
@@ -117,12 +118,13 @@ static void prove_under(DomainProof *proof, Stmt *s, Expr *condition) {
 
 static bool enter_block(DomainProof *proof, Stmt *s) {
   const Block *block = s->as.block;
-  prove_bindings(proof, block);
+  if (!proof->views) prove_bindings(proof, block);
   if (!expr_reads_memory(block->predicate)) analyzer_assume(proof->analyzer, block->predicate);
   for (int i = 0; i < block->var_count; i++)
     analyzer_bind_kept(proof->analyzer, block->vars[i].var, block->vars[i].min,
                        block->vars[i].extent);
-  for (int i = 0; i < block->match_count; i++) prove_view(proof, &block->matches[i]);
+  for (int i = 0; proof->views && i < block->match_count; i++)
+    prove_view(proof, &block->matches[i]);
   if (block->init) prove_stmt(proof, block->init);
   prove_stmt(proof, block->body);
   return false;
@@ -217,11 +219,22 @@ static void define_vars(Map *defined, const PrimFunc *func) {
   visit_stmt(&(Visitor){.env = defined, .enter_stmt = define_by}, func->body);
 }
 
-bool prim_func_check_domains(Context *context, const PrimFunc *func) {
-  Map defined = map_new(&context->arena);
-  define_vars(&defined, func);
-  DomainProof proof = {context, analyzer_new(context), defined, true};
+static bool prove(Context *context, const PrimFunc *func, bool views) {
+  DomainProof proof = {.context = context,
+                       .analyzer = analyzer_new(context),
+                       .defined = map_new(&context->arena),
+                       .views = views,
+                       .ok = true};
+  if (views) define_vars(&proof.defined, func);
   analyzer_assume_sizes(proof.analyzer, func);
   prove_stmt(&proof, func->body);
   return proof.ok;
+}
+
+bool prim_func_check_domains(Context *context, const PrimFunc *func) {
+  return prove(context, func, false);
+}
+
+bool prim_func_check_views(Context *context, const PrimFunc *func) {
+  return prove(context, func, true);
 }

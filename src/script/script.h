@@ -71,4 +71,8 @@ const char *script_logical_text(Context *context, const Stmt *s);
 const char *script_expr_text(Context *context, const Expr *e);
 const char *script_buffer_text(Context *context, const Buffer *buffer); // A: T.Buffer((3, 4), …)
 
+// Proves that the extents, strides and offsets which T.match_buffer states are those of its
+// regions. False after reporting one that is not proved.
+bool prim_func_check_views(Context *context, const PrimFunc *func);
+
 #endif

@@ -1,5 +1,6 @@
 # Statements of T.match_buffer that its region does not fulfil.
-# RUN 1: pleat opt %s
+# RUN 1: pleat check %s
+# RUN 1: pleat opt %s --func strides --pass LowerMatchBuffer
 from pleat.script import tir as T
 
 
