@@ -140,13 +140,15 @@ static bool is_partitioned(const AutoSched *s, LoopRef loop) {
   return attrs_get(&schedule_loop(s->sch, loop)->as.loop.annotations, "pleat.partition") != NULL;
 }
 
-bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused) {
+bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused,
+                            LoopRef *fused_loop) {
   LoopRef all = loops[0];
   int64_t pieces = 1;
   fused = MAX_OF(fused, 1);
   for (int i = 0; i < fused; i++) pieces *= autosched_loop_extent(s, loops[i]);
   if (fused > 1) TRY(schedule_fuse(s->sch, loops, fused, &all));
   TRY(schedule_parallel(s->sch, all));
+  if (fused_loop) *fused_loop = all;
   for (int i = fused; i < count && !are_enough(s->machine, pieces); i++) {
     if (!is_partitioned(s, loops[i])) TRY(schedule_loop_partition(s->sch, loops[i]));
     if (!schedule_parallel(s->sch, loops[i])) return true;

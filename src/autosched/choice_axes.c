@@ -148,7 +148,7 @@ static bool put_in_order(AutoSched *s, const GroupedLoops *order) {
     TRY(schedule_unroll(s->sch, order->items[UNROLLED][i]));
   TRY(schedule_vectorize(s->sch, order->items[VECTOR][0]));
   int free = order->count[FREE], outer = free + order->count[GUARDED];
-  return !outer || autosched_run_parallel(s, all, outer, free);
+  return !outer || autosched_run_parallel(s, all, outer, free, NULL);
 }
 
 bool autosched_choice_axes(AutoSched *s) {

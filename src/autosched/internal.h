@@ -63,8 +63,9 @@ bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, L
 // the thread that is held up.
 int64_t autosched_least_pieces(const HostMachine *machine);
 // Runs the first `fused` of the loops, which stand directly inside one another, as one loop in
-// parallel. Where it has too few iterations for all threads, the loops inside it are parallel too.
-bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused);
+// parallel, which is *all unless `all` is NULL. Where it has too few iterations for all threads,
+// the loops inside it are parallel too.
+bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused, LoopRef *all);
 
 // ---- strategies.c
 
@@ -103,6 +104,9 @@ typedef struct PanelPlace {
   int64_t inside;
 } PanelPlace;
 
+// The read of the anchor's nest that is a constant in panels which no cache holds until the next
+// run, and which several rows use; -1: none is.
+int autosched_streamed(const AutoSched *s);
 // The cheapest position; of several equally cheap ones, the innermost.
 PanelPlace autosched_place_panels(const AutoSched *s);
 

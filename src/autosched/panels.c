@@ -48,6 +48,25 @@ static bool moves_with_rows(const AutoSched *s, const NestRead *read) {
   return false;
 }
 
+int autosched_streamed(const AutoSched *s) {
+  enum { FEWEST_ROWS = 4 };
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
+  for (int i = 0; i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
+    bool moves = false; // within a panel
+    for (int r = 0; r < 2; r++)
+      moves |= tile->row_axis[r] >= 0 && nest_depends(read, tile->row_axis[r]);
+    if (!s->layouts.packed[i] || !nest_depends(read, tile->vector_axis) || moves) continue;
+    double rows = 1;
+    for (int a = 0; a < nest->spatial_count; a++)
+      if (!nest_depends(read, a)) rows *= (double)nest->axes[a].extent;
+    if (rows >= FEWEST_ROWS && constant_streams(s->machine, nest_buffer_bytes(read->buffer)))
+      return i;
+  }
+  return -1;
+}
+
 static double row_tiles(const AutoSched *s, const PanelPlace *place) {
   const Tile *tile = &s->choice->tile;
   double tiles = 1;
@@ -117,8 +136,12 @@ static double place_cost(const AutoSched *s, const PanelPlace *place, const Foot
   far += f->by_row * (rows + panel > l2 ? f->panels : 1);
   double near = f->by_panel * (panel > l1 ? f->row_tiles : outside);
   near += f->by_row * (rows > l1 ? f->panels : 1);
-  return memory_cycles(s->machine, far, MEMORY_L3, MEMORY_FEED) +
-         memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED) + pieces_cost(s, f, outside);
+  double cycles = memory_cycles(s->machine, far, MEMORY_L3, MEMORY_FEED) +
+                  memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED) +
+                  pieces_cost(s, f, outside);
+  // A panel from main memory is prefetched while all the tiles of the panel before are computed.
+  bool waits = outside > 1 && autosched_streamed(s) >= 0;
+  return cycles + (waits ? memory_cycles(s->machine, f->by_panel, MEMORY_MAIN, MEMORY_READ) : 0);
 }
 
 // Are the blocks that the panels cut long enough? Rows of a tile that run as one loop are cut anew

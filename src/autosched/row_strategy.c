@@ -408,7 +408,7 @@ static bool run_parallel(Rows *r, const RowLoops *loops) {
   if (!count) return true;
   if (loops->partial) TRY(schedule_loop_partition(s->sch, loops->rows[count - 1]));
   if (loops->partial && count > 1) count--;
-  return s->bands || autosched_run_parallel(s, loops->rows, loops->row_count, count);
+  return s->bands || autosched_run_parallel(s, loops->rows, loops->row_count, count, NULL);
 }
 
 bool autosched_rows_loops(Rows *r) {

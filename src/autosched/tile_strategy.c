@@ -41,6 +41,9 @@ typedef struct TileLoops {
   LoopRef outer[2 * NEST_MAX_AXES];
   int outer_count;
   int row_loops; // the last of them, which run over blocks of rows that are cut into tiles
+  int panel;     // the innermost of them that moves the panel of the vector axis
+  bool streams;  // do all iterations up to that one have panels of their own?
+  LoopRef steps; // of the reduction, each of a few products of the tile; NULL: none
 } TileLoops;
 
 // The loops of the tail, one for each physical axis of the output, by the logical axis of each.
@@ -287,6 +290,17 @@ static bool run_tile(AutoSched *s, const LoopRef *order, int first, int count) {
   return s->choice->tile.lanes == 1 || schedule_vectorize(s->sch, order[count - 1]);
 }
 
+// Does each iteration of the loops outside the panels and over them have a panel of its own, in an
+// operand from main memory?
+static bool streams_panels(const AutoSched *s, const PanelPlace *place, const LoopRef outside) {
+  int streamed = autosched_streamed(s);
+  bool streams = streamed >= 0 && !outside;
+  for (int i = 0; i < place->at && streams; i++)
+    streams = s->nest.axes[place->axes[i]].extent == 1 ||
+              nest_depends(&s->nest.reads[streamed], place->axes[i]);
+  return streams;
+}
+
 // Order of the tail's loops: outer loops | spread axes, rows, vectors, lanes. The loop over panels
 // of the vector axis stands before the tiles of rows.
 static bool tile_tail(AutoSched *s, TileLoops *out) {
@@ -299,6 +313,7 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
   TRY(find_tail_loops(s, &tail));
   PanelPlace place = place_in_tail(s, &tail);
   TRY(cut_for_panels(s, &tail, &place, &outside));
+  out->streams = streams_panels(s, &place, outside);
   TRY(fuse_flat_rows(s, &tail));
   TRY(split_vector_axis(s, &tail, &vector));
   TRY(split_rows(s, &tail, rows_out, rows_in));
@@ -308,6 +323,7 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
     if (i == place.at && outside) order[n++] = outside;
     if (i == place.at) order[n++] = vector.panels;
     if (i == place.at && vector.parts) order[n++] = vector.parts;
+    if (i == place.at) out->panel = n - 1;
     if (!loop || place.axes[i] == tile->row_axis[0] || place.axes[i] == tile->row_axis[1]) continue;
     *(spreads(s, loop, place.axes[i]) ? &spread[spread_count++] : &order[n++]) = loop;
   }
@@ -378,6 +394,15 @@ static bool unroll_innermost(AutoSched *s, LoopRef loop, int64_t most) {
   return schedule_annotate(s->sch, NULL, loop, "pleat.unroll", expr_index(s->context, step));
 }
 
+// The length of a step in which a part of a panel is prefetched; 0 when the reduction has none.
+static int64_t step_length(const AutoSched *s, int64_t extent) {
+  static const int64_t lengths[] = {16, 8, 32, 12, 24, 20, 10, 14, 28};
+  if (autosched_streamed(s) < 0) return 0;
+  for (int i = 0; i < COUNT_OF(lengths); i++)
+    if (extent % lengths[i] == 0 && extent >= 2 * lengths[i]) return lengths[i];
+  return 0;
+}
+
 // Orders the loops of the reduction: blocks of the first axis, the other axes, the elements of a
 // block. The loop outside the innermost one (kernel columns) is unrolled, so that conditions on it
 // become constants.
@@ -393,8 +418,10 @@ static bool order_reduction(AutoSched *s, LoopRef *reduce, int *count, LoopRef *
     return unroll_innermost(s, last, 2);
   }
   int64_t block = tile_reduction_block(s->machine, nest, nest->spatial_count, &s->choice->tile);
-  if (n == 1 && !read_in_blocks(s, nest->spatial_count, block))
-    return unroll_innermost(s, reduce[0], 2);
+  if (n == 1 && !read_in_blocks(s, nest->spatial_count, block)) {
+    block = step_length(s, autosched_loop_extent(s, reduce[0]));
+    if (!block) return unroll_innermost(s, reduce[0], 2);
+  }
   LoopRef outer, inner;
   TRY(autosched_split(s, reduce[0], block, &outer, &inner));
   reduce[0] = outer;
@@ -425,7 +452,7 @@ static bool finish_block(AutoSched *s, BlockRef block, int skip, int keep) {
   return true;
 }
 
-static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
+static bool schedule_reduction(AutoSched *s, TileLoops *loops) {
   LoopRef spatial[NEST_MAX_AXES], reduce[NEST_MAX_AXES + 1], order[2 * NEST_MAX_AXES], first;
   int spatial_count, reduce_count, n = 0;
   BlockRef init;
@@ -439,8 +466,19 @@ static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
   TRY(schedule_decompose_reduction(s->sch, s->anchor, first, &init));
   if (s->nest.conditional) TRY(schedule_predicate_reduction(s->sch, s->anchor));
   TRY(unroll_taps(s, reduce, reduce_count));
+  for (int i = 0; i + 1 < reduce_count; i++)
+    if (schedule_loop(s->sch, reduce[i])->as.loop.kind == LOOP_SERIAL) loops->steps = reduce[i];
   TRY(finish_block(s, init, loops->outer_count, spatial_count));
   return finish_block(s, s->anchor, loops->outer_count + reduce_count, spatial_count);
+}
+
+// The number among the anchor's reads of the operand that comes from main memory; -1: none does.
+static int streamed_slot(const AutoSched *s) {
+  int streamed = autosched_streamed(s);
+  const Block *block = schedule_block(s->sch, s->anchor);
+  for (int i = 0; i < block->read_count && streamed >= 0; i++)
+    if (block->reads[i].buffer->data == s->nest.reads[streamed].buffer->data) return i;
+  return -1;
 }
 
 // Runs the outer loops but the last in parallel, where no loop over bands does; the last is
@@ -449,7 +487,15 @@ static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
 static bool parallelise(AutoSched *s, TileLoops *loops) {
   int count = loops->outer_count, fused = MAX_OF(1, count - loops->row_loops);
   for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));
-  return s->bands || autosched_run_parallel(s, loops->outer, count, fused);
+  if (s->bands) return true;
+  // Each iteration of the parallel loop has a panel of its own if that is to be prefetched.
+  LoopRef all;
+  int slot = loops->streams && loops->steps && loops->panel < fused ? streamed_slot(s) : -1;
+  if (slot >= 0) fused = loops->panel + 1;
+  TRY(autosched_run_parallel(s, loops->outer, count, fused, &all));
+  // The next panel arrives in the second cache while the tiles of one panel are computed.
+  if (slot >= 0) schedule_prefetch(s->sch, s->anchor, slot, all, 1, 2, loops->steps);
+  return true;
 }
 
 // A condition stays where dropping it cannot be proved harmless.
@@ -472,7 +518,7 @@ bool autosched_tiled_layouts(AutoSched *s) {
 }
 
 bool autosched_tiled_loops(AutoSched *s) {
-  TileLoops loops;
+  TileLoops loops = {0};
   TRY(tile_tail(s, &loops));
   TRY(schedule_reduction(s, &loops));
   return parallelise(s, &loops);

@@ -247,5 +247,5 @@ bool autosched_transposed(AutoSched *s) {
   for (int i = 0; i < t.count; i++) TRY(load_tile(&t, &loops, &t.reads[i]));
   if (!t.staged) TRY(schedule_unroll(s->sch, loops.rows));
   TRY(schedule_vectorize(s->sch, loops.vectors));
-  return autosched_run_parallel(s, loops.outer, loops.count, loops.parallel);
+  return autosched_run_parallel(s, loops.outer, loops.count, loops.parallel, NULL);
 }

@@ -8,6 +8,8 @@
 static const CostModel x86_64 = {
     .stream_vectors = {1.5, 0.75, 0.4, 0.125},
     .feed_vectors = {2, 0.625, 0.3, 0.3},
+    .streamed_bytes = 1.4,
+    .streamed_l2_share = 0.125,
     .exposed_share = 0.1,
     .panel_l1_share = 0.5,
     .panel_l2_share = 0.75,
@@ -101,6 +103,10 @@ MemoryLevel memory_level(const HostMachine *machine, double bytes) {
   for (int level = MEMORY_L1; level < MEMORY_MAIN; level++)
     if (bytes <= (double)sizes[level]) return (MemoryLevel)level;
   return MEMORY_MAIN;
+}
+
+bool constant_streams(const HostMachine *machine, double bytes) {
+  return bytes >= (double)machine->l2_bytes * cost_model_of(machine)->streamed_l2_share;
 }
 
 double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level, MemoryUse use) {

@@ -37,6 +37,12 @@ typedef struct CostModel {
   // [estimate]. Main memory has the rate of L3: systems often state a cache that a virtual machine
   // does not have.
   double feed_vectors[MEMORY_LEVELS];
+  // Bytes that count for one of a constant that comes through L2 from main memory, while what is
+  // prefetched is written into L2 [36 products of 16 x 256 x 256 in tiles of 4 x 6, 4 x 4, 8 x 2
+  // vectors, Zen 5].
+  double streamed_bytes;
+  // Share of L2 above which prefetching a constant is worth its instructions [estimate].
+  double streamed_l2_share;
   // Share of the shorter of arithmetic and memory that does not overlap with the longer
   // [estimate].
   double exposed_share;
@@ -214,6 +220,9 @@ const CostModel *cost_model_of(const HostMachine *machine);
 
 // The level of memory that holds so many bytes.
 MemoryLevel memory_level(const HostMachine *machine, double bytes);
+// Is it worth prefetching so many bytes of constants? Those of a whole model come from beyond L2 in
+// each run, because the data of all kernels pass through it in between.
+bool constant_streams(const HostMachine *machine, double bytes);
 // Cycles to move bytes from or to a level of memory.
 double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level, MemoryUse use);
 // Cycles of work that needs `arithmetic` cycles and `memory` cycles, which mostly overlap.

@@ -63,7 +63,7 @@ typedef enum ParamKind {
   PARAM_PADDING, // a number, a map from physical indices to one number, or "unknown"
 } ParamKind;
 
-enum { STEP_MAX_PARAMS = 5 };
+enum { STEP_MAX_PARAMS = 6 };
 
 typedef struct StepParam {
   const char *name; // "*…": takes all remaining positional arguments as a list

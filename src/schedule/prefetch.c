@@ -4,6 +4,13 @@
 //     for j:              =>    if k + ahead < K:
 //       C[j] += W[k, j]           for p: prefetch W[k + ahead, 16·p]
 //                               for j: C[j] += W[k, j]
+// With `spread`, each iteration of a loop inside prefetches a part of the lines, one part after the
+// other, so that they do not wait for one another and arrive while the rest is computed:
+//   for p:                    for p:
+//     for k:                    for k:
+//       for j:                    if p + ahead < P:
+//         C[p, j] +=       =>       for q: prefetch line k * 3 + q of W[p + ahead, :, :]
+//           W[p, k, j]            for j: C[p, j] += W[p, k, j]
 // A prefetch changes no value, so the step needs no proof but that its addresses are elements of
 // the buffer: they are the addresses that the later iteration reads.
 #include "schedule/internal.h"
@@ -19,6 +26,9 @@ typedef struct Prefetch {
   Region region;      // what an iteration reads, with the loop's variable moved ahead
   Analyzer *analyzer; // has the facts of an iteration that has such a later one
   int64_t level;
+  // With `spread`: the number of its iteration within one of `loop`, and how many there are.
+  Expr *part;
+  int64_t parts;
 } Prefetch;
 
 static Region moved_ahead(const Prefetch *p, const Region *read, int64_t ahead) {
@@ -105,6 +115,16 @@ static Expr *within(const Prefetch *p, Expr *index, Expr *shape) {
   return index;
 }
 
+static Stmt *prefetch_element(const Prefetch *p, Expr **indices) {
+  Context *context = p->schedule->context;
+  int rank = p->buffer->rank;
+  for (int d = 0; d < rank; d++) indices[d] = within(p, indices[d], p->buffer->shape[d]);
+  Expr *element = expr_load(context, p->buffer, indices, rank);
+  Expr *args[3] = {expr_raw(context, EXPR_ADDRESS_OF, DTYPE_HANDLE, NULL, &element, 1),
+                   expr_int(context, DTYPE_INT32, 0), expr_int(context, DTYPE_INT32, p->level)};
+  return stmt_evaluate(context, expr_raw(context, EXPR_PREFETCH, DTYPE_VOID, NULL, args, 3));
+}
+
 static Stmt *prefetch_lines(const Prefetch *p) {
   Context *context = p->schedule->context;
   const Region *region = &p->region;
@@ -123,15 +143,67 @@ static Stmt *prefetch_lines(const Prefetch *p) {
   }
   for (int i = 0; i < loops.count; i++)
     analyzer_bind(p->analyzer, loops.items[i].var, loops.items[i].min, loops.items[i].extent);
-  for (int d = 0; d < rank; d++) indices[d] = within(p, indices[d], p->buffer->shape[d]);
-  Expr *element = expr_load(context, p->buffer, indices, rank);
-  Expr *args[3] = {expr_raw(context, EXPR_ADDRESS_OF, DTYPE_HANDLE, NULL, &element, 1),
-                   expr_int(context, DTYPE_INT32, 0), expr_int(context, DTYPE_INT32, p->level)};
-  Stmt *s = stmt_evaluate(context, expr_raw(context, EXPR_PREFETCH, DTYPE_VOID, NULL, args, 3));
+  Stmt *s = prefetch_element(p, indices);
   for (int i = loops.count - 1; i >= 0; i--)
     s = stmt_for(context, loops.items[i].var, loops.items[i].min, loops.items[i].extent,
                  LOOP_SERIAL, s);
   return s;
+}
+
+// ---- Parts of the lines
+
+// Finds the loops from below `loop` to the one at the end of `to`.
+static bool find_parts(Prefetch *p, const Path *to, int depth) {
+  Context *context = p->schedule->context;
+  p->part = NULL;
+  p->parts = 1;
+  for (int i = depth + 1; i < to->count; i++) {
+    const Stmt *loop = to->items[i];
+    int64_t extent;
+    if (loop->kind != STMT_FOR) continue;
+    if (!expr_as_int(loop->as.loop.extent, &extent) || !mul_fits(p->parts, extent, &p->parts))
+      return schedule_refuse(p->schedule, loop->pos,
+                             "the number of iterations of loop '%s' is not known, so it is not "
+                             "known how many lines each of them prefetches",
+                             loop_name(loop));
+    Expr *var = expr_sub(context, loop->as.loop.var, loop->as.loop.min);
+    p->part = !p->part ? var
+                       : expr_add(context,
+                                  expr_mul(context, expr_cast(context, var->type, p->part),
+                                           expr_int(context, var->type, extent)),
+                                  var);
+  }
+  return true;
+}
+
+// The lines of one part, where the region is one run of memory. *runs: whether there are so many
+// lines; the last lines are left out when they are fewer than a part.
+static Stmt *prefetch_part(Prefetch *p, Expr **runs) {
+  Context *context = p->schedule->context;
+  const Region *region = &p->region;
+  int rank = p->buffer->rank, first = first_of_run(region);
+  int64_t lines, in_line = MAX_OF(LINE_BYTES / dtype_bytes(p->buffer->type), 1);
+  bool one_run = first < rank;
+  for (int d = 0; d < first && one_run; d++) one_run = expr_is_int(region->extent[d], 1);
+  if (!one_run || !expr_as_int(lines_of_run(context, region, first, in_line), &lines) || lines < 1)
+    return NULL;
+  int64_t each = ceil_div(lines, p->parts);
+  DType type = p->part->type;
+  Expr *var = expr_var(context, "p0", type);
+  Expr *line = expr_mul(context, p->part, expr_int(context, type, each));
+  if (each * p->parts > lines)
+    *runs = expr_and(context, *runs,
+                     expr_binary(context, EXPR_LE, line, expr_int(context, type, lines - each)));
+  line = expr_add(context, line, each > 1 ? var : expr_int(context, type, 0));
+  Expr **indices = arena_copy(&context->arena, region->min, sizeof *indices * (size_t)rank);
+  analyzer_bind(p->analyzer, var, expr_int(context, type, 0), expr_int(context, type, each));
+  analyzer_assume(p->analyzer, *runs);
+  add_offset(context, region, first, expr_mul(context, line, expr_int(context, type, in_line)),
+             indices);
+  Stmt *s = prefetch_element(p, indices);
+  if (each == 1) return s;
+  return stmt_for(context, var, expr_int(context, type, 0), expr_int(context, type, each),
+                  LOOP_UNROLLED, s);
 }
 
 // ---- prefetch
@@ -151,21 +223,52 @@ static bool refuse_loop(Schedule *schedule, const Stmt *loop, const Path *path, 
   if (depth >= path->count || path->items[depth] != loop)
     return !schedule_refuse(schedule, loop->pos, "block '%s' is not below loop '%s'", block,
                             loop_name(loop));
-  if (loop_is_ordered(loop)) return false;
+  if (loop_is_ordered(loop) || loop->as.loop.kind == LOOP_PARALLEL) return false;
   return !schedule_refuse(schedule, loop->pos,
                           "the iterations of loop '%s' do not run one after the other",
                           loop_name(loop));
 }
 
+// Finds the elements that the block reads in an iteration; false where they are not known.
+static bool find_region(Prefetch *p, const Stmt *at, int64_t ahead) {
+  Region read;
+  AccessArray accesses = {0};
+  Expr *var = p->loop->as.loop.var;
+  stmt_accesses_below(p->schedule, p->analyzer, p->loop->as.loop.body, &accesses);
+  if (!accesses_union(p->analyzer, &accesses, at->as.block, p->buffer, &read))
+    return schedule_refuse(p->schedule, at->pos, "'%s' is not read", p->buffer->name);
+  if (!moves_with(&read, var))
+    return schedule_refuse(p->schedule, at->pos,
+                           "block '%s' reads the same elements of '%s' in every iteration of "
+                           "loop '%s'; prefetch in a loop that moves them",
+                           at->as.block->name, p->buffer->name, var->as.var->name);
+  p->region = moved_ahead(p, &read, ahead);
+  return true;
+}
+
+// The path to the loop whose iterations prefetch: `loop`, or the one that `spread` names.
+static bool find_place(Prefetch *p, const StepValue *spread, const Path *path, int depth,
+                       Path *place) {
+  if (spread->kind == VALUE_NONE) return true;
+  if (!schedule_find_loop(p->schedule, spread->as.loop, place)) return false;
+  const Stmt *inner = path_end(place);
+  if (place->count <= depth + 1 || place->count > path->count ||
+      path->items[place->count - 1] != inner)
+    return schedule_refuse(p->schedule, inner->pos,
+                           "loop '%s' is not below loop '%s' and around the block",
+                           loop_name(inner), loop_name(p->loop));
+  return find_parts(p, place, depth);
+}
+
 bool step_prefetch(Schedule *schedule, StepCall *call) {
-  Path path, to_loop;
+  Path path, place;
   if (!schedule_find_block(schedule, call->args[0].as.block, &path) ||
-      !schedule_find_loop(schedule, call->args[2].as.loop, &to_loop))
+      !schedule_find_loop(schedule, call->args[2].as.loop, &place))
     return false;
   Stmt *at = path_end(&path);
-  int depth = to_loop.count - 1;
+  int depth = place.count - 1;
   int64_t ahead = value_int_or(&call->args[3], 1), level = value_int_or(&call->args[4], 2);
-  Prefetch p = {schedule, path_end(&to_loop), .level = level};
+  Prefetch p = {schedule, path_end(&place), .level = level};
   if (refuse_numbers(schedule, at, ahead, level) ||
       refuse_loop(schedule, p.loop, &path, depth, at->as.block->name))
     return false;
@@ -173,25 +276,23 @@ bool step_prefetch(Schedule *schedule, StepCall *call) {
   if (!p.buffer) return false;
   Context *context = schedule->context;
   Expr *var = p.loop->as.loop.var;
-  Region read;
   p.analyzer = path_analyzer(schedule, &path, depth + 1);
-  AccessArray accesses = {0};
-  stmt_accesses_below(schedule, p.analyzer, p.loop->as.loop.body, &accesses);
-  if (!accesses_union(p.analyzer, &accesses, at->as.block, p.buffer, &read))
-    return schedule_refuse(schedule, at->pos, "'%s' is not read", p.buffer->name);
-  if (!moves_with(&read, var))
-    return schedule_refuse(schedule, at->pos,
-                           "block '%s' reads the same elements of '%s' in every iteration of "
-                           "loop '%s'; prefetch in a loop that moves them",
-                           at->as.block->name, p.buffer->name, var->as.var->name);
-  p.region = moved_ahead(&p, &read, ahead);
+  if (!find_region(&p, at, ahead) || !find_place(&p, &call->args[5], &path, depth, &place))
+    return false;
   Expr *later = expr_add(context, var, expr_int(context, var->type, ahead));
   Expr *end = expr_add(context, p.loop->as.loop.min, p.loop->as.loop.extent);
   Expr *runs = expr_lt(context, later, end);
   analyzer_assume(p.analyzer, runs);
-  Stmt *pair[2] = {stmt_if(context, runs, prefetch_lines(&p), NULL), p.loop->as.loop.body};
-  Stmt *loop = stmt_copy(context, p.loop);
+  if (p.part) p.analyzer = path_analyzer(schedule, &path, place.count);
+  Stmt *lines = p.part ? prefetch_part(&p, &runs) : prefetch_lines(&p);
+  if (!lines)
+    return schedule_refuse(schedule, at->pos,
+                           "what block '%s' reads of '%s' is not one run of memory of a known "
+                           "length, which the iterations of a loop could prefetch in parts",
+                           at->as.block->name, p.buffer->name);
+  Stmt *loop = stmt_copy(context, path_end(&place));
+  Stmt *pair[2] = {stmt_if(context, runs, lines, NULL), loop->as.loop.body};
   loop->as.loop.body = stmt_seq(context, pair, 2);
-  schedule_set_body(schedule, path_replace(context, &to_loop, depth, loop));
+  schedule_set_body(schedule, path_replace(context, &place, place.count - 1, loop));
   return true;
 }

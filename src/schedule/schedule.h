@@ -104,10 +104,12 @@ bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, c
                           BlockRef *out);
 bool schedule_set_scope(Schedule *schedule, BlockRef block, int write_index, const char *scope);
 // Prefetches into the cache of `level` (1 to 3), at the start of each iteration of `loop`, the
-// cache lines of the buffer that the block reads `ahead` iterations later. The loop is serial or
-// unrolled, and the block is below it.
+// cache lines of the buffer that the block reads `ahead` iterations later. The loop is serial,
+// unrolled or parallel, and the block is below it. With `spread`, a loop below `loop` and around
+// the block, each iteration of that loop prefetches a part of the lines, so that they arrive while
+// the iteration of `loop` computes; `spread` may be NULL.
 bool schedule_prefetch(Schedule *schedule, BlockRef block, int read_index, LoopRef loop,
-                       int64_t ahead, int level);
+                       int64_t ahead, int level, LoopRef spread);
 
 // Moves the init of a reduction into a block of its own before `loop`; *out is that block,
 // "<block>_init". The updates keep the block's name.

@@ -378,10 +378,11 @@ bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, c
                        ARGS(value_block(block), value_int(write_index), name), out);
 }
 bool schedule_prefetch(Schedule *schedule, BlockRef block, int read_index, LoopRef loop,
-                       int64_t ahead, int level) {
+                       int64_t ahead, int level, LoopRef spread) {
+  StepValue over = spread ? value_loop(spread) : (StepValue){VALUE_NONE};
   return step_run(schedule, STEP_prefetch,
                   ARGS(value_block(block), value_int(read_index), value_loop(loop),
-                       value_int(ahead), value_int(level)),
+                       value_int(ahead), value_int(level), over),
                   NULL);
 }
 bool schedule_set_scope(Schedule *schedule, BlockRef block, int write_index, const char *scope) {

@@ -35,6 +35,7 @@ static void test_every_field_is_positive(void **state) {
                             model->least_saved_by_bands, model->add_latency,
                             model->checked_latency,      model->shuffle_latency,
                             model->window_cycles,        model->copy_start_cycles,
+                            model->streamed_bytes,       model->streamed_l2_share,
                             model->index_cycles,         model->masked_cycles};
   const int64_t limits[] = {model->near_bytes,
                             model->set_bytes,

@@ -459,9 +459,26 @@ static void test_prefetch(void **state) {
           "at least 1; saw 0");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 0, i, level=4)\n",
           "1 to 3; saw 4");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.parallel(i)\nsch.prefetch('C', 0, i)\n",
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.parallel(i)\nsch.prefetch('C', 0, i)\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.vectorize(j)\nsch.prefetch('C', 1, j)\n",
           "do not run one after the other");
   refused(conv, "i, j = sch.get_loops('pad')\nsch.prefetch('conv', 0, i)\n", "not below loop");
+}
+
+// Parts of what a later iteration reads, in the iterations of a loop inside.
+static void test_prefetch_in_parts(void **state) {
+  (void)state;
+#define ROWS "i, j, k = sch.get_loops('C')\n"
+  made(matmul, ROWS "sch.prefetch('C', 0, i, spread=j)\n");
+  made(matmul, ROWS "sch.parallel(i)\nsch.prefetch('C', 0, i, ahead=2, spread=k)\n");
+  made(matmul,
+       "sch.transform_layout('C', ('read', 1), lambda k, j: [j // 2, k, j % 2])\n" ROWS
+       "j0, j1 = sch.split(j, factors=[None, 2])\nk0, k1 = sch.split(k, factors=[None, 4])\n"
+       "sch.reorder(j0, i, k0, k1, j1)\nsch.prefetch('C', 1, j0, spread=k0)\n");
+  refused(matmul, ROWS "sch.prefetch('C', 0, i, spread=i)\n", "is not below loop 'i'");
+  refused(matmul, ROWS "sch.prefetch('C', 1, j, spread=i)\n", "is not below loop 'j'");
+  refused(matmul, ROWS "sch.prefetch('C', 1, j, spread=k)\n", "is not one run of memory");
+#undef ROWS
 }
 
 // Consumers that read by an affine function of their variables. The function does not give the
@@ -622,6 +639,7 @@ int main(void) {
       cmocka_unit_test(test_decompose_reduction),
       cmocka_unit_test(test_decomposed_blocks),
       cmocka_unit_test(test_prefetch),
+      cmocka_unit_test(test_prefetch_in_parts),
       cmocka_unit_test(test_reverse_inline_by_inverse),
       cmocka_unit_test(test_rfactor),
       cmocka_unit_test(test_predicate_reduction),

@@ -258,7 +258,8 @@ static bool try_epilogue(Walk *walk) {
 }
 static bool try_prefetch(Walk *walk) {
   return schedule_prefetch(walk->schedule, walk->block, pick(&walk->random, 2), some_loop(walk),
-                           1 + pick(&walk->random, 3), 1 + pick(&walk->random, 3));
+                           1 + pick(&walk->random, 3), 1 + pick(&walk->random, 3),
+                           pick(&walk->random, 2) ? some_loop(walk) : NULL);
 }
 static bool try_decompose(Walk *walk) {
   return schedule_decompose_reduction(walk->schedule, walk->block, some_loop(walk), NULL);
