@@ -113,23 +113,45 @@ typedef struct ProductTerm { // a relation in the product over a bucket
   int64_t at;
 } ProductTerm;
 
-// The least sum over the node's own values, with the scope's values at which the terms stand.
-static int64_t least_over(const ProductTerm *terms, int term_count, int own, const int64_t *base,
-                          int count) {
-  int64_t best = PBQP_INFINITY;
-  for (int x = 0; x < count; x++) {
-    int64_t sum = base[x];
-    for (int t = 0; t < term_count; t++)
-      sum = cost_add(sum, terms[t].cost[terms[t].at + x * terms[t].stride[own]]);
-    best = MIN_OF(best, sum);
-  }
-  return best;
+// The sums of a row of the new table: one for each value of the last node of the scope.
+typedef struct Row {
+  int64_t *sum, *least;
+  int count;
+} Row;
+
+// Adds a term, which depends on the last node, to the sums.
+static void add_term(Row *row, const ProductTerm *term, int own, int last, int x) {
+  const int64_t *cost = term->cost + term->at + x * term->stride[own];
+  int64_t stride = term->stride[last];
+  if (stride == 1)
+    for (int v = 0; v < row->count; v++) row->sum[v] = cost_add(row->sum[v], cost[v]);
+  else
+    for (int v = 0; v < row->count; v++) row->sum[v] = cost_add(row->sum[v], cost[v * stride]);
 }
 
-// Advances to the next combination of values of the scope; the last one varies fastest.
+// The least sums over the node's own values, with the values of the scope but the last at which the
+// terms stand.
+static void least_over(Row *row, const ProductTerm *terms, int term_count, const Bucket *b,
+                       const int64_t *base, int values) {
+  int own = b->scope_count, last = b->scope_count - 1;
+  for (int v = 0; v < row->count; v++) row->least[v] = PBQP_INFINITY;
+  for (int x = 0; x < values; x++) {
+    int64_t alike = base[x];
+    for (int t = 0; t < term_count; t++)
+      if (last < 0 || !terms[t].stride[last])
+        alike = cost_add(alike, terms[t].cost[terms[t].at + x * terms[t].stride[own]]);
+    if (alike >= PBQP_INFINITY) continue;
+    for (int v = 0; v < row->count; v++) row->sum[v] = alike;
+    for (int t = 0; t < term_count; t++)
+      if (last >= 0 && terms[t].stride[last]) add_term(row, &terms[t], own, last, x);
+    for (int v = 0; v < row->count; v++) row->least[v] = MIN_OF(row->least[v], row->sum[v]);
+  }
+}
+
+// Advances to the next combination of values of the scope but its last node.
 static void next_values(const Eliminator *e, const Bucket *b, ProductTerm *terms, int term_count,
                         int *at) {
-  for (int k = b->scope_count; k-- > 0;) {
+  for (int k = b->scope_count - 1; k-- > 0;) {
     int count = values_of(e, b->scope[k]);
     bool wraps = ++at[k] == count;
     for (int t = 0; t < term_count; t++)
@@ -172,8 +194,11 @@ static ChoiceStep run_bucket(Eliminator *e, const Bucket *b) {
   step.term_count = collect_terms(e, b, step.terms);
   int64_t *cost = arena_array(e->arena, int64_t, b->entries);
   int at[MAX_SCOPE] = {0}, values = values_of(e, b->node);
-  for (int64_t i = 0; i < b->entries; i++) {
-    cost[i] = least_over(step.terms, step.term_count, b->scope_count, step.base, values);
+  Row row = {.count = b->scope_count ? values_of(e, b->scope[b->scope_count - 1]) : 1};
+  row.sum = arena_array(e->arena, int64_t, row.count);
+  for (int64_t i = 0; i < b->entries; i += row.count) {
+    row.least = cost + i;
+    least_over(&row, step.terms, step.term_count, b, step.base, values);
     next_values(e, b, step.terms, step.term_count, at);
   }
   Relation made = {.scope_count = b->scope_count, .cost = cost};
