@@ -8,328 +8,9 @@
 //   private    no statement outside accesses it, and an iteration reads only what it wrote itself;
 //   the same   one block writes it, each element always with the same value, and no block reads it;
 //   reduced    one block updates it by an operation whose order does not matter, after its init.
-// The proofs use supersets of the accessed boxes, but a write that must cover a read has an exact
-// box.
-#include "schedule/internal.h"
-
-// ---- Collecting ------------------------------------------------------------------------------
-
-typedef struct Gather {
-  Schedule *schedule;
-  Analyzer *analyzer;
-  AccessArray *out;
-  Array(VarRange) loops;
-  int conditions; // statements around that may not run what is in them
-} Gather;
-
-static bool depends(const Expr *e, const Gather *gather) {
-  for (int i = 0; i < gather->loops.count; i++)
-    if (expr_uses(e, gather->loops.items[i].var)) return true;
-  return false;
-}
-
-Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point) {
-  if (conjunct->op != EXPR_LT || expr_reads_memory(conjunct)) return NULL;
-  DType type = conjunct->args[0]->type;
-  if (type.code != TYPE_INT || !dtype_equal(type, point->type)) return NULL;
-  Expr *rest = expr_sub(context, conjunct->args[1], conjunct->args[0]);
-  return analyzer_simplify(analyzer, expr_add(context, point, rest));
-}
-
-// Shortens the box to the elements for which the block's predicate can hold.
-static void cut_by_predicate(Gather *gather, const Block *block, Access *access) {
-  Context *context = gather->schedule->context;
-  ExprArray conjuncts = {0};
-  if (expr_is_true(block->predicate)) return;
-  expr_conjuncts(context, block->predicate, &conjuncts);
-  for (int i = 0; i < conjuncts.count; i++)
-    for (int d = 0; d < access->buffer->rank; d++) {
-      int64_t extent, shorter;
-      Expr *end = predicate_end(gather->analyzer, context, conjuncts.items[i], access->points[d]);
-      if (!end || depends(end, gather) || !expr_as_int(access->extent[d], &extent)) continue;
-      Expr *length = analyzer_simplify(gather->analyzer, expr_sub(context, end, access->min[d]));
-      if (expr_as_int(length, &shorter) && shorter > 0 && shorter < extent)
-        access->extent[d] = expr_int(context, access->extent[d]->type, shorter);
-    }
-}
-
-// Finds the box of tiles that have several elements, such as 4*i to 4*i + 4, by a loop over the
-// elements of a tile along each axis: consecutive tiles are an exact box too.
-static void box_of_tiles(Gather *gather, const Region *region, Expr *const *points,
-                         const Map *bindings, Access *access) {
-  Context *context = gather->schedule->context;
-  int rank = region->buffer->rank, count = gather->loops.count,
-      mark = analyzer_mark(gather->analyzer);
-  VarRange *loops = arena_array(&context->arena, VarRange, count + rank);
-  Expr **indices = arena_array(&context->arena, Expr *, rank);
-  Access found = *access;
-  found.min = arena_array(&context->arena, Expr *, rank);
-  found.extent = arena_array(&context->arena, Expr *, rank);
-  for (int i = 0; i < count; i++) loops[i] = gather->loops.items[i];
-  for (int d = 0; d < rank; d++) {
-    Expr *extent = substitute_expr(context, region->extent[d], bindings);
-    indices[d] = points[d];
-    if (expr_is_int(extent, 1)) continue;
-    Expr *var = expr_var(context, "tile", points[d]->type), *zero = expr_int(context, var->type, 0);
-    analyzer_bind(gather->analyzer, var, zero, expr_cast(context, var->type, extent));
-    loops[count++] = (VarRange){var, zero, expr_cast(context, var->type, extent)};
-    indices[d] = expr_add(context, points[d], var);
-  }
-  index_region(gather->analyzer, indices, rank, loops, count, found.min, found.extent,
-               &found.exact);
-  analyzer_reset(gather->analyzer, mark);
-  for (int d = 0; d < rank; d++) found.exact &= found.min[d] != NULL;
-  if (found.exact) *access = found;
-}
-
-static void add_access(Gather *gather, Block *block, const Region *region, bool write,
-                       const Map *bindings) {
-  Context *context = gather->schedule->context;
-  Buffer *buffer = region->buffer;
-  int rank = buffer->rank;
-  int inner = gather->loops.count;
-  Expr **points = arena_array(&context->arena, Expr *, rank);
-  Access access = {
-      block,
-      write,
-      buffer,
-      arena_array(&context->arena, Expr *, rank),
-      arena_array(&context->arena, Expr *, rank),
-      true,
-      points,
-      arena_copy(&context->arena, gather->loops.items, sizeof(VarRange) * (size_t)inner),
-      inner};
-  for (int d = 0; d < rank; d++)
-    points[d] =
-        analyzer_simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
-  index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count, access.min,
-               access.extent, &access.exact);
-  bool inexact = !access.exact, constant = true;
-  for (int d = 0; d < rank; d++) {
-    Expr *extent = substitute_expr(context, region->extent[d], bindings);
-    constant &= extent->op == EXPR_INT;
-    if (!expr_is_int(extent, 1)) access.points = NULL;
-    if (access.min[d] && expr_is_int(extent, 1)) continue;
-    if (!access.min[d] || depends(extent, gather)) {
-      access.exact = false;
-      access.min[d] = expr_index(context, 0);
-      access.extent[d] = buffer->shape[d];
-      continue;
-    }
-    Expr *more = expr_sub(context, extent, expr_index(context, 1));
-    access.extent[d] =
-        analyzer_simplify(gather->analyzer, expr_add(context, access.extent[d], more));
-  }
-  if (inexact && constant && !access.points)
-    box_of_tiles(gather, region, points, bindings, &access);
-  if (access.points) cut_by_predicate(gather, block, &access);
-  if (gather->conditions) access.exact = false;
-  array_push(&context->arena, gather->out, access);
-}
-
-typedef struct Predicate {
-  Gather *gather;
-  Block *block;
-} Predicate;
-
-static bool add_predicate_load(Visitor *visitor, Expr *e) {
-  const Predicate *predicate = visitor->env;
-  Context *context = predicate->gather->schedule->context;
-  if (e->op != EXPR_LOAD) return true;
-  Region region = {e->as.buffer, e->args, arena_array(&context->arena, Expr *, e->count)};
-  for (int d = 0; d < e->count; d++) region.extent[d] = expr_int(context, e->args[d]->type, 1);
-  Map none = map_new(&context->arena);
-  add_access(predicate->gather, predicate->block, &region, false, &none);
-  return true;
-}
-
-static void add_block(Gather *gather, Block *block) {
-  Map bindings = bindings_of(gather->schedule->context, block);
-  for (int i = 0; i < block->read_count; i++)
-    add_access(gather, block, &block->reads[i], false, &bindings);
-  for (int i = 0; i < block->write_count; i++)
-    add_access(gather, block, &block->writes[i], true, &bindings);
-  Predicate predicate = {gather, block};
-  Visitor visitor = {.env = &predicate, .enter_expr = add_predicate_load};
-  visit_expr(&visitor, block->predicate);
-}
-
-static void gather_accesses(Gather *gather, Stmt *s) {
-  if (!s) return;
-  if (s->kind == STMT_BLOCK) {
-    add_block(gather, s->as.block);
-    return;
-  }
-  int mark = analyzer_mark(gather->analyzer), loops = gather->loops.count;
-  if (s->kind == STMT_FOR) {
-    array_push(&gather->schedule->context->arena, &gather->loops, loop_range(s));
-    analyzer_bind(gather->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
-  }
-  bool conditional = s->kind == STMT_IF || s->kind == STMT_WHILE;
-  gather->conditions += conditional;
-  int count = stmt_child_count(s);
-  for (int i = 0; i < count; i++) gather_accesses(gather, stmt_child(s, i));
-  gather->conditions -= conditional;
-  gather->loops.count = loops;
-  analyzer_reset(gather->analyzer, mark);
-}
-
-void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
-  Gather gather = {.schedule = schedule, .analyzer = analyzer, .out = out};
-  gather_accesses(&gather, s);
-}
-
-bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
-                    Buffer *buffer, Region *out) {
-  bool any = false;
-  for (int i = 0; i < accesses->count; i++) {
-    const Access *a = &accesses->items[i];
-    if (a->block != block || a->write || !buffers_alias(a->buffer, buffer)) continue;
-    Region region = {buffer, a->min, a->extent};
-    *out = any ? region_union(analyzer, out, &region) : region;
-    any = true;
-  }
-  return any;
-}
-
-// ---- Injectivity -----------------------------------------------------------------------------
-
-typedef struct Injection {
-  Schedule *schedule;
-  Analyzer *analyzer;
-  Expr **ids; // one for each axis with a known box
-  int id_count;
-  VarRange *loops; // the map must be injective in these
-  int loop_count;
-} Injection;
-
-static bool each_loop_alone(const Injection *q) {
-  for (int i = 0; i < q->loop_count; i++) {
-    bool alone = expr_is_int(q->loops[i].extent, 1);
-    for (int k = 0; k < q->id_count && !alone; k++) alone = q->ids[k] == q->loops[i].var;
-    if (!alone) return false;
-  }
-  return true;
-}
-
-typedef struct VarList {
-  Arena *arena;
-  ExprArray vars;
-} VarList;
-
-static bool list_var(Visitor *visitor, Expr *e) {
-  VarList *list = visitor->env;
-  if (e->op != EXPR_VAR) return true;
-  for (int i = 0; i < list->vars.count; i++)
-    if (list->vars.items[i] == e) return true;
-  array_push(list->arena, &list->vars, e);
-  return true;
-}
-
-// The extent of a variable's range, moved to start at 0 by subtracting *low: a constant, or a
-// loop's symbolic extent. NULL when it is unknown.
-static const LayoutExpr *axis_extent(const Injection *q, Expr *var, int64_t *low) {
-  Context *context = q->schedule->context;
-  int64_t high;
-  *low = 0;
-  if (analyzer_const_bounds(q->analyzer, var, low, &high))
-    return layout_const(context, high - *low + 1);
-  for (int i = 0; i < q->loop_count; i++)
-    if (q->loops[i].var == var && expr_is_int(q->loops[i].min, 0))
-      return layout_from_expr(context, q->loops[i].extent, NULL, 0, true);
-  return NULL;
-}
-
-// An index as a layout expression over the axes, increased by a constant when it may be negative.
-static const LayoutExpr *axis_output(const Injection *q, Expr *id, const Map *shift,
-                                     const VarList *axes) {
-  Context *context = q->schedule->context;
-  int64_t low = 0, high;
-  bool positive =
-      analyzer_prove(q->analyzer, expr_binary(context, EXPR_GE, id, expr_index(context, 0)));
-  if (!positive && !analyzer_const_bounds(q->analyzer, id, &low, &high)) return NULL;
-  id = substitute_expr(context, id, shift);
-  if (low < 0) id = expr_add(context, id, expr_index(context, -low));
-  return layout_from_expr(context, id, axes->vars.items, axes->vars.count, false);
-}
-
-static LayoutFacts size_facts_of(const Schedule *schedule) {
-  Map sizes = schedule_size_symbols(schedule);
-  LayoutFact *facts = arena_array(&schedule->context->arena, LayoutFact, sizes.count);
-  for (int i = 0; i < sizes.count; i++)
-    facts[i] = (LayoutFact){(Str)(uintptr_t)sizes.entries[i].key, 1, INT32_MAX, 1};
-  return (LayoutFacts){facts, sizes.count};
-}
-
-// The map (loops, other variables) -> (ids, other variables), on ranges that start at 0.
-static const Layout *injection_layout(const Injection *q) {
-  Context *context = q->schedule->context;
-  VarList list = {&context->arena, {0}};
-  for (int i = 0; i < q->loop_count; i++) array_push(list.arena, &list.vars, q->loops[i].var);
-  Visitor visitor = {.env = &list, .enter_expr = list_var};
-  for (int k = 0; k < q->id_count; k++) visit_expr(&visitor, q->ids[k]);
-  int axes = list.vars.count, outputs = q->id_count + axes - q->loop_count;
-  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, axes);
-  const LayoutExpr **maps = arena_array(&context->arena, const LayoutExpr *, outputs);
-  Map shift = map_new(&context->arena);
-  for (int i = 0; i < axes; i++) {
-    int64_t low;
-    Expr *var = list.vars.items[i];
-    if (!(shape[i] = axis_extent(q, var, &low))) return NULL;
-    if (low) map_put(&shift, var, expr_add(context, var, expr_index(context, low)));
-  }
-  for (int k = 0; k < q->id_count; k++)
-    if (!(maps[k] = axis_output(q, q->ids[k], &shift, &list))) return NULL;
-  for (int i = q->loop_count; i < axes; i++)
-    maps[q->id_count + i - q->loop_count] = layout_axis(context, i);
-  const IndexMap *map = index_map_new(context, axes, NULL, outputs, maps, NULL, NULL, 0);
-  int diags = context->diags.count, errors = context->error_count;
-  LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
-  const Layout *layout =
-      layout_new(context, map, shape, NULL, size_facts_of(q->schedule), any, (SourcePos){0});
-  context->diags.count = diags; // a map that does not fit is no mistake of the user
-  context->error_count = errors;
-  return layout;
-}
-
-static bool uses_loops_alone(const Injection *q, Expr *id) {
-  VarList list = {&q->schedule->context->arena, {0}};
-  Visitor visitor = {.env = &list, .enter_expr = list_var};
-  visit_expr(&visitor, id);
-  for (int i = 0; i < list.vars.count; i++) {
-    bool found = false;
-    for (int k = 0; k < q->loop_count && !found; k++) found = q->loops[k].var == list.vars.items[i];
-    if (!found) return false;
-  }
-  return true;
-}
-
-// The same map without the terms of the other variables, which add the same to all elements of an
-// index: i_0 * 4 + i_1 becomes i_1 where only i_1 counts. An index that is no such sum stays, and
-// one with a load too, whose value may change between the iterations.
-static Injection without_fixed_terms(const Injection *q) {
-  Context *context = q->schedule->context;
-  Injection result = *q;
-  result.ids = arena_array(&context->arena, Expr *, q->id_count);
-  Map first = map_new(&context->arena);
-  for (int i = 0; i < q->loop_count; i++) map_put(&first, q->loops[i].var, q->loops[i].min);
-  for (int k = 0; k < q->id_count; k++) {
-    Expr *fixed = substitute_expr(context, q->ids[k], &first);
-    Expr *rest = analyzer_simplify(q->analyzer, expr_sub(context, q->ids[k], fixed));
-    bool keeps = expr_reads_memory(q->ids[k]) || !uses_loops_alone(q, rest);
-    result.ids[k] = keeps ? q->ids[k] : rest;
-  }
-  return result;
-}
-
-static bool is_injective(const Injection *given) {
-  if (each_loop_alone(given)) return true;
-  if (!given->id_count) return false;
-  const Injection reduced = without_fixed_terms(given), *q = &reduced;
-  if (each_loop_alone(q)) return true;
-  const Layout *layout = injection_layout(q);
-  return layout && layout_is_injective(q->schedule->context, layout).verdict == VERDICT_YES;
-}
+// The proofs use supersets of the accessed boxes (accesses.c), but a write that must cover a read
+// has an exact box. Proofs that a map is injective are in injection.c.
+#include "schedule/injection.h"
 
 // ---- Which iterations access which elements ----------------------------------------------------
 
@@ -427,7 +108,7 @@ static bool boxes_tell(const Chain *chain, const Storage *storage, const bool *u
   Injection q = box_ids(chain, storage);
   for (int i = 0; i < chain->count; i++)
     if (used[i]) q.loops[q.loop_count++] = loop_range(chain->loops[i]);
-  return is_injective(&q);
+  return injection_is_proved(&q);
 }
 
 // Sets apart[i] for the loops that occur in the boxes' numbers. True when iterations that differ in
@@ -441,75 +122,13 @@ static bool boxes_part(const Chain *chain, const Storage *storage, bool *apart) 
       apart[i] |= expr_uses(q.ids[k], chain->loops[i]->as.loop.var);
     if (apart[i]) q.loops[q.loop_count++] = loop_range(chain->loops[i]);
   }
-  return q.loop_count && is_injective(&q);
+  return q.loop_count && injection_is_proved(&q);
 }
 
 static bool same_points(const Access *a, const Access *b) {
   for (int d = 0; d < a->buffer->rank; d++)
     if (!a->points || !b->points || a->points[d] != b->points[d]) return false;
   return true;
-}
-
-// A sum of several loops with an upper bound from a predicate, such as t*6 + r < 448 after a split
-// that does not divide the extent.
-typedef struct CutNumber {
-  Expr *number, *var; // the variable stands for all values of the number
-} CutNumber;
-
-static Expr *put_number(Rewriter *rewriter, Expr *e) {
-  const CutNumber *cut = rewriter->env;
-  return e == cut->number ? cut->var : e;
-}
-
-// Moves the number's loops to the front of q's loops; returns their count, or 0 when one is not in
-// `q`.
-static int loops_of_number(Injection *q, const CutNumber *cut) {
-  VarList list = {&q->schedule->context->arena, {0}};
-  Visitor visitor = {.env = &list, .enter_expr = list_var};
-  visit_expr(&visitor, cut->number);
-  int count = 0;
-  for (int i = 0; i < q->loop_count; i++)
-    for (int k = 0; k < list.vars.count; k++)
-      if (q->loops[i].var == list.vars.items[k]) {
-        VarRange front = q->loops[count];
-        q->loops[count++] = q->loops[i];
-        q->loops[i] = front;
-        break;
-      }
-  return count == list.vars.count ? count : 0;
-}
-
-// Replaces the number by one variable, when its loops occur in no other index and determine it.
-// Iterations that the predicate excludes then need not be distinguished.
-static void cut_number(Injection *q, Expr *number, Expr *end) {
-  Context *context = q->schedule->context;
-  Expr *zero = expr_index(context, 0), **ids = arena_array(&context->arena, Expr *, q->id_count);
-  CutNumber cut = {number, expr_var(context, "number", number->type)};
-  int count = number->op == EXPR_VAR ? 0 : loops_of_number(q, &cut);
-  if (!count || !analyzer_prove(q->analyzer, expr_binary(context, EXPR_GE, number, zero))) return;
-  for (int k = 0; k < q->id_count; k++) {
-    Rewriter rewriter = {.context = context, .env = &cut, .expr = put_number};
-    ids[k] = rewrite_expr(&rewriter, q->ids[k]);
-    for (int i = 0; i < count; i++)
-      if (expr_uses(ids[k], q->loops[i].var)) return;
-  }
-  Injection alone = {q->schedule, q->analyzer, &cut.number, 1, q->loops, count};
-  if (!is_injective(&alone)) return;
-  analyzer_bind(q->analyzer, cut.var, zero, end);
-  q->ids = ids;
-  q->loops[count - 1] = (VarRange){cut.var, zero, end};
-  q->loops += count - 1;
-  q->loop_count -= count - 1;
-}
-
-static void cut_numbers(Injection *q, const Expr *predicate) {
-  int64_t end;
-  if (predicate->op == EXPR_AND) {
-    cut_numbers(q, predicate->args[0]);
-    cut_numbers(q, predicate->args[1]);
-  } else if (predicate->op == EXPR_LT && expr_as_int(predicate->args[1], &end)) {
-    cut_number(q, predicate->args[0], predicate->args[1]);
-  }
 }
 
 // For one block that accesses one element per instance: true when the element determines the
@@ -535,8 +154,8 @@ static bool points_tell(const Chain *chain, const Storage *storage, const bool *
         break;
       }
   }
-  cut_numbers(&q, access->block->predicate);
-  bool tell = is_injective(&q);
+  injection_cut_numbers(&q, access->block->predicate);
+  bool tell = injection_is_proved(&q);
   analyzer_reset(chain->analyzer, mark);
   return tell;
 }
@@ -589,14 +208,12 @@ bool buffer_is_parameter(const Schedule *schedule, const Buffer *buffer) {
 static bool reduces_below(const Chain *chain, const Access *access) {
   const Block *block = access->block;
   for (int i = 0; i < block->var_count; i++) {
-    VarList list = {&chain->schedule->context->arena, {0}};
-    Visitor visitor = {.env = &list, .enter_expr = list_var};
     if (block->vars[i].kind != ITER_REDUCTION) continue;
-    visit_expr(&visitor, block->vars[i].binding);
-    for (int v = 0; v < list.vars.count; v++) {
+    ExprArray vars = expr_variables(&chain->schedule->context->arena, block->vars[i].binding);
+    for (int v = 0; v < vars.count; v++) {
       bool below = false;
       for (int k = 0; k < access->inner_count; k++)
-        below |= access->inner[k].var == list.vars.items[v];
+        below |= access->inner[k].var == vars.items[v];
       if (!below) return false;
     }
   }
@@ -690,7 +307,7 @@ static bool reduction_starts_first(const Chain *chain, const Block *block, const
   for (int k = 0; k < chain->count; k++)
     if (!used[k] && loop_const_extent(chain->loops[k]) != 1)
       q.loops[q.loop_count++] = loop_range(chain->loops[k]);
-  return is_injective(&q);
+  return injection_is_proved(&q);
 }
 
 static bool is_reduced(const Chain *chain, const Storage *storage, const bool *used) {
@@ -927,34 +544,6 @@ bool path_completes_buffer(Schedule *schedule, const Path *loop, const Buffer *b
 }
 
 // ---- What an iteration writes and reads --------------------------------------------------------
-
-// Does the block write padding that has a content with the other elements? A predicate may keep it
-// out of padding.
-static bool writes_padding(const Block *block, const Buffer *buffer) {
-  const Layout *layout = buffer->layout;
-  bool content = layout && layout->padding.kind == LAYOUT_PADDING_CONSTANT;
-  return !content || expr_is_true(block->predicate);
-}
-
-Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
-                         const Buffer *buffer, Region *out) {
-  bool any = false, full = false;
-  for (int i = 0; i < accesses->count; i++) {
-    const Access *a = &accesses->items[i];
-    if (!a->write || a->buffer != buffer) continue;
-    Region region = {a->buffer, a->min, a->extent};
-    *out = any ? region_union(analyzer, out, &region) : region;
-    any = true;
-  }
-  for (int i = 0; i < accesses->count && !full; i++) {
-    const Access *a = &accesses->items[i];
-    Region region = {a->buffer, a->min, a->extent};
-    full = a->write && a->buffer == buffer && a->exact && region_covers(analyzer, &region, out) &&
-           block_writes_whole_domain(schedule, a->block, analyzer) &&
-           writes_padding(a->block, buffer);
-  }
-  return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
-}
 
 bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
   Chain chain = chain_make(schedule, path, depth, depth);

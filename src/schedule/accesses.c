@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the accesses of the blocks below a statement: for each region that a block reads or
+// writes, the box of elements that it covers over all iterations of the loops between, in terms of
+// the loops above. For block C, seen from below the loop i:
+//
+//   for i in range(8):                 writes C[i, 0:16]
+//     for j in range(16):        →     reads  A[i, 2:18]
+//       C[i, j] = A[i, j + 2]
+//
+// A box is a superset of the accessed elements. It is exact when every element is accessed, apart
+// from those that the block's predicate excludes; below a condition none is exact. An index without
+// a box in terms of the loops above, such as one with a load, gives the whole axis.
+#include "schedule/internal.h"
+
+typedef struct Gather {
+  Schedule *schedule;
+  Analyzer *analyzer;
+  AccessArray *out;
+  Array(VarRange) loops;
+  int conditions; // statements around that may not run what is in them
+} Gather;
+
+static bool depends(const Expr *e, const Gather *gather) {
+  for (int i = 0; i < gather->loops.count; i++)
+    if (expr_uses(e, gather->loops.items[i].var)) return true;
+  return false;
+}
+
+Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point) {
+  if (conjunct->op != EXPR_LT || expr_reads_memory(conjunct)) return NULL;
+  DType type = conjunct->args[0]->type;
+  if (type.code != TYPE_INT || !dtype_equal(type, point->type)) return NULL;
+  Expr *rest = expr_sub(context, conjunct->args[1], conjunct->args[0]);
+  return analyzer_simplify(analyzer, expr_add(context, point, rest));
+}
+
+// Shortens the box to the elements for which the block's predicate can hold.
+static void cut_by_predicate(Gather *gather, const Block *block, Access *access) {
+  Context *context = gather->schedule->context;
+  ExprArray conjuncts = {0};
+  if (expr_is_true(block->predicate)) return;
+  expr_conjuncts(context, block->predicate, &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++)
+    for (int d = 0; d < access->buffer->rank; d++) {
+      int64_t extent, shorter;
+      Expr *end = predicate_end(gather->analyzer, context, conjuncts.items[i], access->points[d]);
+      if (!end || depends(end, gather) || !expr_as_int(access->extent[d], &extent)) continue;
+      Expr *length = analyzer_simplify(gather->analyzer, expr_sub(context, end, access->min[d]));
+      if (expr_as_int(length, &shorter) && shorter > 0 && shorter < extent)
+        access->extent[d] = expr_int(context, access->extent[d]->type, shorter);
+    }
+}
+
+// Finds the box of tiles that have several elements, such as 4*i to 4*i + 4, by a loop over the
+// elements of a tile along each axis: consecutive tiles are an exact box too.
+static void box_of_tiles(Gather *gather, const Region *region, Expr *const *points,
+                         const Map *bindings, Access *access) {
+  Context *context = gather->schedule->context;
+  int rank = region->buffer->rank, count = gather->loops.count,
+      mark = analyzer_mark(gather->analyzer);
+  VarRange *loops = arena_array(&context->arena, VarRange, count + rank);
+  Expr **indices = arena_array(&context->arena, Expr *, rank);
+  Access found = *access;
+  found.min = arena_array(&context->arena, Expr *, rank);
+  found.extent = arena_array(&context->arena, Expr *, rank);
+  for (int i = 0; i < count; i++) loops[i] = gather->loops.items[i];
+  for (int d = 0; d < rank; d++) {
+    Expr *extent = substitute_expr(context, region->extent[d], bindings);
+    indices[d] = points[d];
+    if (expr_is_int(extent, 1)) continue;
+    Expr *var = expr_var(context, "tile", points[d]->type), *zero = expr_int(context, var->type, 0);
+    analyzer_bind(gather->analyzer, var, zero, expr_cast(context, var->type, extent));
+    loops[count++] = (VarRange){var, zero, expr_cast(context, var->type, extent)};
+    indices[d] = expr_add(context, points[d], var);
+  }
+  index_region(gather->analyzer, indices, rank, loops, count, found.min, found.extent,
+               &found.exact);
+  analyzer_reset(gather->analyzer, mark);
+  for (int d = 0; d < rank; d++) found.exact &= found.min[d] != NULL;
+  if (found.exact) *access = found;
+}
+
+static void add_access(Gather *gather, Block *block, const Region *region, bool write,
+                       const Map *bindings) {
+  Context *context = gather->schedule->context;
+  Buffer *buffer = region->buffer;
+  int rank = buffer->rank;
+  int inner = gather->loops.count;
+  Expr **points = arena_array(&context->arena, Expr *, rank);
+  Access access = {
+      block,
+      write,
+      buffer,
+      arena_array(&context->arena, Expr *, rank),
+      arena_array(&context->arena, Expr *, rank),
+      true,
+      points,
+      arena_copy(&context->arena, gather->loops.items, sizeof(VarRange) * (size_t)inner),
+      inner};
+  for (int d = 0; d < rank; d++)
+    points[d] =
+        analyzer_simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
+  index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count, access.min,
+               access.extent, &access.exact);
+  bool inexact = !access.exact, constant = true;
+  for (int d = 0; d < rank; d++) {
+    Expr *extent = substitute_expr(context, region->extent[d], bindings);
+    constant &= extent->op == EXPR_INT;
+    if (!expr_is_int(extent, 1)) access.points = NULL;
+    if (access.min[d] && expr_is_int(extent, 1)) continue;
+    if (!access.min[d] || depends(extent, gather)) {
+      access.exact = false;
+      access.min[d] = expr_index(context, 0);
+      access.extent[d] = buffer->shape[d];
+      continue;
+    }
+    Expr *more = expr_sub(context, extent, expr_index(context, 1));
+    access.extent[d] =
+        analyzer_simplify(gather->analyzer, expr_add(context, access.extent[d], more));
+  }
+  if (inexact && constant && !access.points)
+    box_of_tiles(gather, region, points, bindings, &access);
+  if (access.points) cut_by_predicate(gather, block, &access);
+  if (gather->conditions) access.exact = false;
+  array_push(&context->arena, gather->out, access);
+}
+
+typedef struct Predicate {
+  Gather *gather;
+  Block *block;
+} Predicate;
+
+static bool add_predicate_load(Visitor *visitor, Expr *e) {
+  const Predicate *predicate = visitor->env;
+  Context *context = predicate->gather->schedule->context;
+  if (e->op != EXPR_LOAD) return true;
+  Region region = {e->as.buffer, e->args, arena_array(&context->arena, Expr *, e->count)};
+  for (int d = 0; d < e->count; d++) region.extent[d] = expr_int(context, e->args[d]->type, 1);
+  Map none = map_new(&context->arena);
+  add_access(predicate->gather, predicate->block, &region, false, &none);
+  return true;
+}
+
+static void add_block(Gather *gather, Block *block) {
+  Map bindings = bindings_of(gather->schedule->context, block);
+  for (int i = 0; i < block->read_count; i++)
+    add_access(gather, block, &block->reads[i], false, &bindings);
+  for (int i = 0; i < block->write_count; i++)
+    add_access(gather, block, &block->writes[i], true, &bindings);
+  Predicate predicate = {gather, block};
+  Visitor visitor = {.env = &predicate, .enter_expr = add_predicate_load};
+  visit_expr(&visitor, block->predicate);
+}
+
+static void gather_accesses(Gather *gather, Stmt *s) {
+  if (!s) return;
+  if (s->kind == STMT_BLOCK) {
+    add_block(gather, s->as.block);
+    return;
+  }
+  int mark = analyzer_mark(gather->analyzer), loops = gather->loops.count;
+  if (s->kind == STMT_FOR) {
+    array_push(&gather->schedule->context->arena, &gather->loops, loop_range(s));
+    analyzer_bind(gather->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  }
+  bool conditional = s->kind == STMT_IF || s->kind == STMT_WHILE;
+  gather->conditions += conditional;
+  int count = stmt_child_count(s);
+  for (int i = 0; i < count; i++) gather_accesses(gather, stmt_child(s, i));
+  gather->conditions -= conditional;
+  gather->loops.count = loops;
+  analyzer_reset(gather->analyzer, mark);
+}
+
+void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
+  Gather gather = {.schedule = schedule, .analyzer = analyzer, .out = out};
+  gather_accesses(&gather, s);
+}
+
+bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
+                    Buffer *buffer, Region *out) {
+  bool any = false;
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (a->block != block || a->write || !buffers_alias(a->buffer, buffer)) continue;
+    Region region = {buffer, a->min, a->extent};
+    *out = any ? region_union(analyzer, out, &region) : region;
+    any = true;
+  }
+  return any;
+}
+
+// Does the block write padding that has a content with the other elements? A predicate may keep it
+// out of padding.
+static bool writes_padding(const Block *block, const Buffer *buffer) {
+  const Layout *layout = buffer->layout;
+  bool content = layout && layout->padding.kind == LAYOUT_PADDING_CONSTANT;
+  return !content || expr_is_true(block->predicate);
+}
+
+Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
+                         const Buffer *buffer, Region *out) {
+  bool any = false, full = false;
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (!a->write || a->buffer != buffer) continue;
+    Region region = {a->buffer, a->min, a->extent};
+    *out = any ? region_union(analyzer, out, &region) : region;
+    any = true;
+  }
+  for (int i = 0; i < accesses->count && !full; i++) {
+    const Access *a = &accesses->items[i];
+    Region region = {a->buffer, a->min, a->extent};
+    full = a->write && a->buffer == buffer && a->exact && region_covers(analyzer, &region, out) &&
+           block_writes_whole_domain(schedule, a->block, analyzer) &&
+           writes_padding(a->block, buffer);
+  }
+  return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
+}
