@@ -236,7 +236,7 @@ static void find_traffic(const TileSearch *s, Tile *tile) {
     if (by_vector) again = panel_visits(s, tile, i, panels);
     if (by_rows && !by_vector)
       again = size > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? panels : 1;
-    bool streams = s->layouts->packed[i] && by_vector && constant_streams(s->machine, size);
+    bool streams = s->layouts->packed[i] && constant_streams(s->machine, size);
     tile->bytes += size * again * (streams ? s->costs->streamed_bytes : 1);
     if (s->layouts->packed[i] && !by_vector && size > (double)s->machine->l2_bytes)
       tile->again += size * (again - 1);
