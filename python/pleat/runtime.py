@@ -641,8 +641,9 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     target = Target(target or Target.current() or "llvm")
     stated, target = target.build_options(), target.kind.name
     if args is not None:
+        from pleat.te.double_buffers import filled_ahead
         from pleat.te.lowering import lower
-        mod = lower(mod, args, name)
+        mod = filled_ahead(lower(mod, args, name))
     if not isinstance(mod, (IRModule, BaseFunc)):
         raise TypeError(f"expected an IRModule or a PrimFunc, not {type(mod).__name__}")
     if target not in TARGETS:

@@ -98,6 +98,10 @@ static bool place_children(Visitor *visitor, Stmt *s) {
   if (s->kind == STMT_STORE) note_access(placement, s->as.store.buffer->data, true);
   if (s->kind == STMT_DECL_BUFFER) // the memory must exist where it gets another name
     note_access(placement, s->as.declare.buffer->data, true);
+  if (lower_is_double_buffer(s)) { // names the memory, and does not access it
+    visit_stmt(visitor, s->as.attr.body);
+    return false;
+  }
   if (s->kind != STMT_FOR && s->kind != STMT_BLOCK) return true;
   place_in(placement, visitor, s);
   return false;

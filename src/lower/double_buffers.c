@@ -37,7 +37,7 @@ static void obstruct(Doubling *doubling, const char *why) {
   if (!doubling->obstacle) doubling->obstacle = why;
 }
 
-static bool is_scope(const Stmt *s) {
+bool lower_is_double_buffer(const Stmt *s) {
   return s->kind == STMT_ATTR && s->as.attr.node && strcmp(s->as.attr.key, SCOPE_ATTR) == 0;
 }
 
@@ -53,9 +53,9 @@ typedef struct Producers {
 static bool find_producer(Visitor *visitor, Stmt *s) {
   Producers *found = visitor->env;
   if (s->kind == STMT_ALLOCATE) map_put(&found->allocates, s->as.allocate.var, s);
-  if (is_scope(s)) array_push(&found->context->arena, &found->attrs, s);
+  if (lower_is_double_buffer(s)) array_push(&found->context->arena, &found->attrs, s);
   return s->kind == STMT_SEQ || s->kind == STMT_ALLOCATE || s->kind == STMT_DECL_BUFFER ||
-         (s->kind == STMT_ATTR && !is_scope(s));
+         (s->kind == STMT_ATTR && !lower_is_double_buffer(s));
 }
 
 // ---- What is in the way
@@ -108,7 +108,7 @@ static bool filling_in_expr(Visitor *visitor, Expr *e) {
 
 static bool filling_in_stmt(Visitor *visitor, Stmt *s) {
   Doubling *doubling = visitor->env;
-  if (s->kind == STMT_ASSERT || is_scope(s))
+  if (s->kind == STMT_ASSERT || lower_is_double_buffer(s))
     obstruct(doubling, "other things happen where it is filled");
   if (s->kind != STMT_STORE || s->as.store.buffer == doubling->buffer) return true;
   if (!map_contains(&doubling->scratch, s->as.store.buffer->data))
@@ -168,7 +168,7 @@ static Stmt *enter_doubled(Rewriter *rewriter, Stmt *s) {
   const Stmt *loop = doubling->loop;
   if (s->kind == STMT_ALLOCATE && s->as.allocate.var == doubling->buffer->data)
     return rewrite_stmt(rewriter, lower_body(lower_body(s)));
-  if (!is_scope(s) || s->as.attr.node != doubling->attr->as.attr.node) return NULL;
+  if (!lower_is_double_buffer(s) || s->as.attr.node != doubling->attr->as.attr.node) return NULL;
   Expr *next = next_iteration(context, loop), *one = expr_int(context, DTYPE_INT32, 1);
   Expr *end = expr_add(context, loop->as.loop.min, loop->as.loop.extent);
   Stmt *fill = fill_at(context, loop, s->as.attr.body, next);
@@ -179,7 +179,7 @@ static Stmt *enter_doubled(Rewriter *rewriter, Stmt *s) {
 static bool find_scope(Visitor *visitor, Stmt *s) {
   void **env = visitor->env;
   Stmt **found = env[1];
-  if (is_scope(s) && s->as.attr.node == env[0]) *found = s;
+  if (lower_is_double_buffer(s) && s->as.attr.node == env[0]) *found = s;
   return !*found;
 }
 

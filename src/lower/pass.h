@@ -70,6 +70,8 @@ const LowerPass *lower_pass_giving(unsigned fact); // the first one in the table
 // Stmt* to PtrArray* of Buffer*. With keeps_blocks a buffer that the regions of a block state is
 // allocated around that block.
 Map lower_allocation_places(Context *context, Stmt *body, bool keeps_blocks);
+// Is the statement the attribute double_buffer_scope around the statements that fill a buffer?
+bool lower_is_double_buffer(const Stmt *s);
 
 // ---- Blocks ----------------------------------------------------------------------------------
 

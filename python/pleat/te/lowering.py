@@ -13,6 +13,7 @@ is in the end; so their order is:
  7. intrinsics in place of loops, which add to the first values."""
 from pleat._library import PleatError
 from pleat.te.program import made_program
+from pleat.te.double_buffers import with_double_buffers
 from pleat.te.schedule import Schedule
 from pleat.te.tensor import DATA_PARALLEL, ScanOp
 from pleat.tir import nodes, schedule as tir_schedule
@@ -257,7 +258,7 @@ def schedule_of(schedule, args, name="main"):
 def lower(schedule, args, name="main", simple_mode=False):
     """The module of a te.Schedule: the tensor program of the arguments, which are tensors and scalar
     variables, with all steps applied. simple_mode: its loops alone, without blocks, to be read."""
-    module = schedule_of(schedule, args, name).mod
+    module = with_double_buffers(schedule_of(schedule, args, name).mod)
     if simple_mode:
         from pleat.tir import transform
         module = transform.LowerOpaqueBlock()(module)

@@ -259,16 +259,19 @@ class Stage:
         """Refused: each element is stored."""
         self._refuse("each element is stored once; what threads reduce together is stored by one of them")
 
-    def double_buffer(self):
-        """Refused: an attribute of the lowered program asks for it."""
-        self._refuse('put T.attr(buffer.data, "double_buffer_scope", 1) around the loops that fill the buffer '
-                     "in the lowered program, and run pleat.tir.transform.InjectDoubleBuffer")
-
     # ---- Memory -------------------------------------------------------------------------------
 
     def set_scope(self, scope):
         """Puts the tensor in a memory such as "shared" or "local"."""
         self._record("block", ("set_scope", (0, scope), {}))
+
+    def double_buffer(self):
+        """Asks to fill the tensor one iteration ahead, in the loop in which it is computed: `lower` puts
+        the attribute double_buffer_scope around what fills it, and `build` runs InjectDoubleBuffer,
+        which leaves a tensor as it is, with a note, where that is not proved to be right."""
+        if self.op in self.schedule.outputs:
+            self._refuse("an output is not filled ahead of its use")
+        self._record("block", ("annotate", ("double_buffer_scope", 0), {}))
 
     def rolling_buffer(self):
         """Keeps the elements that two iterations of the loop share in which the stage is computed."""
