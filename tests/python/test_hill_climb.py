@@ -120,9 +120,12 @@ def test_requests_on_random_graphs(seed, option, text):
 
 
 def test_a_plan_is_optimal_only_where_all_was_chosen():
-    """A group of a normalisation is made before planning, and a request can undo it."""
-    single = onnx.load_model_from_string(TWINS["residual 0"].SerializeToString())
-    plan = hill_climb.pleat.plan(single.SerializeToString())
+    """A product reads two parts of a tensor, which are views that the solver cannot store."""
+    nodes = [onnx.helper.make_node("Sigmoid", ["x"], ["a"]),
+             onnx.helper.make_node("Split", ["a"], ["b", "c"], axis=0, num_outputs=2),
+             onnx.helper.make_node("MatMul", ["b", "c"], ["y"])]
+    parts = make_model(nodes, [value_info("x", [12, 6])], [value_info("y", [6, 6])])
+    plan = hill_climb.pleat.plan(parts.SerializeToString())
     assert plan["fusions_decided"] > 0 and not plan["optimal"] and plan.gap == 0
     assert plan["cost"] == plan["lower_bound"]
     assert "fusions were decided before planning" in str(plan)
