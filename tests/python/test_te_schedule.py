@@ -811,7 +811,8 @@ def test_threads_fill_shared_memory_one_iteration_ahead(sizes):
     bx, by, tx, ty = s[C].tile(*s[C].op.axis, 4, 4)
     ko, ki = s[C].split(s[C].op.reduce_axis[0], 2)
     s[C].reorder(bx, by, ko, tx, ty, ki)
-    for axis, name in ((bx, "blockIdx.x"), (by, "blockIdx.y"), (tx, "threadIdx.x"), (ty, "threadIdx.y")):
+    names = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y")
+    for axis, name in zip((bx, by, tx, ty), names):
         s[C].bind(axis, te.thread_axis(name))
     for copy in copies:
         s[copy].compute_at(s[C], ko)
@@ -834,13 +835,59 @@ def test_tensors_that_are_not_filled_ahead():
     assert 'annotate(' in te.schedule_of(s, [A, B, D]).trace
 
 
+# ---- Store predicates -----------------------------------------------------------------------------
+
+def sums_by_threads(rows, columns, factor, predicate, rfactor=False):
+    """Sums of rows that threads x share: (schedule, arguments)."""
+    A, k = te.placeholder((rows, columns), name="A"), te.reduce_axis((0, columns), "k")
+    B = te.compute((rows,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s, tx = te.create_schedule(B.op), te.thread_axis("threadIdx.x")
+    _, inner = s[B].split(k, factor=factor)
+    partial = s.rfactor(B, inner) if rfactor else None
+    s[B].set_store_predicate(predicate(tx, s[B]))
+    s[B].bind(s[B].op.axis[0], te.thread_axis("blockIdx.x"))
+    s[B].bind(s[B].op.reduce_axis[0] if rfactor else inner, tx)
+    if rfactor:
+        s[partial].compute_at(s[B], s[B].op.reduce_axis[0])
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("sizes", [(13, 37), (1, 5), (7, 1), (3, 129)])
+@pytest.mark.parametrize("rfactor", [False, True])
+def test_one_of_the_threads_of_a_reduction_stores(sizes, rfactor):
+    def sums(a):
+        return a.sum(axis=1)
+    plain = check(*sums_by_threads(*sizes, 8, lambda tx, _: True, rfactor), sums)
+    for predicate in (lambda tx, _: tx.var.equal(0), lambda tx, _: tx == 3, lambda tx, _: 7 == tx,
+                      lambda tx, _: tir.all(tx == 0, True)):
+        assert check(*sums_by_threads(*sizes, 8, predicate, rfactor), sums) == plain
+
+
+def test_predicates_that_leave_elements_unwritten_are_refused_at_their_line():
+    line = pathlib.Path(__file__).read_text().splitlines().index(
+        "    s[B].set_store_predicate(predicate(tx, s[B]))") + 1
+    other = te.thread_axis("threadIdx.y")
+    block = te.thread_axis("blockIdx.x")
+    for predicate, message in (
+            (lambda tx, _: tx == 8, "the threads threadIdx.x are 0 to 7"),
+            (lambda tx, _: tx == -1, "the threads threadIdx.x are 0 to 7"),
+            (lambda tx, _: other == 0, "no loop of the reduction of B is bound to threadIdx.y"),
+            (lambda tx, _: tir.all(tx == 0, block == 0), "of B is bound to blockIdx.x"),
+            (lambda tx, _: tx < 1, "it is no comparison of a thread with a number"),
+            (lambda tx, stage: stage.op.axis[0].equal(0), "it is no comparison of a thread"),
+            (lambda tx, _: False, "no element is stored under it")):
+        s, args = sums_by_threads(5, 17, 8, predicate)
+        with pytest.raises(ScheduleError, match=message) as error:
+            pleat.lower(s, args)
+        place = error.value.messages[0]
+        assert (pathlib.Path(place.file).name, place.line) == ("test_te_schedule.py", line)
+
+
 def test_stage_steps_of_another_form():
     A, B, C = product(6, 8, 9)
     s = te.create_schedule(C.op)
-    for step, message in ((lambda: s[C].env_threads([te.thread_axis("threadIdx.x")]), "bind them"),
-                          (lambda: s[C].set_store_predicate(True), "stored once")):
-        with pytest.raises(ScheduleError, match=message):
-            step()
+    with pytest.raises(ScheduleError, match="bind them"):
+        s[C].env_threads([te.thread_axis("threadIdx.x")])
 
 
 def test_refusals_are_at_the_line_of_the_step():

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attribute double_buffer_scope around the loops that fill a buffer:
 
-    for i in range(8):                                   for i in range(8):
-        for j in range(4):                                   with T.attr(B.data, "double_buffer_scope", 1):
-            with T.block("B"):                        →          for j in range(4):
-                T.block_attr({"double_buffer_scope": 0})             with T.block("B"):
-                B[j] = A[i, j]                                           B[j] = A[i, j]
-        C[i] = B[0] + B[3]                                   C[i] = B[0] + B[3]
+    for i in range(8):
+        for j in range(4):
+            with T.block("B"):
+                T.block_attr({"double_buffer_scope": 0})
+                B[j] = A[i, j]
+        C[i] = B[0] + B[3]
+
+becomes
+
+    for i in range(8):
+        with T.attr(B.data, "double_buffer_scope", 1):
+            for j in range(4):
+                with T.block("B"):
+                    B[j] = A[i, j]
+        C[i] = B[0] + B[3]
 """
 from pleat._library import PleatError
 from pleat.ir.transform import run_passes
@@ -32,7 +41,11 @@ def _uses(statement, name):
 
 def _blocks(statement):
     found = []
-    pre_order_visit(statement, lambda node: found.append(node) if isinstance(node, nodes.Block) else None)
+
+    def visit(node):
+        if isinstance(node, nodes.Block):
+            found.append(node)
+    pre_order_visit(statement, visit)
     return found
 
 
@@ -57,8 +70,8 @@ def _wrapped_in_sequence(parts, buffer):
     if len(filling) == 1:
         parts[first] = _wrapped(parts[first], buffer)
     elif any(reads for _, reads in uses[first:last + 1]) or len(filling) <= last - first:
-        raise PleatError(f"{buffer.name} is filled in several places between other statements, so it "
-                         "cannot be filled ahead of its use")
+        raise PleatError(f"{buffer.name} is filled in several places between other statements, so "
+                         "it cannot be filled ahead of its use")
     else:
         parts[first:last + 1] = [_wrapped(one_statement(parts[first:last + 1]), buffer)]
     return one_statement(parts)

@@ -15,6 +15,7 @@ from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.double_buffers import with_double_buffers
 from pleat.te.schedule import Schedule
+from pleat.te.store_predicates import check_store_predicate
 from pleat.te.tensor import DATA_PARALLEL, ScanOp
 from pleat.tir import nodes, schedule as tir_schedule
 from pleat.tir.schedule import ScheduleError
@@ -198,6 +199,9 @@ class _Lowering:
         for step in steps:
             if step.name == "tensorize":
                 self.intrinsics.append((stage, step))
+                continue
+            if step.name == "store_predicate":
+                check_store_predicate(stage, step)
                 continue
             self.sch.place = step.place
             results = getattr(self, "_step_" + step.name)(stage, *step.arguments)

@@ -223,6 +223,12 @@ class Stage:
         """Runs the iterations of a loop on several threads of the processor."""
         self._mark(var, "parallel")
 
+    def set_store_predicate(self, predicate):
+        """Stores the elements under a predicate alone. It chooses one of the threads that share the
+        reduction, `tx == 0` or `tx.var.equal(0)`; one of these stores each element anyway. `lower`
+        refuses a predicate under which elements may not be stored."""
+        self._record("store_predicate", (predicate,))
+
     def unroll(self, var):
         """Writes the iterations of a loop one behind the other."""
         self._mark(var, "unroll")
@@ -254,10 +260,6 @@ class Stage:
         """Refused: the loop over the steps of a scan runs outside of the threads."""
         self._refuse("the threads of a stage are those of its loops; bind them. The loop over the steps of "
                      "a scan stays outside of the threads")
-
-    def set_store_predicate(self, predicate):
-        """Refused: each element is stored."""
-        self._refuse("each element is stored once; what threads reduce together is stored by one of them")
 
     # ---- Memory -------------------------------------------------------------------------------
 

@@ -169,6 +169,10 @@ class PrimExpr(Node):
 
     __hash__ = object.__hash__
 
+    def equal(self, other):
+        """The expression self == other."""
+        return KINDS["EQ"](*_operands(self, other))
+
     def __script__(self):
         spelling = _SPELLINGS.get(type(self).__name__)
         if spelling is None:
