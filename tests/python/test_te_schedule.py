@@ -824,6 +824,36 @@ def test_threads_fill_shared_memory_one_iteration_ahead(sizes):
     assert text.count('"double_buffer_write"') == (2 if sizes[2] > 2 else 0)
 
 
+@pytest.mark.parametrize("sizes", [*SIZES, (17, 19, 23)])
+def test_copies_of_copies_are_filled_one_iteration_ahead(sizes):
+    A, B, C = product(*sizes)
+    s = te.create_schedule(C.op)
+    shared = [s.cache_read(T, "shared", [C]) for T in (A, B)]
+    local = [s.cache_read(T, "local", [C]) for T in shared]
+    ko, ki = s[C].split(C.op.reduce_axis[0], 4)
+    kio, kii = s[C].split(ki, 2)
+    s[C].reorder(ko, kio, *C.op.axis, kii)
+    for copy, loop in zip(shared + local, (ko, ko, kio, kio)):
+        s[copy].compute_at(s[C], loop)
+        s[copy].double_buffer()
+    check(s, [A, B, C], np.matmul)
+    assert sizes[2] < 5 or doubled_text(s, [A, B, C]).count('"double_buffer_write"') == 4
+
+
+def test_steps_of_a_scan_and_arguments_are_filled_in_their_iteration():
+    X, s1, _, S = two_stages(7, 11)
+    s = te.create_schedule(S.op)
+    s[s1].double_buffer()
+    check(s, [X, S], lambda x: doubled_sums(x.copy()))
+    A, B, C, D = relu_of_product()
+    s = te.create_schedule(D.op)
+    outer, _ = s[D].split(D.op.axis[0], 2)
+    s[C].compute_at(s[D], outer)
+    s[C].double_buffer()
+    check(s, [A, B, C, D], lambda a, b, _: relu(a, b))
+    assert "double_buffer_write" not in doubled_text(s, [A, B, C, D])
+
+
 def test_tensors_that_are_not_filled_ahead():
     A, B, C, D = relu_of_product(6, 8, 9)
     s = te.create_schedule(D.op)
