@@ -49,7 +49,7 @@ class Model:
 
     def __init__(self, path, arguments):
         self.path, self.arguments = path, arguments
-        self.kernels = self.pleat("plan")["joins"]
+        self.kernels = self.pleat("plan", "--threads", "1")["joins"]
         self.least = [{} for _ in range(1 + arguments.runners_up)]
         self.code, self.runs = {}, 3
         types = {node.name: node.op_type
@@ -212,6 +212,8 @@ def main():
         rows = measure_all(models, arguments.rounds)
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps([row._asdict() for row in rows]))
+    if not rows:
+        sys.exit("no kernel was measured; give the paths of .onnx files, or of folders of them")
     print_all(rows, arguments.worst)
     if arguments.runners_up:
         print_lost(rows, arguments.worst)

@@ -133,7 +133,7 @@ const Command command_compile = {
                "  $ pleat compile examples/digits/digits.onnx -o digits.c\n"
                "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n"
                "  $ pleat compile examples/kernels/matmul.py -o matmul.so\n",
-    .takes = TAKES_OUTPUT | TAKES_CPU | TAKES_CACHE,
+    .takes = TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,
     .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),

@@ -401,7 +401,7 @@ const Command command_plan = {
                "input is NCHW\n"
                "  2  *_weight  OIHW  OI16i16o    folded   97 MiB       -  53 constants, originals "
                "dropped\n",
-    .takes = TAKES_JSON | TAKES_CPU | TAKES_CACHE,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU | TAKES_CACHE,
     .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from built import skip_sanitized
+from command import pleat as command
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -92,3 +93,16 @@ def test_threads_share_few_outer_iterations(name):
     pleat.compile(made.SerializeToString(), threads=2, parallel_for=pool)(
         random.standard_normal(shape).astype(np.float32))
     assert pool.counts and min(pool.counts) >= 8
+
+
+def test_the_number_of_threads_is_an_option(tmp_path):
+    """`plan` and `compile` take the number of threads for which loops are divided."""
+    operator, shape, weights, output, attributes = CASES["one row"]
+    net = tmp_path / "net.onnx"
+    onnx.save(model_of(operator, shape, weights, output, **attributes), net)
+    for threads in (1, 2):
+        steps = command("plan", net, "--schedules", "--threads", threads)
+        assert steps.count("sch.parallel(") == threads
+        program = tmp_path / f"{threads}.py"
+        command("compile", net, "--threads", threads, "-o", program)
+        assert program.read_text().count("T.parallel(") == threads
