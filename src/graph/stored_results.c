@@ -5,10 +5,12 @@
 //   t[i, j] = x[j, i];  y[i] += t[i, j]   =>   y[i] += x[j, i]
 //                                              or  t[i, j] = x[j, i];  y[i] += t[i, j]
 // A reader of several such results has a form for each set of them that is stored, as far as
-// MOST_FORMS allows. A stored result can have been made of others; it has forms too.
+// MOST_FORMS allows. A stored result can have been made of others; it has forms too. Where a reader
+// has more results than MOST_INLINED, as one of a decision tree, none is offered, and no more where
+// the graph would have several times as many stages, because the solver would take too long.
 #include "graph/stages.h"
 
-enum { MOST_FORMS = 4 };
+enum { MOST_FORMS = 4, MOST_INLINED = 8, MOST_GROWTH = 2, ALWAYS_OFFERED = 32 };
 
 // ---- Forms
 
@@ -82,6 +84,7 @@ typedef struct StoredResults {
   StageGraph *graph;
   Arena *arena;
   PtrArray stages; // Stage*: of the new graph, so far
+  int most;        // how many stages it may have
   Map offered;     // Stage* that were inlined -> themselves
   Map left_out;    // Stage* that were inlined -> themselves: not in all of their readers' forms
 } StoredResults;
@@ -163,6 +166,7 @@ static bool adds_readers(const StoredResults *r, const Stage *stage, const TeSta
 
 // Makes the form another way to compute the output of the stage.
 static bool offer_form(StoredResults *r, Stage *stage, const StageForm *form) {
+  if (r->stages.count >= r->most) return false;
   Stage *other = arena_new(r->arena, Stage);
   *other = (Stage){.node = stage->node, .output = stage->output, .parts = form->parts};
   other->te = definition(r, form->te);
@@ -176,7 +180,8 @@ static bool offer_form(StoredResults *r, Stage *stage, const StageForm *form) {
 // Offers the forms of a stage; what was inlined into it is left out where one cannot be.
 static void offer_forms(StoredResults *r, Stage *stage) {
   bool all = !stage->forms_left_out && stage->formed == stage->te && !stage->asked;
-  bool may = stage->formed == stage->te && !stage->asked && !stage_is_ordered(stage);
+  bool may = stage->formed == stage->te && !stage->asked && !stage_is_ordered(stage) &&
+             stage->inlined.count <= MOST_INLINED;
   for (int i = 0; may && i < stage->forms.count; i++)
     all &= offer_form(r, stage, &stage->forms.items[i]);
   for (int i = 0; (!all || !may) && i < stage->inlined.count; i++)
@@ -225,6 +230,7 @@ static int count_offered(StoredResults *r) {
 
 void stage_graph_offer_stored(StageGraph *s) {
   StoredResults r = {s, &s->context->arena};
+  r.most = MOST_GROWTH * s->stages.count + ALWAYS_OFFERED;
   r.offered = map_new(&s->context->arena);
   r.left_out = map_new(&s->context->arena);
   for (int i = 0; i < s->stages.count; i++) {

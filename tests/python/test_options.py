@@ -97,6 +97,9 @@ def files(tmp_path_factory):
     save_model(folder / "open.onnx", [helper.make_node("Exp", ["x"], ["y"])],
                [value_info("x", ["n", 3])], [value_info("y", ["n", 3])])
     (folder / "graphs.py").write_text(GRAPHS)
+    weight = numpy_helper.from_array(random.standard_normal((67, 331)).astype("float32"), "w")
+    save_model(folder / "row.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])],
+               [value_info("x", [1, 67])], [value_info("y", [1, 331])], [weight])
     (folder / "older.py").write_text(OLDER)
     (folder / "kernels.py").write_text(KERNELS)
     (folder / "kernel.py").write_text(KERNELS[:KERNELS.index("\n\n@T.prim_func\ndef first")])
@@ -188,6 +191,8 @@ ROWS = [
                           "schedules": None, "programs": None, "kernel": "1"}),
     ("plan", "net.onnx --json", {"why": "x", "fusion": None, "schedules": None, "programs": None}),
     ("plan", "net.onnx --schedules", {"kernel": "1", "why": "1", "fusion": None}),
+    ("plan", "row.onnx --schedules", {"threads": ("1", "2")}),
+    ("compile", "row.onnx -o row.py", {"threads": ("1", "2")}),
     ("plan", "open.onnx", {"dim": "n=4", "input-shape": "x=4x3", "input": "x=n.npy"}),
     ("plan", "graphs.py", {"func": "main"}),
     ("opt", "kernel.py", {"pass": "lower", "schedule": "steps.py", "newer-names": None, "list": None,
