@@ -136,10 +136,6 @@ static bool are_enough(const HostMachine *machine, int64_t pieces) {
   return pieces >= autosched_least_pieces(machine) && rounds * threads * 16 <= pieces * 17;
 }
 
-static bool is_partitioned(const AutoSched *s, LoopRef loop) {
-  return attrs_get(&schedule_loop(s->sch, loop)->as.loop.annotations, "pleat.partition") != NULL;
-}
-
 bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused,
                             LoopRef *fused_loop) {
   LoopRef all = loops[0];
@@ -150,7 +146,8 @@ bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int f
   TRY(schedule_parallel(s->sch, all));
   if (fused_loop) *fused_loop = all;
   for (int i = fused; i < count && !are_enough(s->machine, pieces); i++) {
-    if (!is_partitioned(s, loops[i])) TRY(schedule_loop_partition(s->sch, loops[i]));
+    if (!loop_is_partitioned(schedule_loop(s->sch, loops[i])))
+      TRY(schedule_loop_partition(s->sch, loops[i]));
     if (!schedule_parallel(s->sch, loops[i])) return true;
     pieces *= autosched_loop_extent(s, loops[i]);
   }

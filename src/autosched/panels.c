@@ -8,6 +8,7 @@
 typedef struct Footprint {
   double by_panel, by_row, panels, row_tiles;
   double batch; // number of iterations of the batch axes, each with its own elements
+  bool streams; // do the panels come from main memory?
 } Footprint;
 
 // Can a single row axis be cut in blocks of whole tiles?
@@ -85,6 +86,7 @@ static Footprint footprint_of(const AutoSched *s, const PanelPlace *place) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
   Footprint f = {.row_tiles = row_tiles(s, place), .batch = 1};
+  f.streams = autosched_streamed(s) >= 0;
   f.panels = (double)ceil_div(nest->axes[tile->vector_axis].extent, tile->vectors * tile->lanes);
   for (int i = 0; i < place->count; i++)
     if (is_batch(s, place->axes[i])) f.batch *= (double)nest->axes[place->axes[i]].extent;
@@ -140,7 +142,7 @@ static double place_cost(const AutoSched *s, const PanelPlace *place, const Foot
                   memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED) +
                   pieces_cost(s, f, outside);
   // A panel from main memory is prefetched while all the tiles of the panel before are computed.
-  bool waits = outside > 1 && autosched_streamed(s) >= 0;
+  bool waits = outside > 1 && f->streams;
   return cycles + (waits ? memory_cycles(s->machine, f->by_panel, MEMORY_MAIN, MEMORY_READ) : 0);
 }
 

@@ -179,12 +179,12 @@ static bool offer_form(StoredResults *r, Stage *stage, const StageForm *form) {
 
 // Offers the forms of a stage; what was inlined into it is left out where one cannot be.
 static void offer_forms(StoredResults *r, Stage *stage) {
-  bool all = !stage->forms_left_out && stage->formed == stage->te && !stage->asked;
   bool may = stage->formed == stage->te && !stage->asked && !stage_is_ordered(stage) &&
              stage->inlined.count <= MOST_INLINED;
+  bool all = may && !stage->forms_left_out;
   for (int i = 0; may && i < stage->forms.count; i++)
     all &= offer_form(r, stage, &stage->forms.items[i]);
-  for (int i = 0; (!all || !may) && i < stage->inlined.count; i++)
+  for (int i = 0; !all && i < stage->inlined.count; i++)
     map_put(&r->left_out, stage->inlined.items[i], stage->inlined.items[i]);
 }
 

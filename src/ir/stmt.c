@@ -42,6 +42,10 @@ const char *thread_axis_fault(Context *context, const char *thread) {
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+bool loop_is_partitioned(const Stmt *loop) {
+  return attrs_get(&loop->as.loop.annotations, "pleat.partition") != NULL;
+}
+
 int loop_thread_axis(const Stmt *loop, bool *is_block) {
   const char *thread =
       loop->kind == STMT_FOR && loop->as.loop.kind == LOOP_THREAD ? loop->as.loop.thread : "";

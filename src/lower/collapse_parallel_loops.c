@@ -25,10 +25,6 @@ static bool is_parallel(const Stmt *s) {
   return s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL;
 }
 
-static bool is_partitioned(const Stmt *loop) {
-  return attrs_get(&loop->as.loop.annotations, "pleat.partition") != NULL;
-}
-
 // Can the loop run as a part of the one around it, whose iterations are `outer`?
 static bool fuses(const Stmt *loop, int64_t outer, int64_t *all) {
   int64_t extent;
@@ -52,7 +48,7 @@ static ParallelNest nest_of(Stmt *loop) {
 static Stmt *body_at(Context *context, const Stmt *loop, Expr *at, Stmt *body) {
   Expr *var = loop->as.loop.var;
   at = expr_add(context, loop->as.loop.min, expr_cast(context, var->type, at));
-  if (!is_partitioned(loop)) return lower_substitute(context, body, var, at);
+  if (!loop_is_partitioned(loop)) return lower_substitute(context, body, var, at);
   Stmt *once = lower_with_body(context, loop, body);
   once->as.loop.kind = LOOP_SERIAL;
   once->as.loop.min = at;
@@ -87,7 +83,7 @@ static Stmt *enter_loop(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_FOR) return NULL;
   if (!is_parallel(s)) return s;
   ParallelNest nest = nest_of(s);
-  return nest.count > 1 || is_partitioned(s) ? collapsed(rewriter->context, &nest) : s;
+  return nest.count > 1 || loop_is_partitioned(s) ? collapsed(rewriter->context, &nest) : s;
 }
 
 PrimFunc *lower_collapse_parallel_loops(LowerState *state, PrimFunc *func) {

@@ -215,7 +215,7 @@ static Middle find_middle(Partition *partition, const SplitSearch *search, const
   int64_t first = 0, last = 0;
   bool constant = expr_as_int(min, &first) && expr_as_int(end, &last);
   bool hinted = has_hint(loop);
-  bool asked = hinted || attrs_get(&loop->as.loop.annotations, "pleat.partition") != NULL;
+  bool asked = hinted || loop_is_partitioned(loop);
   for (int i = 0; i < search->atoms.count; i++) {
     const Atom *atom = &search->atoms.items[i];
     if (!atom->base || !atom->factor) continue;
@@ -378,14 +378,15 @@ static Stmt *choose_range(Partition *partition, const OneIteration *one) {
 // A loop of one iteration, whose number is not a constant; NULL when it is not cut.
 static Stmt *cut_one(Partition *partition, Stmt *loop) {
   Context *context = partition->context;
-  Map number = map_new(&context->arena); // passes before may have put it in the variable's place
-  map_put(&number, loop->as.loop.min, loop->as.loop.var);
-  Stmt *all = lower_with_body(context, loop, decided(context, loop->as.loop.body, &number));
-  OneIteration one = {.loop = loop, .all = all};
+  OneIteration one = {.loop = loop};
   int64_t *cuts = one.cuts;
   if (!analyzer_const_bounds(partition->analyzer, loop->as.loop.min, &cuts[0], &cuts[3]) ||
       cuts[0] >= cuts[3]++)
     return NULL;
+  Map number = map_new(&context->arena); // passes before may have put it in the variable's place
+  map_put(&number, loop->as.loop.min, loop->as.loop.var);
+  Stmt *all = one.all =
+      lower_with_body(context, loop, decided(context, loop->as.loop.body, &number));
   DType type = loop->as.loop.var->type;
   all->as.loop.min = expr_int(context, type, cuts[0]);
   all->as.loop.extent = expr_int(context, type, cuts[3] - cuts[0]);

@@ -322,8 +322,8 @@ static void set_composed_work(Planner *p, const Stage *stage, StageChoice *choic
   planner_compose(p, stage, choice, host);
   StageChoice whole = {.output = choice->output, .fused = -1, .elementwise = true};
   whole.reads = (int *)choice->whole_reads;
-  choice->work = own_work(p, host ? choice->whole : stage, &whole);
-  choice->memory = memory_cost(p, host ? choice->whole : stage, &whole);
+  choice->work = own_work(p, choice->whole, &whole);
+  choice->memory = memory_cost(p, choice->whole, &whole);
   choice->row = whole.row;
 }
 

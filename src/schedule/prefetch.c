@@ -282,8 +282,8 @@ bool step_prefetch(Schedule *schedule, StepCall *call) {
   Expr *later = expr_add(context, var, expr_int(context, var->type, ahead));
   Expr *end = expr_add(context, p.loop->as.loop.min, p.loop->as.loop.extent);
   Expr *runs = expr_lt(context, later, end);
-  analyzer_assume(p.analyzer, runs);
   if (p.part) p.analyzer = path_analyzer(schedule, &path, place.count);
+  analyzer_assume(p.analyzer, runs);
   Stmt *lines = p.part ? prefetch_part(&p, &runs) : prefetch_lines(&p);
   if (!lines)
     return schedule_refuse(schedule, at->pos,

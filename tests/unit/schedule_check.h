@@ -182,6 +182,16 @@ static inline void made(const char *program, const char *steps) {
   context_free(context);
 }
 
+// The same, and the program has the text afterwards.
+static inline void made_with(const char *program, const char *steps, const char *text) {
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, program, steps);
+  const char *after = check_text(context, schedule_func(schedule));
+  if (!strstr(after, text)) fprintf(stderr, "wanted: %s\n%s\n", text, after);
+  assert_non_null(strstr(after, text));
+  context_free(context);
+}
+
 // Checks that the last step is refused with a message that contains `message`, and changes nothing.
 static inline void refused(const char *program, const char *steps, const char *message) {
   Context *context = context_new();

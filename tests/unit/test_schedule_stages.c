@@ -24,19 +24,10 @@
 #define SUM "S[vi] + A[vi, vk]"
 #define FUSE "sch.fuse_reduction_epilogue('S', 'last')"
 
-static void gives(const char *program, const char *steps, const char *text) {
-  Context *context = context_new();
-  Schedule *schedule = check_made(context, program, steps);
-  const char *after = check_text(context, schedule_func(schedule));
-  if (!strstr(after, text)) fprintf(stderr, "wanted: %s\n%s\n", text, after);
-  assert_non_null(strstr(after, text));
-  context_free(context);
-}
-
 static void test_epilogues(void **state) {
   (void)state;
-  gives(ROWS("0", SUM, "vi] = S[vi] + C[vi]"), FUSE, "D[vi] = C[vi]\n");
-  gives(ROWS("3", SUM, "vi] = C[vi] + S[vi]"), FUSE, "D[vi] = C[vi] + T.float32(3.0)\n");
+  made_with(ROWS("0", SUM, "vi] = S[vi] + C[vi]"), FUSE, "D[vi] = C[vi]\n");
+  made_with(ROWS("3", SUM, "vi] = C[vi] + S[vi]"), FUSE, "D[vi] = C[vi] + T.float32(3.0)\n");
   made(ROWS("0", SUM, "vi] = S[vi] - C[vi] + T.float32(2)"), FUSE);
   made(ROWS("0", "S[vi] - A[vi, vk]", "vi] = C[vi] + S[vi]"), FUSE);
   made(ROWS("0", SUM, "vi] = S[vi]"), FUSE);
@@ -141,21 +132,21 @@ static const char resize[] =
 
 static void test_cache_index(void **state) {
   (void)state;
-  gives(resize, "sch.cache_index('B', 'global')",
-        "A[index_var_0[vi, vj], index_var_2[vj]] * T.float32(2.0)");
-  gives(resize, "sch.cache_index('B', 'local', cse_thresh=2)", "index_var_0[vj] + 1");
-  gives(resize, "sch.cache_index('B', 'local', 3)", "A[vi // 4 + vj // 4, vj // 2]");
-  gives(resize,
-        "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, 4])\n"
-        "a, b = sch.cache_index('B', 'local', cse_thresh=2)\nsch.compute_inline(a)\n",
-        "vj // 2");
+  made_with(resize, "sch.cache_index('B', 'global')",
+            "A[index_var_0[vi, vj], index_var_2[vj]] * T.float32(2.0)");
+  made_with(resize, "sch.cache_index('B', 'local', cse_thresh=2)", "index_var_0[vj] + 1");
+  made_with(resize, "sch.cache_index('B', 'local', 3)", "A[vi // 4 + vj // 4, vj // 2]");
+  made_with(resize,
+            "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, 4])\n"
+            "a, b = sch.cache_index('B', 'local', cse_thresh=2)\nsch.compute_inline(a)\n",
+            "vj // 2");
   // A division that may fail stays under its condition.
-  gives(HEAD "def f(A: T.Buffer((9,), 'int32'), B: T.Buffer((9, 4), 'int32')):\n"
-             "    for i, j in T.grid(9, 4):\n"
-             "        with T.block('B'):\n"
-             "            vi, vj = T.axis.remap('SS', [i, j])\n"
-             "            B[vi, vj] = T.if_then_else(vj > 0, A[vi // vj], vi - 4)\n",
-        "sch.cache_index('B', 'local')", "A[vi // vj]");
+  made_with(HEAD "def f(A: T.Buffer((9,), 'int32'), B: T.Buffer((9, 4), 'int32')):\n"
+                 "    for i, j in T.grid(9, 4):\n"
+                 "        with T.block('B'):\n"
+                 "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                 "            B[vi, vj] = T.if_then_else(vj > 0, A[vi // vj], vi - 4)\n",
+            "sch.cache_index('B', 'local')", "A[vi // vj]");
   // The trace's other forms give an index another text, of which other parts may be stored.
   made(resize,
        "sch.transform_layout('B', ('read', 0), lambda i, j: [j % 2, i // 3, j // 2, i % 3])\n"
@@ -188,8 +179,8 @@ static void test_cache_index(void **state) {
 static void test_argmax_factors(void **state) {
   (void)state;
   made(ARGMAX(FIRST, FIRST), SPLIT "sch.rfactor(x, 1)\nsch.rfactor(y, 0)");
-  gives(ARGMAX(LEAST, "V[vi] > A[vi, vk]"), SPLIT "b = sch.rfactor(y, 0)\nsch.parallel(y)",
-        "at_rf: T.int32 = T.Select(V_rf[vk_1, vi] > A[vi, vk_0 * 4 + vk_1]");
+  made_with(ARGMAX(LEAST, "V[vi] > A[vi, vk]"), SPLIT "b = sch.rfactor(y, 0)\nsch.parallel(y)",
+            "at_rf: T.int32 = T.Select(V_rf[vk_1, vi] > A[vi, vk_0 * 4 + vk_1]");
   made(ARGMAX(LEAST, LEAST), SPLIT "sch.rfactor(x, 1)");
   made(ARGMAX("V[vi] < A[vi, vk] or (V[vi] == A[vi, vk] and I[vi] >= vk)", "V[vi] <= A[vi, vk]"),
        SPLIT "sch.rfactor(y, 1)");
@@ -237,7 +228,7 @@ static void test_parts_written(void **state) {
        "                    " STORE "\n"
 #define ROW "B[vo * 4 + vj + 1, vk] = A[vo * 4 + vj, vk]"
   const char *step = "sch.cache_write('B', 0, 'local')";
-  gives(PARTS(ROW), step, "v0 = T.axis.spatial(14, vo * 4 + 1 + ax0)");
+  made_with(PARTS(ROW), step, "v0 = T.axis.spatial(14, vo * 4 + 1 + ax0)");
   made(PARTS(ROW), "j, k = sch.get_loops('B')\nx, y = sch.split(j, factors=[None, 2])\n"
                    "sch.reorder(y, k, x)\nb = sch.cache_write('B', 0, 'local')");
   const char *message = "is not proved to write all of 'B'";

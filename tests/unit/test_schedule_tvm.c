@@ -268,28 +268,19 @@ static void test_reindexed_copies_beside_the_writer(void **state) {
 #define TWO "            B[vi] = A[vi]\n            C[vi] = A[vi] * 2\n"
 #define ONE "            B[vi] = A[vi]\n"
 
-static void gives(const char *program, const char *steps, const char *text) {
-  Context *context = context_new();
-  Schedule *schedule = check_made(context, program, steps);
-  const char *after = check_text(context, schedule_func(schedule));
-  if (!strstr(after, text)) fprintf(stderr, "wanted: %s\n%s\n", text, after);
-  assert_non_null(strstr(after, text));
-  context_free(context);
-}
-
 static void test_padding_in_a_nest_of_its_own(void **state) {
   (void)state;
   const char *pad =
       "sch.transform_layout('B', ('write', 0), lambda i: [i // 4, i % 4], pad_value=7)\n";
   Context *context = context_new();
 #define STEPS(BEFORE, AFTER) arena_printf(&context->arena, "%s%s%s", BEFORE, pad, AFTER)
-  gives(PADDED(TWO), pad, "with T.block(\"buffer_B_padding\"):");
-  gives(PADDED(TWO), pad, "T.where(14 <= axis0 * 4 + axis1)");
+  made_with(PADDED(TWO), pad, "with T.block(\"buffer_B_padding\"):");
+  made_with(PADDED(TWO), pad, "T.where(14 <= axis0 * 4 + axis1)");
   // The block iterates over tiles, and no more over the axis.
   made(PADDED(ONE), STEPS("i, = sch.get_loops('B')\nx, y = sch.split(i, factors=[None, 7])\n", ""));
   // In the reader's loop, the padding is written before.
-  gives(PADDED(ONE), STEPS("i, = sch.get_loops('D')\nsch.compute_at('B', i)\n", ""),
-        "        with T.block(\"buffer_B_padding\"):");
+  made_with(PADDED(ONE), STEPS("i, = sch.get_loops('D')\nsch.compute_at('B', i)\n", ""),
+            "        with T.block(\"buffer_B_padding\"):");
   refused(PADDED(TWO), STEPS("", "sch.cache_write('B', 0, 'local')"), "also written by block");
 #undef STEPS
   context_free(context);
@@ -299,8 +290,9 @@ static void test_padding_of_several_values(void **state) {
   (void)state;
   const char *map = "sch.transform_layout('B', ('write', 0), lambda i: [i // 4, i % 4], "
                     "pad_value=lambda i, j: [i + j])\n";
-  gives(PADDED(ONE), map, "T.if_then_else(vi_0 * 4 + vi_1 < 14, A[vi_0 * 4 + vi_1], vi_0 + vi_1)");
-  gives(PADDED(TWO), map, "B[v_axis0, v_axis1] = v_axis0 + v_axis1");
+  made_with(PADDED(ONE), map,
+            "T.if_then_else(vi_0 * 4 + vi_1 < 14, A[vi_0 * 4 + vi_1], vi_0 + vi_1)");
+  made_with(PADDED(TWO), map, "B[v_axis0, v_axis1] = v_axis0 + v_axis1");
   refused(PADDED(ONE),
           "sch.transform_layout('B', ('write', 0), lambda i: [i // 4, i % 4], "
           "pad_value=lambda i: [i])",
@@ -331,9 +323,9 @@ static void test_views_of_other_types(void **state) {
                      "            C[vi, vj] = B1[()] * T.float32(2)\n";
   const char *call = "            C[vi, vj] = T.call_extern('float32', 'first', B.data)\n";
   Context *context = context_new();
-  gives(arena_printf(&context->arena, VIEWED("%s"), view),
-        "sch.unsafe_set_dtype('B', 0, 'float64')",
-        "B1 = T.match_buffer(B[vi, vj], (), \"float64\"");
+  made_with(arena_printf(&context->arena, VIEWED("%s"), view),
+            "sch.unsafe_set_dtype('B', 0, 'float64')",
+            "B1 = T.match_buffer(B[vi, vj], (), \"float64\"");
   refused(arena_printf(&context->arena, VIEWED("%s"), call),
           "sch.unsafe_set_dtype('B', 0, 'float64')", "its data pointer is passed on");
   context_free(context);
@@ -397,7 +389,7 @@ static void test_regions_of_indices_from_floats(void **state) {
   (void)state;
   const char *tight = "sch.annotate_buffer_access('y', 0, 'read', lambda v: [v * 2, v * 2 + 1])";
   const char *wide = "sch.annotate_buffer_access('y', 0, 'read', lambda v: [v * 2 - 1, v * 2 + 2])";
-  gives(RESIZED("2.0"), tight, "T.reads(x[v * 2])");
+  made_with(RESIZED("2.0"), tight, "T.reads(x[v * 2])");
   made(RESIZED("2.0"), wide);
   refused(RESIZED("2.1"), tight, "not proved to cover");
   // The value is a whole number but for rounding.
@@ -466,7 +458,7 @@ static void test_moved_parts_of_reductions(void **state) {
 #define STEPS(BEFORE, AFTER)                                                                       \
   arena_printf(&context->arena, "j, i, k = sch.get_loops('R')\n%s%s%s", BEFORE, text, AFTER)
   const char *split = "x, y = sch.split(i, factors=[None, 4])\n";
-  gives(partial_sums, STEPS(split, ""), "vk = T.axis.reduce(12, i_0 * 4 + k)");
+  made_with(partial_sums, STEPS(split, ""), "vk = T.axis.reduce(12, i_0 * 4 + k)");
   made(partial_sums, STEPS("x, y = sch.split(i, factors=[None, 4])\nsch.bind(j, 'blockIdx.x')\n"
                            "sch.bind(x, 'threadIdx.x')\n",
                            ""));
@@ -495,8 +487,8 @@ static void test_moves_below_regrouped_axes(void **state) {
   (void)state;
   const char *outer = "i, j, k = sch.get_loops('B')\nsch.reverse_compute_at('C', i)";
   const char *inner = "i, j, k = sch.get_loops('B')\nsch.reverse_compute_at('C', j)";
-  gives(REGROUPED("(vi * 8 + vk) // 16, vj, (vi * 8 + vk) % 16"), outer,
-        "vi = T.axis.spatial(6, i * 2 + i_1)");
+  made_with(REGROUPED("(vi * 8 + vk) // 16, vj, (vi * 8 + vk) % 16"), outer,
+            "vi = T.axis.spatial(6, i * 2 + i_1)");
   made(REGROUPED("(vi * 8 + vk) // 16, vj, (vi * 8 + vk) % 16"), inner);
   // The rows of C that an iteration completes are no box.
   refused(REGROUPED("(vi + vk * 6) // 16, vj, (vi + vk * 6) % 16"), outer,
