@@ -72,6 +72,9 @@ typedef struct VarRange {
 VarRange loop_range(const Stmt *loop);
 void index_region(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
                   int var_count, Expr **min, Expr **extent, bool *exact);
+// index_region for variables whose ranges are bound already.
+void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
+                           int var_count, Expr **min, Expr **extent, bool *exact);
 Region region_union(Analyzer *analyzer, const Region *a, const Region *b);
 bool region_covers(Analyzer *analyzer, const Region *outer,
                    const Region *inner); // proved

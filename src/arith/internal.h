@@ -193,10 +193,6 @@ bool form_fits_type(Analyzer *analyzer, const Form *f); // no value of it overfl
 Interval form_group_bounds(Analyzer *analyzer, const Group *group);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 
-// index_region for variables whose ranges are bound already.
-void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
-                           int var_count, Expr **min, Expr **extent, bool *exact);
-
 // ---- Simplification ---------------------------------------------------------------------------
 
 const Form *form_of_simplified(Analyzer *analyzer, Expr *e); // of an index expression, with facts

@@ -346,14 +346,25 @@ static void draw_in(Running *run, const Form *f, RegionSpan *span) {
                        false, false, 1};
 }
 
+// Does a fact, other than the range of its own variable, tie the variable to something?
+static bool fact_ties(const Fact *fact, const Expr *var) {
+  switch (fact->kind) {
+  case FACT_SIGN: return form_uses(fact->form, var);
+  case FACT_TRUTH: return expr_uses(fact->atom, var);
+  case FACT_VALUE:
+    return fact->form->count > 0 && (fact->atom == var || form_uses(fact->form, var));
+  case FACT_RANGE:
+  case FACT_FENCE: return false;
+  }
+  return false;
+}
+
 // True when only one index uses the variable, and no condition does.
 static bool used_once(Analyzer *analyzer, const VarRange *var, Expr *const *indices, int rank) {
   int uses = 0;
   for (int i = 0; i < rank; i++) uses += expr_uses(indices[i], var->var);
-  for (int i = 0; analyzer->sign_count && i < analyzer->facts.count; i++) {
-    const Fact *fact = analyzer->facts.items[i];
-    if (fact->kind == FACT_SIGN && form_uses(fact->form, var->var)) return false;
-  }
+  for (int i = 0; i < analyzer->facts.count; i++)
+    if (fact_ties(analyzer->facts.items[i], var->var)) return false;
   return uses <= 1;
 }
 
