@@ -281,6 +281,41 @@ int pleat_module_accesses(const PleatModule *module, const char *function, char 
 /* Checks that a module is well formed: PLEAT_OK, or PLEAT_REFUSED with a message for each fault. */
 int pleat_module_verify(const PleatModule *module, PleatMessages **messages);
 
+/* ---- Arithmetic ------------------------------------------------------------------------------
+ *
+ * An analyzer answers questions about integer expressions under facts about their variables. It is
+ * used by one thread at a time. */
+typedef struct PleatAnalyzer PleatAnalyzer;
+
+/* Makes an analyzer without facts. *analyzer is owned, and freed with pleat_analyzer_free. */
+int pleat_analyzer_new(PleatAnalyzer **analyzer, PleatMessages **messages);
+/* Frees an analyzer. NULL is allowed. */
+void pleat_analyzer_free(PleatAnalyzer *analyzer);
+/* Answers a question, a JSON object with "nodes", a list as that of pleat_module_nodes, and "op".
+ * Expressions in the other fields are {"node": n}. The node of a variable or a buffer has an
+ * integer "key", by which it is the same one in all questions and answers of the analyzer. The
+ * questions, with their fields and those of the answer:
+ *
+ *   "simplify"         expr -> result: an expression of the same value
+ *   "const_int_bound"  expr -> min, max: the least and greatest value, null without a bound
+ *   "modular_set"      expr -> coeff, base: expr is base plus a multiple of coeff
+ *   "prove"            condition -> proved: true only where it holds for all values
+ *   "prove_equal"      a, b -> proved: likewise that both are equal
+ *   "bind_value"       var, value: the variable is this value from now on
+ *   "bind_range"       var, min, extent: min <= var < min + extent from now on
+ *   "assume"           condition -> mark: the condition holds until "forget" of the mark
+ *   "forget"           mark: drops the facts since then
+ *   "regions"          indices, extents, vars, condition -> boxes, exact: the values of index to
+ *                      before index + extent while the variables of vars, each [var, min, extent],
+ *                      run over their ranges and condition holds: [min, max] for each index, or
+ *                      null where there is no bound. exact: the box has no other values
+ *   "linear"           expr, vars -> coefficients, rest: expr is rest plus the sum of the products
+ *                      of both lists; rest is null where it is not
+ *
+ * *answer is an owned JSON object with "nodes" and these fields. */
+int pleat_analyzer_ask(PleatAnalyzer *analyzer, const char *question, char **answer,
+                       PleatMessages **messages);
+
 /* ---- Schedules -------------------------------------------------------------------------------
  *
  * A schedule of a tensor program, to which steps are applied one after the other. It is used by one

@@ -41,16 +41,17 @@ typedef struct MadeRange {
   Expr *min, *extent;
 } MadeRange;
 
-typedef struct NodesMaking {
+struct NodesMaking {
   Context *context;
   Arena *arena;
+  NodeKeys *keys; // may be NULL
   Made *made;
   int at;               // number of the node that is being made
   const char *type;     // and its type
   const json_t *record; // and its fields
   bool failed;          // the node has a mistake
   bool in_attribute;    // lists, dictionaries and the like are allowed
-} NodesMaking;
+};
 
 // ---- Fields -------------------------------------------------------------------------------------
 
@@ -718,10 +719,7 @@ static Made make_by(NodesMaking *m, const Maker *maker) {
   return (Made){maker->kind, m->failed ? NULL : object};
 }
 
-static Made make_node(NodesMaking *m, const json_t *nodes) {
-  m->failed = false;
-  m->type = json_string_value(json_object_get(m->record, "type"));
-  if (!m->type) m->type = "?";
+static Made make_any(NodesMaking *m, const json_t *nodes) {
   for (int i = 0; i < COUNT_OF(makers); i++)
     if (strcmp(makers[i].type, m->type) == 0) return make_by(m, &makers[i]);
   Stmt *s = strcmp(m->type, "For") == 0 ? for_of(m, nodes) : NULL;
@@ -733,6 +731,43 @@ static Made make_node(NodesMaking *m, const json_t *nodes) {
   if (op == EXPR_OP_COUNT) wrong(m, "type", "is not the type of a node that can be made");
   Expr *e = m->failed ? NULL : row_of(m, op);
   return (Made){MADE_EXPR, m->failed ? NULL : e};
+}
+
+// A variable or buffer that another table has under the same key is that one.
+static Made make_node(NodesMaking *m, const json_t *nodes) {
+  m->failed = false;
+  m->type = json_string_value(json_object_get(m->record, "type"));
+  if (!m->type) m->type = "?";
+  const json_t *field = m->keys ? field_of(m, "key") : NULL;
+  if (!json_is_integer(field)) return make_any(m, nodes);
+  int64_t key = json_integer_value(field);
+  MadeKind kind = strcmp(m->type, "Buffer") == 0 ? MADE_BUFFER : MADE_EXPR;
+  void *known = map_get(&m->keys->objects, (uint64_t)key);
+  if (known) return (Made){kind, known};
+  Made made = make_any(m, nodes);
+  if (!made.object) return made;
+  map_set(&m->keys->objects, (uint64_t)key, made.object);
+  map_put(&m->keys->keys, made.object, (intptr_t)(key + 1));
+  return made;
+}
+
+// ---- Tables -------------------------------------------------------------------------------------
+
+NodesMaking *nodes_read(Context *context, const json_t *nodes, NodeKeys *keys) {
+  NodesMaking *m = arena_new(&context->arena, NodesMaking);
+  *m = (NodesMaking){.context = context, .arena = &context->arena, .keys = keys};
+  m->made = arena_array(m->arena, Made, (int)json_array_size(nodes));
+  for (m->at = 0; m->at < (int)json_array_size(nodes); m->at++) {
+    m->record = json_array_get(nodes, (size_t)m->at);
+    m->made[m->at] = make_node(m, nodes);
+  }
+  m->type = "the table";
+  m->failed = false;
+  return m;
+}
+
+Expr *nodes_expr(NodesMaking *making, const char *field, const json_t *reference) {
+  return object_of(making, field, reference, MADE_EXPR, false);
 }
 
 // ---- Modules ------------------------------------------------------------------------------------
@@ -777,15 +812,10 @@ static void make(void *arg) {
                 call->object ? "there are no nodes" : error.text);
     return;
   }
-  NodesMaking m = {.context = context, .arena = &context->arena};
-  m.made = arena_array(m.arena, Made, (int)json_array_size(nodes));
-  for (m.at = 0; m.at < (int)json_array_size(nodes); m.at++) {
-    m.record = json_array_get(nodes, (size_t)m.at);
-    m.made[m.at] = make_node(&m, nodes);
-  }
+  NodesMaking *m = nodes_read(context, nodes, NULL);
   Module *made = module_new(context, "");
   bool done =
-      !context->error_count && add_functions(&m, json_object_get(call->object, "functions"), made);
+      !context->error_count && add_functions(m, json_object_get(call->object, "functions"), made);
   call->call.result = done ? checked_again(context, made) : NULL;
   call->call.done = call->call.result != NULL;
 }

@@ -9,12 +9,13 @@
 
 #include <math.h>
 
-typedef struct Nodes {
+struct Nodes {
   Context *context;
   Arena *arena;
+  const NodeKeys *keys;      // may be NULL
   Array(const char *) items; // each the JSON object of a node
   Map known;                 // expressions, variables and buffers to their number + 1
-} Nodes;
+};
 
 // A node under construction.
 typedef struct NodeText {
@@ -89,6 +90,12 @@ static void field_exprs(NodeText *node, const char *name, Expr *const *items, in
   int *numbers = arena_array(node->nodes->arena, int, count);
   for (int i = 0; i < count; i++) numbers[i] = expr_node(node->nodes, items[i]);
   field_nodes(node, name, numbers, count);
+}
+
+static void field_key(NodeText *node, const void *object) {
+  const NodeKeys *keys = node->nodes->keys;
+  intptr_t key = keys ? (intptr_t)map_find(&keys->keys, object) : 0;
+  if (key) field_int(node, "key", key - 1);
 }
 
 static int node_end(NodeText *node) {
@@ -223,6 +230,7 @@ static int leaf_node(Nodes *nodes, const Expr *e) {
   if (e->op == EXPR_INT) field_int(&node, "value", e->as.i);
   if (e->op == EXPR_STRING) field_string(&node, "value", e->as.s);
   if (e->op == EXPR_VAR) field_string(&node, "name", e->as.var->name);
+  if (e->op == EXPR_VAR) field_key(&node, e);
   if (e->op == EXPR_FLOAT) {
     field(&node, "value");
     put_float(&node.text, e->as.f);
@@ -300,6 +308,7 @@ static int buffer_node(Nodes *nodes, const Buffer *buffer) {
   if (known >= 0) return known;
   NodeText node = node_begin(nodes, "Buffer");
   field_string(&node, "name", buffer->name);
+  field_key(&node, buffer);
   field_type(&node, buffer->type);
   field_node(&node, "data", expr_node(nodes, buffer->data));
   field_exprs(&node, "shape", buffer->shape, buffer->rank);
@@ -571,9 +580,34 @@ static int prim_func_node(Nodes *nodes, const PrimFunc *func) {
   return node_end(&node);
 }
 
+// ---- Tables -------------------------------------------------------------------------------------
+
+NodeKeys node_keys_new(Arena *arena) {
+  return (NodeKeys){map_new(arena), map_new(arena)};
+}
+
+Nodes *nodes_new(Context *context, const NodeKeys *keys) {
+  Nodes *nodes = arena_new(&context->scratch, Nodes);
+  *nodes = (Nodes){.context = context,
+                   .arena = &context->scratch,
+                   .keys = keys,
+                   .known = map_new(&context->scratch)};
+  return nodes;
+}
+
+int nodes_add(Nodes *nodes, const Expr *e) {
+  return expr_node(nodes, e);
+}
+
+void nodes_print(const Nodes *nodes, Text *out) {
+  text_puts(out, "[");
+  for (int i = 0; i < nodes->items.count; i++)
+    text_printf(out, "%s%s", i ? ",\n" : "\n", nodes->items.items[i]);
+  text_puts(out, "]");
+}
+
 static Text module_nodes(Context *context, const Module *module) {
-  Nodes nodes = {
-      .context = context, .arena = &context->scratch, .known = map_new(&context->scratch)};
+  Nodes *nodes = nodes_new(context, NULL);
   Text out = text_new(&context->scratch), functions = text_new(&context->scratch);
   for (int i = 0; i < module->funcs.count; i++) {
     const PrimFunc *func = module->funcs.items[i].prim;
@@ -581,12 +615,11 @@ static Text module_nodes(Context *context, const Module *module) {
     text_puts(&functions, functions.size ? ", " : "");
     put_string(&functions, func->name);
     text_puts(&functions, ": ");
-    put_number(&functions, prim_func_node(&nodes, func));
+    put_number(&functions, prim_func_node(nodes, func));
   }
-  text_puts(&out, "{\"nodes\": [");
-  for (int i = 0; i < nodes.items.count; i++)
-    text_printf(&out, "%s%s", i ? ",\n" : "\n", nodes.items.items[i]);
-  text_printf(&out, "],\n\"functions\": {%s}}\n", text_string(&functions));
+  text_puts(&out, "{\"nodes\": ");
+  nodes_print(nodes, &out);
+  text_printf(&out, ",\n\"functions\": {%s}}\n", text_string(&functions));
   return out;
 }
 

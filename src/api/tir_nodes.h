@@ -3,7 +3,29 @@
 #ifndef PLEAT_API_TIR_NODES_H
 #define PLEAT_API_TIR_NODES_H
 
+#include <jansson.h>
+
 #include "ir/ir.h"
+
+// Variables and buffers that several tables share. Their nodes have a number in the field "key",
+// which is the same in all of these tables.
+typedef struct NodeKeys {
+  Map objects; // of a key
+  Map keys;    // of an object: its key + 1
+} NodeKeys;
+NodeKeys node_keys_new(Arena *arena);
+
+// A table that is written, in the context's scratch memory. `keys` may be NULL.
+typedef struct Nodes Nodes;
+Nodes *nodes_new(Context *context, const NodeKeys *keys);
+int nodes_add(Nodes *nodes, const Expr *e);      // the number of its node; -1 for NULL
+void nodes_print(const Nodes *nodes, Text *out); // as a JSON list
+
+// A table that is read. Adds its variables and buffers to `keys`, which may be NULL.
+typedef struct NodesMaking NodesMaking;
+NodesMaking *nodes_read(Context *context, const json_t *nodes, NodeKeys *keys);
+// The expression that a field refers to. NULL with a diagnostic when it refers to none.
+Expr *nodes_expr(NodesMaking *making, const char *field, const json_t *reference);
 
 // The operations that are nodes of their own; all others have a NULL kind and are calls. A field
 // with '*' is a list.

@@ -614,10 +614,61 @@ static void test_null_is_refused(void **state) {
   pleat_module_free(module);
 }
 
+static char *answered(PleatAnalyzer *analyzer, const char *question) {
+  char *answer;
+  PleatMessages *messages;
+  int status = pleat_analyzer_ask(analyzer, question, &answer, &messages);
+  expect_ok(status, messages);
+  return answer;
+}
+
+static void expect_answer(PleatAnalyzer *analyzer, const char *question, const char *part) {
+  char *answer = answered(analyzer, question);
+  if (!strstr(answer, part)) fail_msg("expected '%s' in:\n%s", part, answer);
+  pleat_free(answer);
+}
+
+static void expect_no_answer(PleatAnalyzer *analyzer, const char *question, const char *why) {
+  char *answer = (char *)"";
+  PleatMessages *messages;
+  int status = pleat_analyzer_ask(analyzer, question, &answer, &messages);
+  expect_refused(status, messages, why);
+  assert_null(answer);
+}
+
+#define NODE_I "{\"type\": \"Var\", \"name\": \"i\", \"dtype\": \"int32\", \"key\": 7}"
+#define NODE_NUMBER(N) "{\"type\": \"IntImm\", \"dtype\": \"int32\", \"value\": " #N "}"
+#define QUESTION(OP, REST)                                                                         \
+  "{\"op\": \"" OP "\", \"nodes\": [" NODE_I ", " NODE_NUMBER(16) "]" REST "}"
+
+static void analyzers_keep_facts(void **state) {
+  (void)state;
+  PleatAnalyzer *analyzer;
+  PleatMessages *messages;
+  int status = pleat_analyzer_new(&analyzer, &messages);
+  expect_ok(status, messages);
+  expect_answer(analyzer, QUESTION("const_int_bound", ", \"expr\": {\"node\": 0}"),
+                "\"min\": -2147483648, \"max\": 2147483647");
+  pleat_free(
+      answered(analyzer, QUESTION("bind_range", ", \"var\": {\"node\": 0}, \"min\": "
+                                                "{\"node\": 1}, \"extent\": {\"node\": 1}")));
+  expect_answer(analyzer, QUESTION("const_int_bound", ", \"expr\": {\"node\": 0}"),
+                "\"min\": 16, \"max\": 31");
+  expect_answer(analyzer, QUESTION("simplify", ", \"expr\": {\"node\": 0}"), "\"key\": 7");
+  expect_no_answer(analyzer, QUESTION("guess", ""), "'guess', which is no question");
+  expect_no_answer(analyzer, QUESTION("simplify", ""), "field 'expr' does not refer to a node");
+  expect_no_answer(analyzer, QUESTION("forget", ", \"mark\": 99"), "none of this analyzer's");
+  expect_no_answer(analyzer, QUESTION("bind_value", ", \"var\": {\"node\": 1}"), "not a variable");
+  expect_no_answer(analyzer, "{", "question");
+  pleat_analyzer_free(analyzer);
+  pleat_analyzer_free(NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parts),
-      cmocka_unit_test(test_aliases), cmocka_unit_test(test_accesses),
+      cmocka_unit_test(test_aliases),
+      cmocka_unit_test(test_accesses),
       cmocka_unit_test(test_passes_over_graphs),
       cmocka_unit_test(test_suggested_layouts),
       cmocka_unit_test(test_formatting),
@@ -632,6 +683,7 @@ int main(void) {
       cmocka_unit_test(test_schedule),
       cmocka_unit_test(test_schedule_step_by_step),
       cmocka_unit_test(test_functions_of_modules),
+      cmocka_unit_test(analyzers_keep_facts),
       cmocka_unit_test(test_attributes),
       cmocka_unit_test(test_specialization),
       cmocka_unit_test(test_null_is_refused),
