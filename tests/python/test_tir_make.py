@@ -36,8 +36,8 @@ def made_scale():
     A, B = (tir.decl_buffer((M, N), "float32", name) for name in "AB")
     i, j, vi, vj = (tir.Var(name) for name in ("i", "j", "vi", "vj"))
     block = tir.Block([tir.IterVar(tir.Range(0, M), vi), tir.IterVar(tir.Range(0, N), vj)],
-                      [tir.BufferRegion(A, [tir.Range(vi, 1), tir.Range(vj, 1)])],
-                      [tir.BufferRegion(B, [tir.Range(vi, 1), tir.Range(vj, 1)])], "B",
+                      [tir.BufferRegion(A, [tir.Range.from_min_extent(vi, 1), tir.Range.from_min_extent(vj, 1)])],
+                      [tir.BufferRegion(B, [tir.Range.from_min_extent(vi, 1), tir.Range.from_min_extent(vj, 1)])], "B",
                       tir.BufferStore(B, A[vi, vj] * 2.0, [vi, vj]))
     inner = tir.For(j, 0, N, nodes.ForKind.SERIAL, tir.BlockRealize([i, j], True, block))
     return tir.PrimFunc([A, B], tir.For(i, 0, M, nodes.ForKind.SERIAL, inner),

@@ -23,7 +23,7 @@ class IterVar(Var):
         dtype = "int32" if dom is None else as_expression(dom.extent).dtype
         if dom is not None:
             begin = const(int(dom.min), dtype) if isinstance(dom.min, IntImm) else dom.min
-            dom = Range(begin, dom.extent)
+            dom = Range.from_min_extent(begin, dom.extent)
         axis = cls(name, dtype)
         axis.dom, axis.iter_type, axis.thread_tag = dom, iter_type, thread_tag
         return axis
@@ -278,7 +278,7 @@ def _range(dom):
     if not isinstance(dom, (list, tuple)):
         dom = (0, dom)
     begin, end = (as_extent(e) for e in dom)
-    return Range(begin, end if isinstance(begin, int) and begin == 0 else end - begin)
+    return Range(begin, end)
 
 
 def _axis_names(fcompute, rank, varargs_names):
@@ -388,7 +388,7 @@ class ScanOp(Operation):
         self.init, self.update, self.state_placeholder, self.inputs = init, update, states, inputs
         self.input_tensors = [*init, *update]
         first, whole = init[0].shape[0], update[0].shape[0]
-        self.scan_axis = IterVar.make(Range(first, whole - first), f"{name}.idx", ORDERED)
+        self.scan_axis = IterVar.make(Range(first, whole), f"{name}.idx", ORDERED)
         self._give([t.shape for t in states], [t.dtype for t in states])
         self._check_tensors()
         self.body = self._body()

@@ -526,12 +526,21 @@ class IterVar(Node):
 
 
 class Range(Node):
-    """The integers from `min` on, `extent` of them."""
+    """The integers from `min` on, `extent` of them. Range(begin, end) ends before `end`, and Range(end)
+    begins at 0."""
     ARGUMENTS = ("min", "extent")
+
+    def __init__(self, begin=0, end=None, *, min=None, extent=None):
+        if extent is not None:
+            super().__init__(min, extent)
+            return
+        begin, end = (0, begin) if end is None else (converted(begin), converted(end))
+        is_zero = isinstance(begin, (int, IntImm)) and int(begin) == 0
+        super().__init__(begin, end if is_zero else end - begin)
 
     @classmethod
     def from_min_extent(cls, min_value, extent):
-        return cls(min_value, extent)
+        return cls(min=min_value, extent=extent)
 
 
 class _Scope(Stmt):
