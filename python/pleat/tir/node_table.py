@@ -59,14 +59,38 @@ def _field(value, numbers):
     return value
 
 
+def _kind_name(node):
+    """The type of a node in tables: that of the first of its classes which is a kind."""
+    return next(NAMES[kind] for kind in type(node).__mro__ if kind in NAMES)
+
+
+def written_nodes(fields, key_of=None):
+    """Fields with nodes, or dictionaries and lists of them, as a table: "nodes", and the fields with their
+    numbers. key_of gives the keys of variables and buffers."""
+    roots = [node for value in fields.values() for node in parts_of(value)]
+    order = list(post_ordered(roots, lambda node: parts_of(node.fields)))
+    numbers = {id(node): i for i, node in enumerate(order)}
+    records = []
+    for node in order:
+        record = {name: _field(value, numbers) for name, value in node.fields.items()}
+        if key_of and isinstance(node, (Buffer, Var)):
+            record["key"] = key_of(node)
+        records.append({**record, "type": _kind_name(node)})
+    return {"nodes": records, **{name: _field(value, numbers) for name, value in fields.items()}}
+
+
+def read_nodes(table, known):
+    """The fields of a table, with its nodes. A key of a node is its number in the list `known`."""
+    made = []
+    for record in table["nodes"]:
+        fields = {name: _value(item, made) for name, item in record.items() if name != "type"}
+        made.append(known[record["key"]] if "key" in record else KINDS[record["type"]].read(fields))
+    return {name: _value(item, made) for name, item in table.items() if name != "nodes"}
+
+
 def make_module(functions):
     """The module of the library for nodes of functions by their names; it is checked."""
-    order = list(post_ordered(list(functions.values()), lambda node: parts_of(node.fields)))
-    numbers = {id(node): i for i, node in enumerate(order)}
-    records = [{**{name: _field(value, numbers) for name, value in node.fields.items()},
-                "type": NAMES[type(node)]} for node in order]
-    table = {"nodes": records,
-             "functions": {name: {"node": numbers[id(node)]} for name, node in functions.items()}}
+    table = written_nodes({"functions": functions})
     module, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
     status = _lib.pleat_module_make(json.dumps(table).encode(), module, messages)
     check_status(status, messages)

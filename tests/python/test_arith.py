@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pleat.arith: what analyzers answer, on random expressions beside all values of their variables."""
+import itertools
+import random
+
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import arith, tir  # noqa: E402
+from pleat.tir import nodes  # noqa: E402
+
+OPERATIONS = {"Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
+              "FloorDiv": lambda a, b: a // b, "FloorMod": lambda a, b: a % b, "Min": min, "Max": max,
+              "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b, "EQ": lambda a, b: a == b,
+              "NE": lambda a, b: a != b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,
+              "And": lambda a, b: a and b, "Or": lambda a, b: a or b}
+
+
+def value(e, values):
+    """The value of an expression where variables have values, by their names."""
+    kind = type(e).__name__
+    if isinstance(e, tir.Var):
+        return values[e.name]
+    if kind in ("IntImm", "Cast"):
+        return e.value if kind == "IntImm" else value(e.value, values)
+    if kind == "Not":
+        return not value(e.a, values)
+    if kind == "Select":
+        return value(e.true_value if value(e.condition, values) else e.false_value, values)
+    return OPERATIONS[kind](value(e.a, values), value(e.b, values))
+
+
+class Random:
+    """Expressions of variables with small ranges."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.ranges = {nodes.Var(name): (self.random.randint(-5, 5), self.random.choice([1, 2, 3, 5, 7]))
+                       for name in "xyz"}
+
+    def expression(self, depth=3):
+        if depth == 0 or self.random.random() < 0.2:
+            return self.random.choice([*self.ranges, nodes.const(self.random.randint(-9, 9))])
+        kind = self.random.choice(["Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Min", "Max"])
+        a = self.expression(depth - 1)
+        if kind in ("FloorDiv", "FloorMod"):
+            return nodes.KINDS[kind](a, nodes.const(self.random.choice([2, 3, 4, 7, 8])))
+        return nodes.KINDS[kind](a, self.expression(depth - 1))
+
+    def condition(self):
+        kind = self.random.choice(["LT", "LE", "EQ", "NE", "GT", "GE"])
+        return nodes.KINDS[kind](self.expression(2), self.expression(1))
+
+    def points(self):
+        ranges = [range(low, low + extent) for low, extent in self.ranges.values()]
+        names = [var.name for var in self.ranges]
+        return [dict(zip(names, point)) for point in itertools.product(*ranges)]
+
+    def analyzer(self):
+        analyzer = arith.Analyzer()
+        for var, (low, extent) in self.ranges.items():
+            analyzer.bind(var, tir.Range.from_min_extent(low, extent))
+        return analyzer
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_answers(seed):
+    made = Random(seed)
+    analyzer, points = made.analyzer(), made.points()
+    for _ in range(6):
+        e, condition = made.expression(), made.condition()
+        values = [value(e, point) for point in points]
+        simple, bounds, residue = analyzer.simplify(e), analyzer.const_int_bound(e), analyzer.modular_set(e)
+        assert [value(simple, point) for point in points] == values
+        assert bounds.min_value <= min(values) and max(values) <= bounds.max_value
+        assert all((v - residue.base) % (residue.coeff or 1 << 62) == 0 for v in values)
+        if analyzer.can_prove(condition):
+            assert all(value(condition, point) for point in points)
+        holds = [point for point in points if value(condition, point)]
+        with analyzer.constraint_scope(condition):
+            inside, simple = analyzer.const_int_bound(e), analyzer.simplify(e)
+        for point in holds:
+            assert value(simple, point) == value(e, point)
+            assert inside.min_value <= value(e, point) <= inside.max_value
+        assert repr(analyzer.const_int_bound(e)) == repr(bounds)  # the scope has ended
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_regions(seed):
+    made = Random(seed)
+    domain = {var: tir.Range.from_min_extent(*bounds) for var, bounds in made.ranges.items()}
+    region = [tir.Range.from_min_extent(made.expression(2), made.random.choice([1, 2, 5])) for _ in range(2)]
+    condition = made.condition()
+    points = [point for point in made.points() if value(condition, point)]
+    taken = set(itertools.chain.from_iterable(itertools.product(
+        *(range(value(one.min, point), value(one.min, point) + one.extent.value) for one in region))
+        for point in points))
+
+    def box(found):
+        ends = [(value(one.min_value, {}), value(one.max_value, {})) for one in found]
+        return set(itertools.product(*(range(low, high + 1) for low, high in ends)))
+    upper = arith.estimate_region_upper_bound(region, domain, condition)
+    if all(isinstance(end, tir.IntImm) for one in upper for end in (one.min_value, one.max_value)):
+        assert taken <= box(upper)
+    exact = arith.estimate_region_lower_bound(region, domain, condition)
+    if exact is not None and points:
+        assert taken == box(exact)
+
+
+def test_answers():
+    i, n = tir.Var("i"), tir.Var("n")
+    analyzer = arith.Analyzer()
+    analyzer.bind(i, tir.Range(0, 16))
+    assert analyzer.simplify((i * 4 + 3) // 4).same_as(i)
+    assert analyzer.can_prove(i < 16) and not analyzer.can_prove(i < 15)
+    assert analyzer.can_prove_equal(i + i, i * 2)
+    assert (analyzer.const_int_bound(i * 2 + 1).max_value, analyzer.modular_set(i * 4 + 3).base) == (31, 3)
+    with analyzer.constraint_scope(n % 3 == 0):
+        assert analyzer.modular_set(n).coeff == 3
+    assert analyzer.modular_set(n).coeff == 1
+    analyzer.bind(n, i * 3 + 7)
+    assert analyzer.can_prove_equal(n, i * 3 + 7)
+    whole = analyzer.const_int_bound(tir.Var("x", "int64"))
+    assert (whole.min_value, whole.max_value) == (arith.ConstIntBound.NEG_INF, arith.ConstIntBound.POS_INF)
+    y = tir.Var("y")
+    assert not analyzer.const_int_bound_is_bound(y)
+    analyzer.update(y, arith.ConstIntBound(1, 8))
+    analyzer.update(y, arith.ModularSet(4, 3))
+    other = analyzer.clone()
+    assert other.const_int_bound_is_bound(y) and (other.const_int_bound(y).max_value,
+                                                  other.modular_set(y).base) == (8, 3)
+    with pytest.raises(TypeError, match="ConstIntBound"):
+        analyzer.update(i, 3)
+
+
+def test_loads_are_the_same_buffer():
+    A, i = tir.decl_buffer((8,), "int32", name="A"), tir.Var("i")
+    simple = arith.Analyzer().simplify(A[i + 1 - 1] + 0)
+    assert simple.buffer is A and simple.indices[0].same_as(i)
+
+
+def test_sets():
+    i, j = tir.Var("i"), tir.Var("j")
+    analyzer = arith.Analyzer()
+    interval = analyzer.int_set(i + j, {j: arith.IntervalSet(0, 10)})
+    assert interval.min_value.same_as(i) and analyzer.can_prove_equal(interval.max_value, i + 10)
+    half = analyzer.int_set(j, {j: arith.IntervalSet(0, arith.int_set.pos_inf())})
+    assert half.min_value == 0 and half.max_value is arith.int_set.pos_inf()
+    assert arith.detect_linear_equation(i * 3 + j * 2 + 7, [i, j])[:2] == [3, 2]
+    assert arith.detect_linear_equation(i * j, [i, j]) == []
+    strided = {i: tir.Range(0, 64)}
+    region = [tir.Range.from_min_extent(i * 4, 2)]
+    assert arith.estimate_region_lower_bound(region, strided, True) is None
+    assert arith.estimate_region_upper_bound(region, strided, True)[0].max_value == 253
+
+
+def test_range_has_ends_as_in_tvm():
+    n = tir.Var("n")
+    assert tir.Range(3, 10).extent == 7 and tir.Range(8).min == 0
+    assert type(tir.Range(n, n + 2).extent).__name__ == "Sub"
+    assert tir.Range.from_min_extent(n, 2).with_fields(extent=5).extent == 5
