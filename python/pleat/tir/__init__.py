@@ -12,7 +12,7 @@ __all__ = ["IndexMap", "PrimFunc", "Schedule", "Select", "analysis", "max", "min
            "stmt_functor", "transform"]
 
 _FUNCTIONS = {"const", "decl_buffer"}  # of nodes.py
-MODULES = ("analysis", "index_map", "nodes", "op", "schedule", "stmt_functor", "transform")
+MODULES = ("analysis", "index_map", "ir_builder", "nodes", "op", "schedule", "stmt_functor", "transform")
 
 
 def _chooser(name, of_indices):
