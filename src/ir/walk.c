@@ -397,10 +397,57 @@ Expr *expr_logical(Context *context, Expr *e) {
   return rewrite_expr(&rewriter, e);
 }
 
+// ---- Uses -------------------------------------------------------------------------------------
+
+typedef struct VariableUse {
+  const Expr *var;
+  const Stmt *except; // whose uses do not count
+  bool found;
+} VariableUse;
+
+static void use_in_buffer(VariableUse *use, const Buffer *b) {
+  use->found |= b->data == use->var || expr_uses(b->offset, use->var);
+  for (int i = 0; i < b->rank; i++) {
+    use->found |= expr_uses(b->shape[i], use->var);
+    if (b->strides) use->found |= expr_uses(b->strides[i], use->var);
+  }
+}
+
+static bool use_in_expr(Visitor *visitor, Expr *e) {
+  VariableUse *use = visitor->env;
+  if (e->op == EXPR_LOAD) use_in_buffer(use, e->as.buffer);
+  use->found |= e == use->var;
+  return !use->found;
+}
+
+static bool use_in_stmt(Visitor *visitor, Stmt *s) {
+  VariableUse *use = visitor->env;
+  if (s == use->except) return false;
+  if (s->kind == STMT_STORE) use_in_buffer(use, s->as.store.buffer);
+  if (s->kind == STMT_DECL_BUFFER) use_in_buffer(use, s->as.declare.buffer);
+  if (s->kind == STMT_BLOCK) {
+    const Block *block = s->as.block;
+    for (int i = 0; i < block->alloc_count; i++) use_in_buffer(use, block->allocs[i]);
+    for (int i = 0; i < block->match_count; i++) use_in_buffer(use, block->matches[i].buffer);
+  }
+  return !use->found;
+}
+
+static bool uses_outside(Stmt *s, const Stmt *except, const Expr *var) {
+  VariableUse use = {var, except, false};
+  visit_stmt(&(Visitor){.env = &use, .enter_expr = use_in_expr, .enter_stmt = use_in_stmt}, s);
+  return use.found;
+}
+
+bool stmt_uses(Stmt *s, const Expr *var) {
+  return uses_outside(s, NULL, var);
+}
+
 // ---- Renewing what is bound
 
 typedef struct Renewal {
   Context *context;
+  Stmt *whole;
   Map vars, buffers;
 } Renewal;
 
@@ -424,6 +471,23 @@ static bool renew_expr_binder(Visitor *visitor, Expr *e) {
   return true;
 }
 
+// A variable in the shape, strides or offset of a view, which takes its value from the view where
+// nothing outside of the block has it.
+static void renew_view_var(Renewal *renewal, const Stmt *block, Expr *e) {
+  if (e && e->op == EXPR_VAR && !uses_outside(renewal->whole, block, e)) renew_var(renewal, e);
+}
+
+static void renew_view(Renewal *renewal, const Stmt *block, const MatchBuffer *match) {
+  const Buffer *view = match->buffer;
+  if (view->data != match->source.buffer->data) renew_var(renewal, view->data);
+  for (int i = 0; i < view->rank; i++) {
+    renew_view_var(renewal, block, view->shape[i]);
+    if (view->strides) renew_view_var(renewal, block, view->strides[i]);
+  }
+  renew_view_var(renewal, block, view->offset);
+  renew_buffer(renewal, match->buffer);
+}
+
 static bool renew_stmt_binder(Visitor *visitor, Stmt *s) {
   Renewal *renewal = visitor->env;
   switch (s->kind) {
@@ -438,74 +502,33 @@ static bool renew_stmt_binder(Visitor *visitor, Stmt *s) {
       renew_var(renewal, s->as.block->allocs[i]->data);
       renew_buffer(renewal, s->as.block->allocs[i]);
     }
-    for (int i = 0; i < s->as.block->match_count; i++) {
-      const MatchBuffer *match = &s->as.block->matches[i];
-      if (match->buffer->data != match->source.buffer->data)
-        renew_var(renewal, match->buffer->data);
-      renew_buffer(renewal, match->buffer);
-    }
+    for (int i = 0; i < s->as.block->match_count; i++)
+      renew_view(renewal, s, &s->as.block->matches[i]);
     break;
   default: break;
   }
   return true;
 }
 
+static Expr **substitute_all(Context *context, Expr **list, int count, const Map *vars) {
+  if (!list) return NULL;
+  list = arena_copy(&context->arena, list, sizeof *list * (size_t)count);
+  for (int i = 0; i < count; i++) list[i] = substitute_expr(context, list[i], vars);
+  return list;
+}
+
 Stmt *stmt_renew(Context *context, Stmt *s) {
-  Renewal renewal = {context, map_new(&context->arena), map_new(&context->arena)};
+  Renewal renewal = {context, s, map_new(&context->arena), map_new(&context->arena)};
   Visitor visitor = {
       .env = &renewal, .enter_expr = renew_expr_binder, .enter_stmt = renew_stmt_binder};
   visit_stmt(&visitor, s);
   if (!renewal.vars.count && !renewal.buffers.count) return s;
-  for (int i = 0; i < renewal.buffers.count; i++) { // their shapes and data variables
+  for (int i = 0; i < renewal.buffers.count; i++) { // what they consist of
     Buffer *fresh = renewal.buffers.entries[i].value;
     fresh->data = substitute_expr(context, fresh->data, &renewal.vars);
-    for (int j = 0; j < fresh->rank; j++) {
-      if (j == 0)
-        fresh->shape =
-            arena_copy(&context->arena, fresh->shape, sizeof(Expr *) * (size_t)fresh->rank);
-      fresh->shape[j] = substitute_expr(context, fresh->shape[j], &renewal.vars);
-    }
+    fresh->shape = substitute_all(context, fresh->shape, fresh->rank, &renewal.vars);
+    fresh->strides = substitute_all(context, fresh->strides, fresh->rank, &renewal.vars);
     fresh->offset = substitute_expr(context, fresh->offset, &renewal.vars);
   }
   return substitute_stmt(context, s, &renewal.vars, &renewal.buffers);
-}
-
-// ---- Uses -------------------------------------------------------------------------------------
-
-typedef struct VariableUse {
-  const Expr *var;
-  bool found;
-} VariableUse;
-
-static void use_in_buffer(VariableUse *use, const Buffer *b) {
-  use->found |= b->data == use->var || expr_uses(b->offset, use->var);
-  for (int i = 0; i < b->rank; i++) {
-    use->found |= expr_uses(b->shape[i], use->var);
-    if (b->strides) use->found |= expr_uses(b->strides[i], use->var);
-  }
-}
-
-static bool use_in_expr(Visitor *visitor, Expr *e) {
-  VariableUse *use = visitor->env;
-  if (e->op == EXPR_LOAD) use_in_buffer(use, e->as.buffer);
-  use->found |= e == use->var;
-  return !use->found;
-}
-
-static bool use_in_stmt(Visitor *visitor, Stmt *s) {
-  VariableUse *use = visitor->env;
-  if (s->kind == STMT_STORE) use_in_buffer(use, s->as.store.buffer);
-  if (s->kind == STMT_DECL_BUFFER) use_in_buffer(use, s->as.declare.buffer);
-  if (s->kind == STMT_BLOCK) {
-    const Block *block = s->as.block;
-    for (int i = 0; i < block->alloc_count; i++) use_in_buffer(use, block->allocs[i]);
-    for (int i = 0; i < block->match_count; i++) use_in_buffer(use, block->matches[i].buffer);
-  }
-  return !use->found;
-}
-
-bool stmt_uses(Stmt *s, const Expr *var) {
-  VariableUse use = {var, false};
-  visit_stmt(&(Visitor){.env = &use, .enter_expr = use_in_expr, .enter_stmt = use_in_stmt}, s);
-  return use.found;
 }

@@ -16,9 +16,38 @@ typedef struct Gather {
   Schedule *schedule;
   Analyzer *analyzer;
   AccessArray *out;
+  Stmt *whole;      // the memory that is written in it may change between the accesses
+  StmtArray blocks; // in `whole`, once one is asked for
   Array(VarRange) loops;
   int conditions; // statements around that may not run what is in them
+  bool outside;   // a load may be out of bounds
 } Gather;
+
+static bool note_load(Visitor *visitor, Expr *e) {
+  Gather *gather = visitor->env;
+  const Buffer *buffer = e->as.buffer;
+  for (int d = 0; e->op == EXPR_LOAD && d < buffer->rank; d++)
+    gather->outside |= !analyzer_prove_within(
+        gather->analyzer, e->args[d], expr_index(gather->schedule->context, 0), buffer->shape[d]);
+  return true;
+}
+
+// True when an index reads memory that is not proved to be in bounds for all iterations of the
+// loops, or that a block writes.
+static bool is_unstable(Gather *gather, Expr *e) {
+  if (!expr_reads_memory(e)) return false;
+  gather->outside = false;
+  visit_expr(&(Visitor){.env = gather, .enter_expr = note_load}, e);
+  if (gather->outside) return true;
+  if (!gather->blocks.count)
+    blocks_all(&gather->schedule->context->arena, gather->whole, &gather->blocks);
+  for (int i = 0; i < gather->blocks.count; i++) {
+    const Block *block = gather->blocks.items[i]->as.block;
+    for (int k = 0; k < block->write_count; k++)
+      if (expr_reads(e, block->writes[k].buffer)) return true;
+  }
+  return false;
+}
 
 static bool depends(const Expr *e, const Gather *gather) {
   for (int i = 0; i < gather->loops.count; i++)
@@ -105,10 +134,11 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   bool inexact = !access.exact, constant = true;
   for (int d = 0; d < rank; d++) {
     Expr *extent = substitute_expr(context, region->extent[d], bindings);
-    constant &= extent->op == EXPR_INT;
-    if (!expr_is_int(extent, 1)) access.points = NULL;
-    if (access.min[d] && expr_is_int(extent, 1)) continue;
-    if (!access.min[d] || depends(extent, gather)) {
+    bool unstable = is_unstable(gather, points[d]) || is_unstable(gather, extent);
+    constant &= extent->op == EXPR_INT && !unstable;
+    if (unstable || !expr_is_int(extent, 1)) access.points = NULL;
+    if (access.min[d] && expr_is_int(extent, 1) && !unstable) continue;
+    if (!access.min[d] || depends(extent, gather) || unstable) {
       access.exact = false;
       access.min[d] = expr_index(context, 0);
       access.extent[d] = buffer->shape[d];
@@ -172,9 +202,14 @@ static void gather_accesses(Gather *gather, Stmt *s) {
   analyzer_reset(gather->analyzer, mark);
 }
 
-void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
-  Gather gather = {.schedule = schedule, .analyzer = analyzer, .out = out};
+void stmt_accesses_within(Schedule *schedule, Analyzer *analyzer, Stmt *s, Stmt *whole,
+                          AccessArray *out) {
+  Gather gather = {.schedule = schedule, .analyzer = analyzer, .out = out, .whole = whole};
   gather_accesses(&gather, s);
+}
+
+void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
+  stmt_accesses_within(schedule, analyzer, s, s, out);
 }
 
 bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,

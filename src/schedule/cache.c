@@ -420,7 +420,9 @@ static bool find_place(Schedule *schedule, Caching *c, AccessArray *accesses, No
     *accesses = (AccessArray){0};
     if (!readers_at(c, c->top, &first, &count)) return false;
     Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
-    for (int i = 0; i < count; i++) stmt_accesses_below(schedule, analyzer, first[i], accesses);
+    Stmt *whole = stmt_seq(schedule->context, first, count);
+    for (int i = 0; i < count; i++)
+      stmt_accesses_within(schedule, analyzer, first[i], whole, accesses);
     why->writer = writer_of(accesses, c->buffer);
     if (!why->writer) return true;
     const Stmt *at = c->path.items[c->top];
@@ -524,8 +526,9 @@ static bool finds_copy(Schedule *schedule, const Caching *c, const Path *copy, c
   AccessArray made = {0}, used = {0};
   Region box, read;
   Analyzer *analyzer = path_analyzer(schedule, copy, nest);
-  stmt_accesses_below(schedule, analyzer, copy->items[nest], &made);
-  stmt_accesses_below(schedule, analyzer, reader->items[nest], &used);
+  Stmt *body = schedule->func->body;
+  stmt_accesses_within(schedule, analyzer, copy->items[nest], body, &made);
+  stmt_accesses_within(schedule, analyzer, reader->items[nest], body, &used);
   return accesses_written(schedule, analyzer, &made, local, &box) == WRITTEN_BOX &&
          accesses_union(analyzer, &used, path_end(reader)->as.block, local, &read) &&
          region_covers(analyzer, &box, &read) && copies_final_values(schedule, c, copy, nest);

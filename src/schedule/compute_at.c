@@ -395,8 +395,9 @@ static bool writes_others(Move *move, const Path *other, const Buffer *input) {
   if (depth == path->count || depth == other->count) return false;
   Analyzer *analyzer = path_analyzer(schedule, path, depth);
   AccessArray reads = {0}, writes = {0};
-  stmt_accesses_below(schedule, analyzer, path->items[depth], &reads);
-  stmt_accesses_below(schedule, analyzer, other->items[depth], &writes);
+  Stmt *body = schedule->func->body;
+  stmt_accesses_within(schedule, analyzer, path->items[depth], body, &reads);
+  stmt_accesses_within(schedule, analyzer, other->items[depth], body, &writes);
   for (int i = 0; i < reads.count; i++) {
     const Access *read = &reads.items[i];
     if (read->write || read->block != move->moved || !buffers_alias(read->buffer, input)) continue;

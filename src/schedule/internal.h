@@ -354,6 +354,9 @@ Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *
 // All accesses of the blocks below `s`, over all iterations of the loops between. The analyzer has
 // the facts of the loops above `s`.
 void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);
+// The same, where what other statements in `whole` write may change between the accesses.
+void stmt_accesses_within(Schedule *schedule, Analyzer *analyzer, Stmt *s, Stmt *whole,
+                          AccessArray *out);
 // The union of the regions of the buffer that the block reads; false when there is none.
 bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
                     Buffer *buffer, Region *out);

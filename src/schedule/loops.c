@@ -113,6 +113,28 @@ static Stmt *block_also_where(void *env, Stmt *s) {
   return stmt_with_block(context, s, copy);
 }
 
+static bool find_memory(Visitor *visitor, Stmt *s) {
+  bool *found = visitor->env;
+  const Block *block = s->kind == STMT_BLOCK ? s->as.block : NULL;
+  for (int i = 0; block && i < block->var_count; i++)
+    *found |= expr_reads_memory(block->vars[i].binding);
+  return !block;
+}
+
+static bool find_load(Visitor *visitor, Expr *e) {
+  bool *found = visitor->env;
+  *found |= expr_reads_memory(e);
+  return false;
+}
+
+// True when loops, conditions or bindings below `s` read memory, which comes before the predicates
+// of blocks.
+static bool reads_memory_first(Stmt *s) {
+  bool found = false;
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = find_memory, .enter_expr = find_load}, s);
+  return found;
+}
+
 // The body with the loop's variable replaced, and with points beyond the extent excluded.
 static Stmt *split_body(Split *split) {
   Context *context = split->schedule->context;
@@ -121,7 +143,8 @@ static Stmt *split_body(Split *split) {
   map_put(&vars, split->loop->as.loop.var, value);
   Stmt *body = substitute_stmt(context, split->loop->as.loop.body, &vars, NULL);
   if (!split->in_range) return body;
-  if (stmt_has_loose_stores(body)) return stmt_if(context, split->in_range, body, NULL);
+  if (stmt_has_loose_stores(body) || reads_memory_first(body))
+    return stmt_if(context, split->in_range, body, NULL);
   return stmt_map_blocks(context, body, block_also_where, split);
 }
 

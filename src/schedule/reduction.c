@@ -83,6 +83,42 @@ static bool alone_below(Decompose *d) {
   return true;
 }
 
+static bool is_viewed(const Block *block, const Buffer *buffer) {
+  for (int i = 0; i < block->match_count; i++)
+    if (block->matches[i].source.buffer->data == buffer->data) return true;
+  return false;
+}
+
+// Refuses when the init and the updates use memory that the block allocates.
+static bool check_allocations(Decompose *d) {
+  const Block *block = d->block;
+  for (int i = 0; i < block->alloc_count; i++) {
+    const Buffer *b = block->allocs[i];
+    if (stmt_uses(block->init, b->data) && (stmt_uses(block->body, b->data) || is_viewed(block, b)))
+      return schedule_refuse(d->schedule, path_end(&d->path)->pos,
+                             "block '%s' allocates '%s', which its init and its updates use",
+                             block->name, b->name);
+  }
+  return true;
+}
+
+// Gives the init, which is separate now, the allocations that it uses, or the update the others.
+static void divide_allocations(Decompose *d, bool of_init, Block *out) {
+  const Block *block = d->block;
+  out->alloc_count = 0;
+  out->allocs = arena_array(&d->schedule->context->arena, Buffer *, block->alloc_count);
+  for (int i = 0; i < block->alloc_count; i++)
+    if (stmt_uses(block->init, block->allocs[i]->data) == of_init)
+      out->allocs[out->alloc_count++] = block->allocs[i];
+}
+
+// True when the init accesses views of the block.
+static bool init_has_views(const Block *block) {
+  for (int i = 0; i < block->match_count; i++)
+    if (stmt_uses(block->init, block->matches[i].buffer->data)) return true;
+  return false;
+}
+
 // The nest of the init: new loops for those below that its variables use, and each reduction loop
 // at its start.
 static Stmt *init_nest(Decompose *d, Str name) {
@@ -112,8 +148,14 @@ static Stmt *init_nest(Decompose *d, Str name) {
     init->vars[init->var_count++] = v;
   }
   init->predicate = substitute_expr(context, block->predicate, &d->fresh);
-  init->body = substitute_stmt(context, block->init, &vars, NULL);
-  Stmt *s = stmt_block(context, block_with_regions(context, init));
+  init->body = block->init;
+  divide_allocations(d, true, init);
+  if (init_has_views(block)) {
+    init->match_count = block->match_count;
+    init->matches = block->matches;
+  }
+  block_substitute(context, init, &vars);
+  Stmt *s = stmt_renew(context, stmt_block(context, block_with_regions(context, init)));
   s->pos = path_end(&d->path)->pos;
   for (int i = d->path.count - 2; i >= d->depth; i--) {
     Stmt *loop = d->path.items[i];
@@ -132,12 +174,13 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
                                    &d.depth))
     return false;
   d.block = path_end(&d.path)->as.block;
-  if (!check_decompose(&d) || !alone_below(&d)) return false;
+  if (!check_decompose(&d) || !check_allocations(&d) || !alone_below(&d)) return false;
   Str name =
       schedule_unique_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));
   Stmt *init = init_nest(&d, name);
   Block *update = block_copy(context, d.block);
   update->init = NULL;
+  divide_allocations(&d, false, update);
   Stmt *s = stmt_with_block(context, path_end(&d.path), block_with_regions(context, update));
   s = path_with_end(context, &d.path, d.depth, s);
   path_replace_flat(schedule, &d.path, d.depth, stmt_seq(context, (Stmt *[]){init, s}, 2));

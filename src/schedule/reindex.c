@@ -185,8 +185,17 @@ static bool stays_inside(const Reindexing *r) {
   return true;
 }
 
-// The block below items[top] that stands in the way: another one that writes the buffer, or one
-// that reads it when the step's block writes it. NULL: there is none.
+// True when the block writes memory that the indices of the access read.
+static bool changes_point(const Reindexing *r, const Block *block) {
+  for (int i = 0; i < block->write_count; i++)
+    for (int d = 0; d < r->buffer->rank; d++)
+      if (expr_reads(r->point[d], block->writes[i].buffer)) return true;
+  return false;
+}
+
+// The block below items[top] that stands in the way: another one that writes the buffer, one that
+// reads it when the step's block writes it, or one that writes what the indices read. NULL: there
+// is none.
 static const Block *other_user(const Reindexing *r, int top) {
   StmtArray blocks = {0};
   blocks_innermost(&r->schedule->context->arena, r->path.items[top], &blocks);
@@ -195,6 +204,7 @@ static const Block *other_user(const Reindexing *r, int top) {
     bool writes = block_touches(other, r->buffer, true);
     bool reads = block_touches(other, r->buffer, false);
     if (other == r->block ? writes && !r->write : writes || (reads && r->write)) return other;
+    if (changes_point(r, other)) return other;
   }
   return NULL;
 }
@@ -225,7 +235,10 @@ static bool find_place(Reindexing *r) {
   while (top < r->path.count - 1 && other_user(r, top)) top++;
   if (other_user(r, top) || !is_place_inside(r, r->top, top))
     return REFUSE(r, "block '%s' in the same nest %s '%s'", other->name,
-                  block_touches(other, r->buffer, true) ? "writes" : "reads", r->buffer->name);
+                  changes_point(r, other)                 ? "writes what chooses the element of"
+                  : block_touches(other, r->buffer, true) ? "writes"
+                                                          : "reads",
+                  r->buffer->name);
   r->top = top;
   r->inside = true;
   return true;

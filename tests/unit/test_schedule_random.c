@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random sequences of steps on small programs: steps that are made must keep the results, give a
 // well-formed program, and replay from the trace. Every kind of step must be made in some sequence.
+// SEED=N runs one sequence, with STEPS=N of that many steps on one of 20 programs; SHOW=1 prints it.
+#include "random_kernels.h"
 #include "schedule_check.h"
 
 #define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
@@ -475,13 +477,20 @@ static const struct {
 
 static int through[COUNT_OF(tries)];
 
-static void walk_once(uint64_t seed) {
+static const char *program_of(uint64_t seed) {
+  uint64_t at = seed % (COUNT_OF(programs) + COUNT_OF(random_kernels));
+  return at < COUNT_OF(programs) ? programs[at] : random_kernels[at - COUNT_OF(programs)];
+}
+
+// `steps` 0: a random number, on one of the first programs.
+static void walk_once(uint64_t seed, int steps) {
   Context *context = context_new();
   Walk walk = {.random = {seed * 977 + 5}};
-  PrimFunc *before = check_parse(context, programs[seed % COUNT_OF(programs)]);
+  const char *program = steps ? program_of(seed) : programs[seed % COUNT_OF(programs)];
+  PrimFunc *before = check_parse(context, program);
   walk.schedule = schedule_new(context, before);
   schedule_quiet(walk.schedule, true);
-  int steps = 3 + pick(&walk.random, 10);
+  if (!steps) steps = 3 + pick(&walk.random, 10);
   for (int i = 0; i < steps; i++) {
     look_around(&walk);
     int t = pick(&walk.random, COUNT_OF(tries));
@@ -514,17 +523,18 @@ static void walk_once(uint64_t seed) {
 
 // Sequences with faults that the first ones do not have.
 static const uint64_t more_seeds[] = {7812, 23536, 37243, 37338, 47143, 65449, 115838, 141420};
+static const uint64_t long_seeds[] = {1030, 1948, 3530, 3980, 4496, 7110, 8121};
 
 static void test_random_schedules(void **state) {
   (void)state;
-  const char *given = getenv("SEED"), *runs = getenv("RUNS");
+  const char *given = getenv("SEED"), *runs = getenv("RUNS"), *steps = getenv("STEPS");
   if (given) {
-    walk_once(strtoull(given, NULL, 10));
+    walk_once(strtoull(given, NULL, 10), steps ? atoi(steps) : 0);
     return;
   }
   int count = runs ? atoi(runs) : 600;
-  for (int seed = 0; seed < count; seed++) walk_once((uint64_t)seed);
-  for (int i = 0; !runs && i < COUNT_OF(more_seeds); i++) walk_once(more_seeds[i]);
+  for (int seed = 0; seed < count; seed++) walk_once((uint64_t)seed, 0);
+  for (int i = 0; !runs && i < COUNT_OF(more_seeds); i++) walk_once(more_seeds[i], 0);
   for (int i = 0; i < COUNT_OF(tries); i++) {
     if (!through[i]) fprintf(stderr, "no %s was made\n", tries[i].name);
     if (runs) fprintf(stderr, "%s %d\n", tries[i].name, through[i]);
@@ -532,9 +542,18 @@ static void test_random_schedules(void **state) {
   }
 }
 
+// 30 steps on each of 20 programs.
+static void test_long_schedules(void **state) {
+  (void)state;
+  if (getenv("SEED") || getenv("RUNS")) return;
+  for (uint64_t seed = 0; seed < 100; seed++) walk_once(seed, 30);
+  for (int i = 0; i < COUNT_OF(long_seeds); i++) walk_once(long_seeds[i], 30);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_schedules),
+      cmocka_unit_test(test_long_schedules),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
