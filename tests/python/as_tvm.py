@@ -220,6 +220,37 @@ def _schedule_modules():
         sys.modules[f"{package}.testing"] = testing
 
 
+class _Refused:
+    """A program of a test file that Pleat refuses: the tests that use it fail, and the others run."""
+
+    def __init__(self, error):
+        self.__dict__["_error"] = error
+
+    def _raise(self, *_, **__):
+        raise self._error
+
+    __call__ = __getitem__ = __iter__ = __script__ = _raise
+
+    def __getattr__(self, name):
+        raise self._error
+
+
+def _refuse_where_used(module):
+    """Lets a decorator of programs at the top of a file return what it refuses."""
+    original = module._decorated
+
+    def decorated(function, frame):
+        try:
+            return original(function, frame)
+        except Exception as error:
+            if frame.f_code.co_name != "<module>":
+                raise
+            return _Refused(error)
+    module._decorated = decorated
+
+
+for _dialect in ("tir", "ir"):
+    _refuse_where_used(importlib.import_module(f"pleat.script.{_dialect}"))
 # The functions of the package tvm_ffi that its tests call are pleat.ir's.
 sys.modules["tvm_ffi"] = _Module("tvm_ffi", importlib.import_module("pleat.ir"))
 sys.meta_path.insert(0, _Finder())
