@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for random schedules: products, windows, reductions of several buffers, gathers, updates in
-// place, blocks of several statements, threads, and loops that several blocks share. Extents are
+// Kernels for random schedules: products, windows, reductions of several buffers, gathers, updates
+// in place, blocks of several statements, threads, and loops that several blocks share. Extents are
 // distinct, prime or 1.
 #ifndef PLEAT_TESTS_RANDOM_KERNELS_H
 #define PLEAT_TESTS_RANDOM_KERNELS_H

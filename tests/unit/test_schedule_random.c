@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random sequences of steps on small programs: steps that are made must keep the results, give a
 // well-formed program, and replay from the trace. Every kind of step must be made in some sequence.
-// SEED=N runs one sequence, with STEPS=N of that many steps on one of 20 programs; SHOW=1 prints it.
+// SEED=N runs one sequence, with STEPS=N of that many steps on one of 20 programs; SHOW=1 prints
+// it.
 #include "random_kernels.h"
 #include "schedule_check.h"
 
