@@ -330,10 +330,25 @@ static bool assume_rest(Analyzer *analyzer, const Form *f) {
   return true;
 }
 
+void analyzer_keep_names(Analyzer *analyzer) {
+  analyzer->keeps_names = true;
+}
+
+// Makes both ends of the range of a variable a value.
+static void narrow_to(Analyzer *analyzer, Fact range, const Form *value) {
+  range.bounds = interval_meet(range.bounds, form_bounds(analyzer, value));
+  range.first = range.last = unless_const(value);
+  range.kept = true;
+  push_fact(analyzer, range);
+}
+
 // Gives a variable a value that it is known to have; its range becomes assumptions on the value.
 static void assume_value(Analyzer *analyzer, Expr *var, const Form *value) {
   Fact range = range_of(analyzer, var);
-  bind_form(analyzer, var, form_typed(analyzer, value, var->type));
+  if (analyzer->keeps_names)
+    narrow_to(analyzer, range, form_typed(analyzer, value, var->type));
+  else
+    bind_form(analyzer, var, form_typed(analyzer, value, var->type));
   const Form *first = fact_range_end(analyzer, &range, false);
   const Form *last = fact_range_end(analyzer, &range, true);
   if (first) assume_sign(analyzer, form_sub(analyzer, value, first));

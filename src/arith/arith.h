@@ -20,6 +20,8 @@ void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
 // As analyzer_bind, but a variable of extent 1 is kept in simplified expressions.
 void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
 void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value);
+// A variable that a condition says to equal something stays in simplified expressions from now on.
+void analyzer_keep_names(Analyzer *analyzer);
 // Assumes a condition that holds in this scope. A conjunction is split into its parts.
 void analyzer_assume(Analyzer *analyzer, Expr *condition);
 // Assumes that the extents of the function's parameters are not negative.
@@ -47,6 +49,8 @@ bool modular_is_multiple(Analyzer *analyzer, Expr *e, int64_t factor); // known 
 // Simplifies a whole statement under the facts of its loops, blocks, lets and conditions.
 // Conditions that are proved, loops of one iteration and dead branches are removed.
 Stmt *arith_simplify_stmt(Context *context, Stmt *s);
+// The body of a function likewise, where the sizes of the parameters are not negative either.
+Stmt *arith_simplify_body(Context *context, const PrimFunc *func);
 
 // The value of an integer or boolean expression where each vars[i] is values[i]. False when the
 // value is not known: the expression has another variable, memory, a call, a float, a vector, a

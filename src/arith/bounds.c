@@ -313,6 +313,15 @@ static Interval bits_bounds(Analyzer *analyzer, Expr *e) { // or, xor
   return (Interval){0, mask_over(MAX_OF(a.high, b.high))};
 }
 
+// Bits that leave the type at its end are lost, so bounds beyond those of the type say nothing.
+static Interval shift_left_bounds(Analyzer *analyzer, Expr *e) {
+  Interval a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  int64_t most = ((int64_t)1 << (e->type.bits - 2)) - 1 + ((int64_t)1 << (e->type.bits - 2));
+  if (a.low < 0 || b.low < 0 || b.high > e->type.bits - 2) return unbounded;
+  int64_t high = mul_end(a.high, (int64_t)1 << b.high);
+  return high > most ? unbounded : (Interval){a.low << b.low, high};
+}
+
 static Interval shift_right_bounds(Analyzer *analyzer, Expr *e) {
   Interval a = operand_bounds(analyzer, e, 0);
   return (Interval){MIN_OF(a.low, 0), MAX_OF(a.high, -1)};
@@ -347,6 +356,7 @@ static Interval (*const bounds_table[EXPR_OP_COUNT])(Analyzer *, Expr *) = {
     [EXPR_BIT_AND] = mask_bounds,
     [EXPR_BIT_OR] = bits_bounds,
     [EXPR_BIT_XOR] = bits_bounds,
+    [EXPR_SHIFT_LEFT] = shift_left_bounds,
     [EXPR_SHIFT_RIGHT] = shift_right_bounds,
     [EXPR_ABS] = abs_bounds,
     [EXPR_LET] = let_bounds,

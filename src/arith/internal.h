@@ -158,6 +158,7 @@ struct Analyzer {
   int range_count; // symbolic ranges
   int truth_count, divisor_count;
   bool deep;
+  bool keeps_names; // conditions give variables ranges, and never values
   int assumed;  // conditions assumed by the expression under simplification: see MOST_ASSUMED
   int steps;    // left to the running search
   bool proving; // prove was called: search longer

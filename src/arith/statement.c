@@ -290,10 +290,22 @@ static Stmt *pass_stmt(Pass *pass, Stmt *s) {
   return r;
 }
 
-Stmt *arith_simplify_stmt(Context *context, Stmt *s) {
+static Stmt *simplify_for(Context *context, const PrimFunc *func, Stmt *s) {
   ArenaMark mark = arena_mark(&context->scratch);
   Pass pass = {context, analyzer_new_in(context, &context->scratch)};
+  if (func) {
+    analyzer_assume_sizes(pass.analyzer, func);
+    analyzer_keep_names(pass.analyzer);
+  }
   Stmt *r = pass_stmt(&pass, s);
   arena_reset(&context->scratch, mark);
   return r;
+}
+
+Stmt *arith_simplify_stmt(Context *context, Stmt *s) {
+  return simplify_for(context, NULL, s);
+}
+
+Stmt *arith_simplify_body(Context *context, const PrimFunc *func) {
+  return simplify_for(context, func, func->body);
 }

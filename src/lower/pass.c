@@ -19,7 +19,7 @@ PrimFunc *lower_simplify(LowerState *state, PrimFunc *func) {
   for (int i = 0; i < COUNT_OF(always); i++)
     if (!lower_take_flag(state, always[i], &unused)) return NULL;
   if (!lower_expect_flag(state, "convert_boolean_to_and_of_ors", false)) return NULL;
-  Stmt *body = arith_simplify_stmt(state->context, func->body);
+  Stmt *body = arith_simplify_body(state->context, func);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }
 
