@@ -467,11 +467,23 @@ static bool is_exported(const PrimFunc *func) {
   return !attrs_int(&func->attrs, "calling_conv", 0) && !attrs_int(&func->attrs, "private", 0);
 }
 
+// The attributes with the host of a target with a host in its place: the function runs there.
+static Attrs attrs_of_host(Context *context, Attrs attrs) {
+  Expr *target = attrs_get(&attrs, "target");
+  bool is_target = target && target->op == EXPR_OBJECT && strcmp(target->as.s, "target") == 0;
+  if (!is_target || target->count < 2 || target->args[1]->op == EXPR_NONE) return attrs;
+  Expr *host = target->args[1];
+  if (host->op != EXPR_OBJECT)
+    host = expr_raw(context, EXPR_OBJECT, target->type, target->as.s, &host, 1);
+  return attrs_with(&context->arena, attrs, str_intern(context, "target"), host);
+}
+
 static Attrs packed_attrs(Context *context, const PrimFunc *func) {
   const Expr *symbol = attrs_get(&func->attrs, "global_symbol");
   const char *name = symbol && symbol->op == EXPR_STRING ? symbol->as.s : func->name;
-  Attrs attrs = attrs_with(&context->arena, func->attrs, str_intern(context, "calling_conv"),
-                           expr_int(context, DTYPE_INT32, 1));
+  Attrs attrs = attrs_of_host(context, func->attrs);
+  attrs = attrs_with(&context->arena, attrs, str_intern(context, "calling_conv"),
+                     expr_int(context, DTYPE_INT32, 1));
   return attrs_with(&context->arena, attrs, str_intern(context, "global_symbol"),
                     expr_string(context, str_format(context, "__tvm_ffi_%s", name)));
 }

@@ -6,6 +6,7 @@
 # RUN: pleat opt %s --func f --pass make_packed -o %t/once.py && pleat opt %t/once.py --func f --pass make_packed | diff %t/once.py -
 # RUN: pleat opt %s --func results --pass make_packed | sed -n "/compute_scope/,\$p"
 # RUN: pleat opt %s --func own --pass make_packed | sed -n "/def own/,/^$/p"
+# RUN: pleat opt %s --func hosted --pass make_packed | grep func_attr
 # RUN 1: pleat opt %t/once.py --func f --pass simplify_loops
 # RUN 1: pleat opt %s --func unknown --pass make_packed
 from tvm.script import tir as T
@@ -39,3 +40,9 @@ def unknown(a: T.handle):
     n = T.int32()
     A = T.match_buffer(a, (n * 2,), "int32")
     A[3] = 1
+
+
+@T.prim_func
+def hosted(A: T.Buffer((1,), "float32")):
+    T.func_attr({"target": T.target("cuda", host="llvm")})
+    A[0] = T.float32(1)
