@@ -486,13 +486,13 @@ static Expr *get_variable(NodesMaking *m, const char *field) {
   return var;
 }
 
-// The thread axis of a loop, which the node of an IterVar names.
-static const char *thread_of(NodesMaking *m, const json_t *nodes) {
-  const json_t *reference = field_of(m, "thread_binding");
-  if (!object_of(m, "thread_binding", reference, MADE_ITER, true)) return NULL;
+// The thread axis in the node of an IterVar, to which a field refers.
+static const char *thread_of(NodesMaking *m, const json_t *nodes, const char *field) {
+  const json_t *reference = field_of(m, field);
+  if (!object_of(m, field, reference, MADE_ITER, true)) return NULL;
   size_t at = (size_t)json_integer_value(json_object_get(reference, "node"));
   const char *tag = json_string_value(json_object_get(json_array_get(nodes, at), "thread_tag"));
-  if (!tag || !*tag) wrong(m, "thread_binding", "has no thread axis");
+  if (!tag || !*tag) wrong(m, field, "has no thread axis");
   return tag ? str_intern(m->context, tag) : NULL;
 }
 
@@ -501,14 +501,34 @@ static Stmt *for_of(NodesMaking *m, const json_t *nodes) {
   Expr *extent = get(m, "extent", MADE_EXPR);
   LoopKind kind = (LoopKind)get_int(m, "kind", 0, LOOP_THREAD);
   Attrs annotations = get_attrs(m, "annotations");
-  const char *thread = thread_of(m, nodes);
+  const char *thread = thread_of(m, nodes, "thread_binding");
   Stmt *body = get(m, "body", MADE_STMT);
   if ((kind == LOOP_THREAD) != (thread != NULL)) wrong(m, "thread_binding", "contradicts 'kind'");
   if (m->failed) return NULL;
   Stmt *s = stmt_for(m->context, var, min, extent, kind, body);
   s->as.loop.annotations = annotations;
   s->as.loop.thread = thread;
-  s->as.loop.is_launch = thread && field_of(m, "is_launch");
+  return s;
+}
+
+// The attribute of an IterVar that starts threads; otherwise NULL.
+static Stmt *launch_of(NodesMaking *m, const json_t *nodes) {
+  const char *key = json_string_value(field_of(m, "attr_key"));
+  const json_t *number = json_object_get(field_of(m, "node"), "node");
+  json_int_t at = json_is_integer(number) ? json_integer_value(number) : -1;
+  bool is_axis = at >= 0 && at < m->at && m->made[at].kind == MADE_ITER && m->made[at].object;
+  if (!is_axis || !key || (strcmp(key, "thread_extent") && strcmp(key, "virtual_thread")))
+    return NULL;
+  const BlockVar *axis = m->made[at].object;
+  const char *thread = thread_of(m, nodes, "node");
+  Expr *extent = get(m, "value", MADE_EXPR);
+  Stmt *body = get(m, "body", MADE_STMT);
+  if (m->failed) return NULL;
+  Expr *none = expr_int(m->context, axis->var->type, 0);
+  extent = expr_cast(m->context, axis->var->type, extent);
+  Stmt *s = stmt_for(m->context, axis->var, none, extent, LOOP_THREAD, body);
+  s->as.loop.thread = thread;
+  s->as.loop.is_launch = true;
   return s;
 }
 
@@ -720,13 +740,15 @@ static Made make_by(NodesMaking *m, const Maker *maker) {
 }
 
 static Made make_any(NodesMaking *m, const json_t *nodes) {
-  for (int i = 0; i < COUNT_OF(makers); i++)
-    if (strcmp(makers[i].type, m->type) == 0) return make_by(m, &makers[i]);
-  Stmt *s = strcmp(m->type, "For") == 0 ? for_of(m, nodes) : NULL;
+  Stmt *s = strcmp(m->type, "For") == 0        ? for_of(m, nodes)
+            : strcmp(m->type, "AttrStmt") == 0 ? launch_of(m, nodes)
+                                               : NULL;
   for (int kind = 0; kind <= STMT_ATTR && !s; kind++)
     if (stmt_rows[kind].kind && strcmp(stmt_rows[kind].kind, m->type) == 0)
       s = stmt_row_of(m, (StmtKind)kind);
   if (s || m->failed) return (Made){MADE_STMT, m->failed ? NULL : s};
+  for (int i = 0; i < COUNT_OF(makers); i++)
+    if (strcmp(makers[i].type, m->type) == 0) return make_by(m, &makers[i]);
   ExprOp op = row_named(m->type);
   if (op == EXPR_OP_COUNT) wrong(m, "type", "is not the type of a node that can be made");
   Expr *e = m->failed ? NULL : row_of(m, op);

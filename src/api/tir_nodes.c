@@ -452,7 +452,22 @@ static int stmt_row_node(Nodes *nodes, const Stmt *s) {
   return node_end(&node);
 }
 
+// Threads that a statement starts: the attribute of an IterVar.
+static int launch_node(Nodes *nodes, const Stmt *s) {
+  const char *thread = s->as.loop.thread;
+  bool is_virtual = strncmp(thread, "vthread", strlen("vthread")) == 0;
+  int axis =
+      iter_node(nodes, s->as.loop.var, s->as.loop.min, s->as.loop.extent, ITER_THREAD, thread);
+  NodeText node = node_begin(nodes, "AttrStmt");
+  field_node(&node, "node", axis);
+  field_string(&node, "attr_key", is_virtual ? "virtual_thread" : "thread_extent");
+  field_node(&node, "value", expr_node(nodes, s->as.loop.extent));
+  field_node(&node, "body", stmt_node(nodes, s->as.loop.body));
+  return node_end(&node);
+}
+
 static int for_node(Nodes *nodes, const Stmt *s) {
+  if (s->as.loop.is_launch) return launch_node(nodes, s);
   NodeText node = node_begin(nodes, "For");
   const char *thread = s->as.loop.thread;
   field_node(&node, "loop_var", expr_node(nodes, s->as.loop.var));
@@ -461,7 +476,6 @@ static int for_node(Nodes *nodes, const Stmt *s) {
   field_int(&node, "kind", s->as.loop.kind);
   field_node(&node, "thread_binding",
              thread ? iter_node(nodes, s->as.loop.var, NULL, NULL, ITER_THREAD, thread) : -1);
-  if (s->as.loop.is_launch) field_int(&node, "is_launch", 1);
   field_attrs(&node, "annotations", &s->as.loop.annotations, NULL, NULL);
   field_node(&node, "body", stmt_node(nodes, s->as.loop.body));
   return node_end(&node);

@@ -470,9 +470,10 @@ static Operand new_var(Parser *parser, const PyNode *call) {
 }
 
 static Operand size_var(Parser *parser, const PyNode *call) {
-  PyNode *args[2];
+  PyNode *args[3];
   DType type = DTYPE_INT32;
-  if (!py_arguments(parser->context, call, "name? dtype?", args, NULL)) return nothing;
+  if (!py_arguments(parser->context, call, "name? dtype? ty?", args, NULL)) return nothing;
+  if (!args[1]) args[1] = args[2];
   if (args[1] && !parse_dtype(parser, args[1], &type)) return nothing;
   return typed(expr_var(parser->context, "v", type));
 }

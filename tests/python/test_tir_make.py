@@ -226,3 +226,34 @@ def test_regions_are_found():
     inner = tir.For(j, 0, N, nodes.ForKind.SERIAL, tir.BlockRealize([i, j], True, block))
     script = tir.PrimFunc([A, B, C], tir.For(i, 0, M, nodes.ForKind.SERIAL, inner)).script()
     assert "T.reads(A[vi, vj], C[vi, 0])" in script and "T.writes(B[vi, vj])" in script
+
+
+def test_threads_are_attributes():
+    A, tx = tir.decl_buffer((8,), "float32", name="A"), tir.Var("threadIdx.x")
+    axis = tir.IterVar(tir.Range(0, 8), tx, tir.IterVar.ThreadIndex, "threadIdx.x")
+    store = tir.BufferStore(A, A[tx] + 1.0, [tx])
+    made = tir.PrimFunc([A], tir.AttrStmt(axis, "thread_extent", 8, store))
+
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32")):
+        tx = T.launch_thread("threadIdx.x", 8)
+        A[tx] = A[tx] + T.float32(1)
+    pleat.ir.assert_structural_equal(made, main)
+    read = main.body
+    assert (type(read).__name__, read.attr_key, read.node.thread_tag) == \
+        ("AttrStmt", "thread_extent", "threadIdx.x")
+    assert read.value == 8 and read.node.dom.extent == 8
+
+    @T.prim_func
+    def captured(A: T.Buffer((8,), "float32")):
+        with T.attr(axis, "thread_extent", 8):
+            A[tx] = A[tx] + T.float32(1)
+    assert 'T.iter_var(threadIdx_x, T.Range(0, 8), "ThreadIndex", "threadIdx.x")' in captured.script()
+
+
+def test_module_of_a_named_function():
+    @T.prim_func
+    def before():
+        T.func_attr({"global_symbol": "main"})
+        T.evaluate(0)
+    assert list(pleat.IRModule.from_expr(before)) == ["main"]

@@ -11,7 +11,7 @@ from pleat.ir.op import register_intrin_lowering, register_op_attr
 __all__ = ["base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
            "module", "op", "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]
 
-_NODES = {"PointerType", "PrimType", "Range"}  # of pleat.tir.nodes
+_NODES = {"Call", "PointerType", "PrimType", "Range"}  # of pleat.tir.nodes
 
 
 def __getattr__(name):

@@ -181,8 +181,9 @@ class IRModule(_Printed):
     @classmethod
     def from_expr(cls, function):
         """The module that has this function, which is called main if it is private."""
-        is_named = isinstance(function, Function) or not function.attrs.get("private")
-        return cls({function.__name__ if is_named else "main": function})
+        is_private = isinstance(function, PrimFunc) and function.attrs.get("private")
+        name = function.__name__ if isinstance(function, Function) else function.attrs.get("global_symbol")
+        return cls({"main" if is_private else str(name or function.__name__): function})
 
     def __getitem__(self, name):
         name = str(name)

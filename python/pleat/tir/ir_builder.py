@@ -93,11 +93,10 @@ class IRBuilder:
         """An attribute of all statements behind this one; "thread_extent" of the axis of a thread
         starts its threads."""
         value = converted(value)
-        if attr_key in ("thread_extent", "virtual_thread") and getattr(node, "thread_tag", ""):
-            self.emit(lambda body: _threads(node, value, body))
-        else:
-            node = node.asobject().data if isinstance(node, BufferVar) else converted(node)
-            self.emit(lambda body: KINDS["AttrStmt"](node, attr_key, value, body))
+        if isinstance(node, Var) and getattr(node, "thread_tag", ""):
+            node = nodes.IterVar(None, node, nodes.IterVar.ThreadIndex, node.thread_tag)
+        node = node.asobject().data if isinstance(node, BufferVar) else converted(node)
+        self.emit(lambda body: KINDS["AttrStmt"](node, attr_key, value, body))
 
     def for_range(self, begin, end, name="i", dtype=None, kind="serial"):
         """A loop from begin to before end, whose variable the `with` gives. The kinds: serial,
@@ -165,13 +164,6 @@ class IRBuilder:
         if len(self._open) > 1:
             raise RuntimeError("get is called inside of a scope")
         return self._closed()
-
-
-def _threads(axis, extent, body):
-    """The statement that a number of threads execute; that of a virtual thread is a loop too."""
-    thread = KINDS["IterVar"](None, axis.var, nodes.IterVar.ThreadIndex, axis.thread_tag)
-    loop = KINDS["For"](axis.var, 0, extent, ForKind.THREAD_BINDING, body, thread)
-    return KINDS["For"].read({**loop.fields, "is_launch": 1})
 
 
 def create():

@@ -12,11 +12,12 @@ import operator
 import re
 
 from pleat._library import PleatError
+from pleat.ir._module import GlobalVar
 from pleat.script._values import text_of
 
 # Fields that are no expressions: Python numbers and strings in them stay as they are.
 PLAIN = {"annotations", "attrs", "attr_key", "axis_separators", "buffer_map", "buffer_type",
-         "data_alignment", "dtype", "implied_symbol", "is_launch", "iter_type", "kind", "lanes",
+         "data_alignment", "dtype", "implied_symbol", "iter_type", "kind", "lanes",
          "name", "name_hint", "offset_factor", "op", "ret_type", "storage_scope", "thread_tag"}
 LISTS = {"alloc_buffers", "axis_separators", "match_buffers", "strides"}
 DEFAULTS = {"annotations": dict, "attrs": dict, "buffer_type": lambda: 1, "data_alignment": int,
@@ -492,12 +493,12 @@ class Buffer(Node):
 
 
 def decl_buffer(shape, dtype="float32", name="buffer", data=None, strides=None, elem_offset=None,
-                scope="global", data_alignment=0, offset_factor=0, axis_separators=None):
+                scope="global", data_alignment=0, offset_factor=0, axis_separators=None, layout=None):
     """A buffer, with a data variable of its own unless one is given."""
     shape = shape if isinstance(shape, (list, tuple)) else [shape]
     data = Var(name, "handle") if data is None else data
     return Buffer(name, dtype, data, list(shape), strides, elem_offset, axis_separators,
-                  max(data_alignment, 0), offset_factor, scope or "global")
+                  max(data_alignment, 0), offset_factor, scope or "global", layout=layout)
 
 
 class PrimFuncNode(Node):
@@ -522,7 +523,14 @@ class ForKind:
 class IterVar(Node):
     """A variable of a block, or of a thread, with its domain."""
     DataPar, ThreadIndex, CommReduce, Ordered, Opaque = range(5)
+    _TYPES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque")
     ARGUMENTS = ("dom", "var", "[iter_type]", "[thread_tag]")
+
+    def __script__(self):
+        end = None if self.dom is None else _arithmetic("Add", operator.add)(self.dom.min, self.dom.extent)
+        domain = "None" if self.dom is None else f"T.Range({text_of(self.dom.min)}, {text_of(end)})"
+        kind = self._TYPES[self.iter_type]
+        return f"T.iter_var({text_of(self.var)}, {domain}, {kind!r}, {self.thread_tag!r})"
 
 
 class Range(Node):
@@ -640,11 +648,12 @@ class OpName(str):
 
 
 class Call(PrimExpr):
-    """A call of the operation `op`, such as "tir.exp"."""
+    """A call of the operation `op`, such as "tir.exp", or of a function of the module."""
     ARGUMENTS = ("dtype", "op", "args")
 
     def _set(self, fields):
-        super()._set({**fields, "op": OpName(fields["op"])})
+        kind = OpName if "." in fields["op"] else GlobalVar
+        super()._set({**fields, "op": kind(fields["op"])})
 
     def __script__(self):
         if "." not in self.op:  # a function of the module
