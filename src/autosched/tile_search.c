@@ -23,6 +23,11 @@ typedef struct TileSearch {
                                    // 0: all rows are contiguous
   int64_t group;                   // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // whether the read moves with each row axis
+  bool broadcasts;                 // some read has one value for all lanes, but not for all rows
+  // Facts of the nest, which all tiles ask for.
+  bool moves[NEST_MAX_READS][NEST_MAX_AXES]; // whether the read moves with each axis
+  double bytes[NEST_MAX_READS];              // of each read's tensor
+  double operations, latency;                // of a product: vector operations, and of a chain
   double reductions;
   int innermost;              // axis of the reduction
   double far[NEST_MAX_READS]; // the share of the reduction's steps that move the read far
@@ -63,13 +68,13 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   const CostModel *c = s->costs;
   double products = vectors * rows[0] * rows[1], loads = 0;
   for (int i = 0; i < s->nest->read_count; i++) loads += loads_of(s, i, tile, vectors, rows);
-  double work = products * nest_product_operations(s->machine, s->nest);
+  double work = products * s->operations;
   double cycles = work / s->machine->fma_units;
   cycles = MAX_OF(cycles, loads / c->loads_a_cycle);
   cycles = MAX_OF(cycles, (work + loads) / c->uops_a_cycle);
-  if (vectors == 1 && broadcasts_rows(s)) cycles *= c->broadcast_factor;
-  if (s->nest->conditional && rows[0] > 1 && broadcasts_rows(s)) cycles *= c->condition_factor;
-  cycles = MAX_OF(cycles, nest_chain_latency(c, s->nest)) + c->chain_cycles / (products * products);
+  if (vectors == 1 && s->broadcasts) cycles *= c->broadcast_factor;
+  if (s->nest->conditional && rows[0] > 1 && s->broadcasts) cycles *= c->condition_factor;
+  cycles = MAX_OF(cycles, s->latency) + c->chain_cycles / (products * products);
   return cycles + c->far_cycles * s->far_reads;
 }
 
@@ -92,7 +97,7 @@ static void find_far_reads(TileSearch *s) {
   int64_t near = s->costs->near_bytes;
   for (int i = 0; i < s->nest->read_count; i++) {
     int first = s->nest->spatial_count, innermost = s->innermost;
-    if (nest_buffer_bytes(s->nest->reads[i].buffer) <= (double)s->machine->l1_bytes) continue;
+    if (s->bytes[i] <= (double)s->machine->l1_bytes) continue;
     if (step_along(s->context, s->nest, s->layouts, i, innermost) > near)
       s->far[i] = 1;
     else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > near)
@@ -170,7 +175,7 @@ static double store_cycles(const TileSearch *s, const Tile *tile) {
 // The cycles of all tiles, whole and partial.
 static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut *v,
                            const TileCut rows[2], double others) {
-  double total = 0;
+  double total = 0, store = store_cycles(s, tile);
   for (int mask = 0; mask < 8; mask++) {
     const TileCut *cuts[3] = {v, &rows[0], &rows[1]};
     double size[3], count = others;
@@ -181,8 +186,7 @@ static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut 
     }
     if (count == 0) continue;
     double each = iteration_cycles(s, tile, size[0], &size[1]) * s->reductions;
-    total += count * (each + store_cycles(s, tile) * size[0] * size[1] * size[2] +
-                      s->costs->tile_start_cycles);
+    total += count * (each + store * size[0] * size[1] * size[2] + s->costs->tile_start_cycles);
   }
   return total;
 }
@@ -205,15 +209,15 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
 // stays in the first cache while the loops run over the tiles of rows that do not move it.
 static double panel_visits(const TileSearch *s, const Tile *tile, int i, double panels) {
   const Nest *nest = s->nest;
-  double panel = nest_buffer_bytes(nest->reads[i].buffer) / panels, visits = 1;
+  double panel = s->bytes[i] / panels, visits = 1;
   for (int a = 0; a < nest->spatial_count; a++)
-    if (a != tile->vector_axis && a != tile->row_axis[1] && nest_depends(&nest->reads[i], a))
+    if (a != tile->vector_axis && a != tile->row_axis[1] && s->moves[i][a])
       panel /= (double)nest->axes[a].extent;
   for (int a = 0; a < nest->spatial_count; a++) {
     int64_t rows = 1;
     for (int r = 0; r < 2; r++)
       if (a == tile->row_axis[r]) rows = tile->rows[r];
-    if (a != tile->vector_axis && !nest_depends(&nest->reads[i], a))
+    if (a != tile->vector_axis && !s->moves[i][a])
       visits *= MAX_OF(1.0, extent_of(nest, a) / (double)rows);
   }
   return panel > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? visits : 1;
@@ -229,7 +233,7 @@ static void find_traffic(const TileSearch *s, Tile *tile) {
   panels = MAX_OF(1.0, panels);
   tile->bytes = tile->again = 0;
   for (int i = 0; i < nest->read_count; i++) {
-    double size = nest_buffer_bytes(nest->reads[i].buffer);
+    double size = s->bytes[i];
     bool by_vector = s->steps[i] != NEST_SAME;
     bool by_rows = s->depends[i][0] || s->depends[i][1];
     double again = 1;
@@ -366,7 +370,8 @@ static void set_rows(TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
   for (int i = 0; i < nest->read_count; i++)
     for (int r = 0; r < 2; r++)
-      s->depends[i][r] = tile->row_axis[r] >= 0 && nest_depends(&nest->reads[i], tile->row_axis[r]);
+      s->depends[i][r] = tile->row_axis[r] >= 0 && s->moves[i][tile->row_axis[r]];
+  s->broadcasts = broadcasts_rows(s);
   tile->flat = !tile->turned && rows_fuse(s, tile->row_axis[0], tile->row_axis[1]);
   s->far_reads = count_far_reads(s, tile);
 }
@@ -518,6 +523,13 @@ static TileSearch search_of(Context *context, const HostMachine *machine, const 
                             const NestLayouts *layouts) {
   TileSearch search = {context, machine,         cost_model_of(machine), nest,
                        layouts, .reductions = 1, .best_cost = -1};
+  search.operations = nest_product_operations(machine, nest);
+  search.latency = nest_chain_latency(search.costs, nest);
+  for (int i = 0; i < nest->read_count; i++) {
+    search.bytes[i] = nest_buffer_bytes(nest->reads[i].buffer);
+    for (int a = 0; a < nest->axis_count; a++)
+      search.moves[i][a] = nest_depends(&nest->reads[i], a);
+  }
   search.innermost = tile_innermost_axis(context, machine, nest, layouts);
   if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)

@@ -111,14 +111,26 @@ static int64_t vector_by_points(Context *context, const Layout *layout, int axis
   return width;
 }
 
-void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
+// Finds the strides for the cache.
+static void remember_strides(Context *context, const Layout *layout) {
+  struct LayoutCache *cache = layout->cache;
   const LayoutExpr *found[MAX_RANK] = {0};
   LayoutAnswer yes = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  int64_t *strides = arena_array(&context->lasting, int64_t, layout->rank);
+  bool *has_stride = arena_array(&context->lasting, bool, layout->rank);
   find_strides(context, layout, strides, has_stride);
   for (int i = 0; i < layout->rank; i++)
     if (layout->is_static && has_stride[i] && layout->extents[i] > 1)
       found[i] = layout_const(context, strides[i]);
   LAYOUT_ANSWERED(context, &yes, LAYOUT_ASK_STRIDES, layout, .strides = found);
+  cache->has_stride = has_stride;
+  cache->strides = strides;
+}
+
+void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
+  if (!layout->cache->strides) remember_strides(context, layout);
+  memcpy(strides, layout->cache->strides, sizeof *strides * (size_t)layout->rank);
+  memcpy(has_stride, layout->cache->has_stride, sizeof *has_stride * (size_t)layout->rank);
 }
 
 static int64_t vector_width(Context *context, const Layout *layout, int axis) {

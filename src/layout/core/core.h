@@ -47,6 +47,8 @@ typedef struct LayoutCache {
   const LayoutExpr *offset;
   const Layout *copies;                      // layout_of_copies
   int64_t *vector_widths;                    // by axis; 0: not asked so far
+  int64_t *strides;                          // by axis; NULL: not asked so far
+  bool *has_stride;                          // by axis
   const struct LayoutComponents *components; // NULL: not sought so far
 } LayoutCache;
 
