@@ -113,38 +113,137 @@ typedef struct ProductTerm { // a relation in the product over a bucket
   int64_t at;
 } ProductTerm;
 
-// The sums of a row of the new table: one for each value of the last node of the scope.
+// The values of a node in groups. All terms that depend on the last node of the scope are equal for
+// the values of a group, of which only the one counts that costs least in the other terms.
+typedef struct ValueGroups {
+  int count, *of; // the group of each value
+  int *first;     // the first value of each group
+} ValueGroups;
+
+// A row of the new table: an entry for each value of the last node of the scope.
 typedef struct Row {
-  int64_t *sum, *least;
+  int64_t *sum, *least, *alike; // alike: by group, the least sum of the terms without the last node
   int count;
+  const ProductTerm *only; // the term that depends on the last node; NULL: none does, or several do
+  ValueGroups groups;
 } Row;
 
+// Are the costs of both values along the last node equal in a term that depends on these alone?
+static bool same_line(const ProductTerm *term, const Bucket *b, int count, int x, int y) {
+  int own = b->scope_count, last = own - 1;
+  for (int k = 0; k < last; k++)
+    if (term->stride[k]) return false;
+  for (int v = 0; v < count; v++)
+    if (term->cost[x * term->stride[own] + v * term->stride[last]] !=
+        term->cost[y * term->stride[own] + v * term->stride[last]])
+      return false;
+  return true;
+}
+
+static bool same_group(const ProductTerm *terms, int term_count, const Bucket *b, int count, int x,
+                       int y) {
+  bool same = true;
+  for (int t = 0; t < term_count && same && b->scope_count; t++)
+    same = !terms[t].stride[b->scope_count - 1] || same_line(&terms[t], b, count, x, y);
+  return same;
+}
+
+static uint64_t hash_lines(const ProductTerm *terms, int term_count, const Bucket *b, int count,
+                           int x) {
+  uint64_t hash = 0;
+  for (int t = 0; t < term_count && b->scope_count; t++) {
+    int64_t along = terms[t].stride[b->scope_count - 1];
+    for (int v = 0; v < count && along; v++)
+      hash =
+          hash_mix(hash, (uint64_t)terms[t].cost[x * terms[t].stride[b->scope_count] + v * along]);
+  }
+  return hash;
+}
+
+static ValueGroups find_groups(const Eliminator *e, const ProductTerm *terms, int term_count,
+                               const Bucket *b, int count) {
+  int values = values_of(e, b->node);
+  ValueGroups groups = {0, arena_array(e->arena, int, values), arena_array(e->arena, int, values)};
+  uint64_t *hashes = arena_array(e->arena, uint64_t, values); // by group
+  for (int x = 0; x < values; x++) {
+    uint64_t hash = hash_lines(terms, term_count, b, count, x);
+    int g = 0;
+    while (g < groups.count &&
+           (hashes[g] != hash || !same_group(terms, term_count, b, count, x, groups.first[g])))
+      g++;
+    groups.of[x] = g;
+    if (g < groups.count) continue;
+    groups.first[groups.count] = x;
+    hashes[groups.count++] = hash;
+  }
+  return groups;
+}
+
+static const ProductTerm *only_with_last(const ProductTerm *terms, int term_count,
+                                         const Bucket *b) {
+  const ProductTerm *only = NULL;
+  for (int t = 0; t < term_count && b->scope_count; t++) {
+    if (!terms[t].stride[b->scope_count - 1]) continue;
+    if (only) return NULL;
+    only = &terms[t];
+  }
+  return only;
+}
+
 // Adds a term, which depends on the last node, to the sums.
-static void add_term(Row *row, const ProductTerm *term, int own, int last, int x) {
-  const int64_t *cost = term->cost + term->at + x * term->stride[own];
-  int64_t stride = term->stride[last];
+static void add_term(Row *row, const int64_t *cost, int64_t stride) {
   if (stride == 1)
     for (int v = 0; v < row->count; v++) row->sum[v] = cost_add(row->sum[v], cost[v]);
   else
     for (int v = 0; v < row->count; v++) row->sum[v] = cost_add(row->sum[v], cost[v * stride]);
 }
 
+// Finds the least sums of the terms without the last node.
+static void add_alike(Row *row, const ProductTerm *terms, int term_count, const Bucket *b,
+                      const int64_t *base, int values) {
+  int own = b->scope_count, last = own - 1;
+  for (int g = 0; g < row->groups.count; g++) row->alike[g] = PBQP_INFINITY;
+  for (int x = 0; x < values; x++) {
+    int64_t alike = base[x], *least = &row->alike[row->groups.of[x]];
+    for (int t = 0; t < term_count; t++)
+      if (last < 0 || !terms[t].stride[last])
+        alike = cost_add(alike, terms[t].cost[terms[t].at + x * terms[t].stride[own]]);
+    *least = MIN_OF(*least, alike);
+  }
+}
+
+static void add_terms(Row *row, const ProductTerm *terms, int term_count, const Bucket *b, int g) {
+  int own = b->scope_count, last = own - 1, first = row->groups.first[g];
+  for (int v = 0; v < row->count; v++) row->sum[v] = row->alike[g];
+  for (int t = 0; t < term_count; t++)
+    if (last >= 0 && terms[t].stride[last])
+      add_term(row, terms[t].cost + terms[t].at + first * terms[t].stride[own],
+               terms[t].stride[last]);
+  for (int v = 0; v < row->count; v++) row->least[v] = MIN_OF(row->least[v], row->sum[v]);
+}
+
+// The same where one term depends on the last node.
+static void add_only_term(Row *row, const Bucket *b, int g) {
+  int own = b->scope_count;
+  int64_t alike = row->alike[g], stride = row->only->stride[own - 1];
+  const int64_t *cost =
+      row->only->cost + row->only->at + row->groups.first[g] * row->only->stride[own];
+  for (int v = 0; v < row->count; v++)
+    row->least[v] = MIN_OF(row->least[v], cost_add(alike, cost[v * stride]));
+}
+
 // The least sums over the node's own values, with the values of the scope but the last at which the
 // terms stand.
 static void least_over(Row *row, const ProductTerm *terms, int term_count, const Bucket *b,
                        const int64_t *base, int values) {
-  int own = b->scope_count, last = b->scope_count - 1;
+  add_alike(row, terms, term_count, b, base, values);
   for (int v = 0; v < row->count; v++) row->least[v] = PBQP_INFINITY;
-  for (int x = 0; x < values; x++) {
-    int64_t alike = base[x];
-    for (int t = 0; t < term_count; t++)
-      if (last < 0 || !terms[t].stride[last])
-        alike = cost_add(alike, terms[t].cost[terms[t].at + x * terms[t].stride[own]]);
-    if (alike >= PBQP_INFINITY) continue;
-    for (int v = 0; v < row->count; v++) row->sum[v] = alike;
-    for (int t = 0; t < term_count; t++)
-      if (last >= 0 && terms[t].stride[last]) add_term(row, &terms[t], own, last, x);
-    for (int v = 0; v < row->count; v++) row->least[v] = MIN_OF(row->least[v], row->sum[v]);
+  for (int g = 0; g < row->groups.count; g++) {
+    if (row->alike[g] >= PBQP_INFINITY) continue;
+    if (row->only)
+      add_only_term(row, b, g);
+    else
+      add_terms(row, terms, term_count, b, g);
   }
 }
 
@@ -192,10 +291,13 @@ static ChoiceStep run_bucket(Eliminator *e, const Bucket *b) {
   ChoiceStep step = {.base = base_costs(e, b->node)};
   step.terms = arena_array(e->arena, ProductTerm, e->relations.count);
   step.term_count = collect_terms(e, b, step.terms);
-  int64_t *cost = arena_array(e->arena, int64_t, b->entries);
+  int64_t *cost = arena_take(e->arena, sizeof *cost * (size_t)b->entries);
   int at[MAX_SCOPE] = {0}, values = values_of(e, b->node);
   Row row = {.count = b->scope_count ? values_of(e, b->scope[b->scope_count - 1]) : 1};
   row.sum = arena_array(e->arena, int64_t, row.count);
+  row.alike = arena_array(e->arena, int64_t, values);
+  row.groups = find_groups(e, step.terms, step.term_count, b, row.count);
+  row.only = only_with_last(step.terms, step.term_count, b);
   for (int64_t i = 0; i < b->entries; i += row.count) {
     row.least = cost + i;
     least_over(&row, step.terms, step.term_count, b, step.base, values);

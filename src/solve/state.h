@@ -83,8 +83,10 @@ typedef struct SolveState {
 static inline bool cost_infinite(int64_t cost) {
   return cost >= PBQP_INFINITY / 2;
 }
+// Finite costs stay so far below infinity that a sum with it is infinite.
 static inline int64_t cost_add(int64_t a, int64_t b) {
-  return cost_infinite(a) || cost_infinite(b) ? PBQP_INFINITY : a + b;
+  int64_t sum = a + b;
+  return cost_infinite(sum) ? PBQP_INFINITY : sum;
 }
 
 // ---- States ------------------------------------------------------------------------------------
