@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements arenas, which are lists of memory chunks whose sizes double up to a limit. Memory is
-// zeroed when it is handed out, not before, so that a reset chunk can be used again.
+// zeroed when it is handed out, not before, so that a reset chunk can be used again. The context
+// keeps some of the chunks that its arenas free for those that they need next: the system would
+// make each page of a new chunk anew.
 #include "base/base.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { FIRST_CHUNK = 16 << 10, LARGEST_CHUNK = 4 << 20, ALIGNMENT = 16 };
+enum {
+  FIRST_CHUNK = 16 << 10,
+  LARGEST_CHUNK = 4 << 20,
+  MOST_SPARE = 16 << 20, // bytes of the chunks that a context keeps
+  ALIGNMENT = 16
+};
 
 NO_RETURN void context_out_of_memory(Context *context, size_t wanted);
 size_t context_used_bytes(const Context *context);
@@ -14,11 +23,39 @@ void arena_init(Arena *arena, Context *context) {
   *arena = (Arena){.context = context};
 }
 
+static void chunk_free(Context *context, ArenaChunk *chunk) {
+  if (!context || chunk->size > LARGEST_CHUNK || context->spare_bytes + chunk->size > MOST_SPARE) {
+    free(chunk);
+    return;
+  }
+  ASAN_POISON_MEMORY_REGION(chunk->data, chunk->size);
+  chunk->previous = context->spare;
+  context->spare = chunk;
+  context->spare_bytes += chunk->size;
+}
+
+// The smallest of the chunks that the context keeps and that are large enough, which it then keeps
+// no longer; NULL: there is none.
+static ArenaChunk *take_spare(Context *context, size_t size) {
+  ArenaChunk **best = NULL;
+  for (ArenaChunk **at = &context->spare; *at; at = &(*at)->previous)
+    if ((*at)->size >= size && (!best || (*at)->size < (*best)->size)) best = at;
+  if (!best) return NULL;
+  ArenaChunk *chunk = *best;
+  *best = chunk->previous;
+  context->spare_bytes -= chunk->size;
+  return chunk;
+}
+
+void arena_free_spare(Context *context) {
+  while (context->spare) free(take_spare(context, 0));
+}
+
 static void free_until(Arena *arena, ArenaChunk *stop) {
   while (arena->chunk != stop) {
     ArenaChunk *previous = arena->chunk->previous;
     arena->used_bytes -= arena->chunk->size;
-    free(arena->chunk);
+    chunk_free(arena->context, arena->chunk);
     arena->chunk = previous;
   }
 }
@@ -34,10 +71,23 @@ static bool allocation_refused(const Arena *arena, size_t size) {
   return context->memory_limit && context_used_bytes(context) + size > context->memory_limit;
 }
 
+// A chunk for one large array, which is written as a whole, is in huge pages as far as there are.
+static ArenaChunk *chunk_new(size_t size) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  ArenaChunk *chunk = malloc(sizeof *chunk + size);
+  if (!chunk || size <= LARGEST_CHUNK) return chunk;
+  char *first = (char *)(((uintptr_t)chunk + page - 1) / page * page);
+  madvise(first, size / page * page - page, MADV_HUGEPAGE);
+  return chunk;
+}
+
 static void chunk_add(Arena *arena, size_t at_least) {
   size_t size = arena->chunk ? MIN_OF(arena->chunk->size * 2, (size_t)LARGEST_CHUNK) : FIRST_CHUNK;
   size = MAX_OF(size, at_least);
-  ArenaChunk *chunk = allocation_refused(arena, size) ? NULL : malloc(sizeof *chunk + size);
+  if (allocation_refused(arena, size)) context_out_of_memory(arena->context, size);
+  ArenaChunk *chunk = arena->context ? take_spare(arena->context, size) : NULL;
+  if (chunk) size = chunk->size;
+  if (!chunk) chunk = chunk_new(size);
   if (!chunk) context_out_of_memory(arena->context, size);
   *chunk = (ArenaChunk){.previous = arena->chunk, .size = size};
   ASAN_POISON_MEMORY_REGION(chunk->data, size);

@@ -54,7 +54,8 @@ typedef struct ArenaMark {
 } ArenaMark;
 
 void arena_init(Arena *arena, Context *context);
-void arena_free(Arena *arena); // frees all memory; the arena is empty and usable
+void arena_free(Arena *arena);           // frees all memory; the arena is empty and usable
+void arena_free_spare(Context *context); // frees the chunks that the context keeps for its arenas
 void *arena_take_from_new_chunk(Arena *arena, size_t size);
 // `size` bytes aligned to 16, not zeroed, for memory that the caller fills at once. Never NULL:
 // when memory runs out, the call jumps to the API edge.
@@ -257,8 +258,8 @@ bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *f
 DiagCode diag_code_set(Context *context, DiagCode code);
 // Where a diagnostic is in the text of its file. Without a text, all is 0 and `source` NULL.
 typedef struct DiagPlace {
-  int line, column; // from 1, the column in bytes
-  int width;        // of the marked text in bytes, at least 1, up to the end of the line
+  int line, column;   // from 1, the column in bytes
+  int width;          // of the marked text in bytes, at least 1, up to the end of the line
   const char *source; // the line, without its end
   int source_size;
 } DiagPlace;
@@ -284,8 +285,10 @@ DiagCode diag_failure_code(FailureKind failure);
 
 struct Context {
   Arena arena; // lives as long as the context, or its arena scope: expressions, statements, modules
-  Arena lasting; // lives as long as the context: strings, diagnostics, layouts
-  Arena scratch; // take a mark, use, reset
+  Arena lasting;     // lives as long as the context: strings, diagnostics, layouts
+  Arena scratch;     // take a mark, use, reset
+  ArenaChunk *spare; // chunks that the arenas have freed, for the next ones (arena.c)
+  size_t spare_bytes;
   struct Interner *strings;
   struct ExprTable *exprs;          // owned by src/ir
   struct ExprTable *exprs_below;    // of the context outside the scope; read only

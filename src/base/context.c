@@ -48,6 +48,7 @@ void context_free(Context *context) {
   arena_free(&context->scratch);
   arena_free(&context->arena);
   arena_free(&context->lasting);
+  arena_free_spare(context);
   free(context);
 }
 

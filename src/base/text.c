@@ -9,7 +9,7 @@ Text text_new(Arena *arena) {
 static void reserve(Text *text, size_t more) {
   if (text->size + more + 1 <= text->capacity) return;
   size_t grown = MAX_OF(text->capacity * 2, text->size + more + 64);
-  char *data = arena_alloc(text->arena, grown);
+  char *data = arena_take(text->arena, grown);
   if (text->size) memcpy(data, text->data, text->size);
   text->data = data;
   text->capacity = grown;
@@ -31,12 +31,17 @@ void text_pad(Text *text, char c, int count) {
 }
 
 void text_vprintf(Text *text, const char *format, va_list args) {
+  enum { LIKELY = 64 };
   va_list again;
   va_copy(again, args);
-  int size = vsnprintf(NULL, 0, format, again);
+  reserve(text, LIKELY);
+  size_t room = text->capacity - text->size;
+  int size = vsnprintf(text->data + text->size, room, format, args);
+  if ((size_t)size >= room) {
+    reserve(text, (size_t)size);
+    vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
+  }
   va_end(again);
-  reserve(text, (size_t)size);
-  vsnprintf(text->data + text->size, (size_t)size + 1, format, args);
   text->size += (size_t)size;
 }
 

@@ -247,6 +247,7 @@ static bool bind_calls(Compiling *c) {
 // weights are allocated.
 static bool compile(Compiling *c, TargetReport *report) {
   Program *p = c->program;
+  arena_free_spare(p->context);
   c->out->code = generate(p, report);
   if (!c->out->code || !bind_calls(c) || !fill_weights(p, c->out)) return false;
   if (!context_protect(c->out->context, describe, c))

@@ -151,6 +151,44 @@ static void test_reset_gives_zeroed_memory(void **state) {
   context_free(context);
 }
 
+// A context keeps the chunks that its scopes free, up to a limit, and hands them out zeroed.
+static void test_scopes_use_chunks_again(void **state) {
+  (void)state;
+  enum { BYTES = 3 << 20, SCOPES = 20 };
+  Context *context = context_new();
+  char *first = NULL;
+  for (int i = 0; i < SCOPES; i++) {
+    context_scope_begin(context);
+    char *p = arena_alloc(&context->arena, BYTES);
+    if (!i) first = p;
+    assert_ptr_equal(p, first);
+    assert_true(p[0] == 0 && p[BYTES - 1] == 0);
+    memset(p, 1, BYTES);
+    context_scope_discard(context);
+  }
+  context_scope_begin(context);
+  for (int i = 0; i < SCOPES; i++) arena_alloc(&context->arena, BYTES);
+  context_scope_discard(context);
+  assert_true(context->spare_bytes > BYTES && context->spare_bytes < SCOPES / 2 * BYTES);
+  arena_free_spare(context);
+  assert_true(!context->spare && !context->spare_bytes);
+  context_free(context);
+}
+
+static void test_long_texts_are_whole(void **state) {
+  (void)state;
+  Context *context = context_new();
+  for (int size = 0; size < 300; size++) {
+    Text text = text_new(&context->scratch);
+    text_printf(&text, "%*s|", size, "x");
+    text_printf(&text, "%0*d.", size, 7);
+    size_t wanted = (size_t)(2 * (size ? size : 1) + 2);
+    assert_true(text.size == wanted && strlen(text.data) == wanted);
+    assert_true(text.data[wanted - 1] == '.' && text.data[wanted - 2] == '7');
+  }
+  context_free(context);
+}
+
 static void test_nearest_name(void **state) {
   (void)state;
   static const char *const names[] = {"compile", "plan", "inspect"};
@@ -256,6 +294,8 @@ int main(void) {
       cmocka_unit_test(test_failures_return_to_the_edge),
       cmocka_unit_test(test_failures_discard_scopes),
       cmocka_unit_test(test_reset_gives_zeroed_memory),
+      cmocka_unit_test(test_scopes_use_chunks_again),
+      cmocka_unit_test(test_long_texts_are_whole),
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_small_floats_round_trip),
       cmocka_unit_test(test_powers_of_two),
