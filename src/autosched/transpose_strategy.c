@@ -79,6 +79,13 @@ static const StridedRead *read_of(const TransposeSearch *t, const Buffer *buffer
   return NULL;
 }
 
+// Does an index read memory? A copy of what a tile reads would then be one of the whole tensor.
+static bool is_indirect(const Expr *load) {
+  for (int i = 0; i < load->as.buffer->rank; i++)
+    if (expr_reads_memory(load->args[i])) return true;
+  return false;
+}
+
 // Notes each tensor that is read, and whether its elements are apart along the last axis. Vectors
 // that are longer than the rows of a tile are better shuffled from whole lines where the distance
 // is small. Fails for a tensor that is read at several indices.
@@ -93,6 +100,7 @@ static bool note_read(Visitor *visitor, Expr *e) {
   bool along = step_within(t, e->as.buffer, e->args, t->loops.count - 1, t->lanes, &step);
   bool apart =
       !along || step < 0 || step > (t->lanes > TRANSPOSE_MOST_ROWS ? MOST_SHUFFLED_STRIDE : 1);
+  apart &= !is_indirect(e);
   t->reads[t->count++] = (StridedRead){slot_of(t->block, e->as.buffer), e, apart};
   return false;
 }

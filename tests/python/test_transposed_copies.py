@@ -172,3 +172,19 @@ def test_blocks_that_are_half_padding(channels, constant, cpu, tmp_path):
     blocks = np.load(tmp_path / "y.npz")["y"].transpose(0, 1, 4, 2, 3).reshape(2, -1, 7, 9)
     np.testing.assert_allclose(blocks[:, :channels], y, rtol=1e-4, atol=1e-2)
     assert "parallel:" not in said and "reorder:" not in said
+
+
+@pytest.mark.parametrize("rows", [48, 53])
+def test_gathered_rows_are_read_in_place(rows, tmp_path):
+    """Rows at indices that are read are in no tile: a copy of what a tile reads would be the whole
+    table, in each tile."""
+    table, at = contents((3000, 64), "float32"), np.random.default_rng(rows).integers(0, 3000, rows)
+    path = tmp_path / "model.onnx"
+    save_model(path, [helper.make_node("Gather", ["table", "at"], ["y"])],
+               [value_info("at", at.shape, kind(at.dtype))], [value_info("y", (rows, 64))],
+               [numpy_helper.from_array(table, "table")])
+    np.save(tmp_path / "at.npy", at)
+    layout = "--desired-layout", "Gather=BA", "--output-layout", "y=BA"
+    pleat("run", path, *layout, "-i", f"at={tmp_path / 'at.npy'}", "-o", tmp_path / "y.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npz")["y"], table[at].T)
+    assert "cache_read" not in pleat("plan", path, *layout, "--schedules")
