@@ -167,6 +167,12 @@ static double vectors_along(const RowCosting *r, const Nest *nest, int axis, int
          nest_vector_steps(piece, lanes);
 }
 
+// How many vectors of rows are reduced at the same time: those that follow one another in memory.
+static double chains_along(const RowCosting *r, const Nest *nest, int axis, int64_t lanes) {
+  int64_t together = MIN_OF(nest->axes[axis].extent, r->axes->inner_extent);
+  return (double)MIN_OF(ceil_div(together, lanes), ROW_VECTORS);
+}
+
 // How many of the block's loads gather the elements of a vector along the axis.
 static double strided_loads(const RowCosting *r, const Nest *nest, const NestLayouts *layouts,
                             int axis, int width) {
@@ -200,8 +206,7 @@ static BlockCost cost_along(const RowCosting *r, const Nest *nest, const NestLay
   else if (nest->axis_count == nest->spatial_count)
     moves = MAX_OF(moves, 1 / costs->row_moves_a_cycle);
   else if (axis >= 0) // vectors of several rows have a chain each
-    each = MAX_OF(each, nest_chain_latency(costs, nest) /
-                            (double)MIN_OF(ceil_div(nest->axes[axis].extent, lanes), ROW_VECTORS));
+    each = MAX_OF(each, nest_chain_latency(costs, nest) / chains_along(r, nest, axis, lanes));
   each = MAX_OF(each, moves) + strided * width * costs->lane_loads / costs->loads_a_cycle;
   return (BlockCost){.cycles = vectors * each,
                      .divisions = vectors * nest->work.divisions / costs->operations_a_cycle};
