@@ -87,13 +87,22 @@ static bool is_outside_tiles(const AutoSched *s, const NestRead *read, int d) {
   return false;
 }
 
+// How many values of dimension `d` of the read the rows of a tile move over; 0: they do not.
+static int64_t rows_along(const AutoSched *s, const NestRead *read, int d) {
+  const Tile *tile = &s->choice->tile;
+  for (int r = 0; r < 2 && !tile->flat; r++)
+    if (tile->row_axis[r] >= 0 && nest_dimension_of(&s->nest, read, tile->row_axis[r]) == d)
+      return tile->rows[r];
+  return 0;
+}
+
 // The layout of a constant operand of the anchor in the order in which the loops read it: the axes
-// outside of the tiles, the panel, then the reduction from outside to inside, then the values of
-// one panel.
+// outside of the tiles, the panel, the tiles of rows that move it, then the reduction from outside
+// to inside, then the rows and the values of one panel.
 static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis, int64_t width) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
-  const LayoutExpr *outputs[2 * TE_MAX_RANK];
+  const LayoutExpr *outputs[2 * TE_MAX_RANK + 2];
   int count = 0, panel = nest_dimension_of(nest, read, axis);
   bool used[TE_MAX_RANK] = {false};
   int64_t block = 0;
@@ -104,6 +113,9 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
   }
   outputs[count++] = autosched_digit(s->context, panel, width, 0);
   used[panel] = true;
+  for (int d = 0; d < read->buffer->rank; d++)
+    if (!used[d] && rows_along(s, read, d))
+      outputs[count++] = autosched_digit(s->context, d, rows_along(s, read, d), 0);
   for (int a = nest->spatial_count; a < nest->axis_count; a++) {
     int d = nest_dimension_of(nest, read, a);
     if (d < 0) continue;
@@ -118,7 +130,7 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
     }
   }
   for (int d = 0; d < read->buffer->rank; d++)
-    if (!used[d]) outputs[count++] = autosched_digit(s->context, d, 0, 0);
+    if (!used[d]) outputs[count++] = autosched_digit(s->context, d, 0, rows_along(s, read, d));
   if (blocked >= 0)
     outputs[count++] = autosched_digit(s->context, blocked, 0,
                                        block < nest->axes[nest->spatial_count].extent ? block : 0);

@@ -51,3 +51,21 @@ def test_other_tiles_are_run(tmp_path):
     kernels = [pleat("run", path, "--fill", "zero", "--runner-up", place, "--print-ir-after",
                      "convert_blocks").partition("latency")[0] for place in (0, 1, 2)]
     assert len(set(kernels)) == 3
+
+
+@pytest.mark.parametrize("batch, rows, columns", [(7, 5, 96), (6, 3, 64), (2, 1, 33)])
+@pytest.mark.parametrize("cpu", ["avx512", "avx2"])
+def test_tiles_over_a_batch_of_constants(batch, rows, columns, cpu, tmp_path):
+    """A tile may have rows of several matrices of weights, which are then consecutive in memory."""
+    random = np.random.default_rng(batch)
+    x = random.standard_normal((batch, rows, 67), np.float32)
+    w = random.standard_normal((batch, 67, columns), np.float32)
+    path = save_model(tmp_path / "products.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])],
+                      [value_info("x", x.shape)], [value_info("y", (batch, rows, columns))],
+                      [numpy_helper.from_array(w, "w")])
+    np.save(tmp_path / "x.npy", x)
+    for place in range(4):
+        pleat("run", path, "-i", f"x={tmp_path / 'x.npy'}", "--runner-up", place, "--cpu", cpu,
+              "-o", tmp_path / "y.npz")
+        np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], x.astype(np.float64) @ w,
+                                   rtol=1e-4, atol=1e-4)
