@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+enum { WIDE_VECTOR = 64 }; // bytes of AVX-512's
+
 typedef struct TileSearch {
   Context *context;
   const HostMachine *machine;
@@ -28,6 +30,7 @@ typedef struct TileSearch {
   bool moves[NEST_MAX_READS][NEST_MAX_AXES]; // whether the read moves with each axis
   double bytes[NEST_MAX_READS];              // of each read's tensor
   double operations, latency;                // of a product: vector operations, and of a chain
+  double uops_a_cycle;
   double reductions;
   int innermost;              // axis of the reduction
   double far[NEST_MAX_READS]; // the share of the reduction's steps that move the read far
@@ -66,12 +69,17 @@ static bool broadcasts_rows(const TileSearch *s) {
 static double iteration_cycles(const TileSearch *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   const CostModel *c = s->costs;
-  double products = vectors * rows[0] * rows[1], loads = 0;
-  for (int i = 0; i < s->nest->read_count; i++) loads += loads_of(s, i, tile, vectors, rows);
+  double products = vectors * rows[0] * rows[1], loads = 0, folded = 0;
+  for (int i = 0; i < s->nest->read_count; i++) {
+    double count = loads_of(s, i, tile, vectors, rows);
+    loads += count;
+    if (vectors == 1 && s->steps[i] == NEST_SAME && s->machine->vector_bytes >= WIDE_VECTOR)
+      folded += count; // a multiply-add broadcasts its operand itself
+  }
   double work = products * s->operations;
   double cycles = work / s->machine->fma_units;
   cycles = MAX_OF(cycles, loads / c->loads_a_cycle);
-  cycles = MAX_OF(cycles, (work + loads) / c->uops_a_cycle);
+  cycles = MAX_OF(cycles, (work + loads - folded) / s->uops_a_cycle);
   if (vectors == 1 && s->broadcasts) cycles *= c->broadcast_factor;
   if (s->nest->conditional && rows[0] > 1 && s->broadcasts) cycles *= c->condition_factor;
   cycles = MAX_OF(cycles, s->latency) + c->chain_cycles / (products * products);
@@ -242,6 +250,8 @@ static void find_traffic(const TileSearch *s, Tile *tile) {
       again = size > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? panels : 1;
     bool streams = s->layouts->packed[i] && constant_streams(s->machine, size);
     tile->bytes += size * again * (streams ? s->costs->streamed_bytes : 1);
+    // Only panels that stay while the rows of a tile run are prefetched (autosched/panels.c).
+    if (streams && by_vector && moves_in_tile(s, i, tile)) tile->again += size;
     if (s->layouts->packed[i] && !by_vector && size > (double)s->machine->l2_bytes)
       tile->again += size * (again - 1);
   }
@@ -525,6 +535,7 @@ static TileSearch search_of(Context *context, const HostMachine *machine, const 
                        layouts, .reductions = 1, .best_cost = -1};
   search.operations = nest_product_operations(machine, nest);
   search.latency = nest_chain_latency(search.costs, nest);
+  search.uops_a_cycle = uops_a_cycle(machine);
   for (int i = 0; i < nest->read_count; i++) {
     search.bytes[i] = nest_buffer_bytes(nest->reads[i].buffer);
     for (int a = 0; a < nest->axis_count; a++)

@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+enum { WIDE_BYTES = 64 };
+
 static const CostModel x86_64 = {
     .stream_vectors = {1.5, 0.75, 0.4, 0.125},
     .feed_vectors = {2, 0.625, 0.3, 0.3},
@@ -29,6 +31,7 @@ static const CostModel x86_64 = {
     .window_cycles = 60,
     .loads_a_cycle = 2,
     .uops_a_cycle = 4,
+    .mesh_uops_a_cycle = 3,
     .lane_loads = 2,
     .shuffle_loads = 2,
     .scalar_cycles = 1.5,
@@ -114,6 +117,12 @@ double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level
   const double *vectors = use == MEMORY_FEED ? model->feed_vectors : model->stream_vectors;
   double rate = machine->vector_bytes * vectors[level];
   return bytes / (machine->mesh ? MIN_OF(rate, mesh_bytes[use][level]) : rate);
+}
+
+double uops_a_cycle(const HostMachine *machine) {
+  const CostModel *model = cost_model_of(machine);
+  bool wide = machine->mesh && machine->vector_bytes >= WIDE_BYTES;
+  return wide ? model->mesh_uops_a_cycle : model->uops_a_cycle;
 }
 
 double overlapped_cycles(const HostMachine *machine, double arithmetic, double memory) {

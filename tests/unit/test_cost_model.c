@@ -36,7 +36,8 @@ static void test_every_field_is_positive(void **state) {
                             model->checked_latency,      model->shuffle_latency,
                             model->window_cycles,        model->copy_start_cycles,
                             model->streamed_bytes,       model->streamed_l2_share,
-                            model->index_cycles,         model->masked_cycles};
+                            model->index_cycles,         model->masked_cycles,
+                            model->mesh_uops_a_cycle};
   const int64_t limits[] = {model->near_bytes,
                             model->set_bytes,
                             model->small_operand_bytes,
@@ -107,6 +108,13 @@ static void test_mesh_gives_bytes(void **state) {
               memory_cycles(&wide, 1000, MEMORY_L2, MEMORY_READ));
 }
 
+static void test_wide_vectors_on_a_mesh_share_their_core(void **state) {
+  HostMachine wide = {.vector_bytes = 64, .mesh = true},
+              narrow = {.vector_bytes = 32, .mesh = true}, ring = {.vector_bytes = 64};
+  assert_true(uops_a_cycle(&wide) < uops_a_cycle(&narrow));
+  assert_true(uops_a_cycle(&narrow) == uops_a_cycle(&ring));
+}
+
 static void test_level_holds_the_bytes(void **state) {
   HostMachine machine = {.l1_bytes = 100, .l2_bytes = 1000, .l3_bytes = 0};
   assert_int_equal(memory_level(&machine, 100), MEMORY_L1);
@@ -122,6 +130,7 @@ int main(void) {
       cmocka_unit_test(test_shares_and_ties_are_below_one),
       cmocka_unit_test(test_farther_memory_is_slower),
       cmocka_unit_test(test_mesh_gives_bytes),
+      cmocka_unit_test(test_wide_vectors_on_a_mesh_share_their_core),
       cmocka_unit_test(test_level_holds_the_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
