@@ -362,6 +362,53 @@ static void merge(Analyzer *analyzer, const RegionArray *found, RegionArray *all
   }
 }
 
+// ---- Bounds that change inside
+
+typedef struct BoundSearch {
+  const Walk *walk;
+  bool found;
+} BoundSearch;
+
+static bool find_changed(Visitor *visitor, Expr *e) {
+  BoundSearch *search = visitor->env;
+  const Walk *walk = search->walk;
+  if (e->op != EXPR_LOAD) return true;
+  const Buffer *b = e->as.buffer;
+  search->found |= map_contains(&walk->inside, b->data) || map_contains(&walk->views, b);
+  for (int i = 0; i < walk->writes.count; i++)
+    search->found |= buffers_alias(walk->writes.items[i].buffer, b);
+  return !search->found;
+}
+
+static bool changes_inside(const Walk *walk, Expr *e) {
+  BoundSearch search = {walk, false};
+  if (expr_reads_memory(e)) visit_expr(&(Visitor){.env = &search, .enter_expr = find_changed}, e);
+  return search.found;
+}
+
+// A bound is a value at the start of the statement. One that reads memory which is allocated, made
+// a view or written inside gives way to the whole axis.
+static void widen_changed(const Walk *walk, RegionArray *regions) {
+  for (int i = 0; i < regions->count; i++) {
+    Region *r = &regions->items[i];
+    Region whole = region_whole(walk->context, r->buffer);
+    bool any = false;
+    for (int d = 0; d < r->buffer->rank; d++) {
+      bool changes = changes_inside(walk, r->min[d]) || changes_inside(walk, r->extent[d]);
+      if (!changes) whole.min[d] = r->min[d], whole.extent[d] = r->extent[d];
+      any |= changes;
+    }
+    if (any) *r = whole;
+  }
+}
+
+static void merge_all(Walk *walk, RegionArray *reads, RegionArray *writes) {
+  widen_changed(walk, &walk->reads);
+  widen_changed(walk, &walk->writes);
+  merge(walk->analyzer, &walk->reads, reads);
+  merge(walk->analyzer, &walk->writes, writes);
+}
+
 static Walk walk_new(Analyzer *analyzer) {
   return (Walk){.context = analyzer->context,
                 .analyzer = analyzer,
@@ -372,8 +419,7 @@ static Walk walk_new(Analyzer *analyzer) {
 void stmt_regions(Analyzer *analyzer, Stmt *s, RegionArray *reads, RegionArray *writes) {
   Walk walk = walk_new(analyzer);
   walk_stmt(&walk, s);
-  merge(analyzer, &walk.reads, reads);
-  merge(analyzer, &walk.writes, writes);
+  merge_all(&walk, reads, writes);
 }
 
 void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads,
@@ -382,8 +428,7 @@ void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads,
   Hidden hidden = hidden_in(analyzer->arena, block);
   enter_memory(&walk, block);
   walk_seen(&walk, block, &hidden);
-  merge(analyzer, &walk.reads, reads);
-  merge(analyzer, &walk.writes, writes);
+  merge_all(&walk, reads, writes);
 }
 
 // ---- Blocks that do not state their regions

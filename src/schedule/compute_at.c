@@ -456,6 +456,13 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
           !writes_others(move, &path, input))
         return refuse_move(move, arena_printf(arena, "block '%s' writes '%s', which it reads",
                                               other->name, input->name));
+      if (block_touches(other, input, true) && common_loop(&move->block, &path) >= 0 &&
+          block_is_guided_by(move->moved, input))
+        return refuse_move(move, arena_printf(arena,
+                                              "block '%s' in a loop around both stores '%s', by "
+                                              "which it chooses elements, and it may run there "
+                                              "before all that it needs is stored",
+                                              other->name, input->name));
     }
   }
   if (*first_consumer < 0) return refuse_move(move, "none of its consumers is below that loop");

@@ -24,8 +24,7 @@ bool block_touches(const Block *block, const Buffer *buffer, bool write) {
   return !write && expr_reads(block->predicate, buffer);
 }
 
-// The depth, in a's path, of the innermost loop around both blocks; -1 when there is none.
-static int common_loop(const Path *a, const Path *b) {
+int common_loop(const Path *a, const Path *b) {
   int depth = -1;
   for (int i = 0; i < a->count && i < b->count && a->items[i] == b->items[i]; i++)
     if (a->items[i]->kind == STMT_FOR) depth = i;

@@ -237,6 +237,8 @@ int path_ranges(Schedule *schedule, const Path *path, int depth, VarRange **rang
 // True when, within one iteration of the common loops, the last statement of `a` runs before that
 // of `b`.
 bool path_precedes(const Path *a, const Path *b);
+// The depth, in a's path, of the innermost loop around both ends; -1 when there is none.
+int common_loop(const Path *a, const Path *b);
 void schedule_set_body(Schedule *schedule, Stmt *body);
 
 // Replaces items[depth]. When it is an item of a sequence, a replacement that is a sequence is
@@ -309,6 +311,9 @@ Stmt *block_in_loops(Context *context, Expr *const *loops, Stmt *s);
 // Calls `visit` for each store and load of the block's init and body, a store before its loads.
 typedef void (*AccessVisit)(void *env, Buffer *buffer, Expr *const *indices);
 void block_visit_accesses(const Block *block, AccessVisit visit, void *env);
+// True when an index, a divisor or the predicate of the block reads the buffer, so that the block
+// must not run before what it reads there is stored.
+bool block_is_guided_by(const Block *block, const Buffer *buffer);
 // True when the block may skip a read of the buffer, because the read is under a condition.
 bool block_reads_conditionally(const Block *block, const Buffer *buffer);
 // bindings_check of the block with the loops around the end of the path, whose facts the analyzer

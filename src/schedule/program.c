@@ -235,6 +235,36 @@ bool block_reads_conditionally(const Block *block, const Buffer *buffer) {
   return find.found;
 }
 
+typedef struct GuideSearch {
+  const Buffer *buffer;
+  bool found;
+} GuideSearch;
+
+static void search_indices(GuideSearch *find, Expr *const *indices, int count) {
+  for (int i = 0; i < count; i++) find->found |= expr_reads(indices[i], find->buffer);
+}
+
+static bool search_addresses(Visitor *visitor, Expr *e) {
+  GuideSearch *find = visitor->env;
+  if (e->op == EXPR_LOAD) search_indices(find, e->args, e->count);
+  if (expr_may_divide_by_zero(e)) search_indices(find, &e->args[1], 1);
+  return !find->found;
+}
+
+static bool search_places(Visitor *visitor, Stmt *s) {
+  GuideSearch *find = visitor->env;
+  if (s->kind == STMT_STORE) search_indices(find, s->as.store.indices, s->as.store.buffer->rank);
+  return !find->found;
+}
+
+bool block_is_guided_by(const Block *block, const Buffer *buffer) {
+  GuideSearch find = {buffer, expr_reads(block->predicate, buffer)};
+  Visitor visitor = {.env = &find, .enter_stmt = search_places, .enter_expr = search_addresses};
+  visit_stmt(&visitor, block->body);
+  if (block->init) visit_stmt(&visitor, block->init);
+  return find.found;
+}
+
 // ---- Reductions ------------------------------------------------------------------------------
 
 static bool combines(ExprOp op) {
