@@ -21,6 +21,21 @@ static bool feeds(const Block *block, const Expr *loop_var, bool reduction) {
   return false;
 }
 
+// Refuses a statement between the loop and the block that the init cannot leave: it is no loop, and
+// no condition on loops outside of the reduction.
+static bool check_between(const Decompose *d, const Stmt *s) {
+  if (s->kind == STMT_FOR || s->kind == STMT_SEQ || s->kind == STMT_ATTR) return true;
+  bool free = s->kind == STMT_IF && !expr_reads_memory(s->as.branch.condition);
+  for (int i = d->depth; free && i < d->path.count - 1; i++)
+    free = d->path.items[i]->kind != STMT_FOR ||
+           !feeds(d->block, d->path.items[i]->as.loop.var, true) ||
+           !expr_uses(s->as.branch.condition, d->path.items[i]->as.loop.var);
+  return free || schedule_refuse(d->schedule, s->pos,
+                                 "the init of block '%s' would leave a statement that is neither a "
+                                 "loop nor a condition on loops outside of the reduction",
+                                 d->block->name);
+}
+
 static bool check_decompose(Decompose *d) {
   Schedule *schedule = d->schedule;
   const Block *block = d->block;
@@ -29,6 +44,7 @@ static bool check_decompose(Decompose *d) {
   if (block_init_is_partial(block)) return refuse_partial_init(schedule, pos, block);
   for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
     Stmt *s = d->path.items[i];
+    if (i > d->depth && !check_between(d, s)) return false;
     if (s->kind != STMT_FOR) continue;
     const char *name = loop_name(s);
     bool reduces = feeds(block, s->as.loop.var, true);
@@ -119,6 +135,19 @@ static bool init_has_views(const Block *block) {
   return false;
 }
 
+// The conditions around the block below the loop.
+static Expr *conditions_between(const Decompose *d) {
+  Context *context = d->schedule->context;
+  Expr *all = NULL;
+  for (int i = d->depth; i < d->path.count - 1; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind != STMT_IF) continue;
+    Expr *one = s->as.branch.condition;
+    all = condition_and(context, all, d->path.child[i] ? expr_unary(context, EXPR_NOT, one) : one);
+  }
+  return all;
+}
+
 // The nest of the init: new loops for those below that its variables use, and each reduction loop
 // at its start.
 static Stmt *init_nest(Decompose *d, Str name) {
@@ -147,7 +176,8 @@ static Stmt *init_nest(Decompose *d, Str name) {
     v.binding = substitute_expr(context, v.binding, &d->fresh);
     init->vars[init->var_count++] = v;
   }
-  init->predicate = substitute_expr(context, block->predicate, &d->fresh);
+  init->predicate = substitute_expr(
+      context, condition_and(context, conditions_between(d), block->predicate), &d->fresh);
   init->body = block->init;
   divide_allocations(d, true, init);
   if (init_has_views(block)) {

@@ -140,12 +140,35 @@ static void test_inits_with_memory(void **state) {
           "allocates 'S', which its init and its updates use");
 }
 
+// A sum below a condition, on the rows or on the terms.
+#define CONDITIONAL(CONDITION)                                                                     \
+  HEAD "def f(A: T.Buffer((5, 7), 'float32'), C: T.Buffer((5,), 'float32')):\n"                    \
+       "    for o, i in T.grid(3, 2):\n"                                                           \
+       "        for k in range(7):\n"                                                              \
+       "            if " CONDITION ":\n"                                                           \
+       "                with T.block('C'):\n"                                                      \
+       "                    vi = T.axis.spatial(5, T.min(o * 2 + i, 4))\n"                         \
+       "                    vk = T.axis.reduce(7, k)\n"                                            \
+       "                    with T.init():\n"                                                      \
+       "                        C[vi] = T.float32(0)\n"                                            \
+       "                    C[vi] = C[vi] + A[vi, vk]\n"
+
+static void test_inits_below_conditions(void **state) {
+  (void)state;
+  made_with(CONDITIONAL("o * 2 + i < 5"),
+            "l = sch.get_loops('C')\nsch.decompose_reduction('C', l[0])\n",
+            "T.where(o * 2 + i < 5)");
+  refused(CONDITIONAL("k < 5"), "l = sch.get_loops('C')\nsch.decompose_reduction('C', l[2])\n",
+          "would leave a statement that is neither a loop nor a condition");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_indices_that_change),
       cmocka_unit_test(test_indices_under_predicates),
       cmocka_unit_test(test_copies_of_views),
       cmocka_unit_test(test_inits_with_memory),
+      cmocka_unit_test(test_inits_below_conditions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
