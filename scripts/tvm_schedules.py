@@ -14,6 +14,7 @@ import ast
 import builtins
 import collections
 import difflib
+import importlib
 import json
 import operator
 import os
@@ -52,29 +53,45 @@ class Recorder:
                 found[name] = self.tvm.IRModule({"desc": intrinsic.desc, "impl": intrinsic.impl}).script()
         return found
 
+    def row_of(self, test, schedule, before):
+        trace = "\n".join(map(str, schedule.trace.as_python())) if schedule.trace else ""
+        return {"test": test, "before": before.script(), "trace": trace,
+                "after": schedule.mod.script(), "intrinsics": self.intrinsics_of(trace)}
+
     def pytest_runtest_logfinish(self, nodeid, location):
         with self.path.open("a") as file:
             for schedule, before in self.made:
-                trace = "\n".join(map(str, schedule.trace.as_python())) if schedule.trace else ""
-                row = {"test": nodeid, "before": before.script(), "trace": trace,
-                       "after": schedule.mod.script(), "intrinsics": self.intrinsics_of(trace)}
+                try:
+                    row = self.row_of(nodeid, schedule, before)
+                except Exception as error:  # TVM cannot print it
+                    print(f"{nodeid}: {error}", file=sys.stderr)
+                    continue
                 file.write(json.dumps(row) + "\n")
         self.made.clear()
 
 
 def pytest_configure(config):
+    importlib.import_module("tvm.testing")  # some tests use it without an import
     config.pluginmanager.register(Recorder(pathlib.Path(os.environ[OUTPUT])))
 
 
 def record(checkout, path):
-    """Runs each file of tests by itself, since one test may end the process."""
+    """Runs each file of tests by itself, and its tests one by one where one of them ends the process."""
     path.write_text("")
     environment = {**os.environ, OUTPUT: str(path.resolve()), "PYTHONPATH": str(ROOT / "scripts")}
-    for file in sorted(checkout.glob("tests/python/**/test_tir_schedule_*.py")):
+
+    def run(test, *options):
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tvm_schedules", "-p", "no:cacheprovider",
-                   "--noconftest", "-c", os.devnull, "--rootdir", str(checkout), "--tb=no", str(file)]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+                   "--noconftest", "-c", os.devnull, "--rootdir", str(checkout), "--tb=no", *options, test]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    for file in sorted(checkout.glob("tests/python/**/test_tir_schedule_*.py")):
+        ended = run(str(file))
         print(f"{file.name}: {(ended.stdout.splitlines() or [''])[-1]}", flush=True)
+        if ended.returncode < 0:
+            for line in run(str(file), "--collect-only").stdout.splitlines():
+                if "::" in line:
+                    run(str(checkout / line))
 
 
 def rows_of(path):
