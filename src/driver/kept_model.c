@@ -173,6 +173,7 @@ static CompiledProgram *adopt(const char *path, CacheEntry *entry) {
       context ? saved_adopt(context, path, entry->tail, entry->tail_size, release_entry, entry)
               : NULL;
   context_free(context);
+  if (program && entry->mapped) compiled_program_set_mapped(program);
   return program;
 }
 

@@ -18,6 +18,10 @@ CompiledProgram *compiled_program_new(void) {
   return NULL;
 }
 
+void compiled_program_set_mapped(CompiledProgram *program) {
+  program->pages = weight_pages_new(program->weights, (size_t)program->weight_bytes);
+}
+
 typedef struct KnownContents {
   CompiledProgram *program;
   int input;
@@ -59,6 +63,7 @@ void compiled_program_release(CompiledProgram *program) {
     return;
   for (int i = 0; i < program->step_count; i++) opaque_code_release(program->steps[i].opaque);
   code_free(program->code);
+  weight_pages_free(program->pages);
   if (program->release) program->release(program->owner);
   context_free(program->context);
 }

@@ -8,6 +8,7 @@
 #include "runtime/guards.h"
 #include "runtime/opaque.h"
 #include "runtime/runtime.h"
+#include "runtime/weight_pages.h"
 
 // ---- Compiled programs -----------------------------------------------------------------------
 
@@ -84,6 +85,7 @@ typedef struct CompiledProgram {
   int64_t weight_bytes;
   void (*release)(void *owner); // frees what holds the constants
   void *owner;
+  WeightPages *pages; // of weights that a file holds; NULL: they stay in their pages
 } CompiledProgram;
 
 // An empty program with one reference; NULL when memory is exhausted. The caller fills it in.
@@ -97,6 +99,10 @@ Tensor *compiled_input_new(const CompiledProgram *program, int input, const uint
 CompiledProgram *compiled_program_keep(CompiledProgram *program); // adds a reference
 void compiled_program_release(
     CompiledProgram *program); // the last reference frees it; NULL allowed
+
+// States that the weights are in a private mapping of a file, which nobody writes: runs may move
+// them into huge pages, at the same addresses.
+void compiled_program_set_mapped(CompiledProgram *program);
 
 // Lets a program that nothing uses yet share the constants that are byte for byte those of other
 // programs, and frees its copies of them. The others are kept as long as the program. False, with

@@ -159,6 +159,7 @@ static void poison(Executable *e) {
 static bool begin_run(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
   const CompiledProgram *p = e->program;
   if (!check_arguments(e, inputs, outputs)) return false;
+  weight_pages_note_run(p->pages);
   for (int i = 0; i < p->input_count; i++)
     if (!find_data(e, i, inputs[i], true) || !check_known(e, i)) return false;
   for (int i = 0; i < p->output_count; i++)

@@ -520,7 +520,10 @@ static CompiledProgram *read_mapped(Context *context, const char *path, int desc
   }
   *mapped = (Mapped){data, size};
   CompiledProgram *program = saved_adopt(context, path, data, size, unmap, mapped);
-  if (!program) unmap(mapped);
+  if (program)
+    compiled_program_set_mapped(program);
+  else
+    unmap(mapped);
   return program;
 }
 

@@ -76,7 +76,9 @@ static void move_constants(const Sharing *s, SharedWeights *shared) {
     memcpy(at, own, (size_t)constant->bytes);
     at += tensor_aligned(constant->bytes);
   }
+  weight_pages_free(p->pages);
   if (p->release) p->release(p->owner);
+  p->pages = NULL;
   p->weights = NULL;
   p->release = release_shared;
   p->owner = shared;
