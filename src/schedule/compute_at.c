@@ -22,11 +22,13 @@ typedef struct Move {
   Schedule *schedule;
   Path block, loop; // the block, and the loop that it moves under
   const Block *moved;
+  bool holds_blocks; // the moved block has blocks inside
   PrimFunc *before;
   Analyzer *analyzer; // has the facts of the loops down to the target
   Window *windows;    // of the moved block's variables
   bool keep_unit_loops;
-  bool complete; // the new nest must run over the block's whole domain
+  const char
+      *complete; // why the new nest must run over the block's whole domain; NULL: it need not
   bool partial;  // an iteration of the loop reduces a part of the domain
 } Move;
 
@@ -123,10 +125,9 @@ static Stmt *moved_nest(Move *move, const char **why) {
   Stmt *s = new_nest(move, NULL);
   const char *gap = move->complete ? nest_incomplete(move, s) : NULL;
   if (gap) {
-    *why = arena_printf(
-        &context->arena, "it %s, and there its loops are not proved to run over its domain: %s",
-        move->partial ? "reduces a part in each iteration" : "writes a parameter of the function",
-        gap);
+    *why = arena_printf(&context->arena,
+                        "it %s, and there its loops are not proved to run over its domain: %s",
+                        move->complete, gap);
     return NULL;
   }
   StmtArray blocks = {0};
@@ -161,6 +162,9 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
       !schedule_find_loop(schedule, call->args[1].as.loop, &move->loop))
     return false;
   move->moved = path_end(&move->block)->as.block;
+  StmtArray inner = {0};
+  blocks_below(&schedule->context->arena, path_end(&move->block), &inner);
+  move->holds_blocks = inner.count > 0;
   move->analyzer = path_analyzer(schedule, &move->loop, move->loop.count);
   move->windows = arena_array(&schedule->context->arena, Window, move->moved->var_count);
   for (int i = 0; i < move->moved->var_count; i++)
@@ -193,20 +197,48 @@ static bool covers_domain(Move *move) {
                                   "its loops are not proved to run over its domain: %s", why));
 }
 
-// True when the value of an element depends on its indices alone: one store, or a reduction with
-// its init.
+// The blocks without inner blocks, where the moved block stands for those inside of it.
+static void other_blocks(Move *move, StmtArray *out) {
+  Arena *arena = &move->schedule->context->arena;
+  StmtArray all = {0};
+  blocks_innermost(arena, move->schedule->func->body, &all);
+  for (int i = 0; i < all.count; i++) {
+    Path path;
+    path_to_block(move->schedule, all.items[i]->as.block->name, &path);
+    if (!is_below(&path, path_end(&move->block)))
+      array_push(arena, out, all.items[i]);
+    else if (block_number(out, move->moved) < 0)
+      array_push(arena, out, path_end(&move->block));
+  }
+}
+
+// True when no execution of a block with blocks inside depends on others: it reduces nothing over
+// its executions, and reads no element of its result that it has not written.
+static bool is_done_at_once(Move *move) {
+  const Block *block = move->moved;
+  if (block->init || block_is_reduction(block))
+    return refuse_move(move, "it holds other blocks, and its executions are parts of a reduction");
+  for (int i = 0; i < block->write_count; i++) {
+    const Buffer *b = block->writes[i].buffer;
+    if (block_touches(block, b, false) && !block_reads_own_writes(move->schedule, &move->block, b))
+      return refuse_move(move, "it holds other blocks, and is not proved to write what they read "
+                               "of its result");
+  }
+  return true;
+}
+
+// True when the value of an element depends on its indices alone: one store, a reduction with its
+// init, or blocks that compute it.
 static bool is_whole_computation(Move *move, const StmtArray *blocks) {
   Arena *arena = &move->schedule->context->arena;
   const Block *block = move->moved;
-  StmtArray inner = {0};
-  blocks_below(arena, path_end(&move->block), &inner);
-  if (inner.count) return refuse_move(move, "it holds other blocks");
+  if (move->holds_blocks && !is_done_at_once(move)) return false;
   if (block_is_reduction(block) && !block->init)
     return refuse_move(move, "its init is a block of its own; move it before decompose_reduction");
   if (block_init_is_partial(block))
     return refuse_move(move, "its init does not set all elements that it updates");
   for (int i = 0; i < block->write_count; i++) {
-    if (block_touches(block, block->writes[i].buffer, false))
+    if (!move->holds_blocks && block_touches(block, block->writes[i].buffer, false))
       return refuse_move(move, "it reads what it writes");
     for (int k = 0; k < blocks->count; k++) {
       const Block *other = blocks->items[k]->as.block;
@@ -355,13 +387,42 @@ static Expr *needed_end(Move *move, const AccessArray *accesses, const Buffer *b
   return NULL;
 }
 
+// The tile size of axis `d` of a region: an execution writes at most the elements from v * size to
+// v * size + size. 0: the axis has no such tiles.
+static int64_t tile_size(const Region *write, int d, const Expr *v) {
+  const Expr *min = write->min[d];
+  int64_t size = 1, extent;
+  bool tiled = min->op == EXPR_MUL && min->args[0] == v && expr_as_int(min->args[1], &size);
+  if ((min != v && !tiled) || !expr_as_int(write->extent[d], &extent)) return 0;
+  return extent >= 1 && extent <= size ? size : 0;
+}
+
+// The tiles of `size` elements that the window has elements of.
+static Window tiles_of(Move *move, Window w, int64_t size) {
+  Context *context = move->schedule->context;
+  Expr *tile = expr_int(context, w.min->type, size), *zero = expr_int(context, w.min->type, 0);
+  bool aligned = analyzer_prove_equal(move->analyzer, expr_floor_mod(context, w.min, tile), zero);
+  Expr *more = expr_int(context, w.extent->type, size - (aligned ? 1 : 2));
+  Expr *count = expr_floor_div(context, expr_add(context, w.extent, more),
+                               expr_cast(context, w.extent->type, tile));
+  if (!aligned) count = expr_add(context, count, expr_int(context, count->type, 1));
+  return (Window){false, analyzer_simplify(move->analyzer, expr_floor_div(context, w.min, tile)),
+                  analyzer_simplify(move->analyzer, count), NULL};
+}
+
 static void producer_windows(Move *move, const Region *write, const AccessArray *accesses,
                              const Region *needed) {
   for (int i = 0; i < move->moved->var_count; i++) {
     const BlockVar *v = &move->moved->vars[i];
     for (int d = 0; v->kind == ITER_SPATIAL && d < write->buffer->rank; d++) {
-      if (write->min[d] != v->var || !expr_is_int(write->extent[d], 1)) continue;
+      int64_t size = tile_size(write, d, v->var);
       Window *w = &move->windows[i];
+      if (!size) continue;
+      if (size > 1) {
+        *w = tiles_of(move, window_of(move, needed, d), size);
+        settle_window(move, v, w);
+        continue;
+      }
       *w = window_of(move, needed, d);
       if (!move->complete) w->end = needed_end(move, accesses, write->buffer, d);
       settle_window(move, v, w);
@@ -417,7 +478,7 @@ static bool inputs_stay(Move *move, const PtrArray *inputs) {
     bool around = depth < move->loop.count && move->loop.items[depth] == loop;
     if (around || loop->kind != STMT_FOR) continue;
     StmtArray blocks = {0};
-    blocks_innermost(&move->schedule->context->arena, path->items[depth], &blocks);
+    blocks_below(&move->schedule->context->arena, path->items[depth], &blocks);
     if (blocks.count == 1) return true;
     for (int i = 0; i < inputs->count; i++)
       if (!buffer_stays_below(move->schedule, path, depth, inputs->items[i]))
@@ -477,12 +538,13 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   if (loop_is_place(place)) return expr_is_int(place, -1) || step_compute_inline(schedule, call);
   if (!move_begin(schedule, call, &move)) return false;
   StmtArray blocks = {0};
-  blocks_innermost(&context->arena, schedule->func->body, &blocks);
+  other_blocks(&move, &blocks);
   const Block *block = move.moved;
   if (block->write_count != 1) return refuse_move(&move, "it does not write exactly one buffer");
   const char *why;
   int first;
-  move.complete = buffer_is_parameter(schedule, block->writes[0].buffer);
+  if (buffer_is_parameter(schedule, block->writes[0].buffer))
+    move.complete = "writes a parameter of the function";
   if (!is_whole_computation(&move, &blocks) || !check_producer(&move, &blocks, &first) ||
       !covers_domain(&move))
     return false;
@@ -790,13 +852,29 @@ static bool reduces_in_parts(Move *move) {
   return path_reduces_in_order(schedule, &path, top) || refuse_move(move, why);
 }
 
+// True when elements of the buffer have values that no iteration of the loop writes, so that the
+// block must also run for those that the loop leaves out.
+static bool has_other_values(Move *move, const StmtArray *blocks, const Buffer *buffer) {
+  if (buffer_is_parameter(move->schedule, buffer)) return true;
+  for (int i = 0; i < blocks->count; i++) {
+    Path path;
+    path_to_block(move->schedule, blocks->items[i]->as.block->name, &path);
+    if (!is_below(&path, path_end(&move->loop)) &&
+        block_touches(blocks->items[i]->as.block, buffer, true))
+      return true;
+  }
+  return false;
+}
+
 bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Move move;
   if (!move_begin(schedule, call, &move)) return false;
+  if (move.holds_blocks) return refuse_move(&move, "it holds other blocks");
   StmtArray blocks = {0};
   blocks_innermost(&context->arena, schedule->func->body, &blocks);
   const Block *block = move.moved;
+  bool elsewhere = false;
   int last;
   const char *why;
   if (!is_whole_computation(&move, &blocks) || !check_consumer(&move, &blocks, &last) ||
@@ -821,10 +899,12 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
                                              "iterations; choose a loop outside of the reduction",
                                              block->reads[i].buffer->name));
     if (!consumer_windows(&move, &block->reads[i], &written)) return false;
+    elsewhere |= has_other_values(&move, &blocks, block->reads[i].buffer);
   }
   for (int i = 0; i < block->var_count; i++)
     settle_window(&move, &block->vars[i], &move.windows[i]);
-  move.complete = move.partial;
+  if (elsewhere) move.complete = "reads values that the loop does not write";
+  if (move.partial) move.complete = "reduces a part in each iteration";
   Stmt *nest = moved_nest(&move, &why);
   if (!nest) return refuse_move(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[last]->as.block);

@@ -284,8 +284,89 @@ static void test_inputs_of_an_iteration(void **state) {
        "i, = sch.get_loops('D')\nsch.compute_at('C', i)");
 }
 
+// Tiles that a block with blocks inside computes, and windows over them.
+static const char *const tiles =
+    HEAD "def f(A: T.Buffer((15, 8), 'float32'), C: T.Buffer((13, 7), 'float32')):\n"
+         "    B = T.alloc_buffer((15, 8))\n"
+         "    for i, j in T.grid(5, 2):\n"
+         "        with T.block('tile'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            S = T.alloc_buffer((3, 4))\n"
+         "            for k, l in T.grid(3, 4):\n"
+         "                with T.block('S'):\n"
+         "                    vk, vl = T.axis.remap('SS', [k, l])\n"
+         "                    S[vk, vl] = A[vi * 3 + vk, vj * 4 + vl] * T.float32(2)\n"
+         "            for k, l in T.grid(3, 4):\n"
+         "                with T.block('B'):\n"
+         "                    vk, vl = T.axis.remap('SS', [k, l])\n"
+         "                    B[vi * 3 + vk, vj * 4 + vl] = S[vk, 3 - vl] + T.float32(1)\n"
+         "    for i, j in T.grid(13, 7):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            C[vi, vj] = B[vi, vj] - B[vi + 2, vj + 1]\n";
+#define LOOPS_OF_C "i, j = sch.get_loops('C')\n"
+
+static void test_tiles_move(void **state) {
+  (void)state;
+  const char *windows[] = {"", "sch.split(i, [None, 3])\n", "sch.split(i, [None, 5])\n"};
+  for (int w = 0; w < COUNT_OF(windows); w++)
+    for (int at = 0; at < 2 + (w > 0); at++) {
+      Context *context = context_new();
+      made(tiles,
+           arena_printf(&context->arena,
+                        LOOPS_OF_C "%sl = sch.get_loops('C')\nsch.compute_at('tile', l[%d])\n",
+                        windows[w], at));
+      context_free(context);
+    }
+  // Rows 3i to 3i + 4 are of two tiles, and columns 4j to 4j + 4 of two of 4 columns.
+  made_with(tiles,
+            LOOPS_OF_C "a, b = sch.split(i, [None, 3])\nsch.reorder(a, j, b)\n"
+                       "sch.compute_at('tile', a)\n",
+            "vi = T.axis.spatial(5, i_0 + i)");
+  const char *sum = HEAD "def f(A: T.Buffer((6, 7), 'float32'), D: T.Buffer((6,), 'float32')):\n"
+                         "    C = T.alloc_buffer((6,))\n"
+                         "    for i, k in T.grid(6, 7):\n"
+                         "        with T.block('C'):\n"
+                         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+                         "            with T.init():\n"
+                         "                C[vi] = T.float32(0)\n"
+                         "            C[vi] = C[vi] + A[vi, vk]\n"
+                         "    for i in range(6):\n"
+                         "        with T.block('D'):\n"
+                         "            vi = T.axis.spatial(6, i)\n"
+                         "            D[vi] = C[vi] + T.float32(1)\n";
+  refused(sum,
+          "i, k = sch.get_loops('C')\no = sch.blockize(k)\nd, = sch.get_loops('D')\n"
+          "sch.compute_at(o, d)\n",
+          "its executions are parts of a reduction");
+}
+
+// A tensor of two parts, each from a nest of its own, and a copy of both.
+static void test_parts_stay_complete(void **state) {
+  (void)state;
+  const char *parts = HEAD "def f(A: T.Buffer((4,), 'float32'), B: T.Buffer((7,), 'float32'),\n"
+                           "      D: T.Buffer((11,), 'float32')):\n"
+                           "    C = T.alloc_buffer((11,))\n"
+                           "    for i in range(4):\n"
+                           "        with T.block('C0'):\n"
+                           "            vi = T.axis.spatial(4, i)\n"
+                           "            C[vi] = A[vi]\n"
+                           "    for i in range(7):\n"
+                           "        with T.block('C1'):\n"
+                           "            vi = T.axis.spatial(7, i)\n"
+                           "            C[vi + 4] = B[vi]\n"
+                           "    for i in range(11):\n"
+                           "        with T.block('D'):\n"
+                           "            vi = T.axis.spatial(11, i)\n"
+                           "            D[vi] = C[vi] + T.float32(1)\n";
+  refused(parts, "i, = sch.get_loops('C1')\nsch.reverse_compute_at('D', i)\n",
+          "it reads values that the loop does not write, and there its loops are not proved");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_tiles_move),
+      cmocka_unit_test(test_parts_stay_complete),
       cmocka_unit_test(test_epilogues),
       cmocka_unit_test(test_epilogue_refusals),
       cmocka_unit_test(test_epilogue_order),
