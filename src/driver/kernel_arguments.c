@@ -128,9 +128,34 @@ static bool make_scalar(Making *m, int i) {
 // ---- Tensors
 
 static InterpTensor argument_over(Context *context, const Buffer *buffer, Tensor *tensor) {
-  InterpTensor arg = {.type = buffer->type, .rank = tensor->rank, .data = tensor->data};
-  arg.shape = arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)tensor->rank);
+  InterpTensor arg = {.type = buffer->type, .rank = buffer->rank, .data = tensor->data};
+  arg.shape = arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)buffer->rank);
   return arg;
+}
+
+// Does the array have the type and rank of the parameter? The lanes of its elements are a last
+// axis.
+static bool given_fits(Making *m, int i, const Tensor *tensor) {
+  Context *context = m->context;
+  const Buffer *buffer = m->kernel->func->buffers[i];
+  int lanes = buffer->type.lanes, rank = buffer->rank + (lanes > 1);
+  Str own = dtype_name(context, dtype_lanes(buffer->type, 1));
+  const char *axis =
+      lanes > 1 ? arena_printf(&context->arena, " with %d lanes as last axis", lanes) : "";
+  if (strcmp(element_type_name(tensor->type), own) != 0)
+    return refuse(m, i,
+                  arena_printf(&context->arena, "holds %s, the array given has %s",
+                               dtype_name(context, buffer->type), element_type_name(tensor->type)));
+  if (tensor->rank != rank)
+    return refuse(m, i,
+                  arena_printf(&context->arena, "has rank %d%s, the array given has %d", rank, axis,
+                               tensor->rank));
+  if (lanes > 1 && tensor->shape[rank - 1] != lanes)
+    return refuse(m, i,
+                  arena_printf(&context->arena,
+                               "has elements of %d lanes, the array given has %lld", lanes,
+                               (long long)tensor->shape[rank - 1]));
+  return true;
 }
 
 // Takes the array of parameter i from its file, and binds the free sizes to the array's shape.
@@ -139,14 +164,7 @@ static bool take_given(Making *m, int i) {
   const Buffer *buffer = m->kernel->func->buffers[i];
   Tensor *tensor = m->contents->array(m->contents->env, buffer->name);
   if (!tensor) return context->error_count == 0;
-  if (strcmp(element_type_name(tensor->type), dtype_name(context, buffer->type)) != 0)
-    return refuse(m, i,
-                  arena_printf(&context->arena, "holds %s, the array given has %s",
-                               dtype_name(context, buffer->type), element_type_name(tensor->type)));
-  if (tensor->rank != buffer->rank)
-    return refuse(m, i,
-                  arena_printf(&context->arena, "has rank %d, the array given has %d", buffer->rank,
-                               tensor->rank));
+  if (!given_fits(m, i, tensor)) return false;
   for (int d = 0; d < buffer->rank; d++)
     if (buffer->shape[d]->op == EXPR_VAR) set_size(m, buffer->shape[d], tensor->shape[d]);
   m->given[i] = tensor;
@@ -221,6 +239,25 @@ static bool spanned(Making *m, int i, InterpTensor *arg, Tensor **flat) {
   return *flat || refuse(m, i, "finds no memory");
 }
 
+// The elements of an argument in its flat memory; their lanes are a last axis.
+static Tensor *elements_of(Context *context, const Buffer *buffer, const InterpTensor *arg,
+                           const Tensor *flat) {
+  int rank = buffer->rank, lanes = buffer->type.lanes;
+  int64_t *shape = arena_array(&context->arena, int64_t, rank + 1);
+  int64_t *strides = arg->strides ? arena_array(&context->arena, int64_t, rank + 1) : NULL;
+  for (int d = 0; d < rank; d++) {
+    shape[d] = arg->shape[d];
+    if (strides) strides[d] = arg->strides[d] * lanes;
+  }
+  shape[rank] = lanes;
+  if (strides) strides[rank] = 1;
+  Tensor *tensor = arena_new(&context->arena, Tensor);
+  char *first = (char *)flat->data + arg->offset * element_bytes(flat->type) * lanes;
+  *tensor = tensor_over(first, flat->type, shape, rank + (lanes > 1));
+  tensor->strides = strides;
+  return tensor;
+}
+
 static bool fill_tensor(Making *m, int i) {
   Context *context = m->context;
   const Buffer *buffer = m->kernel->func->buffers[i];
@@ -237,10 +274,7 @@ static bool fill_tensor(Making *m, int i) {
   else
     memset(flat->data, 0, (size_t)tensor_bytes(flat));
   arg.data = flat->data;
-  Tensor *tensor = arena_new(&context->arena, Tensor);
-  char *first = (char *)flat->data + arg.offset * element_bytes(flat->type) * buffer->type.lanes;
-  *tensor = tensor_over(first, flat->type, shape, buffer->rank);
-  tensor->strides = (int64_t *)arg.strides;
+  Tensor *tensor = elements_of(context, buffer, &arg, flat);
   if (m->given[i]) tensor_copy(tensor, m->given[i]);
   m->out->tensors[i] = buffer->type.lanes == 1 ? tensor : flat;
   m->out->args[i] = arg;
