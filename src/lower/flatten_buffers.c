@@ -15,7 +15,8 @@
 typedef struct Flat {
   Buffer *buffer;
   Expr **strides; // in elements of the group, one for each axis
-  bool wide;      // indices are int64
+  Expr *offset;
+  bool wide; // indices are int64
 } Flat;
 
 typedef struct Flattening {
@@ -23,6 +24,7 @@ typedef struct Flattening {
   Map flats;           // Buffer* → Flat*
   PtrArray undeclared; // flat buffers of parameters, in order of first access
   Map params;          // Buffer* of parameters
+  Rewriter rewriter;
 } Flattening;
 
 static bool was_flat(const Buffer *b) {
@@ -90,14 +92,31 @@ static bool needs_wide(const Buffer *b) {
   return size > INT32_MAX - MAX_OF(offset, 0) - 1;
 }
 
-static Flat *make_flat(Flattening *flattening, Buffer *b) {
+static Expr **flat_sizes(Flattening *flattening, Expr *const *sizes, int count) {
+  Expr **result = arena_array(&flattening->context->arena, Expr *, count + 1);
+  for (int i = 0; i < count; i++) result[i] = rewrite_expr(&flattening->rewriter, sizes[i]);
+  return result;
+}
+
+// The buffer with the loads in its sizes, strides and offset as loads of flat memory.
+static Buffer *with_flat_sizes(Flattening *flattening, Buffer *b) {
+  Buffer *result = buffer_copy(flattening->context, b);
+  result->shape = flat_sizes(flattening, b->shape, b->rank);
+  if (b->strides) result->strides = flat_sizes(flattening, b->strides, b->rank);
+  if (b->offset) result->offset = rewrite_expr(&flattening->rewriter, b->offset);
+  return result;
+}
+
+static Flat *make_flat(Flattening *flattening, Buffer *own) {
   Context *context = flattening->context;
+  const Buffer *b = with_flat_sizes(flattening, own);
   Flat *flat = arena_new(&context->arena, Flat);
   flat->wide = needs_wide(b);
   flat->strides = arena_array(&context->arena, Expr *, b->rank + 1);
   compact_strides(context, b, flat->strides, flat->wide);
   for (int i = 0; b->strides && i < b->rank; i++)
     flat->strides[i] = flat->wide ? widened(context, b->strides[i]) : b->strides[i];
+  flat->offset = b->offset;
   Buffer *buffer = flat->buffer = buffer_copy(context, b);
   buffer->rank = b->separator_count + 1;
   buffer->shape = arena_array(&context->arena, Expr *, buffer->rank);
@@ -107,9 +126,9 @@ static Flat *make_flat(Flattening *flattening, Buffer *b) {
   buffer->separators = arena_array(&context->arena, int, b->separator_count + 1);
   for (int g = 0; g < b->separator_count; g++) buffer->separators[g] = g + 1;
   buffer->layout = NULL;
-  buffer->logical = b;
-  map_put(&flattening->flats, b, flat);
-  if (map_contains(&flattening->params, b))
+  buffer->logical = own;
+  map_put(&flattening->flats, own, flat);
+  if (map_contains(&flattening->params, own))
     array_push(&context->arena, &flattening->undeclared, buffer);
   return flat;
 }
@@ -126,7 +145,7 @@ static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indic
   Expr **result = arena_array(&context->arena, Expr *, flat->buffer->rank);
   for (int g = 0; g < flat->buffer->rank; g++) {
     Expr *sum =
-        g == b->separator_count && b->offset ? b->offset : expr_int(context, DTYPE_INT32, 0);
+        g == b->separator_count && flat->offset ? flat->offset : expr_int(context, DTYPE_INT32, 0);
     for (int i = group_end(b, g) - 1; i >= group_begin(b, g); i--) {
       Expr *index = flat->wide ? widened(context, indices[i]) : at_least_int32(context, indices[i]);
       sum = expr_add(context, expr_mul(context, index, flat->strides[i]), sum);
@@ -224,12 +243,12 @@ PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
       .context = context, .flats = map_new(&context->arena), .params = map_new(&context->arena)};
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) map_put(&flattening.params, func->buffers[i], func->buffers[i]);
-  Rewriter rewriter = {.context = context,
-                       .env = &flattening,
-                       .expr = flatten_load,
-                       .stmt = flatten_stmt,
-                       .buffer = lower_keep_buffer};
-  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  flattening.rewriter = (Rewriter){.context = context,
+                                   .env = &flattening,
+                                   .expr = flatten_load,
+                                   .stmt = flatten_stmt,
+                                   .buffer = lower_keep_buffer};
+  Stmt *body = rewrite_stmt(&flattening.rewriter, func->body);
   if (body == func->body) return func;
   for (int i = flattening.undeclared.count - 1; i >= 0; i--)
     body = stmt_declare(context, flattening.undeclared.items[i], body);

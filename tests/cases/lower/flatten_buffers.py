@@ -37,3 +37,16 @@ def local(A: T.Buffer((3, 7), "float32"), B: T.Buffer((3, 7), "float32")):
         V[i] = A[0, 5]
     for i, j in T.grid(3, 7):
         B[i, j] = C[2 - i, j]
+
+
+@T.prim_func
+def sizes_from_memory(A: T.Buffer((16,), "int32")):
+    n = T.decl_buffer((2, 1), "int32", scope="local")
+    n[1, 0] = 4
+    data = T.decl_buffer((4, 4), "int32")
+    view = T.decl_buffer((n[1, 0],), "int32", data=data.data)
+    shifted = T.decl_buffer((1,), "int32", data=data.data, elem_offset=n[1, 0])
+    view[3] = 7
+    shifted[0] = 5
+    A[3] = data[0, 3]
+    A[4] = data[1, 0]
