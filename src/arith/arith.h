@@ -106,4 +106,37 @@ Verdict block_states_accesses(Context *context, const Block *block, const Buffer
 const char *bindings_check(Analyzer *analyzer, const Block *block, const VarRange *loops,
                            int loop_count);
 
+// An iteration map: each index is base + scale * number, where the number takes the values 0 …
+// extent - 1, independently of the others. The number is the sum of its digits times their scales,
+// the largest first; a digit is (source // cut) % extent, where the source, a loop or a fused
+// number, takes the values 0 … source_extent - 1.
+typedef struct IterDigit {
+  Expr *source, *source_extent;
+  int64_t cut;
+  Expr *extent, *scale;
+} IterDigit;
+typedef struct IterIndex {
+  Expr *base, *scale, *extent;
+  IterDigit *digits;
+  int digit_count;
+} IterIndex;
+// Bijective: each point is met once. Surjective: points may be met several times. Unchecked: the
+// indices may depend on one another.
+typedef enum IterMapLevel {
+  ITER_MAP_BIJECTIVE,
+  ITER_MAP_SURJECTIVE,
+  ITER_MAP_UNCHECKED = 3
+} IterMapLevel;
+typedef struct IterMapQuestion {
+  Expr *const *indices;
+  int count;
+  const VarRange *loops;
+  int loop_count;
+  Expr *predicate;
+  IterMapLevel level;
+} IterMapQuestion;
+// Stores the iteration map in out[question->count], and returns NULL; otherwise the reason why there
+// is none.
+const char *iter_map_find(Analyzer *analyzer, const IterMapQuestion *question, IterIndex *out);
+
 #endif
