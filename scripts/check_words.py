@@ -47,7 +47,7 @@ PHRASES = {
     "surjective": "onto",
 }
 # Texts in which a word above is right: names of other systems, and fields of JSON.
-ALLOWED = re.compile(r"\"joins\"", re.IGNORECASE)
+ALLOWED = re.compile(r"\"joins\"|IterMapLevel.Surjective|\"surjective\"", re.IGNORECASE)
 FRAGMENT = re.compile(r"(Of|What|Those|Nothing|None|Such)\b")
 
 

@@ -311,6 +311,12 @@ void pleat_analyzer_free(PleatAnalyzer *analyzer);
  *                      null where there is no bound. exact: the box has no other values
  *   "linear"           expr, vars -> coefficients, rest: expr is rest plus the sum of the products
  *                      of both lists; rest is null where it is not
+ *   "iter_map"         indices, vars, condition, level -> map, why: how each index is
+ *                      base + scale * number, where the number takes the values 0 to extent - 1
+ *                      and is the sum of "digits", (source // cut) % extent * scale each, the
+ *                      largest first; a source takes the values 0 to source_extent - 1. level 0:
+ *                      the points of all indices are met once each, 1: at least once, 3: the
+ *                      indices may depend on one another. why: a text where there is no such map
  *
  * *answer is an owned JSON object with "nodes" and these fields. */
 int pleat_analyzer_ask(PleatAnalyzer *analyzer, const char *question, char **answer,

@@ -247,6 +247,43 @@ static void regions(AskCall *call) {
   answer_truth(call, "exact", exact);
 }
 
+static void answer_index(AskCall *call, const IterIndex *index) {
+  text_printf(&call->text, "{\"base\": {\"node\": %d}", nodes_add(call->nodes, index->base));
+  answer_expr(call, "scale", index->scale);
+  answer_expr(call, "extent", index->extent);
+  answer_field(call, "digits");
+  for (int i = 0; i < index->digit_count; i++) {
+    const IterDigit *digit = &index->digits[i];
+    text_printf(&call->text, "%s{\"cut\": %lld", i ? ", " : "[", (long long)digit->cut);
+    answer_expr(call, "source", digit->source);
+    answer_expr(call, "source_extent", digit->source_extent);
+    answer_expr(call, "extent", digit->extent);
+    answer_expr(call, "scale", digit->scale);
+    text_puts(&call->text, "}");
+  }
+  text_puts(&call->text, index->digit_count ? "]}" : "[]}");
+}
+
+static void iter_map(AskCall *call) {
+  Context *context = call->call.context;
+  IterMapQuestion question = {.predicate = given_expr(call, "condition")};
+  question.indices = given_exprs(call, "indices", &question.count);
+  question.loops = given_ranges(call, "vars", &question.loop_count);
+  question.level = (IterMapLevel)json_integer_value(given(call, "level"));
+  if (context->error_count) return;
+  IterIndex *found = arena_array(&context->arena, IterIndex, question.count);
+  const char *why = iter_map_find(call->analyzer->analyzer, &question, found);
+  answer_field(call, "why");
+  text_printf(&call->text, why ? "\"%s\"" : "null", why);
+  answer_field(call, "map");
+  text_puts(&call->text, "[");
+  for (int i = 0; !why && i < question.count; i++) {
+    if (i) text_puts(&call->text, ", ");
+    answer_index(call, &found[i]);
+  }
+  text_puts(&call->text, "]");
+}
+
 // expr == rest + Σ coefficients[i] * vars[i]; rest is null where it is not.
 static void linear(AskCall *call) {
   int count;
@@ -274,7 +311,7 @@ static const struct {
     {"prove_equal", prove_equal}, {"bind_value", bind_value},
     {"bind_range", bind_range},   {"assume", assume},
     {"forget", forget},           {"regions", regions},
-    {"linear", linear},
+    {"linear", linear},           {"iter_map", iter_map},
 };
 
 static void answer(AskCall *call) {

@@ -120,11 +120,11 @@ typedef struct IterIndex {
   IterDigit *digits;
   int digit_count;
 } IterIndex;
-// Bijective: each point is met once. Surjective: points may be met several times. Unchecked: the
-// indices may depend on one another.
+// Bijective: each point is met once. Onto: points may be met several times. Unchecked: the indices
+// may depend on one another.
 typedef enum IterMapLevel {
   ITER_MAP_BIJECTIVE,
-  ITER_MAP_SURJECTIVE,
+  ITER_MAP_ONTO,
   ITER_MAP_UNCHECKED = 3
 } IterMapLevel;
 typedef struct IterMapQuestion {
@@ -135,8 +135,8 @@ typedef struct IterMapQuestion {
   Expr *predicate;
   IterMapLevel level;
 } IterMapQuestion;
-// Stores the iteration map in out[question->count], and returns NULL; otherwise the reason why there
-// is none.
+// Stores the iteration map in out[question->count], and returns NULL; otherwise the reason why
+// there is none.
 const char *iter_map_find(Analyzer *analyzer, const IterMapQuestion *question, IterIndex *out);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads expressions as numbers in mixed radix (the iteration maps of TVM's `DetectIterMap` play this
-// role). A loop, or a fused number, is a source; each must be used up by its digits, none of which
-// is used twice, for an expression to take each of its values once.
+// Reads expressions as numbers in mixed radix (the iteration maps of TVM's `DetectIterMap` play
+// this role). A loop, or a fused number, is a source; each must be used up by its digits, none of
+// which is used twice, for an expression to take each of its values once.
 #include "arith/mixed_radix.h"
 
 bool radix_refuse(RadixCheck *check, const char *format, const char *name) {

@@ -161,3 +161,59 @@ def test_range_has_ends_as_in_tvm():
     assert tir.Range(3, 10).extent == 7 and tir.Range(8).min == 0
     assert type(tir.Range(n, n + 2).extent).__name__ == "Sub"
     assert tir.Range.from_min_extent(n, 2).with_fields(extent=5).extent == 5
+
+
+def random_map(seed):
+    """Loops with domains, and indices made of their digits, of which some are not used well."""
+    r = random.Random(seed)
+    domain = {nodes.Var(name): tir.Range(0, r.choice([1, 2, 3, 4, 6, 8, 12])) for name in "xyz"}
+    x, y, z = domain
+    fused = x * domain[y].extent + y
+    parts = [x, y, z, fused, x // 2, x % 2, fused // 2, fused % 3, (fused // 2) % 2, z // 3, z % 3]
+    indices = []
+    for _ in range(r.choice([1, 2, 3])):
+        e = r.choice(parts)
+        if r.random() < 0.4:
+            e = e * r.choice([2, 3, domain[z].extent.value]) + r.choice(parts)
+        indices.append(e * r.choice([1, 1, 2]) + r.choice([0, 0, 5, -3]))
+    return r, domain, indices
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_iteration_maps(seed):
+    r, domain, indices = random_map(seed)
+    points = [dict(zip("xyz", point)) for point in
+              itertools.product(*(range(dom.extent.value) for dom in domain.values()))]
+    condition = True
+    if r.random() < 0.3:
+        condition = r.choice(indices) < r.randint(1, 20)
+        points = [point for point in points if value(condition, point)]
+    for level in ("surjective", "bijective"):
+        found = arith.detect_iter_map(indices, domain, condition, level)
+        if not found.indices:
+            assert found.errors
+            continue
+        exprs = [arith.normalize_iter_map_to_expr(one) for one in found.indices]
+        taken = [tuple(value(e, point) for e in indices) for point in points]
+        assert [tuple(value(e, point) for e in exprs) for point in points] == taken
+        ranges = [range(one.base.value, one.base.value + extent * scale, scale)
+                  for one in found.indices
+                  for extent, scale in [(one.args[0].extent.value, one.args[0].scale.value)
+                                        if one.args else (1, 1)]]
+        assert set(taken) == set(itertools.product(*ranges))
+        assert level == "surjective" or len(taken) == len(set(taken))
+
+
+def test_iteration_maps():
+    x, y, c = tir.Var("x"), tir.Var("y"), tir.Var("c")
+    domain = {x: tir.Range(0, 3), y: tir.Range(0, 5)}
+    (first, second) = arith.detect_iter_map([(x * 5 + y) // 3, (x * 5 + y) % 3 + c], domain,
+                                            check_level="bijective").indices
+    assert (first.args[0].extent, second.args[0].extent) == (5, 3) and second.base.same_as(c)
+    assert arith.detect_iter_map([x, x], domain).errors == ["two digits of x overlap"]
+    assert arith.detect_iter_map([x], domain, check_level="bijective").errors
+    assert arith.detect_iter_map([x], domain).indices
+    with pytest.raises(ValueError, match="Unknown check level some"):
+        arith.detect_iter_map([x], domain, check_level="some")
+    simple, = arith.iter_map_simplify([(x * 5 + y) // 3 * 3 + (x * 5 + y) % 3], domain)
+    assert pleat.ir.structural_equal(simple, x * 5 + y)

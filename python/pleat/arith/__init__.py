@@ -13,6 +13,9 @@ _MODULES = {
                              "ProofStrength"),
     "pleat.arith.int_set": ("IntSet", "IntervalSet", "estimate_region_lower_bound",
                             "estimate_region_strict_bound", "estimate_region_upper_bound"),
+    "pleat.arith.iter_affine_map": ("IterMapExpr", "IterMapLevel", "IterMapResult", "IterMark",
+                                    "IterSplitExpr", "IterSumExpr", "detect_iter_map",
+                                    "iter_map_simplify", "normalize_iter_map_to_expr"),
     "pleat.arith.pattern": ("detect_linear_equation",),
 }
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
