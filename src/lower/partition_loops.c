@@ -7,7 +7,8 @@
 //       if wo * 10 + wi < 49: body          →      for wi in T.unroll(10):
 //                                                    if 40 + wi < 49: body   (for unrolling)
 //
-// A condition takes part when it is linear in the loop's variable. The variables of the loops
+// A condition takes part when it is linear in the loop's variable, and when it costs something: one
+// that guards a long loop is tested once and stays. The variables of the loops
 // inside are replaced by their worst values: where the condition then holds, it holds for all of
 // their iterations. A loop becomes at most three loops (before, middle, after); one of at most
 // three iterations that has no middle becomes a sequence of its iterations. One that runs once,
@@ -31,6 +32,7 @@ enum {
   DEFAULT_BUDGET = INSTRUCTION_CACHE_BYTES / STATEMENT_BYTES,
   MOST_ITERATIONS_APART = 3,
   LONG_BODY = 32,          // statements
+  CHEAP_SHARE = 100,       // stores in loops for each test of a condition that need not be cut
   STATEMENTS_OF_GUARD = 2, // a body with so many statements for each condition keeps them
   MOST_FOR_HINT = 1 << 14, // statements that the cut of one loop with a hint may add
 };
@@ -65,9 +67,13 @@ typedef struct SplitSearch {
   Expr *var;
   Array(VarRange) inner; // variables bound inside the loop; min is NULL for lets
   Array(Atom) atoms;
-  bool wide;  // the loop holds vectorised or unrolled loops, in which conditions cost much
-  bool lanes; // the loop itself is vectorised, so choices between values cost little
-  bool outer; // conditions on variables outside of the loop only are searched too
+  bool hinted;      // every condition counts
+  int64_t repeated; // statements that loops run in one iteration of the innermost loop around that
+                    // is no straight-line code
+  int64_t tests;    // how often that iteration tests a condition; 0: in each lane
+  bool wide;        // the loop holds vectorised or unrolled loops, in which conditions cost much
+  bool lanes;       // the loop itself is vectorised, so choices between values cost little
+  bool outer;       // conditions on variables outside of the loop only are searched too
 } SplitSearch;
 
 // ---- Finding conditions
@@ -105,7 +111,54 @@ static bool analyze(SplitSearch *search, Atom *atom) {
   return true;
 }
 
+enum { MOST_RUNS = 1 << 20 };
+
+// Counts the stores that a statement runs in its loops that are no straight-line code. Loops whose
+// extents are not known run once.
+typedef struct RunCount {
+  int64_t times, stores;
+  bool repeats; // in such a loop
+} RunCount;
+
+static int64_t times_extent(int64_t times, const Stmt *loop, int64_t unknown) {
+  int64_t extent = unknown;
+  expr_as_int(loop->as.loop.extent, &extent);
+  return MIN_OF(times * MIN_OF(extent, (int64_t)MOST_RUNS), (int64_t)MOST_RUNS);
+}
+
+static bool count_runs(Visitor *visitor, Stmt *s) {
+  RunCount *count = visitor->env, outer = *count;
+  if (s->kind == STMT_STORE && count->repeats)
+    count->stores = MIN_OF(count->stores + count->times, (int64_t)MOST_RUNS);
+  if (s->kind != STMT_FOR) return true;
+  LoopKind kind = s->as.loop.kind;
+  if (kind != LOOP_VECTORIZED) count->times = times_extent(count->times, s, 1);
+  count->repeats |= kind != LOOP_VECTORIZED && kind != LOOP_UNROLLED;
+  visit_stmt(visitor, s->as.loop.body);
+  count->times = outer.times;
+  count->repeats = outer.repeats;
+  return false;
+}
+
+static void enter_loop_of(SplitSearch *search, const Stmt *loop) {
+  LoopKind kind = loop->as.loop.kind;
+  if (kind == LOOP_UNROLLED) search->tests = times_extent(search->tests, loop, MOST_RUNS);
+  if (kind == LOOP_VECTORIZED) search->tests = 0;
+  if (kind == LOOP_UNROLLED || kind == LOOP_VECTORIZED) return;
+  RunCount count = {.times = 1};
+  Visitor visitor = {.env = &count, .enter_stmt = count_runs};
+  visit_stmt(&visitor, loop->as.loop.body);
+  search->tests = 1;
+  search->repeated = count.stores;
+}
+
+// Does the code between two tests of a condition at this place take much longer than a test?
+static bool is_cheap(const SplitSearch *search) {
+  return !search->hinted && search->tests && search->repeated / search->tests >= CHEAP_SHARE;
+}
+
 static void note_condition(SplitSearch *search, Expr *condition) {
+  if (is_cheap(search)) return;
   Context *context = search->partition->context;
   ExprArray parts = {0};
   expr_conjuncts(context, condition, &parts);
@@ -141,24 +194,30 @@ static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   if (s->kind != STMT_FOR) return true;
   Analyzer *analyzer = search->partition->analyzer;
   int mark = analyzer_mark(analyzer), outer = search->inner.count;
+  int64_t repeated = search->repeated, tests = search->tests;
+  enter_loop_of(search, s);
   search->wide |= s->as.loop.kind == LOOP_VECTORIZED || s->as.loop.kind == LOOP_UNROLLED;
   note_inner(search, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   visit_stmt(visitor, s->as.loop.body);
   analyzer_reset(analyzer, mark);
   search->inner.count = outer;
+  search->repeated = repeated;
+  search->tests = tests;
   return false;
 }
 
 static SplitSearch find_conditions(Partition *partition, Stmt *loop, bool outer) {
   SplitSearch search = {.partition = partition,
                         .outer = outer,
+                        .hinted = has_hint(loop),
                         .var = loop->as.loop.var,
                         .lanes = loop->as.loop.kind == LOOP_VECTORIZED};
   Visitor visitor = {
       .env = &search, .enter_expr = condition_in_expr, .enter_stmt = condition_in_stmt};
   int mark = analyzer_mark(partition->analyzer);
   analyzer_bind(partition->analyzer, loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent);
+  enter_loop_of(&search, loop);
   visit_stmt(&visitor, loop->as.loop.body);
   analyzer_reset(partition->analyzer, mark);
   return search;

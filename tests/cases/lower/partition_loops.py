@@ -1,5 +1,6 @@
 # Loops are cut where their conditions become constant: borders, a tail of 3 iterations, and two
-# versions of a body for a parallel loop. A long body with few conditions gets two versions too.
+# versions of a body for a parallel loop. A long body with few conditions gets two versions too. A
+# condition that is tested once for a long loop stays.
 # RUN: pleat opt %s --pass partition_loops --verify-each
 from tvm.script import tir as T
 
@@ -42,6 +43,33 @@ def long_tail(A: T.Buffer((37, 23), "float32"), B: T.Buffer((37, 23), "float32")
             if io * 5 + ii < 23:
                 for r in T.unroll(37):
                     B[r, io * 5 + ii] = A[r, io * 5 + ii]
+
+
+@T.prim_func
+def before_long_loop(A: T.Buffer((7, 37), "float32"), B: T.Buffer((8, 37, 3), "float32")):
+    for i in range(8):
+        if i >= 1:
+            for k in range(37):
+                for r in T.unroll(3):
+                    B[i, k, r] = A[i - 1, k]
+
+
+@T.prim_func
+def before_short_loop(A: T.Buffer((7, 11), "float32"), B: T.Buffer((8, 11, 3), "float32")):
+    for i in range(8):
+        if i >= 1:
+            for k in range(11):
+                for r in T.unroll(3):
+                    B[i, k, r] = A[i - 1, k]
+
+
+@T.prim_func
+def unrolled_before_long_loop(A: T.Buffer((7, 37), "float32"), B: T.Buffer((8, 37, 5), "float32")):
+    for i in range(8):
+        for r in T.unroll(5):
+            if i * 5 + r >= 7:
+                for k in range(37):
+                    B[i, k, r] = A[i - 1, k]
 
 
 @T.prim_func
