@@ -21,9 +21,7 @@ typedef struct Flat {
 
 typedef struct Flattening {
   Context *context;
-  Map flats;           // Buffer* → Flat*
-  PtrArray undeclared; // flat buffers of parameters, in order of first access
-  Map params;          // Buffer* of parameters
+  Map flats; // Buffer* → Flat*
   Rewriter rewriter;
 } Flattening;
 
@@ -128,8 +126,6 @@ static Flat *make_flat(Flattening *flattening, Buffer *own) {
   buffer->layout = NULL;
   buffer->logical = own;
   map_put(&flattening->flats, own, flat);
-  if (map_contains(&flattening->params, own))
-    array_push(&context->arena, &flattening->undeclared, buffer);
   return flat;
 }
 
@@ -239,10 +235,7 @@ static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   if (!lower_check_tiles(context, func)) return NULL;
-  Flattening flattening = {
-      .context = context, .flats = map_new(&context->arena), .params = map_new(&context->arena)};
-  for (int i = 0; i < func->param_count; i++)
-    if (func->buffers[i]) map_put(&flattening.params, func->buffers[i], func->buffers[i]);
+  Flattening flattening = {.context = context, .flats = map_new(&context->arena)};
   flattening.rewriter = (Rewriter){.context = context,
                                    .env = &flattening,
                                    .expr = flatten_load,
@@ -250,7 +243,9 @@ PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
                                    .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&flattening.rewriter, func->body);
   if (body == func->body) return func;
-  for (int i = flattening.undeclared.count - 1; i >= 0; i--)
-    body = stmt_declare(context, flattening.undeclared.items[i], body);
+  for (int i = func->param_count - 1; i >= 0; i--) {
+    const Flat *flat = func->buffers[i] ? map_find(&flattening.flats, func->buffers[i]) : NULL;
+    if (flat) body = stmt_declare(context, flat->buffer, body);
+  }
   return prim_func_with_body(context, func, body);
 }
