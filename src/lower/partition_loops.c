@@ -23,7 +23,13 @@
 // Copies are made while the function stays within a budget of statements, the size of the
 // instruction cache: code that the cache does not hold gains no time, and takes long to compile.
 // TVM's hint, the annotation or attribute "pragma_loop_partition_hint", asks for the cuts of one
-// loop whatever its kind and body are, beyond the budget too. No hint is left afterwards.
+// loop whatever its kind and body are, beyond the budget too. No hint is left afterwards. Such a
+// loop of constant extent, and one with a condition in T.likely, is cut wherever a condition is
+// decided, into loops that begin at 0:
+//
+//   for i in range(9):                             for i in range(4): f(i)
+//     if i < 4: f(i)                        →      for i in range(5): g(i + 4)
+//     if i >= 4: g(i)
 #include "base/machine.h"
 #include "lower/pass.h"
 
@@ -35,6 +41,7 @@ enum {
   CHEAP_SHARE = 100,       // stores in loops for each test of a condition that need not be cut
   STATEMENTS_OF_GUARD = 2, // a body with so many statements for each condition keeps them
   MOST_FOR_HINT = 1 << 14, // statements that the cut of one loop with a hint may add
+  MOST_PIECES = 16,
 };
 
 static const char hint_key[] = "pragma_loop_partition_hint";
@@ -49,12 +56,14 @@ typedef struct Partition {
   Context *context;
   Analyzer *analyzer; // knows the loops around the current one
   int64_t budget;     // statements that may still be added
+  bool unrolls;       // pieces of loops with a hint in which a condition is not decided
 } Partition;
 
 // A condition found below a loop.
 typedef struct Atom {
   Expr *condition;
   ConditionKind kind;
+  bool is_likely; // a condition in T.likely, or a part of one
   Expr *form;
   int64_t low, high; // what the inner variables add to `rest`
   Expr *rest;        // the form without the inner variables
@@ -157,13 +166,19 @@ static bool is_cheap(const SplitSearch *search) {
   return !search->hinted && search->tests && search->repeated / search->tests >= CHEAP_SHARE;
 }
 
+static bool has_likely(const Expr *condition) {
+  return condition->op == EXPR_LIKELY ||
+         (condition->op == EXPR_AND &&
+          (has_likely(condition->args[0]) || has_likely(condition->args[1])));
+}
+
 static void note_condition(SplitSearch *search, Expr *condition) {
-  if (is_cheap(search)) return;
+  if (is_cheap(search) && !has_likely(condition)) return;
   Context *context = search->partition->context;
   ExprArray parts = {0};
   expr_conjuncts(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
-    Atom atom = {.condition = parts.items[i]};
+    Atom atom = {.condition = parts.items[i], .is_likely = has_likely(condition)};
     bool varies = search->outer || expr_uses(atom.condition, search->var);
     bool known = !varies || expr_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
@@ -281,7 +296,8 @@ static Middle find_middle(Partition *partition, const SplitSearch *search, const
     if (atom->kind != CONDITION_LEAST) {
       if (constant) middle_of_equal(context, atom, first, last, &middle);
     } else if (atom->base->op == EXPR_INT ||
-               (loop->as.loop.kind == LOOP_SERIAL && (asked || search->wide)) || hinted) {
+               (loop->as.loop.kind == LOOP_SERIAL && (asked || search->wide)) || hinted ||
+               atom->is_likely) {
       middle_of_least(context, atom, &middle);
     }
   }
@@ -366,6 +382,113 @@ static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
     items[count++] = done ? partition_body(partition, part) : partition_stmt(partition, part);
   }
   return stmt_seq(context, items, count);
+}
+
+// ---- Cuts at all points where a condition is decided
+
+typedef struct Undecided {
+  int64_t first, end; // of the values of the variable for which a condition is not decided
+} Undecided;
+
+typedef struct Points {
+  int64_t cuts[MOST_PIECES + 1]; // ascending, with both ends of the loop
+  int count;
+  Undecided parts[MOST_PIECES];
+  int part_count;
+} Points;
+
+// False when there are too many.
+static bool add_point(Points *points, int64_t at) {
+  int i = points->count - 1;
+  if (at <= points->cuts[0] || at >= points->cuts[i]) return true;
+  while (points->cuts[i - 1] >= at) i--;
+  if (points->cuts[i] == at) return true;
+  if (points->count > MOST_PIECES) return false;
+  memmove(&points->cuts[i + 1], &points->cuts[i], sizeof(int64_t) * (size_t)(points->count - i));
+  points->cuts[i] = at;
+  points->count++;
+  return true;
+}
+
+// The values for which the condition depends on the inner variables; it has one value on each side.
+static bool undecided_of(const Atom *atom, Undecided *out) {
+  int64_t base, c = atom->factor;
+  if (!atom->base || !c || !expr_as_int(atom->base, &base)) return false;
+  int64_t low = base + atom->low, high = base + atom->high;
+  if (atom->kind != CONDITION_LEAST) {
+    bool rises = c > 0;
+    out->first = ceil_div(rises ? -high : low, rises ? c : -c);
+    out->end = floor_div(rises ? -low : high, rises ? c : -c) + 1;
+  } else if (c > 0) {
+    *out = (Undecided){ceil_div(-high, c), ceil_div(-low, c)};
+  } else {
+    *out = (Undecided){floor_div(low, -c) + 1, floor_div(high, -c) + 1};
+  }
+  return true;
+}
+
+static bool find_points(const SplitSearch *search, bool hinted, Points *points) {
+  bool is_asked = hinted;
+  for (int i = 0; i < search->atoms.count; i++) is_asked |= search->atoms.items[i].is_likely;
+  for (int i = 0; is_asked && i < search->atoms.count; i++) {
+    Undecided part;
+    const Atom *atom = &search->atoms.items[i];
+    if (!undecided_of(atom, &part)) continue;
+    if (!add_point(points, part.first) || !add_point(points, part.end)) return false;
+    bool varies = atom->low != atom->high || atom->kind == CONDITION_LEAST;
+    if (part.first < part.end && varies && points->part_count < MOST_PIECES)
+      points->parts[points->part_count++] = part;
+  }
+  return is_asked && points->count > 2;
+}
+
+static bool is_undecided(const Points *points, int64_t at) {
+  for (int i = 0; i < points->part_count; i++)
+    if (points->parts[i].first <= at && at < points->parts[i].end) return true;
+  return false;
+}
+
+// A loop that begins at 0, and runs as the given one does.
+static Stmt *from_zero(Context *context, Stmt *loop) {
+  Expr *var = loop->as.loop.var;
+  if (expr_is_int(loop->as.loop.min, 0)) return loop;
+  Map values = map_new(&context->arena);
+  map_put(&values, var, expr_add(context, var, expr_cast(context, var->type, loop->as.loop.min)));
+  Stmt *body = substitute_stmt(context, loop->as.loop.body, &values, NULL);
+  Stmt *next = stmt_copy(context, lower_with_body(context, loop, body));
+  next->as.loop.min = expr_int(context, var->type, 0);
+  return arith_simplify_stmt(context, next);
+}
+
+static Stmt *piece(Partition *partition, Stmt *loop, const Points *points, int i) {
+  Context *context = partition->context;
+  DType type = loop->as.loop.var->type;
+  Expr *low = expr_int(context, type, points->cuts[i]);
+  Expr *end = expr_int(context, type, points->cuts[i + 1]);
+  bool unrolls = partition->unrolls && has_hint(loop) && is_undecided(points, points->cuts[i]);
+  Stmt *part = range_of(partition, loop, low, end, NULL);
+  bool is_single = points->cuts[i] + 1 == points->cuts[i + 1];
+  if (is_single || part->kind != STMT_FOR) return partition_stmt(partition, part);
+  part = from_zero(context, part);
+  if (unrolls) {
+    part = stmt_copy(context, part);
+    part->as.loop.kind = LOOP_UNROLLED;
+  }
+  return partition_body(partition, part);
+}
+
+// The loop in pieces, in each of which conditions have one value; NULL where it is not asked for.
+static Stmt *cut_at_points(Partition *partition, const SplitSearch *search, Stmt *loop) {
+  Points points = {.count = 2};
+  Expr *end = expr_add(partition->context, loop->as.loop.min, loop->as.loop.extent);
+  Stmt *items[MOST_PIECES];
+  if (!expr_as_int(loop->as.loop.min, &points.cuts[0]) || !expr_as_int(end, &points.cuts[1]))
+    return NULL;
+  if (!find_points(search, has_hint(loop), &points)) return NULL;
+  if (!spend(partition, loop, points.count - 2, loop->as.loop.var->as.var->name)) return NULL;
+  partition->state->report->counts[LOWER_PARTITIONED]++;
+  for (int i = 0; i + 1 < points.count; i++) items[i] = piece(partition, loop, &points, i);
+  return stmt_seq(partition->context, items, points.count - 1);
 }
 
 // The parts of the loop, or NULL when it is not cut.
@@ -566,7 +689,9 @@ static Stmt *partition_loop(Partition *partition, Stmt *s) {
       if (once) return once;
     }
     SplitSearch search = find_conditions(partition, s, false);
-    Stmt *next = kind != LOOP_PARALLEL && search.atoms.count ? cut(partition, &search, s) : NULL;
+    Stmt *next = NULL;
+    if (kind != LOOP_PARALLEL && search.atoms.count) next = cut_at_points(partition, &search, s);
+    if (!next && kind != LOOP_PARALLEL && search.atoms.count) next = cut(partition, &search, s);
     if (next) return next;
     if (search.atoms.count && search.wide) next = two_versions(partition, &search, s, true);
     if (next) s = next;
@@ -611,12 +736,13 @@ static Stmt *with_hints(Context *context, Stmt *s, Stmt *(*change)(Rewriter *, S
 }
 
 PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func) {
+  bool unrolls = false;
   if (!lower_expect_flag(state, "partition_const_loop", true) ||
       !lower_expect_flag(state, "no_unroll_loop_with_extent_one", false) ||
-      !lower_expect_flag(state, "unroll_loop_with_partition_hint_no_interval", false))
+      !lower_take_flag(state, "unroll_loop_with_partition_hint_no_interval", &unrolls))
     return NULL;
   int budget = state->options->partition_budget ? state->options->partition_budget : DEFAULT_BUDGET;
-  Partition partition = {state, state->context, analyzer_new(state->context), budget};
+  Partition partition = {state, state->context, analyzer_new(state->context), budget, unrolls};
   Stmt *body = with_hints(state->context, func->body, take_hint);
   body = with_hints(state->context, partition_stmt(&partition, body), drop_hint);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);

@@ -6,7 +6,6 @@
 # RUN 1: pleat opt %s --pass "RemoveNoOp(use_dataflow_analysis=True)"
 # RUN 1: pleat opt %s --pass "LoopPartition(partition_const_loop=False)"
 # RUN 1: pleat opt %s --pass "LoopPartition(True, True)"
-# RUN 1: pleat opt %s --pass "LoopPartition(unroll_loop_with_partition_hint_no_interval=True)"
 # RUN: pleat opt %s --pass "RemoveNoOp(False, 7)" --func likely
 from tvm.script import tir as T
 
