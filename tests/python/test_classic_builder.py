@@ -70,3 +70,13 @@ def test_mistakes():
     with pytest.raises(RuntimeError, match="inside of a scope"):
         with ib.for_range(0, 4):
             ib.get()
+
+
+def test_select_is_a_kind_and_a_function():
+    i = tir.Var("i")
+    assert isinstance(tir.Select(i < 3, i, 4), tir.Select) and not isinstance(i, tir.Select)
+    assert tir.Select(True, 1, 2) == 1
+    ib = tir.ir_builder.create()
+    data = ib.pointer("float32", name="data")
+    data[0] = 1.0
+    assert "data: T.Buffer((1,), \"float32\")" in tir.PrimFunc([data], ib.get()).script()

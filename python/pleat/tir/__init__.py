@@ -15,19 +15,36 @@ _FUNCTIONS = {"const", "decl_buffer"}  # of nodes.py
 MODULES = ("analysis", "index_map", "ir_builder", "nodes", "op", "schedule", "stmt_functor", "transform")
 
 
-def _chooser(name, of_indices):
+def _chosen(name, of_indices, arguments):
     """The function of this name of index maps; with a node among its arguments, that of pleat.tir.op."""
+    nodes = sys.modules.get("pleat.tir.nodes")
+    if nodes and any(isinstance(a, nodes.Node) or hasattr(a, "as_expression") for a in arguments):
+        return getattr(importlib.import_module("pleat.tir.op"), name)(*arguments)
+    return of_indices(*arguments)
+
+
+def _chooser(name, of_indices):
     def choose(*arguments):
-        nodes = sys.modules.get("pleat.tir.nodes")
-        if nodes and any(isinstance(a, nodes.Node) or hasattr(a, "as_expression")
-                         for a in arguments):
-            return getattr(importlib.import_module("pleat.tir.op"), name)(*arguments)
-        return of_indices(*arguments)
+        return _chosen(name, of_indices, arguments)
     choose.__name__, choose.__doc__ = name, of_indices.__doc__
     return choose
 
 
-Select = _chooser("Select", _expression.select)
+class _Choices(type):
+    """The class of Select: nodes of this kind are its instances."""
+
+    def __instancecheck__(cls, one):
+        nodes = sys.modules.get("pleat.tir.nodes")
+        return bool(nodes) and isinstance(one, nodes.KINDS["Select"])
+
+    def __call__(cls, *arguments):
+        return _chosen("Select", _expression.select, arguments)
+
+
+class Select(metaclass=_Choices):
+    __doc__ = _expression.select.__doc__
+
+
 min = _chooser("min", _expression.minimum)  # noqa: A001
 max = _chooser("max", _expression.maximum)  # noqa: A001
 

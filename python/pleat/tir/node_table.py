@@ -101,6 +101,7 @@ def make_function(params, body, ret_type, buffer_map, attrs):
     """The module that has a function of these nodes. A buffer as a parameter stands for a handle."""
     buffers, variables, attrs = dict(buffer_map or {}), [], dict(attrs or {})
     for param in params:
+        param = param.asobject() if hasattr(param, "asobject") else param
         if isinstance(param, Buffer):
             variables.append(Var(f"p_{param.name}", "handle"))
             buffers[variables[-1]] = param
