@@ -15,17 +15,45 @@ typedef struct ErrorTrial {
   Matrix output[2], tap[2], data[2];
   int64_t channels;
   float *image, *weights; // by channel: a tile, and the taps
-  uint64_t state;
+  uint64_t state, skip_factor, skip_offset;
   double errors[2], results; // sums of squares: direct, bilinear
 } ErrorTrial;
 
+enum { UNIFORM_TERMS = 6 }; // of a number that is nearly normally distributed
+
+static uint64_t next_state(uint64_t state) {
+  return state * 6364136223846793005u + 1442695040888963407u;
+}
+
 static float random_normal(ErrorTrial *t) {
   double sum = 0;
-  for (int i = 0; i < 6; i++) {
-    t->state = t->state * 6364136223846793005u + 1442695040888963407u;
+  for (int i = 0; i < UNIFORM_TERMS; i++) {
+    t->state = next_state(t->state);
     sum += (double)(t->state >> 33) * 0x1p-31 - 0.5;
   }
   return (float)(sum * sqrt(2));
+}
+
+// Finds the linear form of the state after the next number.
+static void set_skip(ErrorTrial *t) {
+  t->skip_factor = 1;
+  for (int i = 0; i < UNIFORM_TERMS; i++) {
+    t->skip_offset = next_state(t->skip_offset);
+    t->skip_factor = next_state(t->skip_factor);
+  }
+  t->skip_factor -= t->skip_offset;
+}
+
+static void skip_normal(ErrorTrial *t) {
+  t->state = t->state * t->skip_factor + t->skip_offset;
+}
+
+// Fills the part of a tile that is used, of which the numbers do not depend on the part's size.
+static void fill(ErrorTrial *t, int at, float *to, int rows, int columns) {
+  if (at / BILINEAR_MOST < rows && at % BILINEAR_MOST < columns)
+    *to = random_normal(t);
+  else
+    skip_normal(t);
 }
 
 static float fused(double a, double b, float sum) {
@@ -90,9 +118,10 @@ static void compare(ErrorTrial *t, int i, int k, float bilinear) {
 
 static void run_tile(ErrorTrial *t) {
   float out[TILE];
+  const BilinearAlgorithm *y = t->by[0], *x = t->by[1];
   for (int64_t i = 0; i < t->channels * TILE; i++) {
-    t->image[i] = random_normal(t);
-    t->weights[i] = random_normal(t);
+    fill(t, (int)(i % TILE), &t->image[i], y->products, x->products);
+    fill(t, (int)(i % TILE), &t->weights[i], y->taps, x->taps);
   }
   bilinear_tile(t, out);
   for (int i = 0; i < t->by[0]->outputs; i++)
@@ -112,6 +141,7 @@ BilinearErrors bilinear_errors(Arena *scratch, int64_t channels, const BilinearA
       1, 1, 1, .output = {{{1, 1}}}, .tap = {{{1, 1}}}, .data = {{{1, 1}}}};
   ArenaMark mark = arena_mark(scratch);
   ErrorTrial t = {.by = {outer, inner ? inner : &one}, .channels = channels, .state = 1};
+  set_skip(&t);
   for (int i = 0; i < 2; i++) {
     set_numbers(t.by[i]->output, t.output[i]);
     set_numbers(t.by[i]->tap, t.tap[i]);

@@ -27,10 +27,20 @@ typedef struct KnownAlgorithm {
   BilinearAlgorithm algorithm;
 } KnownAlgorithm;
 
+// The choice for all stages whose loops are equal and that read their weights alike.
+typedef struct KnownChoice {
+  const Stage *kind; // the first of these stages
+  int weight;        // entry of its reads
+  int outputs;       // of the algorithm; 0: none is used
+  double direct, cycles;
+} KnownChoice;
+
 typedef struct Choosing {
   Planner planner; // for nests and layouts only
   const PlanOptions *options;
   Array(KnownErrors) known;
+  Array(KnownChoice) choices;
+  Map kinds; // by stage: the first stage whose loops are equal
   KnownAlgorithm algorithms[MOST_OUTPUTS + 1][WINDOW_MOST_TAPS + 1]; // by outputs and taps
   PlanBilinears uses;
 } Choosing;
@@ -186,28 +196,77 @@ static int by_cycles(const void *a, const void *b) {
   return (x->use.cycles > y->use.cycles) - (x->use.cycles < y->use.cycles);
 }
 
+static void set_errors(Choosing *c, BilinearVariant *v) {
+  BilinearErrors errors = errors_of(c, v);
+  v->use.error = errors.bilinear;
+  v->use.direct_error = errors.direct;
+}
+
+static BilinearVariant *keep_variant(Choosing *c, const BilinearVariant *variant) {
+  return arena_copy(&c->planner.context->arena, variant, sizeof *variant);
+}
+
 // The cheapest variant that saves cycles and is accurate; NULL: there is none.
-static BilinearVariant *best_variant(Choosing *c, const WindowProduct *product) {
+static BilinearVariant *best_variant(Choosing *c, const WindowProduct *product, double direct) {
   BilinearVariant *variants[MOST_OUTPUTS];
   int count = 0;
-  double direct = direct_cycles(c, product);
   if (direct < cost_model_of(c->planner.machine)->least_bilinear_cycles) return NULL;
   for (int outputs = 2; outputs <= MOST_OUTPUTS; outputs++) {
     BilinearVariant variant;
     if (make_variant(c, product, outputs, direct, &variant))
-      variants[count++] = arena_copy(&c->planner.context->arena, &variant, sizeof variant);
+      variants[count++] = keep_variant(c, &variant);
   }
   qsort(variants, (size_t)count, sizeof(BilinearVariant *), by_cycles);
   for (int i = 0; i < count; i++) {
-    BilinearErrors errors = errors_of(c, variants[i]);
-    variants[i]->use.error = errors.bilinear;
-    variants[i]->use.direct_error = errors.direct;
+    set_errors(c, variants[i]);
     if (is_accurate(c, &variants[i]->use)) return variants[i];
   }
   return NULL;
 }
 
+// The variant that was chosen for an equal stage; NULL: none was.
+static BilinearVariant *known_variant(Choosing *c, const WindowProduct *product,
+                                      const KnownChoice *known) {
+  BilinearVariant variant;
+  if (!known->outputs) return NULL;
+  if (!make_variant(c, product, known->outputs, known->direct, &variant) ||
+      variant.use.cycles != known->cycles)
+    bug(c->planner.context, "'%s' does not cost what an equal stage does",
+        product->stage->te->name);
+  set_errors(c, &variant);
+  return keep_variant(c, &variant);
+}
+
+static int weight_read(const WindowProduct *product) {
+  const PtrArray *reads = &product->stage->reads;
+  for (int i = 0; i < reads->count; i++)
+    if (((const StageTensor *)reads->items[i])->buffer == product->weight->as.buffer) return i;
+  return -1;
+}
+
+static BilinearVariant *choose_variant(Choosing *c, const WindowProduct *product) {
+  const Stage *kind = map_find(&c->kinds, product->stage);
+  int weight = weight_read(product);
+  for (int i = 0; i < c->choices.count; i++)
+    if (c->choices.items[i].kind == kind && c->choices.items[i].weight == weight)
+      return known_variant(c, product, &c->choices.items[i]);
+  double direct = direct_cycles(c, product);
+  BilinearVariant *best = best_variant(c, product, direct);
+  KnownChoice known = {kind, weight, best ? (int)best->use.outputs[0] : 0, direct,
+                       best ? best->use.cycles : 0};
+  if (kind) array_push(&c->planner.context->arena, &c->choices, known);
+  return best;
+}
+
 // ---- All stages
+
+static void find_kinds(Choosing *c) {
+  const StageGraph *s = c->planner.stages;
+  planner_find_kinds(&c->planner);
+  c->kinds = map_new(&c->planner.context->arena);
+  for (int i = 0; i < s->stages.count; i++)
+    map_put(&c->kinds, s->stages.items[i], c->planner.kinds[i]);
+}
 
 PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   Choosing c = {.planner = {.context = s->context, .stages = s, .machine = options->machine},
@@ -217,13 +276,14 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   c.planner.shapes = &shapes;
   if (options->accuracy.exact || options->policy == PLAN_NONE) return c.uses;
   stage_graph_find_constants(s);
+  find_kinds(&c);
   for (int i = 0; i < s->stages.count; i++) {
     WindowProduct product;
     Stage *stage = s->stages.items[i];
     if (stage->serves || stage->others.count || planner_constrains(options->constraints, stage) ||
         !window_product_of(s, stage, &product))
       continue;
-    BilinearVariant *variant = best_variant(&c, &product);
+    BilinearVariant *variant = choose_variant(&c, &product);
     if (!variant) continue;
     stage_graph_add_bilinear(s, &variant->product, &variant->stages);
     variant->use.stage = stage->usual;
