@@ -12,8 +12,19 @@ typedef struct BandSearch {
 
 // ---- Which kernels can be fused
 
+static bool reduces(const PlanKernel *kernel) {
+  for (int i = 0; i < kernel->stage_count; i++) {
+    const Stage *stage = kernel->stages[i];
+    if (stage->te->reduce_count) return true;
+    for (int k = 0; k < stage->member_count; k++)
+      if (stage->members[k]->te->reduce_count) return true;
+  }
+  return false;
+}
+
+// Can the kernel be a part of one that runs in bands? Parts without a reduction have no strategy.
 static bool is_plain(const PlanKernel *kernel) {
-  if (kernel->is_rewrite || kernel->call || kernel->tuned || !kernel->stage_count) return false;
+  if (kernel->is_rewrite || kernel->call || kernel->tuned || !reduces(kernel)) return false;
   for (int i = 0; i < kernel->stage_count; i++) {
     const TeStage *te = kernel->stages[i]->te;
     if (te->program || te->ordered || te->outside) return false;
