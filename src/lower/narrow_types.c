@@ -382,7 +382,7 @@ PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func) {
     n.found_wide = false;
     choose_variables(&n);
     Rewriter rewriter = {.env = &n, .expr = narrow_expr, .stmt = narrow_stmt};
-    result = n.narrow.count ? lower_rewrite(state, func, &rewriter) : func;
+    result = lower_rewrite(state, func, &rewriter);
   } while (result && n.found_wide);
   return result;
 }
