@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes all index arithmetic int32, the sizes of buffers too, or refuses. TVM's name of the pass:
+// ForceNarrowIndexToInt32; TVM does not ask whether the values fit.
+//
+//   A: T.Buffer((T.int64(64),), "float32")         A: T.Buffer((64,), "float32")
+//   for i in range(T.int64(16)):                   for i in range(16):
+//       A[i * T.int64(4)] = …                 →        A[i * 4] = …
+//
+// Where narrow_types leaves an int64 value, it is not proved to fit: parameters and elements of
+// buffers may have any value.
+#include "lower/pass.h"
+#include "script/script.h"
+
+typedef struct Forcing {
+  Context *context;
+  const PrimFunc *func;
+  Map buffers; // Buffer* → Buffer* with int32 sizes
+} Forcing;
+
+static bool is_wide(DType type) {
+  return type.code == TYPE_INT && type.bits > 32;
+}
+
+static bool refuse(const Forcing *f, SourcePos pos, const char *what, const char *why) {
+  return diag_error(f->context, pos, "force_int32: %s of '%s' %s", what, f->func->name, why);
+}
+
+static const char not_proved[] = "is int64, and is not proved to fit an int32";
+
+// ---- Sizes
+
+static Expr *narrow_size(Context *context, Expr *e) {
+  int64_t value;
+  bool fits =
+      is_wide(e->type) && expr_as_int(e, &value) && value >= INT32_MIN && value <= INT32_MAX;
+  return fits ? expr_int(context, DTYPE_INT32, value) : e;
+}
+
+static Expr **narrow_sizes(Context *context, Expr *const *sizes, int count) {
+  Expr **result = arena_array(&context->arena, Expr *, count + 1);
+  for (int i = 0; i < count; i++) result[i] = narrow_size(context, sizes[i]);
+  return result;
+}
+
+static Buffer *narrow_buffer(Forcing *f, Buffer *b) {
+  Buffer *known = map_find(&f->buffers, b);
+  if (known) return known;
+  Buffer *next = buffer_copy(f->context, b);
+  next->shape = narrow_sizes(f->context, b->shape, b->rank);
+  if (b->strides) next->strides = narrow_sizes(f->context, b->strides, b->rank);
+  if (b->offset) next->offset = narrow_size(f->context, b->offset);
+  map_put(&f->buffers, b, next);
+  if (is_wide(b->type))
+    refuse(f, f->func->pos, str_format(f->context, "buffer '%s'", b->name),
+           "has int64 elements, which may have any value");
+  return next;
+}
+
+static Buffer *change_buffer(Rewriter *rewriter, Buffer *b) {
+  return narrow_buffer(rewriter->env, b);
+}
+
+// ---- Values that are left
+
+static bool see_value(Visitor *visitor, Expr *e) {
+  Expr **found = visitor->env;
+  bool fits = e->op == EXPR_INT && e->as.i >= INT32_MIN && e->as.i <= INT32_MAX;
+  if (!*found && is_wide(e->type) && !fits) *found = e;
+  return true;
+}
+
+static bool has_no_wide(Forcing *f, const PrimFunc *func) {
+  Expr *found = NULL;
+  visit_stmt(&(Visitor){.env = &found, .enter_expr = see_value}, func->body);
+  if (!found) return true;
+  return refuse(f, f->func->pos,
+                str_format(f->context, "`%s`", script_expr_text(f->context, found)), not_proved);
+}
+
+static bool params_are_narrow(Forcing *f) {
+  for (int i = 0; i < f->func->param_count; i++) {
+    const Expr *param = f->func->params[i];
+    if (is_wide(param->type))
+      return refuse(f, f->func->pos, str_format(f->context, "'%s'", param->as.var->name),
+                    not_proved);
+  }
+  return true;
+}
+
+PrimFunc *lower_force_int32(LowerState *state, PrimFunc *func) {
+  Forcing f = {state->context, func, map_new(&state->context->arena)};
+  int errors = state->context->error_count;
+  Rewriter rewriter = {.context = state->context, .env = &f, .buffer = change_buffer};
+  if (!params_are_narrow(&f)) return NULL;
+  PrimFunc *next = prim_func_copy(state->context, func);
+  next->buffers = arena_array(&state->context->arena, Buffer *, func->param_count);
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i]) next->buffers[i] = narrow_buffer(&f, func->buffers[i]);
+  next->body = rewrite_stmt(&rewriter, func->body);
+  if (state->context->error_count > errors) return NULL;
+  next = lower_narrow_types(state, next);
+  return next && has_no_wide(&f, next) ? next : NULL;
+}
