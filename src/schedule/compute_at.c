@@ -227,12 +227,27 @@ static bool is_done_at_once(Move *move) {
   return true;
 }
 
+// Refuses a block that uses variables of the loops which it leaves in another way than its bindings.
+static bool leaves_loops(Move *move) {
+  const Block *block = move->moved;
+  for (int i = 0; i < move->block.count - 1; i++) {
+    const Stmt *loop = move->block.items[i];
+    if (loop->kind != STMT_FOR || is_below(&move->loop, loop)) continue;
+    const Expr *var = loop->as.loop.var;
+    if (stmt_uses(block->body, var) || (block->init && stmt_uses(block->init, var)))
+      return refuse_move(move, arena_printf(&move->schedule->context->arena,
+                                            "it uses variable '%s' of a loop around it",
+                                            loop_name(loop)));
+  }
+  return true;
+}
+
 // True when the value of an element depends on its indices alone: one store, a reduction with its
 // init, or blocks that compute it.
 static bool is_whole_computation(Move *move, const StmtArray *blocks) {
   Arena *arena = &move->schedule->context->arena;
   const Block *block = move->moved;
-  if (move->holds_blocks && !is_done_at_once(move)) return false;
+  if (!leaves_loops(move) || (move->holds_blocks && !is_done_at_once(move))) return false;
   if (block_is_reduction(block) && !block->init)
     return refuse_move(move, "its init is a block of its own; move it before decompose_reduction");
   if (block_init_is_partial(block))

@@ -339,6 +339,10 @@ static void test_tiles_move(void **state) {
           "i, k = sch.get_loops('C')\no = sch.blockize(k)\nd, = sch.get_loops('D')\n"
           "sch.compute_at(o, d)\n",
           "its executions are parts of a reduction");
+  refused(tiles,
+          "n, m = sch.get_loops('tile')\nsch.loop_partition(m, [1, None])\n"
+          "j = sch.get_loops('C')\nsch.compute_at('tile_j_common', j[0])\n",
+          "it uses variable 'i' of a loop around it");
 }
 
 // A tensor of two parts, each from a nest of its own, and a copy of both.
