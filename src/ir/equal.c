@@ -239,6 +239,11 @@ static void bind_free(Comparison *c, const Expr *a, const Expr *b) {
   for (int i = 0; i < a->count; i++) bind_free(c, a->args[i], b->args[i]);
 }
 
+// The alignment of a buffer in bytes. One that is not stated is that of allocations, as in TVM.
+static int alignment_of(const Buffer *b) {
+  return b->alignment ? b->alignment : 64;
+}
+
 static bool same_fields(Comparison *c, const Buffer *a, const Buffer *b) {
   if (!dtype_equal(a->type, b->type))
     return differ(c, "element type of buffer '%s': %s and %s", a->name,
@@ -250,7 +255,7 @@ static bool same_fields(Comparison *c, const Buffer *a, const Buffer *b) {
   if (!a->strides != !b->strides)
     return differ(c, "strides of buffer '%s': only one has them", a->name);
   if (a->broadcasts != b->broadcasts) return differ(c, "buffer_type of buffer '%s'", a->name);
-  if (a->alignment != b->alignment || a->offset_factor != b->offset_factor)
+  if (alignment_of(a) != alignment_of(b) || a->offset_factor != b->offset_factor)
     return differ(c, "alignment of buffer '%s'", a->name);
   bool same = a->separator_count == b->separator_count;
   for (int i = 0; same && i < a->separator_count; i++) same = a->separators[i] == b->separators[i];

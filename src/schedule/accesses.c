@@ -20,25 +20,34 @@ typedef struct Gather {
   StmtArray blocks; // in `whole`, once one is asked for
   Array(VarRange) loops;
   int conditions; // statements around that may not run what is in them
-  bool outside;   // a load may be out of bounds
 } Gather;
 
+typedef struct LoadCheck {
+  Analyzer *analyzer;
+  Context *context;
+  bool outside; // a load may be out of bounds
+} LoadCheck;
+
 static bool note_load(Visitor *visitor, Expr *e) {
-  Gather *gather = visitor->env;
+  LoadCheck *check = visitor->env;
   const Buffer *buffer = e->as.buffer;
+  Expr *zero = expr_index(check->context, 0);
   for (int d = 0; e->op == EXPR_LOAD && d < buffer->rank; d++)
-    gather->outside |= !analyzer_prove_within(
-        gather->analyzer, e->args[d], expr_index(gather->schedule->context, 0), buffer->shape[d]);
+    check->outside |= !analyzer_prove_within(check->analyzer, e->args[d], zero, buffer->shape[d]);
   return true;
+}
+
+bool loads_stay_within(Analyzer *analyzer, Context *context, Expr *e) {
+  LoadCheck check = {analyzer, context, false};
+  visit_expr(&(Visitor){.env = &check, .enter_expr = note_load}, e);
+  return !check.outside;
 }
 
 // True when an index reads memory that is not proved to be in bounds for all iterations of the
 // loops, or that a block writes.
 static bool is_unstable(Gather *gather, Expr *e) {
   if (!expr_reads_memory(e)) return false;
-  gather->outside = false;
-  visit_expr(&(Visitor){.env = gather, .enter_expr = note_load}, e);
-  if (gather->outside) return true;
+  if (!loads_stay_within(gather->analyzer, gather->schedule->context, e)) return true;
   if (!gather->blocks.count)
     blocks_all(&gather->schedule->context->arena, gather->whole, &gather->blocks);
   for (int i = 0; i < gather->blocks.count; i++) {
@@ -109,6 +118,20 @@ static void box_of_tiles(Gather *gather, const Region *region, Expr *const *poin
   if (found.exact) *access = found;
 }
 
+// Leaves out elements that the buffer does not have, which only a condition in the block excludes.
+static void cut_to_buffer(Context *context, Access *access) {
+  for (int d = 0; d < access->buffer->rank; d++) {
+    int64_t min, extent, all;
+    if (!expr_as_int(access->min[d], &min) || !expr_as_int(access->extent[d], &extent) ||
+        !expr_as_int(access->buffer->shape[d], &all))
+      continue;
+    int64_t begin = MAX_OF(min, 0), end = MIN_OF(min + extent, all);
+    if (begin >= end || (begin == min && end == min + extent)) continue;
+    access->min[d] = expr_int(context, access->min[d]->type, begin);
+    access->extent[d] = expr_int(context, access->extent[d]->type, end - begin);
+  }
+}
+
 static void add_access(Gather *gather, Block *block, const Region *region, bool write,
                        const Map *bindings) {
   Context *context = gather->schedule->context;
@@ -151,6 +174,7 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   if (inexact && constant && !access.points)
     box_of_tiles(gather, region, points, bindings, &access);
   if (access.points) cut_by_predicate(gather, block, &access);
+  cut_to_buffer(context, &access);
   if (gather->conditions) access.exact = false;
   array_push(&context->arena, gather->out, access);
 }

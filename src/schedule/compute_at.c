@@ -55,9 +55,10 @@ static Expr *limited(Move *move, const BlockVar *v, Expr *end, Expr *condition) 
   Expr *domain_end = expr_add(context, v->min, v->extent);
   bool sooner =
       end && analyzer_prove(move->analyzer, expr_binary(context, EXPR_LE, end, domain_end));
-  Expr *low = expr_binary(context, EXPR_GE, v->binding, v->min);
+  Expr *low = expr_binary(context, EXPR_LE, v->min, v->binding);
   Expr *high = expr_lt(context, v->binding, sooner ? end : domain_end);
-  if (!analyzer_prove(move->analyzer, low)) condition = condition_and(context, condition, low);
+  if (!analyzer_prove(move->analyzer, low))
+    condition = condition_and(context, condition, analyzer_simplify(move->analyzer, low));
   if (analyzer_prove(move->analyzer, high)) return condition;
   return condition_and(context, condition, analyzer_simplify(move->analyzer, high));
 }
@@ -227,7 +228,7 @@ static bool is_done_at_once(Move *move) {
   return true;
 }
 
-// Refuses a block that uses variables of the loops which it leaves in another way than its bindings.
+// Refuses a block that uses variables of the loops which it leaves other than in its bindings.
 static bool leaves_loops(Move *move) {
   const Block *block = move->moved;
   for (int i = 0; i < move->block.count - 1; i++) {
@@ -402,26 +403,52 @@ static Expr *needed_end(Move *move, const AccessArray *accesses, const Buffer *b
   return NULL;
 }
 
-// The tile size of axis `d` of a region: an execution writes at most the elements from v * size to
-// v * size + size. 0: the axis has no such tiles.
-static int64_t tile_size(const Region *write, int d, const Expr *v) {
-  const Expr *min = write->min[d];
-  int64_t size = 1, extent;
-  bool tiled = min->op == EXPR_MUL && min->args[0] == v && expr_as_int(min->args[1], &size);
-  if ((min != v && !tiled) || !expr_as_int(write->extent[d], &extent)) return 0;
-  return extent >= 1 && extent <= size ? size : 0;
+// The elements along an axis that an execution writes: from v * size + first on for a variable v,
+// or down from there where they are mirrored, at most `size` elements.
+typedef struct WrittenTile {
+  int64_t size, extent;
+  Expr *first;
+  bool mirrored;
+} WrittenTile;
+
+// False where axis `d` of the region is not written so, by constant numbers.
+static bool written_tile(Move *move, const Region *write, int d, Expr *v, WrittenTile *tile) {
+  Context *context = move->schedule->context;
+  Expr *min = write->min[d], *zero = expr_int(context, v->type, 0);
+  Expr *at_one, *again;
+  int64_t first, second;
+  Map map = map_new(&context->arena);
+  if (!expr_uses(min, v) || !expr_as_int(write->extent[d], &tile->extent)) return false;
+  map_put(&map, v, zero);
+  tile->first = analyzer_simplify(move->analyzer, substitute_expr(context, min, &map));
+  map_put(&map, v, expr_int(context, v->type, 1));
+  at_one = analyzer_simplify(move->analyzer, substitute_expr(context, min, &map));
+  if (!expr_as_int(tile->first, &first) || !expr_as_int(at_one, &second)) return false;
+  tile->size = second - first;
+  again =
+      expr_add(context, expr_mul(context, v, expr_int(context, v->type, tile->size)), tile->first);
+  if (!analyzer_prove_equal(move->analyzer, min, again)) return false;
+  tile->mirrored = tile->size < 0;
+  if (tile->mirrored) tile->size = -tile->size;
+  return tile->extent >= 1 && tile->extent <= tile->size;
 }
 
-// The tiles of `size` elements that the window has elements of.
-static Window tiles_of(Move *move, Window w, int64_t size) {
+// The values of the variable whose tiles the window has elements of.
+static Window tiles_of(Move *move, Window w, const WrittenTile *tile) {
   Context *context = move->schedule->context;
-  Expr *tile = expr_int(context, w.min->type, size), *zero = expr_int(context, w.min->type, 0);
-  bool aligned = analyzer_prove_equal(move->analyzer, expr_floor_mod(context, w.min, tile), zero);
-  Expr *more = expr_int(context, w.extent->type, size - (aligned ? 1 : 2));
-  Expr *count = expr_floor_div(context, expr_add(context, w.extent, more),
-                               expr_cast(context, w.extent->type, tile));
+  DType type = w.extent->type;
+  int64_t size = tile->size;
+  Expr *last = expr_add(context, tile->first, expr_int(context, type, tile->extent));
+  Expr *from = tile->mirrored ? expr_sub(context, last, expr_add(context, w.min, w.extent))
+                              : expr_sub(context, w.min, tile->first);
+  Expr *by = expr_int(context, from->type, size), *zero = expr_int(context, from->type, 0);
+  from = analyzer_simplify(move->analyzer, from);
+  bool aligned = analyzer_prove_equal(move->analyzer, expr_floor_mod(context, from, by), zero);
+  Expr *more = expr_int(context, type, size - (aligned ? 1 : 2));
+  Expr *count =
+      expr_floor_div(context, expr_add(context, w.extent, more), expr_int(context, type, size));
   if (!aligned) count = expr_add(context, count, expr_int(context, count->type, 1));
-  return (Window){false, analyzer_simplify(move->analyzer, expr_floor_div(context, w.min, tile)),
+  return (Window){false, analyzer_simplify(move->analyzer, expr_floor_div(context, from, by)),
                   analyzer_simplify(move->analyzer, count), NULL};
 }
 
@@ -430,11 +457,11 @@ static void producer_windows(Move *move, const Region *write, const AccessArray 
   for (int i = 0; i < move->moved->var_count; i++) {
     const BlockVar *v = &move->moved->vars[i];
     for (int d = 0; v->kind == ITER_SPATIAL && d < write->buffer->rank; d++) {
-      int64_t size = tile_size(write, d, v->var);
+      WrittenTile tile;
       Window *w = &move->windows[i];
-      if (!size) continue;
-      if (size > 1) {
-        *w = tiles_of(move, window_of(move, needed, d), size);
+      if (!written_tile(move, write, d, v->var, &tile)) continue;
+      if (write->min[d] != v->var) {
+        *w = tiles_of(move, window_of(move, needed, d), &tile);
         settle_window(move, v, w);
         continue;
       }

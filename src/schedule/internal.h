@@ -362,6 +362,8 @@ void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, Access
 // The same, where what other statements in `whole` write may change between the accesses.
 void stmt_accesses_within(Schedule *schedule, Analyzer *analyzer, Stmt *s, Stmt *whole,
                           AccessArray *out);
+// True when all loads in the expression are proved to be in bounds.
+bool loads_stay_within(Analyzer *analyzer, Context *context, Expr *e);
 // The union of the regions of the buffer that the block reads; false when there is none.
 bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
                     Buffer *buffer, Region *out);

@@ -37,7 +37,30 @@ static void note_point(void *env, Buffer *buffer, Expr *const *indices) {
   for (int i = 0; i < buffer->rank; i++) search->differs |= indices[i] != search->point[i];
 }
 
+typedef struct InnerUse {
+  const Expr *index;
+  bool found;
+} InnerUse;
+
+static bool find_bound_stmt(Visitor *visitor, Stmt *s) {
+  InnerUse *use = visitor->env;
+  if (s->kind == STMT_FOR) use->found |= expr_uses(use->index, s->as.loop.var);
+  if (s->kind == STMT_LET) use->found |= expr_uses(use->index, s->as.let.var);
+  return true;
+}
+
+static bool find_bound_expr(Visitor *visitor, Expr *e) {
+  InnerUse *use = visitor->env;
+  if (e->op == EXPR_LET) use->found |= expr_uses(use->index, e->args[0]);
+  return true;
+}
+
+// True when the index uses variables of loops that the copy leaves, or that the block binds inside.
 static bool uses_inner_variables(const Reindexing *r, const Expr *e) {
+  InnerUse use = {e, false};
+  Visitor visitor = {.env = &use, .enter_stmt = find_bound_stmt, .enter_expr = find_bound_expr};
+  visit_stmt(&visitor, r->block->body);
+  if (use.found) return true;
   for (int i = r->top; i < r->path.count; i++)
     if (r->path.items[i]->kind == STMT_FOR && expr_uses(e, r->path.items[i]->as.loop.var))
       return true;
@@ -179,7 +202,9 @@ static bool stays_inside(const Reindexing *r) {
   Analyzer *analyzer = path_analyzer(r->schedule, &r->path, r->top);
   block_bind_domain(analyzer, r->block);
   for (int i = 0; i < r->buffer->rank; i++)
-    if (!analyzer_prove_within(analyzer, r->point[i], expr_index(context, 0), r->buffer->shape[i]))
+    if (!analyzer_prove_within(analyzer, r->point[i], expr_index(context, 0),
+                               r->buffer->shape[i]) ||
+        !loads_stay_within(analyzer, context, r->point[i]))
       return REFUSE(r, "axis %d of '%s' is not proved to stay in its extent for all iterations", i,
                     r->buffer->name);
   return true;

@@ -364,10 +364,10 @@ static Stmt *partial_block(ReductionFactor *f, Str name) {
   Expr *at = expr_var(context, arena_printf(&context->arena, "v%s", loop_var->as.var->name),
                       loop_var->type);
   Expr *zero = expr_int(context, at->type, 0);
-  for (int i = 0; i < block->var_count; i++)
-    if (block->vars[i].kind != ITER_REDUCTION) copy->vars[copy->var_count++] = block->vars[i];
   copy->vars[copy->var_count++] =
       (BlockVar){at, zero, f->loop->as.loop.extent, ITER_SPATIAL, expr_sub(context, loop_var, min)};
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].kind != ITER_REDUCTION) copy->vars[copy->var_count++] = block->vars[i];
   map_put(&loops, loop_var, expr_add(context, at, min));
   for (int i = 0; i < f->inner.count; i++) {
     Expr *old = f->inner.items[i];
@@ -427,6 +427,13 @@ static void finish_final(const ReductionFactor *f, Block *copy, const Map *vars,
   copy->init = substitute_stmt(context, f->block->init, vars, NULL);
 }
 
+// Makes the last variable the first one, which is where TVM has that of the factored loop.
+static void last_to_front(Block *block) {
+  BlockVar last = block->vars[block->var_count - 1];
+  for (int i = block->var_count - 1; i > 0; i--) block->vars[i] = block->vars[i - 1];
+  block->vars[0] = last;
+}
+
 // The block of C = op(C, R[…]) over the block's spatial domain and the new axis. It gets `loops`,
 // new ones, or keeps the loops of the block where `loops` is NULL.
 static Block *final_block(ReductionFactor *f, Expr *condition, Expr **loops) {
@@ -460,6 +467,7 @@ static Block *final_block(ReductionFactor *f, Expr *condition, Expr **loops) {
   if (loops) map_put(&slot, old, expr_add(context, loop, min));
   copy->predicate = substitute_expr(context, condition, &slot);
   finish_final(f, copy, &vars, at);
+  if (!loops) last_to_front(copy);
   return copy;
 }
 
@@ -476,7 +484,9 @@ static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
   Expr **loops = arena_array(&context->arena, Expr *, f->block->var_count + 1);
   Block *block = final_block(f, condition, loops);
   Stmt *s = stmt_with_block(context, path_end(&f->path), block_with_regions(context, block));
-  return block_in_loops(context, loops, s);
+  s = block_in_loops(context, loops, s); // in the order of the variables
+  last_to_front(block);
+  return s;
 }
 
 // ---- Loops that other statements share ---------------------------------------------------------

@@ -310,6 +310,7 @@ static Buffer *buffer_of(Parser *parser, const PyNode *node, Str name, PyNode **
   if (!region && !parse_shape(parser, args[AT_SHAPE], &shape, &rank)) return NULL;
   if (!region && args[AT_DTYPE] && !parse_dtype(parser, args[AT_DTYPE], &type)) return NULL;
   if (args[AT_SCOPE] && !(scope = parse_string(parser, args[AT_SCOPE], "a scope"))) return NULL;
+  if (!*scope) scope = "global"; // as TVM means it
   Buffer *buffer = buffer_new(parser->context, name, type, shape, rank, scope);
   buffer->pos = node->pos;
   if (!check_extents(parser, region ? node : args[AT_SHAPE], buffer)) return NULL;

@@ -587,3 +587,47 @@ def test_accesses_before_and_after_each_step(capsys):
     assert shown.count("D[vj, vi] in i") == 2
     sch.show()
     assert "#" not in capsys.readouterr().out
+
+
+def test_what_tvm_means_by_absent_fields():
+    """An alignment that is not stated is that of allocations, and an empty scope is global."""
+    text = """@T.prim_func
+def f(A: T.Buffer((8,), "float32"{}), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,){})
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+"""
+    plain, stated, other = (pleat.script.from_source(text.format(*fields)) for fields in
+                            (("", ""), (", align=64", ', scope=""'), (", align=128", "")))
+    assert pleat.ir.structural_equal(plain, stated)
+    assert not pleat.ir.structural_equal(plain, other)
+
+
+@T.prim_func
+def sums(A: T.Buffer((6, 10), "float32"), C: T.Buffer((6,), "float32")):
+    for i, k in T.grid(6, 10):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+
+
+def test_main_is_the_only_function():
+    sch = pleat.tir.Schedule(sums)
+    assert sch.get_sblock("C", func_name="main").name == "C"
+    assert "main" in sch.mod and "other" not in sch.mod
+
+
+def test_factored_loop_is_the_first_variable():
+    sch = pleat.tir.Schedule(sums)
+    _, inner = sch.split(sch.get_loops("C")[1], factors=[None, 4])
+    partial = sch.rfactor(inner, 0)
+    for block in (partial, sch.get_sblock("C")):
+        assert sch.get(block).iter_vars[0].var.name == f"v{inner.name}"

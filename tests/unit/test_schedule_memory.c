@@ -84,6 +84,10 @@ static void test_indices_under_predicates(void **state) {
     made(rows, arena_printf(&context->arena, "%s%s", split, then[i]));
     context_free(context);
   }
+  refused(rows,
+          "sch.transform_block_layout('G', lambda i, j: [i // 4, i % 4, j])\n"
+          "sch.reindex('G', ('read', 0))\n",
+          "axis 0 of 'B' is not proved to stay in its extent");
   // The bound of a loop reads memory: the iterations beyond the end must not reach it.
   made(rows, "i, j = sch.get_loops('G')\nsch.compute_at('B', i)\nsch.split(i, [None, 4])\n");
   made(rows, "l = sch.get_loops('D')\nb, = sch.cache_index('D', 'global', 1)\n"
@@ -107,6 +111,10 @@ static const char *const columns =
 
 static void test_copies_of_views(void **state) {
   (void)state;
+  refused(rows,
+          "l = sch.get_loops('D')\nb = sch.read_at(l[1], 'D', 0, 'local')\n"
+          "sch.reindex_cache_read(b, 0, 'local', lambda i, j: [j, i])\n",
+          "is not one of the variables of block");
   made(columns, "j, = sch.get_loops('C')\nsch.loop_partition(j, factors=[3, None, 1])\n");
   made(columns, "j, = sch.get_loops('C')\no, l = sch.split(j, [5, 1])\n"
                 "sch.loop_partition(o, factors=[1, 2, None], preserve_unit_iters=False)\n");

@@ -345,6 +345,35 @@ static void test_tiles_move(void **state) {
           "it uses variable 'i' of a loop around it");
 }
 
+// A producer that stores backwards, and one of which a condition of the reader leaves out a part.
+static void test_windows_of_readers(void **state) {
+  (void)state;
+  made_with(HEAD "def f(A: T.Buffer((11, 7), 'float32'), C: T.Buffer((7, 11), 'float32')):\n"
+                 "    B = T.alloc_buffer((11, 7))\n"
+                 "    for i, j in T.grid(11, 7):\n"
+                 "        with T.block('B'):\n"
+                 "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                 "            B[10 - vi, 6 - vj] = A[vi, vj] + T.float32(1)\n"
+                 "    for i, j in T.grid(7, 11):\n"
+                 "        with T.block('C'):\n"
+                 "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                 "            C[vi, vj] = B[vj, vi] * T.float32(2)\n",
+            "i, j = sch.get_loops('C')\nsch.compute_at('B', i)\n", "vj = T.axis.spatial(7, 6 - i)");
+  made_with(HEAD "def f(A: T.Buffer((13,), 'float32'), D: T.Buffer((5,), 'float32'),\n"
+                 "      C: T.Buffer((9,), 'float32')):\n"
+                 "    B = T.alloc_buffer((13,))\n"
+                 "    for i in range(13):\n"
+                 "        with T.block('B'):\n"
+                 "            vi = T.axis.spatial(13, i)\n"
+                 "            B[vi] = A[vi] + T.float32(1)\n"
+                 "    for u, i in T.grid(1, 9):\n"
+                 "        with T.block('C'):\n"
+                 "            vi = T.axis.spatial(9, i)\n"
+                 "            C[vi] = T.if_then_else(5 <= vi, B[vi - 5], D[T.min(vi, 4)])\n",
+            "u, i = sch.get_loops('C')\nsch.compute_at('B', u)\n",
+            "for i in range(4):\n            with T.block(\"B\")");
+}
+
 // A tensor of two parts, each from a nest of its own, and a copy of both.
 static void test_parts_stay_complete(void **state) {
   (void)state;
@@ -369,17 +398,12 @@ static void test_parts_stay_complete(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tiles_move),
-      cmocka_unit_test(test_parts_stay_complete),
-      cmocka_unit_test(test_epilogues),
-      cmocka_unit_test(test_epilogue_refusals),
-      cmocka_unit_test(test_epilogue_order),
-      cmocka_unit_test(test_cache_inplace),
-      cmocka_unit_test(test_cache_index),
-      cmocka_unit_test(test_argmax_factors),
-      cmocka_unit_test(test_several_sums),
-      cmocka_unit_test(test_parts_written),
-      cmocka_unit_test(test_inputs_of_an_iteration),
+      cmocka_unit_test(test_tiles_move),         cmocka_unit_test(test_parts_stay_complete),
+      cmocka_unit_test(test_windows_of_readers), cmocka_unit_test(test_epilogues),
+      cmocka_unit_test(test_epilogue_refusals),  cmocka_unit_test(test_epilogue_order),
+      cmocka_unit_test(test_cache_inplace),      cmocka_unit_test(test_cache_index),
+      cmocka_unit_test(test_argmax_factors),     cmocka_unit_test(test_several_sums),
+      cmocka_unit_test(test_parts_written),      cmocka_unit_test(test_inputs_of_an_iteration),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

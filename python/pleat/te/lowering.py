@@ -135,7 +135,7 @@ class _Lowering:
         if len(order) > 1:
             self.sch.reorder(*order)
         made = dict(zip(data + others, _axes(new.origin_op)))
-        self.variables[new] = [made[a] for a in [*op.axis, axis, *others]]
+        self.variables[new] = [made[a] for a in [axis, *op.axis, *others]]
 
     # ---- Layouts ------------------------------------------------------------------------------
 

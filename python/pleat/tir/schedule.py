@@ -154,6 +154,9 @@ class _ModuleOfProgram(IRModule):
     def __getitem__(self, name):
         return super().__getitem__(next(iter(self)) if name == "main" and len(self) == 1 else name)
 
+    def __contains__(self, name):
+        return name == "main" and len(self) == 1 or super().__contains__(name)
+
 
 class Schedule:
     """A schedule of a PrimFunc, or of a function of an IRModule.
