@@ -27,9 +27,9 @@ static bool is_ordered(const AutoSched *s, BlockRef ref) {
 bool autosched_loops(const AutoSched *s, BlockRef block, LoopRefs *loops) {
   *loops = (LoopRefs){0};
   TRY(schedule_get_loops(s->sch, block, loops));
-  int bands = s->bands ? s->bands->count : 0;
-  loops->items += bands;
-  loops->count -= bands;
+  int around = (s->bands ? s->bands->count : 0) + (s->parts > 0);
+  loops->items += around;
+  loops->count -= around;
   loops->capacity = loops->count;
   return true;
 }

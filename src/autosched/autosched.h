@@ -43,6 +43,7 @@ typedef struct Strategies {
   Tile runners_up[STRATEGY_RUNNERS_UP]; // the tiles that cost least after that of `items`
   int runner_up_count;
   const Layout *output; // in which the reduction's result is written; NULL: row-major
+  bool in_order;        // terms are added in their order, one after the other
 } Strategies;
 
 // The strategies that can compute a reduction whose tensors have these layouts, the cheapest first.

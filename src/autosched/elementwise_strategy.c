@@ -91,7 +91,7 @@ static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops) {
 
 // ---- Vectors
 
-static bool vectorise_last(AutoSched *s, BlockRef block) {
+bool autosched_in_vectors(AutoSched *s, BlockRef block) {
   LoopRefs loops = {0};
   TRY(schedule_get_loops(s->sch, block, &loops));
   TRY(fuse_flat(s, block, &loops));
@@ -180,7 +180,7 @@ bool autosched_elementwise(AutoSched *s) {
     s->choice->slow = "no axis of the reduction can be a vector";
     return true;
   }
-  TRY(vectorise_last(s, s->tail));
+  TRY(autosched_in_vectors(s, s->tail));
   if (s->updates) schedule_updates(s);
   return true;
 }

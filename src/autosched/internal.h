@@ -33,6 +33,7 @@ typedef struct AutoSched {
   BlockRefs own;       // the blocks of the part, in order, while they are in loops of their own
   const Bands *bands;  // NULL: the part is the kernel
   const bool *foreign; // by parameter: another part applies its layout; NULL: none does
+  int64_t parts;       // in which the reduction is computed, one after the other; 0: it is whole
 } AutoSched;
 
 #define TRY(step)                                                                                  \
@@ -109,6 +110,8 @@ typedef struct PanelPlace {
 int autosched_streamed(const AutoSched *s);
 // The cheapest position; of several equally cheap ones, the innermost.
 PanelPlace autosched_place_panels(const AutoSched *s);
+// In how many parts the reduction takes the fewest cycles; 1: whole.
+int64_t autosched_reduction_parts(const AutoSched *s);
 
 // ---- Strategies: each makes all steps of a kernel, or fails when a step is refused
 
@@ -118,6 +121,26 @@ bool autosched_tiled(AutoSched *s);
 bool autosched_tiled_blocks(AutoSched *s);
 bool autosched_tiled_layouts(AutoSched *s);
 bool autosched_tiled_loops(AutoSched *s);
+// Vectors along memory for an elementwise block (elementwise_strategy.c).
+bool autosched_in_vectors(AutoSched *s, BlockRef block);
+
+// The loops of a kernel in tiles.
+typedef struct TileLoops {
+  LoopRef outer[2 * NEST_MAX_AXES];
+  int outer_count;
+  int row_loops; // the last of them, which run over blocks of rows that are cut into tiles
+  int panel;     // the innermost of them that moves the panel of the vector axis
+  bool streams;  // do all iterations up to that one have panels of their own?
+  LoopRef steps; // of the reduction, each of a few products of the tile; NULL: none
+} TileLoops;
+
+// Makes the loops of autosched_tiled_loops but for the parallel ones.
+bool autosched_tile_loops(AutoSched *s, TileLoops *out);
+// Prefetches the panels of each iteration of the loop in the iteration before, where they stream.
+void autosched_prefetch_panels(AutoSched *s, const TileLoops *loops, LoopRef loop);
+// cut_reduction.c: the same for a reduction in parts. False, with everything as it was, where the
+// reduction is better whole.
+bool autosched_cut_reduction(AutoSched *s);
 // row_strategy.c: all blocks of a function row by row, reductions in vectors across their own axes.
 typedef struct Rows Rows;
 bool autosched_rows(AutoSched *s);

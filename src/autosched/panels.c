@@ -93,7 +93,7 @@ static Footprint footprint_of(const AutoSched *s, const PanelPlace *place) {
   for (int i = 0; i < nest->read_count; i++) {
     bool rows = moves_with_rows(s, &nest->reads[i]);
     bool vector = nest_depends(&nest->reads[i], tile->vector_axis);
-    double bytes = nest_buffer_bytes(nest->reads[i].buffer) / f.batch;
+    double bytes = nest_buffer_bytes(nest->reads[i].buffer) / f.batch / (double)MAX_OF(s->parts, 1);
     if (vector != rows) *(vector ? &f.by_panel : &f.by_row) += bytes;
   }
   return f;
@@ -134,6 +134,8 @@ static double place_cost(const AutoSched *s, const PanelPlace *place, const Foot
   double l2 = (double)s->machine->l2_bytes * costs->panel_l2_share;
   double outside = iterations_outside(s, place), panel = f->by_panel / f->panels;
   double rows = f->by_row / outside;
+  // Beside the rows of a part there are the sums and the next panel.
+  if (s->parts > 1) l2 = (double)s->machine->l2_bytes * costs->panel_rows_share - panel;
   double far = f->by_panel * (f->by_panel + 2 * rows > l2 ? outside : 1);
   far += f->by_row * (rows + panel > l2 ? f->panels : 1);
   double near = f->by_panel * (panel > l1 ? f->row_tiles : outside);
@@ -164,7 +166,7 @@ static bool place_fits(const AutoSched *s, const PanelPlace *place) {
              costs->fewest_flat_tiles * tile->rows[1];
 }
 
-PanelPlace autosched_place_panels(const AutoSched *s) {
+static PanelPlace best_place(const AutoSched *s, double *cycles) {
   PanelPlace place = outer_axes(s), best = place;
   Footprint footprint = footprint_of(s, &place);
   double best_cost = -1;
@@ -182,6 +184,57 @@ PanelPlace autosched_place_panels(const AutoSched *s) {
       best = place;
       best_cost = cost;
     }
+  }
+  *cycles = best_cost;
+  return best;
+}
+
+PanelPlace autosched_place_panels(const AutoSched *s) {
+  double cycles;
+  return best_place(s, &cycles);
+}
+
+// ---- Parts of a reduction
+
+// Has the reduction one axis, and a row-major result that is vectorised along its last dimension?
+static bool can_cut(const AutoSched *s) {
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
+  int rank = nest->output->rank, moving = 0;
+  for (int a = 0; a < nest->spatial_count; a++) moving += nest->axes[a].extent > 1;
+  return nest->axis_count == nest->spatial_count + 1 && !s->bands && !s->layouts.output &&
+         !s->output_layout && !tile->flat && !tile->turned && tile->row_axis[0] < 0 &&
+         tile->row_axis[1] >= 0 && moving == 2 && s->planned && !s->planned->in_order && rank &&
+         nest->output_axis[rank - 1] == tile->vector_axis;
+}
+
+// The cycles of `parts` parts that wait for memory. Each part reads and writes all sums, which are
+// cleared first and read once more at the end.
+static double parts_cost(const AutoSched *s, int64_t parts) {
+  AutoSched part = *s;
+  part.parts = parts;
+  double cycles, bytes = nest_buffer_bytes(s->nest.output);
+  MemoryLevel level = MAX_OF(memory_level(s->machine, bytes), MEMORY_L2);
+  best_place(&part, &cycles);
+  return (double)parts * (cycles + memory_cycles(s->machine, bytes, level, MEMORY_READ) +
+                          memory_cycles(s->machine, bytes, level, MEMORY_WRITE)) +
+         2 * memory_cycles(s->machine, bytes, level, MEMORY_WRITE);
+}
+
+// Parts have whole steps of the loops inside, and enough of them to hide the ends of the part.
+int64_t autosched_reduction_parts(const AutoSched *s) {
+  enum { MOST_PARTS = 32, LEAST_LENGTH = 256, STEP = 16 };
+  if (!can_cut(s)) return 1;
+  int64_t best = 1, length = s->nest.axes[s->nest.spatial_count].extent;
+  double whole, least;
+  best_place(s, &whole);
+  least = whole - s->choice->tile.cycles * cost_model_of(s->machine)->least_saved_by_parts;
+  for (int64_t parts = 2; parts <= MOST_PARTS && length / parts >= LEAST_LENGTH; parts++) {
+    if (length % (parts * STEP)) continue;
+    double cost = parts_cost(s, parts);
+    if (cost >= least) continue;
+    least = cost;
+    best = parts;
   }
   return best;
 }

@@ -15,14 +15,16 @@ static const LayoutExpr *fused_axes(AutoSched *s, int outer, int inner) {
 }
 
 // Gives the accumulators a layout with the vector axis innermost, after all other axes. Two row
-// axes that run as one loop become one axis, so that a tile of them is a box.
+// axes that run as one loop become one axis, so that a tile of them is a box. Those of a reduction
+// in parts have a first axis for the part.
 static bool lay_out_accumulators(AutoSched *s) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
-  const LayoutExpr *outputs[TE_MAX_RANK + 1];
-  int rank = nest->output->rank, count = 0, last = -1;
-  for (int d = 0; d < rank; d++) {
-    int axis = nest->output_axis[d];
+  const LayoutExpr *outputs[TE_MAX_RANK + 2];
+  int parts = s->parts > 0, rank = nest->output->rank + parts, count = 0, last = -1;
+  if (parts) outputs[count++] = autosched_digit(s->context, 0, 0, 0);
+  for (int d = parts; d < rank; d++) {
+    int axis = nest->output_axis[d - parts];
     if (axis == tile->vector_axis)
       last = d;
     else if (tile->flat && axis == tile->row_axis[0])
@@ -36,15 +38,6 @@ static bool lay_out_accumulators(AutoSched *s) {
   static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
   return schedule_transform_layout(s->sch, s->anchor, (BufferSlot){true, 0}, map, &any);
 }
-
-typedef struct TileLoops {
-  LoopRef outer[2 * NEST_MAX_AXES];
-  int outer_count;
-  int row_loops; // the last of them, which run over blocks of rows that are cut into tiles
-  int panel;     // the innermost of them that moves the panel of the vector axis
-  bool streams;  // do all iterations up to that one have panels of their own?
-  LoopRef steps; // of the reduction, each of a few products of the tile; NULL: none
-} TileLoops;
 
 // The loops of the tail, one for each physical axis of the output, by the logical axis of each.
 typedef struct TailLoops {
@@ -481,20 +474,22 @@ static int streamed_slot(const AutoSched *s) {
   return -1;
 }
 
-// Runs the outer loops but the last in parallel, where no loop over bands does; the last is
-// partitioned, so that partial tiles have code of their own. Blocks of rows are partitioned with
-// the tiles in them.
+void autosched_prefetch_panels(AutoSched *s, const TileLoops *loops, LoopRef loop) {
+  int slot = loops->steps ? streamed_slot(s) : -1;
+  if (slot >= 0) schedule_prefetch(s->sch, s->anchor, slot, loop, 1, 2, loops->steps);
+}
+
+// Runs the outer loops but the last in parallel, where no loop over bands does.
 static bool parallelise(AutoSched *s, TileLoops *loops) {
   int count = loops->outer_count, fused = MAX_OF(1, count - loops->row_loops);
-  for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));
   if (s->bands) return true;
   // Each iteration of the parallel loop has a panel of its own if that is to be prefetched.
   LoopRef all;
-  int slot = loops->streams && loops->steps && loops->panel < fused ? streamed_slot(s) : -1;
-  if (slot >= 0) fused = loops->panel + 1;
+  bool streams = loops->streams && loops->steps && loops->panel < fused && streamed_slot(s) >= 0;
+  if (streams) fused = loops->panel + 1;
   TRY(autosched_run_parallel(s, loops->outer, count, fused, &all));
   // The next panel arrives in the second cache while the tiles of one panel are computed.
-  if (slot >= 0) schedule_prefetch(s->sch, s->anchor, slot, all, 1, 2, loops->steps);
+  if (streams) autosched_prefetch_panels(s, loops, all);
   return true;
 }
 
@@ -517,13 +512,23 @@ bool autosched_tiled_layouts(AutoSched *s) {
   return true;
 }
 
+// The last loops are partitioned, so that partial tiles have code of their own. Blocks of rows are
+// partitioned with the tiles in them.
+bool autosched_tile_loops(AutoSched *s, TileLoops *out) {
+  *out = (TileLoops){0};
+  TRY(tile_tail(s, out));
+  TRY(schedule_reduction(s, out));
+  for (int i = MAX_OF(1, out->outer_count - out->row_loops); i < out->outer_count; i++)
+    TRY(schedule_loop_partition(s->sch, out->outer[i]));
+  return true;
+}
+
 bool autosched_tiled_loops(AutoSched *s) {
-  TileLoops loops = {0};
-  TRY(tile_tail(s, &loops));
-  TRY(schedule_reduction(s, &loops));
-  return parallelise(s, &loops);
+  TileLoops loops;
+  return autosched_tile_loops(s, &loops) && parallelise(s, &loops);
 }
 
 bool autosched_tiled(AutoSched *s) {
+  if (autosched_cut_reduction(s)) return true;
   return autosched_tiled_blocks(s) && autosched_tiled_layouts(s) && autosched_tiled_loops(s);
 }

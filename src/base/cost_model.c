@@ -63,6 +63,7 @@ static const CostModel x86_64 = {
     .tie_tile = 0.999,
     .tie_panels = 0.98,
     .least_saved_by_bands = 0.03,
+    .least_saved_by_parts = 0.05,
     .tie_axis = 0.99,
 
     .most_tile_rows = 28,

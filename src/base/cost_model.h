@@ -172,6 +172,8 @@ typedef struct CostModel {
   double tie_axis;
   // A kernel in bands is taken when it saves more than this share of the cycles of its parts.
   double least_saved_by_bands;
+  // A reduction is computed in parts when that saves more than this share of its cycles.
+  double least_saved_by_parts;
 
   // ---- Limits of the candidates that are tried, and of unrolling [estimate, except where stated]
   // Rows of a register tile; 28 accumulators of 32 registers [performance].

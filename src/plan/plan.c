@@ -234,6 +234,7 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Plan *plan = arena_new(&context->arena, Plan);
   *plan = (Plan){.context = context, .stages = stages, .machine = options->machine};
   plan->runner_up = options->runner_up;
+  plan->sums_in_order = options->accuracy.exact;
   plan->constraints = constraints;
   plan->placements = map_new(&context->arena);
   plan->by_structure = map_new(&context->lasting); // kernels can be scheduled in an arena scope
@@ -426,13 +427,13 @@ static bool take_record(Plan *plan, PlanKernel *kernel) {
 }
 
 static bool schedule_by_cost(const Plan *plan, PlanKernel *kernel) {
-  const Strategies *strategies = kernel->strategies;
-  Strategies behind;
-  if (plan->runner_up && strategies) {
-    behind = strategies_behind(plan->context, plan->machine, strategies, plan->runner_up);
-    strategies = &behind;
-  }
-  return autosched_kernel(plan->context, plan->machine, kernel->func, kernel->layouts, strategies,
+  Strategies strategies = {0};
+  const Strategies *planned = kernel->strategies ? &strategies : NULL;
+  if (planned) strategies = *kernel->strategies;
+  if (planned && plan->runner_up)
+    strategies = strategies_behind(plan->context, plan->machine, &strategies, plan->runner_up);
+  strategies.in_order = plan->sums_in_order;
+  return autosched_kernel(plan->context, plan->machine, kernel->func, kernel->layouts, planned,
                           &kernel->choice);
 }
 

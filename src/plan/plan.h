@@ -174,6 +174,7 @@ typedef struct Plan {
   StageGraph *stages;
   const HostMachine *machine;
   int runner_up;               // of PlanOptions
+  bool sums_in_order;          // by the accuracy of PlanOptions
   Array(PlanKernel *) kernels; // in the order in which they run
   Array(PlanRewrite) rewrites;
   Map placements; // StageTensor* -> PlanPlacement*: the tensors that are written in place

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A long sum of products is computed in parts when the rows that it reads do not stay in the second
+cache: the sums are in memory between the parts, and what is fused after them runs at the end."""
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("onnx")
+from command import pleat, save_model, value_info  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+CPUS = ["avx512", "avx2", "sse2"]
+# Rows that are whole tiles, prime and 1, columns that are no whole panels, several lengths of parts.
+SIZES = [(128, 4096, 768), (137, 6144, 96), (197, 3072, 768), (256, 4608, 50), (1, 8192, 64),
+         (331, 3072, 48)]
+
+
+def product(path, rows, steps, columns, fused=True):
+    """relu(x · w + bias) + residual, or x · w; returns its inputs and its result."""
+    random = np.random.default_rng(rows + steps)
+    x = random.standard_normal((rows, steps), np.float32)
+    w = random.standard_normal((steps, columns), np.float32)
+    bias, residual = (random.standard_normal(s, np.float32) for s in [columns, (rows, columns)])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s" if fused else "y"], name="product"),
+             helper.make_node("Add", ["s", "bias"], ["t"]), helper.make_node("Relu", ["t"], ["u"]),
+             helper.make_node("Add", ["u", "residual"], ["y"])]
+    inputs = {"x": x, "residual": residual} if fused else {"x": x}
+    save_model(path, nodes if fused else nodes[:1],
+               [value_info(n, v.shape) for n, v in inputs.items()],
+               [value_info("y", (rows, columns))],
+               [numpy_helper.from_array(w, "w"), numpy_helper.from_array(bias, "bias")][:1 + fused])
+    y = x.astype(np.float64) @ w
+    return inputs, np.maximum(y + bias, 0) + residual if fused else y
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_results(sizes, fused, threads, cpu, tmp_path):
+    path = tmp_path / "product.onnx"
+    inputs, y = product(path, *sizes, fused)
+    arguments = [path, "--cpu", cpu, "--threads", threads]
+    for name, value in inputs.items():
+        np.save(tmp_path / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={tmp_path / name}.npy"]
+    pleat("run", *arguments, "-o", tmp_path / "y.npz")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], y, rtol=1e-4, atol=2e-3)
+
+
+def test_a_sum_is_cut_where_its_rows_do_not_stay(tmp_path):
+    path = tmp_path / "product.onnx"
+    product(path, 137, 20480, 480)  # the rows have 11 MB
+    assert "rfactor" in pleat("plan", path, "--schedules")
+    product(path, 137, 256, 480)
+    assert "rfactor" not in pleat("plan", path, "--schedules")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_have_panels_of_their_own(threads, tmp_path):
+    """The loop over threads is outside of the loop over parts, so that no thread waits between them."""
+    path = tmp_path / "product.onnx"
+    product(path, 137, 20480, 480, fused=False)
+    schedule = pleat("plan", path, "--threads", threads, "--schedules")
+    assert "rfactor" in schedule and schedule.count("sch.parallel(") == threads - 1
+
+
+def test_exact_sums_stay_in_order(tmp_path):
+    path = tmp_path / "product.onnx"
+    product(path, 137, 20480, 480)
+    assert "rfactor" not in pleat("plan", path, "--schedules", "--accuracy", "exact")
