@@ -229,10 +229,10 @@ static double outside_cycles(const Banding *b, const AutoSched *s, const Nest *n
   return cycles;
 }
 
-// The cycles of all parts but the arithmetic of rows, which bands do not change; negative where a
-// part in tiles has none in such bands.
-static double cycles_of(const Banding *b) {
-  double cycles = 0, held = held_bytes(b), bands = bands_of(b);
+// The cycles of all parts in one band but the arithmetic of rows, which bands do not change;
+// negative where a part in tiles has none in such a band.
+static double band_cycles(const Banding *b) {
+  double cycles = 0, held = held_bytes(b);
   MemoryLevel level = memory_level(b->machine, held);
   for (int i = 0; i < b->count; i++) {
     const AutoSched *s = &b->parts[i];
@@ -247,7 +247,21 @@ static double cycles_of(const Banding *b) {
     cycles += overlapped_cycles(b->machine, tile_cost(b->machine, tile),
                                 outside_cycles(b, s, &nest, held));
   }
-  return cycles * bands;
+  return cycles;
+}
+
+// The cycles of all bands from dimension `k` on. The last band of a dimension may be a part of one.
+static double bands_cycles(Banding *b, int k) {
+  if (k == b->rank) return band_cycles(b);
+  int64_t extent = b->bands.extents[k], rest = b->whole[k] % extent;
+  double cycles = bands_cycles(b, k + 1);
+  if (cycles < 0) return cycles;
+  cycles *= (double)(b->whole[k] / extent);
+  if (!rest) return cycles;
+  b->bands.extents[k] = rest;
+  double last = bands_cycles(b, k + 1);
+  b->bands.extents[k] = extent;
+  return last < 0 ? last : cycles + last;
 }
 
 // ---- Sizes
@@ -284,11 +298,11 @@ double bands_choose(Banding *b) {
   int64_t best[TE_MAX_RANK];
   double planned = 0, saved = 0;
   memcpy(b->bands.extents, b->whole, sizeof b->whole);
-  double whole = cycles_of(b);
+  double whole = bands_cycles(b, 0);
   for (int i = 0; i < b->count; i++) planned += b->planned[i].cost;
   for (int i = 0; i < COUNT_OF(shares) && whole > 0; i++) {
     if (!cut_to(b, shares[i] * (double)b->machine->l2_bytes)) continue;
-    double cycles = cycles_of(b);
+    double cycles = bands_cycles(b, 0);
     if (bands_of(b) < (double)MAX_OF(2, autosched_least_pieces(b->machine))) continue;
     if (cycles < 0 || whole - cycles <= saved) continue;
     saved = whole - cycles;
