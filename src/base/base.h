@@ -158,7 +158,7 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t value) {
 uint64_t hash_bytes(const void *data, size_t size);
 
 // A sequence of words by which an object is known.
-enum { WORD_KEY_MOST = 1024 };
+enum { WORD_KEY_MOST = 4096 };
 typedef struct WordKey {
   uint64_t *items; // room for WORD_KEY_MOST
   int count;

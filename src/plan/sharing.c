@@ -12,9 +12,11 @@ static void add_real(WordKey *key, double value) {
 // ---- Stages with equal loops
 
 typedef struct StageReading {
+  Context *context;
   WordKey *key;
   const Stage *stage;
   const TeStage *te; // the member that is read
+  Map seen; // 1 + the number of each of its expressions, in the order in which they are met
 } StageReading;
 
 static int axis_number(const TeStage *te, const Expr *var) {
@@ -48,7 +50,7 @@ static void add_payload(const StageReading *r, const Expr *e) {
   case EXPR_OBJECT:
   case EXPR_INTRINSIC:
   case EXPR_INTRINSIC_PURE: word_key_add(r->key, map_key(e->as.s)); break;
-  case EXPR_VAR: add_number(r->key, axis_number(r->te, e)); break;
+  case EXPR_VAR: add_number(r->key, axis_number(r->te, e)); break; // of a let: seen before
   case EXPR_LOAD: add_number(r->key, buffer_number(r->stage, e->as.buffer)); break;
   default: break;
   }
@@ -58,8 +60,22 @@ static void add_type(WordKey *key, DType type) {
   word_key_add(key, (uint64_t)type.code << 32 | (uint64_t)type.bits << 16 | type.lanes);
 }
 
+static void number_expr(StageReading *r, const Expr *e) {
+  map_put(&r->seen, e, (void *)(intptr_t)(r->seen.count + 1));
+}
+
+// Reads each expression once: equal ones are one object. The variable of a let has a number, as it
+// has no axis.
 static bool enter_expr(Visitor *visitor, Expr *e) {
-  const StageReading *r = visitor->env;
+  enum { SEEN = 1 << 15 }; // no operation has this bit
+  StageReading *r = visitor->env;
+  uint64_t number = (uint64_t)(intptr_t)map_find(&r->seen, e);
+  if (number) {
+    word_key_add(r->key, (uint64_t)SEEN << 48 | number);
+    return false;
+  }
+  if (e->count) number_expr(r, e);
+  if (e->op == EXPR_LET) number_expr(r, e->args[0]);
   word_key_add(r->key, (uint64_t)e->op << 32 | e->count);
   add_type(r->key, e->type);
   add_payload(r, e);
@@ -85,7 +101,10 @@ static void add_loops(StageReading *r, const TeStage *te) {
   WordKey *key = r->key;
   Visitor visitor = {.env = r, .enter_expr = enter_expr};
   r->te = te;
-  key->whole &= !te->ordered && !te->program && !te->call && !te->outside && !te->transform;
+  r->seen = map_new(&r->context->scratch);
+  key->whole &= !te->ordered && !te->program && !te->call && !te->outside;
+  word_key_add(key, te->transform ? te->transform->axes : 0);
+  add_real(key, te->transform ? te->transform->operations : 0);
   add_buffer(key, te->output);
   word_key_add(key, (uint64_t)te->axis_count << 32 | (uint64_t)te->reduce_count);
   for (int i = 0; i < te->axis_count + te->reduce_count; i++) {
@@ -98,8 +117,8 @@ static void add_loops(StageReading *r, const TeStage *te) {
   if (key->whole) visit_expr(&visitor, te->value);
 }
 
-static void add_stage(WordKey *key, const Stage *stage) {
-  StageReading r = {key, stage, NULL};
+static void add_stage(Context *context, WordKey *key, const Stage *stage) {
+  StageReading r = {context, key, stage, NULL, {0}};
   word_key_add(key, (uint64_t)stage->member_count << 32 | (uint64_t)stage->reads.count);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
@@ -113,15 +132,17 @@ static void add_stage(WordKey *key, const Stage *stage) {
 void planner_find_kinds(Planner *p) {
   Arena *scratch = &p->context->scratch;
   ArenaMark mark = arena_mark(scratch);
-  Map table = map_new(scratch);
+  Map table = map_new(&p->context->arena);
   int count = p->stages->stages.count;
   WordKey key = word_key_new(scratch);
+  ArenaMark behind_key = arena_mark(scratch);
   p->kinds = arena_array(&p->context->arena, const Stage *, count);
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
     key.count = 0;
     key.whole = true;
-    add_stage(&key, stage);
+    add_stage(p->context, &key, stage);
+    arena_reset(scratch, behind_key);
     void **first = key.whole ? map_place(&table, &key) : NULL;
     if (first && !*first) *first = (void *)stage;
     p->kinds[i] = first ? *first : stage;
