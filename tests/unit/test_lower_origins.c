@@ -90,6 +90,17 @@ static bool enter_direct(Visitor *visitor, Expr *e) {
   return false;
 }
 
+// Visits the body in which a variable has a value. Equal loads have one origin, that of the first
+// of them, which may name variables of other loops: it is not compared outside of these.
+static bool visit_bound(Visitor *visitor, Expr *var, int64_t value, Stmt *body) {
+  Check *c = visitor->env;
+  int count = c->count;
+  bind(c, var, value);
+  visit_stmt(visitor, body);
+  c->count = count;
+  return false;
+}
+
 // Follows one iteration of each loop, and the branches that it takes.
 static bool enter_stmt(Visitor *visitor, Stmt *s) {
   Check *c = visitor->env;
@@ -100,8 +111,8 @@ static bool enter_stmt(Visitor *visitor, Stmt *s) {
     check_access(c, s->as.store.buffer, s->as.store.indices, s->as.store.origin);
     return true;
   case STMT_LET:
-    if (value_of(c, s->as.let.value, &value)) bind(c, s->as.let.var, value);
-    return true;
+    if (!value_of(c, s->as.let.value, &value)) return true;
+    return visit_bound(visitor, s->as.let.var, value, s->as.let.body);
   case STMT_IF:
     if (!value_of(c, s->as.branch.condition, &value)) return false;
     if (value) visit_stmt(visitor, s->as.branch.then_body);
@@ -111,8 +122,8 @@ static bool enter_stmt(Visitor *visitor, Stmt *s) {
     if (!value_of(c, s->as.loop.min, &min) || !value_of(c, s->as.loop.extent, &extent)) return true;
     if (extent < 1) return false;
     c->state = c->state * 6364136223846793005u + 1442695040888963407u;
-    bind(c, s->as.loop.var, min + (int64_t)((c->state >> 33) % (uint64_t)extent));
-    return true;
+    return visit_bound(visitor, s->as.loop.var,
+                       min + (int64_t)((c->state >> 33) % (uint64_t)extent), s->as.loop.body);
   default: return true;
   }
 }
