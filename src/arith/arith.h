@@ -31,6 +31,8 @@ void analyzer_assume_runs(Analyzer *analyzer, Expr *extent);
 
 Expr *analyzer_simplify(Analyzer *analyzer,
                         Expr *e); // equal in value, not larger; canonical for sums
+// The condition as a conjunction of disjunctions; itself where a part may have no value.
+Expr *analyzer_and_of_ors(Analyzer *analyzer, Expr *e);
 Expr *analyzer_simplify_deep(Analyzer *analyzer,
                              Expr *e); // to a fixed point, proving guards
 bool analyzer_prove(Analyzer *analyzer,
@@ -49,8 +51,9 @@ bool modular_is_multiple(Analyzer *analyzer, Expr *e, int64_t factor); // known 
 // Simplifies a whole statement under the facts of its loops, blocks, lets and conditions.
 // Conditions that are proved, loops of one iteration and dead branches are removed.
 Stmt *arith_simplify_stmt(Context *context, Stmt *s);
-// The body of a function likewise, where the sizes of the parameters are not negative either.
-Stmt *arith_simplify_body(Context *context, const PrimFunc *func);
+// The body of a function likewise, where the sizes of the parameters are not negative either. With
+// and_of_ors, conditions are written as conjunctions of disjunctions.
+Stmt *arith_simplify_body(Context *context, const PrimFunc *func, bool and_of_ors);
 
 // The value of an integer or boolean expression where each vars[i] is values[i]. False when the
 // value is not known: the expression has another variable, memory, a call, a float, a vector, a

@@ -12,12 +12,15 @@
 typedef struct Pass {
   Context *context;
   Analyzer *analyzer;
+  bool and_of_ors;
 } Pass;
 
 static Stmt *pass_stmt(Pass *pass, Stmt *s);
 
 static Expr *pass_expr(Pass *pass, Expr *e) {
-  return e ? analyzer_simplify(pass->analyzer, e) : NULL;
+  if (!e) return NULL;
+  Expr *r = analyzer_simplify(pass->analyzer, e);
+  return pass->and_of_ors ? analyzer_and_of_ors(pass->analyzer, r) : r;
 }
 
 // Returns `items` itself when no item changes.
@@ -290,9 +293,9 @@ static Stmt *pass_stmt(Pass *pass, Stmt *s) {
   return r;
 }
 
-static Stmt *simplify_for(Context *context, const PrimFunc *func, Stmt *s) {
+static Stmt *simplify_for(Context *context, const PrimFunc *func, Stmt *s, bool and_of_ors) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Pass pass = {context, analyzer_new_in(context, &context->scratch)};
+  Pass pass = {context, analyzer_new_in(context, &context->scratch), and_of_ors};
   if (func) {
     analyzer_assume_sizes(pass.analyzer, func);
     analyzer_keep_names(pass.analyzer);
@@ -303,9 +306,9 @@ static Stmt *simplify_for(Context *context, const PrimFunc *func, Stmt *s) {
 }
 
 Stmt *arith_simplify_stmt(Context *context, Stmt *s) {
-  return simplify_for(context, NULL, s);
+  return simplify_for(context, NULL, s, false);
 }
 
-Stmt *arith_simplify_body(Context *context, const PrimFunc *func) {
-  return simplify_for(context, func, func->body);
+Stmt *arith_simplify_body(Context *context, const PrimFunc *func, bool and_of_ors) {
+  return simplify_for(context, func, func->body, and_of_ors);
 }

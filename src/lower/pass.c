@@ -10,16 +10,16 @@
 
 #include <time.h>
 
-// The things that the first arguments allow are always done; booleans are never multiplied out.
+// The things that the first arguments allow are always done.
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func) {
   static const char *const always[] = {
       "transitively_prove_inequalities", "propagate_knowns_to_prove_conditional",
       "propagate_knowns_to_simplify_expressions", "apply_constraints_to_boolean_branches"};
-  bool unused;
+  bool unused, and_of_ors = false;
   for (int i = 0; i < COUNT_OF(always); i++)
     if (!lower_take_flag(state, always[i], &unused)) return NULL;
-  if (!lower_expect_flag(state, "convert_boolean_to_and_of_ors", false)) return NULL;
-  Stmt *body = arith_simplify_body(state->context, func);
+  if (!lower_take_flag(state, "convert_boolean_to_and_of_ors", &and_of_ors)) return NULL;
+  Stmt *body = arith_simplify_body(state->context, func, and_of_ors);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }
 

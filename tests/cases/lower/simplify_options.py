@@ -2,7 +2,6 @@
 # that allow what is always done are accepted.
 # RUN: pleat opt %s --pass "Simplify(transitively_prove_inequalities=True)" --verify-each
 # RUN: pleat opt %s --pass "StmtSimplify(convert_boolean_to_and_of_ors=False)" --verify-each
-# RUN 1: pleat opt %s --pass "Simplify(convert_boolean_to_and_of_ors=True)"
 # RUN 1: pleat opt %s --pass "RemoveNoOp(use_dataflow_analysis=True)"
 # RUN 1: pleat opt %s --pass "LoopPartition(partition_const_loop=False)"
 # RUN 1: pleat opt %s --pass "LoopPartition(True, True)"
