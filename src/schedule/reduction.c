@@ -54,7 +54,12 @@ static bool check_decompose(Decompose *d) {
           "loop '%s' outside of it belongs to the reduction; the init goes before the "
           "outermost loop of the reduction",
           name);
-    if (i >= d->depth && reduces && feeds(block, s->as.loop.var, false))
+    bool spatial = feeds(block, s->as.loop.var, false);
+    if (i >= d->depth && !reduces && !spatial && loop_const_extent(s) != 1)
+      return schedule_refuse(schedule, s->pos,
+                             "loop '%s' repeats block '%s', whose init begins each repetition",
+                             name, block->name);
+    if (i >= d->depth && reduces && spatial)
       return schedule_refuse(schedule, s->pos,
                              "loop '%s' is used by spatial and reduction variables of block '%s'",
                              name, block->name);

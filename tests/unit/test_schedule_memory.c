@@ -168,6 +168,15 @@ static void test_inits_below_conditions(void **state) {
             "T.where(o * 2 + i < 5)");
   refused(CONDITIONAL("k < 5"), "l = sch.get_loops('C')\nsch.decompose_reduction('C', l[2])\n",
           "would leave a statement that is neither a loop nor a condition");
+  refused(HEAD "def f(A: T.Buffer((5, 7), 'float32'), C: T.Buffer((5,), 'float32')):\n"
+               "    for r, i, k in T.grid(3, 5, 7):\n"
+               "        with T.block('C'):\n"
+               "            vi, vk = T.axis.remap('SR', [i, k])\n"
+               "            with T.init():\n"
+               "                C[vi] = T.float32(0)\n"
+               "            C[vi] = C[vi] + A[vi, vk]\n",
+          "l = sch.get_loops('C')\nsch.decompose_reduction('C', l[0])\n",
+          "loop 'r' repeats block 'C'");
 }
 
 int main(void) {
