@@ -259,6 +259,16 @@ static void put_reductions_last(const Block *block, LoopRef *loops, int count) {
   memcpy(loops + kept, reductions, sizeof *loops * (size_t)n);
 }
 
+// Moves the loop of the partial results, the block's first variable, behind the other spatial ones.
+static void put_partial_last(const Block *block, LoopRef *loops, int spatial) {
+  int at = 0;
+  while (at < spatial && !expr_uses(block->vars[0].binding, loops[at])) at++;
+  if (at == spatial) return;
+  LoopRef partial = loops[at];
+  memmove(loops + at, loops + at + 1, sizeof *loops * (size_t)(spatial - 1 - at));
+  loops[spatial - 1] = partial;
+}
+
 // Order of the loops: shared ones | other axes, the reduction, rows, lanes.
 static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
@@ -268,6 +278,7 @@ static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, in
   int spatial = spatial_count(b), n = 0;
   LoopRef *first = loops->items + shared;
   if (!shared) put_reductions_last(b, first, loops->count);
+  put_partial_last(b, first, spatial);
   LoopRef lanes = first[spatial - 1];
   int rows_at = r->together > 1 ? r->count - 1 : -1, reductions = loops->count - shared - spatial;
   for (int i = 0; i + 1 < spatial; i++)

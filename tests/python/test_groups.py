@@ -185,3 +185,24 @@ def test_poisoned_padding(group, block, tmp_path):
             if options:
                 got = got.transpose(0, 1, 4, 2, 3).reshape(1, blocks * block, 5, 7)[:, :17]
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("cpu", ["avx512", "avx2"])
+@pytest.mark.parametrize("operator, size", [
+    ("Softmax", 384), ("Softmax", 96), ("LayerNormalization", 384), ("LayerNormalization", 100),
+    ("ReduceMean", 777)])
+def test_partial_results_stay_in_registers(operator, size, cpu, tmp_path):
+    b = Builder(x=[40, size])
+    if operator == "LayerNormalization":
+        b(operator, "x", b.weight(size), axis=-1)
+    else:
+        b(operator, "x", **{"axes": [1]} if operator == "ReduceMean" else {"axis": 1})
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(b.nodes, "rows", b.inputs,
+                                   [info(b.nodes[-1].output[0], 1, None)], b.weights)
+    path = tmp_path / "rows.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)],
+                                     ir_version=8), path)
+    said = subprocess.run([PLEAT, "run", path, "--fill", "random", "--cpu", cpu], check=True,
+                          capture_output=True, text=True).stdout
+    assert "stayed in memory" not in said and "lane by lane" not in said
