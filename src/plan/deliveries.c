@@ -21,15 +21,14 @@ static int times_read(const Stage *stage, const StageTensor *tensor) {
 
 double planner_gather_cost(const Planner *p, const Stage *stage, int read, int from, int output) {
   const StageTensor *tensor = stage->reads.items[read];
-  double cycles;
   if (stage->te->transform)
-    cycles = planner_transform_cycles(p, stage->te) *
-             machine_lanes(p->machine, stage->output->buffer->type);
-  else
-    cycles = times_read(stage, tensor) *
-             beside_memory(p, planner_permute_cost(p, stage, read, from, output),
-                           p->candidates[tensor->index].items[0].bytes);
-  return (double)planner_integer_cost(cycles);
+    return (double)planner_integer_cost(planner_transform_cycles(p, stage->te) *
+                                        machine_lanes(p->machine, stage->output->buffer->type));
+  // The members after the first find the tensor in a cache, so that no memory hides their loads.
+  double apart = planner_permute_cost(p, stage, read, from, output);
+  return (double)planner_integer_cost(
+      beside_memory(p, apart, p->candidates[tensor->index].items[0].bytes) +
+      (times_read(stage, tensor) - 1) * apart);
 }
 
 static double rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {

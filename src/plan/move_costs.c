@@ -178,6 +178,7 @@ double planner_apart_cost(const Planner *p, const LayoutWalk *from, const Layout
   if (cuts_vectors(from, row, vector_lanes(p, element)))
     return elements * costs->divided_cycles + rows;
   LinesRead lines = lines_read(p, from, to, element);
-  double apart = elements * cycles_apart(p, &lines) + rows;
-  return tiles ? MIN_OF(apart, cycles_in_tiles(p, from, to, elements, element)) : apart;
+  double each = cycles_apart(p, &lines);
+  if (!tiles) return elements * MAX_OF(each, costs->lane_loads / costs->loads_a_cycle) + rows;
+  return MIN_OF(elements * each + rows, cycles_in_tiles(p, from, to, elements, element));
 }

@@ -136,3 +136,22 @@ def test_axes_of_one_element_at_the_end_do_not_hide_vectors():
     for options in ({}, {"policy": "none"}):
         plan = pleat.plan(model.SerializeToString(), cpu="avx512", **options)
         assert not any(kernel.slow for kernel in plan.kernels)
+
+
+def test_each_member_of_a_group_loads_elements_apart():
+    """A normalization along the columns of its output loads its input three times, in vectors of
+    elements that are far apart."""
+    prices = []
+    for layout in ("abc", "acb"):
+        scale = numpy_helper.from_array(np.ones(96, np.float32), "scale")
+        info = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            [helper.make_node("LayerNormalization", ["x", "scale"], ["y"], axis=-1)], "prices",
+            [info("x", TensorProto.FLOAT, (64, 64, 96))], [info("y", TensorProto.FLOAT, None)],
+            [scale])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
+                                  ir_version=8)
+        plan = pleat.plan(model.SerializeToString(), cpu="avx512", threads=1,
+                          output_layouts={"y": layout})
+        prices.append(plan["cost"])
+    assert prices[1] > 1.3 * prices[0]
