@@ -70,6 +70,8 @@ static Expr *group_size(Context *context, const Buffer *b, const Flat *flat, int
     size = expr_mul(context, flat->strides[begin], b->shape[begin]);
   } else {
     for (int i = begin; i < end; i++) {
+      int64_t stride;
+      if (expr_as_int(flat->strides[i], &stride) && stride < 0) continue; // the first is the last
       Expr *last = expr_sub(context, b->shape[i], expr_int(context, b->shape[i]->type, 1));
       size = expr_add(context, size, expr_mul(context, last, flat->strides[i]));
     }

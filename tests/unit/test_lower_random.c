@@ -56,11 +56,11 @@ static void check_lowered_twice(uint64_t seed) {
   context_free(context);
 }
 
-// Removes the diagnostic of a pass whose needs are not met, or that has no such argument; other
-// diagnostics stay.
+// Removes the diagnostic of a pass whose needs are not met, that has no such argument, or that finds
+// no proof; other diagnostics stay.
 static void forget_refusal(Context *context) {
   static const char *const refusals[] = {" cannot run on ", "run init_blocks first",
-                                         " can only be ", " is True or False"};
+                                         " can only be ", " is True or False", "force_int32: "};
   bool refusal = false;
   for (size_t i = 0; context->diags.count == 1 && i < COUNT_OF(refusals); i++)
     refusal |= strstr(context->diags.items[0].message, refusals[i]) != NULL;

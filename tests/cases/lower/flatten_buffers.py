@@ -50,3 +50,10 @@ def sizes_from_memory(A: T.Buffer((16,), "int32")):
     shifted[0] = 5
     A[3] = data[0, 3]
     A[4] = data[1, 0]
+
+
+@T.prim_func
+def mirrored(A: T.Buffer((24,), "int32"), B: T.Buffer((24,), "int32")):
+    X = T.decl_buffer((4, 6), "int32", data=A.data, strides=[6, -1], elem_offset=5)
+    for i, j in T.grid(4, 6):
+        B[i * 6 + j] = X[i, j]
