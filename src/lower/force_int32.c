@@ -15,6 +15,7 @@ typedef struct Forcing {
   Context *context;
   const PrimFunc *func;
   Map buffers; // Buffer* → Buffer* with int32 sizes
+  Rewriter rewriter;
 } Forcing;
 
 static bool is_wide(DType type) {
@@ -29,16 +30,16 @@ static const char not_proved[] = "is int64, and is not proved to fit an int32";
 
 // ---- Sizes
 
-static Expr *narrow_size(Context *context, Expr *e) {
+static Expr *narrow_size(Forcing *f, Expr *e) {
   int64_t value;
   bool fits =
       is_wide(e->type) && expr_as_int(e, &value) && value >= INT32_MIN && value <= INT32_MAX;
-  return fits ? expr_int(context, DTYPE_INT32, value) : e;
+  return fits ? expr_int(f->context, DTYPE_INT32, value) : rewrite_expr(&f->rewriter, e);
 }
 
-static Expr **narrow_sizes(Context *context, Expr *const *sizes, int count) {
-  Expr **result = arena_array(&context->arena, Expr *, count + 1);
-  for (int i = 0; i < count; i++) result[i] = narrow_size(context, sizes[i]);
+static Expr **narrow_sizes(Forcing *f, Expr *const *sizes, int count) {
+  Expr **result = arena_array(&f->context->arena, Expr *, count + 1);
+  for (int i = 0; i < count; i++) result[i] = narrow_size(f, sizes[i]);
   return result;
 }
 
@@ -46,9 +47,9 @@ static Buffer *narrow_buffer(Forcing *f, Buffer *b) {
   Buffer *known = map_find(&f->buffers, b);
   if (known) return known;
   Buffer *next = buffer_copy(f->context, b);
-  next->shape = narrow_sizes(f->context, b->shape, b->rank);
-  if (b->strides) next->strides = narrow_sizes(f->context, b->strides, b->rank);
-  if (b->offset) next->offset = narrow_size(f->context, b->offset);
+  next->shape = narrow_sizes(f, b->shape, b->rank);
+  if (b->strides) next->strides = narrow_sizes(f, b->strides, b->rank);
+  if (b->offset) next->offset = narrow_size(f, b->offset);
   map_put(&f->buffers, b, next);
   if (is_wide(b->type))
     refuse(f, f->func->pos, str_format(f->context, "buffer '%s'", b->name),
@@ -90,13 +91,13 @@ static bool params_are_narrow(Forcing *f) {
 PrimFunc *lower_force_int32(LowerState *state, PrimFunc *func) {
   Forcing f = {state->context, func, map_new(&state->context->arena)};
   int errors = state->context->error_count;
-  Rewriter rewriter = {.context = state->context, .env = &f, .buffer = change_buffer};
+  f.rewriter = (Rewriter){.context = state->context, .env = &f, .buffer = change_buffer};
   if (!params_are_narrow(&f)) return NULL;
   PrimFunc *next = prim_func_copy(state->context, func);
   next->buffers = arena_array(&state->context->arena, Buffer *, func->param_count);
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) next->buffers[i] = narrow_buffer(&f, func->buffers[i]);
-  next->body = rewrite_stmt(&rewriter, func->body);
+  next->body = rewrite_stmt(&f.rewriter, func->body);
   if (state->context->error_count > errors) return NULL;
   next = lower_narrow_types(state, next);
   return next && has_no_wide(&f, next) ? next : NULL;

@@ -56,15 +56,19 @@ static void check_lowered_twice(uint64_t seed) {
   context_free(context);
 }
 
-// Removes the diagnostic of a pass whose needs are not met, that has no such argument, or that finds
-// no proof; other diagnostics stay.
+// Removes the diagnostics of a pass whose needs are not met, that has no such argument, or that
+// finds no proof; other diagnostics stay.
 static void forget_refusal(Context *context) {
   static const char *const refusals[] = {" cannot run on ", "run init_blocks first",
                                          " can only be ", " is True or False", "force_int32: "};
-  bool refusal = false;
-  for (size_t i = 0; context->diags.count == 1 && i < COUNT_OF(refusals); i++)
-    refusal |= strstr(context->diags.items[0].message, refusals[i]) != NULL;
-  if (refusal) context->diags.count = context->error_count = 0;
+  int count = 0;
+  for (int d = 0; d < context->diags.count; d++)
+    for (size_t i = 0; i < COUNT_OF(refusals); i++)
+      if (strstr(context->diags.items[d].message, refusals[i])) {
+        count++;
+        break;
+      }
+  if (count == context->diags.count) context->diags.count = context->error_count = 0;
 }
 
 // The pass that changes the calling convention comes last; nothing runs its result. A reader drops
