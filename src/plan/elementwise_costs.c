@@ -191,8 +191,8 @@ static double loads_outside_rows(const Planner *p, const Stage *stage, const Row
 static bool is_delivered(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
                          int axis) {
   const PlanRelation *r = planner_relation(p, stage, read);
-  if (read == choice->fused || choice->reads[read] == READ_ANY) return true;
-  return planner_is_in_place(p, stage, read) || (r && !(r->relation.loose >> axis & 1));
+  if (read == choice->fused || planner_is_in_place(p, stage, read)) return true;
+  return r ? !(r->relation.loose >> axis & 1) : choice->reads[read] == READ_ANY;
 }
 
 // The loops in which a kernel of elementwise stages loads, in vectors along one axis.
