@@ -110,6 +110,20 @@ static unsigned wanted_set(const Solving *s, const StageTensor *tensor) {
   return set;
 }
 
+// Adds the states in which the tensor is written in one candidate and exists in `exists` and in at
+// most `most` of the others. Without room for them, counts them.
+static void add_states(TensorStates *states, TensorState state, unsigned others, int most) {
+  if (!others || !most) {
+    if (states->items) states->items[states->count] = state;
+    states->count++;
+    return;
+  }
+  unsigned last = 1u << (31 - __builtin_clz(others));
+  TensorState with = {state.written, state.exists | last};
+  add_states(states, state, others & ~last, most);
+  add_states(states, with, others & ~last, most - 1);
+}
+
 // The states with each written candidate and the copies that are wanted: no more copies than there
 // are readers, since each reads one. A tensor that may not be in the plan also has the state -1.
 static TensorStates states_of(Arena *arena, unsigned written, unsigned wanted, int most,
@@ -119,15 +133,9 @@ static TensorStates states_of(Arena *arena, unsigned written, unsigned wanted, i
     if (pass) states.items = arena_array(arena, TensorState, states.count);
     states.count = unwritten;
     if (pass && states.count) states.items[0] = (TensorState){-1, 0};
-    for (int w = 0; written >> w; w++) {
-      unsigned others = wanted & ~(1u << w), set = 0;
-      do {
-        if (written >> w & 1 && __builtin_popcount(set) <= most) {
-          if (pass) states.items[states.count] = (TensorState){w, set | 1u << w};
-          states.count++;
-        }
-        set = (set - others) & others;
-      } while (set);
+    for (unsigned left = written; left; left &= left - 1) {
+      unsigned own = left & -left;
+      add_states(&states, (TensorState){__builtin_ctz(left), own}, wanted & ~own, most);
     }
   }
   return states;
