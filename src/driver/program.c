@@ -376,7 +376,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
   stage_graph_compose_moves(stages);
   stage_graph_wrap_indices(stages);
   stage_graph_inline_views(stages);
-  stage_graph_inline_intermediates(stages);
+  stage_graph_inline_intermediates(stages, options->machine);
   if (!stage_graph_fold(stages)) return NULL;
   if (p->options.offload &&
       !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),

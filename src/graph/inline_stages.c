@@ -279,11 +279,23 @@ static TeStage **readers_with(StageGraph *s, const Stage *stage, InlineInReader 
   return readers;
 }
 
+// Does a reader of the stage's output also read the tensor itself?
+static bool is_read_beside(const Stage *stage, const StageTensor *tensor) {
+  const PtrArray *users = &stage->output->users;
+  for (int i = 0; i < users->count; i++) {
+    const Stage *user = users->items[i];
+    for (int k = 0; k < user->reads.count; k++)
+      if (user->reads.items[k] == tensor) return true;
+  }
+  return false;
+}
+
 // Does the stage compute something that takes time at each run, and that another plan may store? A
-// copy of what is only reordered is one of the layout rewrites that each plan may have.
+// copy of what is only reordered is one of the layout rewrites that each plan may have, but each
+// stage reads a tensor in one layout.
 static bool is_work(Context *context, const Stage *stage) {
   const StageTensor *tensor = stage->reads.items[0];
-  return !tensor->data && !stage_is_reordering(context, stage);
+  return !tensor->data && (!stage_is_reordering(context, stage) || is_read_beside(stage, tensor));
 }
 
 static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlined) {
@@ -575,12 +587,9 @@ Expr *stage_with_literals(const StageGraph *s, Expr *value) {
 void stage_graph_inline_scalars(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
-    Expr *value = stage_with_literals(s, stage->te->value);
-    if (value == stage->te->value) continue;
-    bool formed = stage->formed == stage->te;
-    stage->te = te_with_value(s->context, stage->te, value);
-    if (formed) stage->formed = stage->te;
-    stage_graph_reread(s, stage);
+    const TeStage *before = stage->te;
+    stage_put_literals(s, stage);
+    if (stage->te != before) stage_graph_reread(s, stage);
   }
   stage_graph_prune(s);
 }
@@ -632,16 +641,18 @@ static bool reads_in_place(const Stage *stage, const StageTensor *tensor) {
 
 // Does the reader compute each element from one of the stage's, constants, and elements that the
 // stage reads at the same index, and not store more bytes? Then no plan is better that stores the
-// stage's output: it would be written and read again, and whatever layout it has costs as much as
-// the same layout of the reader's output.
-static bool never_costs_more(const Stage *stage, const Stage *reader) {
+// stage's output, unless its rows are longer: it would be written and read again, and whatever
+// layout it has costs as much as the same layout of the reader's output.
+static bool never_costs_more(const StageGraph *s, const HostMachine *machine, const Stage *stage,
+                             const Stage *reader) {
   const StageTensor *tensor = stage->output;
   for (int i = 0; i < reader->reads.count; i++) {
     const StageTensor *other = reader->reads.items[i];
     bool both = reads_in_place(stage, other) && stage_reads_in_place(reader, other);
     if (other != tensor && !other->data && !other->constant && !both) return false;
   }
-  return dtype_bytes(reader->output->buffer->type) <= dtype_bytes(tensor->buffer->type);
+  return dtype_bytes(reader->output->buffer->type) <= dtype_bytes(tensor->buffer->type) &&
+         !stage_storing_may_pay(s->context, machine, stage, reader);
 }
 
 // The reader with the intermediate inlined; NULL when its expression would grow too large.
@@ -651,14 +662,14 @@ static TeStage *computing_both(StageGraph *s, const Stage *stage, const Stage *r
   return large ? NULL : te_with_value(s->context, reader->te, value);
 }
 
-void stage_graph_inline_intermediates(StageGraph *s) {
+void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine) {
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
     if (!user || joins_in_place(stage)) continue;
     TeStage *te = computing_both(s, stage, user);
     if (!te) continue;
-    bool decided = !stage->output->constant && !never_costs_more(stage, user);
+    bool decided = !stage->output->constant && !never_costs_more(s, machine, stage, user);
     s->fusions_decided += decided;
     stage_note_forms(s, stage, user, (StageInlining){computing_both, decided, true});
     user->formed = user->te = te;

@@ -6,6 +6,7 @@
 #define PLEAT_GRAPH_STAGES_H
 
 #include "graph/graph.h"
+#include "base/machine.h"
 
 typedef struct Stage Stage;
 
@@ -106,7 +107,12 @@ void stage_graph_inline_padding(StageGraph *stages);
 // Inlines elementwise stages into their only reader, when it is elementwise too and reads them in
 // place, so that the tensor between them is never stored. Stages that depend on constants only are
 // not inlined into stages that depend on inputs.
-void stage_graph_inline_intermediates(StageGraph *stages);
+void stage_graph_inline_intermediates(StageGraph *stages, const HostMachine *machine);
+// May a plan gain something by storing what an elementwise stage computes for its only reader, which
+// reads it in place and nothing else, because the rows of one of the two are then longer? See
+// row_costs.c.
+bool stage_storing_may_pay(Context *context, const HostMachine *machine, const Stage *stage,
+                           const Stage *reader);
 // Inlines stages that widen the elements of a tensor of bytes, in place, into their elementwise
 // readers, so that these read the bytes.
 void stage_graph_inline_widened(StageGraph *stages);
@@ -137,6 +143,8 @@ StageParts stage_parts_together(StageGraph *stages, const Stage *stage, StagePar
 void stage_graph_offer_stored(StageGraph *stages);
 // The value with constants of one element as literals.
 Expr *stage_with_literals(const StageGraph *stages, Expr *value);
+// Gives the stage, its forms and what was inlined into it such literals.
+void stage_put_literals(const StageGraph *stages, Stage *stage);
 // The stage that computes the elements of a group's output from the results of its reductions and
 // from the tensors that the group reads: the members between are inlined. It is not in the graph.
 Stage *stage_of_group_value(StageGraph *stages, const Stage *group);

@@ -78,6 +78,26 @@ void stage_note_forms(StageGraph *s, const Stage *stage, Stage *reader, StageInl
   if (how.decided) note_inlined(s, reader, stage);
 }
 
+// ---- Constants of one element
+
+static TeStage *with_literals(const StageGraph *s, TeStage *te) {
+  Expr *value = stage_with_literals(s, te->value);
+  return value == te->value ? te : te_with_value(s->context, te, value);
+}
+
+static void put_literals(const StageGraph *s, Stage *stage) {
+  TeStage *te = with_literals(s, stage->te);
+  if (stage->formed == stage->te) stage->formed = te;
+  stage->te = te;
+  for (int i = 0; i < stage->forms.count; i++)
+    stage->forms.items[i].te = with_literals(s, stage->forms.items[i].te);
+}
+
+void stage_put_literals(const StageGraph *s, Stage *stage) {
+  put_literals(s, stage);
+  for (int i = 0; i < stage->inlined.count; i++) put_literals(s, stage->inlined.items[i]);
+}
+
 // ---- Other ways
 
 typedef struct StoredResults {
@@ -131,16 +151,33 @@ static bool offer_reads(StoredResults *r, const Stage *stage, const TeStage *te,
   return reads.known;
 }
 
-static TeStage *definition(const StoredResults *r, TeStage *te) {
-  Expr *value = stage_with_literals(r->graph, te->value);
-  return value == te->value ? te : te_with_value(r->graph->context, te, value);
-}
-
 static int times_read(const TeStage *te, const PtrArray *stages, const StageTensor *tensor) {
   int count = expr_reads(te->value, tensor->buffer);
   for (int i = 0; i < stages->count; i++)
     count += expr_reads(((const Stage *)stages->items[i])->te->value, tensor->buffer);
   return count;
+}
+
+typedef struct ReadIndices {
+  const Buffer *buffer;
+  Expr *const *indices; // of the first load
+  bool differ; // those of another load do
+} ReadIndices;
+
+static bool compare_indices(Visitor *visitor, Expr *e) {
+  ReadIndices *r = visitor->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != r->buffer) return true;
+  for (int d = 0; r->indices && d < e->count; d++) r->differ |= e->args[d] != r->indices[d];
+  r->indices = e->args;
+  return true;
+}
+
+// Can the stage be fused with the producer of the tensor? It reads one element of it then.
+static bool may_fuse(const Stage *stage, const StageTensor *tensor) {
+  ReadIndices reads = {tensor->buffer};
+  Visitor visitor = {.env = &reads, .enter_expr = compare_indices};
+  visit_expr(&visitor, stage->te->value);
+  return !reads.differ && !stage_is_ordered(tensor->producer);
 }
 
 // Would a tensor that the stage alone reads have several readers? The stage could then not be fused
@@ -156,10 +193,11 @@ static bool adds_readers(const StoredResults *r, const Stage *stage, const TeSta
   }
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    bool alone = tensor->users.count == 1;
+    if (!tensor->producer) continue;
+    bool alone = tensor->users.count == 1 && may_fuse(stage, tensor);
     bool parts = stage_is_reduction(stage) || te->value->op == EXPR_IF_THEN_ELSE;
     bool adds = alone ? times_read(te, &reads.stored, tensor) > 1 : parts;
-    if (tensor->producer && adds) return true;
+    if (adds) return true;
   }
   return false;
 }
@@ -169,7 +207,7 @@ static bool offer_form(StoredResults *r, Stage *stage, const StageForm *form) {
   if (r->stages.count >= r->most) return false;
   Stage *other = arena_new(r->arena, Stage);
   *other = (Stage){.node = stage->node, .output = stage->output, .parts = form->parts};
-  other->te = definition(r, form->te);
+  other->te = form->te;
   other->serves = other;
   if (adds_readers(r, stage, other->te) || !offer_reads(r, stage, other->te, other)) return false;
   array_push(r->arena, &r->stages, other);
@@ -192,10 +230,7 @@ static void offer_forms(StoredResults *r, Stage *stage) {
 static bool offer_stage(StoredResults *r, Stage *stage, const Stage *reader) {
   if (map_contains(&r->offered, stage)) return true;
   if (stage->asked || stage_is_ordered(stage) || stage->te->program) return false;
-  TeStage *te = definition(r, stage->te);
-  if (stage->formed == stage->te) stage->formed = te;
-  stage->te = te;
-  if (!offer_reads(r, stage, te, reader)) return false;
+  if (!offer_reads(r, stage, stage->te, reader)) return false;
   stage->serves = reader;
   map_put(&r->offered, stage, stage);
   array_push(r->arena, &r->graph->tensors, stage->output);

@@ -102,7 +102,8 @@ def test_convolutions_with_one_filter():
 # first member, prices of partial tiles, readers of members of groups, one filter, a view that was
 # fused and not inlined, an operator that only copies, results that were always inlined, rows that no
 # reduction proposes to make longer, elements that are repeated or out of order where no layout is
-# read as it is written.
+# read as it is written, products that end the rows of what reads them, a tensor that is read beside
+# its transpose.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -112,6 +113,8 @@ def test_convolutions_with_one_filter():
     (47, "desired_layouts", "node1:output0=aBcd16b"),
     (57, "desired_layouts", "node4:input0=abcd"), (71, "keep_layouts", "v9"),
     (76, "desired_layouts", "node0:input0=aBcd16b"),
+    (128, "desired_layouts", "node1:output0=abcd"),
+    (147, "desired_layouts", "node0:output0=abcde"), (292, "keep_layouts", "v6"),
     (67, "keep_layouts", "x0"), (202, "keep_layouts", "x0"), (210, "keep_layouts", "v2"),
     (91, "desired_layouts", "node1:input1=abc"), (93, "desired_layouts", "node11:input0=abcde"),
     (97, "desired_layouts", "node2:output0=abCd8c")])

@@ -4,6 +4,7 @@
 #include "graph/byte_products.h"
 #include "graph_support.h"
 #include "interp/interp.h"
+#include "runtime/runtime.h"
 
 typedef struct Case {
   const char *x, *w;           // shapes
@@ -66,7 +67,8 @@ static StageGraph *graph_for(Context *context, const Case *c) {
   StageGraph *s = stages_of(context, params, body);
   stage_graph_prune(s);
   stage_graph_inline_views(s);
-  stage_graph_inline_intermediates(s);
+  HostMachine machine = machine_probe();
+  stage_graph_inline_intermediates(s, &machine);
   stage_graph_inline_padding(s);
   return s;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests which stages are grouped to run row by row, and which must not be.
 #include "graph_support.h"
+#include "runtime/runtime.h"
 
 static StageGraph *grouped(Context *context, const char *params, const char *body) {
   StageGraph *stages = stages_of(context, params, body);
   stage_graph_prune(stages);
   stage_graph_inline_views(stages);
-  stage_graph_inline_intermediates(stages);
+  HostMachine machine = machine_probe();
+  stage_graph_inline_intermediates(stages, &machine);
   stage_graph_group_rows(stages);
   return stages;
 }

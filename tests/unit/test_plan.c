@@ -23,7 +23,7 @@ static Plan *planned(Context *context, const char *text, const PlanOptions *opti
   if (stages) {
     stage_graph_prune(stages);
     stage_graph_inline_views(stages);
-    stage_graph_inline_intermediates(stages);
+    stage_graph_inline_intermediates(stages, options->machine);
     stage_graph_inline_padding(stages);
     stage_graph_group_rows(stages);
   }
