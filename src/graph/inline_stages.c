@@ -639,12 +639,25 @@ static bool reads_in_place(const Stage *stage, const StageTensor *tensor) {
   return false;
 }
 
+// May a plan gain by longer rows if it stores what the stage computes? The readers that follow may be
+// in one kernel with the first.
+static bool longer_rows_may_pay(const StageGraph *s, const HostMachine *machine, const Stage *stage,
+                                Stage *reader) {
+  enum { MOST_READERS = 16 };
+  Stage *readers[MOST_READERS];
+  for (int count = 0; reader && count < MOST_READERS; reader = reader_in_place(reader)) {
+    readers[count++] = reader;
+    if (stage_storing_may_pay(s->context, machine, stage, readers, count)) return true;
+  }
+  return false;
+}
+
 // Does the reader compute each element from one of the stage's, constants, and elements that the
 // stage reads at the same index, and not store more bytes? Then no plan is better that stores the
 // stage's output, unless its rows are longer: it would be written and read again, and whatever
 // layout it has costs as much as the same layout of the reader's output.
 static bool never_costs_more(const StageGraph *s, const HostMachine *machine, const Stage *stage,
-                             const Stage *reader) {
+                             Stage *reader) {
   const StageTensor *tensor = stage->output;
   for (int i = 0; i < reader->reads.count; i++) {
     const StageTensor *other = reader->reads.items[i];
@@ -652,7 +665,7 @@ static bool never_costs_more(const StageGraph *s, const HostMachine *machine, co
     if (other != tensor && !other->data && !other->constant && !both) return false;
   }
   return dtype_bytes(reader->output->buffer->type) <= dtype_bytes(tensor->buffer->type) &&
-         !stage_storing_may_pay(s->context, machine, stage, reader);
+         !longer_rows_may_pay(s, machine, stage, reader);
 }
 
 // The reader with the intermediate inlined; NULL when its expression would grow too large.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds what a plan can gain by storing the result of an elementwise stage instead of computing it
-// in the stage that reads it. Vectors run along rows that are contiguous in all that a kernel reads.
+// Predicts what a plan can gain by storing the result of an elementwise stage instead of computing it
+// in the stages that read it one after the other. Vectors run along rows that are contiguous in all that a kernel reads.
 // An operand that is repeated along some axes ends the rows there, in both stages when one kernel
 // computes them; apart, one of the two may have longer rows.
 //   t[n, c] = x[n, c] * w[c];  y[n, c] = t[n, c] / 9     rows of c   =>   t in rows of c, y in one
@@ -97,29 +97,56 @@ static OpWork work_of_both(OpWork a, OpWork b) {
   return a;
 }
 
+// Some stages in one kernel.
+typedef struct RowKernel {
+  RowOperands operands;
+  OpWork work;
+  int lanes, loads;
+} RowKernel;
+
+// Adds a stage to the kernel, in which it loads nothing of what the stage before it computes.
+static void add_stage(Context *context, const HostMachine *machine, const Stage *stage,
+                      RowKernel *kernel) {
+  int lanes = machine_lanes(machine, stage->te->output->type);
+  add_operands(stage, &kernel->operands);
+  kernel->work = work_of_both(kernel->work, expr_op_work(context, stage->te->value));
+  kernel->loads += kernel->loads ? stage->reads.count - 1 : stage->reads.count;
+  kernel->lanes = kernel->lanes ? MIN_OF(kernel->lanes, lanes) : lanes;
+}
+
+static double kernel_cycles(const CostModel *costs, const RowKernel *kernel, int inner) {
+  int64_t row = row_extent(&kernel->operands, inner);
+  return element_cycles(costs, kernel->work, kernel->loads, row, kernel->lanes);
+}
+
+// Does an operand of the definition end rows? What was inlined into it before does not count.
+static bool ends_rows(const Stage *stage) {
+  Stage own = *stage;
+  RowOperands rows;
+  if (stage->parts.count) own.te = (TeStage *)array_last(&stage->parts).te;
+  if (!start_rows(&own, &rows)) return true;
+  add_operands(&own, &rows);
+  return rows.count;
+}
+
 bool stage_storing_may_pay(Context *context, const HostMachine *machine, const Stage *stage,
-                           const Stage *reader) {
+                           Stage *const *readers, int count) {
   const CostModel *costs = cost_model_of(machine);
-  RowOperands own, theirs, both;
-  if (!start_rows(stage, &own) || !start_rows(reader, &theirs)) return true;
-  both = own;
-  add_operands(stage, &own);
-  add_operands(reader, &theirs);
-  if (!own.count && !theirs.count) return false;
-  add_operands(stage, &both);
-  add_operands(reader, &both);
-  OpWork first = expr_op_work(context, stage->te->value),
-         second = expr_op_work(context, reader->te->value), all = work_of_both(first, second);
-  int lanes = MIN_OF(machine_lanes(machine, stage->te->output->type),
-                     machine_lanes(machine, reader->te->output->type));
-  double points = 1, most = 0;
-  for (int a = 0; a < both.rank; a++) points *= (double)both.extents[a];
-  for (int a = 0; a < both.rank; a++) {
-    if (both.extents[a] == 1) continue;
-    double apart = element_cycles(costs, first, 1, row_extent(&own, a), lanes) +
-                   element_cycles(costs, second, 1, row_extent(&theirs, a), lanes);
-    int loads = own.count + theirs.count + 1;
-    most = MAX_OF(most, element_cycles(costs, all, loads, row_extent(&both, a), lanes) - apart);
+  RowKernel first = {{0}}, rest = {{0}};
+  if (!ends_rows(stage) && !ends_rows(readers[0])) return false;
+  if (!start_rows(stage, &first.operands) || !start_rows(readers[0], &rest.operands)) return true;
+  RowKernel all = first;
+  add_stage(context, machine, stage, &first);
+  add_stage(context, machine, stage, &all);
+  for (int i = 0; i < count; i++) {
+    add_stage(context, machine, readers[i], &rest);
+    add_stage(context, machine, readers[i], &all);
   }
+  double points = 1, most = 0;
+  for (int a = 0; a < all.operands.rank; a++) points *= (double)all.operands.extents[a];
+  for (int a = 0; a < all.operands.rank && all.operands.count; a++)
+    if (all.operands.extents[a] > 1)
+      most = MAX_OF(most, kernel_cycles(costs, &all, a) - kernel_cycles(costs, &first, a) -
+                              kernel_cycles(costs, &rest, a));
   return points * most > costs->call_cycles;
 }

@@ -108,11 +108,11 @@ void stage_graph_inline_padding(StageGraph *stages);
 // place, so that the tensor between them is never stored. Stages that depend on constants only are
 // not inlined into stages that depend on inputs.
 void stage_graph_inline_intermediates(StageGraph *stages, const HostMachine *machine);
-// May a plan gain something by storing what an elementwise stage computes for its only reader, which
-// reads it in place and nothing else, because the rows of one of the two are then longer? See
+// May a plan gain something by storing what an elementwise stage computes, because the rows of it or
+// of `readers`, which read one another in place and the first of them the stage, are then longer? See
 // row_costs.c.
 bool stage_storing_may_pay(Context *context, const HostMachine *machine, const Stage *stage,
-                           const Stage *reader);
+                           Stage *const *readers, int count);
 // Inlines stages that widen the elements of a tensor of bytes, in place, into their elementwise
 // readers, so that these read the bytes.
 void stage_graph_inline_widened(StageGraph *stages);

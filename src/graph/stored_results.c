@@ -117,12 +117,17 @@ typedef struct FormReads {
   bool known;      // is each of them in the graph, or computed by these?
 } FormReads;
 
+// Is the stage a member of a group that is offered as a stage of its own?
+static bool serves_group(const Stage *stage) {
+  return stage->serves && stage->serves->output->producer->member_count;
+}
+
 static bool note_load(Visitor *visitor, Expr *e) {
   FormReads *r = visitor->env;
   if (e->op != EXPR_LOAD) return true;
   const StageTensor *tensor = stage_tensor_of(r->results->graph, e->as.buffer);
   const Stage *producer = tensor ? tensor->producer : NULL;
-  if (tensor && (!producer || !producer->serves)) return true;
+  if (tensor && (!producer || !producer->serves || serves_group(producer))) return true;
   for (int i = 0; i < r->reader->inlined.count; i++) {
     Stage *stage = r->reader->inlined.items[i];
     if (stage->te->output != e->as.buffer) continue;
@@ -161,7 +166,7 @@ static int times_read(const TeStage *te, const PtrArray *stages, const StageTens
 typedef struct ReadIndices {
   const Buffer *buffer;
   Expr *const *indices; // of the first load
-  bool differ; // those of another load do
+  bool differ;          // those of another load do
 } ReadIndices;
 
 static bool compare_indices(Visitor *visitor, Expr *e) {
@@ -211,7 +216,8 @@ static bool offer_form(StoredResults *r, Stage *stage, const StageForm *form) {
   other->serves = other;
   if (adds_readers(r, stage, other->te) || !offer_reads(r, stage, other->te, other)) return false;
   array_push(r->arena, &r->stages, other);
-  array_push(r->arena, &stage->others, other);
+  Stage *first = serves_group(stage) ? stage->output->producer : stage;
+  array_push(r->arena, &first->others, other);
   return true;
 }
 

@@ -46,5 +46,6 @@ void plan_use_byte_products(StageGraph *s, const PlanOptions *options) {
   if (!found) return;
   stage_graph_prune(s);
   stage_graph_inline_widened(s);
-  stage_graph_inline_intermediates(s, options->machine); // corrections are added where the sums are read
+  // Corrections are added where the sums are read.
+  stage_graph_inline_intermediates(s, options->machine);
 }
