@@ -403,20 +403,37 @@ static int matching_read(const Planner *p, const Stage *stage, int read, int out
   return READ_ANY;
 }
 
-// Sets the layouts of the reads, and which of them may be gathered. Returns the cycles for
-// gathering the elements of those that the constraints demand in another layout than the output's
-// walk needs.
+// Does the constraint demand a read in another layout than the output's walk needs?
+static bool is_read_otherwise(const Planner *p, const Stage *stage, const StageChoice *choice,
+                              int read) {
+  int only = only_candidate(p, stage, read);
+  return choice->reads[read] != READ_PACKED && only >= 0 && only != choice->reads[read];
+}
+
+// Sets the layouts of the reads to those that the output's walk needs, and which of them may be
+// gathered. Returns the cycles for gathering those that the constraints demand in another layout.
 static double set_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
   double cycles = 0;
   for (int i = 0; i < stage->reads.count; i++) {
     int only = only_candidate(p, stage, i), match = matching_read(p, stage, i, choice->output);
-    bool other = match != READ_PACKED && only >= 0 && only != match;
-    choice->reads[i] = other ? only : match;
-    if (other) cycles += planner_gather_cost(p, stage, i, only, choice->output);
+    choice->reads[i] = match;
+    if (is_read_otherwise(p, stage, choice, i))
+      cycles += planner_gather_cost(p, stage, i, only, choice->output);
     bool may_gather = match == READ_ANY || (match >= 0 && choice->fused < 0);
     if (only < 0 && may_gather) bit_set_add(&choice->gathers, i);
   }
   return cycles;
+}
+
+// Sets the layouts that the constraints demand. To be called when the choice has its cost: without
+// the constraint, gathering costs the same.
+static void demand_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
+  if (!p->row_major && !p->stage_constraints.count) return;
+  int count = stage->reads.count;
+  int *reads = arena_copy(&p->context->arena, choice->reads, sizeof *reads * (size_t)count);
+  for (int i = 0; i < count; i++)
+    if (is_read_otherwise(p, stage, choice, i)) reads[i] = only_candidate(p, stage, i);
+  choice->reads = reads;
 }
 
 // Does an earlier choice of a producer write the same layout in an equal kernel? The costs of all
@@ -481,6 +498,7 @@ static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
   double gathering = set_reads(p, stage, choice);
   planner_set_elementwise_cost(p, stage, choice, host);
   choice->cost += gathering;
+  demand_reads(p, stage, choice);
 }
 
 // Adds the choices in which the stage is fused with the producer of a tensor.
@@ -520,6 +538,7 @@ static void add_in_place(Planner *p, const Stage *stage, int output) {
   choice->output = output;
   choice->in_place = true;
   choice->cost = set_reads(p, stage, choice);
+  demand_reads(p, stage, choice);
   int placed = 0, fitting = 0;
   for (int i = 0; i < pieces->count; i++) {
     const StagePiece *piece = &pieces->items[i];
