@@ -138,21 +138,25 @@ static bool same_candidate(const Candidate *known, const Candidate *candidate) {
          walk_equal(known->walk, candidate->walk);
 }
 
-// A tensor with many readers has a state for each set of copies that they may read.
+// A tensor with several readers has a state for each set of copies that they may read.
 static int most_layouts(const Planner *p, const StageTensor *tensor) {
-  enum { FEW_READERS = 3, MOST_SHARED = 16 };
-  bool shared = planner_most_readers(tensor) > FEW_READERS;
-  return shared ? MIN_OF(p->most_layouts, MOST_SHARED) : p->most_layouts;
+  enum { FEW_READERS = 3, MOST_OF_FEW = 20, MOST_SHARED = 16 };
+  int readers = planner_most_readers(tensor);
+  int most = readers > FEW_READERS ? MOST_SHARED : readers > 1 ? MOST_OF_FEW : p->most_layouts;
+  return MIN_OF(most, p->most_layouts);
+}
+
+static int number_of(const Candidates *c, const Candidate *candidate) {
+  for (int i = 0; i < c->count; i++)
+    if (same_candidate(&c->items[i], candidate)) return i;
+  return -1;
 }
 
 int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candidate) {
   Candidates *c = &p->candidates[tensor->index];
-  for (int i = 0; i < c->count; i++) {
-    if (!same_candidate(&c->items[i], &candidate)) continue;
-    c->items[i].requested |= candidate.requested;
-    return i;
-  }
-  if (c->frozen) return -1;
+  int known = number_of(c, &candidate);
+  if (known >= 0) c->items[known].requested |= candidate.requested;
+  if (known >= 0 || c->frozen) return known;
   if (c->count == most_layouts(p, tensor)) {
     c->left_out++;
     return -1;
@@ -160,6 +164,14 @@ int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candid
   candidate.bytes = planner_tensor_bytes(tensor, candidate.layout);
   array_push((Arena *)&p->growing, c, candidate);
   return c->count - 1;
+}
+
+enum { FEW_LAYOUTS = 5 };
+
+// Counts a candidate that is not looked at because the tensor has others.
+static void note_left_out(const Planner *p, const StageTensor *tensor, Candidate candidate) {
+  Candidates *c = &p->candidates[tensor->index];
+  c->left_out += number_of(c, &candidate) < 0 && !c->frozen && !p->is_small;
 }
 
 // The layout that a walk describes, where the layout is equal to it; else the layout itself, under
@@ -182,7 +194,7 @@ Candidate planner_candidate_of(const Planner *p, const Buffer *buffer, const Lay
 typedef struct Proposal {
   int read; // the tensor: an entry of the stage's reads; -1: its output
   Candidate candidate;
-  bool only; // it is taken only where the tensor is row-major so far
+  bool only; // it is taken only where the tensor has few layouts so far
 } Proposal;
 
 // The proposals of all stages whose loops are equal.
@@ -207,20 +219,28 @@ static void take_proposals(Planner *p, const Stage *stage, const Proposals *from
   for (int i = 0; i < from->items.count; i++) {
     const Proposal *proposal = &from->items.items[i];
     const StageTensor *tensor = proposed_tensor(stage, proposal);
-    bool row_major = p->candidates[tensor->index].count == 1;
-    if (proposal->only && !row_major && tensor != last) continue;
+    bool few = p->candidates[tensor->index].count < FEW_LAYOUTS;
+    if (proposal->only && !few && tensor != last) {
+      note_left_out(p, tensor, proposal->candidate);
+      continue;
+    }
     candidates_add(p, tensor, proposal->candidate);
     last = proposal->only ? tensor : NULL;
   }
 }
 
+// The candidate that has the axis in blocks, or (block 0) innermost. False where it is none.
+static bool block_candidate(const Planner *p, const StageTensor *tensor, int axis, int64_t block,
+                            Candidate *out) {
+  const Layout *layout = planner_inner_axis(p, tensor->buffer, axis, block);
+  Candidate own = candidate_new(p, tensor->buffer, layout);
+  return own.dense && planner_candidate_of_walk(p, tensor->buffer, own.walk, out);
+}
+
 static void propose_block(Proposals *to, const StageTensor *tensor, int axis, int64_t block) {
-  Planner *p = to->planner;
-  Candidate own = candidate_new(p, tensor->buffer,
-                                planner_inner_axis(p, tensor->buffer, axis, block)),
-            usual;
-  if (own.dense && planner_candidate_of_walk(p, tensor->buffer, own.walk, &usual))
-    add_proposal(to, tensor, usual);
+  Candidate candidate;
+  if (block_candidate(to->planner, tensor, axis, block, &candidate))
+    add_proposal(to, tensor, candidate);
 }
 
 // Where blocks have padding: half as large ones, or the smallest that hold the whole axis; else 0.
@@ -298,7 +318,7 @@ static void propose_panels(Proposals *to, const Stage *stage) {
   }
 }
 
-// Proposes, for tensors that are row-major so far, the layout whose innermost axis is the one that
+// Proposes, for tensors that have few layouts so far, the layout whose innermost axis is the one that
 // the reduction's inner loop follows, such as the channels of an image.
 static void propose_reads(Proposals *to, const Stage *stage) {
   Planner *p = to->planner;
@@ -496,7 +516,7 @@ static void propose_all(Proposals *to, const Stage *stage) {
 }
 
 // Proposes each dimension in blocks and innermost, for the output of an elementwise stage for which
-// no reduction has proposed anything: its rows may be short, or be read in strides.
+// little has been proposed: its rows may be short, or be read in strides.
 static void propose_rows(Proposals *to, const Stage *stage) {
   const Buffer *output = stage->output->buffer;
   to->only = true;
@@ -527,6 +547,21 @@ static void take_all(Planner *p, const Stage *stage, Propose *find, Proposals **
   take_proposals(p, stage, *known);
 }
 
+// Adds each axis innermost and in blocks: a tensor may be best in a layout that no stage proposes,
+// because its neighbours run faster in it.
+static void add_plain_layouts(Planner *p, const StageTensor *tensor) {
+  const Buffer *buffer = tensor->buffer;
+  int64_t lanes = lanes_of(p, buffer), extent;
+  Candidate candidate;
+  for (int d = buffer->rank - 1; d >= 0 && !tensor->data; d--) {
+    if (!expr_as_int(buffer->shape[d], &extent) || extent < 2) continue;
+    int64_t blocks[] = {0, lanes, lanes / 2, smaller_block(extent, lanes)};
+    for (int i = d + 1 == buffer->rank; i < COUNT_OF(blocks); i++)
+      if ((!i || blocks[i] > 1) && block_candidate(p, tensor, d, blocks[i], &candidate))
+        candidates_add(p, tensor, candidate);
+  }
+}
+
 void planner_find_candidates(Planner *p, bool proposals) {
   Arena *arena = &p->context->arena;
   int count = p->stages->stages.count;
@@ -548,4 +583,7 @@ void planner_find_candidates(Planner *p, bool proposals) {
     if (is_elementwise(p->stages->stages.items[i]))
       take_all(p, p->stages->stages.items[i], propose_rows, others);
   if (proposals) close_candidates(p, passed, false);
+  for (int i = 0; proposals && p->is_small && i < p->stages->tensors.count; i++)
+    add_plain_layouts(p, p->stages->tensors.items[i]);
+  if (proposals && p->is_small) close_candidates(p, passed, false);
 }

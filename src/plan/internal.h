@@ -7,10 +7,15 @@
 #include "plan/plan.h"
 #include "plan/relations.h"
 
-// PLAN_MAX_LAYOUTS limits the layouts of a tensor, PLAN_MAX_CHOICES the choices of a stage.
-// A tensor of n layouts with k users has up to n * C(n-1, k) states (problem.c), so the limit on
-// layouts cannot be much larger.
-enum { PLAN_MAX_CHOICES = 1024 };
+// The limits on the choices of a stage and on the layouts of a tensor (PLAN_MAX_LAYOUTS in small
+// graphs). A tensor of n layouts with k users has up to n * C(n-1, k) states (problem.c), so the
+// limit on layouts cannot be much larger.
+enum {
+  PLAN_MAX_CHOICES = 1024,
+  SMALL_MAX_CHOICES = 4096,
+  USUAL_MAX_LAYOUTS = 20,
+  SMALL_STAGES = 48
+};
 
 static const double PLAN_NEVER = 1e18; // cycles of what cannot be done
 
@@ -27,7 +32,7 @@ typedef struct Candidate {
 typedef struct Candidates {
   Candidate *items; // the first is row-major; tensors with equal candidates share them
   int count, capacity;
-  int left_out; // number of candidates that exceeded the limit
+  int left_out; // number of candidates that were not looked at
   bool frozen;  // no other candidate may be added
 } Candidates;
 
@@ -142,6 +147,7 @@ struct Planner {
   StagePieces **pieces;      // by stage->index; NULL: no piece of the stage can be written in place
   bool row_major;            // only row-major layouts are considered
   bool proposals;            // reductions propose layouts; otherwise only constraints do
+  bool is_small;             // so that all plain layouts of all tensors are looked at
   int most_choices, most_layouts; // limits per stage and per tensor
   bool keeps_dominated;           // choices are kept that another one makes unnecessary
   double constant_bytes;          // of all constants that stages read
@@ -149,10 +155,11 @@ struct Planner {
   double **passed;       // by stage->index and entry of stage->reads: before the stage reads it
   double *passed_writer; // by tensor->index: by the end of the kernel that writes the tensor
   int64_t choices_left_out, choices_dominated;
-  const Tuning *tuning; // NULL: no records
-  PtrArray *tuned;      // by stage->index: TunedKernel*, those that have the stage; NULL: none
-  bool *is_frozen;      // by stage->index: a record must be used; NULL as `tuned` is
-  int *given;           // by tensor->index: the candidate in which the caller has it
+  int64_t layouts_left_out; // beside those of candidates
+  const Tuning *tuning;     // NULL: no records
+  PtrArray *tuned;          // by stage->index: TunedKernel*, those that have the stage; NULL: none
+  bool *is_frozen;          // by stage->index: a record must be used; NULL as `tuned` is
+  int *given;               // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
 };
 

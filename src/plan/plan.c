@@ -99,16 +99,19 @@ static void free_growing(void *arena) {
 // A planner with candidates and choices, or NULL with diagnostics when the constraints cannot be
 // met. `other` is NULL, or a planner of the same stages.
 static Planner *prepare(StageGraph *stages, const PlanOptions *options,
-                        const PlanConstraints *constraints, bool proposals, const Planner *other) {
+                        const PlanConstraints *constraints, bool proposals, bool is_small,
+                        const Planner *other) {
   Context *context = stages->context;
   bool row_major = !other;
   Planner *p = arena_new(&context->arena, Planner);
   *p = (Planner){.context = context, .stages = stages, .machine = options->machine};
   p->constraints = constraints;
   p->constant_bytes = constant_bytes(stages);
-  p->most_choices = options->most_choices > 0 ? options->most_choices : PLAN_MAX_CHOICES;
-  p->most_layouts = options->most_layouts > 0 ? MIN_OF(options->most_layouts, PLAN_MAX_LAYOUTS)
-                                              : PLAN_MAX_LAYOUTS;
+  p->is_small = is_small;
+  p->most_choices = is_small ? SMALL_MAX_CHOICES : PLAN_MAX_CHOICES;
+  if (options->most_choices > 0) p->most_choices = options->most_choices;
+  p->most_layouts = is_small ? PLAN_MAX_LAYOUTS : USUAL_MAX_LAYOUTS;
+  if (options->most_layouts > 0) p->most_layouts = MIN_OF(options->most_layouts, PLAN_MAX_LAYOUTS);
   arena_init(&p->growing, context);
   context_at_free(context, free_growing, &p->growing);
   p->candidates = arena_array(&context->arena, Candidates, stages->tensors.count);
@@ -150,6 +153,7 @@ static Assignment assign(const Planner *planner, const PlanOptions *options, dou
 
 static PlanLimits limits_of(const Planner *p) {
   PlanLimits limits = {.choices = p->choices_dominated,
+                       .layouts_left_out = p->layouts_left_out,
                        .choices_left_out = p->choices_left_out,
                        .fusions_decided = p->stages->fusions_decided};
   for (int i = 0; i < p->stages->stages.count; i++) limits.choices += p->choices[i].count;
@@ -226,43 +230,93 @@ static Plan *refuse_records(Context *context, const Tuning *tuning) {
   return NULL;
 }
 
-Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
+// A planner and its choices.
+typedef struct Considered {
+  Planner *planner;
+  Assignment taken;
+} Considered;
+
+static Considered consider_with(StageGraph *stages, const PlanOptions *options, double seconds,
+                                bool is_small, const Planner *none) {
+  Considered found = {
+      prepare(stages, options, options->constraints, options->policy != PLAN_NONE, is_small, none)};
+  if (found.planner) found.taken = assign(found.planner, options, seconds);
+  return found;
+}
+
+static int64_t layouts_beside(const Planner *all, const Planner *some) {
+  int64_t count = 0;
+  for (int i = 0; i < all->stages->tensors.count; i++)
+    count += all->candidates[i].count + all->candidates[i].left_out - some->candidates[i].count -
+             some->candidates[i].left_out;
+  return MAX_OF(count, 0);
+}
+
+// Looks at all plain layouts of a small graph, as long as its solution takes little time; where it
+// cannot be proved to be the best, without them too. No planner: the constraints cannot be met.
+static Considered consider(StageGraph *stages, const PlanOptions *options, double seconds,
+                           const Planner *none) {
+  const double share = 1.0 / 16;
+  bool is_small = options->policy != PLAN_NONE && stages->stages.count <= SMALL_STAGES;
+  Considered found =
+      consider_with(stages, options, is_small ? seconds * share : seconds, is_small, none);
+  if (!is_small || !found.planner || options->policy != PLAN_OPTIMAL) return found;
+  PlanLimits limits = limits_of(found.planner);
+  bool whole = !limits.choices_left_out && !limits.layouts_left_out;
+  if (found.taken.optimal && whole) return found;
+  Considered usual = consider_with(stages, options, seconds, false, none);
+  if (!usual.planner || !usual.taken.choice) return found;
+  if (found.taken.choice && found.taken.cost < usual.taken.cost) return found;
+  usual.planner->layouts_left_out = layouts_beside(found.planner, usual.planner);
+  return usual;
+}
+
+// Is a plan possible in which every tensor is row-major?
+static bool is_free(const PlanOptions *options) {
+  const PlanConstraints *constraints = options->constraints;
+  return options->policy == PLAN_OPTIMAL && (!constraints || !constraints->items.count) &&
+         !has_requirements(options->tuning);
+}
+
+static Plan *plan_new(StageGraph *stages, const PlanOptions *options) {
   Context *context = stages->context;
-  const PlanConstraints *constraints = options->constraints,
-                        *boundary = boundary_only(context, constraints);
-  double seconds = options->seconds > 0 ? options->seconds : 2;
   Plan *plan = arena_new(&context->arena, Plan);
   *plan = (Plan){.context = context, .stages = stages, .machine = options->machine};
   plan->runner_up = options->runner_up;
   plan->sums_in_order = options->accuracy.exact;
-  plan->constraints = constraints;
+  plan->constraints = options->constraints;
   plan->placements = map_new(&context->arena);
   plan->by_structure = map_new(&context->lasting); // kernels can be scheduled in an arena scope
   plan->by_stages = map_new(&context->lasting);
-  Planner *none = prepare(stages, options, boundary, false, NULL);
-  Planner *planner =
-      none ? prepare(stages, options, constraints, options->policy != PLAN_NONE, none) : NULL;
-  if (!planner) return NULL;
-  Assignment unplanned = planner_solve(none, seconds, NULL, 0);
+  return plan;
+}
+
+Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
+  Context *context = stages->context;
+  double seconds = options->seconds > 0 ? options->seconds : 2;
+  Plan *plan = plan_new(stages, options);
+  const PlanConstraints *boundary = boundary_only(context, options->constraints);
+  Planner *none = prepare(stages, options, boundary, false, false, NULL);
+  Considered best = none ? consider(stages, options, seconds, none) : (Considered){NULL};
+  if (!best.planner) return NULL;
+  Assignment unplanned = planner_solve(none, seconds, NULL, 0), *taken = &best.taken;
   if (!unplanned.choice) bug(context, "the unplanned graph has no plan");
-  Assignment taken = assign(planner, options, seconds);
-  bool free = options->policy == PLAN_OPTIMAL && (!constraints || !constraints->items.count) &&
-              !has_requirements(options->tuning);
-  if (!taken.choice && planner->tuned) return refuse_records(context, options->tuning);
-  if (!taken.choice && !free) bug(context, "no plan meets the constraints");
-  if (free && (!taken.choice || taken.cost > unplanned.cost)) {
-    unplanned.bound = MIN_OF(taken.bound, unplanned.cost);
-    unplanned.optimal = taken.bound == unplanned.cost;
-    taken = unplanned;
-    planner = none;
+  bool free = is_free(options);
+  if (!taken->choice && best.planner->tuned) return refuse_records(context, options->tuning);
+  if (!taken->choice && !free) bug(context, "no plan meets the constraints");
+  if (free && (!taken->choice || taken->cost > unplanned.cost)) {
+    unplanned.bound = MIN_OF(taken->bound, unplanned.cost);
+    unplanned.optimal = taken->bound == unplanned.cost;
+    none->layouts_left_out = limits_of(best.planner).layouts_left_out;
+    best = (Considered){none, unplanned};
   }
-  plan->planner = planner;
-  plan->choice = taken.choice;
-  note_costs(plan, options, seconds, &taken, &unplanned);
-  planner_connect(planner, taken.choice);
-  plan->stages = planner_stages_of(planner, taken.choice);
+  plan->planner = best.planner;
+  plan->choice = taken->choice;
+  note_costs(plan, options, seconds, taken, &unplanned);
+  planner_connect(best.planner, taken->choice);
+  plan->stages = planner_stages_of(best.planner, taken->choice);
   note_bilinear(plan, &options->bilinear);
-  planner_make_kernels(planner, taken.choice, plan);
+  planner_make_kernels(best.planner, taken->choice, plan);
   return plan;
 }
 

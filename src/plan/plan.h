@@ -81,8 +81,8 @@ typedef struct PlanOptions {
   PlanBilinears bilinear; // the result of plan_add_bilinear for these stages
   int runner_up;          // how many places the schedules of kernels are behind the cheapest
                           // (strategies_behind); 0: they are the cheapest
-  int most_choices, most_layouts; // looked at for an operator and for a tensor; 0: 1024 and 20,
-                                  // which is the most for layouts
+  int most_choices, most_layouts; // looked at for an operator and for a tensor, at most
+                                  // PLAN_MAX_LAYOUTS; 0: as many as the size of the graph allows
 } PlanOptions;
 
 // Counts what the limits of PlanOptions left out, and what was decided without the solver. A plan
@@ -232,7 +232,7 @@ typedef struct PlanCandidate {
   PlanChange changes[PLAN_MAX_CHANGES]; // the largest first
   int change_count;
 } PlanCandidate;
-enum { PLAN_MAX_LAYOUTS = 20 };
+enum { PLAN_MAX_LAYOUTS = 28 };
 // Fills items[0..PLAN_MAX_LAYOUTS) with the tensor's candidates, among them the one that was asked
 // for, and returns their number, which is
 // 0 for constants.

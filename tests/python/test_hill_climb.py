@@ -108,16 +108,19 @@ def test_convolutions_with_one_filter():
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
     (39, "desired_layouts", "node0:output0=abCd16c"),
-    (40, "desired_layouts", "node1:output0=abcD16d"),
-    (44, "desired_layouts", "node2:output0=A8a"),
-    (47, "desired_layouts", "node1:output0=aBcd16b"),
-    (57, "desired_layouts", "node4:input0=abcd"), (71, "keep_layouts", "v9"),
-    (76, "desired_layouts", "node0:input0=aBcd16b"),
-    (128, "desired_layouts", "node1:output0=abcd"),
-    (147, "desired_layouts", "node0:output0=abcde"), (292, "keep_layouts", "v6"),
-    (67, "keep_layouts", "x0"), (202, "keep_layouts", "x0"), (210, "keep_layouts", "v2"),
-    (91, "desired_layouts", "node1:input1=abc"), (93, "desired_layouts", "node11:input0=abcde"),
-    (97, "desired_layouts", "node2:output0=abCd8c")])
+    (40, "desired_layouts", "node1:output0=abcD16d"), (44, "desired_layouts", "node2:output0=A8a"),
+    (47, "desired_layouts", "node1:output0=aBcd16b"), (57, "desired_layouts", "node4:input0=abcd"),
+    (67, "keep_layouts", "x0"), (71, "keep_layouts", "v9"),
+    (76, "desired_layouts", "node0:input0=aBcd16b"), (91, "desired_layouts", "node1:input1=abc"),
+    (93, "desired_layouts", "node11:input0=abcde"),
+    (97, "desired_layouts", "node2:output0=abCd8c"),
+    (101, "desired_layouts", "node6:output0=abcDe16d"),
+    (124, "desired_layouts", "node0:input0=abdc"), (128, "desired_layouts", "node1:output0=abcd"),
+    (147, "desired_layouts", "node0:output0=abcde"), (161, "desired_layouts", "node6:input0=acb"),
+    (196, "desired_layouts", "node7:output0=abced"), (202, "keep_layouts", "x0"),
+    (210, "keep_layouts", "v2"), (252, "desired_layouts", "node5:input0=Abcd8a"),
+    (276, "desired_layouts", "node1:output0=abdc"), (278, "desired_layouts", "node1:output0=abdc"),
+    (292, "keep_layouts", "v6")])
 def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
     asked = hill_climb.cost_of(model, [(option, one) for one in text.split()])
