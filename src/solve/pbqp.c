@@ -144,32 +144,55 @@ void pbqp_compatible(PbqpProblem *p, int a, int b, const int *class_a, int class
   arena_reset(&p->context->scratch, mark);
 }
 
-static bool same_lines(const int64_t *x, const int64_t *y, int entries, int64_t step) {
-  for (int k = 0; k < entries; k++)
-    if (x[k * step] != y[k * step]) return false;
+// Lines of a matrix: line i has the entries matrix[i * step + at[k]].
+typedef struct Lines {
+  const int64_t *matrix;
+  int count, entries;
+  int64_t step;
+  const int64_t *at;
+} Lines;
+
+static bool same_lines(const Lines *lines, int a, int b) {
+  const int64_t *x = lines->matrix + a * lines->step, *y = lines->matrix + b * lines->step;
+  for (int k = 0; k < lines->entries; k++)
+    if (x[lines->at[k]] != y[lines->at[k]]) return false;
   return true;
 }
 
-// Gives equal lines of a matrix equal class numbers: classes[i] for line i; first[c] is a line of
-// class c.
-static int line_classes(Arena *arena, const int64_t *matrix, int lines, int line_step, int entries,
-                        int entry_step, int *classes, int *first) {
-  uint64_t *hashes = arena_take(arena, sizeof(uint64_t) * (size_t)lines); // of the classes
+// In the order of memory, whichever of both is innermost.
+static uint64_t *line_hashes(Arena *arena, const Lines *lines) {
+  uint64_t *hashes = arena_take(arena, sizeof(uint64_t) * (size_t)lines->count);
+  bool by_line = lines->step > 1;
+  int outer = by_line ? lines->count : lines->entries;
+  int inner = by_line ? lines->entries : lines->count;
+  for (int i = 0; i < lines->count; i++) hashes[i] = 1;
+  for (int a = 0; a < outer; a++)
+    for (int b = 0; b < inner; b++) {
+      int i = by_line ? a : b, k = by_line ? b : a;
+      uint64_t entry = (uint64_t)lines->matrix[i * lines->step + lines->at[k]];
+      hashes[i] = (hashes[i] ^ hashes[i] >> 32) * 0x9e3779b97f4a7c15u + entry;
+    }
+  return hashes;
+}
+
+// Gives equal lines equal class numbers: classes[i] for line i; first[c] is a line of class c.
+static int line_classes(Arena *arena, const Lines *lines, int *classes, int *first) {
+  const uint64_t *hashes = line_hashes(arena, lines);
+  size_t slots = 16;
+  while (slots < 2 * (size_t)lines->count) slots *= 2;
+  int *class_at = arena_array(arena, int, slots); // plus 1; 0: none
   int count = 0;
-  for (int i = 0; i < lines; i++) {
-    const int64_t *line = matrix + (int64_t)i * line_step;
-    uint64_t hash = 1;
-    for (int k = 0; k < entries; k++)
-      hash = hash * 0x9e3779b97f4a7c15u + (uint64_t)line[(int64_t)k * entry_step];
-    int c = 0;
-    while (c < count &&
-           (hashes[c] != hash ||
-            !same_lines(line, matrix + (int64_t)first[c] * line_step, entries, entry_step)))
-      c++;
-    classes[i] = c;
-    if (c < count) continue;
-    hashes[c] = hash;
-    first[count++] = i;
+  for (int i = 0; i < lines->count; i++) {
+    size_t slot = (hashes[i] ^ hashes[i] >> 32) & (slots - 1);
+    for (; class_at[slot]; slot = (slot + 1) & (slots - 1)) {
+      int other = first[class_at[slot] - 1];
+      if (hashes[other] == hashes[i] && same_lines(lines, i, other)) break;
+    }
+    if (!class_at[slot]) {
+      first[count++] = i;
+      class_at[slot] = count;
+    }
+    classes[i] = class_at[slot] - 1;
   }
   return count;
 }
@@ -180,8 +203,13 @@ const PbqpTable *pbqp_table(PbqpProblem *p, int rows, int columns, const int64_t
   int *row_class = arena_array(scratch, int, rows), *row = arena_array(scratch, int, rows);
   int *column_class = arena_array(scratch, int, columns);
   int *column = arena_array(scratch, int, columns);
-  int row_count = line_classes(scratch, matrix, rows, columns, columns, 1, row_class, row);
-  int column_count = line_classes(scratch, matrix, columns, 1, rows, columns, column_class, column);
+  int64_t *at = arena_array(scratch, int64_t, MAX_OF(rows, columns));
+  for (int j = 0; j < columns; j++) at[j] = j;
+  Lines lines = {matrix, rows, columns, columns, at};
+  int row_count = line_classes(scratch, &lines, row_class, row);
+  for (int i = 0; i < row_count; i++) at[i] = (int64_t)row[i] * columns;
+  lines = (Lines){matrix, columns, row_count, 1, at}; // equal rows tell no columns apart
+  int column_count = line_classes(scratch, &lines, column_class, column);
   int64_t *table = arena_array(scratch, int64_t, (size_t)row_count * (size_t)column_count);
   for (int i = 0; i < row_count; i++)
     for (int j = 0; j < column_count; j++)
