@@ -639,8 +639,8 @@ static bool reads_in_place(const Stage *stage, const StageTensor *tensor) {
   return false;
 }
 
-// May a plan gain by longer rows if it stores what the stage computes? The readers that follow may be
-// in one kernel with the first.
+// May a plan gain by longer rows if it stores what the stage computes? The readers that follow may
+// be in one kernel with the first.
 static bool longer_rows_may_pay(const StageGraph *s, const HostMachine *machine, const Stage *stage,
                                 Stage *reader) {
   enum { MOST_READERS = 16 };

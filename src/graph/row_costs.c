@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts what a plan can gain by storing the result of an elementwise stage instead of computing it
-// in the stages that read it one after the other. Vectors run along rows that are contiguous in all that a kernel reads.
-// An operand that is repeated along some axes ends the rows there, in both stages when one kernel
-// computes them; apart, one of the two may have longer rows.
+// Predicts what a plan can gain by storing the result of an elementwise stage instead of computing
+// it in the stages that read it one after the other. Vectors run along rows that are contiguous in
+// all that a kernel reads. An operand that is repeated along some axes ends the rows there, in both
+// stages when one kernel computes them; apart, one of the two may have longer rows.
 //   t[n, c] = x[n, c] * w[c];  y[n, c] = t[n, c] / 9     rows of c   =>   t in rows of c, y in one
 #include "graph/stages.h"
 

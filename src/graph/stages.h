@@ -108,9 +108,9 @@ void stage_graph_inline_padding(StageGraph *stages);
 // place, so that the tensor between them is never stored. Stages that depend on constants only are
 // not inlined into stages that depend on inputs.
 void stage_graph_inline_intermediates(StageGraph *stages, const HostMachine *machine);
-// May a plan gain something by storing what an elementwise stage computes, because the rows of it or
-// of `readers`, which read one another in place and the first of them the stage, are then longer? See
-// row_costs.c.
+// May a plan gain something by storing what an elementwise stage computes, because the rows of it
+// or of `readers`, which read one another in place and the first of them the stage, are then
+// longer? See row_costs.c.
 bool stage_storing_may_pay(Context *context, const HostMachine *machine, const Stage *stage,
                            Stage *const *readers, int count);
 // Inlines stages that widen the elements of a tensor of bytes, in place, into their elementwise

@@ -318,8 +318,8 @@ static void propose_panels(Proposals *to, const Stage *stage) {
   }
 }
 
-// Proposes, for tensors that have few layouts so far, the layout whose innermost axis is the one that
-// the reduction's inner loop follows, such as the channels of an image.
+// Proposes, for tensors that have few layouts so far, the layout whose innermost axis is the one
+// that the reduction's inner loop follows, such as the channels of an image.
 static void propose_reads(Proposals *to, const Stage *stage) {
   Planner *p = to->planner;
   const Nest *nest = planner_nest(p, stage);
