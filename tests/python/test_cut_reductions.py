@@ -8,7 +8,7 @@ pytest.importorskip("onnx")
 from command import pleat, save_model, value_info  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
-CPUS = ["avx512", "avx2", "sse2"]
+CPUS = ["avx512", *(pytest.param(cpu, marks=pytest.mark.slow) for cpu in ("avx2", "sse2"))]
 # Rows that are whole tiles, prime and 1, columns that are no whole panels, several lengths of parts.
 SIZES = [(128, 4096, 768), (137, 6144, 96), (197, 3072, 768), (256, 4608, 50), (1, 8192, 64),
          (331, 3072, 48)]
