@@ -144,11 +144,11 @@ static void test_choices_left_out_are_counted(void **state) {
   assert_true(plan->limits.choices + plan->limits.choices_left_out <= best->limits.choices);
   assert_true(plan->limits.choices_left_out > 0);
   assert_true(plan->cost >= best->cost);
-  assert_string_equal(
-      plan_left_out(&context->arena, plan),
-      arena_printf(&context->arena, "%lld choices of %lld were not looked at",
-                   (long long)plan->limits.choices_left_out,
-                   (long long)(plan->limits.choices + plan->limits.choices_left_out)));
+  const char *text = plan_left_out(&context->arena, plan);
+  const char *counts = arena_printf(
+      &context->arena, "%lld choices of %lld", (long long)plan->limits.choices_left_out,
+      (long long)(plan->limits.choices + plan->limits.choices_left_out));
+  assert_ptr_equal(strstr(text, counts), text); // layouts may follow
   context_free(context);
 }
 
