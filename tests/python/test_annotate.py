@@ -151,10 +151,11 @@ def test_bodies(tmp_path):
 
 def test_nodes_without_a_kernel_say_why(tmp_path):
     nodes = [helper.make_node("Transpose", ["x"], ["t"], "turn", perm=[1, 0]),
-             helper.make_node("MatMul", ["x", "t"], ["y"], "product"),
+             helper.make_node("MatMul", ["z", "t"], ["y"], "product"),
              helper.make_node("Exp", ["x"], ["idle"], "idle")]
     graph = helper.make_graph(nodes, "case",
-                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 7])],
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, [5, 7])
+                               for name in ("x", "z")],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 5])])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
               tmp_path / "plain.onnx")
