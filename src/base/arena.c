@@ -51,17 +51,22 @@ void arena_free_spare(Context *context) {
   while (context->spare) free(take_spare(context, 0));
 }
 
-static void free_until(Arena *arena, ArenaChunk *stop) {
+// Gives the chunks to `keeper`, or to the system where it is NULL.
+static void free_until(Arena *arena, ArenaChunk *stop, Context *keeper) {
   while (arena->chunk != stop) {
     ArenaChunk *previous = arena->chunk->previous;
     arena->used_bytes -= arena->chunk->size;
-    chunk_free(arena->context, arena->chunk);
+    chunk_free(keeper, arena->chunk);
     arena->chunk = previous;
   }
 }
 
 void arena_free(Arena *arena) {
-  free_until(arena, NULL);
+  free_until(arena, NULL, NULL);
+}
+
+void arena_recycle(Arena *arena) {
+  free_until(arena, NULL, arena->context);
 }
 
 static bool allocation_refused(const Arena *arena, size_t size) {
@@ -107,7 +112,7 @@ ArenaMark arena_mark(Arena *arena) {
 }
 
 void arena_reset(Arena *arena, ArenaMark mark) {
-  free_until(arena, mark.chunk);
+  free_until(arena, mark.chunk, arena->context);
   if (!arena->chunk) return;
   arena->chunk->used = mark.used;
   ASAN_POISON_MEMORY_REGION(arena->chunk->data + mark.used, arena->chunk->size - mark.used);

@@ -54,7 +54,10 @@ typedef struct ArenaMark {
 } ArenaMark;
 
 void arena_init(Arena *arena, Context *context);
-void arena_free(Arena *arena);           // frees all memory; the arena is empty and usable
+// Frees all memory; the arena is empty and usable. Its context may have been freed before.
+void arena_free(Arena *arena);
+// The same, and the context keeps some of the memory for its other arenas.
+void arena_recycle(Arena *arena);
 void arena_free_spare(Context *context); // frees the chunks that the context keeps for its arenas
 void *arena_take_from_new_chunk(Arena *arena, size_t size);
 // `size` bytes aligned to 16, not zeroed, for memory that the caller fills at once. Never NULL:

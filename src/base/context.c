@@ -63,7 +63,7 @@ void context_scope_begin(Context *context) {
 
 void context_scope_discard(Context *context) {
   ArenaScope *scope = context->scope;
-  arena_free(&context->arena);
+  arena_recycle(&context->arena);
   context->arena = scope->arena;
   context->exprs = scope->exprs;
   context->exprs_below = scope->exprs_below;

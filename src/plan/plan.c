@@ -129,7 +129,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   if (p->tuning && !planner_find_tuned(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);
   planner_share_candidates(p);
-  arena_free(&p->growing);
+  arena_recycle(&p->growing);
   p->row_major = row_major;
   p->shared_choices = map_new(&context->arena);
   p->composed = arena_new(&context->arena, Map);

@@ -175,6 +175,17 @@ static void test_scopes_use_chunks_again(void **state) {
   context_free(context);
 }
 
+static void test_an_arena_may_outlive_its_context(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Arena arena;
+  arena_init(&arena, context);
+  for (int i = 0; i < 4; i++) memset(arena_alloc(&arena, 1 << 16), 1, 1 << 16);
+  context_free(context);
+  arena_free(&arena);
+  assert_true(!arena.chunk && !arena.used_bytes);
+}
+
 static void test_long_texts_are_whole(void **state) {
   (void)state;
   Context *context = context_new();
@@ -295,6 +306,7 @@ int main(void) {
       cmocka_unit_test(test_failures_discard_scopes),
       cmocka_unit_test(test_reset_gives_zeroed_memory),
       cmocka_unit_test(test_scopes_use_chunks_again),
+      cmocka_unit_test(test_an_arena_may_outlive_its_context),
       cmocka_unit_test(test_long_texts_are_whole),
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_small_floats_round_trip),
