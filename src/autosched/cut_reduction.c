@@ -75,6 +75,5 @@ bool autosched_cut_reduction(AutoSched *s) {
   *s = whole;
   *s->choice = choice;
   s->sch = choice.schedule;
-  schedule_quiet(s->sch, true);
   return false;
 }

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-enum { WIDE_VECTOR = 64 }; // bytes of AVX-512's
-
 typedef struct TileSearch {
   Context *context;
   const HostMachine *machine;
@@ -73,7 +71,7 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   for (int i = 0; i < s->nest->read_count; i++) {
     double count = loads_of(s, i, tile, vectors, rows);
     loads += count;
-    if (vectors == 1 && s->steps[i] == NEST_SAME && s->machine->vector_bytes >= WIDE_VECTOR)
+    if (vectors == 1 && s->steps[i] == NEST_SAME && s->machine->vector_bytes >= WIDE_VECTOR_BYTES)
       folded += count; // a multiply-add broadcasts its operand itself
   }
   double work = products * s->operations;

@@ -5,8 +5,6 @@
 
 #include "base/base.h"
 
-enum { WIDE_BYTES = 64 };
-
 static const CostModel x86_64 = {
     .stream_vectors = {1.5, 0.75, 0.4, 0.125},
     .feed_vectors = {2, 0.625, 0.3, 0.3},
@@ -122,7 +120,7 @@ double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level
 
 double uops_a_cycle(const HostMachine *machine) {
   const CostModel *model = cost_model_of(machine);
-  bool wide = machine->mesh && machine->vector_bytes >= WIDE_BYTES;
+  bool wide = machine->mesh && machine->vector_bytes >= WIDE_VECTOR_BYTES;
   return wide ? model->mesh_uops_a_cycle : model->uops_a_cycle;
 }
 

@@ -28,6 +28,8 @@ static inline int64_t tensor_aligned(int64_t bytes) { // the next multiple of it
 // The most threads that a program may be asked to run on.
 enum { MOST_THREADS = 1024 };
 
+enum { WIDE_VECTOR_BYTES = 64 }; // of AVX-512's vectors
+
 typedef struct HostMachine {
   CpuLevel level;
   const char *level_name; // "baseline", "avx2", "avx512", …: the names of `--cpu`

@@ -4,6 +4,7 @@
 // where it is bound, and the partners must then occur together. Attributes are compared by key, and
 // numbers in attributes by value. The regions that a root block states are not compared, since they
 // are derived from its body.
+#include "base/machine.h"
 #include "ir/graph.h"
 #include "layout/layout.h"
 
@@ -241,7 +242,7 @@ static void bind_free(Comparison *c, const Expr *a, const Expr *b) {
 
 // The alignment of a buffer in bytes. One that is not stated is that of allocations, as in TVM.
 static int alignment_of(const Buffer *b) {
-  return b->alignment ? b->alignment : 64;
+  return b->alignment ? b->alignment : TENSOR_ALIGNMENT;
 }
 
 static bool same_fields(Comparison *c, const Buffer *a, const Buffer *b) {

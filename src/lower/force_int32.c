@@ -26,14 +26,17 @@ static bool refuse(const Forcing *f, SourcePos pos, const char *what, const char
   return diag_error(f->context, pos, "force_int32: %s of '%s' %s", what, f->func->name, why);
 }
 
+static bool fits_int32(int64_t value) {
+  return value >= INT32_MIN && value <= INT32_MAX;
+}
+
 static const char not_proved[] = "is int64, and is not proved to fit an int32";
 
 // ---- Sizes
 
 static Expr *narrow_size(Forcing *f, Expr *e) {
   int64_t value;
-  bool fits =
-      is_wide(e->type) && expr_as_int(e, &value) && value >= INT32_MIN && value <= INT32_MAX;
+  bool fits = is_wide(e->type) && expr_as_int(e, &value) && fits_int32(value);
   return fits ? expr_int(f->context, DTYPE_INT32, value) : rewrite_expr(&f->rewriter, e);
 }
 
@@ -65,7 +68,7 @@ static Buffer *change_buffer(Rewriter *rewriter, Buffer *b) {
 
 static bool see_value(Visitor *visitor, Expr *e) {
   Expr **found = visitor->env;
-  bool fits = e->op == EXPR_INT && e->as.i >= INT32_MIN && e->as.i <= INT32_MAX;
+  bool fits = e->op == EXPR_INT && fits_int32(e->as.i);
   if (!*found && is_wide(e->type) && !fits) *found = e;
   return true;
 }

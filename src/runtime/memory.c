@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const size_t line = 64, huge_page = (size_t)2 << 20;
+static const size_t line = 64, huge_page = HUGE_PAGE_BYTES;
 
 void *memory_alloc(size_t bytes) {
   bool large = bytes >= 2 * huge_page;

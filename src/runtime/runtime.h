@@ -106,6 +106,7 @@ typedef struct Tensor {
   uint64_t byte_offset;
 } Tensor;
 
+enum { HUGE_PAGE_BYTES = 2 << 20 };
 // Memory aligned to 64 bytes, large pieces to huge pages; NULL when there is none.
 void *memory_alloc(size_t bytes);
 void memory_free(void *data);

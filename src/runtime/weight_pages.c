@@ -24,7 +24,7 @@ enum {
   LEAST_PAGES = 8,     // of the weights, below which the small pages do not count
   SHARE_OF_MEMORY = 8, // of the machine, which the copy may take at most
 };
-static const size_t huge_page = (size_t)2 << 20;
+static const size_t huge_page = HUGE_PAGE_BYTES;
 
 struct WeightPages {
   char *weights; // begins and ends at the border of a huge page
