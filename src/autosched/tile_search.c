@@ -28,6 +28,7 @@ typedef struct TileSearch {
   bool moves[NEST_MAX_READS][NEST_MAX_AXES]; // whether the read moves with each axis
   double bytes[NEST_MAX_READS];              // of each read's tensor
   double operations, latency;                // of a product: vector operations, and of a chain
+  double hiding_chains;                      // chains that hide the latency of one another
   double uops_a_cycle;
   double reductions;
   int innermost;              // axis of the reduction
@@ -80,7 +81,8 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   cycles = MAX_OF(cycles, (work + loads - folded) / s->uops_a_cycle);
   if (vectors == 1 && s->broadcasts) cycles *= c->broadcast_factor;
   if (s->nest->conditional && rows[0] > 1 && s->broadcasts) cycles *= c->condition_factor;
-  cycles = MAX_OF(cycles, s->latency) + c->chain_cycles / (products * products);
+  double chains = MAX_OF(products, s->hiding_chains);
+  cycles = MAX_OF(cycles, s->latency) + c->chain_cycles / (chains * chains);
   return cycles + c->far_cycles * s->far_reads;
 }
 
@@ -533,6 +535,7 @@ static TileSearch search_of(Context *context, const HostMachine *machine, const 
                        layouts, .reductions = 1, .best_cost = -1};
   search.operations = nest_product_operations(machine, nest);
   search.latency = nest_chain_latency(search.costs, nest);
+  search.hiding_chains = search.latency * machine->fma_units / search.operations;
   search.uops_a_cycle = uops_a_cycle(machine);
   for (int i = 0; i < nest->read_count; i++) {
     search.bytes[i] = nest_buffer_bytes(nest->reads[i].buffer);
