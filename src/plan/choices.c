@@ -32,7 +32,7 @@ static double constants_cost(const Planner *p, const Stage *stage) {
 }
 
 int64_t planner_integer_cost(double cycles) {
-  return (int64_t)(cycles + 0.5);
+  return (int64_t)floor(cycles + 0.5);
 }
 
 int stage_read_of(const Stage *stage, const StageTensor *tensor) {
@@ -484,6 +484,33 @@ bool planner_is_read_through(const Planner *p, const Stage *stage) {
   return false;
 }
 
+// The cycles less that the choice takes when it does not read the padding of entry `read`.
+static double cost_of_padding(Planner *p, const Stage *stage, const StageChoice *choice, int read) {
+  const Candidates *c = &p->candidates[((StageTensor *)stage->reads.items[read])->index];
+  int number = choice->reads[read], count = stage->reads.count;
+  if (number < 0 || !bit_set_has(&choice->gathers, read)) return 0;
+  if (c->items[number].bytes <= c->items[0].bytes) return 0;
+  StageChoice without = *choice;
+  without.reads =
+      arena_copy(&p->context->arena, choice->reads, sizeof *without.reads * (size_t)count);
+  without.reads[read] = READ_ANY;
+  planner_set_elementwise_cost(p, stage, &without, NULL);
+  return MAX_OF(choice->cost - without.cost, 0);
+}
+
+// The cycles by read that a stage which runs by itself saves where it gathers elements from layouts
+// without padding.
+static const double *padding_saved(Planner *p, const Stage *stage, const StageChoice *choice) {
+  double *saved = NULL;
+  for (int i = 0; i < stage->reads.count; i++) {
+    double cycles = cost_of_padding(p, stage, choice, i);
+    if (cycles <= 0) continue;
+    if (!saved) saved = arena_array(&p->context->arena, double, stage->reads.count);
+    saved[i] = cycles;
+  }
+  return saved;
+}
+
 // Adds the choice to the stage, with that of the producer with which it is fused; NULL: it is not.
 static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
                             const StageChoice *host) {
@@ -497,6 +524,7 @@ static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
   *choice = wanted;
   double gathering = set_reads(p, stage, choice);
   planner_set_elementwise_cost(p, stage, choice, host);
+  if (!host) choice->saved = padding_saved(p, stage, choice);
   choice->cost += gathering;
   demand_reads(p, stage, choice);
 }
@@ -521,21 +549,24 @@ static void add_fused(Planner *p, const Stage *stage, int output, int fused, boo
   }
 }
 
-static void add_alone(Planner *p, const Stage *stage, int output) {
-  bool transform = stage->te->transform != NULL;
+// Adds the choice in which the stage runs by itself. Returns what gathering saves then.
+static const double *add_alone(Planner *p, const Stage *stage, int output) {
+  bool transform = stage->te->transform != NULL, room = has_room(p, stage);
   add_elementwise(
       p, stage,
       (StageChoice){.output = output, .fused = -1, .tiles = true, .elementwise = !transform}, NULL);
+  return room ? array_last(&p->choices[stage->index]).saved : NULL;
 }
 
 // Adds the choice in which the pieces of the output are written in place, where every piece that
-// may be has a place in this layout.
-static void add_in_place(Planner *p, const Stage *stage, int output) {
+// may be has a place in this layout. Gathering costs as in the other choices with this output.
+static void add_in_place(Planner *p, const Stage *stage, int output, const double *saved) {
   const StagePieces *pieces = p->pieces[stage->index];
   PlanPlacement placement;
   if (!pieces || !has_room(p, stage)) return;
   StageChoice *choice = planner_add_choice(p, stage);
   choice->output = output;
+  choice->saved = saved;
   choice->in_place = true;
   choice->cost = set_reads(p, stage, choice);
   demand_reads(p, stage, choice);
@@ -559,10 +590,10 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     int64_t at, block = cut_block(p, stage, output, &at);
     if (block && only == output) return refuse_cut(p, stage, block, at);
     if (block) continue;
-    add_alone(p, stage, output);
+    const double *saved = add_alone(p, stage, output);
     for (int fused = 0; fused < stage->reads.count; fused++)
       if (can_fuse_as(p, stage, fused, output)) add_fused(p, stage, output, fused, through);
-    add_in_place(p, stage, output);
+    add_in_place(p, stage, output, saved);
   }
   return true;
 }

@@ -55,8 +55,12 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
                          int from) {
   if (choice->reads[read] == READ_NOTHING) return 0;
+  const Candidate *items = p->candidates[((StageTensor *)stage->reads.items[read])->index].items;
   bool may = choice->reads[read] == READ_ANY || bit_set_has(&choice->gathers, read);
-  return may ? planner_gather_cost(p, stage, read, from, choice->output) : PLAN_NEVER;
+  if (!may) return PLAN_NEVER;
+  bool saves = choice->saved && items[from].bytes <= items[0].bytes;
+  return planner_gather_cost(p, stage, read, from, choice->output) -
+         (saves ? choice->saved[read] : 0);
 }
 
 static bool is_decided(const bool *decided, const Stage *stage) {
@@ -64,7 +68,8 @@ static bool is_decided(const bool *decided, const Stage *stage) {
 }
 
 // The cycles with which all decided readers that want candidate `to` gather it from candidate
-// `from`. The cost of readers that want any layout is that for `to` READ_ANY.
+// `from`. The cost of readers that want any layout is that for `to` READ_ANY. Readers that gain by
+// gathering want no copy.
 static double gathers_cost(const Planner *p, const int *choice, const bool *decided,
                            const StageTensor *tensor, int from, int to, bool *wanted) {
   double cycles = 0;
@@ -75,8 +80,24 @@ static double gathers_cost(const Planner *p, const int *choice, const bool *deci
     int read = stage_read_of(user, tensor);
     const StageChoice *c = planner_chosen(p, choice, user);
     if (c->reads[read] != to) continue;
-    *wanted = true;
-    cycles += planner_gathering(p, user, c, read, from);
+    double own = planner_gathering(p, user, c, read, from);
+    *wanted |= own >= 0;
+    cycles += MAX_OF(own, 0);
+  }
+  return cycles;
+}
+
+// The cycles, at most 0, of the decided readers that gain by gathering from candidate `from`.
+static double gained_by_gathering(const Planner *p, const int *choice, const bool *decided,
+                                  const StageTensor *tensor, int from) {
+  double cycles = 0;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    if (!is_decided(decided, user)) continue;
+    int read = stage_read_of(user, tensor);
+    const StageChoice *c = planner_chosen(p, choice, user);
+    if (c->saved && c->reads[read] != from)
+      cycles += MIN_OF(planner_gathering(p, user, c, read, from), 0);
   }
   return cycles;
 }
@@ -95,7 +116,8 @@ double planner_delivery_cost(const Planner *p, const int *choice, const bool *de
                              const StageTensor *tensor, int from) {
   bool wanted;
   if (from < 0) return 0; // the tensor is not in the plan
-  double cycles = gathers_cost(p, choice, decided, tensor, from, READ_ANY, &wanted);
+  double cycles = gathers_cost(p, choice, decided, tensor, from, READ_ANY, &wanted) +
+                  gained_by_gathering(p, choice, decided, tensor, from);
   for (int to = 0; to < p->candidates[tensor->index].count; to++) {
     if (to == from) continue;
     if (is_rewritten(p, choice, decided, tensor, from, to))
@@ -108,8 +130,10 @@ double planner_delivery_cost(const Planner *p, const int *choice, const bool *de
 
 int planner_read_in(const Planner *p, const int *choice, const StageTensor *tensor,
                     const Stage *user) {
-  int wanted = planner_chosen(p, choice, user)->reads[stage_read_of(user, tensor)],
+  const StageChoice *c = planner_chosen(p, choice, user);
+  int read = stage_read_of(user, tensor), wanted = c->reads[read],
       written = planner_written(p, choice, tensor);
   if (wanted == READ_PACKED || wanted == READ_NOTHING || wanted == written) return wanted;
+  if (planner_gathering(p, user, c, read, written) < 0) return written;
   return is_rewritten(p, choice, NULL, tensor, written, wanted) ? wanted : written;
 }

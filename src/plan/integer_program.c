@@ -18,7 +18,8 @@ typedef struct IntegerProgram {
 } IntegerProgram;
 
 static void put_number(IntegerProgram *ip, double cycles) {
-  text_printf(ip->out, "+ %lld ", (long long)planner_integer_cost(cycles));
+  int64_t cost = planner_integer_cost(cycles);
+  text_printf(ip->out, "%c %lld ", cost < 0 ? '-' : '+', (long long)(cost < 0 ? -cost : cost));
 }
 
 // ---- Facts about tensors
@@ -65,21 +66,25 @@ static bool may_gather(const StageChoice *c, int read) {
   return c->reads[read] == READ_ANY || bit_set_has(&c->gathers, read);
 }
 
-// Is there a choice that writes the candidate and may gather the read?
-static bool gathers_for(const IntegerProgram *ip, const Stage *stage, int read, int output) {
+// The first choice that writes the candidate and may gather the read, which costs the same in all
+// of these; NULL: there is none.
+static const StageChoice *gathers_for(const IntegerProgram *ip, const Stage *stage, int read,
+                                      int output) {
   const StageChoices *choices = &ip->p->choices[stage->index];
   for (int i = 0; i < choices->count; i++)
-    if (choices->items[i].output == output && may_gather(&choices->items[i], read)) return true;
-  return false;
+    if (choices->items[i].output == output && may_gather(&choices->items[i], read))
+      return &choices->items[i];
+  return NULL;
 }
 
 static void put_gathering_costs(IntegerProgram *ip, const Stage *stage, int read) {
   const StageTensor *tensor = stage->reads.items[read];
   for (int output = 0; output < ip->p->candidates[stage->output->index].count; output++) {
-    if (tensor->data || !gathers_for(ip, stage, read, output)) continue;
+    const StageChoice *choice = gathers_for(ip, stage, read, output);
+    if (tensor->data || !choice) continue;
     for (int from = 0; from < ip->p->candidates[tensor->index].count; from++) {
       if (!is_written(ip, tensor, from)) continue;
-      put_number(ip, planner_gather_cost(ip->p, stage, read, from, output));
+      put_number(ip, planner_gathering(ip->p, stage, choice, read, from));
       text_printf(ip->out, "g%d_%d_%d_%d\n", stage->index, read, from, output);
     }
   }
@@ -188,6 +193,23 @@ static int put_readers(IntegerProgram *ip, const Stage *stage, int read, int wan
   return count;
 }
 
+// Only a choice with this output that may gather the read gathers it, from a layout other than the
+// one that it reads.
+static void put_gathers(IntegerProgram *ip, const Stage *stage, int read, int output) {
+  const StageTensor *tensor = stage->reads.items[read];
+  const StageChoices *choices = &ip->p->choices[stage->index];
+  for (int from = 0; from < ip->p->candidates[tensor->index].count; from++) {
+    if (!is_written(ip, tensor, from)) continue;
+    text_printf(ip->out, "g%d_%d_%d_%d\n", stage->index, read, from, output);
+    for (int i = 0; i < choices->count; i++) {
+      const StageChoice *c = &choices->items[i];
+      if (c->output == output && c->reads[read] != from && may_gather(c, read))
+        text_printf(ip->out, "- x%d_%d\n", stage->index, i);
+    }
+    text_puts(ip->out, "<= 0\n");
+  }
+}
+
 // A tensor that is read is written in the layout that is wanted, or copied to it, or gathered from
 // the layout in which it is written.
 static void put_delivery(IntegerProgram *ip, const Stage *stage, int read) {
@@ -211,6 +233,7 @@ static void put_delivery(IntegerProgram *ip, const Stage *stage, int read) {
       if (is_written(ip, tensor, from))
         text_printf(ip->out, "g%d_%d_%d_%d - w%d_%d <= 0\n", stage->index, read, from, output,
                     tensor->index, from);
+    put_gathers(ip, stage, read, output);
   }
 }
 

@@ -43,11 +43,13 @@ typedef struct KernelWork {
 
 // One feasible way to run a stage. Layouts are given by the numbers of their candidates.
 typedef struct StageChoice {
-  int output;         // candidate of the output tensor
-  int *reads;         // candidate of each entry of stage->reads, or one of the constants below
-  BitSet gathers;     // the reads whose elements may be gathered from another layout than
-                      // `reads` says, at planner_gather_cost; with READ_ANY they always may
-  int fused;          // entry of stage->reads whose producer the stage is fused with; -1: none
+  int output;          // candidate of the output tensor
+  int *reads;          // candidate of each entry of stage->reads, or one of the constants below
+  BitSet gathers;      // the reads whose elements may be gathered from another layout than
+                       // `reads` says, at planner_gather_cost; with READ_ANY they always may
+  const double *saved; // by read: the cycles that are saved where its elements are gathered from a
+                       // layout without the padding of the one in `reads`; NULL: none
+  int fused;           // entry of stage->reads whose producer the stage is fused with; -1: none
   bool tiles;         // its kernel's loops follow the layout of the output: it does not run by rows
   bool wants_tiles;   // it can only be fused with a producer whose choice has `tiles`
   bool in_place;      // the pieces of the output are written in place: the stage has no kernel
@@ -386,7 +388,8 @@ double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, i
 // elements of a read from candidate `from` of the tensor.
 double planner_gather_cost(const Planner *planner, const Stage *stage, int read, int from,
                            int output);
-// The same under a choice; PLAN_NEVER when the choice does not allow it.
+// The same under a choice, less what it saves of memory, so that it may be negative; PLAN_NEVER
+// when the choice does not allow it.
 double planner_gathering(const Planner *planner, const Stage *stage, const StageChoice *choice,
                          int read, int from);
 // The cycles of the rewrites of a tensor that is written in candidate `from`, and of gathering by

@@ -235,9 +235,10 @@ static const PbqpTable *table_read(Solving *s, const TensorStates *states, const
     for (int j = 0; j < to->count; j++) {
       int wanted = to->items[j].reads[read];
       bool exists = wanted >= 0 && states->items[i].exists >> wanted & 1;
-      matrix[i * to->count + j] =
-          exists ? 0
-                 : cost_or_never(gathering(s, user, &to->items[j], read, states->items[i].written));
+      int written = states->items[i].written;
+      double cycles =
+          wanted >= 0 && wanted == written ? 0 : gathering(s, user, &to->items[j], read, written);
+      matrix[i * to->count + j] = cost_or_never(exists ? MIN_OF(cycles, 0) : cycles);
     }
   return pbqp_table(s->problem, count, to->count, matrix);
 }

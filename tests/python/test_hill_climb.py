@@ -3,6 +3,7 @@
 and at more requests."""
 import sys
 
+import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
@@ -127,6 +128,21 @@ def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
     asked = hill_climb.cost_of(model, [(option, one) for one in text.split()])
     assert asked >= hill_climb.cost_of(model) * (1 - hill_climb.ROUNDING)
+
+
+@pytest.mark.parametrize("size", [7, 60])
+def test_gathering_from_a_layout_without_padding(size):
+    """It reads no padding, whatever layout its elements would be read in order from."""
+    pads, value = (onnx.numpy_helper.from_array(np.array(v), n) for v, n in
+                   (([0, 0, 2, 0, 0, 0, 0, 0], "pads"), (np.float32(0.5), "value")))
+    nodes = [onnx.helper.make_node("Pad", ["x", "pads", "value"], ["a"]),
+             onnx.helper.make_node("LpPool", ["a"], ["b"], kernel_shape=[1, 1], p=1,
+                                   strides=[1, 2]),
+             onnx.helper.make_node("Relu", ["x"], ["c"])]
+    written = [2, 13, size + 2, (size + 1) // 2]
+    nothing_cheaper(make_model(nodes, [value_info("x", [2, 13, size, size])],
+                               [value_info("b", written), value_info("c", [2, 13, size, size])],
+                               [pads, value]))
 
 
 def test_a_plan_is_optimal_only_where_all_was_chosen():
