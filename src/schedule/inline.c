@@ -666,13 +666,21 @@ bool step_fuse_reduction_epilogue(Schedule *schedule, StepCall *call) {
 
 // ---- reverse_compute_inline --------------------------------------------------------------------
 
+// Removes the buffer that was between the two blocks from `body`, unless a condition, a bound of a
+// loop or a prefetch uses it there.
+static bool remove_between(Backward *b, Stmt *body, const Buffer *buffer) {
+  Schedule *schedule = b->schedule;
+  schedule_set_body(schedule, without_allocation(schedule->context, body, buffer));
+  return !stmt_uses(schedule->func->body, buffer->data) ||
+         refuse_block(schedule, path_end(&b->consumer),
+                      arena_printf(&schedule->context->arena, "'%s' is used outside of blocks too",
+                                   buffer->name));
+}
+
 // A consumer that only copies the result of a reduction: the reduction writes the copy.
 static bool inline_into_reduction(Backward *b, const StmtArray *blocks) {
-  Schedule *schedule = b->schedule;
   const Buffer *result = b->buffer;
-  if (!fuse_into_reduction(b, blocks)) return false;
-  schedule_set_body(schedule, without_allocation(schedule->context, schedule->func->body, result));
-  return true;
+  return fuse_into_reduction(b, blocks) && remove_between(b, b->schedule->func->body, result);
 }
 
 bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
@@ -717,6 +725,5 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));
   path_to_block(schedule, b.into->name, &producer);
   Stmt *body = path_replace(context, &producer, producer.count - 1, backward_block(&b));
-  schedule_set_body(schedule, without_allocation(context, body, b.buffer));
-  return true;
+  return remove_between(&b, body, b.buffer);
 }

@@ -344,8 +344,7 @@ static void test_reverse_compute_at(void **state) {
           "not proved to be complete");
   // An iteration adds to the sums what its channel gives; others may not read them below the loop.
   made(conv, "c, x = sch.get_loops('pad')\nsch.reverse_compute_at('conv', c)\n");
-  refused(conv,
-          "c, x = sch.get_loops('pad')\nsch.parallel(c)\nsch.reverse_compute_at('conv', c)\n",
+  refused(conv, "c, x = sch.get_loops('pad')\nsch.parallel(c)\nsch.reverse_compute_at('conv', c)\n",
           "would not be proved to be independent");
   refused(conv, "c, x = sch.get_loops('pad')\nsch.reverse_compute_at('relu', c)\n",
           "is neither before");
@@ -506,6 +505,20 @@ static void test_reverse_inline_by_inverse(void **state) {
   refused(READS("(5, 5)", "10", "vi // 2, vi // 2"), step, "are not proved to give its variables");
 }
 
+// A prefetch reads its address from a buffer that only one block reads.
+static void test_reverse_inline_of_addresses(void **state) {
+  (void)state;
+  refused(HEAD "def f(A: T.Buffer((13, 7), 'float32'), C: T.Buffer((13, 7), 'float32')):\n"
+               "    for i, j in T.grid(13, 7):\n"
+               "        with T.block('C'):\n"
+               "            vi, vj = T.axis.remap('SS', [i, j])\n"
+               "            C[vi, vj] = A[vi, 6 - vj] * T.float32(2)\n",
+          "sch.fuse_axes('C', ('read', 0), [0, 1])\nsch.cache_index('C', 'global')\n"
+          "i, j = sch.get_loops('C')\nsch.prefetch('C', 0, j)\n"
+          "sch.reverse_compute_inline('C')\n",
+          "'index_var_0' is used outside of blocks too");
+}
+
 static void test_rfactor(void **state) {
   (void)state;
   made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n");
@@ -641,6 +654,7 @@ int main(void) {
       cmocka_unit_test(test_prefetch),
       cmocka_unit_test(test_prefetch_in_parts),
       cmocka_unit_test(test_reverse_inline_by_inverse),
+      cmocka_unit_test(test_reverse_inline_of_addresses),
       cmocka_unit_test(test_rfactor),
       cmocka_unit_test(test_predicate_reduction),
       cmocka_unit_test(test_scripts_with_mistakes),
