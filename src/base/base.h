@@ -145,6 +145,7 @@ typedef struct Map {
 } Map;
 
 Map map_new(Arena *arena);
+Map map_copy(Arena *arena, const Map *map);
 void map_set(Map *map, uint64_t key, void *value);
 void *map_get(const Map *map, uint64_t key); // NULL when absent
 bool map_has(const Map *map, uint64_t key);

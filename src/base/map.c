@@ -55,6 +55,12 @@ void map_set(Map *map, uint64_t key, void *value) {
   if (map->slot_count) *slot_of(map, key) = map->count;
 }
 
+Map map_copy(Arena *arena, const Map *map) {
+  Map copy = map_new(arena);
+  for (int i = 0; i < map->count; i++) map_set(&copy, map->entries[i].key, map->entries[i].value);
+  return copy;
+}
+
 void *map_get(const Map *map, uint64_t key) {
   const MapEntry *entry = entry_of(map, key);
   return entry ? entry->value : NULL;

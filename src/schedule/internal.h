@@ -188,13 +188,24 @@ bool schedule_refuse(Schedule *schedule, SourcePos pos, const char *format, ...)
 Expr *step_value_expr(Context *context, const StepValue *value);
 
 typedef Array(StepCall) StepCallArray;
-// Steps on single axes that change the layout as this step does, and give the same loops. False
-// with *why.
-bool layout_as_axis_steps(const Schedule *schedule, const StepCall *call, StepCallArray *out,
-                          const char **why);
+// How another form of the trace runs once a form of a step gives an equal program in other words,
+// so that later steps may differ, too: the schedule so far, and from the trace's blocks, loops and
+// integers to those of this run (StepValue). The schedule is NULL as long as the functions are
+// equal.
+typedef struct FormRun {
+  Schedule *schedule;
+  Map again;
+} FormRun;
+// Makes a step that has no other form on `run`.
+void form_run_step(FormRun *run, const StepCall *call);
+// Steps on single axes that change the layout as this step does, give the same loops, and let the
+// rest of the trace be made; `run` is then after them. False with *why.
+bool layout_as_axis_steps(const Schedule *schedule, FormRun *run, const StepCall *call,
+                          StepCallArray *out, const char **why);
 // The longest run of steps on single axes, from the first of these on, that one transform_layout
-// replaces: returns its length and stores the step. 0: there is none.
-int axis_steps_as_layout(const Schedule *schedule, const StepCall *calls, int count, StepCall *out);
+// replaces: returns its length and stores the step; `run` is then after it. 0: there is none.
+int axis_steps_as_layout(const Schedule *schedule, FormRun *run, const StepCall *calls, int count,
+                         StepCall *out);
 
 // ---- Paths -----------------------------------------------------------------------------------
 
@@ -292,6 +303,8 @@ Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *
 // An analyzer with the facts that hold at items[depth]: of loops, block variables, lets and
 // conditions above it.
 Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth);
+// Binds the variables of the block, except those without values: everything is true of them, and
+// an index that is simplified by that would be used where a later step gives it a value.
 void block_bind_domain(Analyzer *analyzer, const Block *block);
 
 // Splits a block's predicate into the conditions that follow from the domains of its variables

@@ -331,13 +331,12 @@ static bool separate_axes(AxisForm *f, const StepCall *call) {
 
 typedef struct Outline {
   Arena *arena;
-  PtrArray loops;
-  StmtArray blocks;
+  StmtArray loops, blocks;
 } Outline;
 
 static bool see_outline(Visitor *visitor, Stmt *s) {
   Outline *outline = visitor->env;
-  if (s->kind == STMT_FOR) array_push(outline->arena, &outline->loops, s->as.loop.extent);
+  if (s->kind == STMT_FOR) array_push(outline->arena, &outline->loops, s);
   if (s->kind == STMT_BLOCK) array_push(outline->arena, &outline->blocks, s);
   return true;
 }
@@ -371,7 +370,7 @@ static bool same_outline(Context *context, const PrimFunc *a, const PrimFunc *b)
   Outline x = outline_of(context, a), y = outline_of(context, b);
   if (x.loops.count != y.loops.count || x.blocks.count != y.blocks.count) return false;
   for (int i = 0; i < x.loops.count; i++)
-    if (x.loops.items[i] != y.loops.items[i]) return false;
+    if (x.loops.items[i]->as.loop.extent != y.loops.items[i]->as.loop.extent) return false;
   for (int i = 0; i < x.blocks.count; i++) {
     const Block *p = x.blocks.items[i]->as.block, *q = y.blocks.items[i]->as.block;
     if (p->name != q->name || p->var_count != q->var_count ||
@@ -380,6 +379,27 @@ static bool same_outline(Context *context, const PrimFunc *a, const PrimFunc *b)
       return false;
   }
   return true;
+}
+
+static Map loops_of(Context *context, const PrimFunc *func) {
+  Outline outline = outline_of(context, func);
+  Map loops = map_new(&context->arena);
+  for (int i = 0; i < outline.loops.count; i++)
+    map_put(&loops, outline.loops.items[i]->as.loop.var, outline.loops.items[i]);
+  return loops;
+}
+
+// Whether `run` has the loops of `before` that `after` has, so that later steps find them.
+static bool keeps_loops(Context *context, const PrimFunc *before, const PrimFunc *after,
+                        const PrimFunc *run) {
+  Map given = loops_of(context, before), kept = loops_of(context, run);
+  Outline outline = outline_of(context, after);
+  bool all = true;
+  for (int i = 0; i < outline.loops.count && all; i++) {
+    const Expr *loop = outline.loops.items[i]->as.loop.var;
+    all = !map_contains(&given, loop) || map_contains(&kept, loop);
+  }
+  return all;
 }
 
 // The value with the blocks and loops of the steps that were run again.
@@ -397,51 +417,67 @@ static StepValue value_again(Context *context, const Map *again, StepValue value
   return found ? *found : value;
 }
 
-// Whether the trace's steps after `last` are made on the schedule too, with as many results.
-static bool rest_is_made(const Schedule *schedule, Schedule *run, const StepCall *last) {
-  Context *context = schedule->context;
-  Map again = map_new(&context->arena);
-  const StepCall *end = schedule->trace.items + schedule->trace.count;
-  for (const StepCall *old = last + 1; old < end; old++) {
-    StepCall call = {.info = old->info};
-    for (int i = 0; i < STEP_MAX_PARAMS; i++)
-      call.args[i] = value_again(context, &again, old->args[i]);
-    if (!step_apply(run, &call) || call.results.count != old->results.count) return false;
-    for (int i = 0; i < call.results.count; i++) {
-      const StepValue *value = &old->results.items[i];
-      if (value->kind == VALUE_BLOCK)
-        map_put(&again, value->as.block, &call.results.items[i]);
-      else if (value->kind == VALUE_LOOP)
-        map_put(&again, value->as.loop, &call.results.items[i]);
-    }
+static bool make_again(FormRun *run, const StepCall *old) {
+  Context *context = run->schedule->context;
+  StepCall call = {.info = old->info};
+  for (int i = 0; i < STEP_MAX_PARAMS; i++)
+    call.args[i] = value_again(context, &run->again, old->args[i]);
+  if (!step_apply(run->schedule, &call) || call.results.count != old->results.count) return false;
+  for (int i = 0; i < call.results.count; i++) {
+    const StepValue *value = &old->results.items[i];
+    if (value->kind == VALUE_BLOCK)
+      map_put(&run->again, value->as.block, &call.results.items[i]);
+    else if (value->kind == VALUE_LOOP)
+      map_put(&run->again, value->as.loop, &call.results.items[i]);
   }
   return true;
 }
 
-// Whether the steps, run on the function `before` the trace's steps up to `last`, give the loops
-// and layouts of the function after these.
-static bool steps_give(const Schedule *schedule, PrimFunc *before, const StepCall *last,
-                       const StepCall *steps, int count) {
+static FormRun form_run_copy(const FormRun *run) {
+  Arena *arena = &run->schedule->context->arena;
+  return (FormRun){schedule_copy(run->schedule), map_copy(arena, &run->again)};
+}
+
+void form_run_step(FormRun *run, const StepCall *call) {
+  if (run->schedule && !make_again(run, call))
+    bug(run->schedule->context, "a step after another form of the trace is refused");
+}
+
+// Whether the trace's steps after `last` are made on the schedule too, with as many results.
+static bool rest_is_made(const Schedule *schedule, const FormRun *run, const StepCall *last) {
+  FormRun rest = form_run_copy(run);
+  const StepCall *end = schedule->trace.items + schedule->trace.count;
+  for (const StepCall *old = last + 1; old < end; old++)
+    if (!make_again(&rest, old)) return false;
+  return true;
+}
+
+// Whether the steps, made on `run` (if it has no schedule: on the function `before` the trace's
+// steps up to `last`), give the loops and layouts of the function after these.
+static bool steps_give(const Schedule *schedule, FormRun *run, PrimFunc *before,
+                       const StepCall *last, const StepCall *steps, int count) {
   const PrimFunc *after = last->relaid->after;
   Context *context = schedule->context;
   int diags = context->diags.count, errors = context->error_count;
-  Schedule *run = schedule_copy(schedule);
-  run->func = before;
-  run->quiet = true;
+  FormRun next = {schedule_copy(schedule), map_new(&context->arena)};
+  next.schedule->func = before;
+  if (run->schedule) next = form_run_copy(run);
+  next.schedule->quiet = true;
   bool made = true;
-  for (int i = 0; i < count && made; i++) {
-    StepCall call = steps[i];
-    made = step_apply(run, &call);
-  }
-  made = made && (prim_func_equal(context, run->func, after, NULL) ||
-                  (same_outline(context, run->func, after) && rest_is_made(schedule, run, last)));
+  for (int i = 0; i < count && made; i++) made = make_again(&next, &steps[i]);
+  const PrimFunc *func = next.schedule->func;
+  bool equal = made && !run->schedule && prim_func_equal(context, func, after, NULL) &&
+               keeps_loops(context, before, after, func);
+  made = made &&
+         (equal || (same_outline(context, func, after) && rest_is_made(schedule, &next, last)));
+  if (made && !equal) *run = next;
   context->diags.count = diags; // a form that is refused is no error of the user
   context->error_count = errors;
   return made;
 }
 
-bool layout_as_axis_steps(const Schedule *schedule, const StepCall *call, StepCallArray *out,
-                          const char **why) {
+bool layout_as_axis_steps(const Schedule *schedule, FormRun *run, const StepCall *call,
+                          StepCallArray *out, const char **why) {
   const Relaid *relaid = call->relaid;
   AxisForm f = {.context = schedule->context, .relaid = relaid, .steps = out};
   f.block = call->args[0];
@@ -456,7 +492,7 @@ bool layout_as_axis_steps(const Schedule *schedule, const StepCall *call, StepCa
     fuse_axes(&f);
     found = separate_axes(&f, call);
   }
-  if (found && !steps_give(schedule, relaid->before, call, out->items, out->count))
+  if (found && !steps_give(schedule, run, relaid->before, call, out->items, out->count))
     found = give_up(&f, "the steps axis by axis give other loops");
   *why = f.why;
   return found;
@@ -479,12 +515,12 @@ static StepValue padding_of_call(const StepCall *call) {
   return has ? call->args[4] : (StepValue){VALUE_NONE};
 }
 
-static bool try_map(const Schedule *schedule, const StepCall *calls, int count, const IndexMap *map,
-                    StepCall *out) {
+static bool try_map(const Schedule *schedule, FormRun *run, const StepCall *calls, int count,
+                    const IndexMap *map, StepCall *out) {
   *out = (StepCall){.info = &step_table[STEP_transform_layout],
                     .args = {calls[0].args[0], calls[0].args[1], {VALUE_MAP, .as.map = map}}};
   out->args[3] = padding_of_call(&calls[count - 1]);
-  return steps_give(schedule, calls[0].relaid->before, &calls[count - 1], out, 1);
+  return steps_give(schedule, run, calls[0].relaid->before, &calls[count - 1], out, 1);
 }
 
 // The map with simplified outputs, if it is shorter then.
@@ -499,23 +535,24 @@ static const IndexMap *shorter_map(Context *context, const Layout *layout, const
   return is_shorter ? simple : map;
 }
 
-int axis_steps_as_layout(const Schedule *schedule, const StepCall *calls, int count,
+int axis_steps_as_layout(const Schedule *schedule, FormRun *run, const StepCall *calls, int count,
                          StepCall *out) {
   Context *context = schedule->context;
   const IndexMap *maps[MOST_DIGITS];
-  int run = 0;
-  while (run < count && run < MOST_DIGITS && is_axis_step(&calls[run])) {
-    const StepCall *call = &calls[run];
-    if (run && (!same_place(call - 1, call) || padding_of_call(call - 1).kind != VALUE_NONE)) break;
+  int length = 0;
+  while (length < count && length < MOST_DIGITS && is_axis_step(&calls[length])) {
+    const StepCall *call = &calls[length];
+    if (length && (!same_place(call - 1, call) || padding_of_call(call - 1).kind != VALUE_NONE))
+      break;
     const IndexMap *map = call->relaid->layout->map;
-    maps[run] = run ? index_map_compose(context, map, maps[run - 1]) : map;
-    run++;
+    maps[length] = length ? index_map_compose(context, map, maps[length - 1]) : map;
+    length++;
   }
-  for (; run > 0; run--) {
+  for (; length > 0; length--) {
     const Layout *first = calls[0].relaid->layout;
-    if (try_map(schedule, calls, run, shorter_map(context, first, maps[run - 1]), out) ||
-        try_map(schedule, calls, run, maps[run - 1], out))
-      return run;
+    if (try_map(schedule, run, calls, length, shorter_map(context, first, maps[length - 1]), out) ||
+        try_map(schedule, run, calls, length, maps[length - 1], out))
+      return length;
   }
   return 0;
 }

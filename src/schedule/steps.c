@@ -82,12 +82,6 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   return schedule;
 }
 
-static Map map_copy(Arena *arena, const Map *map) {
-  Map copy = map_new(arena);
-  for (int i = 0; i < map->count; i++) map_set(&copy, map->entries[i].key, map->entries[i].value);
-  return copy;
-}
-
 Schedule *schedule_copy(const Schedule *schedule) {
   Context *context = schedule->context;
   Schedule *copy = arena_copy(&context->arena, schedule, sizeof *schedule);

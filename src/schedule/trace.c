@@ -139,11 +139,12 @@ static void print_call(TracePrinter *printer, Text *out, const StepCall *call) {
   text_printf(out, "sch.%s(%s)\n", call->info->name, text_string(&arguments));
 }
 
-static void print_by_axis(TracePrinter *printer, Text *out, const Schedule *schedule,
+static void print_by_axis(TracePrinter *printer, Text *out, const Schedule *schedule, FormRun *run,
                           const StepCall *call) {
   StepCallArray steps = {0};
   const char *why;
-  bool found = layout_as_axis_steps(schedule, call, &steps, &why);
+  bool found = layout_as_axis_steps(schedule, run, call, &steps, &why);
+  if (!found) form_run_step(run, call);
   if (!found) text_printf(out, "# The next step is not written axis by axis: %s.\n", why);
   if (!found) print_call(printer, out, call);
   for (int i = 0; found && i < steps.count; i++) print_call(printer, out, &steps.items[i]);
@@ -153,17 +154,19 @@ const char *schedule_trace_as(const Schedule *schedule, TraceForm form) {
   Context *context = schedule->context;
   Text out = text_new(&context->arena);
   TracePrinter printer = {context, &out, map_new(&context->arena), 0, 0};
+  FormRun made = {0};
   int count = schedule->trace.count;
   for (int i = 0, run; i < count; i += run) {
     const StepCall *call = &schedule->trace.items[i];
     StepCall map;
-    run = form == TRACE_BY_MAP ? axis_steps_as_layout(schedule, call, count - i, &map) : 0;
-    bool by_axis = form == TRACE_BY_AXIS && call->relaid &&
-                   call->info == &step_table[STEP_transform_layout];
+    run = form == TRACE_BY_MAP ? axis_steps_as_layout(schedule, &made, call, count - i, &map) : 0;
+    bool by_axis =
+        form == TRACE_BY_AXIS && call->relaid && call->info == &step_table[STEP_transform_layout];
     if (by_axis)
-      print_by_axis(&printer, &out, schedule, call);
+      print_by_axis(&printer, &out, schedule, &made, call);
     else
       print_call(&printer, &out, run ? &map : call);
+    if (!by_axis && !run) form_run_step(&made, call);
     run = MAX_OF(run, 1);
   }
   return text_string(&out);
