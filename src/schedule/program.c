@@ -76,8 +76,10 @@ bool loop_is_variable(const Stmt *s, const BlockVar *v) {
 }
 
 void block_bind_domain(Analyzer *analyzer, const Block *block) {
-  for (int i = 0; i < block->var_count; i++)
-    analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (!expr_is_int(v->extent, 0)) analyzer_bind_kept(analyzer, v->var, v->min, v->extent);
+  }
 }
 
 Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth) {

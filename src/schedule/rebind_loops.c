@@ -262,6 +262,9 @@ bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why)
   rebinding->extents = arena_array(&context->arena, Expr *, rebinding->new_count);
   for (int i = 0; i < rebinding->new_count; i++)
     rebinding->extents[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
+  *why = "it runs for no values of these variables, all of which an inverse would make 0";
+  for (int i = 0; i < rebinding->new_count; i++)
+    if (expr_is_int(rebinding->extents[i], 0)) return false;
   rebind_names(rebinding, layout->map);
   rebinding->logical = arena_array(&context->arena, Expr *, rebinding->count);
   if (!layout_inverse_exprs(context, layout, rebinding->new_vars, &symbols, rebinding->logical,

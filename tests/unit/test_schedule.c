@@ -505,6 +505,18 @@ static void test_reverse_inline_by_inverse(void **state) {
   refused(READS("(5, 5)", "10", "vi // 2, vi // 2"), step, "are not proved to give its variables");
 }
 
+// An index over no values would be simplified to a constant.
+static void test_blocks_without_points(void **state) {
+  (void)state;
+  const char *empty = HEAD "def f(A: T.Buffer((7,), 'float32'), C: T.Buffer((0,), 'float32')):\n"
+                           "    for i in range(0):\n"
+                           "        with T.block('C'):\n"
+                           "            vi = T.axis.spatial(0, i)\n"
+                           "            C[vi] = A[vi + 7]\n";
+  refused(empty, "sch.transform_block_layout('C', lambda i: [i])\n", "it runs for no values");
+  made(empty, "sch.reindex('C', ('write', 0))\n");
+}
+
 // A prefetch reads its address from a buffer that only one block reads.
 static void test_reverse_inline_of_addresses(void **state) {
   (void)state;
@@ -654,6 +666,7 @@ int main(void) {
       cmocka_unit_test(test_prefetch),
       cmocka_unit_test(test_prefetch_in_parts),
       cmocka_unit_test(test_reverse_inline_by_inverse),
+      cmocka_unit_test(test_blocks_without_points),
       cmocka_unit_test(test_reverse_inline_of_addresses),
       cmocka_unit_test(test_rfactor),
       cmocka_unit_test(test_predicate_reduction),
