@@ -6,6 +6,14 @@
 #ifndef PLEAT_TESTS_OPERATOR_CASES_H
 #define PLEAT_TESTS_OPERATOR_CASES_H
 
+#include "graph/graph.h"
+#include "interp/interp.h"
+#include "script/script.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <cmocka.h>
+
 typedef struct OperatorCase {
   const char *op, *inputs, *attrs;
   int results; // 0: one result
@@ -272,5 +280,70 @@ static const OperatorCase operator_cases[] = {
     {"dequantize", "13x5:uint8@0~255 4x5:float32@0.25~2 4x5:uint8@0~255",
      "axis=0, block_size=4, dtype=\"float16\""},
 };
+
+typedef struct Definition { // one call of an operator on tensors of given types
+  Context *context;
+  GraphFunc *graph;
+  PrimFunc *func;
+  InterpRange ranges[8];
+  const char *text;
+  double rtol;
+} Definition;
+
+// One tensor of a case's inputs: "3x5:int64@-3~2" → its annotation; its range into *range.
+static inline const char *tensor_text(Context *context, const char *spec, const char *type,
+                                      InterpRange *range) {
+  char own[32];
+  double low = 0, high = 0;
+  const char *colon = strchr(spec, ':'), *at = strchr(spec, '@');
+  if (colon && sscanf(colon, ":%31[a-z0-9_]", own) == 1) type = own;
+  if (at) sscanf(at, "@%lf~%lf", &low, &high);
+  *range = (InterpRange){low, high};
+  Text shape = text_new(&context->arena);
+  for (const char *p = spec; *p && *p != ':' && *p != '@' && *p != '-'; p++)
+    text_append(&shape, *p == 'x' ? ", " : p, *p == 'x' ? 2 : 1);
+  const char *comma = shape.size ? "," : "";
+  return arena_printf(&context->arena, "R.Tensor((%s%s), \"%s\")", text_string(&shape), comma,
+                      type);
+}
+
+static inline const char *call_text(Definition *d, const OperatorCase *c, const char *type) {
+  Context *context = d->context;
+  Text params = text_new(&context->arena), args = text_new(&context->arena);
+  char *copy = arena_printf(&context->arena, "%s", c->inputs), *rest = NULL;
+  int count = 0;
+  for (char *spec = strtok_r(copy, " ", &rest); spec; spec = strtok_r(NULL, " ", &rest)) {
+    const char *tensor = tensor_text(context, spec, type, &d->ranges[count]);
+    text_printf(&params, "%sx%d: %s", count ? ", " : "", count, tensor);
+    text_printf(&args, "%sx%d", count ? ", " : "", count);
+    count++;
+  }
+  const char *results = c->results == 3 ? "y0, y1, y2" : c->results == 2 ? "y0, y1" : "y";
+  return arena_printf(
+      &context->arena,
+      "@R.function\ndef main(%s):\n    with R.dataflow():\n        %s = R.%s(%s%s%s)"
+      "\n        R.output(%s)\n    return %s%s%s\n",
+      text_string(&params), results, c->op, text_string(&args), *c->attrs && count ? ", " : "",
+      c->attrs, results, c->results ? "(" : "", results, c->results ? ")" : "");
+}
+
+static inline double tolerance_of(DType type) {
+  if (!dtype_is_float(type)) return 0;
+  return type.code == TYPE_BFLOAT ? 4e-2 : type.bits == 16 ? 5e-3 : type.bits == 32 ? 1e-5 : 1e-12;
+}
+
+static inline bool define(Definition *d, const OperatorCase *c, const char *type) {
+  Context *context = d->context;
+  d->text = call_text(d, c, type);
+  SourceFile *file = source_file_new(context, "call.py", d->text, strlen(d->text));
+  Module *module = script_parse(context, file);
+  if (!module) {
+    diag_print_all(context, stderr);
+    fail_msg("%s", d->text);
+  }
+  d->graph = module->funcs.items[0].graph;
+  return graph_infer(context, d->graph) &&
+         (d->func = op_prim_func(context, d->graph->nodes.items[0])) != NULL;
+}
 
 #endif

@@ -44,6 +44,12 @@ static inline const Layout *check_layout(void *env, int param) {
   return pack->func->buffers[param] ? pack->func->buffers[param]->layout : NULL;
 }
 
+static inline int64_t check_count(const int64_t *shape, int rank) {
+  int64_t count = 1;
+  for (int d = 0; d < rank; d++) count *= shape[d];
+  return count;
+}
+
 static inline bool check_next(int64_t *index, const int64_t *shape, int rank) {
   for (int d = rank - 1; d >= 0; d--) {
     if (++index[d] < shape[d]) return true;
@@ -65,6 +71,7 @@ static inline InterpTensor check_pack(void *env, Arena *arena, int param,
   for (int64_t i = 0; i < places; i++) // padding with any content gets the worst values
     number_store(logical->type, (char *)out.data + size * (size_t)i,
                  constant ? layout->padding.value : NAN);
+  if (!check_count(layout->extents, layout->rank)) return out;
   do {
     int64_t offset;
     assert_true(layout_offset(layout, index, &offset));
@@ -83,6 +90,7 @@ static inline void check_unpack(void *env, int param, const InterpTensor *physic
   }
   int64_t index[12] = {0}, to = 0;
   size_t size = (size_t)dtype_bytes(logical->type);
+  if (!check_count(layout->extents, layout->rank)) return;
   do {
     int64_t offset;
     assert_true(layout_offset(layout, index, &offset));
@@ -91,12 +99,14 @@ static inline void check_unpack(void *env, int param, const InterpTensor *physic
   } while (check_next(index, layout->extents, layout->rank));
 }
 
-// Checks that both functions give the same results on random inputs. `strict`: no element may be
-// read before it is written, even if its value is discarded.
-static inline void check_same_meaning(Context *context, const PrimFunc *before,
-                                      const PrimFunc *after, bool strict) {
+// Checks that both functions give the same results on random inputs in these ranges (NULL: any).
+// `strict`: no element may be read before it is written, even if its value is discarded.
+static inline void check_same_meaning_in(Context *context, const PrimFunc *before,
+                                         const PrimFunc *after, bool strict,
+                                         const InterpRange *ranges) {
   CheckPack pack = {after};
   InterpCompare compare = {.seed = 7,
+                           .ranges = ranges,
                            .fill = INTERP_FILL_EIGHTHS,
                            .rtol = 1e-5,
                            .atol = 1e-5,
@@ -111,6 +121,11 @@ static inline void check_same_meaning(Context *context, const PrimFunc *before,
     fprintf(stderr, "%s\n", interp_difference_text(&context->arena, before, &difference));
   fprintf(stderr, "%s\n", check_text(context, after));
   fail();
+}
+
+static inline void check_same_meaning(Context *context, const PrimFunc *before,
+                                      const PrimFunc *after, bool strict) {
+  check_same_meaning_in(context, before, after, strict, NULL);
 }
 
 static inline bool check_replay(Schedule *schedule, const char *steps) {
@@ -137,7 +152,8 @@ static inline void check_trace(Context *context, PrimFunc *before, const Schedul
 
 // Checks that the trace's other forms are made and mean the same. A later step may order the terms
 // of a sum by the names of variables, which the forms may change.
-static inline void check_forms(Context *context, PrimFunc *before, const Schedule *schedule) {
+static inline void check_forms_in(Context *context, PrimFunc *before, const Schedule *schedule,
+                                  const InterpRange *ranges) {
   for (TraceForm form = TRACE_BY_AXIS; form <= TRACE_BY_MAP; form++) {
     int errors = context->error_count;
     const char *trace = schedule_trace_as(schedule, form);
@@ -148,8 +164,12 @@ static inline void check_forms(Context *context, PrimFunc *before, const Schedul
     if (!made) fprintf(stderr, "%s", trace);
     assert_true(made);
     if (!prim_func_equal(context, schedule_func(schedule), schedule_func(again), NULL))
-      check_same_meaning(context, before, schedule_func(again), false);
+      check_same_meaning_in(context, before, schedule_func(again), false, ranges);
   }
+}
+
+static inline void check_forms(Context *context, PrimFunc *before, const Schedule *schedule) {
+  check_forms_in(context, before, schedule, NULL);
 }
 
 // Checks that the steps are made, that the program computes the same and is well formed, and that

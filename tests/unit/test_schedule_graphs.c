@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random sequences of 30 steps on the programs of operators (softmax, normalisations, convolutions,
+// gathers, scatters, sorting, …) and on the fused kernels of random graphs, checked as in
+// test_schedule_random.c.
+//   PLEAT_RANDOM=FIRST:COUNT   other sequences than the fixed ones
+//   SEED=N                     one sequence: an odd one is on a kernel; SHOW=1 prints it
+#include "driver/driver.h"
+#include "operator_cases.h"
+#include "random_graph.h"
+#include "random_schedule.h"
+
+enum { STEPS = 30, MOST_OPERATIONS = 40000 };
+
+static void walk_func(Context *context, PrimFunc *before, const InterpRange *ranges, uint64_t seed,
+                      const char *what) {
+  if (prim_func_operations(before) > MOST_OPERATIONS) return;
+  Walk walk = {.random = {seed * 977 + 5}, .schedule = schedule_new(context, before)};
+  walk_steps(&walk, STEPS);
+  walk_check(&walk, before, ranges, what);
+}
+
+static void walk_operator(uint64_t seed) {
+  const OperatorCase *one = &operator_cases[seed % COUNT_OF(operator_cases)];
+  Definition d = {.context = context_new()};
+  if (define(&d, one, "float32"))
+    walk_func(d.context, d.func, d.ranges, seed,
+              arena_printf(&d.context->arena, "seed %llu, %s", (unsigned long long)seed, d.text));
+  context_free(d.context);
+}
+
+static void walk_graph(uint64_t seed) {
+  Context *context = context_new();
+  CompileOptions options = {.machine = machine_probe()};
+  Program *program = program_build(context, random_graph(context, seed), &options);
+  for (int i = 0; program && i < program->plan->kernels.count; i++) {
+    const PlanKernel *kernel = program->plan->kernels.items[i];
+    if (kernel->same_as < 0 && !kernel->call)
+      walk_func(
+          context, plan_kernel_func(program->plan, i), NULL, seed + (uint64_t)i,
+          arena_printf(&context->arena, "graph %llu, kernel %d", (unsigned long long)seed, i));
+  }
+  context_free(context);
+}
+
+static void walk_seed(uint64_t seed) {
+  if (seed % 2)
+    walk_graph(seed / 2);
+  else
+    walk_operator(seed / 2);
+}
+
+static void test_kernels_of_graphs(void **state) {
+  (void)state;
+  unsigned long long first = 0, count = 600;
+  const char *seed = getenv("SEED"), *asked = getenv("PLEAT_RANDOM");
+  if (asked) sscanf(asked, "%llu:%llu", &first, &count);
+  if (seed) first = strtoull(seed, NULL, 10), count = 1;
+  for (uint64_t i = 0; i < count; i++) walk_seed(first + i);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels_of_graphs)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
