@@ -72,9 +72,10 @@ def test_rows_as_vectors(layout, sizes, cpu, tmp_path):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_nothing_is_rewritten(layout, tmp_path):
-    """With 16 registers, a rewrite is faster than a tile of fewer rows: 170 us in place of 187."""
+    """With 16 registers, a rewrite is faster than a tile of fewer rows, and so it may be where sums
+    are long: for 256 steps both take 169 us."""
     path = tmp_path / "product.onnx"
-    product(path, 1, 197, 256, 192, residual=False)
+    product(path, 1, 197, 64, 192, residual=False)
     options = [path, "--output-layout", f"y={layout}", "--cpu", "avx512"]
     plan = json.loads(pleat("plan", *options, "--json"))
     assert plan["kernels"] == 1
