@@ -548,5 +548,7 @@ bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
 // content there.
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
                         const IndexMap *values);
+// States the content that it has.
+void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPadding padding);
 
 #endif

@@ -398,6 +398,11 @@ static bool fill_padding(Schedule *schedule, SourcePos pos, Buffer *buffer,
   return true;
 }
 
+void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPadding padding) {
+  NewLayout to = {padding, schedule->context};
+  schedule_replace_storage(schedule, buffer, change_padding, &to, NULL);
+}
+
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
                         const IndexMap *values) {
   Expr **origin = arena_array(&schedule->context->arena, Expr *, buffer->rank);
@@ -411,8 +416,7 @@ bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, Layou
   if (has_padding && (values || padding.kind == LAYOUT_PADDING_CONSTANT) &&
       !fill_padding(schedule, pos, buffer, &content))
     return false;
-  NewLayout to = {padding, schedule->context};
-  schedule_replace_storage(schedule, buffer, change_padding, &to, NULL);
+  buffer_state_padding(schedule, buffer, padding);
   return true;
 }
 

@@ -406,6 +406,16 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
   return true;
 }
 
+// Whether the padding of a buffer has a stated content, which blocks may read.
+static bool has_content(const Buffer *buffer) {
+  return buffer->layout && buffer->layout->padding.kind == LAYOUT_PADDING_CONSTANT;
+}
+
+static bool adds_padding(Context *context, const Layout *on_buffer) {
+  int64_t count;
+  return layout_padding_count(context, on_buffer, &count).verdict != VERDICT_YES || count > 0;
+}
+
 bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffer *buffer,
                        const IndexMap *map, const StepValue *content) {
   Context *context = schedule->context;
@@ -429,9 +439,13 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   Buffer *physical = map_find(&buffers, buffer);
   for (int i = 0; i < writers.count; i++)
     remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
-  if (padding.kind != LAYOUT_PADDING_ANY &&
-      !buffer_set_padding(schedule, at->pos, physical, padding,
-                          content->kind == VALUE_MAP ? content->as.map : NULL))
+  bool same = padding.kind == LAYOUT_PADDING_ANY && has_content(buffer);
+  if (same) padding = buffer->layout->padding;
+  if (same && !adds_padding(context, on_buffer))
+    buffer_state_padding(schedule, physical, padding);
+  else if (padding.kind != LAYOUT_PADDING_ANY &&
+           !buffer_set_padding(schedule, at->pos, physical, padding,
+                               content->kind == VALUE_MAP ? content->as.map : NULL))
     return false;
   relaid.after = schedule->func;
   call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);

@@ -49,6 +49,9 @@ static void walk_seed(uint64_t seed) {
     walk_operator(seed / 2);
 }
 
+// Sequences with faults that the first ones do not have.
+static const uint64_t more_seeds[] = {4583};
+
 static void test_kernels_of_graphs(void **state) {
   (void)state;
   unsigned long long first = 0, count = 600;
@@ -56,6 +59,7 @@ static void test_kernels_of_graphs(void **state) {
   if (asked) sscanf(asked, "%llu:%llu", &first, &count);
   if (seed) first = strtoull(seed, NULL, 10), count = 1;
   for (uint64_t i = 0; i < count; i++) walk_seed(first + i);
+  for (int i = 0; !asked && !seed && i < COUNT_OF(more_seeds); i++) walk_seed(more_seeds[i]);
 }
 
 int main(void) {

@@ -195,6 +195,24 @@ static void test_padding_content(void **state) {
   context_free(context);
 }
 
+// A later layout keeps the content, also in the padding that it adds.
+static void test_padding_content_in_a_later_layout(void **state) {
+  (void)state;
+#define TWICE(MAP)                                                                                 \
+  "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], pad_value=-1)\n"       \
+  "sch.transform_layout('B', ('write', 0), " MAP ")\n"
+  made_with(copy, TWICE("lambda i, j, k: [j, i, k]"), "for j, i_0, i_1 in T.grid(7, 8, 4)");
+  made_with(copy, TWICE("lambda i, j, k: [j // 4, i, k, j % 4]"),
+            "T.if_then_else(vi_0 * 4 + vi_1 < 30 and vj_0 * 4 + vj_1 < 7, ");
+  Context *context = context_new();
+  Schedule *schedule = check_made(context, copy, TWICE("lambda i, j, k: [j, i, k]"));
+  assert_int_equal(schedule_func(schedule)->buffers[1]->layout->padding.kind,
+                   LAYOUT_PADDING_CONSTANT);
+  assert_null(strstr(check_text(context, schedule_func(schedule)), "buffer_B_padding"));
+#undef TWICE
+  context_free(context);
+}
+
 // A copy between the writer and memory keeps the content of the padding.
 static void test_padding_content_through_a_cache(void **state) {
   (void)state;
@@ -475,6 +493,7 @@ int main(void) {
       cmocka_unit_test(test_the_writer_iterates_physically),
       cmocka_unit_test(test_padding_predicates_drop),
       cmocka_unit_test(test_padding_content),
+      cmocka_unit_test(test_padding_content_in_a_later_layout),
       cmocka_unit_test(test_padding_content_through_a_cache),
       cmocka_unit_test(test_maps_that_are_refused),
       cmocka_unit_test(test_aliases_move_together),
