@@ -67,6 +67,36 @@ static bool check_decompose(Decompose *d) {
   return true;
 }
 
+// Refuses unless the loops below, of which the reduction uses none, give different elements: the
+// init would start an element once that several of their iterations start and then add to.
+static bool starts_elements_once(const Decompose *d) {
+  Context *context = d->schedule->context;
+  const Block *block = d->block;
+  VarRange *loops = arena_array(&context->arena, VarRange, d->path.count);
+  Expr **indices = arena_array(&context->arena, Expr *, block->var_count + 1);
+  IterIndex *map = arena_array(&context->arena, IterIndex, block->var_count + 1);
+  IterMapQuestion question = {indices, 0, loops, 0, expr_bool(context, true), ITER_MAP_BIJECTIVE};
+  for (int i = d->depth; i < d->path.count - 1; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind == STMT_FOR && feeds(block, s->as.loop.var, false))
+      loops[question.loop_count++] = (VarRange){s->as.loop.var, s->as.loop.min, s->as.loop.extent};
+  }
+  Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->depth);
+  Analyzer *inside = path_analyzer(d->schedule, &d->path, d->path.count - 1);
+  for (int i = 0; i < block->var_count; i++) {
+    bool inner = false;
+    for (int k = 0; k < question.loop_count; k++)
+      inner |= expr_uses(block->vars[i].binding, loops[k].var);
+    if (inner && block->vars[i].kind != ITER_REDUCTION)
+      indices[question.count++] = analyzer_simplify(inside, block->vars[i].binding);
+  }
+  const char *why = iter_map_find(analyzer, &question, map);
+  return !why || schedule_refuse(d->schedule, path_end(&d->path)->pos,
+                                 "the loops below are not proved to compute each element of block "
+                                 "'%s' once: %s",
+                                 block->name, why);
+}
+
 typedef struct FindRead {
   const Block *writer;
   const Buffer *found; // what is read and the block writes
@@ -209,7 +239,9 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
                                    &d.depth))
     return false;
   d.block = path_end(&d.path)->as.block;
-  if (!check_decompose(&d) || !check_allocations(&d) || !alone_below(&d)) return false;
+  if (!check_decompose(&d) || !starts_elements_once(&d) || !check_allocations(&d) ||
+      !alone_below(&d))
+    return false;
   Str name =
       schedule_unique_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));
   Stmt *init = init_nest(&d, name);

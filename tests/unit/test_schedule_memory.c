@@ -177,6 +177,17 @@ static void test_inits_below_conditions(void **state) {
                "            C[vi] = C[vi] + A[vi, vk]\n",
           "l = sch.get_loops('C')\nsch.decompose_reduction('C', l[0])\n",
           "loop 'r' repeats block 'C'");
+  // Windows that overlap: two iterations of i sum up to the same element.
+  refused(HEAD "def f(A: T.Buffer((5, 7), 'float32'), C: T.Buffer((5,), 'float32')):\n"
+               "    for o, i, k in T.grid(4, 2, 7):\n"
+               "        with T.block('C'):\n"
+               "            vi = T.axis.spatial(5, o + i)\n"
+               "            vk = T.axis.reduce(7, k)\n"
+               "            with T.init():\n"
+               "                C[vi] = T.float32(0)\n"
+               "            C[vi] = C[vi] + A[vi, vk]\n",
+          "l = sch.get_loops('C')\nsch.decompose_reduction('C', l[0])\n",
+          "are not proved to compute each element of block 'C' once");
 }
 
 int main(void) {
