@@ -354,6 +354,41 @@ static void pose(Solving *s) {
   for (int i = 0; i < g->stages.count; i++) add_others(s, g->stages.items[i]);
 }
 
+// The cheapest of the assignments that are known without a proof: what the search found, which may
+// be nothing, and the policies'.
+static Assignment best_known(const Planner *planner, const Assignment *found) {
+  Assignment best = *found;
+  Assignment policies[] = {planner_forward(planner), planner_backward(planner)};
+  for (int i = 0; i < COUNT_OF(policies); i++)
+    if (policies[i].choice && (!best.choice || policies[i].cost < best.cost)) {
+      best.choice = policies[i].choice;
+      best.cost = policies[i].cost;
+    }
+  return best;
+}
+
+static void take_choices(const Solving *s, const int *choices, Assignment *out) {
+  const StageGraph *g = s->planner->stages;
+  out->choice = arena_array(&s->planner->context->arena, int, g->stages.count);
+  for (int i = 0; i < g->stages.count; i++) out->choice[i] = choices[s->stage_variable[i]];
+}
+
+// Improves the best assignment that is known where the search found no optimum. Tensors have
+// variables of their own, which follow from those of the stages.
+static void improve(const Solving *s, double seconds, Assignment *found) {
+  const StageGraph *g = s->planner->stages;
+  Assignment best = best_known(s->planner, found);
+  if (!best.choice) return;
+  int count = g->stages.count + g->tensors.count;
+  int *start = arena_array(&s->planner->context->arena, int, count + 1);
+  for (int i = 0; i < count; i++) start[i] = -1;
+  for (int i = 0; i < g->stages.count; i++) start[s->stage_variable[i]] = best.choice[i];
+  PbqpSolution better = pbqp_improve(s->problem, start, seconds);
+  take_choices(s, better.choices, found);
+  found->cost = better.cost;
+  found->optimal = found->cost == found->bound;
+}
+
 Assignment planner_solve(const Planner *planner, double seconds, const StageTensor *forced,
                          int number) {
   const StageGraph *g = planner->stages;
@@ -367,11 +402,10 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   pose(&s);
   PbqpSolution solution = pbqp_solve(s.problem, seconds);
   Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};
+  if (solution.choices) take_choices(&s, solution.choices, &found);
+  if (!found.optimal && !forced) improve(&s, seconds / 2, &found);
   pbqp_free(s.problem);
-  if (!solution.choices) return found;
-  found.choice = arena_array(&context->arena, int, g->stages.count);
-  for (int i = 0; i < g->stages.count; i++) found.choice[i] = solution.choices[s.stage_variable[i]];
-  if (!forced && planner_cost_of(planner, found.choice) != found.cost)
+  if (found.choice && !forced && planner_cost_of(planner, found.choice) != found.cost)
     bug(context, "a plan of %lld cycles costs %lld", (long long)found.cost,
         (long long)planner_cost_of(planner, found.choice));
   return found;

@@ -302,8 +302,7 @@ static void finish(PbqpProblem *p, SolveState *state, int *choice, PbqpSolution 
   solution->cost = pbqp_cost(p, choice);
 }
 
-PbqpSolution pbqp_solve(PbqpProblem *p, double seconds) {
-  ArenaMark mark = arena_mark(&p->arena);
+static SolveRun run_of(PbqpProblem *p, double seconds) {
   SolveRun solver = {.context = p->context,
                      .arena = &p->arena,
                      .most_choices = p->most_choices,
@@ -312,6 +311,12 @@ PbqpSolution pbqp_solve(PbqpProblem *p, double seconds) {
   for (int i = 0; i < COUNT_OF(solver.temporary); i++)
     solver.temporary[i] = arena_array(&p->arena, int64_t, p->most_choices + 1);
   solver.key = word_key_new(&p->arena);
+  return solver;
+}
+
+PbqpSolution pbqp_solve(PbqpProblem *p, double seconds) {
+  ArenaMark mark = arena_mark(&p->arena);
+  SolveRun solver = run_of(p, seconds);
   PbqpSolution solution = {.cost = PBQP_INFINITY, .bound = PBQP_INFINITY};
   SolveState *state = first_state(p, &solver);
   int *choice = arena_array(&p->arena, int, p->variables.count + 1);
@@ -325,6 +330,57 @@ PbqpSolution pbqp_solve(PbqpProblem *p, double seconds) {
     finish(p, state, choice, &solution);
   }
   solution.optimal = solution.cost == solution.bound;
+  solution.branches = solver.branches;
+  solution.work = solver.work;
+  arena_reset(&p->arena, mark);
+  return solution;
+}
+
+// ---- Improving a known assignment --------------------------------------------------------------
+
+static void add_known(int64_t *sum, const Factor *f, bool first_is_known, int known, int count) {
+  for (int i = 0; i < count; i++)
+    sum[i] = cost_add(sum[i], first_is_known ? factor_cost(f, known, i) : factor_cost(f, i, known));
+}
+
+static int cheapest(const int64_t *sum, int count) {
+  int best = 0;
+  for (int i = 1; i < count; i++)
+    if (sum[i] < sum[best]) best = i;
+  return best;
+}
+
+// Replaces each -1 by the choice that is cheapest beside the others.
+static void complete(PbqpProblem *p, int *choice) {
+  int64_t **sum = arena_array(&p->arena, int64_t *, p->variables.count + 1);
+  for (int i = 0; i < p->variables.count; i++) {
+    const Variable *v = &p->variables.items[i];
+    if (choice[i] < 0)
+      sum[i] = arena_copy(&p->arena, v->cost, sizeof(int64_t) * (size_t)v->choices);
+  }
+  for (int i = 0; i < p->factors.count; i++) {
+    const Factor *f = &p->factors.items[i];
+    bool a = choice[f->a] >= 0, b = choice[f->b] >= 0;
+    if (!a && !b) bug(p->context, "variables %d and %d have no choices", f->a, f->b);
+    if (a != b)
+      add_known(sum[a ? f->b : f->a], f, a, choice[a ? f->a : f->b],
+                p->variables.items[a ? f->b : f->a].choices);
+  }
+  for (int i = 0; i < p->variables.count; i++)
+    if (choice[i] < 0) choice[i] = cheapest(sum[i], p->variables.items[i].choices);
+}
+
+PbqpSolution pbqp_improve(PbqpProblem *p, const int *choices, double seconds) {
+  ArenaMark mark = arena_mark(&p->arena);
+  SolveRun solver = run_of(p, seconds);
+  PbqpSolution solution = {.bound = -PBQP_INFINITY};
+  solution.choices =
+      arena_copy(&p->context->arena, choices, sizeof(int) * (size_t)MAX_OF(p->variables.count, 1));
+  complete(p, solution.choices);
+  if (cost_infinite(pbqp_cost(p, solution.choices)))
+    bug(p->context, "the assignment that is to be improved is forbidden");
+  solve_state_improve(first_state(p, &solver), solution.choices);
+  solution.cost = pbqp_cost(p, solution.choices);
   solution.branches = solver.branches;
   solution.work = solver.work;
   arena_reset(&p->arena, mark);

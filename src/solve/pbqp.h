@@ -61,6 +61,10 @@ typedef struct PbqpSolution {
 // rather than measured by a clock, so that one problem with one limit always has one solution.
 // Reductions that are linear in the size of the problem run even when `seconds` is 0.
 PbqpSolution pbqp_solve(PbqpProblem *problem, double seconds);
+// Makes a known assignment cheaper, where that is found with as much work; proves no bound. A
+// choice of -1 becomes the one that is cheapest beside those of the other variables; no two
+// variables of that kind may share an edge. The assignment must have a finite cost.
+PbqpSolution pbqp_improve(PbqpProblem *problem, const int *choices, double seconds);
 // The cost of an assignment under the costs that were added to the problem.
 int64_t pbqp_cost(const PbqpProblem *problem, const int *choices);
 

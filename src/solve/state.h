@@ -149,6 +149,10 @@ int solve_state_bound(SolveState *state, int64_t limit, int sweeps, int64_t work
 // hold a plan.
 bool solve_state_guess(SolveState *state, int *choice, int64_t *cost);
 
+// Improves choice[], a plan of finite cost that has a value for each node. No node may be
+// eliminated.
+void solve_state_improve(SolveState *state, int *choice);
+
 // Branch and bound: looks for a choice for every node with a total cost below `limit`. When one is
 // found, *cost is below `limit`. Returns a proven lower bound of the state's cost, or `limit` when
 // no choice costs less.

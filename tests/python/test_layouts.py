@@ -149,6 +149,40 @@ def test_policies_against_the_optimum(build, tmp_path):
         assert other["cost"] == best[f"cost_{policy}"]
 
 
+def normalised(b, x, channels, size):
+    """A normalisation over one group of all channels, as PyTorch exports it."""
+    flat = b("Reshape", x, b.constant([0, 1, -1]))
+    unit = b("InstanceNormalization", flat, b.constant(np.ones(1, np.float32)),
+             b.constant(np.zeros(1, np.float32)))
+    back = b("Reshape", unit, b.constant([1, channels, size, size]))
+    return b("Add", b("Mul", back, b.weight(channels, 1, 1)), b.weight(channels, 1, 1))
+
+
+def pooling_network(blocks, channels, size):
+    """Blocks of a pooling and of two convolutions, each behind a normalisation (PoolFormer)."""
+    b = Builder(x=[1, 3, size, size])
+    x = b.conv("x", 3, channels, 3)
+    for _ in range(blocks):
+        y = normalised(b, x, channels, size)
+        pool = b("AveragePool", y, kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=0)
+        x = b("Add", x, b("Mul", b("Sub", pool, y), b.weight(channels, 1, 1)))
+        y = b.conv(normalised(b, x, channels, size), channels, 4 * channels, 1)
+        gate = b("Add", b("Erf", b("Mul", y, b.constant(np.float32(0.7)))),
+                 b.constant(np.float32(1)))
+        y = b.conv(b("Mul", y, gate), 4 * channels, channels, 1)
+        x = b("Add", x, b("Mul", y, b.weight(channels, 1, 1)))
+    return b.model(x)
+
+
+def test_policies_against_a_large_problem(tmp_path):
+    """Where the search ends before it has found a plan, or a good one, the plan is made from those of
+    the policies."""
+    onnx.save(pooling_network(12, 64, 14), tmp_path / "case.onnx")
+    best = plan(tmp_path / "case.onnx")
+    assert best["cost"] <= min(best["cost_forward"], best["cost_backward"])
+    assert best["lower_bound"] <= best["cost"] < 0.9 * best["cost_unplanned"]
+
+
 def test_rewrites_are_shared(tmp_path):
     """Two of three users want one other layout, and one a third: two rewrites, not three."""
     b = Builder(x=[1, 8, 6, 7])

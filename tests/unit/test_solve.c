@@ -232,6 +232,75 @@ static void test_search_against_elimination(void **state) {
   assert_true(branched > 50);
 }
 
+// ---- Improving a known assignment
+
+// Chooses values of finite cost at random; false when no try finds them.
+static bool random_assignment(int *choices) {
+  for (int try = 0; try < 200; try++) {
+    for (int i = 0; i < given.count; i++) choices[i] = random_below(given.choices[i]);
+    if (given_cost(choices) < PBQP_INFINITY) return true;
+  }
+  return false;
+}
+
+// Leaves variables out that share no edge with one another.
+static void leave_some_out(int *choices) {
+  for (int i = 0; i < given.count; i++) {
+    bool out = random_below(2);
+    for (int k = 0; k < given.pair_count; k++) {
+      const Pair *p = &given.pairs[k];
+      out &= !(p->a == i && (p->b == i || choices[p->b] < 0));
+      out &= !(p->b == i && choices[p->a] < 0);
+    }
+    if (out) choices[i] = -1;
+  }
+}
+
+// Improves the choices and checks what every improvement must keep. Returns its cost.
+static int64_t improve_given(const int *choices, double seconds) {
+  Context *context = context_new();
+  PbqpSolution s = pbqp_improve(give(context), choices, seconds);
+  int64_t cost = s.cost;
+  assert_true(cost == given_cost(s.choices));
+  context_free(context);
+  return cost;
+}
+
+// Regions are larger than these problems, so what is found is the optimum.
+static void test_improving_small_problems(void **state) {
+  (void)state;
+  int improved = 0;
+  for (int round = 0; round < 3000; round++) {
+    int start[16], partly[16];
+    make(shapes[round % 5], 1 + random_below(7), 5, 100, round % 3 * 8);
+    if (!random_assignment(start)) continue;
+    memcpy(partly, start, sizeof partly);
+    leave_some_out(partly);
+    int64_t best = brute_force(), before = given_cost(start);
+    assert_true(improve_given(start, 1) == best);
+    assert_true(improve_given(partly, 1) == best);
+    improved += best < before;
+  }
+  assert_true(improved > 500);
+}
+
+// With little or no work the assignment may stay as it is, but never becomes dearer.
+static void test_improving_large_problems(void **state) {
+  (void)state;
+  static const double seconds[] = {0, 1e-4, 1e-2, 1};
+  static int start[400];
+  for (int round = 0; round < 12; round++) {
+    make(shape_layouts, 200 + random_below(200), 6, 100, 0);
+    if (!random_assignment(start)) continue;
+    int64_t before = given_cost(start), optimum = solve_given(10).bound, after = before;
+    for (int i = 0; i < COUNT_OF(seconds); i++) {
+      after = improve_given(start, seconds[i]);
+      assert_true(after <= before && after >= optimum);
+    }
+    assert_true(after - optimum < (before - optimum) / 50);
+  }
+}
+
 // With a small limit of work, the bound must still hold.
 static void test_bounds_hold_at_any_limit(void **state) {
   (void)state;
@@ -493,6 +562,8 @@ int main(void) {
       cmocka_unit_test(test_search_against_elimination),
       cmocka_unit_test(test_against_an_integer_program),
       cmocka_unit_test(test_bounds_hold_at_any_limit),
+      cmocka_unit_test(test_improving_small_problems),
+      cmocka_unit_test(test_improving_large_problems),
       cmocka_unit_test(test_chain_of_100000),
       cmocka_unit_test(test_residual_of_30000),
       cmocka_unit_test(test_dense_blocks),
