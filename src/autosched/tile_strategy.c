@@ -231,11 +231,16 @@ static bool cut_for_panels(AutoSched *s, TailLoops *tail, const PanelPlace *plac
   return autosched_split(s, tail->of_axis[axis], place->inside, outside, &tail->of_axis[axis]);
 }
 
+// Loops of one iteration may stand between the two loops over the rows.
 static bool fuse_flat_rows(AutoSched *s, TailLoops *tail) {
   const Tile *tile = &s->choice->tile;
   if (!tile->flat) return true;
-  LoopRef fused, pair[2] = {tail->of_axis[tile->row_axis[0]], tail->of_axis[tile->row_axis[1]]};
-  TRY(schedule_fuse(s->sch, pair, 2, &fused));
+  LoopRef fused, order[NEST_MAX_AXES + 2];
+  int count = tail->other_count;
+  memcpy(order, tail->others, sizeof *order * (size_t)count);
+  for (int r = 0; r < 2; r++) order[count++] = tail->of_axis[tile->row_axis[r]];
+  TRY(schedule_reorder(s->sch, order, count));
+  TRY(schedule_fuse(s->sch, order + count - 2, 2, &fused));
   tail->of_axis[tile->row_axis[1]] = fused;
   tail->of_axis[tile->row_axis[0]] = NULL;
   return true;

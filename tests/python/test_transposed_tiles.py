@@ -89,6 +89,32 @@ def test_tiles_that_write_to_few_sets(tmp_path):
     assert plan["kernels"] == 2
 
 
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("windows,size", [(8, 7), (3, 5)])
+def test_rows_of_two_axes_each(windows, size, cpu, tmp_path):
+    """The rows of the product are windows and places in them, each of two axes of the image that is
+    written (grid attention). The image's axis of one element is stored between them."""
+    path, random, side = tmp_path / "grid.onnx", np.random.default_rng(size), windows * size
+    x = random.standard_normal((1, windows**2, size**2, 40), np.float32)
+    w = random.standard_normal((40, 64), np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["product"]),
+             helper.make_node("Transpose", ["product"], ["places"], perm=[0, 2, 1, 3]),
+             helper.make_node("Reshape", ["places", "grid"], ["both"]),
+             helper.make_node("Transpose", ["both"], ["turned"], perm=[0, 5, 1, 3, 2, 4]),
+             helper.make_node("Reshape", ["turned", "image"], ["y"])]
+    shapes = {"grid": (1, size, size, windows, windows, 64), "image": (1, 64, side, side)}
+    save_model(path, nodes, [value_info("x", x.shape)], [value_info("y", shapes["image"])],
+               [numpy_helper.from_array(w, "w"),
+                *(numpy_helper.from_array(np.array(v), k) for k, v in shapes.items())])
+    np.save(tmp_path / "x.npy", x)
+    layout = f"y=n,c,h,w -> h%{windows},w%{windows},n,h//{windows},w//{windows},c"
+    text = pleat("run", path, "--output-layout", layout, "--input", f"x={tmp_path / 'x.npy'}", *cpu,
+                 "-o", tmp_path / "y.npz")
+    assert "slow paths      none" in text
+    expected = (x @ w).reshape(windows, windows, 1, size, size, 64)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], expected, rtol=1e-4, atol=1e-4)
+
+
 def attention(path, batch, tokens, heads, width):
     """softmax(Q · Kᵀ) · V of one layer whose queries, keys and values are products of x."""
     random = np.random.default_rng(tokens)
