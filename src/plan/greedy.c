@@ -31,10 +31,9 @@ typedef struct Greedy {
   bool *decided; // by stage->index
 } Greedy;
 
-static const double never = -1;
-
-// The cost of delivering what the producers that are already decided write to the stage, or `never`
-// when the stage is fused with a producer that writes another layout.
+// The cost of delivering what the producers that are already decided write to the stage, or
+// PLAN_NEVER when the stage is fused with a producer that writes another layout. Negative where
+// gathering saves more than it costs.
 static double reading_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   double cost = 0;
   for (int i = 0; i < stage->reads.count; i++) {
@@ -44,9 +43,9 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
     if (c->fused == i &&
         !planner_hosts(g->planner, planner_chosen(g->planner, g->choice, tensor->producer), stage,
                        c, i))
-      return never;
+      return PLAN_NEVER;
     if (from == c->reads[i] || c->reads[i] == READ_NOTHING) continue;
-    if (from < 0) return never;
+    if (from < 0) return PLAN_NEVER;
     double gathering = planner_gathering(g->planner, stage, c, i, from);
     cost += c->reads[i] < 0
                 ? gathering
@@ -163,7 +162,7 @@ static bool decide(Greedy *g, const Stage *stage) {
     if (!may_decide(g, stage, c) || (g->planner->tuned && !fits_records(g, stage, c))) continue;
     double reading = reading_cost(g, stage, c);
     double cost = c->cost + other_cost(g, stage, c) + reading + writing_cost(g, stage, c);
-    if (reading < 0 || (found && cost >= best)) continue;
+    if (reading >= PLAN_NEVER || (found && cost >= best)) continue;
     best = cost;
     found = true;
     g->choice[stage->index] = i;
