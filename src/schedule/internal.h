@@ -282,7 +282,8 @@ Stmt *stmt_map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
 
 // ---- Programs --------------------------------------------------------------------------------
 
-// Both conditions, of which NULL counts as true; one that reads memory is evaluated last.
+// Both conditions, of which NULL counts as true; one that reads memory is evaluated last; if both
+// do, `b` is.
 Expr *condition_and(Context *context, Expr *a, Expr *b);
 
 int64_t loop_const_extent(const Stmt *loop); // -1 when symbolic

@@ -8,8 +8,10 @@
 Expr *condition_and(Context *context, Expr *a, Expr *b) {
   if (!a || expr_is_true(a)) return b ? b : expr_bool(context, true);
   if (!b || expr_is_true(b)) return a;
-  // A condition that reads memory comes last, so that the other one guards its indices.
-  return expr_reads_memory(a) ? expr_and(context, b, a) : expr_and(context, a, b);
+  // A condition that reads memory comes last, so that the other one guards its indices. Of two that
+  // do, the first may guard the second.
+  bool swap = expr_reads_memory(a) && !expr_reads_memory(b);
+  return swap ? expr_and(context, b, a) : expr_and(context, a, b);
 }
 
 bool expr_uses_block_vars(const Expr *e, const Block *block) {
