@@ -315,7 +315,7 @@ bool predicate_divide(Schedule *schedule, const Path *path, ExprArray *of_domain
                       ExprArray *of_vars);
 Map bindings_of(Context *context, const Block *block); // block variables to their bindings
 // A copy of the block with the reads and writes that its body has. The reads of a reduction with an
-// init omit the regions that it writes.
+// init omit the regions that it writes, unless the block states to read its result.
 Block *block_with_regions(Context *context, Block *b);
 Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block);
 // The store with another value.

@@ -123,6 +123,13 @@ static bool same_storage(const Region *a, const Region *writes, int count) {
   return false;
 }
 
+// Whether the block states to read memory that it writes.
+static bool states_own_result(const Block *b) {
+  for (int i = 0; i < b->read_count; i++)
+    if (same_storage(&b->reads[i], b->writes, b->write_count)) return true;
+  return false;
+}
+
 Block *block_with_regions(Context *context, Block *b) {
   RegionArray reads = {0}, writes = {0};
   Analyzer *analyzer = analyzer_new(context);
@@ -131,8 +138,9 @@ Block *block_with_regions(Context *context, Block *b) {
   Block *copy = block_copy(context, b);
   copy->reads = arena_array(&context->arena, Region, reads.count);
   copy->read_count = 0;
+  bool all = !b->init || states_own_result(b);
   for (int i = 0; i < reads.count; i++)
-    if (!b->init || !same_storage(&reads.items[i], writes.items, writes.count))
+    if (all || !same_storage(&reads.items[i], writes.items, writes.count))
       copy->reads[copy->read_count++] = reads.items[i];
   copy->writes = writes.items;
   copy->write_count = writes.count;

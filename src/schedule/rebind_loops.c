@@ -254,6 +254,14 @@ static bool kinds_of_outputs(Rebinding *rebinding, const IndexMap *map) {
   return true;
 }
 
+// An axis of extent 1 that the map keeps stays a variable, although its inverse is 0.
+static Expr *unit_axis(const Rebinding *rebinding, const Layout *layout, int k) {
+  const LayoutExpr *axis = layout_axis(rebinding->schedule->context, k);
+  for (int i = 0; i < rebinding->new_count; i++)
+    if (layout->map->outputs[i] == axis) return rebinding->new_vars[i];
+  return rebinding->logical[k];
+}
+
 bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why) {
   Context *context = rebinding->schedule->context;
   LayoutAnswer answer;
@@ -275,11 +283,13 @@ bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why)
   }
   Analyzer *analyzer = analyzer_new(context);
   for (int i = 0; i < rebinding->new_count; i++)
-    analyzer_bind(analyzer, rebinding->new_vars[i], new_min(rebinding, i), rebinding->extents[i]);
+    analyzer_bind_kept(analyzer, rebinding->new_vars[i], new_min(rebinding, i),
+                       rebinding->extents[i]);
   for (int k = 0; k < rebinding->count; k++) {
-    DType type = rebinding->block->vars[rebinding->chosen[k]].var->type;
+    const BlockVar *v = &rebinding->block->vars[rebinding->chosen[k]];
+    if (expr_is_int(v->extent, 1)) rebinding->logical[k] = unit_axis(rebinding, layout, k);
     rebinding->logical[k] =
-        expr_cast(context, type, analyzer_simplify(analyzer, rebinding->logical[k]));
+        expr_cast(context, v->var->type, analyzer_simplify(analyzer, rebinding->logical[k]));
   }
   rebinding->valid = analyzer_simplify(analyzer, rebinding->valid);
   return true;

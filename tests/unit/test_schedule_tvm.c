@@ -499,6 +499,33 @@ static void test_moves_below_regrouped_axes(void **state) {
           "block 'C' cannot move under loop");
 }
 
+// A block that states to read its own result still states it after steps, as in TVM.
+static void test_stated_reads_of_results(void **state) {
+  (void)state;
+  made_with(HEAD "def f(A: T.Buffer((5, 7), 'float32'), C: T.Buffer((5,), 'float32')):\n"
+                 "    for i, k in T.grid(5, 7):\n"
+                 "        with T.block('C'):\n"
+                 "            vi, vk = T.axis.remap('SR', [i, k])\n"
+                 "            T.reads(C[vi], A[vi, vk])\n"
+                 "            T.writes(C[vi])\n"
+                 "            with T.init():\n"
+                 "                C[vi] = T.float32(0)\n"
+                 "            C[vi] = C[vi] + A[vi, vk]\n",
+            "sch.reindex('C', ('write', 0))\n", "T.reads(C_reindex[vi], A[vi, vk])");
+}
+
+// Axes of one element stay variables where the map keeps them.
+static void test_unit_axes_of_layouts(void **state) {
+  (void)state;
+  made_with(HEAD "def f(A: T.Buffer((1, 7), 'float32'), C: T.Buffer((1, 7), 'float32')):\n"
+                 "    for i, j in T.grid(1, 7):\n"
+                 "        with T.block('C'):\n"
+                 "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                 "            C[vi, vj] = A[vi, vj] + T.float32(1)\n",
+            "sch.transform_block_layout('C', lambda i, j: [j, i])\n",
+            "C[vi, vj] = A[vi, vj] + T.float32(1.0)");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reductions_over_threads),
@@ -519,6 +546,8 @@ int main(void) {
       cmocka_unit_test(test_intrinsics_with_simpler_indices),
       cmocka_unit_test(test_moved_parts_of_reductions),
       cmocka_unit_test(test_moves_below_regrouped_axes),
+      cmocka_unit_test(test_stated_reads_of_results),
+      cmocka_unit_test(test_unit_axes_of_layouts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
