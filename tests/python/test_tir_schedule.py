@@ -268,6 +268,30 @@ def test_several_functions():
         sch.work_on("third")
 
 
+def test_instructions_of_references():
+    """A trace names the references of instructions that were made without a schedule."""
+    block, i, j, inner = tir.schedule.BlockRV(), *(tir.schedule.LoopRV() for _ in range(3))
+    kind = tir.schedule.InstructionKind.get
+    insts = [tir.schedule.Instruction(kind("GetSBlock"), [], ["product", "main"], [block]),
+             tir.schedule.Instruction(kind("GetLoops"), [block], [], [i, j, inner]),
+             tir.schedule.Instruction(kind("Vectorize"), [j], [], [])]
+    assert insts[1].outputs[0].same_as(i) and str(insts[2]) == "sch.vectorize(_)"
+    trace = tir.schedule.Trace(insts)
+    assert trace.as_python()[1:] == ["l0, l1, l2 = sch.get_loops(b0)", "sch.vectorize(l1)"]
+    assert all(a.same_as(b) for a, b in zip(trace.insts, insts))
+    with pytest.raises(IndexError, match="made for the instructions"):
+        tir.Schedule(matmul).get_loops(block)
+
+
+def test_decisions_by_equal_instructions():
+    """Each trace of a schedule has instructions of its own, by which the decisions of another are found."""
+    sch = tir.Schedule(matmul)
+    i, _, _ = sch.get_loops("product")
+    sch.sample_perfect_tile(i, n=2)
+    assert sch.trace.decisions[sch.trace.insts[-1]] == sch.trace.get_decision(sch.trace.insts[-1])
+    assert sch.trace.insts[0] != sch.trace.insts[-1]
+
+
 def test_removed_references_and_messages():
     sch = tir.Schedule(matmul)
     i, j, _ = sch.get_loops("product")

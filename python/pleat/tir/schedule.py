@@ -50,10 +50,15 @@ class ScheduleError(PleatError):
 
 class _Reference:
     """A block or a loop of a schedule, by the name of the result in the schedule's steps. `step` is the
-    object of the step that returned it, which the schedule and its later copies share."""
+    object of the step that returned it, which the schedule and its later copies share. Without arguments: one of no
+    schedule, for the instructions of a trace."""
 
-    def __init__(self, text, name, step=None):
+    def __init__(self, text=None, name=None, step=None):
         self._text, self.name, self._step = text, name, step
+
+    def same_as(self, other):
+        """Whether both are one reference."""
+        return self is other
 
     def __repr__(self):
         return f"{type(self).__name__}({self.name})"
@@ -83,11 +88,12 @@ class ExprRV(int):
 
 
 SBlockRV = BlockRV  # TVM's name since 2026
+schedule = sys.modules[__name__]  # TVM's package of this name has a module of this name
 
 
 def _text_of_reference(reference):
     if reference._text is None:
-        raise IndexError("the schedule has removed this reference")
+        raise IndexError("the schedule has removed this reference, or it was made for the instructions of a trace")
     return reference._text
 
 

@@ -27,6 +27,10 @@ class InstructionKind:
             raise ValueError(f"{name!r} is no kind of instruction")
         return InstructionKind._known.setdefault(step, InstructionKind(step))
 
+    def same_as(self, other):
+        """Whether both are one kind."""
+        return self is other
+
     @property
     def is_pure(self):
         """Whether the step leaves the program as it is."""
@@ -52,11 +56,14 @@ class Instruction:
     """One step of a trace.
 
     `inputs` are the names of the blocks, loops and integers that the step gets, `attrs` its other arguments in their
-    order, and `outputs` the names of its results. An instruction that is made of these passes the inputs first."""
+    order, and `outputs` the names of its results. An instruction that is made of these passes the inputs first. For
+    a name there may be a reference such as BlockRV(), which gets a name in the trace. Instructions are equal where
+    their texts are, since one trace has a name only once for a result."""
 
     def __init__(self, kind, inputs, attrs, outputs):
         self.kind, self.inputs, self.attrs, self.outputs = kind, list(inputs), list(attrs), list(outputs)
-        self._arguments = [*map(str, self.inputs), *map(text_of, self.attrs)]
+        attrs = self.attrs[:1] if kind.step == "get_block" else self.attrs  # TVM names the function, too
+        self._arguments = [*self.inputs, *map(text_of, attrs)]
         self._keywords, self._unpacked = {}, len(self.outputs) > 1
 
     @classmethod
@@ -72,18 +79,46 @@ class Instruction:
         made._unpacked = step["unpacked"]
         return made, None if decision is None else _constant(decision)
 
-    def _text(self, decision=None):
-        """The line of the trace."""
+    def _text(self, decision=None, name_of=lambda _: "_"):
+        """The line of the trace, in which `name_of` names the references."""
         keywords = self._keywords if decision is None else {**self._keywords, "decision": text_of(decision)}
-        return _step_text({"step": self.kind.step, "arguments": self._arguments, "keywords": keywords,
-                           "results": self.outputs, "unpacked": self._unpacked})
+        arguments, results = ([name if isinstance(name, str) else name_of(name) for name in names]
+                              for names in (self._arguments, self.outputs))
+        return _step_text({"step": self.kind.step, "arguments": arguments, "keywords": keywords,
+                           "results": results, "unpacked": self._unpacked})
 
     def same_as(self, other):
         """Whether both are one instruction."""
         return self is other
 
+    def _is_named(self):
+        return all(isinstance(name, str) for name in (*self.inputs, *self.outputs))
+
+    def __eq__(self, other):
+        if not isinstance(other, Instruction) or not (self._is_named() and other._is_named()):
+            return self is other
+        return self._text() == other._text()
+
+    def __hash__(self):
+        return hash(self._text())
+
     def __repr__(self):
         return self._text()
+
+
+class _Names:
+    """Names for references, in the order in which they are met: b0, b1, … for blocks, l0, … for loops, v0, … for
+    integers."""
+
+    def __init__(self):
+        self._names, self._counts = {}, {}
+
+    def __call__(self, reference):
+        if id(reference) not in self._names:
+            letter = {"BlockRV": "b", "LoopRV": "l"}.get(type(reference).__name__, "v")
+            number = self._counts[letter] = self._counts.get(letter, -1) + 1
+            self._names[id(reference)] = f"{letter}{number}"
+        return self._names[id(reference)]
 
 
 class Trace(str):
@@ -91,11 +126,12 @@ class Trace(str):
     of instructions, such as `Trace(trace.insts[:-1], trace.decisions)`."""
 
     def __new__(cls, insts, decisions=None, *, schedule=None):
+        pairs = None
         if not isinstance(insts, str):
-            decisions = decisions or {}
-            insts = "".join(f"{inst._text(decisions.get(inst))}\n" for inst in insts)
+            pairs, names = [(inst, (decisions or {}).get(inst)) for inst in insts], _Names()
+            insts = "".join(f"{inst._text(decision, names)}\n" for inst, decision in pairs)
         trace = super().__new__(cls, insts)
-        trace._schedule, trace._read = schedule, None
+        trace._schedule, trace._read = schedule, pairs
         return trace
 
     def _instructions(self):
