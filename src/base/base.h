@@ -254,6 +254,8 @@ bool diag_note(Context *context, SourcePos pos, const char *format, ...) PRINTF_
 bool diag_remark(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 // Makes warnings of the errors since there were `first` diagnostics, `errors` of them errors.
 void diag_only_warn(Context *context, int first, int errors);
+// Removes the diagnostics since then.
+void diag_forget(Context *context, int first, int errors);
 // Works as diag_error with a code other than the context's.
 bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *format, ...)
     PRINTF_LIKE(4, 5);

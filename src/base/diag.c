@@ -91,6 +91,11 @@ void diag_only_warn(Context *context, int first, int errors) {
   context->error_count = errors;
 }
 
+void diag_forget(Context *context, int first, int errors) {
+  context->diags.count = first;
+  context->error_count = errors;
+}
+
 bool diag_error_as(Context *context, DiagCode code, SourcePos pos, const char *format, ...) {
   va_list args;
   va_start(args, format);

@@ -365,9 +365,11 @@ static PlanOptions plan_options(const Program *p) {
   return options;
 }
 
-static StageGraph *make_stages(Program *p, PlanOptions *options) {
+// The stages to plan, made without the decisions in `avoided`.
+static StageGraph *make_stages(Program *p, PlanOptions *options, unsigned avoided) {
   StageGraph *stages = stage_graph_new(p->context, p->graph);
   if (!stages || !check_static(p->context, stages)) return NULL;
+  stages->avoided = avoided;
   stage_graph_prune(stages);
   if (!stage_graph_fold(stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
@@ -392,14 +394,61 @@ static StageGraph *make_stages(Program *p, PlanOptions *options) {
   stage_graph_move_rows(stages);
   stage_graph_offer_members(stages);
   stage_graph_offer_stored(stages);
-  p->nodes_folded = stages->folded_stages;
   return stages;
 }
 
-static Plan *plan_stages(Program *p) {
+// A plan, and the stages of which it was made.
+typedef struct PlannedStages {
+  StageGraph *stages;
+  Plan *plan; // NULL: there are diagnostics
+} PlannedStages;
+
+static PlannedStages plan_without(Program *p, unsigned avoided) {
   PlanOptions options = plan_options(p);
-  StageGraph *stages = make_stages(p, &options);
-  return stages ? plan_graph(stages, &options) : NULL;
+  PlannedStages found = {make_stages(p, &options, avoided)};
+  if (found.stages) found.plan = plan_graph(found.stages, &options);
+  return found;
+}
+
+// The decisions without which a plan of a small graph is looked at too, unless no plan is proved to
+// be the best soon. Records may have kernels that only such a plan has.
+static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first) {
+  const StageGraph *stages = first->stages;
+  bool proved =
+      first->plan ? first->plan->cost == first->plan->lower_bound : p->options.tuning != NULL;
+  if (!stages || !proved || stages->stages.count > PLAN_SMALL_STAGES ||
+      p->options.policy != PLAN_OPTIMAL || p->options.offload)
+    return 0;
+  return stages->decided | (stages->fusions_decided ? DECISION_INLINE : 0);
+}
+
+// Counts the decisions that only some of the plans avoid.
+static void note_decided(Plan *plan, const StageGraph *first) {
+  PlanLimits *limits = &plan->limits;
+  limits->fusions_decided = MAX_OF(limits->fusions_decided, first->fusions_decided);
+  plan->optimal &= !limits->fusions_decided;
+}
+
+// Takes the plan without these decisions where there is one that costs less.
+static void plan_cheaper(Program *p, unsigned avoided, PlannedStages *best) {
+  int first = p->context->diags.count, errors = p->context->error_count;
+  PlannedStages other = plan_without(p, avoided);
+  bool better = other.plan && (!best->plan || other.plan->cost < best->plan->cost);
+  if (!other.plan) diag_forget(p->context, first, errors);
+  if (better) *best = other;
+}
+
+// The cheapest plan of those with all decisions, without each of them, and without any.
+static Plan *plan_stages(Program *p) {
+  int diags = p->context->diags.count, errors = p->context->error_count;
+  PlannedStages first = plan_without(p, 0), best = first;
+  unsigned all = decisions_to_avoid(p, &first);
+  for (unsigned left = all; left; left &= left - 1) plan_cheaper(p, left & -left, &best);
+  if (all & (all - 1)) plan_cheaper(p, all, &best);
+  if (best.plan != first.plan) note_decided(best.plan, first.stages);
+  if (best.plan && !first.plan) diag_forget(p->context, diags, errors);
+  p->nodes_folded = best.stages ? best.stages->folded_stages : 0;
+  return best.plan;
 }
 
 static Program *plan_only(Context *context, const GraphFunc *graph, const CompileOptions *options) {

@@ -303,6 +303,7 @@ static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlin
   TeStage **readers = readers_with(s, stage, inlined);
   if (!readers) return;
   bool decided = is_work(s->context, stage);
+  if (decided && s->avoided & DECISION_INLINE) return;
   s->fusions_decided += decided;
   PtrArray users = stage->output->users;
   users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
@@ -525,6 +526,7 @@ static bool is_view_of_constant(const Stage *view) {
 }
 
 static void inline_by_turning(StageGraph *graph, Stage *view) {
+  if (graph->avoided & DECISION_TURN) return;
   if (view->output->is_output || view->output->kept || is_view_of_constant(view)) return;
   if (!view->output->users.count) return; // it has been inlined
   Turning *t = arena_new(&graph->context->scratch, Turning);
@@ -534,6 +536,7 @@ static void inline_by_turning(StageGraph *graph, Stage *view) {
     if (!read_turned(t, view, users.items[i])) return;
   for (int i = 0; i < t->count; i++) replace_turned(graph, &t->items[i]);
   graph->fusions_decided++;
+  graph->decided |= DECISION_TURN;
   stage_graph_detach(graph, view);
 }
 
@@ -683,6 +686,7 @@ void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine)
     TeStage *te = computing_both(s, stage, user);
     if (!te) continue;
     bool decided = !stage->output->constant && !never_costs_more(s, machine, stage, user);
+    if (decided && s->avoided & DECISION_INLINE) continue;
     s->fusions_decided += decided;
     stage_note_forms(s, stage, user, (StageInlining){computing_both, decided, true});
     user->formed = user->te = te;

@@ -155,6 +155,7 @@ static void move_rows(RowMove *m, Stage *group, Stage *reader) {
 
 void stage_graph_move_rows(StageGraph *s) {
   bool any = false;
+  if (s->avoided & DECISION_MOVE_ROWS) return;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *group = s->stages.items[i];
     const StageTensor *output = group->output;
@@ -167,6 +168,7 @@ void stage_graph_move_rows(StageGraph *s) {
       continue;
     move_rows(&m, group, reader);
     s->fusions_decided++;
+    s->decided |= DECISION_MOVE_ROWS;
     any = true;
   }
   if (!any) return;

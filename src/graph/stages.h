@@ -63,6 +63,14 @@ struct Stage {
   bool asked;            // the user asked for layouts of the operator: the stage stays as it is
 };
 
+// Decisions for a whole graph that are made before layouts are planned, although a plan may cost
+// less without them.
+typedef enum StageDecision {
+  DECISION_TURN = 1,      // outputs of windows are put in the order of the tensor behind a view
+  DECISION_MOVE_ROWS = 2, // groups take their rows in the order in which a view moves them
+  DECISION_INLINE = 4,    // stages are put into their readers although storing them may pay
+} StageDecision;
+
 typedef struct StageGraph {
   Context *context;
   const GraphFunc *graph;
@@ -73,6 +81,8 @@ typedef struct StageGraph {
   double folded_iterations; // number of iterations that the interpreter ran
   int fusions_decided;      // number of stages that were put into their readers or into groups
                             // although a plan that stores their outputs may cost less
+  unsigned avoided;         // set of StageDecision: not to be made
+  unsigned decided;         // those that were made somewhere
   Map by_buffer;            // Buffer* -> StageTensor*
 } StageGraph;
 
