@@ -562,6 +562,43 @@ static void add_plain_layouts(Planner *p, const StageTensor *tensor) {
   }
 }
 
+// The candidate that has the axis outermost. False where it is none.
+static bool outer_candidate(const Planner *p, const StageTensor *tensor, int axis, Candidate *out) {
+  const Buffer *buffer = tensor->buffer;
+  const LayoutExpr *outputs[TE_MAX_RANK] = {layout_axis(p->context, axis)};
+  int count = 1;
+  for (int d = 0; d < buffer->rank; d++)
+    if (d != axis) outputs[count++] = layout_axis(p->context, d);
+  const Layout *layout = planner_layout_of_outputs(p, buffer, count, outputs);
+  Candidate own = candidate_new(p, buffer, layout);
+  return own.dense && planner_candidate_of_walk(p, buffer, own.walk, out);
+}
+
+// Does the axis end the rows in which the read is contiguous or the same? It alone moves the read,
+// or the read has a part of its extent, or another index than the axis itself.
+static bool ends_rows(const Nest *nest, const NestRead *read, int axis) {
+  int d = nest_dimension_of(nest, read, axis);
+  if (!nest_depends(read, axis)) return false;
+  if (d < 0 || !expr_is_int(read->buffer->shape[d], nest->axes[axis].extent)) return true;
+  for (int a = 0; a < nest->axis_count; a++)
+    if (a != axis && nest->axes[a].extent > 1 && nest_depends(read, a)) return false;
+  return true;
+}
+
+// Adds the axes that end rows outermost, so that the others are one row.
+static void add_outer_axes(Planner *p, const Stage *stage) {
+  const Nest *nest = planner_nest(p, stage);
+  Candidate candidate;
+  for (int d = 1; nest && d < nest->output->rank; d++) {
+    int axis = nest->output_axis[d];
+    bool ends = false;
+    for (int i = 0; i < nest->read_count && axis >= 0; i++)
+      ends |= nest->axes[axis].extent > 1 && ends_rows(nest, &nest->reads[i], axis);
+    if (ends && outer_candidate(p, stage->output, d, &candidate))
+      candidates_add(p, stage->output, candidate);
+  }
+}
+
 void planner_find_candidates(Planner *p, bool proposals) {
   Arena *arena = &p->context->arena;
   int count = p->stages->stages.count;
@@ -585,5 +622,7 @@ void planner_find_candidates(Planner *p, bool proposals) {
   if (proposals) close_candidates(p, passed, false);
   for (int i = 0; proposals && p->is_small && i < p->stages->tensors.count; i++)
     add_plain_layouts(p, p->stages->tensors.items[i]);
+  for (int i = 0; proposals && p->is_small && i < count; i++)
+    if (is_elementwise(p->stages->stages.items[i])) add_outer_axes(p, p->stages->stages.items[i]);
   if (proposals && p->is_small) close_candidates(p, passed, false);
 }
