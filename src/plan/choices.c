@@ -419,7 +419,7 @@ static double set_reads(const Planner *p, const Stage *stage, StageChoice *choic
     choice->reads[i] = match;
     if (is_read_otherwise(p, stage, choice, i))
       cycles += planner_gather_cost(p, stage, i, only, choice->output);
-    bool may_gather = match == READ_ANY || (match >= 0 && choice->fused < 0);
+    bool may_gather = match == READ_ANY || (match >= 0 && i != choice->fused);
     if (only < 0 && may_gather) bit_set_add(&choice->gathers, i);
   }
   return cycles;
@@ -529,8 +529,10 @@ static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
   demand_reads(p, stage, choice);
 }
 
-// Adds the choices in which the stage is fused with the producer of a tensor.
-static void add_fused(Planner *p, const Stage *stage, int output, int fused, bool through) {
+// Adds the choices in which the stage is fused with the producer of a tensor. Gathering the others
+// costs as when it runs by itself.
+static void add_fused(Planner *p, const Stage *stage, int output, int fused, bool through,
+                      const double *saved) {
   const StageTensor *tensor = stage->reads.items[fused];
   const StageChoices *hosts = &p->choices[tensor->producer->index];
   bool in_place = planner_is_in_place(p, stage, fused);
@@ -542,6 +544,7 @@ static void add_fused(Planner *p, const Stage *stage, int output, int fused, boo
       add_elementwise(p, stage,
                       (StageChoice){.output = output,
                                     .fused = fused,
+                                    .saved = saved,
                                     .tiles = tiles,
                                     .wants_tiles = tiles,
                                     .elementwise = host->elementwise},
@@ -592,7 +595,7 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     if (block) continue;
     const double *saved = add_alone(p, stage, output);
     for (int fused = 0; fused < stage->reads.count; fused++)
-      if (can_fuse_as(p, stage, fused, output)) add_fused(p, stage, output, fused, through);
+      if (can_fuse_as(p, stage, fused, output)) add_fused(p, stage, output, fused, through, saved);
     add_in_place(p, stage, output, saved);
   }
   return true;
