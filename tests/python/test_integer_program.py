@@ -43,7 +43,9 @@ def agree(model, folder, *options):
     if not plan:
         return False
     assert optimum(folder) == pytest.approx(plan["cost_optimal"], abs=0.5)
-    assert plan["lower_bound"] == plan["cost_optimal"]
+    # A plan that could not be proved in time is taken where it costs less than a proved one.
+    assert plan["lower_bound"] == plan["cost_optimal"] or not plan["optimal"]
+    assert plan["lower_bound"] <= plan["cost_optimal"]
     return True
 
 
