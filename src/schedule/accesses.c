@@ -72,8 +72,26 @@ Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *
   return analyzer_simplify(analyzer, expr_add(context, point, rest));
 }
 
+// The indices where the predicate holds: with 4*i + j < 10, (10*k + 4*i + j) // 10 is k.
+static Expr *const *points_within(Gather *gather, const Block *block, Expr *const *points,
+                                  int rank) {
+  Context *context = gather->schedule->context;
+  if (expr_is_true(block->predicate)) return points;
+  Expr **within = arena_array(&context->arena, Expr *, rank);
+  int mark = analyzer_mark(gather->analyzer);
+  ExprArray conjuncts = {0};
+  expr_conjuncts(context, block->predicate, &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++)
+    if (!expr_reads_memory(conjuncts.items[i]))
+      analyzer_assume(gather->analyzer, conjuncts.items[i]);
+  for (int d = 0; d < rank; d++) within[d] = analyzer_simplify(gather->analyzer, points[d]);
+  analyzer_reset(gather->analyzer, mark);
+  return within;
+}
+
 // Shortens the box to the elements for which the block's predicate can hold.
-static void cut_by_predicate(Gather *gather, const Block *block, Access *access) {
+static void cut_by_predicate(Gather *gather, const Block *block, Expr *const *points,
+                             Access *access) {
   Context *context = gather->schedule->context;
   ExprArray conjuncts = {0};
   if (expr_is_true(block->predicate)) return;
@@ -81,7 +99,7 @@ static void cut_by_predicate(Gather *gather, const Block *block, Access *access)
   for (int i = 0; i < conjuncts.count; i++)
     for (int d = 0; d < access->buffer->rank; d++) {
       int64_t extent, shorter;
-      Expr *end = predicate_end(gather->analyzer, context, conjuncts.items[i], access->points[d]);
+      Expr *end = predicate_end(gather->analyzer, context, conjuncts.items[i], points[d]);
       if (!end || depends(end, gather) || !expr_as_int(access->extent[d], &extent)) continue;
       Expr *length = analyzer_simplify(gather->analyzer, expr_sub(context, end, access->min[d]));
       if (expr_as_int(length, &shorter) && shorter > 0 && shorter < extent)
@@ -152,7 +170,8 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   for (int d = 0; d < rank; d++)
     points[d] =
         analyzer_simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
-  index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count, access.min,
+  Expr *const *within = points_within(gather, block, points, rank);
+  index_region(gather->analyzer, within, rank, gather->loops.items, gather->loops.count, access.min,
                access.extent, &access.exact);
   bool inexact = !access.exact, constant = true;
   for (int d = 0; d < rank; d++) {
@@ -173,7 +192,7 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   }
   if (inexact && constant && !access.points)
     box_of_tiles(gather, region, points, bindings, &access);
-  if (access.points) cut_by_predicate(gather, block, &access);
+  if (access.points) cut_by_predicate(gather, block, within, &access);
   cut_to_buffer(context, &access);
   if (gather->conditions) access.exact = false;
   array_push(&context->arena, gather->out, access);

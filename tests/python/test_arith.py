@@ -120,6 +120,12 @@ def test_answers():
     with analyzer.constraint_scope(n % 3 == 0):
         assert analyzer.modular_set(n).coeff == 3
     assert analyzer.modular_set(n).coeff == 1
+    j = tir.Var("j")
+    analyzer.bind(j, tir.Range(0, 13))
+    with analyzer.constraint_scope(i * 13 + j < 64):  # of the sum, not of its terms
+        assert analyzer.simplify((n * 64 + i * 13 + j) // 64).same_as(n)
+        assert analyzer.can_prove_equal((n * 64 + i * 13 + j) % 64, i * 13 + j)
+    assert not analyzer.simplify((n * 64 + i * 13 + j) // 64).same_as(n)
     analyzer.bind(n, i * 3 + 7)
     assert analyzer.can_prove_equal(n, i * 3 + 7)
     whole = analyzer.const_int_bound(tir.Var("x", "int64"))

@@ -115,6 +115,30 @@ def test_rows_of_two_axes_each(windows, size, cpu, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("side,channels,size,stride", [(100, 32, 7, 4), (64, 64, 3, 2), (33, 48, 3, 1)])
+def test_pixels_as_rows(side, channels, size, stride, cpu, tmp_path):
+    """A convolution writes its pixels as rows (the patches of a vision transformer). The rows of a
+    tile are pixels of one row of the image, also where tiles do not divide that row."""
+    ort, path = pytest.importorskip("onnxruntime"), tmp_path / "patches.onnx"
+    random = np.random.default_rng(side)
+    x = random.standard_normal((1, 3, side, side), np.float32)
+    w = random.standard_normal((channels, 3, size, size), np.float32)
+    pixels = ((side + size // 2 * 2 - size) // stride + 1)**2
+    nodes = [helper.make_node("Conv", ["x", "w"], ["image"], strides=[stride] * 2,
+                              pads=[size // 2] * 4),
+             helper.make_node("Reshape", ["image", "flat"], ["rows"]),
+             helper.make_node("Transpose", ["rows"], ["y"], perm=[0, 2, 1])]
+    save_model(path, nodes, [value_info("x", x.shape)], [value_info("y", (1, pixels, channels))],
+               [numpy_helper.from_array(w, "w"),
+                numpy_helper.from_array(np.array([1, channels, -1]), "flat")])
+    np.save(tmp_path / "x.npy", x)
+    text = pleat("run", path, "--input", f"x={tmp_path / 'x.npy'}", *cpu, "-o", tmp_path / "y.npz")
+    assert "slow paths      none" in text
+    expected = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], expected, rtol=1e-4, atol=1e-4)
+
+
 def attention(path, batch, tokens, heads, width):
     """softmax(Q · Kᵀ) · V of one layer whose queries, keys and values are products of x."""
     random = np.random.default_rng(tokens)
