@@ -19,7 +19,7 @@ static int times_read(const Stage *stage, const StageTensor *tensor) {
   return MAX_OF(count, 1);
 }
 
-double planner_gather_cost(const Planner *p, const Stage *stage, int read, int from, int output) {
+static double gather_cost(const Planner *p, const Stage *stage, int read, int from, int output) {
   const StageTensor *tensor = stage->reads.items[read];
   if (stage->te->transform)
     return (double)planner_integer_cost(planner_transform_cycles(p, stage->te) *
@@ -29,6 +29,32 @@ double planner_gather_cost(const Planner *p, const Stage *stage, int read, int f
   return (double)planner_integer_cost(
       beside_memory(p, apart, p->candidates[tensor->index].items[0].bytes) +
       (times_read(stage, tensor) - 1) * apart);
+}
+
+static int candidate_count(const Planner *p, const StageTensor *tensor) {
+  return p->candidates[tensor->index].count;
+}
+
+// Where the cost of a read is kept, by the candidates of the tensor that is read and of the output.
+static double *known_gather_cost(const Planner *p, const Stage *stage, int read, int from,
+                                 int output) {
+  int before = 0, outputs = candidate_count(p, stage->output);
+  for (int i = 0; i < read; i++) before += candidate_count(p, stage->reads.items[i]);
+  double **costs = &p->gather_costs[stage->index];
+  if (!*costs) {
+    int all = before;
+    for (int i = read; i < stage->reads.count; i++)
+      all += candidate_count(p, stage->reads.items[i]);
+    *costs = arena_array(&p->context->arena, double, all *outputs);
+    for (int i = 0; i < all * outputs; i++) (*costs)[i] = PLAN_NEVER;
+  }
+  return *costs + (before + from) * outputs + output;
+}
+
+double planner_gather_cost(const Planner *p, const Stage *stage, int read, int from, int output) {
+  double *known = known_gather_cost(p, stage, read, from, output);
+  if (*known == PLAN_NEVER) *known = gather_cost(p, stage, read, from, output);
+  return *known;
 }
 
 static double rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {

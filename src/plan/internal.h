@@ -133,6 +133,7 @@ struct Planner {
   LoopBody *bodies;                   // by stage->index
   Arena growing;                      // holds candidates until tensors share them
   double **rewrite_costs; // by tensor->index: of [from * count + to]; negative: not known yet
+  double **gather_costs;  // by stage->index: see planner_gather_cost; NULL: none is known yet
   Map shared_choices;     // by WordKey: SharedChoices *
   Map *composed;          // by WordKey of two stages: the one with the other inlined
   // The facts about stages and shapes, which all planners of a graph share.

@@ -254,29 +254,52 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
                *known);
 }
 
+// The cycles in which a read by itself finds what is written: of a rewrite, or of gathering where
+// that is cheaper.
+static double delivery_to(const Solving *s, const StageTensor *tensor, const Stage *user,
+                          const StageChoice *choice, int read, int written) {
+  int wanted = choice->reads[read];
+  if (written == wanted) return 0;
+  double cost = gathering(s, user, choice, read, written);
+  if (wanted < 0 || written < 0) return cost;
+  return MIN_OF(cost, planner_rewrite_cost(s->planner, tensor, written, wanted));
+}
+
+// The cycles between the choices of a producer and a user that is fused with it.
+static double hosting(const Solving *s, const StageChoice *from, const Stage *user,
+                      const StageChoice *to, int read) {
+  bool hosts = from->output == to->reads[read] && planner_hosts(s->planner, from, user, to, read);
+  return hosts ? 0 : PLAN_NEVER;
+}
+
+static const double unknown = -PLAN_NEVER;
+
+// Fills the column of the user's choice `to`. Deliveries depend on the layout that is written, in
+// which many choices of the producer agree.
+static void fill_column(const Solving *s, const StageTensor *tensor, const Stage *user,
+                        const StageChoice *to, int64_t *column, int step) {
+  const StageChoices *from = &s->planner->choices[tensor->producer->index];
+  int read = stage_read_of(user, tensor);
+  double deliveries[PLAN_MAX_LAYOUTS + 1]; // by the candidate that is written, from -1 on
+  for (int i = 0; i <= s->planner->candidates[tensor->index].count; i++) deliveries[i] = unknown;
+  for (int i = 0; i < from->count; i++) {
+    double *known = &deliveries[from->items[i].output + 1];
+    double cost = to->fused == read ? hosting(s, &from->items[i], user, to, read) : *known;
+    if (cost == unknown)
+      cost = *known = delivery_to(s, tensor, user, to, read, from->items[i].output);
+    if (!planner_tuned_alike(&from->items[i], to, read)) cost = PLAN_NEVER;
+    column[i * step] = cost_or_never(cost);
+  }
+}
+
 // The edge between a producer and a user, which is the only one in a plan. Where their layouts
-// differ, it costs a rewrite, or the gathering of elements if that is cheaper; it forbids differing
-// layouts when the two are fused.
+// differ, it costs a delivery; it forbids differing layouts when the two are fused.
 static const PbqpTable *table_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
-  int read = stage_read_of(user, tensor);
   int64_t *matrix = matrix_new(s, from->count, to->count);
-  for (int i = 0; i < from->count; i++)
-    for (int j = 0; j < to->count; j++) {
-      int written = from->items[i].output, wanted = to->items[j].reads[read];
-      bool fused = to->items[j].fused == read;
-      double cost = written == wanted ? 0
-                    : fused           ? PLAN_NEVER
-                                      : gathering(s, user, &to->items[j], read, written);
-      if (fused && cost < PLAN_NEVER &&
-          !planner_hosts(s->planner, &from->items[i], user, &to->items[j], read))
-        cost = PLAN_NEVER;
-      if (written != wanted && wanted >= 0 && written >= 0 && !fused)
-        cost = MIN_OF(cost, planner_rewrite_cost(s->planner, tensor, written, wanted));
-      if (!planner_tuned_alike(&from->items[i], &to->items[j], read)) cost = PLAN_NEVER;
-      matrix[i * to->count + j] = cost_or_never(cost);
-    }
+  for (int j = 0; j < to->count; j++)
+    fill_column(s, tensor, user, &to->items[j], matrix + j, to->count);
   return pbqp_table(s->problem, from->count, to->count, matrix);
 }
 
