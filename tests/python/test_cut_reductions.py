@@ -47,12 +47,19 @@ def test_results(sizes, fused, threads, cpu, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], y, rtol=1e-4, atol=2e-3)
 
 
+def cut_schedules(path, *options):
+    """The schedules of the levels at which this machine gains by parts. It gains at some: the faster
+    its third cache is beside its multiplications, the less."""
+    levels = [pleat("plan", path, "--schedules", "--cpu", cpu, *options) for cpu in ("avx512", "avx2")]
+    return [schedule for schedule in levels if "rfactor" in schedule]
+
+
 def test_a_sum_is_cut_where_its_rows_do_not_stay(tmp_path):
     path = tmp_path / "product.onnx"
     product(path, 137, 20480, 480)  # the rows have 11 MB
-    assert "rfactor" in pleat("plan", path, "--schedules")
+    assert cut_schedules(path)
     product(path, 137, 256, 480)
-    assert "rfactor" not in pleat("plan", path, "--schedules")
+    assert not cut_schedules(path)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -60,11 +67,12 @@ def test_threads_have_panels_of_their_own(threads, tmp_path):
     """The loop over threads is outside of the loop over parts, so that no thread waits between them."""
     path = tmp_path / "product.onnx"
     product(path, 137, 20480, 480, fused=False)
-    schedule = pleat("plan", path, "--threads", threads, "--schedules")
-    assert "rfactor" in schedule and schedule.count("sch.parallel(") == threads - 1
+    schedules = cut_schedules(path, "--threads", threads)
+    assert schedules
+    assert all(schedule.count("sch.parallel(") == threads - 1 for schedule in schedules)
 
 
 def test_exact_sums_stay_in_order(tmp_path):
     path = tmp_path / "product.onnx"
     product(path, 137, 20480, 480)
-    assert "rfactor" not in pleat("plan", path, "--schedules", "--accuracy", "exact")
+    assert not cut_schedules(path, "--accuracy", "exact")
