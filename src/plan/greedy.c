@@ -152,6 +152,14 @@ static double other_cost(const Greedy *g, const Stage *stage, const StageChoice 
   return least;
 }
 
+// Separates the user that the stage can no longer be fused with, the user of that one, and so on.
+static void separate_users(Greedy *g, const Stage *stage) {
+  for (const Stage *user; stage; stage = user) {
+    user = separated_user(g, stage->output, planner_chosen(g->planner, g->choice, stage));
+    if (user) g->choice[user->index] = separated_choice(g, user);
+  }
+}
+
 // False where choices that were taken before leave no kernel of a record that must be used.
 static bool decide(Greedy *g, const Stage *stage) {
   const StageChoices *choices = &g->planner->choices[stage->index];
@@ -170,9 +178,7 @@ static bool decide(Greedy *g, const Stage *stage) {
   if (!found && g->planner->tuned) return false;
   if (!found) bug(g->planner->context, "'%s' has no choice", stage->te->name);
   g->decided[stage->index] = true;
-  const Stage *user =
-      separated_user(g, stage->output, planner_chosen(g->planner, g->choice, stage));
-  if (user) g->choice[user->index] = separated_choice(g, user);
+  separate_users(g, stage);
   return true;
 }
 

@@ -3,6 +3,7 @@
 // each output and each tensor with several users has a variable too, which says in which layout the
 // tensor is written and in which layouts it exists, so that one rewrite serves all users of a
 // layout.
+#include "config.h"
 #include "plan/internal.h"
 #include "solve/pbqp.h"
 
@@ -407,6 +408,9 @@ static void improve(const Solving *s, double seconds, Assignment *found) {
   for (int i = 0; i < count; i++) start[i] = -1;
   for (int i = 0; i < g->stages.count; i++) start[s->stage_variable[i]] = best.choice[i];
   PbqpSolution better = pbqp_improve(s->problem, start, seconds);
+  if (!better.choices && PLEAT_VERIFY_EACH)
+    bug(s->planner->context, "a policy takes choices that exclude one another");
+  if (!better.choices) return;
   take_choices(s, better.choices, found);
   found->cost = better.cost;
   found->optimal = found->cost == found->bound;

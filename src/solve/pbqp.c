@@ -377,10 +377,10 @@ PbqpSolution pbqp_improve(PbqpProblem *p, const int *choices, double seconds) {
   solution.choices =
       arena_copy(&p->context->arena, choices, sizeof(int) * (size_t)MAX_OF(p->variables.count, 1));
   complete(p, solution.choices);
-  if (cost_infinite(pbqp_cost(p, solution.choices)))
-    bug(p->context, "the assignment that is to be improved is forbidden");
-  solve_state_improve(first_state(p, &solver), solution.choices);
-  solution.cost = pbqp_cost(p, solution.choices);
+  bool forbidden = cost_infinite(pbqp_cost(p, solution.choices));
+  if (!forbidden) solve_state_improve(first_state(p, &solver), solution.choices);
+  solution.cost = forbidden ? PBQP_INFINITY : pbqp_cost(p, solution.choices);
+  if (forbidden) solution.choices = NULL;
   solution.branches = solver.branches;
   solution.work = solver.work;
   arena_reset(&p->arena, mark);

@@ -63,7 +63,7 @@ typedef struct PbqpSolution {
 PbqpSolution pbqp_solve(PbqpProblem *problem, double seconds);
 // Makes a known assignment cheaper, where that is found with as much work; proves no bound. A
 // choice of -1 becomes the one that is cheapest beside those of the other variables; no two
-// variables of that kind may share an edge. The assignment must have a finite cost.
+// variables of that kind may share an edge. No choices are returned for a forbidden assignment.
 PbqpSolution pbqp_improve(PbqpProblem *problem, const int *choices, double seconds);
 // The cost of an assignment under the costs that were added to the problem.
 int64_t pbqp_cost(const PbqpProblem *problem, const int *choices);

@@ -28,6 +28,23 @@ def test_architecture(name, tmp_path):
     assert all(value.std() > 0.01 for value in got.values())  # nothing was scaled away
 
 
+@each_model
+def test_no_policy_is_cheaper(name, tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(build.build(name, small=True).SerializeToString())
+    plan = json.loads(subprocess.check_output([PLEAT, "plan", path, "--json"]))
+    assert plan["cost"] <= min(plan["cost_forward"], plan["cost_backward"], plan["cost_unplanned"])
+
+
+@pytest.mark.slow
+def test_policies_take_back_what_is_fused_with_what_they_take_back(tmp_path):
+    """At full size, the policy "backward" gives up a fusion behind which there is another."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(build.build("swin_t").SerializeToString())
+    plan = json.loads(subprocess.check_output([PLEAT, "plan", path, "--json"]))
+    assert plan["lower_bound"] <= plan["cost"] <= plan["cost_backward"]
+
+
 def test_the_same_bytes_each_time(tmp_path):
     for path in ("a.onnx", "b.onnx"):
         subprocess.check_call([sys.executable, ROOT / "examples/models/build.py", "mobilenetv3",

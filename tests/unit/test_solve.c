@@ -344,6 +344,9 @@ static void test_small_cases(void **state) {
   pbqp_compatible(p, a, b, one_class, 1, one_class, 1, never);
   s = pbqp_solve(p, 1);
   assert_true(s.optimal && !s.choices && s.cost == PBQP_INFINITY);
+  const int forbidden[] = {0, 0};
+  s = pbqp_improve(p, forbidden, 1);
+  assert_true(!s.optimal && !s.choices && s.cost == PBQP_INFINITY);
   pbqp_free(p);
   context_free(context);
 }
