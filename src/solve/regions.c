@@ -40,8 +40,7 @@ static void add_outside(const Improving *g, SolveNode *copy, int node) {
   SolveState *state = g->state;
   int degree = solve_state_edges(state, node);
   for (int k = 0; k < degree; k++) {
-    SolveEdgeView v =
-        solve_edge_view(&state->edges.items[state->nodes[node].edges.items[k]], node);
+    SolveEdgeView v = solve_edge_view(&state->edges.items[state->nodes[node].edges.items[k]], node);
     if (g->inside[v.other]) continue;
     for (int i = 0; i < copy->count; i++) {
       int64_t *cost = &copy->cost[copy->value[i]];
