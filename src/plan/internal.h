@@ -396,6 +396,16 @@ double planner_delivery_cost(const Planner *planner, const int *choice, const bo
 int planner_read_in(const Planner *planner, const int *choice, const StageTensor *tensor,
                     const Stage *user);
 
+// choice_classes.c. The classes of a producer's choices, and of a user's by what it reads. All
+// choices of a class have the same costs in the edge between the two stages.
+typedef struct ChoiceClasses {
+  int count;
+  int *of;                   // by choice
+  const StageChoice **first; // by class: the first of its choices
+} ChoiceClasses;
+ChoiceClasses planner_writer_classes(Arena *arena, const StageChoices *choices);
+ChoiceClasses planner_reader_classes(Arena *arena, const StageChoices *choices, int read);
+
 // problem.c. The best plan. Unless `forced` is NULL, that tensor is written (an input: given) in
 // its candidate `number`.
 Assignment planner_solve(const Planner *planner, double seconds, const StageTensor *forced,

@@ -230,18 +230,20 @@ static int64_t cost_or_never(double cycles) {
 static const PbqpTable *table_read(Solving *s, const TensorStates *states, const Stage *user,
                                    int read) {
   const StageChoices *to = &s->planner->choices[user->index];
+  ChoiceClasses readers = planner_reader_classes(&s->planner->context->scratch, to, read);
   int count = states->count;
-  int64_t *matrix = matrix_new(s, count, to->count);
+  int64_t *matrix = matrix_new(s, count, readers.count);
   for (int i = 0; i < count; i++)
-    for (int j = 0; j < to->count; j++) {
-      int wanted = to->items[j].reads[read];
+    for (int j = 0; j < readers.count; j++) {
+      const StageChoice *choice = readers.first[j];
+      int wanted = choice->reads[read], written = states->items[i].written;
       bool exists = wanted >= 0 && states->items[i].exists >> wanted & 1;
-      int written = states->items[i].written;
       double cycles =
-          wanted >= 0 && wanted == written ? 0 : gathering(s, user, &to->items[j], read, written);
-      matrix[i * to->count + j] = cost_or_never(exists ? MIN_OF(cycles, 0) : cycles);
+          wanted >= 0 && wanted == written ? 0 : gathering(s, user, choice, read, written);
+      matrix[i * readers.count + j] = cost_or_never(exists ? MIN_OF(cycles, 0) : cycles);
     }
-  return pbqp_table(s->problem, count, to->count, matrix);
+  return pbqp_table_classes(s->problem, count, NULL, count, to->count, readers.of, readers.count,
+                            matrix);
 }
 
 static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) {
@@ -273,35 +275,27 @@ static double hosting(const Solving *s, const StageChoice *from, const Stage *us
   return hosts ? 0 : PLAN_NEVER;
 }
 
-static const double unknown = -PLAN_NEVER;
-
-// Fills the column of the user's choice `to`. Deliveries depend on the layout that is written, in
-// which many choices of the producer agree.
-static void fill_column(const Solving *s, const StageTensor *tensor, const Stage *user,
-                        const StageChoice *to, int64_t *column, int step) {
-  const StageChoices *from = &s->planner->choices[tensor->producer->index];
-  int read = stage_read_of(user, tensor);
-  double deliveries[PLAN_MAX_LAYOUTS + 1]; // by the candidate that is written, from -1 on
-  for (int i = 0; i <= s->planner->candidates[tensor->index].count; i++) deliveries[i] = unknown;
-  for (int i = 0; i < from->count; i++) {
-    double *known = &deliveries[from->items[i].output + 1];
-    double cost = to->fused == read ? hosting(s, &from->items[i], user, to, read) : *known;
-    if (cost == unknown)
-      cost = *known = delivery_to(s, tensor, user, to, read, from->items[i].output);
-    if (!planner_tuned_alike(&from->items[i], to, read)) cost = PLAN_NEVER;
-    column[i * step] = cost_or_never(cost);
-  }
-}
-
 // The edge between a producer and a user, which is the only one in a plan. Where their layouts
 // differ, it costs a delivery; it forbids differing layouts when the two are fused.
 static const PbqpTable *table_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
+  Arena *scratch = &s->planner->context->scratch;
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
-  int64_t *matrix = matrix_new(s, from->count, to->count);
-  for (int j = 0; j < to->count; j++)
-    fill_column(s, tensor, user, &to->items[j], matrix + j, to->count);
-  return pbqp_table(s->problem, from->count, to->count, matrix);
+  int read = stage_read_of(user, tensor);
+  ChoiceClasses writers = planner_writer_classes(scratch, from);
+  ChoiceClasses readers = planner_reader_classes(scratch, to, read);
+  int64_t *matrix = matrix_new(s, writers.count, readers.count);
+  for (int i = 0; i < writers.count; i++)
+    for (int j = 0; j < readers.count; j++) {
+      const StageChoice *writer = writers.first[i], *reader = readers.first[j];
+      double cost = reader->fused == read
+                        ? hosting(s, writer, user, reader, read)
+                        : delivery_to(s, tensor, user, reader, read, writer->output);
+      if (!planner_tuned_alike(writer, reader, read)) cost = PLAN_NEVER;
+      matrix[i * readers.count + j] = cost_or_never(cost);
+    }
+  return pbqp_table_classes(s->problem, from->count, writers.of, writers.count, to->count,
+                            readers.of, readers.count, matrix);
 }
 
 // With which of the stages that can compute the tensor the user can be fused; 0 where only one can.

@@ -197,27 +197,43 @@ static int line_classes(Arena *arena, const Lines *lines, int *classes, int *fir
   return count;
 }
 
-const PbqpTable *pbqp_table(PbqpProblem *p, int rows, int columns, const int64_t *matrix) {
+// Replaces the classes by those of a coarser division: classes[i] of old class i.
+static const int *coarser(Arena *arena, const int *of, int count, const int *classes) {
+  if (!of) return classes;
+  int *result = arena_array(arena, int, count);
+  for (int i = 0; i < count; i++) result[i] = classes[of[i]];
+  return result;
+}
+
+const PbqpTable *pbqp_table_classes(PbqpProblem *p, int rows, const int *class_a, int classes_a,
+                                    int columns, const int *class_b, int classes_b,
+                                    const int64_t *matrix) {
   Arena *scratch = &p->context->scratch;
   ArenaMark mark = arena_mark(scratch);
-  int *row_class = arena_array(scratch, int, rows), *row = arena_array(scratch, int, rows);
-  int *column_class = arena_array(scratch, int, columns);
-  int *column = arena_array(scratch, int, columns);
-  int64_t *at = arena_array(scratch, int64_t, MAX_OF(rows, columns));
-  for (int j = 0; j < columns; j++) at[j] = j;
-  Lines lines = {matrix, rows, columns, columns, at};
+  int *row_class = arena_array(scratch, int, classes_a);
+  int *row = arena_array(scratch, int, classes_a);
+  int *column_class = arena_array(scratch, int, classes_b);
+  int *column = arena_array(scratch, int, classes_b);
+  int64_t *at = arena_array(scratch, int64_t, MAX_OF(classes_a, classes_b));
+  for (int j = 0; j < classes_b; j++) at[j] = j;
+  Lines lines = {matrix, classes_a, classes_b, classes_b, at};
   int row_count = line_classes(scratch, &lines, row_class, row);
-  for (int i = 0; i < row_count; i++) at[i] = (int64_t)row[i] * columns;
-  lines = (Lines){matrix, columns, row_count, 1, at}; // equal rows tell no columns apart
+  for (int i = 0; i < row_count; i++) at[i] = (int64_t)row[i] * classes_b;
+  lines = (Lines){matrix, classes_b, row_count, 1, at}; // equal rows tell no columns apart
   int column_count = line_classes(scratch, &lines, column_class, column);
   int64_t *table = arena_array(scratch, int64_t, (size_t)row_count * (size_t)column_count);
   for (int i = 0; i < row_count; i++)
     for (int j = 0; j < column_count; j++)
-      table[i * column_count + j] = matrix[(int64_t)row[i] * columns + column[j]];
+      table[i * column_count + j] = matrix[(int64_t)row[i] * classes_b + column[j]];
   const PbqpTable *made =
-      table_of_classes(p, rows, row_class, row_count, columns, column_class, column_count, table);
+      table_of_classes(p, rows, coarser(scratch, class_a, rows, row_class), row_count, columns,
+                       coarser(scratch, class_b, columns, column_class), column_count, table);
   arena_reset(scratch, mark);
   return made;
+}
+
+const PbqpTable *pbqp_table(PbqpProblem *p, int rows, int columns, const int64_t *matrix) {
+  return pbqp_table_classes(p, rows, NULL, rows, columns, NULL, columns, matrix);
 }
 
 void pbqp_edge(PbqpProblem *p, int a, int b, const int64_t *matrix) {

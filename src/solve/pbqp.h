@@ -34,6 +34,11 @@ void pbqp_edge(PbqpProblem *problem, int a, int b, const int64_t *matrix);
 // values.
 typedef struct PbqpTable PbqpTable;
 const PbqpTable *pbqp_table(PbqpProblem *problem, int rows, int columns, const int64_t *matrix);
+// The same with a row for each class of the one variable's values and a column for each class of
+// the other's. NULL: each value is a class.
+const PbqpTable *pbqp_table_classes(PbqpProblem *problem, int rows, const int *class_a,
+                                    int classes_a, int columns, const int *class_b, int classes_b,
+                                    const int64_t *matrix);
 void pbqp_edge_of(PbqpProblem *problem, int a, int b, const PbqpTable *table);
 // Adds an edge whose values are sorted into classes: table[class_a[i] * classes_b + class_b[j]].
 void pbqp_edge_classes(PbqpProblem *problem, int a, int b, const int *class_a, int classes_a,
