@@ -11,7 +11,7 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import ir, tir  # noqa: E402
 from pleat.script import from_source, tir as T  # noqa: E402
-from pleat.tir import nodes, stmt_functor  # noqa: E402
+from pleat.tir import nodes, op, stmt_functor  # noqa: E402
 from pleat.tir.node_table import make_module  # noqa: E402
 
 M, N = 5, 7
@@ -81,6 +81,36 @@ def test_expressions():
         tir.For(x, 0)
     with pytest.raises(TypeError, match="takes the arguments"):
         tir.Evaluate(value=1, other=2)
+
+
+def test_functions_of_expressions():
+    """Each function beside NumPy's value, in a program that runs."""
+    A, B = (tir.decl_buffer(n, "int32", name) for n, name in ((6, "A"), (84, "B")))
+    X, Y = (tir.decl_buffer(n, "float32", name) for n, name in ((6, "X"), (24, "Y")))
+    i = tir.Var("i", "int32")
+    a, x = A[i], X[i]
+    integers = [op.add(a, 1), op.subtract(3, a), op.multiply(a, a), op.ceildiv(a, 4), op.ceildiv(a + 9, 4),
+                op.bitwise_and(a, 6), op.bitwise_or(a, 6), op.bitwise_xor(a, 6), op.bitwise_not(a),
+                op.shift_left(a, 2), op.shift_right(a, 1), op.reinterpret("int32", x),
+                op.min(a, 5), op.floormod(a, 3)]
+    floats = [op.pow(x, 2.0), op.min(x, op.infinity("float32")),
+              op.reinterpret("float32", op.reinterpret("int32", x)), op.add(x, 0.5)]
+    stores = [tir.BufferStore(B, e, [i + 6 * k]) for k, e in enumerate(integers)]
+    stores += [tir.BufferStore(Y, e, [i + 6 * k]) for k, e in enumerate(floats)]
+    f = tir.PrimFunc([A, X, B, Y], tir.For(i, 0, 6, tir.ForKind.SERIAL, tir.SeqStmt(stores)))
+    va, vx = np.array([-9, -1, 1, 5, 8, 1000], np.int32), np.linspace(-3, 4, 6, dtype=np.float32)
+    vb, vy = np.zeros(84, np.int32), np.zeros(24, np.float32)
+    pleat.build(f, cache=False)(va, vx, vb, vy)
+    expected = [va + 1, 3 - va, va * va, -(-va // 4), -(-(va + 9) // 4), va & 6, va | 6, va ^ 6, ~va,
+                va << 2, va >> 1, vx.view(np.int32), np.minimum(va, 5), va % 3]
+    np.testing.assert_array_equal(vb, np.concatenate(expected))
+    np.testing.assert_allclose(vy, np.concatenate([vx**2, vx, vx, vx + 0.5]), rtol=1e-6)
+    made = [op.address_of(a), op.clz(a), op.ldexp(x, 3)]  # no target runs the last two
+    assert [e.dtype for e in made] == ["handle", "int32", "float32"]
+    with pytest.raises(TypeError, match="expected an element of a buffer"):
+        op.address_of(i)
+    with pytest.raises(TypeError, match="int32 has no infinity"):
+        op.infinity("int32")
 
 
 def test_vectors_and_scalars():

@@ -17,10 +17,13 @@ UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos"
          "exp10", "exp2", "floor", "log", "log10", "log1p", "log2", "nearbyint", "popcount", "round",
          "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")
 TESTS = ("isnan", "isinf", "isfinite")
-BINARY = ("atan2", "copysign", "dot_bytes", "dot_words", "fmod", "hypot", "nextafter", "power")
-__all__ = [*UNARY, *TESTS, *BINARY, "Select", "all", "any", "call_extern",
-           "call_intrin", "call_packed", "call_pure_extern", "const", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "likely", "max",
-           "max_value", "min", "min_value", "truncdiv", "truncmod"]
+BINARY = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "dot_bytes", "dot_words",
+          "fmod", "hypot", "nextafter", "power", "shift_left", "shift_right")
+__all__ = [*UNARY, *TESTS, *BINARY, "Select", "add", "address_of", "all", "any", "bitwise_not",
+           "call_extern", "call_intrin", "call_packed", "call_pure_extern", "ceildiv", "clz", "const",
+           "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity", "ldexp",
+           "likely", "max", "max_value", "min", "min_value", "multiply", "pow", "reinterpret",
+           "subtract", "truncdiv", "truncmod"]
 
 
 def _of_script(value):
@@ -107,7 +110,8 @@ globals().update({name: _unary(name) for name in UNARY})
 globals().update({name: _unary(name, "bool") for name in TESTS})
 globals().update({name: _binary(name) for name in BINARY})
 pow = globals()["power"]  # noqa: A001
-for _name, _kind in {"min": "Min", "max": "Max", "floordiv": "FloorDiv", "indexdiv": "FloorDiv",
+for _name, _kind in {"add": "Add", "subtract": "Sub", "multiply": "Mul",
+                     "min": "Min", "max": "Max", "floordiv": "FloorDiv", "indexdiv": "FloorDiv",
                      "floormod": "FloorMod", "indexmod": "FloorMod", "truncdiv": "Div",
                      "truncmod": "Mod"}.items():
     globals()[_name] = _of_kind(_kind, _name)
@@ -116,6 +120,41 @@ for _name, _kind in {"min": "Min", "max": "Max", "floordiv": "FloorDiv", "indexd
 def div(a, b):
     """a / b: of integers, rounded towards zero."""
     return KINDS["Div"](*same_type(a, b))
+
+
+def ceildiv(a, b):
+    """a / b of integers, rounded up where b is positive, as TVM writes it: (a + b - 1) // b."""
+    a, b = same_type(a, b)
+    return KINDS["FloorDiv"](KINDS["Sub"](KINDS["Add"](a, b), const(1, a.dtype)), b)
+
+
+def bitwise_not(x):
+    """The integer with all bits inverted."""
+    x = as_expression(x)
+    return KINDS["Call"](x.dtype, "tir.bitwise_not", [x])
+
+
+def clz(x):
+    """The number of leading zero bits of an integer, an int32."""
+    return KINDS["Call"]("int32", "tir.clz", [as_expression(x)])
+
+
+def ldexp(x1, x2):
+    """x1 * 2**x2, where x2 is an int32."""
+    x1 = as_expression(x1)
+    return KINDS["Call"](x1.dtype, "tir.ldexp", [x1, as_expression(x2, "int32")])
+
+
+def reinterpret(dtype, value):
+    """The value whose bits are those of another type with as many bits."""
+    return KINDS["Call"](dtype, "tir.reinterpret", [as_expression(value)])
+
+
+def address_of(buffer_load):
+    """The address of an element."""
+    if type(buffer_load).__name__ != "BufferLoad":
+        raise TypeError(f"expected an element of a buffer, not {type(buffer_load).__name__}")
+    return KINDS["Call"]("handle", "tir.address_of", [buffer_load])
 
 
 def _joined(kind, conditions):
@@ -221,5 +260,12 @@ def min_value(dtype):
     return const(_bounds(dtype)[0], dtype)
 
 
+def infinity(dtype):
+    """The infinity of a floating-point type."""
+    if "float" not in dtype:
+        raise TypeError(f"{dtype} has no infinity")
+    return const(math.inf, dtype)
+
+
 globals().update({name: _or_in_script(globals()[name], name) for name in __all__
-                  if name not in ("const", "max_value", "min_value")})
+                  if name not in ("const", "infinity", "max_value", "min_value")})
