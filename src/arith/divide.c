@@ -7,8 +7,7 @@
 
 // Finds the q with q*c <= every value < (q+1)*c.
 static bool within_cell(Analyzer *analyzer, const Form *f, int64_t c, int64_t *q) {
-  Interval b = form_bounds(analyzer, f), assumed = form_assumed_bounds(analyzer, f);
-  b = (Interval){MAX_OF(b.low, assumed.low), MIN_OF(b.high, assumed.high)};
+  Interval b = interval_meet(form_bounds(analyzer, f), form_assumed_bounds(analyzer, f));
   if (b.low == NO_LOW || b.high == NO_HIGH || b.low > b.high) return false;
   *q = floor_div(b.low, c);
   return *q == floor_div(b.high, c);

@@ -45,8 +45,9 @@ static double *known_gather_cost(const Planner *p, const Stage *stage, int read,
     int all = before;
     for (int i = read; i < stage->reads.count; i++)
       all += candidate_count(p, stage->reads.items[i]);
-    *costs = arena_array(&p->context->arena, double, all *outputs);
-    for (int i = 0; i < all * outputs; i++) (*costs)[i] = PLAN_NEVER;
+    all *= outputs;
+    *costs = arena_array(&p->context->arena, double, all);
+    for (int i = 0; i < all; i++) (*costs)[i] = PLAN_NEVER;
   }
   return *costs + (before + from) * outputs + output;
 }
@@ -81,6 +82,7 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
 double planner_gathering(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
                          int from) {
   if (choice->reads[read] == READ_NOTHING) return 0;
+  if (from < 0) return PLAN_NEVER;
   const Candidate *items = p->candidates[((StageTensor *)stage->reads.items[read])->index].items;
   bool may = choice->reads[read] == READ_ANY || bit_set_has(&choice->gathers, read);
   if (!may) return PLAN_NEVER;
@@ -89,8 +91,23 @@ double planner_gathering(const Planner *p, const Stage *stage, const StageChoice
          (saves ? choice->saved[read] : 0);
 }
 
-static bool is_decided(const bool *decided, const Stage *stage) {
-  return !decided || decided[stage->index];
+double planner_delivery_to(const Planner *p, const StageTensor *tensor, const Stage *stage,
+                           const StageChoice *choice, int read, int written) {
+  int wanted = choice->reads[read];
+  if (written == wanted) return 0;
+  double cost = planner_gathering(p, stage, choice, read, written);
+  if (wanted < 0 || written < 0) return cost;
+  return MIN_OF(cost, planner_rewrite_cost(p, tensor, written, wanted));
+}
+
+// The choice of reader number `i` of the tensor, and which of its reads that is; NULL: the reader
+// is not decided.
+static const StageChoice *reader_choice(const Planner *p, const int *choice, const bool *decided,
+                                        const StageTensor *tensor, int i, int *read) {
+  const Stage *user = tensor->users.items[i];
+  if (decided && !decided[user->index]) return NULL;
+  *read = stage_read_of(user, tensor);
+  return planner_chosen(p, choice, user);
 }
 
 // The cycles with which all decided readers that want candidate `to` gather it from candidate
@@ -101,12 +118,10 @@ static double gathers_cost(const Planner *p, const int *choice, const bool *deci
   double cycles = 0;
   *wanted = false;
   for (int i = 0; i < tensor->users.count; i++) {
-    const Stage *user = tensor->users.items[i];
-    if (!is_decided(decided, user)) continue;
-    int read = stage_read_of(user, tensor);
-    const StageChoice *c = planner_chosen(p, choice, user);
-    if (c->reads[read] != to) continue;
-    double own = planner_gathering(p, user, c, read, from);
+    int read;
+    const StageChoice *c = reader_choice(p, choice, decided, tensor, i, &read);
+    if (!c || c->reads[read] != to) continue;
+    double own = planner_gathering(p, tensor->users.items[i], c, read, from);
     *wanted |= own >= 0;
     cycles += MAX_OF(own, 0);
   }
@@ -118,12 +133,10 @@ static double gained_by_gathering(const Planner *p, const int *choice, const boo
                                   const StageTensor *tensor, int from) {
   double cycles = 0;
   for (int i = 0; i < tensor->users.count; i++) {
-    const Stage *user = tensor->users.items[i];
-    if (!is_decided(decided, user)) continue;
-    int read = stage_read_of(user, tensor);
-    const StageChoice *c = planner_chosen(p, choice, user);
-    if (c->saved && c->reads[read] != from)
-      cycles += MIN_OF(planner_gathering(p, user, c, read, from), 0);
+    int read;
+    const StageChoice *c = reader_choice(p, choice, decided, tensor, i, &read);
+    if (c && c->saved && c->reads[read] != from)
+      cycles += MIN_OF(planner_gathering(p, tensor->users.items[i], c, read, from), 0);
   }
   return cycles;
 }

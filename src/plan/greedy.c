@@ -44,12 +44,9 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
         !planner_hosts(g->planner, planner_chosen(g->planner, g->choice, tensor->producer), stage,
                        c, i))
       return PLAN_NEVER;
-    if (from == c->reads[i] || c->reads[i] == READ_NOTHING) continue;
-    if (from < 0) return PLAN_NEVER;
-    double gathering = planner_gathering(g->planner, stage, c, i, from);
-    cost += c->reads[i] < 0
-                ? gathering
-                : MIN_OF(gathering, planner_rewrite_cost(g->planner, tensor, from, c->reads[i]));
+    double delivery = planner_delivery_to(g->planner, tensor, stage, c, i, from);
+    if (delivery >= PLAN_NEVER) return PLAN_NEVER;
+    cost += delivery;
   }
   return cost;
 }

@@ -385,9 +385,13 @@ double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, i
 double planner_gather_cost(const Planner *planner, const Stage *stage, int read, int from,
                            int output);
 // The same under a choice, less what it saves of memory, so that it may be negative; PLAN_NEVER
-// when the choice does not allow it.
+// when the choice does not allow it, or the tensor is not written (`from` is negative).
 double planner_gathering(const Planner *planner, const Stage *stage, const StageChoice *choice,
                          int read, int from);
+// The cycles in which a read by itself finds what is written: of a rewrite, or of gathering where
+// that is cheaper.
+double planner_delivery_to(const Planner *planner, const StageTensor *tensor, const Stage *stage,
+                           const StageChoice *choice, int read, int written);
 // The cycles of the rewrites of a tensor that is written in candidate `from`, and of gathering by
 // its readers, at least; readers that are not `decided` (NULL: all are) do not count.
 double planner_delivery_cost(const Planner *planner, const int *choice, const bool *decided,

@@ -215,14 +215,6 @@ static void edge_written(Solving *s, const StageTensor *tensor) {
                s->tensor_variable[tensor->index], *known);
 }
 
-// The cycles of gathering a read from other layouts than the wanted one. Nothing can be gathered
-// from a tensor that is not written.
-static double gathering(const Solving *s, const Stage *user, const StageChoice *choice, int read,
-                        int written) {
-  if (written < 0) return choice->reads[read] == READ_NOTHING ? 0 : PLAN_NEVER;
-  return planner_gathering(s->planner, user, choice, read, written);
-}
-
 static int64_t cost_or_never(double cycles) {
   return cycles >= PLAN_NEVER ? PBQP_INFINITY : planner_integer_cost(cycles);
 }
@@ -238,8 +230,9 @@ static const PbqpTable *table_read(Solving *s, const TensorStates *states, const
       const StageChoice *choice = readers.first[j];
       int wanted = choice->reads[read], written = states->items[i].written;
       bool exists = wanted >= 0 && states->items[i].exists >> wanted & 1;
-      double cycles =
-          wanted >= 0 && wanted == written ? 0 : gathering(s, user, choice, read, written);
+      double cycles = wanted >= 0 && wanted == written
+                          ? 0
+                          : planner_gathering(s->planner, user, choice, read, written);
       matrix[i * readers.count + j] = cost_or_never(exists ? MIN_OF(cycles, 0) : cycles);
     }
   return pbqp_table_classes(s->problem, count, NULL, count, to->count, readers.of, readers.count,
@@ -255,17 +248,6 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
   if (!*known) *known = (void *)table_read(s, states, user, read);
   pbqp_edge_of(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index],
                *known);
-}
-
-// The cycles in which a read by itself finds what is written: of a rewrite, or of gathering where
-// that is cheaper.
-static double delivery_to(const Solving *s, const StageTensor *tensor, const Stage *user,
-                          const StageChoice *choice, int read, int written) {
-  int wanted = choice->reads[read];
-  if (written == wanted) return 0;
-  double cost = gathering(s, user, choice, read, written);
-  if (wanted < 0 || written < 0) return cost;
-  return MIN_OF(cost, planner_rewrite_cost(s->planner, tensor, written, wanted));
 }
 
 // The cycles between the choices of a producer and a user that is fused with it.
@@ -288,9 +270,9 @@ static const PbqpTable *table_direct(Solving *s, const StageTensor *tensor, cons
   for (int i = 0; i < writers.count; i++)
     for (int j = 0; j < readers.count; j++) {
       const StageChoice *writer = writers.first[i], *reader = readers.first[j];
-      double cost = reader->fused == read
-                        ? hosting(s, writer, user, reader, read)
-                        : delivery_to(s, tensor, user, reader, read, writer->output);
+      double cost = reader->fused == read ? hosting(s, writer, user, reader, read)
+                                          : planner_delivery_to(s->planner, tensor, user, reader,
+                                                                read, writer->output);
       if (!planner_tuned_alike(writer, reader, read)) cost = PLAN_NEVER;
       matrix[i * readers.count + j] = cost_or_never(cost);
     }

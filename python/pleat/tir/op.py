@@ -130,8 +130,7 @@ def ceildiv(a, b):
 
 def bitwise_not(x):
     """The integer with all bits inverted."""
-    x = as_expression(x)
-    return KINDS["Call"](x.dtype, "tir.bitwise_not", [x])
+    return ~as_expression(x)
 
 
 def clz(x):
