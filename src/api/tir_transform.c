@@ -194,8 +194,7 @@ static Expr *attribute_value(Context *context, const char *value) {
   const PrimFunc *func = module && module->funcs.count == 1 ? module->funcs.items[0].prim : NULL;
   Expr *result = func ? attrs_get(&func->attrs, "value") : NULL;
   if (result) return result;
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   field_error(context, "value", "'%s' is not a constant, a string or a list of them", value);
   return NULL;
 }

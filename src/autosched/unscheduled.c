@@ -53,8 +53,7 @@ bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFun
   if (autosched_kernel(context, machine, func, params, NULL, choice)) return true;
   *why_not = context->diags.count > diags ? context->diags.items[diags].message
                                           : "the auto-scheduler finds no schedule";
-  context->diags.count = diags; // a refusal is not an error of the user's program
-  context->error_count = errors;
+  diag_forget(context, diags, errors); // a refusal is not an error of the user's program
   return false;
 }
 

@@ -235,8 +235,7 @@ static bool is_defined_for(LayoutView *view, Str symbol) {
   }
   without.command = &command;
   bool found = !read_main(&without) || has_symbol(without.operand.layout, symbol);
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return found;
 }
 

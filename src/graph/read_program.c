@@ -158,11 +158,7 @@ static bool invert_by_algebra(ProgramReader *r, BlockAxes *axes, const Stmt *sto
     if (!(shape[i] = layout_from_expr(context, axes->extents[i], NULL, 0, false))) return false;
   for (int d = 0; d < buffer->rank; d++)
     if (!(physical[d] = layout_from_expr(context, buffer->shape[d], NULL, 0, false))) return false;
-  int diags = context->diags.count, errors = context->error_count;
-  const Layout *layout = layout_new(context, map, shape, physical, (LayoutFacts){0},
-                                    (LayoutPadding){0}, (SourcePos){0});
-  context->diags.count = diags;
-  context->error_count = errors;
+  const Layout *layout = layout_try(context, map, shape, physical, (LayoutFacts){0});
   bool bijective = layout && layout_is_onto(context, layout).verdict == VERDICT_YES &&
                    layout_inverse_exprs(context, layout, at->at, NULL, values, &holds, NULL);
   for (int i = 0; bijective && i < axes->count; i++)

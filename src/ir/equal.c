@@ -171,8 +171,7 @@ static bool same_index_map(const Comparison *c, const char *a, const char *b) {
   LayoutSource first = layout_source(a, -1), second = layout_source(b, -1);
   const IndexMap *x = index_map_parse(c->context, &first);
   const IndexMap *y = index_map_parse(c->context, &second);
-  c->context->diags.count = diags;
-  c->context->error_count = errors;
+  diag_forget(c->context, diags, errors);
   return x && y && index_map_same(x, y);
 }
 

@@ -167,6 +167,9 @@ const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr
 // The same for constant extents, with derived physical extents and unknown padding.
 const Layout *layout_static(Context *context, const IndexMap *map, const int64_t *shape,
                             SourcePos pos);
+// As layout_new with unknown padding, but NULL without a diagnostic where layout_new reports one.
+const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
+                         const LayoutExpr *const *physical, LayoutFacts facts);
 const Layout *layout_row_major(Context *context, int rank, const int64_t *shape);
 const Layout *layout_with_padding(Context *context, const Layout *layout, LayoutPadding padding);
 // The same layout with other names of its axes (and replica axes); NULL: i0, i1, …

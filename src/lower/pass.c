@@ -123,8 +123,7 @@ bool lower_can_compare(Context *context, const PrimFunc *func, const LowerOption
   how.options.report_reads = true;
   how.options.max_steps = max_steps;
   bool ok = interp_compare(context, func, func, &how, &difference);
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return ok;
 }
 

@@ -75,8 +75,7 @@ static bool is_injective(Space *space, int logical, Expr *const *outputs, int co
   const Layout *layout =
       layout_new(context, map, shape, NULL, (LayoutFacts){0}, (LayoutPadding){0}, (SourcePos){0});
   bool injective = layout && layout_is_injective(context, layout).verdict == VERDICT_YES;
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return injective;
 }
 

@@ -153,8 +153,7 @@ static const Layout *read_layout(const ProgramMove *move) {
                                              move->load->count, false);
   int diags = context->diags.count, errors = context->error_count;
   const Layout *layout = map ? layout_static(context, map, shape, (SourcePos){0}) : NULL;
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   bool bijective = layout && layout_is_bijective(context, layout).verdict == VERDICT_YES;
   return bijective ? layout : NULL;
 }

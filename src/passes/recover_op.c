@@ -281,8 +281,7 @@ static bool is_proved(const NodeFlow *flow, Node *node) {
   }
   bool ok = flow->input_count == node->input_count && op_define(context, te, node, tensors) &&
             (is_program(flow, te, tensors) || is_original_in_views(flow, te, tensors));
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return ok;
 }
 

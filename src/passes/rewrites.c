@@ -12,8 +12,7 @@ const Layout *layout_on_shape(Context *context, const IndexMap *map, Expr *const
   int diags = context->diags.count, errors = context->error_count;
   const Layout *layout =
       layout_new(context, map, extents, NULL, (LayoutFacts){0}, (LayoutPadding){0}, (SourcePos){0});
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return layout;
 }
 

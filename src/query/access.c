@@ -336,8 +336,7 @@ static bool lanes_stay(QueryRequest *r, const char *field, const LayoutAccess *a
       layout_new(context, access->lanes, extents, layout->shape, (LayoutFacts){0},
                  (LayoutPadding){0}, (SourcePos){0}))
     return true;
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return query_field_error(context, field, "a lane leaves the shape");
 }
 

@@ -31,12 +31,7 @@ static bool run_verdict(QueryRequest *r, QueryReply *reply) {
 
 static bool makes_layout(Context *context, const IndexMap *map, const LayoutExpr *const *extents,
                          LayoutFacts facts) {
-  int diags = context->diags.count, errors = context->error_count;
-  bool made =
-      layout_new(context, map, extents, NULL, facts, (LayoutPadding){0}, (SourcePos){0}) != NULL;
-  context->diags.count = diags;
-  context->error_count = errors;
-  return made;
+  return layout_try(context, map, extents, NULL, facts) != NULL;
 }
 
 // The map of an inverse or a quotient on a box of these extents, as a layout can have it: where

@@ -718,8 +718,7 @@ static const Layout *layout_of_read(Move *move, const Region *read, int *chosen,
   const IndexMap *map =
       index_map_from_exprs(context, vars, *count, read->min, read->buffer->rank, false);
   const Layout *layout = map ? layout_static(context, map, extents, (SourcePos){0}) : NULL;
-  context->diags.count = diags; // a map that is no layout has no inverse
-  context->error_count = errors;
+  diag_forget(context, diags, errors); // a map that is no layout has no inverse
   return layout;
 }
 

@@ -102,8 +102,7 @@ static const Layout *injection_layout(const Injection *q) {
   LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
   const Layout *layout =
       layout_new(context, map, shape, NULL, size_facts_of(q->schedule), any, (SourcePos){0});
-  context->diags.count = diags; // a map that does not fit is no mistake of the user
-  context->error_count = errors;
+  diag_forget(context, diags, errors); // a map that does not fit is no mistake of the user
   return layout;
 }
 

@@ -379,8 +379,7 @@ static const Layout *read_layout(const Backward *b) {
   const IndexMap *map = index_map_from_exprs(context, vars, count, b->indices, rank, false);
   int diags = context->diags.count, errors = context->error_count;
   const Layout *layout = map ? layout_static(context, map, extents, (SourcePos){0}) : NULL;
-  context->diags.count = diags; // a map that is no layout has no inverse
-  context->error_count = errors;
+  diag_forget(context, diags, errors); // a map that is no layout has no inverse
   return layout;
 }
 

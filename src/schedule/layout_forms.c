@@ -471,8 +471,7 @@ static bool steps_give(const Schedule *schedule, FormRun *run, PrimFunc *before,
   made = made &&
          (equal || (same_outline(context, func, after) && rest_is_made(schedule, &next, last)));
   if (made && !equal) *run = next;
-  context->diags.count = diags; // a form that is refused is no error of the user
-  context->error_count = errors;
+  diag_forget(context, diags, errors); // a form that is refused is no error of the user
   return made;
 }
 

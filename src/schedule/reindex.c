@@ -191,8 +191,7 @@ static bool tells_points(const Reindexing *r, Expr *const *exprs, int count) {
   const IndexMap *map = index_map_from_exprs(context, vars, r->count, exprs, count, false);
   int errors = context->error_count, diags = context->diags.count;
   const Layout *layout = map ? layout_static(context, map, extents, r->at->pos) : NULL;
-  context->error_count = errors; // a map that does not fit is no proof, and no error
-  context->diags.count = diags;
+  diag_forget(context, diags, errors); // a map that does not fit is no proof, and no error
   return layout && layout_is_injective(context, layout).verdict == VERDICT_YES;
 }
 

@@ -44,8 +44,7 @@ static Expr *quoted_extent(Parser *parser, const PyNode *node) {
   Expr *e = inner ? parse_value(parser, inner) : NULL;
   parser_reset(parser, mark);
   if (e) return e;
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   REPORT(parser, node, "\"%s\" is not an extent", node->text);
   return NULL;
 }

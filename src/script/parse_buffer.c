@@ -176,8 +176,7 @@ static PyNode *quoted(Parser *parser, const PyNode *node) {
     declare_names(parser, inner, node->pos);
     return inner;
   }
-  context->diags.count = first;
-  context->error_count = errors;
+  diag_forget(context, first, errors);
   REPORT(parser, node, "'%s' is not an expression", node->text);
   return NULL;
 }

@@ -105,8 +105,7 @@ static void import_unneeded(Importer *importer, const OnnxNode *node) {
   int diags = context->diags.count, errors = context->error_count;
   bool known_late = importer->known_late;
   importer_node(importer, node);
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   importer->known_late = known_late;
 }
 

@@ -6,10 +6,6 @@
 
 #include "layout/core/core.h"
 
-// As layout_new with unknown padding, but NULL without a diagnostic where layout_new reports one.
-const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
-                         const LayoutExpr *const *physical, LayoutFacts facts);
-
 // The layout with the shape `shape` of one physical axis, as large as those of `layout` together,
 // that has the given offset. NULL where the offset is not proved to stay in it.
 const Layout *layout_flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,

@@ -217,8 +217,7 @@ const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr
   int diags = context->diags.count, errors = context->error_count;
   const Layout *layout =
       layout_new(context, map, shape, physical, facts, (LayoutPadding){0}, (SourcePos){0});
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return layout;
 }
 

@@ -247,8 +247,7 @@ bool layout_spelling_try(Context *context, const char *text, int rank, Spelled *
   LayoutSource source = layout_source(text, rank);
   int diags = context->diags.count, errors = context->error_count;
   bool good = layout_spelling_read_plainly(context, &source, NULL, false, out);
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   return good;
 }
 
@@ -346,8 +345,7 @@ static bool reads_back(Context *context, const Layout *layout, const char *text,
   source.symbols = !layout->is_static;
   int diags = context->diags.count, errors = context->error_count;
   const Layout *back = layout_parse(context, &source, layout->shape, layout->rank, layout->facts);
-  context->diags.count = diags;
-  context->error_count = errors;
+  diag_forget(context, diags, errors);
   *same = back && layout_equal(context, layout, back).verdict == VERDICT_YES;
   return *same;
 }
