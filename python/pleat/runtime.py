@@ -29,6 +29,7 @@ np = Lazy("numpy")
 DEVICES = ("opencl", "cuda")
 TARGETS = ("llvm", "c", *DEVICES)
 LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
+PACKED = "packed"  # the result of a function that MakePackedAPI made: its kind and its value
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
@@ -84,7 +85,7 @@ def _parameters(node):
             result.append(Parameter(buffer.name, buffer.dtype, tuple(map(_extent, buffer.shape)),
                                     tuple(map(_extent, buffer.strides)) or None,
                                     _extent(buffer.elem_offset)))
-    return result
+    return result[:-1] if "packed_result" in node.attrs else result
 
 
 # ---- Arguments ------------------------------------------------------------------------------------
@@ -240,20 +241,22 @@ def _check_strides(parameter, tensor, sizes):
 # ---- Functions ------------------------------------------------------------------------------------
 
 class Function:
-    """A compiled tensor program; calling it runs it. `parameters` is the list of its parameters.
+    """A compiled tensor program; calling it runs it. `parameters` is the list of its parameters, and
+    `result` the type of the value that a call gives back; None: it gives none.
 
     Free sizes, strides and offsets follow from the arguments: for new ones the program is compiled
     once more, and what was compiled is kept. Calls in several threads follow one another."""
 
-    def __init__(self, name, parameters, compiled, at_once=True):
-        self.name, self.parameters = name, parameters
+    def __init__(self, name, parameters, compiled, at_once=True, result=None):
+        self.name, self.parameters, self.result = name, parameters, result
         self._compile, self._models = compiled, {}
         if at_once and not any(isinstance(size, str) for p in parameters
                    for size in (*(p.shape or ()), *(p.strides or ()), p.offset)):
             self._model({})
 
     def __repr__(self):
-        return f"Function({self.name}: {', '.join(map(repr, self.parameters))})"
+        given = f" -> {self.result}" if self.result else ""
+        return f"Function({self.name}: {', '.join(map(repr, self.parameters))}{given})"
 
     def _model(self, sizes):
         """The compiled model for these sizes, and the order of its arguments."""
@@ -289,10 +292,15 @@ class Function:
                                  "and the program writes it")
 
     def _bind(self, values):
-        """A function of no arguments that runs the program, and what its memory belongs to."""
+        """A function of no arguments that runs the program and gives its value, and what its memory
+        belongs to."""
         keep = []
         tensors, sizes = self._arguments(values, keep)
         model, (inputs, outputs) = self._model(sizes)
+        value = self._memory_of_result()
+        if value is not None:
+            values = *values, value
+            tensors.append(_tensor_of(Parameter("result", value.dtype.name, value.shape), value, keep))
         self._check_outputs(values, tensors, outputs)
         ins, outs = _array_of(tensors, inputs), _array_of(tensors, outputs)
         messages = ffi.new("PleatMessages **")
@@ -300,11 +308,25 @@ class Function:
         def run():
             check_status(model._run(ins, len(inputs), outs, len(outputs), messages), messages,
                          model._pool)
+            return self._value(value)
         return run, keep + [model]
+
+    def _memory_of_result(self):
+        from pleat.model import dtype_of
+        if self.result is None:
+            return None
+        return np.zeros(2, "int64") if self.result == PACKED else np.zeros(1, dtype_of(self.result))
+
+    def _value(self, memory):
+        """The value that a run has stored."""
+        if self.result != PACKED:
+            return None if memory is None else memory.item()
+        kind, value = memory
+        return {0: None, 1: int(value), 2: bool(value), 3: value.view("float64").item()}[int(kind)]
 
     def __call__(self, *values):
         run, _ = self._bind(values)
-        run()
+        return run()
 
     def time_evaluator(self, number=10, repeat=1, min_repeat_ms=0):
         """A function of the arguments that measures runs: `repeat` times the mean of `number` runs,
@@ -321,8 +343,8 @@ class HostFunction(Function):
 
     check = None  # called before each compiled part runs
 
-    def __init__(self, name, parameters, compiled):
-        super().__init__(name, parameters, compiled, False)
+    def __init__(self, name, parameters, compiled, result=None):
+        super().__init__(name, parameters, compiled, False, result)
 
     def find_functions(self, function):
         """Raises PleatError where a function that the program calls is not registered."""
@@ -370,10 +392,11 @@ def _measure(run, number, least):
 
 
 def _order(model, parameters):
-    """The numbers of the parameters that are the model's inputs, and its outputs, in its order."""
+    """The numbers of the parameters that are the model's inputs, and its outputs, in its order. The
+    output that gets the value that a program returns comes after all parameters."""
     number = {parameter.name: i for i, parameter in enumerate(parameters)}
     return ([number[argument.name] for argument in model.inputs],
-            [number[argument.name] for argument in model.outputs])
+            [number.get(argument.name, len(parameters)) for argument in model.outputs])
 
 
 def _array_of(tensors, numbers):
@@ -418,7 +441,7 @@ class Module:
         return self[self.entry_name]
 
     def __call__(self, *values):
-        self.entry(*values)
+        return self.entry(*values)
 
     def __repr__(self):
         return f"Module({', '.join(map(repr, self._functions.values()))})"
@@ -480,6 +503,7 @@ def _save(module, path):
             for name, function in module._functions.items()}
     write_archive(path, models, {
         "format": "pleat.runtime", "table": table, "parameters": rows, "target": module.target,
+        "results": {name: one.result for name, one in module._functions.items() if one.result},
         "hosts": [name for name, one in module._functions.items() if isinstance(one, HostFunction)],
         "options": module._options, "source": module._source})
 
@@ -536,8 +560,9 @@ def load_module(path, threads=0):
 def _loaded(saved, models):
     keys = [(row["name"], tuple(sorted(row["sizes"].items()))) for row in saved["table"]]
     models, source, options = dict(zip(keys, models)), saved["source"], saved["options"]
+    results = saved.get("results", {})
     functions = {name: _loaded_function(name, [Parameter(*fields) for fields in rows], models, source,
-                                        options)
+                                        options, results.get(name))
                  for name, rows in saved["parameters"].items()}
     hosts = saved.get("hosts", ())
     programs = _functions(source, options, False) if hosts else {}
@@ -547,13 +572,13 @@ def _loaded(saved, models):
     return Module(functions, source, saved["target"], options)
 
 
-def _loaded_function(name, parameters, models, source, options):
+def _loaded_function(name, parameters, models, source, options, result):
     def find(sizes):
         key = name, tuple(sorted(sizes.items()))
         if key not in models:
             models[key] = _functions(source, options, False)[name]._compile(sizes)
         return models[key]
-    return Function(name, parameters, find, False)
+    return Function(name, parameters, find, False, result)
 
 
 def _callees(node, names):
@@ -566,7 +591,14 @@ def _callees(node, names):
 
 def _is_helper(function, node):
     """Can only other programs of the module call the program?"""
-    return "private" in function.attrs or node.ret_type not in (None, "", "void")
+    return "private" in function.attrs or _result(node) is not None
+
+
+def _result(node):
+    """The type of the value that a program returns; None: it returns none."""
+    if "packed_result" in node.attrs:
+        return PACKED
+    return None if node.ret_type in (None, "", "void") else str(node.ret_type)
 
 
 def _compiler(module, name, calls, options):
@@ -608,7 +640,8 @@ def _calls_python(function, node):
 
 def _function(module, name, node, calls, options, at_once, calls_python):
     if not calls_python:
-        return Function(name, _parameters(node), _compiler(module, name, calls, options), at_once)
+        return Function(name, _parameters(node), _compiler(module, name, calls, options), at_once,
+                        _result(node))
     from pleat.host import HostProgram
     if calls:
         raise PleatError(f"{name} has T.call_packed, and calls {', '.join(sorted(calls))}: apply "
@@ -617,7 +650,7 @@ def _function(module, name, node, calls, options, at_once, calls_python):
     def compiled(sizes):
         function = module[name].specialize(sizes) if sizes else module[name]
         return HostProgram(name, function, options)
-    return HostFunction(name, _parameters(node), compiled)
+    return HostFunction(name, _parameters(node), compiled, _result(node))
 
 
 def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quick=False, cache=True,

@@ -193,7 +193,7 @@ double part_operations(const StagePart *part);
 
 // A tensor program of a user's file.
 typedef struct Kernel {
-  PrimFunc *written;          // as in the file
+  PrimFunc *written;          // as in the file, but a value that it returned is a last parameter
   PrimFunc *func, *scheduled; // with its callees in the place of calls, and as it is to run
   const char *why_written;    // why both are equal; NULL: the auto-scheduler made the schedule
   KernelChoice choice;        // set when the auto-scheduler made the schedule

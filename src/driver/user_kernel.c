@@ -100,6 +100,7 @@ double prim_func_operations(const PrimFunc *func) {
 static bool add_kernel(Context *context, const Module *module, PrimFunc *written,
                        const HostMachine *machine, Kernels *kernels) {
   LowerHost *host;
+  if (!(written = lower_store_result(context, written))) return false;
   PrimFunc *func = lower_unpack(context, written, &host);
   if (func) func = lower_with_callees(context, module, func);
   if (!func) return false;

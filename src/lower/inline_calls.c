@@ -104,59 +104,15 @@ static void store_local(CallSite *c, Buffer *local, Expr *value) {
 
 // ---- A callee ----------------------------------------------------------------------------------
 
-// `return value` as a store to the buffer of the result.
-static Stmt *return_as_store(Rewriter *rewriter, Stmt *s) {
-  Context *context = rewriter->context;
-  if (stmt_jump(s) != JUMP_RETURN) return s;
-  Expr *e = s->as.evaluate, *zero = zero_index(context);
-  Buffer *result = rewriter->env;
-  Stmt *leave = stmt_copy(context, s);
-  leave->as.evaluate = expr_raw(context, EXPR_INTRINSIC, DTYPE_INT32, e->as.s, &zero, 1);
-  if (!result) return leave;
-  Expr *value = expr_cast(context, result->type, e->args[0]);
-  Stmt *items[] = {stmt_store(context, result, &zero, 1, value), leave};
-  items[0]->pos = s->pos;
-  return stmt_seq(context, items, 2);
-}
-
-// Without a return at its end, which skips nothing.
-static Stmt *without_last_return(Context *context, Stmt *s) {
-  if (stmt_jump(s) == JUMP_RETURN) return stmt_nothing(context);
-  if (s->kind == STMT_SEQ && s->as.seq.count) {
-    int last = s->as.seq.count - 1;
-    Stmt **items = arena_copy(&context->arena, s->as.seq.items, sizeof *items * (size_t)(last + 1));
-    items[last] = without_last_return(context, items[last]);
-    return stmt_seq(context, items, last + 1);
-  }
-  Stmt *body = lower_body(s);
-  return body && s->kind != STMT_FOR
-             ? lower_with_body(context, s, without_last_return(context, body))
-             : s;
-}
-
 // The function without blocks and jumps. When it returns a value, it has one more parameter, which
 // gets the value.
 static PrimFunc *callable_form(Context *context, const PrimFunc *func) {
   static const char *const passes[] = {"convert_blocks"};
-  int64_t one = 1, count = func->param_count;
-  PrimFunc *next = prim_func_copy(context, func);
-  Buffer *result = NULL;
-  if (func->result.code != TYPE_VOID) {
-    result = buffer_static(context, func->name, func->result, &one, 1, "local");
-    next->params = arena_array(&context->arena, Expr *, count + 1);
-    next->buffers = arena_array(&context->arena, Buffer *, count + 1);
-    for (int i = 0; i < count; i++) {
-      next->params[i] = func->params[i];
-      next->buffers[i] = func->buffers[i];
-    }
-    next->params[count] = result->data;
-    next->buffers[count] = result;
-    next->param_count++;
-  }
-  Rewriter rewriter = {
-      .context = context, .env = result, .stmt = return_as_store, .buffer = lower_keep_buffer};
-  next->body = without_last_return(context, rewrite_stmt(&rewriter, func->body));
-  next->result = DTYPE_INT32; // of the returns that are left, which the pass removes
+  int64_t one = 1;
+  Buffer *result = func->result.code == TYPE_VOID
+                       ? NULL
+                       : buffer_static(context, func->name, func->result, &one, 1, "local");
+  PrimFunc *next = lower_with_result(context, func, result, result ? result->data : NULL);
   return lower_run_passes(context, next, passes, 1, &(LowerOptions){.drop_result = true});
 }
 

@@ -132,6 +132,10 @@ typedef struct LowerHost {
 // A function of tensors and scalars that computes what the packed function does, and its host; any
 // other function is returned as it is, with NULL in *host. NULL with a diagnostic.
 PrimFunc *lower_unpack(Context *context, PrimFunc *func, LowerHost **host);
+// A function that returns a value as one that stores it in its last parameter, a buffer of one
+// element; any other function is returned as it is. NULL with a diagnostic: it may end without a
+// value, or the value is no number.
+PrimFunc *lower_store_result(Context *context, PrimFunc *func);
 // Does the function run in the interpreter to its end within so many loop iterations, and read only
 // what was written? Otherwise LowerOptions.verify_each means nothing.
 bool lower_can_compare(Context *context, const PrimFunc *func, const LowerOptions *options,

@@ -49,6 +49,11 @@ PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func);
 PrimFunc *lower_unpack_api(LowerState *state, PrimFunc *func);
 
+// The function with one more parameter, `param` with the buffer `result` of one element, which gets
+// the value that the function returned. NULL: no parameter. Returns that skip statements stay, with
+// the value 0.
+PrimFunc *lower_with_result(Context *context, const PrimFunc *func, Buffer *result, Expr *param);
+
 // ---- Arguments -------------------------------------------------------------------------------
 
 // Store the value of an argument of the pass that runs, if it is given. False with a diagnostic for

@@ -10,7 +10,7 @@
 //       body; return 0                              →       body
 //
 // A body that stores its result, which is a tagged value, gets a parameter `result` of two int64
-// for it: the kind, and the value.
+// for it: the kind, and the value. The attribute "packed_result" says so.
 #include "ir/intrinsic.h"
 #include "lower/pass.h"
 
@@ -189,12 +189,15 @@ static PrimFunc *function_of(Unpacking *u) {
     map_put(&buffers, from, func->buffers[i]);
     map_put(&vars, from->data, func->buffers[i]->data);
   }
-  Stmt *core = without_last_return(context, u->core);
-  bool returns = stmt_find_jump(core, JUMP_RETURN) != NULL;
-  func->body = substitute_stmt(context, returns ? u->core : core, &vars, &buffers);
-  func->result = returns ? DTYPE_INT32 : DTYPE_VOID;
+  Stmt *core = lower_structure_jumps(context, without_last_return(context, u->core), JUMP_RETURN);
+  if (!core) return NULL;
+  func->body = substitute_stmt(context, core, &vars, &buffers);
+  func->result = DTYPE_VOID;
   func->attrs = attrs_without(arena, func->attrs, "calling_conv");
   func->attrs = attrs_without(arena, func->attrs, "global_symbol");
+  if (u->result)
+    func->attrs = attrs_with(arena, func->attrs, str_intern(context, "packed_result"),
+                             expr_bool(context, true));
   return func;
 }
 

@@ -69,8 +69,11 @@ def check(a, b, c):
 
 def test_helpers_are_left_out():
     assert list(pleat.build(Calls, cache=False)) == ["add", "main", "sizes"]
-    with pytest.raises(pleat.PleatError, match="gives its caller no value that is returned"):
-        pleat.build(Calls["first"], cache=False)
+    first = pleat.build(Calls["first"], cache=False)
+    a = arguments(1)[0]
+    assert [first(a, k) for k in range(5)] == [first_positive(row) for row in a]
+    with pytest.raises(pleat.PleatError, match=r"A\[k, j\]|index 5"):
+        first(a, 5)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -158,9 +158,8 @@ def test_in_this_process(target):
     a, c = np.arange(24, dtype="float32").reshape(8, 3), np.zeros((7, 3), "float32")
     run["rows"](a, 7, c)
     assert np.array_equal(c, a[:0:-1] + 7)
-    result = np.zeros(2, "int64")
-    run["first"](np.array([1, 2, 3, 9, 9], "int32"), 3, True, result)
-    assert result[0] == 3 and result[1:].view("float64") == [3.5]
+    for flag, expected in ((True, 3.5), (False, -1.0)):
+        assert run["first"](np.array([1, 2, 3, 9, 9], "int32"), 3, flag) == expected
     with pytest.raises(pleat.PleatError, match="axis 0|extent|shape"):
         run["rows"](a, 7, c[:5])
 
