@@ -8,7 +8,10 @@
 
 The statements around calls run here, one after the other. The largest statements without a call are
 programs of their own, whose parameters are the buffers and variables that they use; so are expressions,
-whose values such a program stores."""
+whose values such a program stores. In an expression with calls the operands are computed from the left to
+the right, and the second ones of `and`, `or` and T.if_then_else only where they count. A bare pointer, such
+as A.data, is a ctypes.c_void_p for the function."""
+import ctypes
 import importlib
 import json
 
@@ -18,6 +21,7 @@ from pleat._library import Lazy, PleatError
 np = Lazy("numpy")
 
 CALL, ARRAY = "tir.tvm_call_packed", "tir.tvm_stack_make_array"
+JUMPS = {"tir.ret": "return", "tir.break_loop": "break", "tir.continue_loop": "continue"}
 PLAIN_LOOPS = (0, 1, 2, 3)  # serial, parallel, vectorized, unrolled
 
 
@@ -49,6 +53,35 @@ class MissingFunction(PleatError, ValueError):
     """A function that a program calls is not registered."""
 
 
+class _Jump(Exception):
+    """Leaves a loop, its iteration or the program."""
+
+    def __init__(self, kind, value=None):
+        super().__init__(kind)
+        self.kind, self.value = kind, value
+
+
+def _host_parts(body):
+    """The numbers (id) of the parts that Python runs: those with calls, and those that jump out of
+    themselves."""
+    functor = importlib.import_module("pleat.tir.stmt_functor")
+    found, leaves = set(), {}
+    for part in functor.post_ordered([body], functor._children):
+        kinds = set()
+        for child in functor._children(part):
+            kinds |= leaves[id(child)]
+            if id(child) in found:
+                found.add(id(part))
+        if type(part).__name__ == "Call" and part.op in JUMPS:
+            kinds.add(JUMPS[part.op])
+        if type(part).__name__ in ("For", "While"):
+            kinds -= {"break", "continue"}
+        leaves[id(part)] = kinds
+        if kinds or _is_call(part):
+            found.add(id(part))
+    return found
+
+
 class _Segment:
     """A compiled part of a program, and the buffers and variables that it takes, in their order.
     `source` is the part as a program of its own."""
@@ -65,22 +98,8 @@ class HostProgram:
         """check: called before each compiled part runs, with the segment and its arguments"""
         self.name, self.options, self.node = name, options, function.node
         self.check, self.text = check, function.script()
-        self.with_calls = {id(part) for part in _parts(self.node.body) if self._has_call(part)}
-        self.keep, self.segments = [self.node], {}
-        self._check_values()
-
-    def _has_call(self, part):
-        kinds = _tir()
-        return _is_call(part) or isinstance(part, kinds.Stmt) and any(map(_is_call, _parts(part)))
-
-    def _check_values(self):
-        """Refuses calls that are not statements of their own."""
-        kinds = _tir()
-        stated = {id(part.value) for part in _parts(self.node.body) if isinstance(part, kinds.Evaluate)}
-        for part in _parts(self.node.body):
-            if _is_call(part) and id(part) not in stated:
-                _refuse(self.name, "the value of T.call_packed is used; only T.evaluate(T.call_packed(…)) "
-                                   "runs, whose function can write to an array")
+        self.keep, self.segments, self.splits = [self.node], {}, {}
+        self.on_host = _host_parts(self.node.body)
 
     def _place(self, name):
         """Where the printed program first calls a function."""
@@ -115,7 +134,32 @@ class HostProgram:
                 state.scalars[param] = value
             else:
                 state.add_memory(buffer, value)
-        state.statement(self.node.body)
+        try:
+            state.statement(self.node.body)
+        except _Jump as jump:
+            return jump.value
+        return None
+
+    def split(self, node):
+        """The node with a variable in the place of each operand, and these with their operands."""
+        if id(node) not in self.splits:
+            nodes, parts = _tir(), []
+
+            def named(value):
+                if isinstance(value, list):
+                    return [named(one) for one in value]
+                constant = isinstance(value, (nodes.IntImm, nodes.FloatImm, nodes.StringImm, nodes.Var))
+                if not isinstance(value, nodes.PrimExpr) or constant:
+                    return value
+                if nodes.lanes_of(value.dtype) != 1:
+                    _refuse(self.name, "T.call_packed stands in an expression of several lanes")
+                parts.append((nodes.Var(f"value{len(parts)}", value.dtype), value))
+                return parts[-1][0]
+            changes = {name: named(value) for name, value in node.fields.items()
+                       if not isinstance(value, nodes.Buffer)}
+            self.splits[id(node)] = node.with_fields(**changes), parts
+            self.keep.append(node)
+        return self.splits[id(node)]
 
     def segment(self, key, make):
         """The compiled part for a key. It is compiled when it first runs."""
@@ -140,7 +184,7 @@ class _Run:
     # ---- Statements
 
     def statement(self, s):
-        if id(s) not in self.program.with_calls:
+        if id(s) not in self.program.on_host:
             self.compiled(s)
             return
         kind = type(s).__name__
@@ -171,11 +215,27 @@ class _Run:
         first = self.value(s.min)
         for i in range(first, first + self.value(s.extent)):
             self.scalars[s.loop_var] = i
-            self.statement(s.body)
+            if not self.iteration(s.body):
+                break
 
     def run_While(self, s):
-        while self.value(s.condition):
-            self.statement(s.body)
+        while self.value(s.condition) and self.iteration(s.body):
+            pass
+
+    def iteration(self, body):
+        """Runs the body of a loop. Does the loop go on?"""
+        try:
+            self.statement(body)
+        except _Jump as jump:
+            if jump.kind == "return":
+                raise
+            return jump.kind == "continue"
+        return True
+
+    def run_BufferStore(self, s):
+        plain, parts = self.program.split(s)
+        self.set_parts(parts)
+        self.compiled(plain)
 
     def run_IfThenElse(self, s):
         chosen = s.then_case if self.value(s.condition) else s.else_case
@@ -183,6 +243,10 @@ class _Run:
             self.statement(chosen)
 
     def run_LetStmt(self, s):
+        if s.var.dtype == "handle" and _is_call(s.value):
+            self.scalars[s.var] = self.call(s.value)
+            self.statement(s.body)
+            return
         if s.var.dtype == "handle":
             _refuse(self.name, f"the pointer '{s.var.name}' is used around T.call_packed; declare a buffer")
         self.scalars[s.var] = self.value(s.value)
@@ -209,6 +273,10 @@ class _Run:
         self.allocate(nodes.decl_buffer(s.extents, s.dtype, f"{s.buffer_var.name}_memory", data=s.buffer_var))
         self.statement(s.body)
 
+    def run_AllocBuffer(self, s):
+        self.allocate(s.buffer)
+        self.statement(s.body.body)
+
     def run_BlockRealize(self, s):
         block = s.block
         if block.match_buffers:
@@ -227,9 +295,19 @@ class _Run:
         self.statement(block.body)
 
     def run_Evaluate(self, s):
-        name, *arguments = s.value.args
+        if _is_call(s.value):
+            self.call(s.value)
+        elif getattr(s.value, "op", None) in JUMPS:
+            kind = JUMPS[s.value.op]
+            raise _Jump(kind, self.value(s.value.args[0]) if kind == "return" else None)
+        else:
+            self.value(s.value)
+
+    def call(self, e):
+        """Calls the function of a T.call_packed, and gives its result."""
+        name, *arguments = e.args
         function = self.program.packed(name.value)
-        function(*map(self.argument, arguments))
+        return function(*map(self.argument, arguments))
 
     def allocate(self, buffer):
         from pleat.model import dtype_of
@@ -248,9 +326,60 @@ class _Run:
         if isinstance(node, nodes.Call) and node.op == ARRAY:
             return self.array(*node.args)
         if node.dtype == "handle":
-            _refuse(self.name, "T.call_packed takes buffers, numbers and strings here, and no bare pointers")
-        kind = float if "float" in node.dtype else bool if node.dtype == "bool" else int
-        return kind(self.value(node))
+            return self.pointer(node)
+        return _number(node.dtype, self.value(node))
+
+    def pointer(self, node):
+        """The argument for a pointer: the result of another call, or an address."""
+        nodes = _tir()
+        if _is_call(node):
+            return self.call(node)
+        if isinstance(node, nodes.Var) and node in self.scalars:
+            return self.scalars[node]
+        if isinstance(node, nodes.Var) and node in self.owners:
+            return self.address(node, 0, 0)
+        if isinstance(node, nodes.Call) and node.op == "tir.address_of":
+            return self.address_of_element(node.args[0])
+        if isinstance(node, nodes.Call) and node.op == "tir.tvm_access_ptr":
+            dtype, data, first, count, _ = node.args
+            item = self.item_bytes(dtype.dtype)
+            return self.address(data, self.value(first) * item, self.value(count) * item)
+        return _refuse(self.name, "a pointer that is an argument of T.call_packed is not that of a buffer "
+                                  "around it")
+
+    def item_bytes(self, dtype):
+        from pleat.model import dtype_of
+        return dtype_of(dtype).itemsize
+
+    def address_of_element(self, load):
+        """The address of an element that is in bounds."""
+        buffer = load.buffer
+        indices, shape = ([self.value(one) for one in list_] for list_ in (load.indices, buffer.shape))
+        if not all(0 <= index < extent for index, extent in zip(indices, shape)):
+            _refuse(self.name, f"the element {indices} of {buffer.name}, whose address is an argument of "
+                               f"T.call_packed, is outside of its shape {shape}")
+        steps = [self.value(one) for one in buffer.strides]
+        if not steps:
+            steps = [int(np.prod(shape[i + 1:], dtype=np.int64)) for i in range(len(shape))]
+        item = self.item_bytes(buffer.dtype)
+        first = self.value(buffer.elem_offset) + sum(i * step for i, step in zip(indices, steps))
+        return self.address(buffer.data, first * item, item)
+
+    def address(self, data, first, count):
+        """The address of the bytes [first, first + count) of the memory that a variable points to."""
+        if data not in self.owners:
+            _refuse(self.name, f"the memory '{data.name}' of an argument of T.call_packed is not that of a "
+                               "buffer around it")
+        owner = self.owners[data]
+        array = self.arrays[owner]
+        before = self.value(owner.elem_offset) * array.itemsize
+        low, high = np.lib.array_utils.byte_bounds(array) if hasattr(np.lib, "array_utils") else \
+            np.byte_bounds(array)
+        begin = array.__array_interface__["data"][0] - before
+        if count and not low <= begin + first <= begin + first + count <= high:
+            _refuse(self.name, f"an argument of T.call_packed points to the bytes [{first}, {first + count}) "
+                               f"of {owner.name}, which are not all in its memory")
+        return ctypes.c_void_p(begin + first)
 
     def array(self, data, shape, strides, rank, element, offset):
         """The array that T.tvm_stack_make_array describes, over the memory of a buffer."""
@@ -289,7 +418,8 @@ class _Run:
     # ---- Values
 
     def value(self, e):
-        """The value of an expression: of a constant or a variable at once, of others by compiled code."""
+        """The value of an expression: of a constant or a variable at once, of others by compiled code, or
+        here where it has calls."""
         nodes = _tir()
         if isinstance(e, (bool, int, float)):
             return e
@@ -299,11 +429,50 @@ class _Run:
             if e not in self.scalars:
                 _refuse(self.name, f"the value of '{e.name}' is not known around T.call_packed")
             return self.scalars[e]
+        if id(e) in self.program.on_host:
+            return self.value_with_calls(e)
         from pleat.model import dtype_of
         made = self.program.segment(("value", id(e)), lambda: self.compile_value(e))
         result = np.zeros((1,), dtype_of(e.dtype))
         self.run_segment(made, result)
         return result[0].item()
+
+    def value_with_calls(self, e):
+        kind = type(e).__name__
+        if _is_call(e):
+            return self.result(e, self.call(e))
+        if kind in ("And", "Or"):
+            first = self.value(e.a)
+            return first if bool(first) == (kind == "Or") else self.value(e.b)
+        if kind == "Call" and e.op == "tir.if_then_else":
+            return self.value(e.args[1 if self.value(e.args[0]) else 2])
+        if kind == "Let":
+            self.scalars[e.var] = self.value(e.value)
+            return self.value(e.body)
+        plain, parts = self.program.split(e)
+        self.set_parts(parts)
+        return self.value(plain)
+
+    def set_parts(self, parts):
+        for variable, part in parts:
+            self.scalars[variable] = self.value(part)
+
+    def result(self, e, value):
+        """The number that a function returned, of the type of the call."""
+        numbers = (bool, int, np.integer, np.bool_)
+        if "float" in e.dtype:
+            numbers += float, np.floating
+        if not isinstance(value, numbers):
+            _refuse(self.name, f"the function '{e.args[0].value}' returned {value!r}, expected a number of "
+                               f"type {e.dtype}")
+        from pleat.model import dtype_of
+        dtype = dtype_of(e.dtype)
+        if np.issubdtype(dtype, np.integer):
+            limits = np.iinfo(dtype)
+            if not limits.min <= value <= limits.max:
+                _refuse(self.name, f"the function '{e.args[0].value}' returned {value}, which is outside of "
+                                   f"the numbers of type {e.dtype}")
+        return _number(e.dtype, np.array(value, dtype).item())
 
     # ---- Compiling
 
@@ -352,6 +521,10 @@ class _Run:
             for buffer in _buffers_of(one):
                 add(buffer)
         return list(buffers), list(variables), list(aliases)
+
+
+def _number(dtype, value):
+    return float(value) if "float" in dtype else bool(value) if dtype == "bool" else int(value)
 
 
 def _buffers_of(node):

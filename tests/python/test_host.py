@@ -182,9 +182,95 @@ def test_out_of_bounds_around_a_call():
             pleat.build(outside)(np.array([3, 5, 7], "int32"), n)
 
 
+@pleat.register_func("test.square")
+def square(x):
+    seen.append(x)
+    return x * x
+
+
+def test_values_of_calls():
+    @T.prim_func
+    def values(A: T.Buffer((5,), "int32"), B: T.Buffer((5,), "float32"), n: T.int32) -> T.float32:
+        for i in range(T.call_packed("test.square", n)):
+            x: T.int32 = T.call_packed("test.square", i) + A[i]
+            A[i] = x - 1
+            if A[i] > 3 and T.call_packed("test.square", A[i], dtype="bool"):
+                continue
+            B[T.call_packed("test.square", 2) - i] = T.exp(T.call_packed("test.square", T.float32(0.5), dtype="float32"))
+            if T.if_then_else(i == 3, T.call_packed("test.square", 1), 0) == 1:
+                return T.float32(0.25)
+        while T.call_packed("test.square", A[0]) < 50:
+            A[0] = A[0] + 1
+            if A[1] == 6:
+                break
+        return T.call_packed("test.square", B[1], dtype="float32")
+
+    for target in ("llvm", "c"):
+        seen.clear()
+        a, b = np.array([0, 4, 0, -7, 0], "int32"), np.zeros(5, "float32")
+        run = pleat.build(values, target=target)
+        assert run(a, b, 2) == 0.25
+        assert a.tolist() == [-1, 4, 3, 1, 0] and b.tolist() == [0, *[np.float32(np.exp(0.25))] * 2, 0, *b[4:]]
+        assert seen == [2, 0, 0.5, 2, 1, 4, 2, 0.5, 2, 3, 0.5, 2, 1]
+        a = np.array([5, 6, 0, 0, 0], "int32")
+        assert run(a, b, 0) == b[1] ** 2 and a[0] == 6
+        a = np.array([5, 5, 0, 0, 0], "int32")
+        assert run(a, b, 0) == b[1] ** 2 and a[0] == 8
+        with pytest.raises(pleat.PleatError, match="out of bounds"):
+            run(a, b, 3)
+
+
+def test_pointers_are_addresses():
+    import ctypes
+
+    @pleat.register_func("test.first")
+    def first(pointer):
+        return ctypes.cast(pointer, ctypes.POINTER(ctypes.c_int16))[0]
+
+    @T.prim_func
+    def pointers(A: T.Buffer((3, 4), "int16"), B: T.Buffer((4,), "int32"), i: T.int32):
+        kept = T.alloc_buffer((2,), "int16")
+        kept[0] = T.int16(77)
+        B[0] = T.call_packed("test.first", A.data)
+        B[1] = T.call_packed("test.first", T.address_of(A[i, 2]))
+        B[2] = T.call_packed("test.first", A.access_ptr("r", offset=i))
+        B[3] = T.call_packed("test.first", kept.data)
+
+    a, b = np.arange(12, dtype="int16").reshape(3, 4), np.zeros(4, "int32")
+    run = pleat.build(pointers)
+    run(a, b, 2)
+    assert b.tolist() == [0, 10, 2, 77]
+    for i, message in ((3, r"element \[3, 2\] of A"), (-1, r"element \[-1, 2\] of A")):
+        with pytest.raises(pleat.PleatError, match=message):
+            run(a, b, i)
+
+
+def test_objects_pass_from_call_to_call():
+    @pleat.register_func("test.make", override=True)
+    def make(n):
+        return [n, "kept"]
+
+    @T.prim_func
+    def chain(A: T.Buffer((3,), "int32")):
+        made: T.handle = T.call_packed("test.make", A[1], dtype="handle")
+        T.evaluate(T.call_packed("test.note", made))
+    pleat.build(chain)(np.array([3, 5, 7], "int32"))
+    assert seen == [([5, "kept"],)]
+
+
+@pytest.mark.parametrize("value, dtype", [(None, "int32"), (1.5, "int32"), (2 ** 31, "int32"), ("x", "float32")])
+def test_values_that_do_not_fit(value, dtype):
+    @pleat.register_func("test.gives", override=True)
+    def gives():
+        return value
+    text = f"@T.prim_func\ndef f(A: T.Buffer((3,), '{dtype}')):\n" \
+           f"    A[0] = T.call_packed('test.gives', dtype='{dtype}')\n"
+    with pytest.raises(pleat.PleatError, match="'test.gives' returned"):
+        pleat.build(pleat.script.from_source(text))(np.zeros(3, dtype))
+
+
 @pytest.mark.parametrize("body, message", [
-    ("A[0] = T.call_packed('test.note', A)", "the value of T.call_packed is used"),
-    ("T.evaluate(T.call_packed('test.note', A.data))", "no bare pointers"),
+    ("A[0:2] = T.Broadcast(T.call_packed('test.note', A), 2) + A[1:3]", "expression of several lanes"),
     ("for i in T.thread_binding(4, thread='threadIdx.x'):\n        T.evaluate(T.call_packed('test.note', i))",
      "over threads of a device")])
 def test_what_does_not_run(body, message):
