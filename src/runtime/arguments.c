@@ -97,17 +97,23 @@ static bool check_one(const Message *message, const ArgumentSpec *spec, const Te
          check_offset(message, spec, tensor) && check_alignment(message, spec, tensor);
 }
 
+// Writes which argument is wrong and how.
+static bool report_wrong(const char *function, const ArgumentSpec *specs, Tensor *const *tensors,
+                         int number, const Message *message) {
+  int n = snprintf(message->text, message->size, "argument %d '%s' of '%s': ", number,
+                   specs[number].name, function);
+  size_t used = MIN_OF((size_t)MAX_OF(n, 0), message->size);
+  return check_one(&(Message){message->text + used, message->size - used}, &specs[number],
+                   tensors[number]);
+}
+
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,
                      Tensor *const *tensors, int given, char *message, size_t message_size) {
+  Message text = {message, message_size};
   if (given != expected)
-    return wrong(&(Message){message, message_size}, "'%s' takes %d arguments, not %d", function,
-                 expected, given);
-  for (int i = 0; i < expected; i++) {
-    int n =
-        snprintf(message, message_size, "argument %d '%s' of '%s': ", i, specs[i].name, function);
-    size_t used = MIN_OF((size_t)MAX_OF(n, 0), message_size);
-    if (!check_one(&(Message){message + used, message_size - used}, &specs[i], tensors[i]))
-      return false;
-  }
+    return wrong(&text, "'%s' takes %d arguments, not %d", function, expected, given);
+  for (int i = 0; i < expected; i++)
+    if (!check_one(&text, &specs[i], tensors[i]))
+      return report_wrong(function, specs, tensors, i, &text);
   return true;
 }
