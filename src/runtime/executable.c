@@ -5,11 +5,19 @@
 
 #include <stdlib.h>
 
+// A pointer of a step that each run sets.
+typedef struct BoundPointer {
+  void **pointer;
+  CompiledAddress address; // of an input or an output
+} BoundPointer;
+
 struct Executable {
   Context *context;
   CompiledProgram *program;
   char *arena;
   void ***args;      // by step: one pointer for each argument
+  BoundPointer *bound;
+  int bound_count;
   Tensor **compact;  // by input, then by output: memory for one with gaps, made when it is needed
   const void **data; // likewise: the first element, in the current run
 };
@@ -26,18 +34,25 @@ static void *fixed_address(const Executable *e, CompiledAddress address) {
   return NULL;
 }
 
+static void set_pointer(Executable *e, void **pointer, CompiledAddress address) {
+  *pointer = fixed_address(e, address);
+  if (address.kind == ADDRESS_INPUT || address.kind == ADDRESS_OUTPUT)
+    e->bound[e->bound_count++] = (BoundPointer){pointer, address};
+}
+
 // The pointers of all steps are one block, which begins with a pointer to those of each step.
 static bool make_args(Executable *e) {
   const CompiledProgram *p = e->program;
-  size_t count = (size_t)p->step_count;
+  size_t count = 0;
   for (int i = 0; i < p->step_count; i++) count += (size_t)p->steps[i].arg_count;
-  e->args = calloc(count + 1, sizeof(void *));
-  if (!e->args) return false;
+  e->args = calloc((size_t)p->step_count + count + 1, sizeof(void *));
+  e->bound = calloc(count + 1, sizeof *e->bound);
+  if (!e->args || !e->bound) return false;
   void **next = (void **)(e->args + p->step_count);
   for (int i = 0; i < p->step_count; i++) {
     const CompiledStep *step = &p->steps[i];
     e->args[i] = next;
-    for (int k = 0; k < step->arg_count; k++) *next++ = fixed_address(e, step->args[k]);
+    for (int k = 0; k < step->arg_count; k++) set_pointer(e, next++, step->args[k]);
   }
   return true;
 }
@@ -84,6 +99,7 @@ void executable_free(Executable *e) {
   compiled_program_release(e->program);
   memory_free(e->arena);
   free(e->args);
+  free(e->bound);
   free(e);
 }
 
@@ -137,14 +153,12 @@ static bool check_known(const Executable *e, int input) {
 }
 
 static void bind_arguments(Executable *e) {
-  const CompiledProgram *p = e->program;
-  for (int i = 0; i < p->step_count; i++)
-    for (int k = 0; k < p->steps[i].arg_count; k++) {
-      CompiledAddress address = p->steps[i].args[k];
-      if (address.kind == ADDRESS_INPUT) e->args[i][k] = (void *)e->data[address.number];
-      if (address.kind == ADDRESS_OUTPUT)
-        e->args[i][k] = (char *)e->data[p->input_count + address.number] + address.offset;
-    }
+  const void **outputs = e->data + e->program->input_count;
+  for (int i = 0; i < e->bound_count; i++) {
+    CompiledAddress address = e->bound[i].address;
+    const void **data = address.kind == ADDRESS_INPUT ? e->data : outputs;
+    *e->bound[i].pointer = (char *)data[address.number] + address.offset;
+  }
 }
 
 static void poison(Executable *e) {
@@ -201,22 +215,30 @@ static bool run_opaque(const Executable *e, int number, OnSpan on_span, void *en
   return done;
 }
 
+static bool run_region(const Executable *e, int number, int region, ThreadPool *pool,
+                       OnSpan on_span, void *env) {
+  const CompiledStep *step = &e->program->steps[number];
+  CodeRegion code = {e->program->code, step->regions[region].handle};
+  int64_t extent = step->regions[region].extent, chunks = step->regions[region].chunks;
+  RegionRun run = {.code = code,
+                   .extent = extent,
+                   .chunks = chunks,
+                   .args = e->args[number],
+                   .step = number,
+                   .region = region,
+                   .on_span = on_span,
+                   .env = env};
+  // The kernels of a small model are as short as a call through a pool.
+  const char *failure = chunks == 1 && !on_span ? code_region_run(&code, run.args, 0, extent)
+                                                : region_run(&run, pool);
+  return !failure || diag_error(e->context, (SourcePos){NULL}, "'%s': %s", step->name, failure);
+}
+
 static bool run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
   const CompiledStep *step = &e->program->steps[number];
   if (step->opaque) return run_opaque(e, number, on_span, env);
-  for (int i = 0; i < step->region_count; i++) {
-    CodeRegion code = {e->program->code, step->regions[i].handle};
-    RegionRun run = {.code = code,
-                     .extent = step->regions[i].extent,
-                     .chunks = step->regions[i].chunks,
-                     .args = e->args[number],
-                     .step = number,
-                     .region = i,
-                     .on_span = on_span,
-                     .env = env};
-    const char *failure = region_run(&run, pool);
-    if (failure) return diag_error(e->context, (SourcePos){NULL}, "'%s': %s", step->name, failure);
-  }
+  for (int i = 0; i < step->region_count; i++)
+    if (!run_region(e, number, i, pool, on_span, env)) return false;
   return true;
 }
 

@@ -23,21 +23,19 @@ static void run_seen_chunks(void *env, int64_t first, int64_t end) {
   run->on_span(run->env, &span);
 }
 
-// Code that shares its iterations out by itself runs as one chunk.
+// Runs all iterations at once.
 static const char *run_whole(const RegionRun *run) {
+  if (!run->on_span) return code_region_run(&run->code, run->args, 0, run->extent);
   int64_t start_ns = clock_now_ns();
   const char *failure = code_region_run(&run->code, run->args, 0, run->extent);
   ChunkSpan span = {run->step, run->region, 0, run->extent, start_ns, clock_now_ns()};
-  if (run->on_span) run->on_span(run->env, &span);
+  run->on_span(run->env, &span);
   return failure;
 }
 
+// Code that shares its iterations out by itself runs as one chunk.
 const char *region_run(const RegionRun *run, ThreadPool *pool) {
-  ParallelBody body = run->on_span ? run_seen_chunks : run_chunks;
-  if (code_region_is_whole(&run->code)) return run_whole(run);
-  if (run->chunks == 1)
-    body((void *)run, 0, run->chunks);
-  else
-    thread_pool_run(pool, body, (void *)run, run->chunks);
+  if (run->chunks == 1 || code_region_is_whole(&run->code)) return run_whole(run);
+  thread_pool_run(pool, run->on_span ? run_seen_chunks : run_chunks, (void *)run, run->chunks);
   return NULL;
 }
