@@ -500,25 +500,54 @@ static Stmt *guard_let(Guarding *g, Stmt *s) {
   return lower_with_body(g->context, s, settle(g, first, body, may_leave_let, s));
 }
 
-static bool refuse_condition(Guarding *g, const PendingGuard *guard) {
-  const AccessGuard *entry = &g->guards.items[guard->number];
-  bool divides = entry->axis == GUARD_DIVISION;
-  return diag_error(g->context, g->pos,
-                    "%s in the condition of a while loop is not proved to %s\n"
-                    "test its %s in the condition before it, with 'and'",
-                    entry->access, divides ? "divide by another number than 0" : "be in bounds",
-                    divides ? "divisor" : "index");
+// No guard since `first` has noted a fault, whose statement may be the one that would have ended the
+// loop.
+static Expr *no_fault(Guarding *g, int first) {
+  Context *context = g->context;
+  Expr *all = expr_bool(context, true);
+  for (int k = first; k < g->guards.count; k++) {
+    Expr *at = expr_index(context, 2 * (int64_t)k + 1);
+    Expr *noted = expr_load(context, g->faults, &at, 1);
+    all = expr_and(context, all,
+                   expr_binary(context, EXPR_EQ, noted, expr_int(context, DTYPE_INT64, 0)));
+  }
+  return all;
 }
 
-// The condition of a while loop is evaluated again after each iteration, so no guard can stand
-// before it.
+// The condition of a while loop is evaluated again after each iteration. A guard of it stands in the
+// body, which then evaluates it:
+//
+//   while A[i[0]] < x:                    goes_on = allocate(1); goes_on[0] = 1
+//     body                                while faults[1] == 0 and goes_on[0] == 1:
+//                                    →      if 0 <= i[0] and i[0] < 5:
+//                                             goes_on[0] = 0
+//                                             if A[i[0]] < x: goes_on[0] = 1; body
+static Stmt *with_condition_inside(Guarding *g, Stmt *s, int first, Expr *stays) {
+  Context *context = g->context;
+  int64_t one = 1;
+  Buffer *flag = buffer_static(context, "goes_on", DTYPE_INT32, &one, 1, "local");
+  Expr *zero = expr_int(context, DTYPE_INT32, 0), *yes = expr_int(context, DTYPE_INT32, 1);
+  Stmt *body[] = {stmt_store(context, flag, &zero, 1, yes), s->as.repeat.body};
+  Stmt *tested[] = {stmt_store(context, flag, &zero, 1, zero),
+                    stmt_if(context, s->as.repeat.condition, stmt_seq(context, body, 2), NULL)};
+  Stmt *loop = stmt_copy(context, s);
+  Expr *goes_on = expr_binary(context, EXPR_EQ, expr_load(context, flag, &zero, 1), yes);
+  loop->as.repeat.condition = expr_and(context, stays, goes_on);
+  loop->as.repeat.body = settle(g, first, stmt_seq(context, tested, 2), NULL, NULL);
+  Stmt *whole[] = {stmt_store(context, flag, &zero, 1, yes), loop};
+  return stmt_allocate(context, flag, stmt_seq(context, whole, 2));
+}
+
 static Stmt *guard_while(Guarding *g, Stmt *s) {
-  int first = g->pending.count;
+  int first = g->pending.count, guards = g->guards.count;
   check_expr(g, s->as.repeat.condition);
-  if (g->pending.count > first && g->ok) g->ok = refuse_condition(g, &g->pending.items[first]);
-  Stmt *copy = stmt_copy(g->context, s);
-  copy->as.repeat.body = guard_branch(g, s->as.repeat.body, s->as.repeat.condition);
-  return copy;
+  bool inside = g->pending.count > first;
+  Stmt *loop = stmt_copy(g->context, s);
+  loop->as.repeat.body = guard_branch(g, s->as.repeat.body, s->as.repeat.condition);
+  Expr *stays = no_fault(g, guards);
+  if (inside) return with_condition_inside(g, loop, first, stays);
+  loop->as.repeat.condition = expr_and(g->context, stays, s->as.repeat.condition);
+  return loop;
 }
 
 static Stmt *guard_assert(Guarding *g, Stmt *s) {

@@ -9,7 +9,7 @@
 # RUN 1: pleat run %s --func vectors --fill zero
 # RUN: for f in proved behind_a_test; do pleat verify %s --func $f | grep -o "agrees with the interpreter"; done
 # RUN: pleat verify %s --func no_iterations --dim n=3 | grep -o "agrees with the interpreter"
-# RUN 1: pleat opt %s --func in_a_while --pass lower
+# RUN 1: pleat run %s --func in_a_while --fill zero
 from pleat.script import ir as I, tir as T
 
 
