@@ -275,6 +275,8 @@ static InterpNode *resolve_intrinsic(Resolver *resolver, const Expr *e) {
   resolver->waits = MAX_OF(resolver->waits, expr_wait(e));
   if (expr_exchange(e)) return resolve_exchange(resolver, e);
   if (expr_is_barrier(e)) return resolve_barrier(resolver, e);
+  Expr *value = intrinsic_value(resolver->machine->context, (Expr *)e);
+  if (value) return resolve_expr(resolver, value);
   InterpNode *node = node_new(resolver, e);
   node->eval = packed_function(e, node);
   if (node->eval) {

@@ -44,6 +44,10 @@ const Intrinsic *intrinsic_at(int i); // the row with number `i`; NULL past the 
 // The type of the result by the row's rule; void where the call states it.
 DType intrinsic_type(const Intrinsic *intrinsic, Expr *const *args, int count);
 
+// The value of an intrinsic that is a function of its operands, as other operations; NULL for other
+// expressions, and where the operands have types that the function does not take.
+Expr *intrinsic_value(Context *context, Expr *e);
+
 // ---- Threads that wait for one another ----------------------------------------------------------
 
 // The threads that must all arrive: those of a warp, of a block, or of all blocks.

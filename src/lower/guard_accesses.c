@@ -500,8 +500,8 @@ static Stmt *guard_let(Guarding *g, Stmt *s) {
   return lower_with_body(g->context, s, settle(g, first, body, may_leave_let, s));
 }
 
-// No guard since `first` has noted a fault, whose statement may be the one that would have ended the
-// loop.
+// No guard since `first` has noted a fault, whose statement may be the one that would have ended
+// the loop.
 static Expr *no_fault(Guarding *g, int first) {
   Context *context = g->context;
   Expr *all = expr_bool(context, true);
@@ -514,14 +514,14 @@ static Expr *no_fault(Guarding *g, int first) {
   return all;
 }
 
-// The condition of a while loop is evaluated again after each iteration. A guard of it stands in the
-// body, which then evaluates it:
+// The condition of a while loop is evaluated again after each iteration. A guard of it stands in
+// the body, which then evaluates it:
 //
-//   while A[i[0]] < x:                    goes_on = allocate(1); goes_on[0] = 1
-//     body                                while faults[1] == 0 and goes_on[0] == 1:
-//                                    →      if 0 <= i[0] and i[0] < 5:
-//                                             goes_on[0] = 0
-//                                             if A[i[0]] < x: goes_on[0] = 1; body
+//   while A[i[0]] < x:        goes_on = allocate(1); goes_on[0] = 1
+//     body                    while faults[1] == 0 and goes_on[0] == 1:
+//                        →      if 0 <= i[0] and i[0] < 5:
+//                                 goes_on[0] = 0
+//                                 if A[i[0]] < x: goes_on[0] = 1; body
 static Stmt *with_condition_inside(Guarding *g, Stmt *s, int first, Expr *stays) {
   Context *context = g->context;
   int64_t one = 1;

@@ -14,6 +14,10 @@
 static const char simplify_summary[] = "indices and conditions are simplified";
 
 const LowerPass lower_passes[] = {
+    {.name = "lower_intrinsics",
+     .other_names = "LowerIntrin",
+     .run = lower_intrinsics,
+     .summary = "functions such as T.clz and T.ldexp become other operations"},
     {.name = "convert_blocks",
      .other_names = "LowerOpaqueBlock",
      .run = lower_convert_blocks,
@@ -234,6 +238,7 @@ const LowerPass lower_separate_passes[] = {
 // These orders are for a good result. The orders that a correct result depends on follow from
 // `needs`.
 const LowerOrder lower_orders[] = {
+    {"lower_intrinsics", "simplify_loops", "operations have rules, and intrinsics have none"},
     {"split_at_barriers", "simplify_loops", "indices of elements that threads have are simplified"},
     {"simplify_loops", "guard_accesses", "bounds are proved from simplified indices"},
     {"guard_accesses", "compact_buffers",

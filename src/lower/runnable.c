@@ -31,6 +31,25 @@ static bool is_packed_call(const Expr *e) {
   return false;
 }
 
+static bool is_llvm_call(const Expr *e) {
+  return !strcmp(e->as.s, "call_llvm_pure_intrin") || !strcmp(e->as.s, "call_llvm_intrin");
+}
+
+static const char *llvm_reason(Context *context, const Expr *e) {
+  if (e->args[0]->op != EXPR_STRING)
+    return str_format(
+        context,
+        "T.%s has a number in place of LLVM's name, which each version of LLVM numbers "
+        "anew\ngive the name, such as \"llvm.sqrt\"",
+        e->as.s);
+  return str_format(
+      context,
+      "%s cannot run here with these operands: the intrinsics of LLVM that run are "
+      "functions of floats and bits, such as llvm.fma and llvm.ctpop\n"
+      "write it by operations of T, or call a function of your own with T.call_extern",
+      e->args[0]->as.s);
+}
+
 static const char *reason(Context *context, const Expr *e) {
   Jump jump = expr_jump(e);
   if (jump == JUMP_RETURN && !expr_as_int(e->args[0], &(int64_t){0}))
@@ -50,9 +69,11 @@ static const char *reason(Context *context, const Expr *e) {
                       registered);
   if (is_packed_call(e))
     return "T.call_packed calls a function that Python registers, which only pleat.build runs";
+  if (intrinsic_value(context, (Expr *)e)) return NULL;
   switch ((ExprOp)e->op) {
   case EXPR_INTRINSIC:
   case EXPR_INTRINSIC_PURE:
+    if (is_llvm_call(e)) return llvm_reason(context, e);
     return str_format(context,
                       "T.%s is read and printed, but cannot run here: no target of this build has "
                       "this intrinsic",
