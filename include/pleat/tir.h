@@ -332,6 +332,9 @@ typedef struct PleatSchedule PleatSchedule;
  * and freed with pleat_schedule_free. */
 int pleat_schedule_new(const PleatModule *module, const char *function, PleatSchedule **schedule,
                        PleatMessages **messages);
+/* Copies a schedule: later steps on one do not change the other. *copy is owned. */
+int pleat_schedule_copy(const PleatSchedule *schedule, PleatSchedule **copy,
+                        PleatMessages **messages);
 /* Frees a schedule. NULL is allowed. */
 void pleat_schedule_free(PleatSchedule *schedule);
 /* Applies steps as pleat_module_schedule does. The steps may use the names that earlier ones gave
@@ -351,6 +354,11 @@ int pleat_schedule_intrinsic(PleatSchedule *schedule, const char *name, const ch
  * returned, or the integer that it drew, as text; NULL when it returned fewer. Borrowed until the
  * schedule is freed. */
 const char *pleat_schedule_result(const PleatSchedule *schedule, int i);
+/* Step number `step` of all that there are, by its parts: part 0 is its name, part 1 its result
+ * (NOTHING, BLOCK, LOOP or INT, or a list of these, such as LOOPS), and each other one a parameter
+ * as NAME:KIND, or NAME:KIND=DEFAULT; NAME begins with * where it takes all remaining arguments.
+ * NULL beyond the last part or step. Static. */
+const char *pleat_schedule_signature(int step, int part);
 /* The module with the function as it is scheduled so far. *result is owned. */
 int pleat_schedule_module(const PleatSchedule *schedule, PleatModule **result,
                           PleatMessages **messages);
@@ -359,7 +367,8 @@ int pleat_schedule_trace(const PleatSchedule *schedule, char **trace, PleatMessa
 /* The same with changes of layouts in another form: "axes" writes a transform_layout as steps on
  * single axes (split_axis, fuse_axes, reorder_axes, pad_axis, swizzle_axes, separate_axis), or says
  * in a comment why there are none; "maps" writes a run of such steps as one transform_layout;
- * "made" is pleat_schedule_trace. */
+ * "made" is pleat_schedule_trace; "last" writes the last step alone, in which None stands for the
+ * blocks and loops that it got. */
 int pleat_schedule_trace_as(const PleatSchedule *schedule, const char *form, char **trace,
                             PleatMessages **messages);
 /* How the accesses of the function's blocks step through memory in the vectorized loop around each,

@@ -57,6 +57,38 @@ int pleat_schedule_new(const PleatModule *module, const char *function, PleatSch
   return status;
 }
 
+static void copy_steps(void *arg) {
+  StepsCall *call = arg;
+  call->schedule->schedule = schedule_copy(call->schedule->schedule);
+  call->call.done = true;
+}
+
+static int refuse_null(PleatMessages **messages) {
+  return messages_refuse("schedule", "is NULL, expected a schedule", messages);
+}
+
+int pleat_schedule_copy(const PleatSchedule *schedule, PleatSchedule **copy,
+                        PleatMessages **messages) {
+  if (!copy) return messages_refuse("copy", "is NULL, expected where to store it", messages);
+  *copy = NULL;
+  if (!schedule) return refuse_null(messages);
+  PleatSchedule *made = malloc(sizeof *made);
+  if (!made) return messages_no_memory(messages);
+  *made = *schedule;
+  made->module = module_keep(schedule->module);
+  if (!made->module) {
+    free(made);
+    return messages_no_memory(messages);
+  }
+  StepsCall call = {.call = {.on = made->module, .body = copy_steps}, .schedule = made};
+  int status = module_call_run(&call, NULL, messages);
+  if (status == PLEAT_OK)
+    *copy = made;
+  else
+    pleat_schedule_free(made);
+  return status;
+}
+
 void pleat_schedule_free(PleatSchedule *schedule) {
   if (!schedule) return;
   pleat_module_free(schedule->module);
@@ -78,10 +110,6 @@ static void apply(void *arg) {
   call->call.done =
       schedule_replay(call->schedule->schedule, file) &&
       verify_prim_func(context, schedule_func(call->schedule->schedule), IR_LEVEL_TENSOR);
-}
-
-static int refuse_null(PleatMessages **messages) {
-  return messages_refuse("schedule", "is NULL, expected a schedule", messages);
 }
 
 int pleat_schedule_apply(PleatSchedule *schedule, const char *steps, const char *file,
@@ -131,6 +159,10 @@ const char *pleat_schedule_result(const PleatSchedule *schedule, int i) {
   return schedule ? schedule_last_result(schedule->schedule, i) : NULL;
 }
 
+const char *pleat_schedule_signature(int step, int part) {
+  return step_signature(step, part);
+}
+
 // ---- Results ------------------------------------------------------------------------------------
 
 static void take_module(void *arg) {
@@ -160,14 +192,14 @@ static void take_trace(void *arg) {
 
 int pleat_schedule_trace_as(const PleatSchedule *schedule, const char *form, char **trace,
                             PleatMessages **messages) {
-  static const char *const names[] = {"made", "axes", "maps"};
+  static const char *const names[] = {"made", "axes", "maps", "last"};
   if (!trace) return messages_refuse("trace", "is NULL, expected where to store it", messages);
   *trace = NULL;
   if (!schedule) return refuse_null(messages);
   int number = 0;
   while (form && number < COUNT_OF(names) && strcmp(form, names[number]) != 0) number++;
   if (!form || number == COUNT_OF(names))
-    return messages_refuse("form", "is not \"made\", \"axes\" or \"maps\"", messages);
+    return messages_refuse("form", "is not \"made\", \"axes\", \"maps\" or \"last\"", messages);
   StepsCall call = {.call = {.on = schedule->module, .body = take_trace},
                     .schedule = (PleatSchedule *)schedule,
                     .form = (TraceForm)number};

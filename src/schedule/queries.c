@@ -19,8 +19,19 @@ static Str name_of_update(const Schedule *schedule, Str name) {
   return decomposed ? own : name;
 }
 
+// A trace of a schedule that was made of one function calls it "main", whatever its name.
+static bool is_of_function(Schedule *schedule, const StepValue *name) {
+  const char *own = schedule->func->name;
+  if (name->kind == VALUE_NONE || strcmp(name->as.s, own) == 0 || strcmp(name->as.s, "main") == 0)
+    return true;
+  return schedule_refuse(schedule, schedule->func->body->pos,
+                         "the block is of function '%s', and the schedule of '%s'", name->as.s,
+                         own);
+}
+
 bool step_get_block(Schedule *schedule, StepCall *call) {
   Path path;
+  if (!is_of_function(schedule, &call->args[1])) return false;
   if (!schedule_find_block(schedule, name_of_update(schedule, call->args[0].as.s), &path))
     return false;
   step_result(schedule, call, value_block(path_end(&path)->as.block->name));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replays traces, and scripts that users write in the same form, as steps.
 //   script    ::= statement*
-//   statement ::= targets "=" call | call | target "=" value
+//   statement ::= targets "=" call | call | target "=" value | "def" name parameters ":" script
 //   call      ::= sch "." step "(" arguments ")"
 // Values are literals, lists, tuples, lambdas, variables that the script has set, and items of
 // lists in variables.
@@ -208,9 +208,9 @@ static bool read_map(Replay *replay, const PyNode *node, int rank, StepValue *ou
 // number.
 static bool number_buffer(Replay *replay, const PyNode *node, const StepParam *param,
                           const StepCall *call, StepValue *out) {
-  const Block *block =
-      call->args[0].kind == VALUE_BLOCK ? schedule_block(replay->schedule, call->args[0].as.block)
-                                        : NULL;
+  const Block *block = call->args[0].kind == VALUE_BLOCK
+                           ? schedule_block(replay->schedule, call->args[0].as.block)
+                           : NULL;
   bool reads = param->kind == PARAM_READ;
   int count = !block ? 0 : reads ? block->read_count : block->write_count;
   for (int i = 0; i < count; i++)
@@ -371,8 +371,21 @@ static bool is_heading(const PyNode *node) {
          (node->kind == PY_EXPRESSION && node->items[0]->kind == PY_STRING);
 }
 
+static bool replay_statement(Replay *replay, const PyNode *node);
+
+// The text of a trace is a function, whose statements are the steps.
+static bool replay_function(Replay *replay, const PyNode *node) {
+  if (node->items[1]->count != 1)
+    return COMPLAIN(replay, node, "a function of steps has one parameter, the schedule");
+  const PyNode *suite = node->items[3];
+  for (int i = 0; i < suite->count; i++)
+    if (!replay_statement(replay, suite->items[i])) return false;
+  return true;
+}
+
 static bool replay_statement(Replay *replay, const PyNode *node) {
   if (is_heading(node)) return true;
+  if (node->kind == PY_DEF) return replay_function(replay, node);
   if (node->kind == PY_EXPRESSION && node->items[0]->kind == PY_CALL)
     return replay_call(replay, node->items[0], NULL);
   if (node->kind != PY_ASSIGN || strcmp(node->text, "=") != 0)

@@ -157,10 +157,19 @@ AccessCostArray schedule_access_costs(Schedule *schedule);
 // factors=[None, 4])`.
 const char *schedule_trace(const Schedule *schedule);
 // The same with changes of layouts written as steps on single axes, or as maps. Where a form gives
-// another program, the step stays as it was made; by axis, a comment says why.
-typedef enum TraceForm { TRACE_AS_MADE, TRACE_BY_AXIS, TRACE_BY_MAP } TraceForm;
+// another program, the step stays as it was made; by axis, a comment says why. The last step alone has
+// None for the blocks and loops that it got.
+typedef enum TraceForm {
+  TRACE_AS_MADE,
+  TRACE_BY_AXIS,
+  TRACE_BY_MAP,
+  TRACE_LAST_STEP,
+} TraceForm;
 const char *schedule_trace_as(const Schedule *schedule, TraceForm form);
 int schedule_step_count(const Schedule *schedule);
+// A part of a step of the table as text: 0 is its name, 1 its result, and each other one a
+// parameter, "loop:LOOP" or "index:INT=-1". NULL beyond the last part or step.
+const char *step_signature(int step, int part);
 // Reads text in that form and runs its steps; stops at the first step that is refused. The text
 // chooses the names of blocks, loops and the schedule (`sch`), and may use those that texts before
 // it chose.

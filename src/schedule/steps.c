@@ -10,8 +10,10 @@
   { name, PARAM_##kind, false, false }
 #define K(name, kind)                                                                              \
   { name, PARAM_##kind, true, false }
-#define O(name, kind)                                                                              \
+#define O(name, kind, value)                                                                       \
   { name, PARAM_##kind, true, true }
+#define NO_PARAM                                                                                   \
+  { NULL }
 const StepInfo step_table[STEP_COUNT] = {
 #define STEP(NAME, RESULT, ...) {#NAME, RESULT_##RESULT, step_##NAME, {__VA_ARGS__}},
 #include "schedule/steps.def"
@@ -20,6 +22,27 @@ const StepInfo step_table[STEP_COUNT] = {
 #undef P
 #undef K
 #undef O
+#undef NO_PARAM
+
+// The name, result and parameters of each step as text.
+#define P(name, kind) name ":" #kind
+#define K(name, kind) P(name, kind)
+#define O(name, kind, value) P(name, kind) "=" #value
+#define NO_PARAM NULL
+#define STEP(NAME, RESULT, ...) {#NAME, #RESULT, __VA_ARGS__},
+static const char *const signatures[STEP_COUNT][STEP_MAX_PARAMS + 3] = {
+#include "schedule/steps.def"
+};
+#undef STEP
+#undef P
+#undef K
+#undef O
+#undef NO_PARAM
+
+const char *step_signature(int step, int part) {
+  bool is_part = part >= 0 && part < COUNT_OF(signatures[0]);
+  return step >= 0 && step < STEP_COUNT && is_part ? signatures[step][part] : NULL;
+}
 
 // ---- Life ------------------------------------------------------------------------------------
 

@@ -150,10 +150,16 @@ static void print_by_axis(TracePrinter *printer, Text *out, const Schedule *sche
   for (int i = 0; found && i < steps.count; i++) print_call(printer, out, &steps.items[i]);
 }
 
+static const char *last_step(TracePrinter *printer, Text *out, const Schedule *schedule) {
+  if (schedule->last.info) print_call(printer, out, &schedule->last);
+  return text_string(out);
+}
+
 const char *schedule_trace_as(const Schedule *schedule, TraceForm form) {
   Context *context = schedule->context;
   Text out = text_new(&context->arena);
   TracePrinter printer = {context, &out, map_new(&context->arena), 0, 0};
+  if (form == TRACE_LAST_STEP) return last_step(&printer, &out, schedule);
   FormRun made = {0};
   int count = schedule->trace.count;
   for (int i = 0, run; i < count; i += run) {

@@ -448,6 +448,15 @@ static void apply(PleatSchedule *schedule, const char *steps) {
   expect_ok(status, messages);
 }
 
+static void expect_last_step(const PleatSchedule *schedule, const char *expected) {
+  PleatMessages *messages;
+  char *text;
+  int status = pleat_schedule_trace_as(schedule, "last", &text, &messages);
+  expect_ok(status, messages);
+  assert_string_equal(text, expected);
+  pleat_free(text);
+}
+
 static void test_schedule_step_by_step(void **state) {
   (void)state;
   PleatModule *module = parsed(scale_text), *result;
@@ -484,14 +493,54 @@ static void test_schedule_step_by_step(void **state) {
   expect_ok(status, messages);
   assert_non_null(strstr(trace, "sch.reorder_axes(b0, \"B\", [1, 0])\n"));
   pleat_free(trace);
+  expect_last_step(schedule, "sch.transform_layout(None, (\"write\", 0), lambda i, j: [j, i])\n");
   status = pleat_schedule_trace_as(schedule, "axis", &trace, &messages);
-  expect_refused(status, messages, "form: error: is not \"made\", \"axes\" or \"maps\"");
+  expect_refused(status, messages, "form: error: is not \"made\", \"axes\", \"maps\" or \"last\"");
   status = pleat_schedule_module(schedule, &result, &messages);
   expect_ok(status, messages);
   expect_text(result, "in range(35)");
   pleat_schedule_free(schedule);
   pleat_module_free(result);
   pleat_schedule_free(NULL);
+}
+
+static void test_schedule_copies(void **state) {
+  (void)state;
+  PleatModule *module = parsed(scale_text);
+  PleatSchedule *schedule, *copy;
+  PleatMessages *messages;
+  int status = pleat_schedule_new(module, "scale", &schedule, &messages);
+  expect_ok(status, messages);
+  pleat_module_free(module);
+  apply(schedule, "i, j = sch.get_loops('B')");
+  status = pleat_schedule_copy(schedule, &copy, &messages);
+  expect_ok(status, messages);
+  apply(copy, "k = sch.fuse(i, j)");
+  apply(schedule, "k = sch.get_block('B')");
+  apply(copy, "sch.parallel(k)");
+  expect_last_step(copy, "sch.parallel(None)\n");
+  pleat_schedule_free(schedule);
+  PleatModule *result;
+  status = pleat_schedule_module(copy, &result, &messages);
+  expect_ok(status, messages);
+  expect_text(result, "in T.parallel(35)");
+  pleat_module_free(result);
+  pleat_schedule_free(copy);
+}
+
+static void test_schedule_signatures(void **state) {
+  (void)state;
+  assert_string_equal(pleat_schedule_signature(0, 0), "get_block");
+  assert_string_equal(pleat_schedule_signature(0, 1), "BLOCK");
+  assert_string_equal(pleat_schedule_signature(0, 2), "name:STRING");
+  assert_string_equal(pleat_schedule_signature(0, 3), "func_name:STRING=None");
+  assert_null(pleat_schedule_signature(0, 4));
+  assert_null(pleat_schedule_signature(-1, 0));
+  assert_null(pleat_schedule_signature(0, -1));
+  assert_null(pleat_schedule_signature(0, 1000));
+  int count = 0;
+  while (pleat_schedule_signature(count, 0)) assert_non_null(pleat_schedule_signature(count++, 1));
+  assert_true(count > 60);
 }
 
 static void test_functions_of_modules(void **state) {
@@ -598,6 +647,7 @@ static void test_null_is_refused(void **state) {
   assert_int_equal(pleat_schedule_trace(NULL, &text, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_schedule_trace_as(NULL, "made", &text, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_schedule_accesses(NULL, &text, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_schedule_copy(NULL, &schedule, NULL), PLEAT_REFUSED);
   assert_null(pleat_schedule_result(NULL, 0));
   pleat_schedule_seed(NULL, 1);
   assert_int_equal(pleat_schedule_intrinsic(NULL, "f", "", NULL), PLEAT_REFUSED);
@@ -682,6 +732,8 @@ int main(void) {
       cmocka_unit_test(test_passes),
       cmocka_unit_test(test_schedule),
       cmocka_unit_test(test_schedule_step_by_step),
+      cmocka_unit_test(test_schedule_copies),
+      cmocka_unit_test(test_schedule_signatures),
       cmocka_unit_test(test_functions_of_modules),
       cmocka_unit_test(analyzers_keep_facts),
       cmocka_unit_test(test_attributes),
