@@ -157,8 +157,8 @@ AccessCostArray schedule_access_costs(Schedule *schedule);
 // factors=[None, 4])`.
 const char *schedule_trace(const Schedule *schedule);
 // The same with changes of layouts written as steps on single axes, or as maps. Where a form gives
-// another program, the step stays as it was made; by axis, a comment says why. The last step alone has
-// None for the blocks and loops that it got.
+// another program, the step stays as it was made; by axis, a comment says why. The last step alone
+// has None for the blocks and loops that it got.
 typedef enum TraceForm {
   TRACE_AS_MADE,
   TRACE_BY_AXIS,

@@ -745,7 +745,7 @@ def test_intrinsics(k):
         s[C].reorder(io, jo, ro, ii, ji, ri)
     s[C].tensorize(ii, "te_tile" if k > 3 else tir.TensorIntrin.get("te_tile"))
     script = check(s, [A, B, C], np.matmul)
-    assert "T.match_buffer(" in script and "tensorize(" in te.schedule_of(s, [A, B, C]).trace
+    assert "T.match_buffer(" in script and "tensorize(" in str(te.schedule_of(s, [A, B, C]).trace)
 
 
 def test_intrinsics_that_do_not_fit():
@@ -862,7 +862,7 @@ def test_tensors_that_are_not_filled_ahead():
     s[C].double_buffer()  # in no loop of a reader
     check(s, [A, B, D], relu)
     assert "double_buffer_scope" in doubled_text(s, [A, B, D])
-    assert 'annotate(' in te.schedule_of(s, [A, B, D]).trace
+    assert 'annotate(' in str(te.schedule_of(s, [A, B, D]).trace)
 
 
 # ---- Store predicates -----------------------------------------------------------------------------
@@ -975,6 +975,6 @@ def test_traces_and_loops_to_be_read():
     s[C].pragma(C.op.axis[0], "unroll_explicit", True)
     s[C].split(C.op.axis[1], 8)
     schedule = te.schedule_of(s, [A, B, C])
-    assert "sch.split(" in schedule.trace and "pragma_unroll_explicit" in schedule.mod.script()
+    assert "sch.split(" in str(schedule.trace) and "pragma_unroll_explicit" in schedule.mod.script()
     assert "T.block" not in pleat.lower(s, [A, B, C], simple_mode=True).script()
     assert list(pleat.lower(s, [A, B, C], name="f")) == ["f"]

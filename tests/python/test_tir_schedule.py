@@ -13,7 +13,7 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import tir  # noqa: E402
 from pleat.script import tir as T  # noqa: E402
-from pleat.tir.schedule import LISTS, OTHERS, SINGLE, ScheduleError  # noqa: E402
+from pleat.tir.schedule import ScheduleError  # noqa: E402
 
 M, N, K = 13, 30, 7
 
@@ -106,7 +106,7 @@ def test_copies_are_independent():
     other.fuse(i, j)
     check(sch)
     check(other)
-    assert "sch.fuse(l0, l1)" in other.trace and "sch.fuse" not in sch.trace
+    assert "sch.fuse(l1, l2, " in str(other.trace) and "sch.fuse" not in str(sch.trace)
 
 
 def test_traces_are_replayed(tmp_path):
@@ -115,10 +115,21 @@ def test_traces_are_replayed(tmp_path):
     sch.split(i, factors=[None, 4])
     sch.cache_read("product", 1, "local")
     (tmp_path / "kernel.py").write_text(matmul.script())
-    (tmp_path / "steps.py").write_text(sch.trace)
+    for text in (str(sch.trace), sch.trace.by_maps()):
+        (tmp_path / "steps.py").write_text(text)
+        done = subprocess.run([BUILD / "pleat", "opt", tmp_path / "kernel.py", "--schedule",
+                               tmp_path / "steps.py"], capture_output=True, text=True, check=True)
+        pleat.ir.assert_structural_equal(pleat.script.from_source(done.stdout), sch.func)
+    names, again = {"s_tir": pleat.s_tir}, tir.Schedule(matmul)
+    exec(str(sch.trace), names)
+    names["apply_trace"](again)
+    pleat.ir.assert_structural_equal(again.func, sch.func)
+    assert again.trace == sch.trace
+    of_other = str(sch.trace).replace('func_name="main"', 'func_name="other"')
+    (tmp_path / "steps.py").write_text(of_other)
     done = subprocess.run([BUILD / "pleat", "opt", tmp_path / "kernel.py", "--schedule",
-                           tmp_path / "steps.py"], capture_output=True, text=True, check=True)
-    pleat.ir.assert_structural_equal(pleat.script.from_source(done.stdout), sch.func)
+                           tmp_path / "steps.py"], capture_output=True, text=True)
+    assert done.returncode == 1 and "the block is of function 'other', and the schedule of 'matmul'" in done.stderr
 
 
 def test_layouts_axis_by_axis(capsys):
@@ -127,7 +138,7 @@ def test_layouts_axis_by_axis(capsys):
     by_axes = sch.trace.by_axes()
     assert "transform_layout" not in by_axes and "sch.split_axis(b0, " in by_axes
     sch.trace.show()
-    assert capsys.readouterr().out == sch.trace == "".join(f"{s}\n" for s in sch.trace.as_python())
+    assert capsys.readouterr().out == f"{sch.trace}\n"
     other = tir.Schedule(matmul)
     other.split_axis("product", ("write", 0), 1, [None, 8])
     other.reorder_axes("product", ("write", 0), [1, 0, 2])
@@ -196,8 +207,10 @@ def test_instructions_of_traces():
     drawn, split = trace.insts[2:4]
     assert drawn.kind is Kind.get("SamplePerfectTile") and drawn.kind.is_pure and not split.kind.is_pure
     assert trace.decisions == {drawn: [5, 6]} and trace.get_decision(split) is None
-    assert drawn.inputs == ["l1"] and drawn.attrs == [2] and len(split.outputs) == 2
-    assert Trace(trace.insts, trace.decisions) == trace and "parallel" not in Trace(trace.insts[:-1])
+    assert drawn.inputs == [j] and drawn.inputs[0].same_as(j) and drawn.attrs == [2, 16]
+    assert split.inputs == [j, *drawn.outputs] and split.attrs == [True, False] and len(split.outputs) == 2
+    assert sch.trace.insts[3].same_as(split)
+    assert Trace(trace.insts, trace.decisions) == trace and "parallel" not in str(Trace(trace.insts[:-1]))
 
     def loops(changed, **options):
         again = tir.Schedule(matmul)
@@ -205,16 +218,27 @@ def test_instructions_of_traces():
         return [sch.get(loop).extent for sch, loop in ((again, x) for x in again.get_loops("product"))]
     assert loops(trace)[1:3] == [5, 6]
     assert loops(trace.with_decision(drawn, [10, 3]))[1:3] == [10, 3]
-    assert loops(trace, decision_provider=lambda inst, inputs, attrs, drawn: drawn[::-1])[1:3] == [6, 5]
-    made = [*trace.insts[:2], Instruction(Kind.get("Split"), ["l1"], [[None, 4]], ["a", "b"]),
-            Instruction(Kind.get("vectorize"), ["b"], [], [])]
-    assert Trace(made).as_python()[2:] == ["a, b = sch.split(l1, [None, 4])", "sch.vectorize(b)"]
-    assert loops(Trace(made))[1:3] == [8, 4]
-    for change in (lambda: trace.append(split), trace.pop):
-        with pytest.raises(TypeError, match="a trace does not change"):
-            change()
+    assert loops(trace, decision_provider=lambda inst, inputs, attrs, drawn: drawn and drawn[::-1])[1:3] == [6, 5]
+    made = Trace(trace.insts[:2])
+    a, b = tir.schedule.LoopRV(), tir.schedule.LoopRV()
+    made.append(Instruction(Kind.get("Split"), [j, None, T.int32(4)], [T.bool(True), False], [a, b]))
+    made.append(Instruction(Kind.get("vectorize"), [b], [], []))
+    assert made.as_python()[2:] == [
+        "l4, l5 = sch.split(loop=l2, factors=[None, 4], preserve_unit_iters=True, disable_predication=False)",
+        "sch.vectorize(loop=l5)"]
+    assert loops(made)[1:3] == [8, 4]
+    assert str(made.pop()) == "sch.vectorize(loop=_)" and len(made.insts) == 3 and Trace([]).pop() is None
+    assert str(Trace([])).endswith("\n  pass") and made != trace
     with pytest.raises(ValueError, match="no instruction of this trace"):
-        trace.with_decision(made[2], [1, 1])
+        trace.with_decision(made.insts[2], [1, 1])
+    with pytest.raises(ValueError, match="Split needs 'loop'"):
+        Instruction(Kind.get("Split"), [], [], [])
+    with pytest.raises(ValueError, match="Parallel takes fewer inputs or attributes: 5 is left over"):
+        Instruction(Kind.get("Parallel"), [j], [5], [])
+    with pytest.raises(IndexError, match="no instruction before returned LoopRV"):
+        Trace(trace.insts[2:]).as_python()
+    with pytest.raises(IndexError, match="no instruction before returned LoopRV"):
+        loops(Trace(trace.insts[2:]))
     with pytest.raises(ValueError, match="'Fold' is no kind"):
         Kind.get("Fold")
 
@@ -229,17 +253,27 @@ def test_traces_as_json():
     sch.enter_postproc()
     sch.transform_layout(block, ("write", 0), lambda i, j: [j // 8, i, j % 8])
     steps = sch.trace.as_json()
-    assert json.loads(json.dumps(steps)) == steps and steps[0]["step"] == "get_block"
+    assert json.loads(json.dumps(steps)) == steps
+    assert steps[0][0] == ["GetSBlock", [], ["product", "main"], ["b0"]]
+    assert steps[0][3:6] == [["SamplePerfectTile", ["l1"], [2, 16], ["v5", "v6"]],
+                             ["Split", ["l1", "v5", "v6"], [True, False], ["l7", "l8"]],
+                             ["Annotate", ["l2", ["\"x\"", 1, 0.5]], ["a 'key'"], []]]
+    assert steps[0][-1] == ["TransformLayout", ["b0", '"i, j -> j // 8, i, j % 8"'], [0, 1, None, False], []]
+    assert [number for number, _ in steps[1]] == [2, 3]
     again, simple, early = tir.Schedule(matmul), tir.Schedule(matmul), tir.Schedule(matmul)
     tir.schedule.Trace.apply_json_to_schedule(steps, again)
     assert again.trace == sch.trace
     pleat.ir.assert_structural_equal(again.func, sch.func)
     trace = sch.trace.simplified()
-    assert "sample_categorical" not in trace and "sample_perfect_tile" in trace
+    assert "sample_categorical" not in str(trace) and "sample_perfect_tile" in str(trace)
     trace.apply_to_schedule(simple)
     pleat.ir.assert_structural_equal(simple.copy().func, sch.func)
     sch.trace.apply_to_schedule(early, remove_postproc=True)
-    assert "split" in early.trace and "transform_layout" not in early.trace
+    assert "split" in str(early.trace) and "transform_layout" not in str(early.trace)
+    for wrong, message in (([[]], "a list of instructions and one of decisions"), ([["x"], []], "an instruction is"),
+                           ([[["Parallel", ["l9"], [], []]], []], "no instruction before returned 'l9'")):
+        with pytest.raises(ValueError, match=message):
+            tir.schedule.Trace.apply_json_to_schedule(wrong, tir.Schedule(matmul))
     with pytest.raises(ValueError, match="not of a schedule"):
         trace.by_axes()
 
@@ -256,7 +290,7 @@ def test_several_functions():
     sch = tir.Schedule(module)
     i, j, _ = sch.get_loops("product")
     sch.work_on("other")
-    assert sch.func_working_on == "other" and "split" not in sch.trace
+    assert sch.func_working_on == "other"
     _, column, _ = sch.get_loops("product")
     sch.parallel(sch.split(column, factors=[None, 4])[0])
     sch.work_on("main")
@@ -266,6 +300,14 @@ def test_several_functions():
         assert "T.vectorized" in mod["main"].script()
     with pytest.raises(KeyError, match="no function 'third'"):
         sch.work_on("third")
+    again = tir.Schedule(module)
+    again.work_on("other")
+    sch.trace.apply_to_schedule(again)
+    pleat.ir.assert_structural_equal(again.mod, sch.mod)
+    assert again.trace == sch.trace and again.func_working_on == "other"
+    block = again.get_sblock("product", func_name="main")  # steps on it need no work_on
+    again.set_scope(block, 0, "global")
+    assert again.get(block).name_hint == "product" and again.func_working_on == "other"
 
 
 def test_instructions_of_references():
@@ -275,9 +317,9 @@ def test_instructions_of_references():
     insts = [tir.schedule.Instruction(kind("GetSBlock"), [], ["product", "main"], [block]),
              tir.schedule.Instruction(kind("GetLoops"), [block], [], [i, j, inner]),
              tir.schedule.Instruction(kind("Vectorize"), [j], [], [])]
-    assert insts[1].outputs[0].same_as(i) and str(insts[2]) == "sch.vectorize(_)"
+    assert insts[1].outputs[0].same_as(i) and str(insts[2]) == "sch.vectorize(loop=_)"
     trace = tir.schedule.Trace(insts)
-    assert trace.as_python()[1:] == ["l0, l1, l2 = sch.get_loops(b0)", "sch.vectorize(l1)"]
+    assert trace.as_python()[1:] == ["l1, l2, l3 = sch.get_loops(block=b0)", "sch.vectorize(loop=l2)"]
     assert all(a.same_as(b) for a, b in zip(trace.insts, insts))
     with pytest.raises(IndexError, match="made for the instructions"):
         tir.Schedule(matmul).get_loops(block)
@@ -341,14 +383,14 @@ def test_places_of_blocks_and_loops():
 def test_constant_padding(pad_value):
     sch = tir.Schedule(matmul)
     sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8 + T.int64(0)], pad_value)
-    assert "pad_value=3" in sch.trace
+    assert "pad_value=3" in str(sch.trace)
     check(sch)
 
 
 def test_padding_that_differs():
     sch = tir.Schedule(matmul)
     sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
-    assert "pad_value=lambda i, j, k: [i + j]" in sch.trace
+    assert "pad_value=lambda i, j, k: [i + j]" in str(sch.trace)
     check(sch)
     with pytest.raises(pleat.tir.ScheduleError, match="the 3 physical indices of 'product' to one number"):
         tir.Schedule(matmul).transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8],
@@ -408,7 +450,7 @@ def test_nodes_of_references():
     assert sch.get(inner).extent.value == 4 and sch.get(block).name_hint == "product"
     assert sch.get(sch.get_loops("relu")[1]).kind == 2 and sch.get(i).kind == 0
     assert sch.get(outer).loop_var.name == outer.name
-    assert sch.mod.script() == before and "annotate" not in sch.trace
+    assert sch.mod.script() == before and "annotate" not in str(sch.trace)
     assert "pleat.get" not in sch.get(block).annotations
     draw = dict(candidates=[3, 5], probs=[0.5, 0.5])
     assert sch.get(sch.sample_categorical(**draw)) in (3, 5)
@@ -445,10 +487,10 @@ def test_choices_are_drawn_by_seed():
         sch.enter_postproc()
         sch.compute_at("product", sch.sample_compute_location("product"))
         check(sch)
-        return sch.trace
+        return str(sch.trace)
     traces = [steps(seed) for seed in range(6)]
     assert traces == [steps(seed) for seed in range(6)] and len(set(traces)) > 1
-    assert all("factors=[None, v0]" in trace and "decision=" in trace for trace in traces)
+    assert all("factors=[None, v4]" in trace and "decision=" in trace for trace in traces)
     assert tir.Schedule(matmul, seed=3).fork_seed() == tir.Schedule(matmul, seed=3).fork_seed()
 
 
@@ -470,7 +512,10 @@ def test_all_steps_have_a_method():
     rows = (pathlib.Path(__file__).parents[2] / "src" / "schedule" / "steps.def").read_text()
     steps = [line.split("(")[1].split(",")[0] for line in rows.splitlines()
              if line.startswith("STEP(")]
-    assert steps and set(steps) == {*LISTS, *SINGLE, *OTHERS} - {"get_sblock"}
+    assert steps and all(callable(getattr(tir.Schedule, step)) for step in steps)
+    assert list(tir.trace.signatures()) == steps
+    split = tir.trace.signatures()["split"]
+    assert split.result == "LOOPS" and split.parameters[2] == ("preserve_unit_iters", "ANY", True)
 
 
 def test_queries_that_are_not_recorded_have_results():
@@ -576,7 +621,7 @@ def test_tensorize(tmp_path):
         other.tensorize(tiled(other), "row")
     module = pleat.IRModule({"main": matmul, "rows_desc": rows_desc, "rows_impl": rows_impl})
     (tmp_path / "kernel.py").write_text(module.script())
-    (tmp_path / "steps.py").write_text(sch.trace)
+    (tmp_path / "steps.py").write_text(str(sch.trace))
     done = subprocess.run([BUILD / "pleat", "opt", tmp_path / "kernel.py", "--func", "main", "--schedule",
                            tmp_path / "steps.py"], capture_output=True, text=True, check=True)
     assert "T.match_buffer(B[0:7" in done.stdout

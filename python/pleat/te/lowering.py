@@ -27,8 +27,8 @@ class _Placed(tir_schedule.Schedule):
 
     place = None
 
-    def _run(self, text, file, line):
-        super()._run(text, *(self.place or (file, line)))
+    def _run(self, text, file, line, function):
+        super()._run(text, *(self.place or (file, line)), function)
 
 
 class _Lowering:

@@ -21,83 +21,15 @@ from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
 from pleat.script._values import Value, text_of
 from pleat.tir import stmt_functor
 from pleat.tir.index_map import IndexMap
-from pleat.tir.trace import Instruction, InstructionKind, Trace  # noqa: F401
-
-# The steps that return loops, blocks or integers: as a list, or the only one.
-LISTS = {"get_loops": "loop", "split": "loop", "loop_partition": "loop", "get_child_blocks": "block",
-         "get_output_blocks": "block", "get_producers": "block", "get_consumers": "block", "cache_inplace": "block",
-         "cache_index": "block",
-         "sample_perfect_tile": "int", "sample_partitioned_tile": "int"}
-SINGLE = {"get_block": "block", "get_sblock": "block", "fuse": "loop", "merge": "loop",
-          "add_unit_loop": "loop", "cache_read": "block", "cache_write": "block",
-          "blockize": "block", "decompose_padding": "block", "reindex": "block",
-          "reindex_cache_read": "block", "reindex_cache_write": "block",
-          "read_at": "block", "write_at": "block",
-          "decompose_reduction": "block", "rfactor": "block", "sample_categorical": "int",
-          "sample_compute_location": "loop"}
-OTHERS = ("tensorize", "pad_einsum", "reorder", "reorder_block_iter_var", "parallel", "vectorize",
-          "unroll", "bind", "annotate", "unannotate", "compute_inline",
-          "reverse_compute_inline", "fuse_reduction_epilogue", "compute_at", "reverse_compute_at", "prefetch", "set_scope",
-          "storage_align", "unsafe_set_dtype", "annotate_buffer_access", "transform_layout",
-          "split_axis", "fuse_axes", "reorder_axes", "pad_axis", "swizzle_axes", "swizzle_banks",
-          "separate_axis", "transform_block_layout", "set_axis_separator", "pad_value",
-          "drop_padding_predicate", "predicate_reduction", "rolling_buffer", "enter_postproc")
-
+from pleat.tir.references import REFERENCES, BlockRV, ExprRV, LoopRV, Reference, Step, references_in, text_of_reference
+from pleat.tir.trace import Instruction, InstructionKind, Trace, bound_arguments, signatures, step_values
 
 class ScheduleError(PleatError):
     """Raised for a step that is refused: the text says what could not be proved."""
 
 
-class _Reference:
-    """A block or a loop of a schedule, by the name of the result in the schedule's steps. `step` is the
-    object of the step that returned it, which the schedule and its later copies share. Without arguments: one of no
-    schedule, for the instructions of a trace."""
-
-    def __init__(self, text=None, name=None, step=None):
-        self._text, self.name, self._step = text, name, step
-
-    def same_as(self, other):
-        """Whether both are one reference."""
-        return self is other
-
-    def __repr__(self):
-        return f"{type(self).__name__}({self.name})"
-
-    def __script__(self):
-        return _text_of_reference(self)
-
-
-class BlockRV(_Reference):
-    """A block of a schedule; `name` is that of the block when it was returned."""
-
-
-class LoopRV(_Reference):
-    """A loop of a schedule; `name` is that of its variable when it was returned."""
-
-
-class ExprRV(int):
-    """An integer that a sampling step drew; where it is an argument of a step, the trace names it."""
-
-    def __new__(cls, text, name, step=None):
-        value = super().__new__(cls, name)
-        value._text, value._step = text, step
-        return value
-
-    def __script__(self):
-        return _text_of_reference(self)
-
-
 SBlockRV = BlockRV  # TVM's name since 2026
 schedule = sys.modules[__name__]  # TVM's package of this name has a module of this name
-
-
-def _text_of_reference(reference):
-    if reference._text is None:
-        raise IndexError("the schedule has removed this reference, or it was made for the instructions of a trace")
-    return reference._text
-
-
-REFERENCES = {"block": BlockRV, "loop": LoopRV, "int": ExprRV}
 
 
 def _argument(value):
@@ -105,12 +37,20 @@ def _argument(value):
         return value.__script__()
     if isinstance(value, IndexMap):
         return repr(str(value))
-    if callable(value) and not isinstance(value, _Reference):
-        return repr(str(IndexMap.from_func_with_separators(value)[0]))
     if isinstance(value, (list, tuple)):
         items = ", ".join(_argument(item) for item in value)
         return f"[{items}]" if isinstance(value, list) else f"({items},)"
     return text_of(value)
+
+
+def _as_map(value):
+    """The index map of a function or of text; other values as they are."""
+    if callable(value) and not isinstance(value, IndexMap):
+        return IndexMap.from_func_with_separators(value)[0]
+    try:
+        return IndexMap.parse(value) if isinstance(value, str) and "->" in value else value
+    except PleatError:  # the library says what is wrong with the text
+        return value
 
 
 class StmtSRef:
@@ -142,7 +82,7 @@ class ScheduleState:
 
     def get_sref(self, stmt):
         """The place of a block or loop, a node of the program as it is now."""
-        if not any(stmt is node for node in self._schedule._current_nodes()):
+        if not any(stmt is node for node in self._schedule._current_nodes(self._schedule._name)):
             raise IndexError("the statement is no block or loop of the program as it is now; "
                              "Schedule.get gives the node of one")
         return StmtSRef(self._schedule, lambda: stmt)
@@ -184,7 +124,8 @@ class Schedule:
         self._name = func_name or _main(mod)
         self._schedules = {self._name: _new(_as_handle(mod), self._name)}
         self._log, self._intrinsics = [], {}
-        self._steps = []  # an object for each step, which its results have
+        self._steps = []  # a Step for each step, which its results have
+        self._insts = []  # the instruction of each step, and what it drew or None
         self._version = object()  # another one after each step that may change the program
         self._nodes = {}  # the nodes of the program of one version; a copy has the same dictionary
         self.seed(seed)
@@ -198,41 +139,72 @@ class Schedule:
         getattr(self, method)(*arguments)
         self._log.append((method, *arguments))
 
-    def _apply(self, step, arguments, keywords):
-        parts = [_argument(value) for value in arguments]
-        parts += [f"{key}={_argument(value)}" for key, value in keywords.items()]
-        for value in (*arguments, *keywords.values()):
-            self._check_own(value)
-        result = f"r{len(self._steps)}"
-        has_result = step in LISTS or step in SINGLE
-        text = f"{result + ' = ' if has_result else ''}sch.{step}({', '.join(parts)})"
+    def _apply(self, step, arguments, keywords, **recorded):
+        """Makes a step, and returns what it returns. The trace gets the arguments, and those in `recorded`."""
+        arguments, keywords = self._prepared(step, arguments, keywords)
+        values = [*arguments, *keywords.values()]
+        function = self._function_of(values)
+        parts = list(map(_argument, arguments)) + [f"{key}={_argument(value)}" for key, value in keywords.items()]
+        result, shape = f"r{len(self._steps)}", signatures()[step].result
+        text = f"{'' if shape == 'NOTHING' else result + ' = '}sch.{step}({', '.join(parts)})"
         frame = sys._getframe(2)
-        self._record("_run", text, frame.f_code.co_filename, frame.f_lineno)
-        self._steps.append(object())
-        if not has_result:
-            return None
-        kind = REFERENCES[LISTS.get(step) or SINGLE.get(step)]
-        names = list(self._result_names())
-        if step in SINGLE:
-            return kind(result, names[0], self._steps[-1])
-        return [kind(f"{result}[{i}]", name, self._steps[-1]) for i, name in enumerate(names)]
+        self._record("_run", text, frame.f_code.co_filename, frame.f_lineno, function)
+        results = self._results(result, shape, function)
+        self._insts.append(self._instruction(step, arguments, {**keywords, **recorded}, results, function))
+        return None if shape == "NOTHING" else results if shape.endswith("S") else results[0]
 
-    def _check_own(self, value):
-        """Raises for a reference that another schedule returned. One that was returned before the schedule
-        was copied is that of both."""
-        if isinstance(value, (list, tuple)):
-            for item in value:
-                self._check_own(item)
-        elif isinstance(value, (_Reference, ExprRV)):
-            number = int(_text_of_reference(value)[1:].partition("[")[0])
-            if self._steps[number:number + 1] != [value._step]:
-                raise IndexError(f"{value!r} is of another schedule")
+    def _results(self, name, shape, function):
+        """The references to what the last step returned."""
+        step = Step(function)
+        self._steps.append(step)
+        kind, names = REFERENCES.get(shape.removesuffix("S")), list(self._result_names(function))
+        if not shape.endswith("S"):
+            return [kind(name, names[0], step)] if kind else []
+        return [kind(f"{name}[{i}]", text, step) for i, text in enumerate(names)]
 
-    def _run(self, text, file, line):
+    def _prepared(self, step, arguments, keywords):
+        """The arguments with blocks instead of their names, and index maps instead of functions."""
+        bound = bound_arguments(step, arguments, keywords)
+        if bound is None:  # the library says what is wrong
+            return arguments, keywords
+        kinds = {p.name: p.kind for p in signatures()[step].parameters}
+        bound = {name: self._prepared_value(kinds[name], name, value) for name, value in bound.items()}
+        many = [item for name, value in bound.items() if name.startswith("*") for item in value]
+        return many, {name: value for name, value in bound.items() if not name.startswith("*")}
+
+    def _prepared_value(self, kind, name, value):
+        if kind == "MAP" or callable(value) and not isinstance(value, Reference):
+            return _as_map(value)
+        if kind in ("BLOCK", "TARGET", "PART") and isinstance(value, str):
+            return self.get_sblock(value)
+        if (kind in ("NEST", "PART") or name == "consumer_blocks") and isinstance(value, (list, tuple)):
+            return [self.get_sblock(item) if isinstance(item, str) else item for item in value]
+        return value
+
+    def _function_of(self, values):
+        """The function of the references in the arguments of a step, or else the one that is worked on. Raises for a
+        reference that another schedule returned. One that was returned before the schedule was copied is that of
+        both."""
+        function = self._name
+        for reference in references_in(values):
+            number = int(text_of_reference(reference)[1:].partition("[")[0])
+            if self._steps[number:number + 1] != [reference._step]:
+                raise IndexError(f"{reference!r} is of another schedule")
+            function = reference._step.function
+        return function
+
+    def _instruction(self, step, arguments, keywords, results, function):
+        """The instruction of the last step, and what it drew."""
+        values = bound_arguments(step, arguments, keywords)
+        canonical = step_values(step, self._trace_as("last", function))
+        decision = canonical.pop("decision", None)
+        return InstructionKind.get(step)._instruction({**values, **canonical}, results), decision
+
+    def _run(self, text, file, line, function):
         if not text.partition("sch.")[2].startswith(("get_", "sample_")):
             self._version = object()
         messages = ffi.new("PleatMessages **")
-        status = _lib.pleat_schedule_apply(self._schedule, text.encode(), file.encode(), line,
+        status = _lib.pleat_schedule_apply(self._schedules[function], text.encode(), file.encode(), line,
                                            messages)
         try:
             check_status(status, messages)
@@ -254,9 +226,9 @@ class Schedule:
         check_status(status, messages)
         self._intrinsics[name] = intrinsic
 
-    def _result_names(self):
+    def _result_names(self, function):
         i = 0
-        while (name := _lib.pleat_schedule_result(self._schedule, i)) != ffi.NULL:
+        while (name := _lib.pleat_schedule_result(self._schedules[function], i)) != ffi.NULL:
             yield ffi.string(name).decode()
             i += 1
 
@@ -281,18 +253,19 @@ class Schedule:
 
     @property
     def trace(self):
-        """The steps so far as text, which `pleat opt --schedule` reads."""
-        return self._trace_as("made")
+        """The steps so far, on all functions."""
+        return Trace([inst for inst, _ in self._insts],
+                     {inst: decision for inst, decision in self._insts if decision is not None}, schedule=self)
 
-    def _trace_as(self, form):
+    def _trace_as(self, form, function=None):
         text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
-        check_status(_lib.pleat_schedule_trace_as(self._schedule, form.encode(), text, messages),
-                     messages)
-        return Trace(_owned_text(text[0]), schedule=self)
+        schedule = self._schedules[function or self._name]
+        check_status(_lib.pleat_schedule_trace_as(schedule, form.encode(), text, messages), messages)
+        return _owned_text(text[0])
 
     def work_on(self, func_name):
-        """Makes the next steps steps of another function of the module. References to blocks and
-        loops are those of the function in which they were found."""
+        """Makes the next steps steps of another function of the module, except those on blocks and loops that
+        were found in this one."""
         if str(func_name) not in self.mod:
             raise KeyError(f"the module has no function '{func_name}'")
         self._record("_work_on", str(func_name))
@@ -325,14 +298,18 @@ class Schedule:
         return self._random.getrandbits(31)
 
     def get_sblock(self, name, func_name=None):
-        """The block of this name in the function that the schedule works on, which func_name may name too."""
+        """The block of this name in a function of the module: that of func_name, or the one that is worked on."""
         if func_name is not None and str(func_name) not in self.mod:
             raise KeyError(f"the module has no function '{func_name}'")
-        named = self.mod[str(func_name)].__name__ if func_name is not None else self._name
-        if named != self.func.__name__:
-            raise ValueError(f"the schedule works on '{self._name}'; work_on({str(func_name)!r}) before "
-                             "its blocks are found")
-        return self._apply("get_block", (name,), {})
+        before = self._name
+        if func_name is not None:
+            self.work_on(self.mod[str(func_name)].__name__)
+        called = self._name if isinstance(self._source[0], IRModule) else "main"
+        try:
+            return self._apply("get_block", (name,), {}, func_name=called)
+        finally:
+            if self._name != before:
+                self.work_on(before)
 
     get_block = get_sblock
 
@@ -366,7 +343,7 @@ class Schedule:
         its begin and end. It is refused where the region is not proved to cover what the block
         accesses."""
         if callable(gen_new_ranges) and not isinstance(gen_new_ranges, IndexMap):
-            ranges = IndexMap.from_func(_flat_ranges(gen_new_ranges))
+            ranges = _flat_ranges(gen_new_ranges)
         else:
             ranges = gen_new_ranges
         return self._apply("annotate_buffer_access", (block, buffer_index, buffer_type, ranges), {})
@@ -404,8 +381,17 @@ class Schedule:
 
     def copy(self):
         """A schedule with the same steps, in which the same blocks and loops can be used."""
-        result = self._replayed()
+        result = self._copied()
         result.seed(self.fork_seed())
+        return result
+
+    def _copied(self):
+        result = object.__new__(type(self))
+        result.__dict__.update(self.__dict__)
+        result._schedules = {name: _copy(schedule) for name, schedule in self._schedules.items()}
+        result._intrinsics = dict(self._intrinsics)
+        for name in ("_log", "_steps", "_insts"):
+            setattr(result, name, list(getattr(self, name)))
         return result
 
     def get(self, rand_var_or_sref):
@@ -413,17 +399,17 @@ class Schedule:
         a step is made."""
         if isinstance(rand_var_or_sref, StmtSRef):
             return rand_var_or_sref.stmt
-        self._check_own(rand_var_or_sref)
+        function = self._function_of([rand_var_or_sref])
         if isinstance(rand_var_or_sref, ExprRV):
             return int(rand_var_or_sref)
-        marked = self._replayed()
+        marked = self._copied()
         marked.annotate(rand_var_or_sref, "pleat.get", 1)
-        places = zip(_annotated_nodes(marked.func), self._current_nodes())
+        places = zip(_annotated_nodes(marked.mod[function]), self._current_nodes(function))
         return next(node for mark, node in places if "pleat.get" in mark.annotations)
 
     def get_sref(self, rand_var_or_stmt):
         """The place of a block or a loop, which may be given by its node."""
-        if isinstance(rand_var_or_stmt, (str, _Reference)):
+        if isinstance(rand_var_or_stmt, (str, Reference)):
             self.get(rand_var_or_stmt)
             return StmtSRef(self, lambda: self.get(rand_var_or_stmt))
         return self.state.get_sref(rand_var_or_stmt)
@@ -433,23 +419,14 @@ class Schedule:
         """The program as it is now, under the name that TVM gives it."""
         return ScheduleState(self)
 
-    def _current_nodes(self):
-        """The nodes of the loops and blocks of the function as it is now."""
-        key = self._name, self._version
+    def _current_nodes(self, function):
+        """The nodes of the loops and blocks of a function as it is now."""
+        key = function, self._version
         if key not in self._nodes:
-            self._nodes.clear()
-            self._nodes[key] = _annotated_nodes(self.func)
+            for old in [old for old in self._nodes if old[1] is not self._version]:
+                del self._nodes[old]
+            self._nodes[key] = _annotated_nodes(self.mod[function])
         return self._nodes[key]
-
-    def _replayed(self):
-        result = Schedule(*self._source, **self._options)
-        for name, intrinsic in self._intrinsics.items():
-            result._add_intrinsic(name, intrinsic)
-        for method, *arguments in self._log:
-            getattr(result, method)(*arguments)
-        result._log, result._steps = list(self._log), list(self._steps)
-        result._version, result._nodes = self._version, self._nodes
-        return result
 
 
 def _row_of(access):
@@ -502,6 +479,12 @@ def _new(handle, func_name):
     status = _lib.pleat_schedule_new(handle, ffi.NULL if func_name is None else func_name.encode(),
                                      schedule, messages)
     check_status(status, messages)
+    return ffi.gc(schedule[0], _lib.pleat_schedule_free)
+
+
+def _copy(handle):
+    schedule, messages = ffi.new("PleatSchedule **"), ffi.new("PleatMessages **")
+    check_status(_lib.pleat_schedule_copy(handle, schedule, messages), messages)
     return ffi.gc(schedule[0], _lib.pleat_schedule_free)
 
 
@@ -578,5 +561,5 @@ def _flat_ranges(function):
     return flat
 
 
-for _step in {*LISTS, *SINGLE, *OTHERS} - vars(Schedule).keys():
+for _step in signatures().keys() - vars(Schedule).keys():
     setattr(Schedule, _step, _method(_step))
