@@ -644,7 +644,8 @@ static PrimFunc *with_faults(Guarding *g, PrimFunc *func, Stmt *body) {
 }
 
 Verdict lower_accesses_are_inside(Context *context, PrimFunc *func) {
-  static const char *const passes[] = {"convert_blocks", "simplify_loops", "guard_accesses"};
+  static const char *const passes[] = {"split_lanes", "convert_blocks", "simplify_loops",
+                                       "guard_accesses"};
   LowerOptions options = {.guards = true, .drop_result = true};
   if (lower_is_packed(func)) return VERDICT_UNDECIDED;
   PrimFunc *checked = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);

@@ -18,6 +18,7 @@ PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_branches(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_values(LowerState *state, PrimFunc *func);
 PrimFunc *lower_intrinsics(LowerState *state, PrimFunc *func);
+PrimFunc *lower_split_lanes(LowerState *state, PrimFunc *func);
 PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_unroll_loops(LowerState *state, PrimFunc *func);

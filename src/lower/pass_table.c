@@ -18,6 +18,10 @@ const LowerPass lower_passes[] = {
      .other_names = "LowerIntrin",
      .run = lower_intrinsics,
      .summary = "functions such as T.clz and T.ldexp become other operations"},
+    {.name = "split_lanes",
+     .run = lower_split_lanes,
+     .breaks = REGIONS | NO_VECTORIZED,
+     .summary = "vectors whose lanes have conditions become vectorised loops"},
     {.name = "convert_blocks",
      .other_names = "LowerOpaqueBlock",
      .run = lower_convert_blocks,
@@ -238,6 +242,7 @@ const LowerPass lower_separate_passes[] = {
 // These orders are for a good result. The orders that a correct result depends on follow from
 // `needs`.
 const LowerOrder lower_orders[] = {
+    {"split_lanes", "guard_accesses", "a lane that is not chosen accesses nothing"},
     {"lower_intrinsics", "simplify_loops", "operations have rules, and intrinsics have none"},
     {"split_at_barriers", "simplify_loops", "indices of elements that threads have are simplified"},
     {"simplify_loops", "guard_accesses", "bounds are proved from simplified indices"},

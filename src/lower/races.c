@@ -384,7 +384,7 @@ static void assume_sizes(RaceSearch *search, const PrimFunc *func) {
 }
 
 static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRacesList *out) {
-  static const char *const passes[] = {"convert_blocks"};
+  static const char *const passes[] = {"split_lanes", "convert_blocks"};
   RaceSearch search = {.context = context,
                        .outer = {.context = context},
                        .analyzer = analyzer_new(context),

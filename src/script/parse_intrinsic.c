@@ -2,6 +2,7 @@
 // Reads calls of functions that have no meaning of their own here: intrinsics, functions outside of
 // the program, and other functions of the module. Their operands may be values, lists, None and
 // strings.
+#include "ir/lanes.h"
 #include "script/parser.h"
 
 static const Operand nothing = {NULL, false};
@@ -203,29 +204,79 @@ static Operand access_ptr(Parser *parser, const PyNode *call, const Buffer *buff
   return (Operand){expr_raw(context, EXPR_INTRINSIC, DTYPE_HANDLE, name, parts, 5), false};
 }
 
-// A.vload([i, j], "float32x4"): a vector of elements along the last axis.
-static Operand vload(Parser *parser, const PyNode *call, const Buffer *buffer) {
-  PyNode *args[2];
-  DType type = buffer->type;
-  if (!py_arguments(parser->context, call, "begin dtype?", args, NULL) ||
-      (args[1] && !parse_dtype(parser, args[1], &type)))
-    return nothing;
-  bool is_list = py_is_list(args[0]);
+static Expr *lane_mask(Parser *parser, const PyNode *node, DType vector) {
+  Expr *mask = parse_value(parser, node);
+  if (!mask) return NULL;
+  DType type = dtype_lanes(DTYPE_BOOL, mask->type.lanes);
+  bool is_call = mask->op == EXPR_INTRINSIC_PURE && mask->type.code == TYPE_UINT;
+  if (is_call && mask->type.bits == 1) // T.get_active_lane_mask("uint1x4", i, n)
+    mask = expr_raw(parser->context, mask->op, type, mask->as.s, mask->args, mask->count);
+  if (mask->type.lanes == vector.lanes) return expr_cast(parser->context, type, mask);
+  REPORT(parser, node, "the predicate has %d lanes, expected those of %s", mask->type.lanes,
+         parser_type_name(parser, vector));
+  return NULL;
+}
+
+// The lanes of a load for which the predicate is true, and 0 for others, which TVM does not define.
+static Expr *chosen_lanes(Parser *parser, const PyNode *node, Expr *load) {
+  Expr *mask = lane_mask(parser, node, load->type);
+  if (!mask) return NULL;
+  return expr_if_then_else(parser->context, mask, load, expr_const(parser->context, load->type, 0));
+}
+
+// The indices of vectors of this type; NULL after a report.
+static Expr **vector_indices(Parser *parser, const PyNode *call, const PyNode *list,
+                             const Buffer *buffer, DType type) {
   bool fits = dtype_equal(dtype_lanes(type, 1), dtype_lanes(buffer->type, 1)) &&
               type.lanes % buffer->type.lanes == 0 && !dtype_is_scalable(type);
-  if (!is_list || args[0]->count != buffer->rank || !buffer->rank || !fits) {
+  if (!py_is_list(list) || list->count != buffer->rank || !buffer->rank || !fits) {
     REPORT(parser, call, "expected %d indices and vectors of %s", buffer->rank,
            parser_type_name(parser, buffer->type));
-    return nothing;
+    return NULL;
   }
   Expr **indices = arena_array(parser->arena, Expr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++)
-    if (!(indices[i] = parse_value(parser, args[0]->items[i]))) return nothing;
+    if (!(indices[i] = parse_value(parser, list->items[i]))) return NULL;
   Expr **last = &indices[buffer->rank - 1];
   int lanes = type.lanes / buffer->type.lanes;
   Expr *one = expr_int(parser->context, dtype_lanes((*last)->type, 1), 1);
   if (lanes > 1 && (*last)->type.lanes == 1) *last = expr_ramp(parser->context, *last, one, lanes);
-  return (Operand){expr_load(parser->context, (Buffer *)buffer, indices, buffer->rank), false};
+  return indices;
+}
+
+// A.vload([i, j], "float32x4"): a vector of elements along the last axis. With `predicate`, only
+// lanes for which that is true are read.
+static Operand vload(Parser *parser, const PyNode *call, const Buffer *buffer) {
+  PyNode *args[3];
+  DType type = buffer->type;
+  if (!py_arguments(parser->context, call, "begin dtype? predicate?", args, NULL) ||
+      (args[1] && !parse_dtype(parser, args[1], &type)))
+    return nothing;
+  Expr **indices = vector_indices(parser, call, args[0], buffer, type);
+  if (!indices) return nothing;
+  Expr *load = expr_load(parser->context, (Buffer *)buffer, indices, buffer->rank);
+  return (Operand){args[2] ? chosen_lanes(parser, args[2], load) : load, false};
+}
+
+// A.vstore([i, j], value): the counterpart of vload; a statement, or NULL after a report.
+static Stmt *vstore(Parser *parser, const PyNode *call, Buffer *buffer) {
+  PyNode *args[3];
+  if (!py_arguments(parser->context, call, "begin value predicate?", args, NULL)) return NULL;
+  Expr *value = parse_value(parser, args[1]);
+  if (!value) return NULL;
+  Expr **indices = vector_indices(parser, call, args[0], buffer, value->type);
+  if (!indices) return NULL;
+  Stmt *store = stmt_store(parser->context, buffer, indices, buffer->rank, value);
+  if (!args[2]) return store;
+  Expr *mask = lane_mask(parser, args[2], value->type);
+  if (!mask) return NULL;
+  if (value->type.lanes == 1) return stmt_if(parser->context, mask, store, NULL);
+  Stmt *loop = stmt_lane_loop(parser->context, store, mask);
+  if (!loop)
+    REPORT(parser, call,
+           "the value stored under a predicate is not computed lane by lane; store it to a buffer "
+           "first");
+  return loop;
 }
 
 static const struct {
@@ -235,6 +286,14 @@ static const struct {
     {"vload", vload},
     {"access_ptr", access_ptr},
 };
+
+bool parse_method_statement(Parser *parser, const PyNode *call, Stmt **out) {
+  const PyNode *callee = call->kind == PY_CALL ? call->items[0] : NULL;
+  Buffer *buffer = callee ? (Buffer *)method_object(parser, callee) : NULL;
+  if (!buffer || strcmp(callee->text, "vstore") != 0) return false;
+  *out = vstore(parser, call, buffer);
+  return true;
+}
 
 bool parse_method(Parser *parser, const PyNode *call, Operand *out) {
   const Buffer *buffer = method_object(parser, call->items[0]);

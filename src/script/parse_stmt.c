@@ -685,6 +685,11 @@ static void expression_statement(Parser *parser, Sequence *sequence, const PyNod
   }
   Str member = parser_called(parser, value, DIALECT_TIR);
   if (member && parse_statement_call(parser, sequence, node, member)) return;
+  Stmt *made;
+  if (parse_method_statement(parser, value, &made)) {
+    if (made) sequence_add(parser, sequence, node, made);
+    return;
+  }
   Expr *e = parse_value(parser, value);
   if (e) sequence_add(parser, sequence, node, stmt_evaluate(parser->context, e));
 }

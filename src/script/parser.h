@@ -149,6 +149,8 @@ bool parse_tile_address(Parser *parser, const PyNode *node, Expr **layout); // a
 const PyNode *parser_function(Parser *parser, const PyNode *callee);
 // A call of a method of a buffer, such as A.access_ptr("r"); false when it is none.
 bool parse_method(Parser *parser, const PyNode *call, Operand *out);
+// The same for B.vstore([i], value), which is a statement; NULL in *out after a report.
+bool parse_method_statement(Parser *parser, const PyNode *call, Stmt **out);
 Operand parse_module_call(Parser *parser, const PyNode *call);
 bool parse_no_predicate(Parser *parser, const PyNode *node); // of an older access; may be NULL
 Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row, Str called);

@@ -171,7 +171,7 @@ def test_specialization():
 # ---- Passes ---------------------------------------------------------------------------------------
 
 def test_passes_are_those_of_the_library():
-    assert list(transform.passes())[0] == "convert_blocks"
+    assert list(transform.passes())[0] == "lower_intrinsics"
     for name in transform.passes():
         assert callable(getattr(transform, name.title().replace("_", "")))
     for own, (arguments, names) in transform._texts().items():
