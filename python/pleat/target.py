@@ -24,8 +24,12 @@ class Target:
     dictionary with the key "kind"; `host` is the target of the code that calls it."""
 
     def __init__(self, target, host=None):
-        given = target.options if isinstance(target, Target) else _options(target)
-        host = given.pop("host", None) if host is None else host
+        if isinstance(target, Target):
+            given, host = target.options, host or target.host
+        else:
+            given = _options(target)
+            own = given.pop("host", None)
+            host = own if host is None else host
         self.options = dict(given)
         self.host = host if host is None or isinstance(host, Target) else Target(host)
 

@@ -15,6 +15,8 @@ _NODES = {"Call", "PointerType", "PrimType", "Range"}  # of pleat.tir.nodes
 
 
 def __getattr__(name):
+    if name == "instrument":
+        return importlib.import_module("pleat.ir.instrument")
     if name in _NODES:
         return getattr(importlib.import_module("pleat.tir.nodes"), name)
     raise AttributeError(f"module 'pleat.ir' has no attribute {name!r}")

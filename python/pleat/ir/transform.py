@@ -103,6 +103,14 @@ class Pass:
         return f"{self.info.name}()"
 
 
+def PrintIR(header=""):
+    """A pass that prints the module behind a header, and changes nothing."""
+    def transform(module, _):
+        print(f"PrintIR({header}):\n{module.script()}" if header else module.script())
+        return module
+    return Pass("PrintIR", transform)
+
+
 class Sequential(Pass):
     """Passes that run one after the other."""
 

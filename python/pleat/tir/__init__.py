@@ -58,6 +58,10 @@ def __getattr__(name):
         return importlib.import_module("pleat.runtime").build
     if name in ("Schedule", "ScheduleError", "TensorIntrin"):
         return getattr(importlib.import_module("pleat.tir.schedule"), name)
+    if name in ("Reduce", "comm_reducer", "sum"):
+        return getattr(importlib.import_module("pleat.te"), name)
+    if name == "SizeVar":
+        return importlib.import_module("pleat.tir.nodes").Var
     if name == "CallEffectKind":
         return importlib.import_module("pleat.ir.op").CallEffectKind
     if not name.startswith("_"):

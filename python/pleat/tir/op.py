@@ -20,10 +20,12 @@ TESTS = ("isnan", "isinf", "isfinite")
 BINARY = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "dot_bytes", "dot_words",
           "fmod", "hypot", "nextafter", "power", "shift_left", "shift_right")
 __all__ = [*UNARY, *TESTS, *BINARY, "Select", "add", "address_of", "all", "any", "bitwise_not",
-           "call_extern", "call_intrin", "call_packed", "call_pure_extern", "ceildiv", "clz", "const",
+           "assume", "call_extern", "call_intrin", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed",
+           "call_pure_extern", "ceildiv", "clz", "const",
            "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity", "ldexp",
-           "likely", "max", "max_value", "min", "min_value", "multiply", "pow", "reinterpret",
-           "subtract", "truncdiv", "truncmod"]
+           "likely", "get_active_lane_mask", "logaddexp", "max", "max_value", "min", "min_value", "multiply",
+           "pow", "reinterpret", "ret", "subtract", "truncdiv", "truncmod", "tvm_storage_sync", "undef",
+           "vectorcombine", "vectorhigh", "vectorlow"]
 
 
 def _of_script(value):
@@ -227,6 +229,66 @@ def call_packed(*args):
 def call_intrin(dtype, func_name, *args):
     """A call of an operation by its name, "tir.exp"."""
     return KINDS["Call"](dtype, str(getattr(func_name, "name", func_name)), [*map(as_expression, args)])
+
+
+def _llvm(name, description):
+    def make(dtype, name, *args):
+        return KINDS["Call"](dtype, f"tir.{make.__name__}", [nodes.StringImm(name), *map(as_expression, args)])
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = description
+    return make
+
+
+call_llvm_intrin = _llvm("call_llvm_intrin", "A call of an intrinsic of LLVM by its name, such as \"llvm.fma\".")
+call_llvm_pure_intrin = _llvm("call_llvm_pure_intrin", "The same for one without side effects.")
+
+
+def ret(val):
+    """Leaves the program with a value; it stands in an Evaluate."""
+    val = as_expression(val)
+    return KINDS["Call"](val.dtype, "tir.ret", [val])
+
+
+def assume(cond=None):
+    """A condition that passes may rely on; it stands in an Evaluate."""
+    return KINDS["Call"]("bool", "tir.assume", [as_expression(True if cond is None else cond)])
+
+
+def undef():
+    """An int32 without a known value."""
+    return KINDS["Call"]("int32", "tir.undef", [])
+
+
+def tvm_storage_sync(scope):
+    """A barrier of the threads of a block ("shared") or a warp ("warp"); it stands in an Evaluate."""
+    return KINDS["Call"]("void", "tir.tvm_storage_sync", [nodes.StringImm(scope)])
+
+
+def get_active_lane_mask(dtype, base, limit):
+    """A vector of booleans: whether base + i < limit, for each lane i."""
+    return KINDS["Call"](dtype, "tir.get_active_lane_mask", [*same_type(base, limit)])
+
+
+def vectorlow(dtype, vec):
+    """The first half of a vector."""
+    return KINDS["Call"](dtype, "tir.vectorlow", [as_expression(vec)])
+
+
+def vectorhigh(dtype, vec):
+    """The second half of a vector."""
+    return KINDS["Call"](dtype, "tir.vectorhigh", [as_expression(vec)])
+
+
+def vectorcombine(dtype, vec1, vec2):
+    """Two vectors as the halves of one."""
+    return KINDS["Call"](dtype, "tir.vectorcombine", [as_expression(vec1), as_expression(vec2)])
+
+
+def logaddexp(a, b):
+    """log(exp(a) + exp(b)), computed from the larger one."""
+    a, b = same_type(a, b)
+    most, least = max(a, b), min(a, b)
+    return most + log1p(exp(least - most))  # noqa: F821
 
 
 # ---- Types ----------------------------------------------------------------------------------------

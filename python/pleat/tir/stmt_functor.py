@@ -115,3 +115,8 @@ def substitute(node, vmap):
     find = vmap.get if isinstance(vmap, dict) else vmap
     return _Rewriter(lambda one: find(one) if isinstance(one, Var) else None, None,
                      with_buffers=True).value(node)
+
+
+def renew_defs(func):
+    """The same PrimFunc, with other objects for all its parameters, variables and buffers."""
+    return type(func)(func._handle)

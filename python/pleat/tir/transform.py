@@ -71,6 +71,9 @@ def _pass(shown, name, given):
 
 
 def __getattr__(shown):
+    from pleat.tir import module_passes
+    if shown in module_passes.__all__:
+        return getattr(module_passes, shown)
     name = None if shown.startswith("_") else _named(shown)
     if name is None:
         raise AttributeError(f"module 'pleat.tir.transform' has no pass {shown!r}")
