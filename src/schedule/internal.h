@@ -170,6 +170,10 @@ static inline int64_t value_int_or(const StepValue *value, int64_t otherwise) {
 static inline double value_number(const StepValue *value) {
   return value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
 }
+// The number of a parameter; -1: the step has none of this name.
+int step_find_param(const StepInfo *info, const char *name);
+// Whether loops that covered a buffer are to cover its new shape, where the step can be told.
+bool step_rewrites_loops(const StepCall *call);
 static inline bool result_is_list(const StepInfo *info) {
   return info->result >= RESULT_BLOCKS;
 }

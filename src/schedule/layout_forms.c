@@ -475,6 +475,16 @@ static bool steps_give(const Schedule *schedule, FormRun *run, PrimFunc *before,
   return made;
 }
 
+// Lets the steps keep loops where the call does.
+static void keep_loops_as(const StepCall *call, StepCallArray *steps) {
+  if (step_rewrites_loops(call) || call->args[3].kind != VALUE_NONE) return;
+  for (int i = 0; i < steps->count; i++) {
+    StepCall *step = &steps->items[i];
+    int param = step_find_param(step->info, "rewrite_loops");
+    if (param >= 0) step->args[param] = (StepValue){VALUE_BOOL, .as.i = 0};
+  }
+}
+
 bool layout_as_axis_steps(const Schedule *schedule, FormRun *run, const StepCall *call,
                           StepCallArray *out, const char **why) {
   const Relaid *relaid = call->relaid;
@@ -490,6 +500,7 @@ bool layout_as_axis_steps(const Schedule *schedule, FormRun *run, const StepCall
     reorder_axes(&f);
     fuse_axes(&f);
     found = separate_axes(&f, call);
+    keep_loops_as(call, out);
   }
   if (found && !steps_give(schedule, run, relaid->before, call, out->items, out->count))
     found = give_up(&f, "the steps axis by axis give other loops");
@@ -519,6 +530,7 @@ static bool try_map(const Schedule *schedule, FormRun *run, const StepCall *call
   *out = (StepCall){.info = &step_table[STEP_transform_layout],
                     .args = {calls[0].args[0], calls[0].args[1], {VALUE_MAP, .as.map = map}}};
   out->args[3] = padding_of_call(&calls[count - 1]);
+  if (step_rewrites_loops(&calls[0])) out->args[5] = (StepValue){VALUE_BOOL, .as.i = 1};
   return steps_give(schedule, run, calls[0].relaid->before, &calls[count - 1], out, 1);
 }
 
@@ -541,7 +553,8 @@ int axis_steps_as_layout(const Schedule *schedule, FormRun *run, const StepCall 
   int length = 0;
   while (length < count && length < MOST_DIGITS && is_axis_step(&calls[length])) {
     const StepCall *call = &calls[length];
-    if (length && (!same_place(call - 1, call) || padding_of_call(call - 1).kind != VALUE_NONE))
+    if (length && (!same_place(call - 1, call) || padding_of_call(call - 1).kind != VALUE_NONE ||
+                   step_rewrites_loops(call - 1) != step_rewrites_loops(call)))
       break;
     const IndexMap *map = call->relaid->layout->map;
     maps[length] = length ? index_map_compose(context, map, maps[length - 1]) : map;

@@ -44,6 +44,19 @@ const char *step_signature(int step, int part) {
   return step >= 0 && step < STEP_COUNT && is_part ? signatures[step][part] : NULL;
 }
 
+int step_find_param(const StepInfo *info, const char *name) {
+  for (int i = 0; i < STEP_MAX_PARAMS && info->params[i].name; i++)
+    if (strcmp(info->params[i].name, name) == 0) return i;
+  return -1;
+}
+
+bool step_rewrites_loops(const StepCall *call) {
+  int i = step_find_param(call->info, "rewrite_loops");
+  const StepValue *value = &call->args[MAX_OF(i, 0)];
+  return i < 0 || (call->info->params[i].kind == PARAM_ANY ? value_is_true(value)
+                                                           : value->kind == VALUE_BOOL);
+}
+
 // ---- Life ------------------------------------------------------------------------------------
 
 typedef struct Naming {
@@ -429,11 +442,11 @@ static StepValue value_padding(Schedule *schedule, const LayoutPadding *padding)
 
 bool schedule_transform_layout(Schedule *schedule, BlockRef block, BufferSlot slot,
                                const IndexMap *map, const LayoutPadding *padding) {
-  return step_run(schedule, STEP_transform_layout,
-                  ARGS(value_block(block),
-                       value_slot(schedule->context, slot.write, value_int(slot.index)),
-                       value_map(map), value_padding(schedule, padding)),
-                  NULL);
+  return step_run(
+      schedule, STEP_transform_layout,
+      ARGS(value_block(block), value_slot(schedule->context, slot.write, value_int(slot.index)),
+           value_map(map), value_padding(schedule, padding), value_bool(false), value_bool(true)),
+      NULL);
 }
 bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const IndexMap *map) {
   return step_run(schedule, STEP_transform_block_layout, ARGS(value_block(block), value_map(map)),

@@ -2,7 +2,7 @@
 // Implements transform_layout, which stores a buffer in the layout of an index map (TVM's RFC 39).
 // Every access through every alias goes through the map; parameters and allocations get the
 // physical shape; and the block that writes the buffer iterates over the physical axes if it
-// iterated over the logical ones.
+// iterated over the logical ones, and the step says so or fills padding.
 //   for c, h: B[c, h] = A[c, h]    by  c, h -> c // 4, h, c % 4   =>
 //   for c_0, h, c_1: B[c_0, h, c_1] = A[c_0*4 + c_1, h]   where c_0*4 + c_1 < C
 #include "schedule/aliases.h"
@@ -437,9 +437,10 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   }
   schedule_map_accesses(schedule, on_buffer->map, &buffers, true);
   Buffer *physical = map_find(&buffers, buffer);
-  for (int i = 0; i < writers.count; i++)
-    remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
   bool same = padding.kind == LAYOUT_PADDING_ANY && has_content(buffer);
+  bool fills = padding.kind != LAYOUT_PADDING_ANY || (same && adds_padding(context, on_buffer));
+  for (int i = 0; (fills || step_rewrites_loops(call)) && i < writers.count; i++)
+    remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
   if (same) padding = buffer->layout->padding;
   if (same && !adds_padding(context, on_buffer))
     buffer_state_padding(schedule, physical, padding);

@@ -22,6 +22,7 @@ typedef struct Walk {
   BlockRefs blocks;
   LoopRefs loops; // of a block picked at random
   BlockRef block;
+  bool keeps_loops; // transform_layout leaves loops as they are
 } Walk;
 
 static inline void look_around(Walk *walk) {
@@ -168,14 +169,18 @@ static inline bool try_drop(Walk *walk) {
                                 NULL);
   return schedule_drop_padding_predicate(walk->schedule, walk->block);
 }
+static inline bool try_text(Walk *walk, const char *format, ...);
 static inline bool try_layout(Walk *walk) {
   BufferSlot slot = some_slot(walk);
   Block *block = schedule_block(walk->schedule, walk->block);
   const Buffer *buffer = (slot.write ? block->writes : block->reads)[slot.index].buffer;
   LayoutPadding padding = {pick(&walk->random, 3) ? LAYOUT_PADDING_ANY : LAYOUT_PADDING_CONSTANT,
                            2};
-  return schedule_transform_layout(walk->schedule, walk->block, slot, some_map(walk, buffer->rank),
-                                   &padding);
+  const IndexMap *map = some_map(walk, buffer->rank);
+  if (walk->keeps_loops)
+    return try_text(walk, "sch.transform_layout(B, ('%s', %d), %s)", slot.write ? "write" : "read",
+                    slot.index, index_map_lambda(schedule_context(walk->schedule), map));
+  return schedule_transform_layout(walk->schedule, walk->block, slot, map, &padding);
 }
 static inline bool try_block_layout(Walk *walk) {
   Block *block = schedule_block(walk->schedule, walk->block);

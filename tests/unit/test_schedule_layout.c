@@ -89,8 +89,9 @@ static int loop_count(Schedule *schedule, const char *block) {
 static void test_the_writer_iterates_physically(void **state) {
   (void)state;
   Context *context = context_new();
-  Schedule *schedule = check_made(
-      context, copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n");
+  Schedule *schedule = check_made(context, copy,
+                                  "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, "
+                                  "j, i % 4], rewrite_loops=True)\n");
   Block *block = schedule_block(schedule, str_intern(context, "B"));
   assert_int_equal(loop_count(schedule, "B"), 3);
   assert_int_equal(block->var_count, 3);
@@ -102,31 +103,33 @@ static void test_the_writer_iterates_physically(void **state) {
               expr_is_int(b->shape[2], 4));
   // A reduction keeps its own loops, inside.
   schedule =
-      check_made(context, pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n");
+      check_made(context, pointwise,
+                 "sch.transform_layout('conv', ('write', 0), 'NCHW4c', rewrite_loops=True)\n");
   assert_int_equal(loop_count(schedule, "conv"), 6);
   block = schedule_block(schedule, str_intern(context, "conv"));
   assert_int_equal(block->vars[5].kind, ITER_REDUCTION);
   // So does one whose update names a variable of extent 1 by its value.
-  schedule = check_made(context, unit_batch, "sch.transform_layout('C', ('write', 0), 'NCHW4c')\n");
+  schedule = check_made(context, unit_batch,
+                        "sch.transform_layout('C', ('write', 0), 'NCHW4c', rewrite_loops=True)\n");
   assert_int_equal(loop_count(schedule, "C"), 6);
   // A block that was scheduled before keeps its loops, and only its accesses change.
-  schedule =
-      check_made(context, copy,
-                 "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
-                 "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n");
+  schedule = check_made(context, copy,
+                        "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
+                        "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
+                        "rewrite_loops=True)\n");
   assert_int_equal(schedule_block(schedule, str_intern(context, "B"))->var_count, 2);
   context_free(context);
 }
 
 static void test_padding_predicates_drop(void **state) {
   (void)state;
-  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c', rewrite_loops=True)\n"
                   "sch.transform_layout('conv', ('read', 1), lambda o, c: [o // 4, c, o % 4])\n"
                   "sch.drop_padding_predicate('conv')\n");
   made(pointwise,
-       "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+       "sch.transform_layout('conv', ('write', 0), 'NCHW4c', rewrite_loops=True)\n"
        "sch.transform_layout('conv', ('read', 1), lambda o, c: [o // 4, c, o % 4])\n"
-       "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
+       "sch.transform_layout('relu', ('write', 0), 'NCHW4c', rewrite_loops=True)\n"
        "sch.transform_layout('relu', 'b', lambda c: [c // 4, c % 4])\n"
        "sch.drop_padding_predicate('conv')\nsch.drop_padding_predicate('relu')\n"
        "n, o, h, w, p, c = sch.get_loops('conv')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
@@ -135,13 +138,13 @@ static void test_padding_predicates_drop(void **state) {
        "sch.set_scope('conv', 0, 'local')\nsch.parallel(o)\n");
   // A block that keeps its predicate has it on the new loops too.
   made(pointwise,
-       "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
-       "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
+       "sch.transform_layout('conv', ('write', 0), 'NCHW4c', rewrite_loops=True)\n"
+       "sch.transform_layout('relu', ('write', 0), 'NCHW4c', rewrite_loops=True)\n"
        "n, o, h, w, p, c = sch.get_loops('conv')\nsch.split(o, factors=[2, None])\n"
        "n, o, h, w, p = sch.get_loops('relu')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
        "sch.reorder(w0, h)\nsch.compute_at('conv', w0)\n");
   refused(pointwise,
-          "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+          "sch.transform_layout('conv', ('write', 0), 'NCHW4c', rewrite_loops=True)\n"
           "sch.drop_padding_predicate('conv')\n",
           "axis 0 of 'W' is not proved to stay");
   refused(copy, "sch.drop_padding_predicate('B')\n", "has no predicate");
@@ -200,7 +203,7 @@ static void test_padding_content_in_a_later_layout(void **state) {
   (void)state;
 #define TWICE(MAP)                                                                                 \
   "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], pad_value=-1)\n"       \
-  "sch.transform_layout('B', ('write', 0), " MAP ")\n"
+  "sch.transform_layout('B', ('write', 0), " MAP ", rewrite_loops=True)\n"
   made_with(copy, TWICE("lambda i, j, k: [j, i, k]"), "for j, i_0, i_1 in T.grid(7, 8, 4)");
   made_with(copy, TWICE("lambda i, j, k: [j // 4, i, k, j % 4]"),
             "T.if_then_else(vi_0 * 4 + vi_1 < 30 and vj_0 * 4 + vj_1 < 7, ");
@@ -392,30 +395,36 @@ static void test_steps_on_axes(void **state) {
   (void)state;
   static const char program[] = SQUARE("13", "7");
   axes(program, "sch.split_axis('B', 'B', 1, [None, 4], pad_value=3)", "13, 2, 4", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, i1//4, i1%4], pad_value=3)\n");
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, i1//4, i1%4], pad_value=3, "
+       "rewrite_loops=True)\n");
   axes(program, "sch.split_axis('B', 'B', -2, [5, None])", "5, 3, 7", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0//3, i0%3, i1])\n");
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0//3, i0%3, i1], rewrite_loops=True)\n");
   axes(program, "sch.fuse_axes('B', 'B', [0, 1])", "91,", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0*7 + i1])\n");
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0*7 + i1], rewrite_loops=True)\n");
   axes(program, "sch.reorder_axes('B', ('write', 0), [-1, 0])", "7, 13", TRACE_BY_MAP,
-       "sch.transform_layout(b0, (\"write\", 0), lambda i0, i1: [i1, i0])\n");
-  axes(program, "sch.pad_axis('B', 'B', 0, 8)", "16, 7", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0//8*8 + i0%8, i1])\n");
+       "sch.transform_layout(b0, (\"write\", 0), lambda i0, i1: [i1, i0], rewrite_loops=True)\n");
+  axes(
+      program, "sch.pad_axis('B', 'B', 0, 8)", "16, 7", TRACE_BY_MAP,
+      "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0//8*8 + i0%8, i1], rewrite_loops=True)\n");
   axes(program, "sch.swizzle_axes('B', 'B', 1, 0)", "13, 16", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, i1 ^ i0])\n");
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, i1 ^ i0], rewrite_loops=True)\n");
   axes(program, "sch.separate_axis('B', 'B', 1)", "13, 7", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, AXIS_SEPARATOR, i1])\n");
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, AXIS_SEPARATOR, i1], "
+       "rewrite_loops=True)\n");
   axes(program,
        "sch.split_axis('B', 'B', 0, [None, 4])\nsch.separate_axis('B', 'B', 2)\n"
        "sch.reorder_axes('B', 'B', [1, 0, 2])\nsch.fuse_axes('B', 'B', [0, 1])\n",
        "16, 7", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0%4*4 + i0//4, AXIS_SEPARATOR, i1])\n");
+       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0%4*4 + i0//4, AXIS_SEPARATOR, i1], "
+       "rewrite_loops=True)\n");
 }
 
 static void test_maps_axis_by_axis(void **state) {
   (void)state;
   static const char program[] = SQUARE("13", "7"), powers[] = SQUARE("16", "32");
-  axes(program, "sch.transform_layout('B', ('write', 0), lambda i, j: [j // 4, i, j % 4])",
+  axes(program,
+       "sch.transform_layout('B', ('write', 0), lambda i, j: [j // 4, i, j % 4], "
+       "rewrite_loops=True)",
        "2, 13, 4", TRACE_BY_AXIS,
        "sch.split_axis(b0, \"B\", 1, [None, 4])\nsch.reorder_axes(b0, \"B\", [1, 0, 2])\n");
   axes(program,
@@ -425,26 +434,30 @@ static void test_maps_axis_by_axis(void **state) {
        "sch.reorder_axes(b0, \"B\", [3, 1, 0, 2])\n"
        "sch.fuse_axes(b0, \"B\", [1, 2])\nsch.pad_value(b0, \"B\", 1)\n");
   axes(powers,
-       "sch.transform_layout('B', 'B', lambda i, j: [i, AXIS_SEPARATOR, j // 4 ^ i % 8, j % 4])",
+       "sch.transform_layout('B', 'B', lambda i, j: [i, AXIS_SEPARATOR, j // 4 ^ i % 8, j % 4], "
+       "rewrite_loops=True)",
        "16, 8, 4", TRACE_BY_AXIS,
        "sch.split_axis(b0, \"B\", 1, [None, 4])\nsch.split_axis(b0, \"B\", 0, [None, 8])\n"
        "sch.swizzle_axes(b0, \"B\", 2, 1)\nsch.fuse_axes(b0, \"B\", [0, 1])\n"
        "sch.separate_axis(b0, \"B\", 1)\n");
-  axes(powers, "sch.transform_layout('B', 'B', lambda i, j: [i * 32 + j ^ i % 2 * 8])", "512,",
-       TRACE_BY_AXIS,
+  axes(powers,
+       "sch.transform_layout('B', 'B', lambda i, j: [i * 32 + j ^ i % 2 * 8], rewrite_loops=True)",
+       "512,", TRACE_BY_AXIS,
        "sch.split_axis(b0, \"B\", 1, [None, 8])\nsch.split_axis(b0, \"B\", 0, [None, 2])\n"
        "sch.swizzle_axes(b0, \"B\", 2, 1)\nsch.fuse_axes(b0, \"B\", [0, 1, 2, 3])\n");
-  axes(program, "sch.transform_layout('B', 'B', lambda i, j: [(i + j) % 13, j])", "13, 7",
-       TRACE_BY_AXIS,
+  axes(program,
+       "sch.transform_layout('B', 'B', lambda i, j: [(i + j) % 13, j], rewrite_loops=True)",
+       "13, 7", TRACE_BY_AXIS,
        "# The next step is not written axis by axis: (i + j)%13 is not a sum of digits of the "
        "axes.\n"
-       "sch.transform_layout(b0, \"B\", lambda i, j: [(i + j)%13, j])\n");
+       "sch.transform_layout(b0, \"B\", lambda i, j: [(i + j)%13, j], rewrite_loops=True)\n");
 }
 
 static void test_axes_of_unit_extent_and_views(void **state) {
   (void)state;
   static const char units[] = SQUARE("1", "7");
-  axes(units, "sch.transform_layout('B', 'B', lambda i, j: [j % 4, j // 4])", "4, 2", TRACE_BY_AXIS,
+  axes(units, "sch.transform_layout('B', 'B', lambda i, j: [j % 4, j // 4], rewrite_loops=True)",
+       "4, 2", TRACE_BY_AXIS,
        "sch.split_axis(b0, \"B\", 1, [None, 4])\nsch.reorder_axes(b0, \"B\", [0, 2, 1])\n"
        "sch.fuse_axes(b0, \"B\", [0, 1])\n");
   made(unit_batch, "sch.split_axis('C', ('read', 1), 4, [None, 2])\n"

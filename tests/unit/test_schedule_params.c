@@ -307,7 +307,7 @@ static void test_access_costs(void **state) {
   costs("j, i = sch.get_loops('D')\nsch.vectorize(j)", "D", 13, 5, 1);
   costs(LOOPS "sch.fuse(i, j)", "B", 1, 6, 16); // 91 elements
   costs(LOOPS "sch.reorder(j, i)", "B", 7, 6, 1);
-  costs("sch.transform_layout('B', 'B', lambda i, j: [j, i // 4, i % 4])\n"
+  costs("sch.transform_layout('B', 'B', lambda i, j: [j, i // 4, i % 4], rewrite_loops=True)\n"
         "a, b, c = sch.get_loops('B')\nsch.fuse(b, c)",
         "B", 1, 1, 16);
   costs("j, i = sch.get_loops('D')\na, b = sch.split(i, [None, 4])\nsch.parallel(a)", "D", 1, 1, 4);
