@@ -112,9 +112,11 @@ def var(name):
 
 
 def to_expr(value):
-    """An integer as an expression; an expression is returned unchanged."""
+    """An integer, or a program's node, as an expression; an expression is returned unchanged."""
     if isinstance(value, Expr):
         return value
+    if hasattr(type(value), "index_expression"):
+        return value.index_expression()
     try:
         return const(operator.index(value))
     except TypeError:

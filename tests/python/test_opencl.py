@@ -193,7 +193,7 @@ def test_no_such_device():
 # first physical axis and Wc in the second" (the RFC's section on axis separators).
 LAY_OUT = """sch.set_scope("x", 0, "global.texture")
 sch.transform_layout("x", ("write", 0),
-                     lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4])
+                     lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4], rewrite_loops=True)
 n, co, h, w, ci = sch.get_loops("x")
 rows = sch.fuse(n, co, h)
 sch.bind(rows, "blockIdx.x")
@@ -255,7 +255,7 @@ def f(A: T.Buffer((1, 9, 7, 8), "float32"), W: T.Buffer((3, 3, 8, 12), "float32"
 """
 CONVOLUTION_STEPS = """image = sch.cache_read("C", 0, "global.texture")
 sch.transform_layout(image, ("write", 0),
-                     lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4])
+                     lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4], rewrite_loops=True)
 n, co, h, w, ci = sch.get_loops(image)
 rows = sch.fuse(n, co, h)
 sch.bind(rows, "blockIdx.x")

@@ -134,7 +134,14 @@ def test_traces_are_replayed(tmp_path):
 
 def test_layouts_axis_by_axis(capsys):
     sch = tir.Schedule(matmul)
-    sch.transform_layout("product", ("write", 0), lambda i, j: [j // 8, i, j % 8])
+    kept = tir.Schedule(matmul)
+    kept.transform_layout("product", ("write", 0), lambda i, j: [j // 8, i, j % 8])
+    assert "rewrite_loops" not in str(kept.trace)
+    assert 'sch.reorder_axes(b0, "product", [1, 0, 2], rewrite_loops=False)' in kept.trace.by_axes()
+    assert len(kept.get_loops("product")) == 3
+    check(kept)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [j // 8, i, j % 8], rewrite_loops=True)
+    assert len(sch.get_loops("product")) == 4
     by_axes = sch.trace.by_axes()
     assert "transform_layout" not in by_axes and "sch.split_axis(b0, " in by_axes
     sch.trace.show()
@@ -387,6 +394,25 @@ def test_constant_padding(pad_value):
     check(sch)
 
 
+def test_maps_of_any_number_of_indices():
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), lambda *rest, j: [j // 8, *rest, j % 8], pad_value=lambda *i: i[0])
+    sch.transform_block_layout("relu", lambda *indices: indices[::-1])
+    sch.transform_layout("relu", "C", lambda *indices: indices[::-1])
+    assert "product = T.alloc_buffer((4, 13, 8)" in sch.func.script()
+    assert "C: T.Buffer((30, 13)" in sch.func.script() and sch.get(sch.get_loops("relu")[0]).extent == 30
+
+
+def test_maps_of_sizes():
+    for k in (free_product.buffer_map[free_product.params[0]].shape[1],):
+        for index_map in (lambda i, j: i * k + j, lambda i, j: [(k * i + j)]):
+            sch = tir.Schedule(free_product)
+            sch.transform_layout("C", ("read", 0), index_map)
+            assert "A = T.match_buffer(p_A, (k * 5,)" in sch.func.script()
+    with pytest.raises(TypeError, match="is no index expression: an integer, a size"):
+        tir.Schedule(free_product).transform_layout("C", "C", lambda i, j: [i, tir.Cast("int32", k)])
+
+
 def test_padding_that_differs():
     sch = tir.Schedule(matmul)
     sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
@@ -418,7 +444,7 @@ def rows_of_any_number(a: T.handle, d: T.handle):
 @pytest.mark.parametrize("number", [0, 1, -1])
 def test_consumers_move_into_symbolic_layouts(layout, number):
     sch = tir.Schedule(rows_of_any_number)
-    sch.transform_layout("B", "B", layout)
+    sch.transform_layout("B", "B", layout, rewrite_loops=True)
     sch.reverse_compute_at("D", sch.get_loops("B")[number])
     run = pleat.build(sch.mod, cache=False)
     for n in (1, 5, 8):

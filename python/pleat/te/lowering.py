@@ -146,7 +146,7 @@ class _Lowering:
         options = {} if pad_value is None else {"pad_value": pad_value}
         block = self._block(stage).name if self.blocks[stage] else self._user(buffer)
         if block is not None:
-            self.sch.transform_layout(block, buffer, index_map, **options)
+            self.sch.transform_layout(block, buffer, index_map, rewrite_loops=True, **options)
 
     def _walk_layout(self, stage, index_map, pad_value):
         """Changes a layout before all steps on loops: the loops of the stage follow it."""

@@ -11,6 +11,7 @@ import math
 import operator
 import re
 
+from pleat import _expression
 from pleat._library import PleatError
 from pleat.ir._module import GlobalVar
 from pleat.script._values import text_of
@@ -182,6 +183,15 @@ class PrimExpr(Node):
             return f"({text_of(self.a)} {spelling} {text_of(self.b)})"
         operands = [self.fields[name] for name in self.ARGUMENTS if name in self.fields]
         return f"T.{spelling}({', '.join(map(text_of, operands))})"
+
+    def index_expression(self):
+        """The same as an expression of index maps, in which sizes stand for themselves by their names."""
+        if isinstance(self, (Var, KINDS["IntImm"])):
+            return _expression.var(self.name) if isinstance(self, Var) else _expression.const(self.value)
+        spelling = _SPELLINGS.get(type(self).__name__)
+        if spelling not in ("+", "-", "*", "//", "%"):
+            raise TypeError(f"{self!r} is no index expression: an integer, a size, or what + - * // % make of them")
+        return _expression.make(spelling, self.a, self.b)
 
     def __neg__(self):
         return binary("Sub", const(0, self.dtype), self)

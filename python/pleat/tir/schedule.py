@@ -43,10 +43,16 @@ def _argument(value):
     return text_of(value)
 
 
-def _as_map(value):
-    """The index map of a function or of text; other values as they are."""
+def _takes_any_number(function):
+    """Whether a function has a parameter such as *indices."""
+    return any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values())
+
+
+def _as_map(value, rank=None):
+    """The index map of a function, of `rank` indices where it takes any number, or of text; other values as they
+    are."""
     if callable(value) and not isinstance(value, IndexMap):
-        return IndexMap.from_func_with_separators(value)[0]
+        return IndexMap.from_func_with_separators(value, ndim=rank)[0]
     try:
         return IndexMap.parse(value) if isinstance(value, str) and "->" in value else value
     except PleatError:  # the library says what is wrong with the text
@@ -169,17 +175,40 @@ class Schedule:
             return arguments, keywords
         kinds = {p.name: p.kind for p in signatures()[step].parameters}
         bound = {name: self._prepared_value(kinds[name], name, value) for name, value in bound.items()}
+        if "index_map" in bound or "gen_new_ranges" in bound:
+            bound = self._with_maps(step, bound)
         many = [item for name, value in bound.items() if name.startswith("*") for item in value]
         return many, {name: value for name, value in bound.items() if not name.startswith("*")}
 
     def _prepared_value(self, kind, name, value):
-        if kind == "MAP" or callable(value) and not isinstance(value, Reference):
-            return _as_map(value)
         if kind in ("BLOCK", "TARGET", "PART") and isinstance(value, str):
             return self.get_sblock(value)
         if (kind in ("NEST", "PART") or name == "consumer_blocks") and isinstance(value, (list, tuple)):
             return [self.get_sblock(item) if isinstance(item, str) else item for item in value]
         return value
+
+    def _with_maps(self, step, bound):
+        """The arguments of a step that takes an index map, with a map for a function or text."""
+        name = "index_map" if "index_map" in bound else "gen_new_ranges"
+        function, rank = bound[name], None
+        if callable(function) and _takes_any_number(function):
+            rank = self._map_rank(step, bound)
+        bound = {**bound, name: _as_map(function, rank)}
+        if "pad_value" in bound and isinstance(bound[name], IndexMap):
+            bound["pad_value"] = _padding(bound["pad_value"], len(bound[name].final_indices))
+        return bound
+
+    def _map_rank(self, step, bound):
+        """The number of inputs of the index map of a step: the axes of its buffer, or the variables of its block."""
+        block = self.get(bound["block"])
+        if step != "transform_layout":
+            return len(block.iter_vars)
+        kind, number = bound["buffer"] if isinstance(bound["buffer"], tuple) else (None, bound["buffer"])
+        regions = {"read": block.reads, "write": block.writes}.get(kind, [*block.writes, *block.reads])
+        buffers = [region.buffer for region in regions]
+        if kind is not None:
+            return len(buffers[number].shape) if number < len(buffers) else None
+        return next((len(buffer.shape) for buffer in buffers if buffer.name == number), None)
 
     def _function_of(self, values):
         """The function of the references in the arguments of a step, or else the one that is worked on. Raises for a
@@ -331,12 +360,14 @@ class Schedule:
         keywords = {} if preserve_unit_iters else {"preserve_unit_iters": False}
         return self._apply("tensorize", (block_or_loop, tensor_intrin), keywords)
 
-    def transform_layout(self, block, buffer, index_map, pad_value=None, **keywords):
+    def transform_layout(self, block, buffer, index_map, pad_value=None, *, assume_injective_transform=False,
+                         rewrite_loops=False):
         """Stores a buffer of the block in another layout, and rewrites all its accesses. `pad_value` is what the
-        padding holds: a number, or a function of the physical indices, or a map, that gives one."""
-        if pad_value is not None:
-            keywords = {"pad_value": _padding(pad_value), **keywords}
-        return self._apply("transform_layout", (block, buffer, index_map), keywords)
+        padding holds: a number, or a function of the physical indices, or a map, that gives one. With
+        rewrite_loops, and where padding is filled, loops that cover the buffer then cover its new shape."""
+        return self._apply("transform_layout", (block, buffer, index_map), {
+            "pad_value": pad_value, "assume_injective_transform": assume_injective_transform,
+            "rewrite_loops": rewrite_loops})
 
     def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
         """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,
@@ -532,24 +563,24 @@ class TensorIntrin:
         return IRModule({"desc": self.desc, "impl": self.impl}).script()
 
 
-def _padding(value):
-    """The number that a function of indices, or a map, gives for all indices, or else the map; other values
+def _padding(value, rank):
+    """The number that a function of `rank` indices, or a map, gives for all indices, or else the map; other values
     as they are."""
-    given = value
     is_function = callable(value) and not isinstance(value, (IndexMap, Value))
+    result = value
     if is_function:
-        parameters = inspect.signature(value).parameters.values()
-        value = value(*(var(p.name) for p in parameters if p.kind is not p.VAR_POSITIONAL))
+        names = inspect.signature(value).parameters
+        result = value(*(var(f"i{k}") for k in range(rank if _takes_any_number(value) else len(names))))
     elif isinstance(value, IndexMap):
-        value, is_function = value.final_indices, True
-    if is_function and isinstance(value, (list, tuple)) and len(value) == 1:
-        value, = value
-    if not is_function and not isinstance(value, Value) or isinstance(value, float):
-        return value
+        result = value.final_indices
+    if result is not value and isinstance(result, (list, tuple)) and len(result) == 1:
+        result, = result
+    if result is value and not isinstance(value, Value) or isinstance(result, float):
+        return result
     try:
-        return operator.index(value)
+        return operator.index(result)
     except TypeError:
-        return IndexMap.from_func(given) if callable(given) and not isinstance(given, IndexMap) else given
+        return _as_map(value, rank if is_function and _takes_any_number(value) else None)
 
 
 def _flat_ranges(function):

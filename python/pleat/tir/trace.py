@@ -81,6 +81,7 @@ INPUTS = {"annotate": {"ann_val"}, "cache_read": {"consumer_blocks"}, "cache_wri
           "annotate_buffer_access": {"buffer_index", "buffer_type", "gen_new_ranges"}}
 SPREAD = {"split": "factors", "loop_partition": "factors"}  # the items are inputs of their own
 SLOTS = {"transform_layout", "reindex", "set_axis_separator"}  # a buffer is two attributes: number, kind
+BEYOND = {"rewrite_loops"}  # parameters that TVM's steps do not have; instructions have them where they are set
 NAMES = {"get_block": "GetSBlock", "reindex": "ReIndex", "rfactor": "RFactor",
          "unsafe_set_dtype": "UnsafeSetDType"}
 
@@ -131,7 +132,7 @@ class InstructionKind:
                 inputs.append(value)
             elif parameter.kind == "SLOT" and self.step in SLOTS:
                 attrs += [value[1], int(value[0] == "write")] if isinstance(value, tuple) else [value, None]
-            else:
+            elif parameter.name not in BEYOND or value != parameter.default:
                 attrs.append(value)
         return inputs, attrs
 
@@ -147,7 +148,7 @@ class InstructionKind:
                 number, is_write = self._next(attrs, parameter), self._next(attrs, parameter)
                 values[parameter.name] = (number if is_write is None
                                           else ("write" if is_write else "read", number))
-            else:
+            elif attrs or parameter.name not in BEYOND:
                 values[parameter.name] = self._next(attrs, parameter)
         if inputs or attrs:
             raise ValueError(f"{self.name} takes fewer inputs or attributes: {(inputs or attrs)[0]!r} is "
