@@ -29,6 +29,7 @@ np = Lazy("numpy")
 DEVICES = ("opencl", "cuda")
 TARGETS = ("llvm", "c", *DEVICES)
 LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
+SCALARS = "depend on values that only a run has"  # a message of driver/kernel_program.c
 PACKED = "packed"  # the result of a function that MakePackedAPI made: its kind and its value
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
@@ -249,7 +250,7 @@ class Function:
 
     def __init__(self, name, parameters, compiled, at_once=True, result=None):
         self.name, self.parameters, self.result = name, parameters, result
-        self._compile, self._models = compiled, {}
+        self._compile, self._models, self._numbers = compiled, {}, []
         if at_once and not any(isinstance(size, str) for p in parameters
                    for size in (*(p.shape or ()), *(p.strides or ()), p.offset)):
             self._model({})
@@ -258,11 +259,22 @@ class Function:
         given = f" -> {self.result}" if self.result else ""
         return f"Function({self.name}: {', '.join(map(repr, self.parameters))}{given})"
 
-    def _model(self, sizes):
-        """The compiled model for these sizes, and the order of its arguments."""
+    def _model(self, sizes, values=()):
+        """The compiled model for these sizes, and the order of its arguments. Where the work depends on
+        scalar arguments, their values are sizes too."""
+        sizes = {**sizes, **{self.parameters[i].name: int(values[i]) for i in self._numbers if values}}
         key = tuple(sorted(sizes.items()))
         if key not in self._models:
-            model = self._compile(sizes)
+            try:
+                model = self._compile(sizes)
+            except PleatError as error:
+                if self._numbers or SCALARS not in str(error):
+                    raise
+                self._numbers = [i for i, one in enumerate(self.parameters)
+                                 if one.shape is None and "int" in one.dtype]
+                if not self._numbers:
+                    raise
+                return self._model(sizes, values) if values else (None, None)
             self._models[key] = model, _order(model, self.parameters)
         return self._models[key]
 
@@ -296,7 +308,7 @@ class Function:
         belongs to."""
         keep = []
         tensors, sizes = self._arguments(values, keep)
-        model, (inputs, outputs) = self._model(sizes)
+        model, (inputs, outputs) = self._model(sizes, values)
         value = self._memory_of_result()
         if value is not None:
             values = *values, value

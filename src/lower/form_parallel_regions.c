@@ -9,11 +9,11 @@
 //   s = allocate(16); ...                          s = allocate(16); ...      # a serial region
 //
 // An outermost loop over threads is a region of its own, because a device runs it at once;
-// allocations around such loops are workspace. A parallel loop that is not outermost becomes serial
-// and is reported. The allocations inside a region stay where they are while they fit the stack
-// together; a larger one becomes workspace. For a parallel region, the workspace holds one copy of
-// it for each iteration, one after the other. A function that has regions already gets them anew,
-// so the pass may run twice.
+// allocations around such loops are workspace. A parallel loop that is not outermost, or whose
+// length is read from memory, becomes serial and is reported. The allocations inside a region stay
+// where they are while they fit the stack together; a larger one becomes workspace. For a parallel
+// region, the workspace holds one copy of it for each iteration, one after the other. A function
+// that has regions already gets them anew, so the pass may run twice.
 #include "lower/pass.h"
 
 typedef struct Forming {
@@ -53,8 +53,10 @@ static Stmt *serialize(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_FOR || s->as.loop.kind != LOOP_PARALLEL) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.loop.kind = LOOP_SERIAL;
-  lower_note(forming->state, LOWER_SERIALIZED, "loop %s runs in one thread: it is not outermost",
-             s->as.loop.var->as.var->name);
+  bool reads = expr_reads_memory(s->as.loop.min) || expr_reads_memory(s->as.loop.extent);
+  lower_note(forming->state, LOWER_SERIALIZED, "loop %s runs in one thread: %s",
+             s->as.loop.var->as.var->name,
+             reads ? "its length is read from memory" : "it is not outermost");
   return next;
 }
 
@@ -248,8 +250,14 @@ static bool holds_faults(const Forming *forming, const Stmt *s) {
   return s->kind == STMT_ALLOCATE && forming->guards && s->as.allocate.var == forming->guards->data;
 }
 
+// The caller computes how many iterations a region has, from sizes and scalars.
+static bool is_parallel_region(const Stmt *s) {
+  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL &&
+         !expr_reads_memory(s->as.loop.min) && !expr_reads_memory(s->as.loop.extent);
+}
+
 static void split(Forming *forming, Stmt *s, bool outermost) {
-  if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL) {
+  if (is_parallel_region(s)) {
     add_parallel_region(forming, s);
   } else if (s->kind == STMT_SEQ && (outermost || has_region(s))) {
     for (int i = 0; i < s->as.seq.count; i++) split(forming, s->as.seq.items[i], false);

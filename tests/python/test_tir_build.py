@@ -538,3 +538,49 @@ def test_the_output_of_reductions_may_be_any_parameter(shape):
     sums = a @ b.T
     most = np.maximum(sums.max(1, keepdims=True), -2)
     np.testing.assert_allclose(c, np.minimum(sums - most, -0.5), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_scalars_decide_how_much_work_there_is(target, tmp_path):
+    @I.ir_module
+    class Work:
+        @T.prim_func
+        def rows(A: T.Buffer((16,), "int32"), n: T.int32):
+            for i in T.parallel(n):
+                A[i] = i + 1
+
+        @T.prim_func
+        def reversed(A: T.Buffer((16,), "int32"), n: T.int32, x: T.float32):
+            B = T.alloc_buffer((n,), "int32")
+            for i in T.parallel(n):
+                B[i] = i
+            for i in T.parallel(n):
+                A[i] = B[n - 1 - i] + T.Cast("int32", x)
+
+        @T.prim_func
+        def stored(A: T.Buffer((2,), "int32"), B: T.Buffer((16,), "int32")):
+            for i in T.parallel(A[0], A[1]):
+                B[i] = i
+
+    run = pleat.build(Work, target=target, cache=False)
+    a = np.zeros(16, "int32")
+    for n in (9, 1, 16, 0):
+        a[:] = -1
+        run["rows"](a, n)
+        assert a.tolist() == [*range(1, n + 1)] + [-1] * (16 - n)
+        run["reversed"](a, n, 2.0)
+        assert a[:n].tolist() == [n + 1 - i for i in range(n)]
+    for n in (17, 1000):
+        with pytest.raises(pleat.PleatError, match=r"A\[i\] is out of bounds.*index (16|999) of axis 0"):
+            run["rows"](a, n)
+    a[:] = -1
+    run["rows"](a, -3)
+    assert (a == -1).all()
+    run["stored"](np.array([3, 5], "int32"), a)
+    assert a[2:9].tolist() == [-1, 3, 4, 5, 6, 7, -1]
+    run.export_library(tmp_path / "work.pleat")
+    loaded = pleat.load_module(tmp_path / "work.pleat")
+    for n in (9, 2):
+        a[:] = 0
+        loaded["reversed"](a, n, 0.0)
+        assert a[:n].tolist() == list(range(n))[::-1]
