@@ -577,7 +577,7 @@ def test_scalars_decide_how_much_work_there_is(target, tmp_path):
     run["rows"](a, -3)
     assert (a == -1).all()
     run["stored"](np.array([3, 5], "int32"), a)
-    assert a[2:9].tolist() == [-1, 3, 4, 5, 6, 7, -1]
+    assert a[2:7].tolist() == [-1, 3, 4, -1, -1]
     run.export_library(tmp_path / "work.pleat")
     loaded = pleat.load_module(tmp_path / "work.pleat")
     for n in (9, 2):
