@@ -168,6 +168,35 @@ def test_specialization():
         add.specialize({"m": 1})
 
 
+@T.prim_func
+def strided(a: T.handle, b: T.handle, k: T.int32):
+    n, m, s, o = T.int32(), T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "float32", strides=[s, 1], elem_offset=o)
+    B = T.match_buffer(b, (n, m), "float32")
+    for i, j in T.grid(n, m):
+        B[i, j] = A[i, j] + T.Cast("float32", k)
+
+
+def test_specialization_by_buffers_and_expressions():
+    from pleat import tir
+    a, b, k = strided.params
+    f = strided.specialize({a: tir.decl_buffer((4, 6), strides=[8, 1], elem_offset=4)})
+    A = f.buffer_map[f.params[0]]
+    assert [int(one) for one in (*A.shape, *A.strides, A.elem_offset)] == [4, 6, 8, 1, 4]
+    assert "T.grid(4, 6)" in f.script()
+    n = strided.buffer_map[b].shape[0]
+    doubled = strided.specialize({n: tir.Var("x", "int32") * 2})
+    assert "(x * 2, m)" in doubled.script() and "T.grid(x * 2, m)" in doubled.script()
+    assert len(strided.specialize({k: n}).params) == 2
+    assert strided.specialize({}) is strided
+    for given, message in (({a: tir.decl_buffer((4, 6), "int32", strides=[8, 1])}, "another type"),
+                           ({b: tir.decl_buffer((4,))}, "other axes"), ({k: tir.decl_buffer((4,))}, "no parameter"),
+                           ({a: tir.decl_buffer((4, 6), strides=[8, 2], elem_offset=4)}, "A has 1 where"),
+                           ({n: 5, b: tir.decl_buffer((4, 6))}, "'n' gets 5 and 4")):
+        with pytest.raises(ValueError, match=message):
+            strided.specialize(given)
+
+
 # ---- Passes ---------------------------------------------------------------------------------------
 
 def test_passes_are_those_of_the_library():

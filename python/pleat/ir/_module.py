@@ -374,9 +374,15 @@ class PrimFunc(BaseFunc):
 
     def specialize(self, param_map):
         """The function for given values: a dictionary from scalar parameters, or variables in the
-        shapes of buffers, to numbers. A variable is a node or a name."""
-        texts = []
-        for variable, value in param_map.items():
+        shapes of buffers, to numbers. A variable is a node or a name. A parameter with a buffer may be
+        given another buffer, whose sizes are then the values. A value may be an expression of variables in
+        shapes."""
+        if not param_map:
+            return self
+        texts, given = [], self._values_in(param_map)
+        if any(hasattr(value, "dtype") and not hasattr(value, "value") for value in given.values()):
+            return self._with_expressions(given)
+        for variable, value in given.items():
             name = variable if isinstance(variable, str) else getattr(variable, "name", None)
             if name is None:
                 raise TypeError(f"expected a variable or its name, not {variable!r}")
@@ -387,6 +393,50 @@ class PrimFunc(BaseFunc):
                                               messages)
         check_status(status, messages)
         return PrimFunc(ffi.gc(result[0], _lib.pleat_module_free))
+
+    def _with_expressions(self, given):
+        """The function with expressions in the place of variables in the shapes of its buffers."""
+        from pleat.tir.nodes import Var, converted
+        from pleat.tir.stmt_functor import _Rewriter
+        values = {}
+        for variable, value in given.items():
+            if not isinstance(variable, Var) or variable in self.buffer_map:
+                raise ValueError(f"specialize: {variable!r} is no number, and its value is an expression")
+            values[variable] = converted(value)
+        rewriter = _Rewriter(lambda one: values.get(one) if isinstance(one, Var) else None, None,
+                             with_buffers=True)
+        buffers = {param: rewriter.value(buffer) for param, buffer in self.buffer_map.items()}
+        attrs = {**self.attrs, "global_symbol": self.__name__}
+        params = [one for one in self.params if one not in values]
+        return PrimFunc(params, rewriter.value(self.body), self.ret_type, buffers, attrs)
+
+    def _values_in(self, param_map):
+        """The values of specialize by variables, with those that buffers give."""
+        from pleat.tir.nodes import Buffer, IntImm, Var, converted
+        found = {}
+        for param, value in param_map.items():
+            if not isinstance(value, Buffer):
+                found[param] = value
+                continue
+            own = self.buffer_map.get(param, param)
+            if not isinstance(own, Buffer):
+                raise ValueError(f"specialize: {param!r} is no parameter with a buffer")
+            strides = value.strides if own.strides else []
+            mine, given = ([*one.shape, *steps,
+                            IntImm("int32", 0) if one.elem_offset is None else one.elem_offset]
+                           for one, steps in ((own, own.strides), (value, strides)))
+            if own.dtype != value.dtype or len(mine) != len(given):
+                raise ValueError(f"specialize: {value!r} has another type, or other axes, than {own!r}")
+            for size, number in zip(mine, given):
+                if size is number:
+                    continue
+                if isinstance(size, Var):
+                    number = number.value if isinstance(number, IntImm) else number
+                    if not structural_equal(converted(found.setdefault(size, number)), converted(number), True):
+                        raise ValueError(f"specialize: '{size.name}' gets {found[size]!r} and {number!r}")
+                elif not structural_equal(size, number):
+                    raise ValueError(f"specialize: {own.name} has {size!r} where the given buffer has {number!r}")
+        return found
 
     def __call__(self, *arguments):
         """Runs the program on arrays: compiles it when it is first called. See pleat.build."""
