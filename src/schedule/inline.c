@@ -114,7 +114,8 @@ typedef struct BlockInlining {
   Context *context;
   const Block *block;
   const Buffer *buffer;
-  bool too_large; // a reader's expression would become too large
+  const Path *path; // of the block
+  bool too_large;   // a reader's expression would become too large
 } BlockInlining;
 
 enum { MOST_NODES = 1 << 16 };
@@ -127,11 +128,23 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
   return substitute_expr(env->context, env->block->body->as.store.value, &values);
 }
 
+// True for a block around the inlined one. It states no access to a buffer that it allocates, but
+// accesses what its readers read instead.
+static bool is_around(const BlockInlining *env, const Block *block) {
+  for (int i = 0; i < env->path->count; i++) {
+    const Stmt *s = env->path->items[i];
+    if (s->kind == STMT_BLOCK && s->as.block->name == block->name) return !block_is_root(block);
+  }
+  return false;
+}
+
 static Stmt *inline_block(Rewriter *rewriter, Stmt *s) {
   BlockInlining *env = rewriter->env;
   if (s->kind == STMT_STORE)
     env->too_large |= expr_tree_size(s->as.store.value, NULL, 0, MOST_NODES) == MOST_NODES;
-  if (s->kind != STMT_BLOCK || !block_touches(s->as.block, env->buffer, false)) return s;
+  bool changes = s->kind == STMT_BLOCK &&
+                 (block_touches(s->as.block, env->buffer, false) || is_around(env, s->as.block));
+  if (!changes) return s;
   return stmt_with_block(env->context, s, block_with_regions(env->context, s->as.block));
 }
 
@@ -277,7 +290,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
         block_touches(blocks.items[i]->as.block, buffer, false))
       array_push(&context->arena, &readers, blocks.items[i]);
 
-  BlockInlining env = {context, block, buffer, false};
+  BlockInlining env = {context, block, buffer, &path, false};
   Rewriter rewriter = {.context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
   Stmt *body = path_replace(context, &path, path.count - 1, NULL);
   body = rewrite_stmt(&rewriter, without_allocation(context, body, buffer));
