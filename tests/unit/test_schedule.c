@@ -305,6 +305,36 @@ static void test_compute_parameter_at(void **state) {
   context_free(context);
 }
 
+// In each iteration of t, B reads what X stores there; C reads B of this iteration and of one
+// beside it.
+static void test_compute_at_again(void **state) {
+  (void)state;
+  Context *context = context_new();
+  static const char program[] =
+      HEAD "def f(A: T.Buffer((7, 13), 'float32'), C: T.Buffer((7, 13), 'float32')):\n"
+           "    X = T.alloc_buffer((7, 13))\n"
+           "    B = T.alloc_buffer((7, 13))\n"
+           "    for t in range(7):\n"
+           "        for i in range(13):\n"
+           "            with T.block('X'):\n"
+           "                vt, vi = T.axis.remap('SS', [t, i])\n"
+           "                X[%s, vi] = A[vt, vi] + T.float32(1)\n"
+           "        for i in range(13):\n"
+           "            with T.block('B'):\n"
+           "                vt, vi = T.axis.remap('SS', [t, i])\n"
+           "                B[vt, vi] = X[%s, vi] * T.float32(2)\n"
+           "        for i in range(13):\n"
+           "            with T.block('C'):\n"
+           "                vt, vi = T.axis.remap('SS', [t, i])\n"
+           "                C[vt, vi] = B[vt, vi] + T.if_then_else(%s, B[%s, vi], T.float32(0))\n";
+  static const char steps[] = "t, i = sch.get_loops('C')\nsch.compute_at('B', i)\n";
+  static const char why[] = "stores in other iterations of a loop around both";
+  made(arena_printf(&context->arena, program, "vt", "vt", "vt > 0", "vt - 1"), steps);
+  refused(arena_printf(&context->arena, program, "0", "0", "vt > 0", "vt - 1"), steps, why);
+  refused(arena_printf(&context->arena, program, "vt", "vt", "0 == 1", "vt + 1"), steps, why);
+  context_free(context);
+}
+
 // In each iteration of t, s1 reads row t of S and s2 writes row t + 1, or row t.
 static void test_compute_at_in_a_recurrence(void **state) {
   (void)state;
@@ -658,6 +688,7 @@ int main(void) {
       cmocka_unit_test(test_compute_at),
       cmocka_unit_test(test_compute_parameter_at),
       cmocka_unit_test(test_compute_at_in_a_recurrence),
+      cmocka_unit_test(test_compute_at_again),
       cmocka_unit_test(test_reverse_compute_at),
       cmocka_unit_test(test_consumers_of_digits),
       cmocka_unit_test(test_caches),
