@@ -209,6 +209,17 @@ static Expr *value_of_operand(ValueLets *v, Expr *e) {
   return e->args[0];
 }
 
+// An assumption is true, and what is not defined may be 0.
+static Expr *value_of_assumption(ValueLets *v, Expr *e) {
+  return expr_const(v->context, e->type, 1);
+}
+
+static Expr *value_of_undefined(ValueLets *v, Expr *e) {
+  return dtype_is_scalable(e->type) || e->type.code == TYPE_HANDLE
+             ? NULL
+             : expr_const(v->context, e->type, 0);
+}
+
 static const struct {
   const char *name;
   Expr *(*value)(ValueLets *v, Expr *e); // NULL: for operands of other types
@@ -221,6 +232,8 @@ static const struct {
     {"vectorhigh", value_of_high},
     {"vectorcombine", value_of_both},
     {"ignore_loop_partition", value_of_operand},
+    {"assume", value_of_assumption},
+    {"undef", value_of_undefined},
     {"call_llvm_pure_intrin", value_of_llvm},
     {"call_llvm_intrin", value_of_llvm},
 };

@@ -19,6 +19,7 @@ typedef struct ThreadReduction {
   Context *context;
   PtrArray threads;    // Stmt *: the loops over threads around, from the outside in
   const Expr *reducer; // the combiner of the attribute around; NULL outside of one
+  Map owners;          // data variable → Buffer * that was declared over it
 } ThreadReduction;
 
 // The parts of one call.
@@ -86,6 +87,15 @@ static Expr *without_cast(Expr *e) {
   return e->op == EXPR_CAST ? e->args[0] : e;
 }
 
+// The element that a result is stored to: the first one of a pointer, as TVM wrote it before 2022.
+static Expr *place_in(const ThreadReduction *r, Expr *e) {
+  Buffer *buffer = e->op == EXPR_VAR ? map_find(&r->owners, e) : NULL;
+  if (!buffer || !expr_is_int(buffer->offset, 0)) return e;
+  Expr **indices = arena_array(&r->context->arena, Expr *, buffer->rank + 1);
+  for (int i = 0; i < buffer->rank; i++) indices[i] = expr_int(r->context, DTYPE_INT32, 0);
+  return expr_load(r->context, buffer, indices, buffer->rank);
+}
+
 static bool read_call(const ThreadReduction *r, Allreduce *a, const Expr *call) {
   int64_t count;
   if (!r->reducer || !r->reducer->count) return refuse(a, "has no T.comm_reducer around it");
@@ -99,7 +109,7 @@ static bool read_call(const ThreadReduction *r, Allreduce *a, const Expr *call) 
   a->identities = (Expr **)identities->args;
   a->places = arena_array(&a->context->arena, Expr *, a->count);
   for (int i = 0; i < a->count; i++) {
-    a->places[i] = without_cast(call->args[2 + count + i]);
+    a->places[i] = place_in(r, without_cast(call->args[2 + count + i]));
     if (a->places[i]->op != EXPR_LOAD) return refuse(a, "has a result that is no element");
   }
   return find_threads(r, a, call, 2 + 2 * a->count);
@@ -232,13 +242,16 @@ static Stmt *write_out(Rewriter *rewriter, Stmt *s) {
                  strcmp(s->as.evaluate->as.s, "tvm_thread_allreduce") == 0;
   if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD) return within_thread(rewriter, s);
   if (is_reducer(s)) return within_reducer(rewriter, s);
+  if (s->kind == STMT_DECL_BUFFER)
+    map_put(&r->owners, s->as.declare.buffer->data, s->as.declare.buffer);
   if (!is_call) return NULL;
   Allreduce a = {.context = r->context, .stmt = s};
   return read_call(r, &a, s->as.evaluate) ? make_tree(&a, r->reducer) : s;
 }
 
 PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func) {
-  ThreadReduction reduction = {.context = state->context};
+  ThreadReduction reduction = {.context = state->context,
+                               .owners = map_new(&state->context->arena)};
   Rewriter rewriter = {.env = &reduction, .enter_stmt = write_out, .buffer = lower_keep_buffer};
   return lower_rewrite(state, func, &rewriter);
 }

@@ -103,6 +103,21 @@ def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((4,), 
         b[:] = c[:] = 0
 
 
+def test_assumptions_and_undefined_values():
+    function = from_source("""
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        T.evaluate(T.assume(A[i] == 3))
+    for i in range(8):
+        B[i] = A[i] + T.if_then_else(i < 8, 1, T.undef(dtype="int32"))
+""")
+    a, b = np.full(8, 3, "int32"), np.zeros(8, "int32")
+    for _ in run_all(function, a, b):
+        assert (b == 4).all()
+    assert pleat.verify(function)
+
+
 def test_isfinite():
     a = np.array([1, np.inf, -np.inf, np.nan, -0.0], "float32")
     b = np.zeros(5, "bool")

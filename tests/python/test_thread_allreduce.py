@@ -159,6 +159,22 @@ def test_over_two_dimensions():
     assert np.array_equal(b, a.max((0, 2)))
 
 
+def test_a_pointer_to_the_result():
+    @T.prim_func
+    def total(A: T.Buffer((7,), "float32"), B: T.Buffer((1,), "float32")):
+        with T.launch_thread("threadIdx.x", 7) as x:
+            data = T.allocate([1], "float32", "local")
+            R = T.Buffer((1,), "float32", data=data, scope="local")
+            with T.attr(T.comm_reducer(lambda a, b: a + b, [T.float32(0)]), "reduce_scope",
+                        T.reinterpret(T.uint64(0), dtype="handle")):
+                T.tvm_thread_allreduce(T.uint32(1), A[x], True, data, x, dtype="handle")
+            if x == 0:
+                B[0] = R[0]
+    a, b = np.arange(7, dtype="float32"), np.zeros(1, "float32")
+    pleat.build(total)(a, b)
+    assert b[0] == 21
+
+
 def test_what_is_refused():
     @T.prim_func
     def alone(A: T.Buffer((5,), "int32"), x: T.int32):
