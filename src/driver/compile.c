@@ -217,8 +217,7 @@ static bool fill_weights(const Program *p, CompiledProgram *out) {
                          "not enough memory for the weights");
   out->release = memory_free;
   out->owner = out->weights;
-  program_fill_weights(p, out->weights);
-  return true;
+  return program_fill_weights(p, out->weights);
 }
 
 static void release_calls(void *env) {

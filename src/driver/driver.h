@@ -127,8 +127,17 @@ void program_keep_branches(StageGraph *stages, const GraphFunc *graph);
 // Sets the conditions of the steps, whose slots must be known.
 void program_find_branches(Program *program);
 
-// Computes the stages that depend on constants alone and take many operations, by compiled code.
-// False with diagnostics.
+// Compiled code for stages that depend on constants alone.
+typedef struct StageCode StageCode;
+// NULL with diagnostics. The stages are not in the graph any more; their tensors are.
+StageCode *stage_code_new(Context *context, StageGraph *graph, PtrArray stages,
+                          const CompileOptions *options);
+// Computes the output of stage number `number`, with the memory of `context`. Threads may call it
+// at the same time with contexts of their own. False with diagnostics.
+bool stage_code_run(const StageCode *code, Context *context, int number, void *to);
+void stage_code_free(StageCode *code);
+// Computes the stages that depend on constants alone and take many operations, by compiled code,
+// but those that program_fill_weights computes. False with diagnostics.
 bool program_fold(Context *context, StageGraph *stages, const CompileOptions *options);
 // Makes plan and schedules only: no kernel is lowered and no slot has an offset. NULL with
 // diagnostics.
@@ -136,8 +145,8 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
 // Builds the program. NULL with diagnostics.
 Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options);
 // Writes the constants in the layouts in which the kernels read them: program->weight_bytes bytes
-// into `weights`, which is aligned to 64 bytes.
-void program_fill_weights(const Program *program, void *weights);
+// into `weights`, which is aligned to 64 bytes. False with diagnostics.
+bool program_fill_weights(const Program *program, void *weights);
 
 enum { PHYSICAL_MAX_RANK = 32 };
 // Sets `shape` to the shape in which the caller passes a value, and returns its rank. The shape is
@@ -180,6 +189,8 @@ bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const Inter
 bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args,
                        OnSpan on_span, void *env);
 void kernel_code_free(KernelCode *code);
+// The same code, which runs with the memory of another context. It is not freed.
+KernelCode *kernel_code_share(Context *context, const KernelCode *code);
 
 // How a tensor program uses each parameter. A reduction with an init may read its own results;
 // these reads do not count.

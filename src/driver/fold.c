@@ -3,10 +3,11 @@
 // that the interpreter would take long; standardised weights are an example.
 #include "driver/driver.h"
 
-typedef struct Folding {
+struct StageCode {
   Context *context;
   StageGraph *graph;
   PtrArray stages; // the constant stages, in order
+  KernelCode *code;
   CompileOptions options;
   PrimFunc **funcs; // the functions to run; equal stages share one
   int func_count;
@@ -15,11 +16,11 @@ typedef struct Folding {
   PrimFunc **unscheduled; // by function: before scheduling
   int *alike;             // by function: 1 + the number of another with the same hash; 0: none
   Map by_hash;            // 1 + the number of the last function with the hash
-} Folding;
+};
 
 // The number of a function equal to this one, or -1. If there is none, the function gets the next
 // number.
-static int find_equal(Folding *f, PrimFunc *func) {
+static int find_equal(StageCode *f, PrimFunc *func) {
   uint64_t hash = prim_func_hash(f->context, func);
   int first = (int)(intptr_t)map_get(&f->by_hash, hash);
   for (int i = first; i; i = f->alike[i - 1])
@@ -29,7 +30,7 @@ static int find_equal(Folding *f, PrimFunc *func) {
   return -1;
 }
 
-static int number_of(Folding *f, PrimFunc *func) {
+static int number_of(StageCode *f, PrimFunc *func) {
   int equal = find_equal(f, func);
   if (equal >= 0) return equal;
   KernelChoice choice;
@@ -40,7 +41,7 @@ static int number_of(Folding *f, PrimFunc *func) {
   return f->func_count++;
 }
 
-static void make_functions(Folding *f) {
+static void make_functions(StageCode *f) {
   Arena *arena = &f->context->arena;
   int count = f->stages.count;
   f->funcs = arena_array(arena, PrimFunc *, count);
@@ -56,28 +57,41 @@ static void make_functions(Folding *f) {
   }
 }
 
-static bool run_all(Folding *f, KernelCode *code) {
-  for (int i = 0; i < f->stages.count; i++) {
-    const StageTensors *params = &f->params[i];
-    InterpTensor *args = arena_array(&f->context->arena, InterpTensor, params->count);
-    for (int k = 0; k < params->count; k++) args[k] = interp_tensor_of(params->items[k]->data);
-    if (!kernel_code_run(code, f->number[i], NULL, args)) return false;
-  }
-  return true;
+StageCode *stage_code_new(Context *context, StageGraph *graph, PtrArray stages,
+                          const CompileOptions *options) {
+  StageCode *f = arena_new(&context->arena, StageCode);
+  *f = (StageCode){.context = context, .graph = graph, .stages = stages};
+  // The code runs on this machine, whatever the target, and without the user's hooks.
+  f->options = (CompileOptions){.machine = machine_probe(), .quick = true, .cache = options->cache};
+  make_functions(f);
+  f->code = kernel_code_new(context, f->funcs, f->func_count, &f->options, NULL);
+  return f->code ? f : NULL;
+}
+
+void stage_code_free(StageCode *f) {
+  if (f) kernel_code_free(f->code);
+}
+
+bool stage_code_run(const StageCode *f, Context *context, int number, void *to) {
+  const StageTensors *params = &f->params[number];
+  InterpTensor *args = arena_array(&context->scratch, InterpTensor, params->count);
+  for (int k = 0; k < params->count; k++) args[k] = interp_tensor_of(params->items[k]->data);
+  args[params->count - 1].data = to; // the output comes last
+  KernelCode *code = kernel_code_share(context, f->code);
+  return kernel_code_run(code, f->number[number], NULL, args);
 }
 
 bool program_fold(Context *context, StageGraph *graph, const CompileOptions *options) {
   if (!target_for_running()) return true;
-  Folding f = {.context = context, .graph = graph, .stages = stage_graph_take_constants(graph)};
-  if (!f.stages.count) return true;
-  // The code runs on this machine, whatever the target, and without the user's hooks.
-  f.options = (CompileOptions){.machine = machine_probe(), .quick = true, .cache = options->cache};
-  if (options->progress) options->progress(options->progress_env, "constants", 0, f.stages.count);
+  PtrArray stages = stage_graph_take_constants(graph);
+  if (!stages.count) return true;
+  if (options->progress) options->progress(options->progress_env, "constants", 0, stages.count);
   context_scope_begin(context);
-  make_functions(&f);
-  KernelCode *code = kernel_code_new(context, f.funcs, f.func_count, &f.options, NULL);
-  bool done = code && run_all(&f, code);
-  kernel_code_free(code);
+  StageCode *code = stage_code_new(context, graph, stages, options);
+  bool done = code != NULL;
+  for (int i = 0; i < stages.count && done; i++)
+    done = stage_code_run(code, context, i, (void *)((Stage *)stages.items[i])->output->data->data);
+  stage_code_free(code);
   context_scope_discard(context);
   return done;
 }

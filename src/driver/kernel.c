@@ -43,6 +43,12 @@ KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
   return kernel_code_of_lowered(context, lowered, count, options, report);
 }
 
+KernelCode *kernel_code_share(Context *context, const KernelCode *code) {
+  KernelCode *shared = arena_copy(&context->scratch, code, sizeof *code);
+  shared->context = context;
+  return shared;
+}
+
 void kernel_code_free(KernelCode *code) {
   if (code && code->code) code_free(code->code);
 }

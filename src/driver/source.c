@@ -94,7 +94,7 @@ bool program_write(const Program *p, const TargetRow *target, const TargetProgra
   TargetStep *steps = arena_array(arena, TargetStep, p->steps.count);
   for (int i = 0; i < p->steps.count; i++) steps[i] = step_of(p, &p->steps.items[i]);
   void *weights = arena_alloc(arena, (size_t)p->weight_bytes);
-  program_fill_weights(p, weights);
+  if (!program_fill_weights(p, weights)) return false;
   TargetProgram program = {
       .unit = {p->name, p->kernels.items, p->kernels.count},
       .names = kernel_names(p),

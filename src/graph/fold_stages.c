@@ -29,8 +29,11 @@ static ConstData *result_new(Context *context, const Stage *stage) {
   if (!buffer_static_shape(buffer, data->shape)) return NULL;
   data->bytes = (size_t)dtype_bytes(buffer->type);
   for (int i = 0; i < buffer->rank; i++) data->bytes *= (size_t)data->shape[i];
-  data->data = arena_take(&context->arena, data->bytes + 1); // every element is computed
   return data;
+}
+
+static void make_room(Context *context, ConstData *data) {
+  data->data = arena_take(&context->arena, data->bytes + 1); // every element is computed
 }
 
 static void give_result(StageGraph *s, Stage *stage, ConstData *result) {
@@ -46,6 +49,7 @@ static bool fold_stage(StageGraph *s, Stage *stage) {
   PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name);
   ConstData *result = result_new(context, stage);
   if (!result) return true;
+  make_room(context, result);
   InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
   for (int i = 0; i + 1 < params.count; i++) args[i] = interp_tensor_of(params.items[i]->data);
   args[params.count - 1] = interp_tensor_of(result);
@@ -96,6 +100,16 @@ void stage_graph_find_constants(StageGraph *s) {
     s->stages.items[i]->output->constant = is_constant(s->stages.items[i]);
 }
 
+// Is the result so large that it is better computed into the weights of the program at once?
+static bool is_late(const Stage *stage) {
+  enum { LEAST_ELEMENTS = 1 << 16 };
+  const StageTensor *output = stage->output;
+  bool late = output->folds && stage_tensor_elements(output) >= LEAST_ELEMENTS;
+  for (int i = 0; i < output->users.count; i++)
+    late &= !((Stage *)output->users.items[i])->output->constant;
+  return late;
+}
+
 PtrArray stage_graph_take_constants(StageGraph *s) {
   PtrArray taken = {0};
   int kept = 0;
@@ -103,7 +117,10 @@ PtrArray stage_graph_take_constants(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     if (stage->output->constant) {
+      bool late = is_late(stage);
       give_result(s, stage, result_new(s->context, stage));
+      if (late) continue;
+      make_room(s->context, stage->output->data);
       array_push(&s->context->arena, &taken, stage);
     } else {
       s->stages.items[kept++] = stage;

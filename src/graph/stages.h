@@ -96,7 +96,9 @@ bool stage_graph_fold(StageGraph *stages);
 // Marks the tensors that depend on constants only and do not have many more elements than these.
 void stage_graph_find_constants(StageGraph *stages);
 // Marks tensors in that way, and removes the stages of the marked ones from the graph. Returns the
-// removed stages in order; the caller computes them into their tensors' data.
+// removed stages in order; the caller computes them into their tensors' data. Those that are large
+// and that no other constant needs are not returned: `data` has no contents, and who writes the
+// weights of the program computes the stage `folded`.
 PtrArray stage_graph_take_constants(StageGraph *stages);
 // Lets stages that only move elements, or a constant in places, read through producers that do the
 // same, so that rewrites, pads and crops that undo one another vanish. See compose_moves.c.
