@@ -5,7 +5,7 @@
 #define PLEAT_GRAPH_WINDOW_PRODUCTS_H
 
 #include "graph/bilinear.h"
-#include "graph/stages.h"
+#include "graph/weighted_sums.h"
 
 enum { WINDOW_MOST = 3, WINDOW_MOST_TAPS = 7 };
 
@@ -17,24 +17,16 @@ typedef struct TapWindow {
   BilinearAlgorithm algorithm;
 } TapWindow;
 
-// A stage output[…] = Σ image(…) * weight[…], where the weights are constant.
+// A sum over windows of at least 3 taps, none of them transformed.
 typedef struct WindowProduct {
-  Stage *stage;
-  Expr *image, *weight; // the factors
+  WeightedSum sum;
   int count;
-  TapWindow windows[WINDOW_MOST]; // of at least 3 taps, none of them transformed
+  TapWindow windows[WINDOW_MOST];
 } WindowProduct;
 
 // False when the stage is no such sum over at least one window.
 bool window_product_of(StageGraph *stages, Stage *stage, WindowProduct *out);
-
 // The stages that compute a window product by the algorithms of its transformed windows.
-typedef struct BilinearStages {
-  TeStage *weights, *data, *products, *outputs; // `outputs` writes the buffer of the stage
-} BilinearStages;
 BilinearStages bilinear_stages(Context *context, const WindowProduct *product);
-// Makes these stages another way to compute the output of the product's stage.
-void stage_graph_add_bilinear(StageGraph *stages, const WindowProduct *product,
-                              const BilinearStages *use);
 
 #endif

@@ -110,8 +110,8 @@ static double variant_cycles(Choosing *c, const BilinearVariant *v) {
 }
 
 static double direct_cycles(Choosing *c, const WindowProduct *product) {
-  TeStage *te = product->stage->te;
-  double cycles = product_cycles(c, te, product->weight->as.buffer);
+  TeStage *te = product->sum.stage->te;
+  double cycles = product_cycles(c, te, product->sum.weight->as.buffer);
   return cycles < 0 ? cycles : cycles + moved(c, 0, bytes_of(te->output));
 }
 
@@ -119,7 +119,7 @@ static double direct_cycles(Choosing *c, const WindowProduct *product) {
 
 // How many terms a sum of the products has that are not among the taps of transformed windows.
 static int64_t channels_of(const WindowProduct *p) {
-  const TeStage *te = p->stage->te;
+  const TeStage *te = p->sum.stage->te;
   int64_t channels = 1, extent;
   for (int a = te->axis_count; a < te->axis_count + te->reduce_count; a++) {
     bool tap = false;
@@ -232,20 +232,20 @@ static BilinearVariant *known_variant(Choosing *c, const WindowProduct *product,
   if (!make_variant(c, product, known->outputs, known->direct, &variant) ||
       variant.use.cycles != known->cycles)
     bug(c->planner.context, "'%s' does not cost what an equal stage does",
-        product->stage->te->name);
+        product->sum.stage->te->name);
   set_errors(c, &variant);
   return keep_variant(c, &variant);
 }
 
 static int weight_read(const WindowProduct *product) {
-  const PtrArray *reads = &product->stage->reads;
+  const PtrArray *reads = &product->sum.stage->reads;
   for (int i = 0; i < reads->count; i++)
-    if (((const StageTensor *)reads->items[i])->buffer == product->weight->as.buffer) return i;
+    if (((const StageTensor *)reads->items[i])->buffer == product->sum.weight->as.buffer) return i;
   return -1;
 }
 
 static BilinearVariant *choose_variant(Choosing *c, const WindowProduct *product) {
-  const Stage *kind = map_find(&c->kinds, product->stage);
+  const Stage *kind = map_find(&c->kinds, product->sum.stage);
   int weight = weight_read(product);
   for (int i = 0; i < c->choices.count; i++)
     if (c->choices.items[i].kind == kind && c->choices.items[i].weight == weight)
@@ -285,7 +285,7 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
       continue;
     BilinearVariant *variant = choose_variant(&c, &product);
     if (!variant) continue;
-    stage_graph_add_bilinear(s, &variant->product, &variant->stages);
+    stage_graph_add_bilinear(s, stage, &variant->stages);
     variant->use.stage = stage->usual;
     array_push(&s->context->arena, &c.uses, variant->use);
     stage_graph_find_constants(s);

@@ -89,9 +89,9 @@ static void check_transformed(const Case *c, int outputs, unsigned which) {
   }
   if (any) {
     BilinearStages stages = bilinear_stages(context, &product);
-    stage_graph_add_bilinear(s, &product, &stages);
+    stage_graph_add_bilinear(s, product.sum.stage, &stages);
     assert_int_equal(s->stages.count, 5);
-    assert_ptr_equal(product.stage->output->producer, product.stage);
+    assert_ptr_equal(product.sum.stage->output->producer, product.sum.stage);
     assert_int_equal(s->inputs.items[0]->users.count, 2);
     planner_count_readers(s);
     assert_int_equal(planner_most_readers(s->inputs.items[0]), 1);
