@@ -405,15 +405,18 @@ typedef struct PleatPlanTensor {
   const char *const *layouts; /* in which it is in memory */
 } PleatPlanTensor;
 
-/* A sum of products over windows, such as a convolution, that is computed with fewer products. */
+/* A sum of products, such as a convolution or a product of matrices, that is computed with fewer
+ * products. */
 typedef struct PleatPlanBilinear {
   const char *tensor;           /* that it computes */
-  int axis_count;               /* 1 or 2, along which windows are computed in tiles */
+  int axis_count;               /* 1 or 2, along which windows are computed in tiles; 0: matrices
+                                 * are multiplied in 2 x 2 blocks, 7 products instead of 8 */
   int outputs[2], taps[2];      /* of a tile, and of the window */
   double cycles, direct_cycles; /* of all its kernels, and of the direct sum */
   /* The rounding errors of both against float64, relative to all results, in the root mean square
    * over random operands; and how much larger the bound of the errors is than the direct sum's. */
   double error, direct_error, bound;
+  double weight_bytes, direct_weight_bytes; /* of both */
 } PleatPlanBilinear;
 
 typedef struct PleatPlan {

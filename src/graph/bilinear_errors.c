@@ -157,3 +157,72 @@ BilinearErrors bilinear_errors(Arena *scratch, int64_t channels, const BilinearA
   double scale = sqrt(t.results);
   return (BilinearErrors){sqrt(t.errors[0]) / scale, sqrt(t.errors[1]) / scale};
 }
+
+// ---- Products in blocks: an element of each of the four blocks of the result
+
+typedef struct BlockTrial {
+  const BlockAlgorithm *by;
+  int64_t half;              // terms of a block
+  float *image, *weights;    // by term of a half and block
+  double errors[2], results; // sums of squares: direct, bilinear
+} BlockTrial;
+
+static float block_sum(const double *factors, const float *blocks) {
+  float sum = 0;
+  for (int b = 0; b < BLOCK_TERMS; b++)
+    if (factors[b] != 0) sum = fused(factors[b], blocks[b], sum);
+  return sum;
+}
+
+static float block_weight(const double *factors, const float *blocks) {
+  double sum = 0;
+  for (int b = 0; b < BLOCK_TERMS; b++) sum += factors[b] * blocks[b];
+  return (float)sum;
+}
+
+static float block_output(const BlockTrial *t, int output) {
+  float result = 0;
+  for (int p = 0; p < BLOCK_PRODUCTS; p++) {
+    float sum = 0;
+    if (t->by->output.at[output][p] == 0) continue;
+    for (int64_t k = 0; k < t->half; k++)
+      sum = fused(block_sum(t->by->image.at[p], t->image + k * BLOCK_TERMS),
+                  block_weight(t->by->weight.at[p], t->weights + k * BLOCK_TERMS), sum);
+    result = fused(t->by->output.at[output][p], sum, result);
+  }
+  return result;
+}
+
+static void compare_block(BlockTrial *t, int output) {
+  int row = output / 2, column = output % 2;
+  double exact = 0;
+  float direct = 0, bilinear = block_output(t, output);
+  for (int half = 0; half < 2; half++)
+    for (int64_t k = 0; k < t->half; k++) {
+      double x = t->image[k * BLOCK_TERMS + 2 * row + half];
+      double w = t->weights[k * BLOCK_TERMS + 2 * half + column];
+      exact += x * w;
+      direct = fused(x, w, direct);
+    }
+  t->errors[0] += (direct - exact) * (direct - exact);
+  t->errors[1] += (bilinear - exact) * (bilinear - exact);
+  t->results += exact * exact;
+}
+
+BilinearErrors block_errors(Arena *scratch, int64_t terms, const BlockAlgorithm *algorithm) {
+  ArenaMark mark = arena_mark(scratch);
+  BlockTrial t = {.by = algorithm, .half = ceil_div(terms, 2)};
+  ErrorTrial random = {.state = 1};
+  t.image = arena_array(scratch, float, t.half *BLOCK_TERMS);
+  t.weights = arena_array(scratch, float, t.half *BLOCK_TERMS);
+  for (int64_t r = 0; r < LEAST_RESULTS || r * terms < LEAST_TERMS; r += BLOCK_TERMS) {
+    for (int64_t i = 0; i < t.half * BLOCK_TERMS; i++) {
+      t.image[i] = random_normal(&random);
+      t.weights[i] = random_normal(&random);
+    }
+    for (int output = 0; output < BLOCK_TERMS; output++) compare_block(&t, output);
+  }
+  arena_reset(scratch, mark);
+  double scale = sqrt(t.results);
+  return (BilinearErrors){sqrt(t.errors[0]) / scale, sqrt(t.errors[1]) / scale};
+}

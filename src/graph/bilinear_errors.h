@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding errors of sums of products over windows, measured on random operands.
+// Rounding errors of sums of products over windows, and of products of matrices in blocks, measured
+// on random operands.
 #ifndef PLEAT_GRAPH_BILINEAR_ERRORS_H
 #define PLEAT_GRAPH_BILINEAR_ERRORS_H
 
 #include "graph/bilinear.h"
+#include "graph/block_products.h"
 
 // The root mean square of the errors against float64, relative to that of the results: of the sum
 // in float32 over channels and taps, and of the algorithms'.
@@ -15,5 +17,7 @@ typedef struct BilinearErrors {
 // normally distributed, and the same for each call.
 BilinearErrors bilinear_errors(Arena *scratch, int64_t channels, const BilinearAlgorithm *outer,
                                const BilinearAlgorithm *inner);
+// For products of matrices whose elements are sums of so many terms.
+BilinearErrors block_errors(Arena *scratch, int64_t terms, const BlockAlgorithm *algorithm);
 
 #endif

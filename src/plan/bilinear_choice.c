@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds bilinear algorithms for window products, which the planner can take in their place. For
-// each of them, algorithms of several sizes are made into stages (graph/window_products.h) and
-// compared by the same costs as layouts: the cycles of the product in the layouts that suit it, the
-// operations of the transforms, and the bytes that they move. Weights come from main memory,
-// because other weights pass through the caches from one run to the next; the transformed ones are
-// larger. The rounding errors of the cheapest are measured on sums as long as those of the stage,
-// and the next one is taken when they are too large.
+// Finds bilinear algorithms for sums over windows and for products of matrices, which the planner
+// can take in their place. For each window product, algorithms of several sizes are made into
+// stages (graph/window_products.h), and for a product of matrices one in blocks
+// (graph/block_products.h). They are compared by the same costs as layouts: the cycles of the
+// product in the layouts that suit it, the operations of the transforms, and the bytes that they
+// move. Weights come from main memory, because other weights pass through the caches from one run
+// to the next; the transformed ones are larger. The rounding errors of the cheapest are measured
+// on sums as long as those of the stage, and the next one is taken when they are too large.
 #include "graph/bilinear_errors.h"
+#include "graph/block_products.h"
 #include "graph/window_products.h"
 #include "plan/internal.h"
 
 #include <stdlib.h>
 
-enum { MOST_TRANSFORMED = 2, MOST_OUTPUTS = 6 };
+enum { MOST_TRANSFORMED = 2, MOST_OUTPUTS = 6, IN_BLOCKS = MOST_OUTPUTS + 1 };
 static const double DEFAULT_GROWTH = 4; // of errors, relative to the direct sum
 
 typedef struct KnownErrors {
@@ -31,7 +33,7 @@ typedef struct KnownAlgorithm {
 typedef struct KnownChoice {
   const Stage *kind; // the first of these stages
   int weight;        // entry of its reads
-  int outputs;       // of the algorithm; 0: none is used
+  int outputs;       // of the algorithm; 0: none is used; IN_BLOCKS: a product in blocks
   double direct, cycles;
 } KnownChoice;
 
@@ -45,8 +47,17 @@ typedef struct Choosing {
   PlanBilinears uses;
 } Choosing;
 
+// The forms of a stage's sum.
+typedef struct SumForms {
+  WeightedSum sum;
+  bool in_windows, in_blocks;
+  WindowProduct window;
+  BlockProduct block;
+} SumForms;
+
 typedef struct BilinearVariant {
   WindowProduct product;
+  int outputs; // as in KnownChoice
   BilinearStages stages;
   PlanBilinear use;
 } BilinearVariant;
@@ -109,9 +120,9 @@ static double variant_cycles(Choosing *c, const BilinearVariant *v) {
                          moved(c, products, outputs));
 }
 
-static double direct_cycles(Choosing *c, const WindowProduct *product) {
-  TeStage *te = product->sum.stage->te;
-  double cycles = product_cycles(c, te, product->sum.weight->as.buffer);
+static double direct_cycles(Choosing *c, const WeightedSum *sum) {
+  TeStage *te = sum->stage->te;
+  double cycles = product_cycles(c, te, sum->weight->as.buffer);
   return cycles < 0 ? cycles : cycles + moved(c, 0, bytes_of(te->output));
 }
 
@@ -129,8 +140,16 @@ static int64_t channels_of(const WindowProduct *p) {
   return channels;
 }
 
+// How many terms a sum has that is computed in blocks.
+static int64_t terms_of(const BilinearVariant *v) {
+  const TeStage *products = v->stages.products;
+  int64_t half = 0;
+  expr_as_int(products->axes[products->axis_count].extent, &half);
+  return 2 * half;
+}
+
 static BilinearErrors errors_of(Choosing *c, const BilinearVariant *v) {
-  KnownErrors key = {.channels = channels_of(&v->product)};
+  KnownErrors key = {.channels = v->outputs == IN_BLOCKS ? terms_of(v) : channels_of(&v->product)};
   const BilinearAlgorithm *by[MOST_TRANSFORMED] = {NULL};
   for (int i = 0; i < v->product.count; i++) {
     const TapWindow *w = &v->product.windows[i];
@@ -145,7 +164,9 @@ static BilinearErrors errors_of(Choosing *c, const BilinearVariant *v) {
         !memcmp(known.taps, key.taps, sizeof key.taps))
       return known.errors;
   }
-  key.errors = bilinear_errors(&c->planner.context->scratch, key.channels, by[0], by[1]);
+  Arena *scratch = &c->planner.context->scratch;
+  key.errors = key.count ? bilinear_errors(scratch, key.channels, by[0], by[1])
+                         : block_errors(scratch, key.channels, block_algorithm());
   array_push(&c->planner.context->arena, &c->known, key);
   return key.errors;
 }
@@ -182,13 +203,30 @@ static bool transform_windows(Choosing *c, BilinearVariant *v, int outputs) {
   return v->use.count > 0;
 }
 
-static bool make_variant(Choosing *c, const WindowProduct *product, int outputs, double direct,
+// The stages of the algorithm, and the share of the direct sum's cycles that it must stay below.
+static bool make_stages(Choosing *c, const SumForms *forms, BilinearVariant *v, double *share) {
+  const CostModel *costs = cost_model_of(c->planner.machine);
+  *share = v->outputs == IN_BLOCKS ? costs->block_share : costs->bilinear_share;
+  if (v->outputs == IN_BLOCKS) {
+    v->use.bound = block_bound(block_algorithm());
+    v->stages = block_product_stages(c->planner.context, &forms->block);
+    return true;
+  }
+  v->product = forms->window;
+  if (!transform_windows(c, v, v->outputs)) return false;
+  v->stages = bilinear_stages(c->planner.context, &v->product);
+  return true;
+}
+
+static bool make_variant(Choosing *c, const SumForms *forms, int outputs, double direct,
                          BilinearVariant *out) {
-  *out = (BilinearVariant){.product = *product, .use = {.direct_cycles = direct}};
-  if (!transform_windows(c, out, outputs)) return false;
-  out->stages = bilinear_stages(c->planner.context, &out->product);
+  double share;
+  *out = (BilinearVariant){.outputs = outputs, .use = {.direct_cycles = direct}};
+  if (!make_stages(c, forms, out, &share)) return false;
   out->use.cycles = variant_cycles(c, out);
-  return out->use.cycles < direct * cost_model_of(c->planner.machine)->bilinear_share;
+  out->use.weight_bytes = bytes_of(out->stages.weights->output);
+  out->use.direct_weight_bytes = bytes_of(forms->sum.weight->as.buffer);
+  return out->use.cycles < direct * share;
 }
 
 static int by_cycles(const void *a, const void *b) {
@@ -206,14 +244,18 @@ static BilinearVariant *keep_variant(Choosing *c, const BilinearVariant *variant
   return arena_copy(&c->planner.context->arena, variant, sizeof *variant);
 }
 
+static bool has_variant(const SumForms *forms, int outputs) {
+  return outputs == IN_BLOCKS ? forms->in_blocks : forms->in_windows;
+}
+
 // The cheapest variant that saves cycles and is accurate; NULL: there is none.
-static BilinearVariant *best_variant(Choosing *c, const WindowProduct *product, double direct) {
-  BilinearVariant *variants[MOST_OUTPUTS];
+static BilinearVariant *best_variant(Choosing *c, const SumForms *forms, double direct) {
+  BilinearVariant *variants[IN_BLOCKS];
   int count = 0;
   if (direct < cost_model_of(c->planner.machine)->least_bilinear_cycles) return NULL;
-  for (int outputs = 2; outputs <= MOST_OUTPUTS; outputs++) {
+  for (int outputs = 2; outputs <= IN_BLOCKS; outputs++) {
     BilinearVariant variant;
-    if (make_variant(c, product, outputs, direct, &variant))
+    if (has_variant(forms, outputs) && make_variant(c, forms, outputs, direct, &variant))
       variants[count++] = keep_variant(c, &variant);
   }
   qsort(variants, (size_t)count, sizeof(BilinearVariant *), by_cycles);
@@ -225,37 +267,62 @@ static BilinearVariant *best_variant(Choosing *c, const WindowProduct *product, 
 }
 
 // The variant that was chosen for an equal stage; NULL: none was.
-static BilinearVariant *known_variant(Choosing *c, const WindowProduct *product,
+static BilinearVariant *known_variant(Choosing *c, const SumForms *forms,
                                       const KnownChoice *known) {
   BilinearVariant variant;
   if (!known->outputs) return NULL;
-  if (!make_variant(c, product, known->outputs, known->direct, &variant) ||
+  if (!make_variant(c, forms, known->outputs, known->direct, &variant) ||
       variant.use.cycles != known->cycles)
     bug(c->planner.context, "'%s' does not cost what an equal stage does",
-        product->sum.stage->te->name);
+        forms->sum.stage->te->name);
   set_errors(c, &variant);
   return keep_variant(c, &variant);
 }
 
-static int weight_read(const WindowProduct *product) {
-  const PtrArray *reads = &product->sum.stage->reads;
+static int weight_read(const WeightedSum *sum) {
+  const PtrArray *reads = &sum->stage->reads;
   for (int i = 0; i < reads->count; i++)
-    if (((const StageTensor *)reads->items[i])->buffer == product->sum.weight->as.buffer) return i;
+    if (((const StageTensor *)reads->items[i])->buffer == sum->weight->as.buffer) return i;
   return -1;
 }
 
-static BilinearVariant *choose_variant(Choosing *c, const WindowProduct *product) {
-  const Stage *kind = map_find(&c->kinds, product->sum.stage);
-  int weight = weight_read(product);
+static BilinearVariant *choose_variant(Choosing *c, const SumForms *forms) {
+  const Stage *kind = map_find(&c->kinds, forms->sum.stage);
+  int weight = weight_read(&forms->sum);
   for (int i = 0; i < c->choices.count; i++)
     if (c->choices.items[i].kind == kind && c->choices.items[i].weight == weight)
-      return known_variant(c, product, &c->choices.items[i]);
-  double direct = direct_cycles(c, product);
-  BilinearVariant *best = best_variant(c, product, direct);
-  KnownChoice known = {kind, weight, best ? (int)best->use.outputs[0] : 0, direct,
-                       best ? best->use.cycles : 0};
+      return known_variant(c, forms, &c->choices.items[i]);
+  double direct = direct_cycles(c, &forms->sum);
+  BilinearVariant *best = best_variant(c, forms, direct);
+  KnownChoice known = {kind, weight, best ? best->outputs : 0, direct, best ? best->use.cycles : 0};
   if (kind) array_push(&c->planner.context->arena, &c->choices, known);
   return best;
+}
+
+// Are the halves of the columns and of the terms whole vectors, also where two are unrolled?
+static bool has_whole_vectors(const Choosing *c, const BlockProduct *p) {
+  int64_t columns = weighted_sum_extent(&p->sum, p->column);
+  int64_t terms = weighted_sum_extent(&p->sum, p->inner);
+  int lanes = machine_lanes(c->planner.machine, DTYPE_FLOAT32);
+  return columns % (4 * lanes) == 0 && terms % (2 * lanes) == 0;
+}
+
+// Is each weight used for many rows?
+static bool has_rows(const Choosing *c, const BlockProduct *p) {
+  double rows = 1;
+  for (int a = 0; a < p->sum.stage->te->axis_count; a++)
+    if (weighted_sum_moves_image(&p->sum, a)) rows *= (double)weighted_sum_extent(&p->sum, a);
+  return rows >= cost_model_of(c->planner.machine)->least_block_rows;
+}
+
+static bool has_form(Choosing *c, Stage *stage, SumForms *out) {
+  StageGraph *s = c->planner.stages;
+  *out = (SumForms){.in_windows = false};
+  out->in_windows = window_product_of(s, stage, &out->window);
+  out->in_blocks = block_product_of(s, stage, &out->block) && has_whole_vectors(c, &out->block) &&
+                   has_rows(c, &out->block);
+  out->sum = out->block.sum;
+  return out->in_windows || out->in_blocks;
 }
 
 // ---- All stages
@@ -278,12 +345,12 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   stage_graph_find_constants(s);
   find_kinds(&c);
   for (int i = 0; i < s->stages.count; i++) {
-    WindowProduct product;
+    SumForms forms;
     Stage *stage = s->stages.items[i];
     if (stage->serves || stage->others.count || planner_constrains(options->constraints, stage) ||
-        !window_product_of(s, stage, &product))
+        !has_form(&c, stage, &forms))
       continue;
-    BilinearVariant *variant = choose_variant(&c, &product);
+    BilinearVariant *variant = choose_variant(&c, &forms);
     if (!variant) continue;
     stage_graph_add_bilinear(s, stage, &variant->stages);
     variant->use.stage = stage->usual;

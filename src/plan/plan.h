@@ -43,14 +43,15 @@ typedef struct PlanAccuracy {
                    // mean square over random operands; 0: the default
 } PlanAccuracy;
 
-// A stage that is computed by bilinear algorithms (graph/window_products.h).
+// A stage that is computed by a bilinear algorithm (graph/window_products.h, block_products.h).
 typedef struct PlanBilinear {
   const Stage *stage; // the last of its stages
-  int count;          // of transformed windows
+  int count;          // of transformed windows; 0: the stage is a product in blocks
   int64_t outputs[2], taps[2];
   double cycles, direct_cycles; // predicted: of all its stages, and of the direct sum
   double error, direct_error;   // of both, in the root mean square as above
-  double bound;                 // bilinear_bound, for all windows
+  double bound;                 // bilinear_bound, for all windows, or block_bound
+  double weight_bytes, direct_weight_bytes;
 } PlanBilinear;
 typedef Array(PlanBilinear) PlanBilinears;
 

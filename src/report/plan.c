@@ -352,7 +352,9 @@ static void add_bilinear(Gathering *g) {
                                .direct_cycles = use->direct_cycles,
                                .error = use->error,
                                .direct_error = use->direct_error,
-                               .bound = use->bound};
+                               .bound = use->bound,
+                               .weight_bytes = use->weight_bytes,
+                               .direct_weight_bytes = use->direct_weight_bytes};
     for (int k = 0; k < use->count; k++) {
       row->outputs[k] = (int)use->outputs[k];
       row->taps[k] = (int)use->taps[k];
@@ -433,9 +435,11 @@ static json_t *bilinear_json(const PleatPlanBilinear *b) {
     json_array_append_new(outputs, json_integer(b->outputs[i]));
     json_array_append_new(taps, json_integer(b->taps[i]));
   }
-  return json_pack("{s:s, s:o, s:o, s:f, s:f, s:f, s:f, s:f}", "tensor", b->tensor, "outputs",
-                   outputs, "taps", taps, "cycles", b->cycles, "direct_cycles", b->direct_cycles,
-                   "error", b->error, "direct_error", b->direct_error, "bound", b->bound);
+  return json_pack("{s:s, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tensor", b->tensor,
+                   "outputs", outputs, "taps", taps, "cycles", b->cycles, "direct_cycles",
+                   b->direct_cycles, "error", b->error, "direct_error", b->direct_error, "bound",
+                   b->bound, "weight_bytes", b->weight_bytes, "direct_weight_bytes",
+                   b->direct_weight_bytes);
 }
 
 json_t *plan_report_json(const PleatPlan *plan) {

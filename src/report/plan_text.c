@@ -83,6 +83,13 @@ static const char *tile_text(Arena *arena, const int *extents, int count) {
                     : arena_printf(arena, "%dx%d", extents[0], extents[1]);
 }
 
+static const char *algorithm_text(Arena *arena, const PleatPlanBilinear *b) {
+  if (!b->axis_count) return "7 products of blocks instead of 8";
+  return arena_printf(arena, "tiles of %s for windows of %s",
+                      tile_text(arena, b->outputs, b->axis_count),
+                      tile_text(arena, b->taps, b->axis_count));
+}
+
 // The sums that are computed with fewer products, one a line.
 static void put_bilinear(const PleatPlan *data, Arena *arena, Text *out) {
   double cycles = 0, direct = 0;
@@ -91,18 +98,18 @@ static void put_bilinear(const PleatPlan *data, Arena *arena, Text *out) {
     direct += data->bilinear[i]->direct_cycles;
   }
   if (!data->bilinear_count) return;
-  text_printf(out, "fewer products: %d sum%s over windows in %s cycles instead of %s\n",
-              data->bilinear_count, data->bilinear_count == 1 ? "" : "s",
-              show_cycles(arena, cycles), show_cycles(arena, direct));
+  text_printf(out, "fewer products: %d sum%s in %s cycles instead of %s\n", data->bilinear_count,
+              data->bilinear_count == 1 ? "" : "s", show_cycles(arena, cycles),
+              show_cycles(arena, direct));
   for (int i = 0; i < data->bilinear_count; i++) {
     const PleatPlanBilinear *b = data->bilinear[i];
     text_printf(out,
-                "  %s: tiles of %s for windows of %s, %s cycles instead of %s; rounding %.2g, "
-                "%.2g times the direct sum's (bound: %.3g times)\n",
-                b->tensor, tile_text(arena, b->outputs, b->axis_count),
-                tile_text(arena, b->taps, b->axis_count), show_cycles(arena, b->cycles),
+                "  %s: %s, %s cycles instead of %s; rounding %.2g, %.2g times the direct sum's "
+                "(bound: %.3g times); weights %s instead of %s\n",
+                b->tensor, algorithm_text(arena, b), show_cycles(arena, b->cycles),
                 show_cycles(arena, b->direct_cycles), b->error, b->error / b->direct_error,
-                b->bound);
+                b->bound, show_bytes(arena, b->weight_bytes),
+                show_bytes(arena, b->direct_weight_bytes));
   }
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions computed with fewer products by bilinear algorithms: results stay those of ONNX
-Runtime, `exact` leaves them as they are, `plan` says where and at what cost."""
+"""Convolutions and products of matrices computed with fewer products by bilinear algorithms: results
+stay those of ONNX Runtime, `exact` leaves them as they are, `plan` says where and at what cost."""
 import json
 import subprocess
 
@@ -57,6 +57,39 @@ CASES = {"plain": one(1, 64, 64, 28, 28), "batch": one(3, 32, 48, 19, 23),
          "residual": residual, "gated": gated, "line": line, "volume": volume}
 
 
+def matrix(*shape, columns=512, op="Relu"):
+    """A product of matrices with a bias and an operation behind it."""
+    def build():
+        b = Builder(x=list(shape))
+        return b.model(b(op, b("Add", b("MatMul", "x", b.weight(shape[-1], columns)),
+                               b.weight(columns))))
+    return build
+
+
+def between_norms():
+    """The first factor is computed, and the result is read by a sum with the first factor."""
+    b = Builder(x=[199, 256])
+    a = b("Tanh", "x")
+    y = b("Add", b("MatMul", a, b.weight(256, 256)), a)
+    return b.model(b("Softmax", y, axis=-1))
+
+
+def heads():
+    """The product of matrices is read as parts of its columns, which are moved."""
+    b = Builder(x=[1, 150, 256])
+    y = b("MatMul", "x", b.weight(256, 512))
+    y = b("Reshape", y, b.constant([1, 150, 8, 64]))
+    return b.model(b("Transpose", y, perm=[0, 2, 1, 3]))
+
+
+BLOCKS = {"square": matrix(256, 512), "odd": matrix(197, 384, columns=768),
+          "batch": matrix(4, 50, 256), "odd batch": matrix(3, 67, 256),
+          "image": one(1, 256, 512, 14, 15, (1, 1), (0,) * 4),
+          "two images": one(2, 256, 256, 11, 13, (1, 1), (0,) * 4, op="HardSwish"),
+          "strided": one(1, 256, 512, 29, 27, (1, 1), (0,) * 4, strides=[2, 2]),
+          "residual": between_norms, "heads": heads}
+
+
 def plan(path, *options):
     done = subprocess.run([PLEAT, "plan", str(path), "--json", *options], check=True,
                           capture_output=True, text=True)
@@ -72,6 +105,27 @@ def test_results(name, level, tmp_path):
     # A window that moves along one axis alone saves less, and not enough for longer vectors.
     if level == ("baseline" if name in ("strides", "dilated") else "avx2"):
         assert plan(tmp_path / "case.onnx", "--cpu", level)["bilinear"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", BLOCKS)
+def test_products_in_blocks(name, level, tmp_path):
+    if not level_here(level):
+        pytest.skip(f"no {level} here")
+    check(BLOCKS[name](), tmp_path, "--cpu", level, "--threads", "2", tolerance=2e-5)
+    if level == "baseline":  # longer vectors save less
+        (sum_,) = plan(tmp_path / "case.onnx", "--cpu", level)["bilinear"]
+        assert not sum_["taps"] and sum_["bound"] == 6
+        assert sum_["error"] <= 4 * sum_["direct_error"]
+        assert sum_["cycles"] < sum_["direct_cycles"]
+        assert sum_["weight_bytes"] == 1.75 * sum_["direct_weight_bytes"]
+
+
+def test_few_rows_stay_direct(tmp_path):
+    onnx.save(matrix(64, 768, columns=768)(), tmp_path / "case.onnx")
+    assert not plan(tmp_path / "case.onnx")["bilinear"]
+    onnx.save(matrix(256, 768, columns=762)(), tmp_path / "case.onnx")
+    assert not plan(tmp_path / "case.onnx")["bilinear"]
 
 
 @pytest.mark.slow
@@ -92,6 +146,9 @@ def test_exact_is_the_direct_sum(tmp_path):
     assert not plan(path, "--policy", "none")["bilinear"]
     assert not plan(path, "--desired-layout", "Conv=NHWC")["bilinear"]
     assert not plan(path, "--accuracy", "1e-9")["bilinear"]
+    onnx.save(matrix(256, 768, columns=768)(), path)
+    assert plan(path)["bilinear"] and not plan(path, "--accuracy", "exact")["bilinear"]
+    assert not plan(path, "--accuracy", "1e-9")["bilinear"]
     assert any((fast[name] != exact[name]).any() for name in fast)
 
 
@@ -104,7 +161,7 @@ def test_plan_says_what_it_costs(tmp_path):
     assert sum_["error"] <= 4 * sum_["direct_error"]
     text = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx")], check=True,
                           capture_output=True, text=True).stdout
-    assert "fewer products: 1 sum over windows in" in text and "for windows of 3x3" in text
+    assert "fewer products: 1 sum in" in text and "for windows of 3x3" in text
 
 
 def test_weights_of_the_caller_stay_direct(tmp_path):

@@ -25,6 +25,7 @@ static void test_every_field_is_positive(void **state) {
                             model->broadcast_factor,     model->condition_factor,
                             model->rest_factor,          model->tile_operation_cycles,
                             model->bilinear_share,       model->least_bilinear_cycles,
+                            model->block_share,          model->least_block_rows,
                             model->combine_cycles,       model->tile_shuffle_cycles,
                             model->least_byte_reuse,     model->dot_operations,
                             model->copy_shuffle_cycles,  model->apart_cycles[0],
@@ -77,7 +78,7 @@ static void test_shares_and_ties_are_below_one(void **state) {
                            model->panel_l2_share, model->panel_rows_share,
                            model->tie_tile,       model->tie_panels,
                            model->tie_axis,       model->least_saved_by_bands,
-                           model->bilinear_share};
+                           model->bilinear_share, model->block_share};
   for (int i = 0; i < COUNT_OF(shares); i++) assert_true(shares[i] < 1);
   assert_true(model->broadcast_factor >= 1 && model->condition_factor >= 1 &&
               model->rest_factor >= 1);
