@@ -91,15 +91,16 @@ def unwrapped(handle):
 class _Printed:
     """Something with a handle of the library, which prints as TVMScript."""
 
-    def script(self, *, newer_names=False, no_imports=False, annotate=False):
-        """The text of TVMScript, which reads back as an equal object.
+    def script(self, *, newer_names=False, no_imports=False, annotate=False, show_meta=False):
+        """The text of TVMScript, which reads back as an equal object, and needs no metadata beside it.
 
         newer_names: TVM's names since 2026, T.sblock and tirx
         annotate: comments with the logical accesses that flat ones came from"""
         return print_handle(self._handle, newer_names, no_imports, annotate)
 
-    def show(self, **options):
-        """Prints the script."""
+    def show(self, style=None, black_format=None, **options):
+        """Prints the script. `style` and `black_format`, which choose TVM's colours and line breaks, change
+        nothing."""
         print(self.script(**options))
 
     def same_as(self, other):
