@@ -111,7 +111,7 @@ def test_questions_about_functions():
     i = tir.Var("i", "int32")
     A = tir.decl_buffer([8], name="A")
     loop = tir.For(i, 0, 8, 0, tir.BufferStore(A, 1.0, [i]))
-    assert analysis.calculate_allocated_bytes(gemm) == {"global": 12 * 20 * 4}
+    assert analysis.calculate_allocated_bytes(gemm) == {"main": {"global": 12 * 20 * 4}}
     assert analysis.calculate_allocated_bytes(pleat.IRModule({"g": gemm})) == {"g": {"global": 960}}
     assert analysis.find_anchor_block(pleat.IRModule({"g": gemm, "o": opaque})).name_hint == "update"
     assert analysis.find_anchor_sblock(pleat.IRModule({"o": opaque})) is None
@@ -155,13 +155,43 @@ def test_limits_and_memory_of_devices():
         analysis.verify_gpu_code(bound, {"max_magic": 1})
 
 
+def test_parameters_stand_for_buffers():
+    assert [tir.is_buffer_var(one) for one in gemm.params] == [True] * 3
+    assert not tir.is_buffer_var(tir.Var("n", "int32"))
+    places = analysis.detect_buffer_access_lca(gemm)
+    assert places[gemm.params[0]].name_hint == "update"
+    with pytest.raises(KeyError):
+        places[tir.Var("n", "int32")]
+    found = analysis.get_block_access_region(blocks(gemm)["update"], {one: one for one in gemm.params})
+    assert shown(found[0]) == ["A[vi:1, vk:1]", "B[vk:1, vj:1]"] and found[1:] == [[], []]
+
+    @T.prim_func
+    def pointers(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        with T.block("call"):
+            T.reads(A[0:8])
+            T.writes(B[0:8])
+            T.evaluate(T.call_extern("int32", "f", A.access_ptr("r"), B.access_ptr("w")))
+    found = analysis.get_block_access_region(blocks(pointers)["call"], {one: one for one in pointers.params})
+    assert list(map(shown, found)) == [["A[0:8]"], ["B[0:8]"], []]
+
+
+def test_stated_operations():
+    @T.prim_func
+    def stated(A: T.Buffer((8,))):
+        T.func_attr({"estimated_flops": 32})
+        for i in range(8):
+            A[i] = A[i] + T.float32(1)
+    assert analysis.estimate_tir_flops(stated) == 32
+    assert analysis.estimate_tir_flops(stated.without_attr("estimated_flops")) == 8
+
+
 def test_bounds():
     @T.prim_func
     def outside(A: T.Buffer((8,))):
         for i in range(9):
             A[i] = T.float32(1)
     analysis.OOBChecker()(pleat.IRModule({"gemm": gemm}))
-    with pytest.raises(pleat.PleatError, match="out of bounds with i = 8"):
+    with pytest.raises(tir.ScheduleError, match="out of bounds with i = 8"):
         analysis.OOBChecker()(pleat.IRModule({"outside": outside}))
 
 

@@ -72,7 +72,14 @@ class _Regions:
             self.access(self.writes, node.buffer, node.indices)
         if isinstance(node, nodes.Var) and node in self.owners:
             self.add(self.opaque, self.owners[node], self.whole(self.owners[node]))
-        for child in _children(node):
+        children = _children(node)
+        if kind == "Call" and node.op == "tir.tvm_access_ptr" and node.args[1] in self.owners:
+            buffer, mask = self.owners[node.args[1]], node.args[4]
+            for bit, found in ((1, self.reads), (2, self.writes)):
+                if int(mask) & bit:
+                    self.add(found, buffer, self.whole(buffer))
+            children = node.args[2:4]
+        for child in children:
             self.visit(child)
 
     def inner(self, node):
@@ -96,7 +103,8 @@ def get_block_access_region(block, buffer_var_map):
     """The regions that a block reads, writes, and accesses through pointers: three lists of BufferRegion.
     A reduction with an init does not read its result. buffer_var_map: the buffers outside of the block that
     count, by their data variables, or by themselves."""
-    found = _Regions({getattr(key, "data", key): buffer for key, buffer in buffer_var_map.items()})
+    buffers = [getattr(one, "buffer", None) or one for one in buffer_var_map.values()]
+    found = _Regions({buffer.data: buffer for buffer in buffers})
     found.matches = {one.buffer: one.source for one in block.match_buffers}
     if block.init is not None:
         found.visit(block.init)
@@ -213,4 +221,14 @@ def detect_buffer_access_lca(func):
     for buffer in [one for one in places.found if one.scope() == "global"]:
         for path in places.blocks:
             places.note(buffer, path)
-    return {buffer: path[-1] if path else None for buffer, path in places.found.items()}
+    return _ByBuffer((buffer, path[-1] if path else None) for buffer, path in places.found.items())
+
+
+class _ByBuffer(dict):
+    """By buffers, and by the parameters that stand for them."""
+
+    def __missing__(self, key):
+        buffer = getattr(key, "buffer", None)
+        if buffer is None or buffer not in self:
+            raise KeyError(key)
+        return self[buffer]

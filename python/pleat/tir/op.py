@@ -23,7 +23,7 @@ __all__ = [*UNARY, *TESTS, *BINARY, "Select", "add", "address_of", "all", "any",
            "assume", "call_extern", "call_intrin", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed",
            "call_pure_extern", "ceildiv", "clz", "const",
            "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity", "ldexp",
-           "likely", "get_active_lane_mask", "logaddexp", "max", "max_value", "min", "min_value", "multiply",
+           "is_buffer_var", "likely", "get_active_lane_mask", "logaddexp", "max", "max_value", "min", "min_value", "multiply",
            "pow", "reinterpret", "ret", "subtract", "truncdiv", "truncmod", "tvm_storage_sync", "undef",
            "vectorcombine", "vectorhigh", "vectorlow"]
 
@@ -241,6 +241,11 @@ def _llvm(name, description):
 
 call_llvm_intrin = _llvm("call_llvm_intrin", "A call of an intrinsic of LLVM by its name, such as \"llvm.fma\".")
 call_llvm_pure_intrin = _llvm("call_llvm_pure_intrin", "The same for one without side effects.")
+
+
+def is_buffer_var(value):
+    """Is it a buffer, or the parameter of a program that stands for one?"""
+    return isinstance(value, nodes.Buffer) or getattr(value, "buffer", None) is not None
 
 
 def ret(val):
