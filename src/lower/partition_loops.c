@@ -64,6 +64,7 @@ typedef struct Atom {
   Expr *condition;
   ConditionKind kind;
   bool is_likely; // a condition in T.likely, or a part of one
+  bool is_blend;  // it chooses between the lanes of two vectors, which costs little
   Expr *form;
   int64_t low, high; // what the inner variables add to `rest`
   Expr *rest;        // the form without the inner variables
@@ -172,13 +173,15 @@ static bool has_likely(const Expr *condition) {
           (has_likely(condition->args[0]) || has_likely(condition->args[1])));
 }
 
-static void note_condition(SplitSearch *search, Expr *condition) {
+static void note_condition(SplitSearch *search, Expr *condition, bool is_blend) {
   if (is_cheap(search) && !has_likely(condition)) return;
   Context *context = search->partition->context;
   ExprArray parts = {0};
   expr_conjuncts(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
-    Atom atom = {.condition = parts.items[i], .is_likely = has_likely(condition)};
+    Atom atom = {.condition = parts.items[i],
+                 .is_likely = has_likely(condition),
+                 .is_blend = is_blend};
     bool varies = search->outer || expr_uses(atom.condition, search->var);
     bool known = !varies || expr_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
@@ -198,13 +201,14 @@ static bool condition_in_expr(Visitor *visitor, Expr *e) {
   SplitSearch *search = visitor->env;
   if (e->op != EXPR_IF_THEN_ELSE && e->op != EXPR_SELECT) return true;
   bool guards = expr_reads_memory(e->args[1]) || expr_reads_memory(e->args[2]);
-  if (!search->lanes || (e->op == EXPR_IF_THEN_ELSE && guards)) note_condition(search, e->args[0]);
+  if (!search->lanes || (e->op == EXPR_IF_THEN_ELSE && guards))
+    note_condition(search, e->args[0], e->op == EXPR_SELECT && !search->tests);
   return true;
 }
 
 static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   SplitSearch *search = visitor->env;
-  if (s->kind == STMT_IF) note_condition(search, s->as.branch.condition);
+  if (s->kind == STMT_IF) note_condition(search, s->as.branch.condition, false);
   if (s->kind == STMT_LET) note_inner(search, s->as.let.var, NULL, NULL);
   if (s->kind != STMT_FOR) return true;
   Analyzer *analyzer = search->partition->analyzer;
@@ -296,8 +300,9 @@ static Middle find_middle(Partition *partition, const SplitSearch *search, const
     if (atom->kind != CONDITION_LEAST) {
       if (constant) middle_of_equal(context, atom, first, last, &middle);
     } else if (atom->base->op == EXPR_INT ||
-               (loop->as.loop.kind == LOOP_SERIAL && (asked || search->wide)) || hinted ||
-               atom->is_likely) {
+               (loop->as.loop.kind == LOOP_SERIAL && !atom->is_blend &&
+                (asked || search->wide)) ||
+               hinted || atom->is_likely) {
       middle_of_least(context, atom, &middle);
     }
   }

@@ -89,3 +89,13 @@ def long_and_free(a: T.handle, b: T.handle):
         q: T.float32 = T.if_then_else(i + 1 < n, A[i + 1], T.float32(0))
         for r in T.unroll(37):
             B[i, r] = p * q
+
+
+# A choice between the lanes of two vectors, which depends on the row, does not cut the row.
+@T.prim_func
+def blend(A: T.Buffer((31, 28), "float32"), B: T.Buffer((31, 28), "float32")):
+    for i in range(31):
+        for jo in T.serial(2, annotations={"pleat.partition": True}):
+            for ji in T.vectorized(16):
+                if jo * 16 + ji < 28:
+                    B[i, jo * 16 + ji] = T.Select(jo * 16 + ji + 1 < i, A[i, jo * 16 + ji], T.float32(0))
