@@ -69,6 +69,7 @@ typedef enum StageDecision {
   DECISION_TURN = 1,      // outputs of windows are put in the order of the tensor behind a view
   DECISION_MOVE_ROWS = 2, // groups take their rows in the order in which a view moves them
   DECISION_INLINE = 4,    // stages are put into their readers although storing them may pay
+  DECISION_BYTES = 8,     // sums of products of bytes are computed several products at a time
 } StageDecision;
 
 typedef struct StageGraph {
@@ -79,8 +80,8 @@ typedef struct StageGraph {
   Array(StageTensor *) inputs, outputs;
   int folded_stages;        // number of stages computed while compiling
   double folded_iterations; // number of iterations that the interpreter ran
-  int fusions_decided;      // number of stages that were put into their readers or into groups
-                            // although a plan that stores their outputs may cost less
+  int fusions_decided;      // number of stages that were put into their readers, into groups or into
+                            // packed bytes, although a plan that stores their outputs may cost less
   unsigned avoided;         // set of StageDecision: not to be made
   unsigned decided;         // those that were made somewhere
   Map by_buffer;            // Buffer* -> StageTensor*

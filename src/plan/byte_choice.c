@@ -30,13 +30,17 @@ static bool use_bytes(ByteChoice *c, Stage *stage) {
   while (stage_graph_store_bytes(c->stages, &product))
     if (!is_worth(c, stage, &product)) return false;
   stage_graph_use_bytes(c->stages, &product, &c->packed);
+  c->stages->fusions_decided++;
+  c->stages->decided |= DECISION_BYTES;
   return true;
 }
 
 void plan_use_byte_products(StageGraph *s, const PlanOptions *options) {
   ByteChoice choice = {.stages = s, .options = options};
   bool found = false;
-  if (machine_lanes(options->machine, DTYPE_INT32) == 1 || options->policy == PLAN_NONE) return;
+  if (machine_lanes(options->machine, DTYPE_INT32) == 1 || options->policy == PLAN_NONE ||
+      s->avoided & DECISION_BYTES)
+    return;
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
     int before = s->stages.count;
