@@ -119,11 +119,13 @@ static double kernel_cycles(const CostModel *costs, const RowKernel *kernel, int
   return element_cycles(costs, kernel->work, kernel->loads, row, kernel->lanes);
 }
 
-// Does an operand of the definition end rows? What was inlined into it before does not count.
+// Does an operand of the definition end rows? What was inlined into it before does not count, but a
+// move with which it was composed does.
 static bool ends_rows(const Stage *stage) {
   Stage own = *stage;
   RowOperands rows;
-  if (stage->parts.count) own.te = (TeStage *)array_last(&stage->parts).te;
+  bool inlines = stage->parts.count > 1 || stage->inlined.count;
+  if (inlines) own.te = (TeStage *)array_last(&stage->parts).te;
   if (!start_rows(&own, &rows)) return true;
   add_operands(&own, &rows);
   return rows.count;
