@@ -36,7 +36,7 @@ static const CostModel x86_64 = {
     .function_operations = 10,
     .operations_a_cycle = 2,
 
-    .call_cycles = 75,
+    .call_cycles = 16,
     .apart_cycles = {0.6, 2.4, 6, 25},
     .divided_cycles = 1.2,
     .index_cycles = 4,

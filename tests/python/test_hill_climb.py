@@ -105,7 +105,8 @@ def test_convolutions_with_one_filter():
 # reduction proposes to make longer, elements that are repeated or out of order where no layout is
 # read as it is written, products that end the rows of what reads them, a tensor that is read beside
 # its transpose, tiles of a single vector, which scalar code for an axis of one element in blocks
-# was cheaper than, views and results that were inlined together, axes that end rows.
+# was cheaper than, views and results that were inlined together, axes that end rows, few products
+# of bytes.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -124,6 +125,7 @@ def test_convolutions_with_one_filter():
     (174, "desired_layouts", "node1:input3=bdace"),
     (196, "desired_layouts", "node7:output0=abced"), (202, "keep_layouts", "x0"),
     (210, "keep_layouts", "v2"), (210, "desired_layouts", "node6:output0=dbca"),
+    (250, "desired_layouts", "node2:output0=ab"),
     (252, "desired_layouts", "node5:input0=Abcd8a"),
     (276, "desired_layouts", "node1:output0=abdc"), (278, "desired_layouts", "node1:output0=abdc"),
     (291, "desired_layouts", "node4:output0=Ab8a"), (292, "keep_layouts", "v6")])
