@@ -228,9 +228,12 @@ double nest_vector_steps(int64_t extent, int64_t lanes) {
 }
 
 double nest_product_operations(const HostMachine *machine, const Nest *nest) {
+  const CostModel *costs = cost_model_of(machine);
   if (nest->work.pairs) return 2; // products, and their sum
-  if (nest->work.dots) return machine->dot_bytes ? 1 : cost_model_of(machine)->dot_operations;
-  return MAX_OF(nest_operations(machine, nest) - machine->fma, 1);
+  if (nest->work.dots) return machine->dot_bytes ? 1 : costs->dot_operations;
+  bool is_float = dtype_is_float(nest->output->type);
+  double fused = !machine->fma ? 0 : is_float ? 1 : 1 - costs->integer_add_operations;
+  return MAX_OF(nest_operations(machine, nest) - fused, 1);
 }
 
 double nest_operations(const HostMachine *machine, const Nest *nest) {

@@ -36,7 +36,7 @@ static const CostModel x86_64 = {
     .function_operations = 10,
     .operations_a_cycle = 2,
 
-    .call_cycles = 16,
+    .call_cycles = 20,
     .apart_cycles = {0.6, 2.4, 6, 25},
     .divided_cycles = 1.2,
     .index_cycles = 4,
@@ -57,6 +57,7 @@ static const CostModel x86_64 = {
     .least_bilinear_cycles = 1e5,
     .least_byte_reuse = 8,
     .dot_operations = 4,
+    .integer_add_operations = 0.5,
     .combine_cycles = 0.45,
     .row_moves_a_cycle = 1,
 

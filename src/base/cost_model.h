@@ -104,8 +104,8 @@ typedef struct CostModel {
   double operations_a_cycle;
 
   // ---- Loops
-  // Cycles for starting a kernel [sum over kernels and arithmetic fitted to 100 random graphs in
-  // sessions: 12 to 16; kernels of 16 elements in a compiled library: 13; Zen 4].
+  // Cycles for starting a kernel [160 random graphs in sessions, fitted by their kernels and the
+  // cycles of these: 16 to 23; kernels of 16 elements in a compiled library: 13; Zen 4].
   double call_cycles;
   // Cycles for an element that is moved by itself, from L1, from L2, from beyond it, and from there
   // where the lines at its stride collide in one set of L2 [`make bench-model` and transpositions
@@ -165,6 +165,9 @@ typedef struct CostModel {
   // Vector operations that add the sum of the products of four bytes to 32 bits, on a machine
   // without an instruction for it; those that widen an operand are shared [uops].
   double dot_operations;
+  // Operations that the addition of a product of integers counts as, which is not fused with the
+  // product but runs beside it [products of 9 x 64 x 48: 1.47 times those of floats, Zen 4].
+  double integer_add_operations;
   // Cycles for each operation of combining two parts of a row's partial results, the shuffle
   // included: rows overlap [rows of 4 to 64 elements, Zen 5].
   double combine_cycles;

@@ -56,7 +56,7 @@ def test_rows_of_seven_cost_more_than_rows_of_eight(operator):
 def test_the_rest_of_a_long_row_costs_what_waits():
     """Behind a reduction of few vectors the rest of the row waits for the end of the reduction."""
     short, long = (price("Softmax", (2048 // n, n), axis=1) / 2048 for n in (32, 1024))
-    assert short > 1.3 * long
+    assert short > 1.2 * long
 
 
 def test_an_extreme_that_keeps_nan_costs_more_than_a_sum():
@@ -104,7 +104,7 @@ def test_long_strides_load_each_element():
 
 def test_rows_of_two_are_stored_together():
     wide, narrow = price("Transpose", (30, 2, 40), perm=[0, 2, 1]), price("Relu", (30, 80))
-    assert wide < 6 * narrow
+    assert wide < 7 * narrow
 
 
 def test_masked_padding_costs_more_than_whole_vectors():
@@ -155,3 +155,15 @@ def test_each_member_of_a_group_loads_elements_apart():
                           output_layouts={"y": layout})
         prices.append(plan["cost"])
     assert prices[1] > 1.3 * prices[0]
+
+
+def test_integers_are_added_by_an_operation_of_its_own():
+    """Products of floats are added by the same one."""
+    shape, prices = [32, 100, 64], []
+    for last in ([], [helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT32)]):
+        factors = ["i", "j"] if last else ["x", "w"]
+        cast = [helper.make_node("Cast", ["w"], ["j"], to=TensorProto.INT32)] if last else []
+        product = helper.make_node("MatMul", factors, ["p"])
+        back = helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT)
+        prices.append(max(kernels(shape, [*last, *cast, product, back], w=(32, 64, 48))))
+    assert 1.3 * prices[0] < prices[1] < 1.7 * prices[0]

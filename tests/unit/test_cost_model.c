@@ -38,7 +38,8 @@ static void test_every_field_is_positive(void **state) {
                             model->window_cycles,        model->copy_start_cycles,
                             model->streamed_bytes,       model->streamed_l2_share,
                             model->index_cycles,         model->masked_cycles,
-                            model->mesh_uops_a_cycle,    model->least_saved_by_parts};
+                            model->mesh_uops_a_cycle,    model->least_saved_by_parts,
+                            model->integer_add_operations};
   const int64_t limits[] = {model->near_bytes,
                             model->set_bytes,
                             model->small_operand_bytes,
