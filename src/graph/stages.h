@@ -80,8 +80,8 @@ typedef struct StageGraph {
   Array(StageTensor *) inputs, outputs;
   int folded_stages;        // number of stages computed while compiling
   double folded_iterations; // number of iterations that the interpreter ran
-  int fusions_decided;      // number of stages that were put into their readers, into groups or into
-                            // packed bytes, although a plan that stores their outputs may cost less
+  int fusions_decided;      // number of stages that were put into their readers, groups or packed
+                            // bytes although a plan that stores their outputs may cost less
   unsigned avoided;         // set of StageDecision: not to be made
   unsigned decided;         // those that were made somewhere
   Map by_buffer;            // Buffer* -> StageTensor*
