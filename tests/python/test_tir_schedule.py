@@ -93,8 +93,16 @@ def test_refusals_are_at_the_python_line():
         sch.get_block("C")
     with pytest.raises(AttributeError):
         sch.no_such_step()
-    with pytest.raises(pleat.PleatError, match="2 tensor programs; say which"):
-        tir.Schedule(pleat.IRModule({"a": matmul, "b": matmul}))
+    two = tir.Schedule(pleat.IRModule({"a": matmul, "b": matmul}), seed=3)
+    for unknown in (lambda: two.get_sblock("product"), lambda: two.func, lambda: two.trace.by_axes()):
+        with pytest.raises(ValueError, match="which function to be working on: call work_on with one of a, b"):
+            unknown()
+    assert two.func_working_on is None and len(two.mod) == 2
+    block = two.get_sblock("product", func_name="b")
+    two.parallel(two.get_loops(block)[0])
+    assert two.func_working_on is None and "T.parallel" in two.mod["b"].script()
+    two.work_on("a")
+    assert "T.parallel" not in two.func.script() and two.copy().func_working_on == "a"
 
 
 def test_copies_are_independent():
@@ -379,6 +387,10 @@ def test_places_of_blocks_and_loops():
         sch.state.get_sref(copied.get(block))
     with pytest.raises(AttributeError, match="the steps of Schedule change the program"):
         sch.state.replace()
+    own = sch.mod[sch.func.__name__].body.block
+    assert sch.get_sref(own).stmt is own and sch.state.get_sref(own).same_as(sch.get_sref(own))
+    assert sch.get(block) is sch.get(block) and sch.get_sref(block).parent.parent.parent.parent.parent.stmt is own
+    assert sch.get_sref(own).parent is None
     with pytest.raises(KeyError, match="no function 'other'"):
         sch.get_block("product", func_name="other")
 
@@ -392,6 +404,22 @@ def test_constant_padding(pad_value):
     sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8 + T.int64(0)], pad_value)
     assert "pad_value=3" in str(sch.trace)
     check(sch)
+
+
+def test_dependences_of_blocks():
+    state = tir.schedule.ScheduleState(matmul)
+    root = state.get_sref(state.mod["main"].body.block)
+    scope = state.get_sblock_scope(root)
+    product, relu = map(state.get_sref, tir.schedule_state.blocks_inside(root.stmt))
+    (found,) = scope.get_deps_by_src(product)
+    assert found.dst.same_as(relu) and found.kind == tir.schedule.DepKind.RAW and not scope.get_deps_by_src(relu)
+    assert scope.get_deps_by_dst(relu) == [found] and not scope.get_deps_by_dst(product)
+    sch = tir.Schedule(matmul)
+    sch.decompose_reduction("product", sch.get_loops("product")[2])
+    init = sch.get_sref(sch.get_sblock("product_init"))
+    scope = sch.state.get_block_scope(sch.get_sref(sch.func.body.block))
+    kinds = [d.kind.name for d in scope.get_deps_by_src(init)]
+    assert sorted(kinds) == ["RAW", "RAW", "WAW"] or sorted(kinds) == ["RAW", "WAW"]
 
 
 def test_maps_of_any_number_of_indices():

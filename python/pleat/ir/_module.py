@@ -172,7 +172,8 @@ class Op:
 class IRModule(_Printed):
     """Functions by their names. Assigning to an item replaces or adds a function."""
 
-    def __init__(self, functions=None, *, handle=None):
+    def __init__(self, functions=None, *, handle=None, kept=None):
+        self._kept = kept or (None, {})  # the functions of a handle that were asked for
         if handle is None:
             handle = parse("@I.ir_module\nclass Module:\n    pass\n")
         self._handle = handle
@@ -190,7 +191,11 @@ class IRModule(_Printed):
         name = str(name)
         if name not in self:
             raise KeyError(f"the module has no function '{name}'; it has {', '.join(self) or 'none'}")
-        return _function_of(self._handle, name)
+        if self._kept[0] is not self._handle:
+            self._kept = self._handle, {}
+        if name not in self._kept[1]:
+            self._kept[1][name] = _function_of(self._handle, name)
+        return self._kept[1][name]
 
     def __setitem__(self, name, function):
         handle, name = _as_handle(function), str(name)

@@ -56,7 +56,7 @@ def __getattr__(name):
         return importlib.import_module("pleat.ir._module").PrimFunc
     if name == "build":
         return importlib.import_module("pleat.runtime").build
-    if name in ("Schedule", "ScheduleError", "TensorIntrin"):
+    if name in ("BlockScope", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef", "TensorIntrin"):
         return getattr(importlib.import_module("pleat.tir.schedule"), name)
     if name in ("Reduce", "comm_reducer", "sum"):
         return getattr(importlib.import_module("pleat.te"), name)

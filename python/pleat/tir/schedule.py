@@ -13,6 +13,7 @@ import json
 import operator
 import random
 import sys
+import weakref
 
 from pleat._expression import var
 from pleat._library import PleatError, _lib, _owned_text, ffi
@@ -22,6 +23,7 @@ from pleat.script._values import Value, text_of
 from pleat.tir import stmt_functor
 from pleat.tir.index_map import IndexMap
 from pleat.tir.references import REFERENCES, BlockRV, ExprRV, LoopRV, Reference, Step, references_in, text_of_reference
+from pleat.tir.schedule_state import BlockScope, DepKind, Dependency, ScheduleState, StmtSRef  # noqa: F401
 from pleat.tir.trace import Instruction, InstructionKind, Trace, bound_arguments, signatures, step_values
 
 class ScheduleError(PleatError):
@@ -59,47 +61,6 @@ def _as_map(value, rank=None):
         return value
 
 
-class StmtSRef:
-    """A block or a loop of a schedule as a place in its program: `stmt` is the node that stands there now."""
-
-    def __init__(self, schedule, node_of):
-        self._schedule, self._node_of = schedule, node_of
-
-    @property
-    def stmt(self):
-        """The node of the block or loop as it is now."""
-        return self._node_of()
-
-    def same_as(self, other):
-        """Whether both are one block or loop of one schedule."""
-        return self._schedule is other._schedule and self.stmt is other.stmt
-
-
-class ScheduleState:
-    """The program as it is now, in the form of TVM's Schedule.state. Only the schedule's steps change it."""
-
-    def __init__(self, schedule):
-        self._schedule = schedule
-
-    @property
-    def mod(self):
-        """The module as it is scheduled so far."""
-        return self._schedule.mod
-
-    def get_sref(self, stmt):
-        """The place of a block or loop, a node of the program as it is now."""
-        if not any(stmt is node for node in self._schedule._current_nodes(self._schedule._name)):
-            raise IndexError("the statement is no block or loop of the program as it is now; "
-                             "Schedule.get gives the node of one")
-        return StmtSRef(self._schedule, lambda: stmt)
-
-    def __getattr__(self, name):
-        hints = {"replace": "the steps of Schedule change the program",
-                 "get_block_scope": "Schedule.get_producers and get_consumers give the dependences"}
-        hint = hints.get(name, "each step proves what it needs from the program")
-        raise AttributeError(f"a schedule has no state '{name}': {hint}")
-
-
 class _ModuleOfProgram(IRModule):
     """The module of a schedule that was made of one program, which `main` names too, as in TVM."""
 
@@ -108,6 +69,10 @@ class _ModuleOfProgram(IRModule):
 
     def __contains__(self, name):
         return name == "main" and len(self) == 1 or super().__contains__(name)
+
+
+class _Version:
+    """A program between two steps."""
 
 
 class Schedule:
@@ -128,17 +93,26 @@ class Schedule:
         self._options = {"debug_mask": debug_mask, "error_render_level": error_render_level,
                          "enable_check": enable_check}
         self._name = func_name or _main(mod)
-        self._schedules = {self._name: _new(_as_handle(mod), self._name)}
+        self._schedules = {} if self._name is None else {self._name: _new(_as_handle(mod), self._name)}
         self._log, self._intrinsics = [], {}
         self._steps = []  # a Step for each step, which its results have
         self._insts = []  # the instruction of each step, and what it drew or None
-        self._version = object()  # another one after each step that may change the program
+        self._module = None, None  # of a version
+        self._version = _Version()  # another one after each step that may change the program
+        self._found = weakref.WeakKeyDictionary()  # the nodes of references, by the version
         self._nodes = {}  # the nodes of the program of one version; a copy has the same dictionary
         self.seed(seed)
 
     @property
     def _schedule(self):
-        return self._schedules[self._name]
+        return self._schedules[self._working_on()]
+
+    def _working_on(self):
+        """The name of the function that the steps change."""
+        if self._name is None:
+            raise ValueError("the schedule does not know which function to be working on: call work_on with one of "
+                             f"{', '.join(_names(_as_handle(self._source[0])))}")
+        return self._name
 
     def _record(self, method, *arguments):
         """Runs a method that copy runs again."""
@@ -214,13 +188,13 @@ class Schedule:
         """The function of the references in the arguments of a step, or else the one that is worked on. Raises for a
         reference that another schedule returned. One that was returned before the schedule was copied is that of
         both."""
-        function = self._name
+        function = None
         for reference in references_in(values):
             number = int(text_of_reference(reference)[1:].partition("[")[0])
             if self._steps[number:number + 1] != [reference._step]:
                 raise IndexError(f"{reference!r} is of another schedule")
             function = reference._step.function
-        return function
+        return function or self._working_on()
 
     def _instruction(self, step, arguments, keywords, results, function):
         """The instruction of the last step, and what it drew."""
@@ -231,7 +205,7 @@ class Schedule:
 
     def _run(self, text, file, line, function):
         if not text.partition("sch.")[2].startswith(("get_", "sample_")):
-            self._version = object()
+            self._version = _Version()
         messages = ffi.new("PleatMessages **")
         status = _lib.pleat_schedule_apply(self._schedules[function], text.encode(), file.encode(), line,
                                            messages)
@@ -264,21 +238,29 @@ class Schedule:
     @property
     def mod(self):
         """The module with the function as it is scheduled so far."""
-        result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
-        check_status(_lib.pleat_schedule_module(self._schedule, result, messages), messages)
         made = IRModule if isinstance(self._source[0], IRModule) else _ModuleOfProgram
-        module = made(handle=ffi.gc(result[0], _lib.pleat_module_free))
+        if self._module[0] is not self._version:
+            self._module = self._version, self._made_module()
+        return made(handle=self._module[1]._handle, kept=self._module[1]._kept)
+
+    def _made_module(self):
+        result, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
+        module = None
         for name, schedule in self._schedules.items():
-            if name != self._name:
-                check_status(_lib.pleat_schedule_module(schedule, result, messages), messages)
-                other = IRModule(handle=ffi.gc(result[0], _lib.pleat_module_free))
-                module[name] = other[name]
+            check_status(_lib.pleat_schedule_module(schedule, result, messages), messages)
+            made = IRModule(handle=ffi.gc(result[0], _lib.pleat_module_free))
+            if module is None:
+                module = made
+            else:
+                module[name] = made[name]
+        module = module or IRModule(handle=_as_handle(self._source[0]))
+        module._kept = module._handle, {}
         return module
 
     @property
     def func(self):
         """The function as it is scheduled so far."""
-        return self.mod[self._name]
+        return self.mod[self._working_on()]
 
     @property
     def trace(self):
@@ -288,7 +270,7 @@ class Schedule:
 
     def _trace_as(self, form, function=None):
         text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
-        schedule = self._schedules[function or self._name]
+        schedule = self._schedules[function or self._working_on()]
         check_status(_lib.pleat_schedule_trace_as(schedule, form.encode(), text, messages), messages)
         return _owned_text(text[0])
 
@@ -300,7 +282,7 @@ class Schedule:
         self._record("_work_on", str(func_name))
 
     def _work_on(self, name):
-        if name not in self._schedules:
+        if name is not None and name not in self._schedules:
             self._schedules[name] = _new(_as_handle(self._source[0]), name)
             self._seed(self._random.getrandbits(63), name)
         self._name = name
@@ -308,7 +290,7 @@ class Schedule:
     @property
     def func_working_on(self):
         """The name of the function that the steps change."""
-        return GlobalVar(self._name)
+        return None if self._name is None else GlobalVar(self._name)
 
     def remove_rv(self, rand_var_rv):
         """Forgets a reference to a block, a loop or an integer; a step that uses it raises."""
@@ -317,7 +299,8 @@ class Schedule:
     def seed(self, seed=None):
         """Sets the state from which the sampling steps draw; None and -1: a seed that differs each time."""
         self._random = random.Random(None if seed in (None, -1) else seed)
-        self._record("_seed", self._random.getrandbits(63), self._name)
+        if self._name is not None:
+            self._record("_seed", self._random.getrandbits(63), self._name)
 
     def _seed(self, number, name):
         _lib.pleat_schedule_seed(self._schedules[name], number)
@@ -338,7 +321,7 @@ class Schedule:
             return self._apply("get_block", (name,), {}, func_name=called)
         finally:
             if self._name != before:
-                self.work_on(before)
+                self._record("_work_on", before)
 
     get_block = get_sblock
 
@@ -433,8 +416,14 @@ class Schedule:
         function = self._function_of([rand_var_or_sref])
         if isinstance(rand_var_or_sref, ExprRV):
             return int(rand_var_or_sref)
+        kept = self._found.setdefault(self._version, {})
+        if rand_var_or_sref._text not in kept:
+            kept[rand_var_or_sref._text] = self._find(rand_var_or_sref, function)
+        return kept[rand_var_or_sref._text]
+
+    def _find(self, reference, function):
         marked = self._copied()
-        marked.annotate(rand_var_or_sref, "pleat.get", 1)
+        marked.annotate(reference, "pleat.get", 1)
         places = zip(_annotated_nodes(marked.mod[function]), self._current_nodes(function))
         return next(node for mark, node in places if "pleat.get" in mark.annotations)
 
@@ -442,7 +431,7 @@ class Schedule:
         """The place of a block or a loop, which may be given by its node."""
         if isinstance(rand_var_or_stmt, (str, Reference)):
             self.get(rand_var_or_stmt)
-            return StmtSRef(self, lambda: self.get(rand_var_or_stmt))
+            return StmtSRef(self.state, lambda: self.get(rand_var_or_stmt))
         return self.state.get_sref(rand_var_or_stmt)
 
     @property

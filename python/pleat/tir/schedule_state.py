@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a schedule with TVM's names: where its blocks and loops stand, and on which others blocks depend."""
+import enum
+
+from pleat.tir import stmt_functor
+
+
+class DepKind(enum.IntEnum):
+    """How a block depends on an earlier one: it reads or writes again what that writes, or writes what that reads."""
+    RAW = 0
+    WAW = 1
+    WAR = 2
+    OPAQUE = 3
+
+
+class Dependency:
+    """A block `dst` that depends on an earlier one, `src`; both are places."""
+
+    def __init__(self, src, dst, kind):
+        self.src, self.dst, self.kind = src, dst, kind
+
+    def __repr__(self):
+        return f"Dependency({self.src!r}, {self.dst!r}, {self.kind.name})"
+
+
+class StmtSRef:
+    """A block or a loop as a place in a program: `stmt` is the node that stands there now."""
+
+    def __init__(self, state, node_of):
+        self._state, self._node_of = state, node_of
+
+    @property
+    def stmt(self):
+        """The node of the block or loop as it is now."""
+        return self._node_of()
+
+    @property
+    def parent(self):
+        """The place of the innermost block or loop around this one; None for the outermost."""
+        nodes, stmt = self._state._nodes(), self.stmt
+        start = next(i for i, node in enumerate(nodes) if node is stmt)
+        around = next((node for node in nodes[start + 1:] if any(n is stmt for n in parts_of(node))), None)
+        return None if around is None else self._state.get_sref(around)
+
+    def same_as(self, other):
+        """Whether both are one block or loop of one schedule."""
+        return self._state.owner is other._state.owner and self.stmt is other.stmt
+
+    def __repr__(self):
+        stmt = self.stmt
+        return f"StmtSRef({getattr(stmt, 'name_hint', None) or stmt.loop_var.name})"
+
+
+class BlockScope:
+    """The blocks of a block that are in no other one inside of it, and their dependences by the buffers that they
+    state to read and write."""
+
+    def __init__(self, places):
+        self._dependencies, readers, writers = [], [], []
+        for place in places:
+            block = place.stmt
+            reads, writes = ({region.buffer.data for region in regions} for regions in (block.reads, block.writes))
+            for kind, used, before in ((DepKind.RAW, reads, writers), (DepKind.WAW, writes, writers),
+                                       (DepKind.WAR, writes, readers)):
+                self._dependencies += [Dependency(src, place, kind) for src, buffers in before if used & buffers]
+            readers.append((place, reads))
+            writers.append((place, writes))
+
+    def get_deps_by_src(self, block):
+        """The dependences of later blocks on one."""
+        return [d for d in self._dependencies if d.src.same_as(block)]
+
+    def get_deps_by_dst(self, block):
+        """The dependences of a block on earlier ones."""
+        return [d for d in self._dependencies if d.dst.same_as(block)]
+
+
+class ScheduleState:
+    """A program, or that of a schedule as it is now, by its blocks and loops. Only the steps of a schedule change
+    it."""
+
+    def __init__(self, mod, *, debug_mask="none", enable_check=True):
+        from pleat.tir.schedule import Schedule
+        self.debug_mask, self.enable_check = debug_mask, enable_check
+        self.owner = mod if isinstance(mod, Schedule) else Schedule(mod)
+
+    @property
+    def mod(self):
+        """The module as it is scheduled so far."""
+        return self.owner.mod
+
+    def _nodes(self):
+        return self.owner._current_nodes(self.owner._name)
+
+    def get_sref(self, stmt):
+        """The place of a block or loop, a node of the program as it is now."""
+        if not any(stmt is node for node in self._nodes()):
+            raise IndexError("the statement is no block or loop of the program as it is now; "
+                             "Schedule.get gives the node of one")
+        return StmtSRef(self, lambda: stmt)
+
+    def get_sblock_scope(self, block_sref):
+        """The blocks directly inside of a block, and how they depend on one another."""
+        return BlockScope([self.get_sref(node) for node in blocks_inside(block_sref.stmt)])
+
+    get_block_scope = get_sblock_scope
+
+    def __getattr__(self, name):
+        hint = "the steps of Schedule change the program" if name == "replace" else \
+            "each step proves what it needs from the program"
+        raise AttributeError(f"a schedule has no state '{name}': {hint}")
+
+
+def parts_of(node):
+    """The nodes inside of a statement and itself."""
+    parts = []
+    stmt_functor.post_order_visit(node, parts.append)
+    return parts
+
+
+def blocks_inside(block):
+    """The blocks inside of a block that are in no other block there, in their order."""
+    blocks = [node for part in (block.init, block.body) if part is not None
+              for node in parts_of(part) if hasattr(node, "name_hint") and hasattr(node, "iter_vars")]
+    inner = {id(node) for outer in blocks for node in parts_of(outer.body) if node is not outer}
+    return [node for node in blocks if id(node) not in inner]
