@@ -9,10 +9,12 @@
 Arguments are arrays of NumPy, of PyTorch, or of anything with DLPack, and Python numbers for scalar
 parameters. They are passed without a copy where they are compact.
 """
+import builtins
 import ctypes
 import json
 import os
 import pathlib
+import re
 import statistics
 import tempfile
 import time
@@ -318,8 +320,11 @@ class Function:
         messages = ffi.new("PleatMessages **")
 
         def run():
-            check_status(model._run(ins, len(inputs), outs, len(outputs), messages), messages,
-                         model._pool)
+            status = model._run(ins, len(inputs), outs, len(outputs), messages)
+            try:
+                check_status(status, messages, model._pool)
+            except PleatError as error:
+                raise _of_kind(error) from None
             return self._value(value)
         return run, keep + [model]
 
@@ -348,6 +353,15 @@ class Function:
             run()
             return Timing([_measure(run, number, min_repeat_ms / 1000) for _ in range(repeat)])
         return measure
+
+
+def _of_kind(error):
+    """The error of a run, which is also of the kind that a failed assertion states: ValueError, TypeError, …"""
+    found = re.search(r": (\w+Error): ", str(error))
+    kind = getattr(builtins, found[1], None) if found else None
+    if not (isinstance(kind, type) and issubclass(kind, Exception)) or isinstance(error, kind):
+        return error
+    return type(kind.__name__, (type(error), kind), {})(str(error), error.messages)
 
 
 class HostFunction(Function):

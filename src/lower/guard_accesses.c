@@ -13,7 +13,8 @@
 //                                                    faults[0] = idx[i]
 //                                                    faults[1] = 31
 //
-// A division of integers whose divisor is not proved to be another number than 0 gets one too.
+// A division of integers whose divisor is not proved to be another number than 0 gets one too, and
+// an assertion that is not proved, for the statements after it.
 //
 // A guard stands around the outermost statement in which its condition keeps one value and the
 // access always happens, but inside of parallel loops. Guard k notes the index in faults[2*k], and
@@ -23,6 +24,8 @@
 #include "lower/pass.h"
 #include "runtime/guards.h"
 #include "script/script.h"
+
+enum { MOST_ASSERTS = 1000 }; // each nests the statements after it
 
 typedef struct PendingGuard {
   Expr *condition;
@@ -45,6 +48,7 @@ typedef struct Guarding {
   Map wide;                    // variables of fewer than 32 bits to int32 ones of the same range
   SourcePos pos;
   Buffer *faults;
+  int asserts; // that are checked at run time
   bool ok;
 } Guarding;
 
@@ -550,26 +554,101 @@ static Stmt *guard_while(Guarding *g, Stmt *s) {
   return loop;
 }
 
-static Stmt *guard_assert(Guarding *g, Stmt *s) {
-  check_expr(g, s->as.check.condition);
-  if (!s->as.check.body) return s;
-  Stmt *copy = stmt_copy(g->context, s);
-  copy->as.check.body = guard_branch(g, s->as.check.body, s->as.check.condition);
-  return copy;
+// "assertion failed: …", or the kind of the error and the parts of its text.
+static const char *assertion_text(Guarding *g, const Stmt *s) {
+  const Expr *message = s->as.check.message;
+  Text text = text_new(&g->context->arena);
+  bool has_parts = message && message->op == EXPR_TUPLE && message->count == 2 &&
+                   message->args[0]->op == EXPR_STRING && message->args[1]->op == EXPR_TUPLE;
+  const char *kind = has_parts ? message->args[0]->as.s : "RuntimeError";
+  text_printf(&text, "%s: ", strcmp(kind, "RuntimeError") ? kind : "assertion failed");
+  const Expr *parts = has_parts ? message->args[1] : NULL;
+  for (int i = 0; parts && i < parts->count; i++)
+    text_puts(&text, parts->args[i]->op == EXPR_STRING
+                         ? parts->args[i]->as.s
+                         : script_expr_text(g->context, parts->args[i]));
+  if (message && message->op == EXPR_STRING) text_puts(&text, message->as.s);
+  return text_string(&text);
 }
 
+static bool see_region(Visitor *visitor, Stmt *s) {
+  *(bool *)visitor->env |= lower_is_region_loop(s);
+  return true;
+}
+
+static bool has_region(Stmt *s) {
+  bool found = false;
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = see_region}, s);
+  return found;
+}
+
+// The statement where the condition holds. Parallel loops stay outermost.
+static Stmt *run_if(Guarding *g, Expr *condition, Stmt *s) {
+  Context *context = g->context;
+  if (!has_region(s)) return stmt_if(context, condition, s, NULL);
+  if (s->kind == STMT_SEQ) {
+    Stmt **items = arena_array(&context->arena, Stmt *, s->as.seq.count);
+    for (int i = 0; i < s->as.seq.count; i++) items[i] = run_if(g, condition, s->as.seq.items[i]);
+    return stmt_seq(context, items, s->as.seq.count);
+  }
+  if (lower_is_region_loop(s))
+    return lower_with_body(context, s, stmt_if(context, condition, s->as.loop.body, NULL));
+  Stmt *body = s->kind != STMT_FOR ? lower_body(s) : NULL;
+  return body ? lower_with_body(context, s, run_if(g, condition, body))
+              : stmt_if(context, condition, s, NULL);
+}
+
+// The statements that an assertion is for run where it holds.
+static Stmt *asserted(Guarding *g, Stmt *s, Stmt *rest) {
+  Context *context = g->context;
+  Expr *condition = s->as.check.condition, *none = expr_index(context, 0);
+  AccessGuard entry = {str_intern(context, assertion_text(g, s)), GUARD_ASSERT, g->pos};
+  PendingGuard guard = {condition, none, none, NULL, g->pos, g->guards.count};
+  array_push(&context->arena, &g->guards, entry);
+  bool apart = !rest || (has_region(rest) && !has_obstacle(rest, condition, false));
+  if (!apart) return with_guard(g, &guard, guard_branch(g, rest, condition));
+  Stmt *note =
+      stmt_if(context, expr_unary(context, EXPR_NOT, condition), note_fault(g, &guard), NULL);
+  note->pos = g->pos;
+  if (!rest) return note;
+  Stmt *both[] = {note, run_if(g, condition, guard_branch(g, rest, condition))};
+  return stmt_seq(context, both, 2);
+}
+
+static bool is_proved(Guarding *g, const Stmt *s) {
+  return analyzer_prove(g->analyzer, s->as.check.condition);
+}
+
+static Stmt *guard_assert(Guarding *g, Stmt *s) {
+  check_expr(g, s->as.check.condition);
+  if (!is_proved(g, s)) {
+    if (++g->asserts <= MOST_ASSERTS) return asserted(g, s, s->as.check.body);
+    g->ok = diag_error(g->context, g->pos,
+                       "the program has more than %d assertions that are not proved\n"
+                       "assert several conditions at once, with 'and'",
+                       MOST_ASSERTS);
+    return s;
+  }
+  return s->as.check.body ? guard_branch(g, s->as.check.body, s->as.check.condition) : s;
+}
+
+// An assertion without a body is for the rest of its sequence.
 static Stmt *guard_sequence(Guarding *g, Stmt *s) {
   Stmt **items = arena_array(&g->context->arena, Stmt *, s->as.seq.count);
-  int mark = analyzer_mark(g->analyzer);
-  for (int i = 0; i < s->as.seq.count; i++) {
+  int mark = analyzer_mark(g->analyzer), count = s->as.seq.count;
+  for (int i = 0; i < count; i++) {
     Stmt *item = s->as.seq.items[i];
     int first = g->pending.count;
+    if (item->kind == STMT_ASSERT && !item->as.check.body) {
+      Stmt *whole = stmt_copy(g->context, item);
+      whole->as.check.body = stmt_seq(g->context, s->as.seq.items + i + 1, s->as.seq.count - i - 1);
+      item = whole;
+      count = i + 1;
+    }
     items[i] = settle(g, first, guarded(g, item), may_leave_sequence, s);
-    if (item->kind == STMT_ASSERT && !item->as.check.body)
-      assume_in(g, item->as.check.condition, NULL);
   }
   analyzer_reset(g->analyzer, mark);
-  return stmt_seq(g->context, items, s->as.seq.count);
+  return stmt_seq(g->context, items, count);
 }
 
 static Stmt *guard_memory(Guarding *g, Stmt *s) {

@@ -16,6 +16,7 @@ int guards_find(const void *notes, int count) {
 
 const char *guard_text(Arena *arena, const char *access, int axis, const void *notes, int guard) {
   GuardNote note = ((const GuardNote *)notes)[guard];
+  if (axis == GUARD_ASSERT) return access;
   if (axis == GUARD_DIVISION) return arena_printf(arena, "%s is a division by 0", access);
   const char *where = axis < 0 ? "its memory" : arena_printf(arena, "axis %d", axis);
   return arena_printf(arena, "%s is out of bounds: index %lld of %s is outside of [0, %lld)",

@@ -392,7 +392,7 @@ static void read_guards(Loading *l) {
   for (int i = 0; i < p->guard_count; i++) {
     p->guards[i].access = take_text(l);
     p->guards[i].axis =
-        (int)take_int(l, GUARD_DIVISION, SAVED_MOST_RANK, "guards have unknown axes");
+        (int)take_int(l, GUARD_ASSERT, SAVED_MOST_RANK, "guards have unknown axes");
     p->guards[i].offset = take_int(l, 0, most, "guards are outside of the arena");
   }
 }

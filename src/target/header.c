@@ -174,6 +174,8 @@ static void describe_guard(const AccessGuard *guard, Text *out) {
   text_printf(out, "//   %s, ", guard->access);
   if (guard->axis == GUARD_DIVISION)
     text_puts(out, "a division\n");
+  else if (guard->axis == GUARD_ASSERT)
+    text_puts(out, "an assertion\n");
   else if (guard->axis == GUARD_MEMORY)
     text_puts(out, "its memory\n");
   else
