@@ -5,15 +5,18 @@
 //   for y, x, c: o[y, x, c] = select(y % 2 == 0, a(y // 2, x, c), b(y // 2, x, c))    =>
 //   for y_0, x: for c in T.vectorized(16): for y_1 in T.unroll(2): …
 //
-// The axes that choose run innermost and are unrolled. Each copy then computes one of the values,
-// and the copies share their operands, which are vectors in registers (lower/hoist_values.c).
+// The axes that choose run innermost and are unrolled. An axis of which the higher digit chooses,
+// as in x // 384 == 0, is split there, also where vectors run along the lower digit. Each copy
+// then computes one of the values, and the copies share their operands, which are vectors in
+// registers (lower/hoist_values.c).
 #include "autosched/internal.h"
 
 enum { MOST_AXES = 4, MOST_PERIOD = 8, MOST_COPIES = 64 };
 
 typedef struct ChoiceAxis {
   LoopRef loop;
-  int64_t period; // the value depends on the index modulo this
+  int64_t low; // the value depends on (index // low) % period; above 1, that is the last digit
+  int64_t period;
 } ChoiceAxis;
 
 typedef struct ChoiceSearch {
@@ -31,26 +34,37 @@ static LoopRef loop_of(const Block *block, const Expr *var) {
   return NULL;
 }
 
-static void note_axis(ChoiceSearch *search, LoopRef loop, int64_t period) {
+static void note_axis(ChoiceSearch *search, ChoiceAxis axis) {
   for (int i = 0; i < search->count; i++)
-    if (search->axes[i].loop == loop) {
-      search->failed |= search->axes[i].period != period;
+    if (search->axes[i].loop == axis.loop) {
+      search->failed |= search->axes[i].period != axis.period || search->axes[i].low != axis.low;
       return;
     }
   search->failed |= search->count == MOST_AXES;
-  if (!search->failed) search->axes[search->count++] = (ChoiceAxis){loop, period};
+  if (!search->failed) search->axes[search->count++] = axis;
+}
+
+// Sets the digit of a loop by which the index chooses. False when it is none of those that repeat
+// at most MOST_PERIOD times.
+static bool find_digit(const ChoiceSearch *search, const Expr *index, ChoiceAxis *out) {
+  int64_t number = 0, extent;
+  bool residue = index->op == EXPR_FLOOR_MOD && expr_as_int(index->args[1], &number);
+  bool high = index->op == EXPR_FLOOR_DIV && expr_as_int(index->args[1], &number);
+  *out = (ChoiceAxis){loop_of(search->block, residue || high ? index->args[0] : index), 1, number};
+  if (!out->loop) return false;
+  extent = autosched_loop_extent(search->s, out->loop);
+  if (high) out->low = number;
+  if (!residue) out->period = extent / out->low;
+  return out->period > 1 && out->period <= MOST_PERIOD && (!high || extent % number == 0);
 }
 
 static bool note_choice(Visitor *visitor, Expr *e) {
   ChoiceSearch *search = visitor->env;
   if (e->op != EXPR_SELECT || e->args[0]->op != EXPR_EQ) return true;
-  const Expr *index = e->args[0]->args[0];
-  int64_t period = 0, row;
-  bool residue = index->op == EXPR_FLOOR_MOD && expr_as_int(index->args[1], &period);
-  LoopRef loop = loop_of(search->block, residue ? index->args[0] : index);
-  if (!loop || !expr_as_int(e->args[0]->args[1], &row)) return true;
-  if (!residue) period = autosched_loop_extent(search->s, loop);
-  if (period > 1 && period <= MOST_PERIOD) note_axis(search, loop, period);
+  ChoiceAxis axis;
+  int64_t row;
+  if (expr_as_int(e->args[0]->args[1], &row) && find_digit(search, e->args[0]->args[0], &axis))
+    note_axis(search, axis);
   return true;
 }
 
@@ -105,10 +119,16 @@ static const ChoiceAxis *choice_of(const ChoiceSearch *search, LoopRef loop) {
   return NULL;
 }
 
-// Splits the axis by its period.
+// Splits the axis by its period, or where its higher digit begins.
 static bool add_choice(AutoSched *s, const ChoiceAxis *axis, GroupedLoops *order) {
   int64_t extent = autosched_loop_extent(s, axis->loop);
   LoopRef outer, inner = axis->loop;
+  if (axis->low > 1) {
+    TRY(autosched_split(s, axis->loop, axis->low, &outer, &inner));
+    add_loop(order, UNROLLED, outer);
+    add_loop(order, FREE, inner);
+    return true;
+  }
   if (extent > axis->period) {
     TRY(autosched_split(s, axis->loop, axis->period, &outer, &inner));
     add_loop(order, extent % axis->period ? GUARDED : FREE, outer);
@@ -121,9 +141,14 @@ static bool add_choice(AutoSched *s, const ChoiceAxis *axis, GroupedLoops *order
 // off around the loops over tiles.
 static bool split_loops(AutoSched *s, const ChoiceSearch *search, const LoopRefs *loops,
                         GroupedLoops *order) {
-  LoopRef vectors, last = array_last(loops);
+  LoopRef vectors, last = array_last(loops), high;
+  const ChoiceAxis *digit = choice_of(search, last);
   int lanes = autosched_lanes(s, s->tail);
-  int64_t extent = autosched_loop_extent(s, last);
+  if (digit) {
+    TRY(autosched_split(s, last, digit->low, &high, &last));
+    add_loop(order, UNROLLED, high);
+  }
+  int64_t extent = digit ? digit->low : autosched_loop_extent(s, last);
   if (extent > lanes) TRY(autosched_split(s, last, lanes, &vectors, &last));
   if (extent > lanes && extent % lanes) add_loop(order, GUARDED, vectors);
   for (int i = 0; i + 1 < loops->count; i++) {
@@ -159,9 +184,9 @@ bool autosched_choice_axes(AutoSched *s) {
   TRY(schedule_get_loops(s->sch, s->tail, &loops));
   ChoiceSearch search = find_axes(s, s->tail);
   int lanes = autosched_lanes(s, s->tail);
-  if (search.failed || loops.count < 2 || loops.count > NEST_MAX_AXES ||
-      choice_of(&search, array_last(&loops)) || lanes < 2 ||
-      autosched_loop_extent(s, array_last(&loops)) < lanes)
-    return false;
+  if (search.failed || loops.count < 2 || loops.count > NEST_MAX_AXES || lanes < 2) return false;
+  LoopRef last = array_last(&loops);
+  const ChoiceAxis *digit = choice_of(&search, last);
+  if (digit ? digit->low < lanes : autosched_loop_extent(s, last) < lanes) return false;
   return split_loops(s, &search, &loops, &order) && put_in_order(s, &order);
 }
