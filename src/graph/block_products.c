@@ -105,38 +105,55 @@ static int row_axis(const WeightedSum *p) {
   return best;
 }
 
-// The longest axis of columns, when their number is even; -1: there is none.
-static int column_axis(const WeightedSum *p) {
+// The longest axis between two with an even extent that moves the weight, and the image if that is
+// asked; -1: there is none.
+static int longest_axis(const WeightedSum *p, int first, int end, bool image) {
   int best = -1;
-  for (int a = 0; a < p->stage->te->axis_count; a++)
-    if (weighted_sum_moves_weight(p, a) &&
+  for (int a = first; a < end; a++)
+    if (weighted_sum_extent(p, a) % 2 == 0 && weighted_sum_moves_weight(p, a) &&
+        weighted_sum_moves_image(p, a) == image &&
         (best < 0 || weighted_sum_extent(p, a) > weighted_sum_extent(p, best)))
       best = a;
-  return best >= 0 && weighted_sum_extent(p, best) % 2 == 0 ? best : -1;
+  return best;
 }
 
-// The only axis that is summed, when it has an even number of terms and moves both factors. Others
-// would move the image with a window, of which the blocks would have a copy for each tap.
-static int inner_axis(const WeightedSum *p) {
-  int found = -1;
+typedef struct LargestLoad {
+  double elements;
+} LargestLoad;
+
+static bool note_load(Visitor *visitor, Expr *e) {
+  LargestLoad *largest = visitor->env;
+  if (e->op != EXPR_LOAD) return true;
+  const Buffer *buffer = e->as.buffer;
+  double elements = 1;
+  int64_t extent;
+  for (int i = 0; i < buffer->rank; i++)
+    elements *= expr_as_int(buffer->shape[i], &extent) ? (double)extent : 0;
+  largest->elements = MAX_OF(largest->elements, elements);
+  return true;
+}
+
+// Does the sum use an element of the image in one row only? Where windows overlap, the blocks would
+// have a copy of it for each of them.
+static bool uses_elements_once(const WeightedSum *p) {
+  LargestLoad largest = {0};
+  Visitor visitor = {.env = &largest, .enter_expr = note_load};
   const TeStage *te = p->stage->te;
-  for (int a = te->axis_count; a < te->axis_count + te->reduce_count; a++) {
-    if (weighted_sum_extent(p, a) == 1) continue;
-    if (found >= 0 || weighted_sum_extent(p, a) % 2) return -1;
-    found = a;
-  }
-  bool both =
-      found >= 0 && weighted_sum_moves_image(p, found) && weighted_sum_moves_weight(p, found);
-  return both ? found : -1;
+  double used = 1;
+  visit_expr(&visitor, p->image);
+  for (int a = 0; a < te->axis_count + te->reduce_count; a++)
+    if (weighted_sum_moves_image(p, a)) used *= (double)weighted_sum_extent(p, a);
+  return used <= largest.elements;
 }
 
 bool block_product_of(StageGraph *s, Stage *stage, BlockProduct *out) {
   *out = (BlockProduct){.row = -1};
   if (!weighted_sum_of(s, stage, &out->sum)) return false;
   out->row = row_axis(&out->sum);
-  out->column = column_axis(&out->sum);
-  out->inner = inner_axis(&out->sum);
-  return out->row >= 0 && out->column >= 0 && out->inner >= 0;
+  int spatial = stage->te->axis_count, all = spatial + stage->te->reduce_count;
+  out->column = longest_axis(&out->sum, 0, spatial, false);
+  out->inner = longest_axis(&out->sum, spatial, all, true);
+  return out->row >= 0 && out->column >= 0 && out->inner >= 0 && uses_elements_once(&out->sum);
 }
 
 // ---- The stages
@@ -162,8 +179,9 @@ static bool is_halved(const BlockRewriting *r, int axis) {
   return axis == r->product->row || axis == r->product->column || axis == r->product->inner;
 }
 
+// Is it an axis of one term, as the taps of a convolution of 1x1?
 static bool is_single(const BlockRewriting *r, int axis) {
-  return weighted_sum_is_reduced(&r->product->sum, axis) && axis != r->product->inner;
+  return weighted_sum_is_reduced(&r->product->sum, axis) && extent_of(r, axis) == 1;
 }
 
 static void add_axis(const BlockRewriting *r, TensorAxes *t, int axis) {
@@ -223,13 +241,18 @@ static TensorAxes make_weights(BlockRewriting *r) {
   return t;
 }
 
-// The axis that is summed takes the place of the columns.
+static void add_image_sums(const BlockRewriting *r, TensorAxes *t) {
+  for (int a = r->from->axis_count; a < r->from->axis_count + r->from->reduce_count; a++)
+    if (weighted_sum_moves_image(&r->product->sum, a) && !is_single(r, a)) add_axis(r, t, a);
+}
+
+// The axes that are summed take the place of the columns.
 static TensorAxes data_axes(const BlockRewriting *r) {
   TensorAxes t = axes_of_products(r);
   bool added = false;
   for (int a = 0; a < r->from->axis_count; a++) {
     bool filters = !weighted_sum_moves_image(&r->product->sum, a);
-    if (filters && !added) add_axis(r, &t, r->product->inner);
+    if (filters && !added) add_image_sums(r, &t);
     if (!filters) add_axis(r, &t, a);
     added |= filters;
   }
@@ -264,11 +287,28 @@ static TensorAxes make_data(BlockRewriting *r) {
 
 // The element of a factor at the axes of the products and of the sum.
 static Expr *factor_at(const BlockRewriting *r, const TensorAxes *t, const TensorAxes *products,
-                       Expr *inner, Buffer *buffer) {
+                       const Map *sums, Buffer *buffer) {
   Expr *at[TE_MAX_RANK];
-  for (int d = 0; d < t->rank; d++)
-    at[d] = t->of[d] == r->product->inner ? inner : tensor_axes_find(products, t->of[d]);
+  for (int d = 0; d < t->rank; d++) {
+    bool summed = t->of[d] >= 0 && weighted_sum_is_reduced(&r->product->sum, t->of[d]);
+    at[d] =
+        summed ? map_find(sums, r->from->axes[t->of[d]].var) : tensor_axes_find(products, t->of[d]);
+  }
   return te_at(r->te, buffer, at);
+}
+
+// The axes that are summed, in `sum`, and which axes of the direct sum they stand for.
+static Map add_sums(const BlockRewriting *r, TeReduction *sum) {
+  Map sums = map_new(&r->context->arena);
+  for (int a = r->from->axis_count; a < r->from->axis_count + r->from->reduce_count; a++) {
+    if (is_single(r, a)) continue;
+    int64_t extent = is_halved(r, a) ? half_of(r, a) : extent_of(r, a);
+    const char *name = r->from->axes[a].var->as.var->name;
+    sum->extents[sum->count] = expr_index(r->context, extent);
+    sum->axes[sum->count] = te_reduce_axis(r->te, name, sum->extents[sum->count]);
+    map_put(&sums, r->from->axes[a].var, sum->axes[sum->count++]);
+  }
+  return sums;
 }
 
 static TensorAxes make_products(BlockRewriting *r, const TensorAxes *weights,
@@ -276,12 +316,10 @@ static TensorAxes make_products(BlockRewriting *r, const TensorAxes *weights,
   TensorAxes t = axes_of_products(r);
   for (int a = 0; a < r->from->axis_count; a++) add_axis(r, &t, a);
   t.axes = te_axes(r->te, t.shape, t.rank);
-  TeReduction sum = {EXPR_ADD, expr_float(r->context, DTYPE_FLOAT32, 0), .count = 1};
-  const char *name = r->from->axes[r->product->inner].var->as.var->name;
-  sum.extents[0] = expr_index(r->context, half_of(r, r->product->inner));
-  sum.axes[0] = te_reduce_axis(r->te, name, sum.extents[0]);
-  Expr *value = expr_mul(r->context, factor_at(r, data, &t, sum.axes[0], r->out.data->output),
-                         factor_at(r, weights, &t, sum.axes[0], r->out.weights->output));
+  TeReduction sum = {EXPR_ADD, expr_float(r->context, DTYPE_FLOAT32, 0), .count = 0};
+  Map sums = add_sums(r, &sum);
+  Expr *value = expr_mul(r->context, factor_at(r, data, &t, &sums, r->out.data->output),
+                         factor_at(r, weights, &t, &sums, r->out.weights->output));
   te_reduce(r->te, str_format(r->context, "%s_products", r->from->name), DTYPE_FLOAT32, t.shape,
             &t.axes, &sum, value);
   r->out.products = array_last(&r->te->stages);

@@ -143,9 +143,10 @@ static int64_t channels_of(const WindowProduct *p) {
 // How many terms a sum has that is computed in blocks.
 static int64_t terms_of(const BilinearVariant *v) {
   const TeStage *products = v->stages.products;
-  int64_t half = 0;
-  expr_as_int(products->axes[products->axis_count].extent, &half);
-  return 2 * half;
+  int64_t terms = 2, extent;
+  for (int a = 0; a < products->reduce_count; a++)
+    if (expr_as_int(products->axes[products->axis_count + a].extent, &extent)) terms *= extent;
+  return terms;
 }
 
 static BilinearErrors errors_of(Choosing *c, const BilinearVariant *v) {

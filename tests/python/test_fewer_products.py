@@ -82,12 +82,20 @@ def heads():
     return b.model(b("Transpose", y, perm=[0, 2, 1, 3]))
 
 
+def projection():
+    """The terms are in two axes, heads and their columns."""
+    b = Builder(x=[2, 8, 99, 32])
+    y = b("Reshape", b("Transpose", "x", perm=[0, 2, 1, 3]), b.constant([2, 99, 256]))
+    return b.model(b("Add", b("MatMul", y, b.weight(256, 512)), b.weight(512)))
+
+
 BLOCKS = {"square": matrix(256, 512), "odd": matrix(197, 384, columns=768),
           "batch": matrix(4, 50, 256), "odd batch": matrix(3, 67, 256),
           "image": one(1, 256, 512, 14, 15, (1, 1), (0,) * 4),
           "two images": one(2, 256, 256, 11, 13, (1, 1), (0,) * 4, op="HardSwish"),
           "strided": one(1, 256, 512, 29, 27, (1, 1), (0,) * 4, strides=[2, 2]),
-          "residual": between_norms, "heads": heads}
+          "patches": one(1, 64, 256, 56, 58, (4, 4), (0,) * 4, strides=[4, 4]),
+          "residual": between_norms, "heads": heads, "projection": projection}
 
 
 def plan(path, *options):

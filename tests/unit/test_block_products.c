@@ -49,13 +49,17 @@ static const Case cases[] = {
     {"3, 5, 6", "6, 4", "matmul(x, w", true},
     {"4, 5, 6", "6, 4", "matmul(x, w", true}, // the matrices are in pairs
     {"1, 6, 5, 7", "10, 6, 1, 1", "nn.conv2d(x, w", true},
-    {"2, 6, 5, 7", "10, 6, 1, 1", "nn.conv2d(x, w, padding=[1, 0, 2, 1]", true},
+    {"2, 6, 5, 7", "10, 6, 1, 1", "nn.conv2d(x, w, padding=[1, 0, 2, 1], strides=[2, 2]", true},
     {"1, 6, 11, 8", "10, 6, 1, 1", "nn.conv2d(x, w, strides=[2, 3]", true},
+    // Windows that do not overlap, with rows and columns that no window has.
+    {"1, 3, 9, 7", "4, 3, 2, 2", "nn.conv2d(x, w, strides=[2, 2]", true},
+    {"2, 2, 7, 12", "6, 2, 2, 4", "nn.conv2d(x, w, strides=[3, 4]", true},
     // One row; an odd number of columns or of terms; windows; the filters move the image.
     {"1, 10", "10, 14", "matmul(x, w", false},
     {"6, 10", "10, 7", "matmul(x, w", false},
     {"6, 5", "5, 14", "matmul(x, w", false},
     {"1, 6, 5, 7", "10, 6, 3, 3", "nn.conv2d(x, w", false},
+    {"1, 6, 5, 7", "10, 6, 2, 2", "nn.conv2d(x, w, strides=[1, 2]", false},
     {"1, 4, 6, 9", "6, 2, 1, 1", "nn.conv2d(x, w, groups=2", false},
     {"3, 4, 6", "3, 6, 8", "matmul(x, w", false},
 };
