@@ -487,6 +487,8 @@ class Module:
             write(self._source.encode(), path, func="", **self._options)
             return path.read_text()
 
+    inspect_source = get_source
+
     @property
     def imported_modules(self):
         """The modules with the code of devices; TVM has them apart from the code that starts them."""

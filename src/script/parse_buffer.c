@@ -247,8 +247,32 @@ static bool parse_small_int(Parser *parser, const PyNode *node, const char *what
   return REPORT(parser, node, "%lld is not a valid %s", (long long)value, what);
 }
 
+// data=T.address_of(A[i, j]): the memory of A, from that element on.
+static Expr *data_at(Parser *parser, const PyNode *node, const Expr *load, Buffer *buffer) {
+  Context *context = parser->context;
+  const Buffer *source = load->as.buffer;
+  if (buffer_element_bytes(source) != buffer_element_bytes(buffer)) {
+    REPORT(parser, node, "the address is that of an element of %s, which has another size than %s",
+           parser_type_name(parser, source->type), parser_type_name(parser, buffer->type));
+    return NULL;
+  }
+  Expr **strides = arena_array(parser->arena, Expr *, source->rank);
+  Expr *offset = expr_add(context, buffer->offset, source->offset);
+  buffer_stride_exprs(context, source, strides);
+  for (int i = 0; i < source->rank; i++) {
+    if (load->args[i]->type.lanes != 1 || expr_reads_memory(load->args[i])) {
+      REPORT(parser, node, "the index of an address is a number that is not read from memory");
+      return NULL;
+    }
+    offset = expr_add(context, offset, expr_mul(context, load->args[i], strides[i]));
+  }
+  buffer->offset = offset;
+  return source->data;
+}
+
 static bool parse_data(Parser *parser, const PyNode *node, Buffer *buffer) {
   Expr *data = parse_value(parser, node);
+  if (data && data->op == EXPR_ADDRESS_OF) data = data_at(parser, node, data->args[0], buffer);
   if (!data) return false;
   if (data->type.code != TYPE_HANDLE || data->op != EXPR_VAR)
     return REPORT(parser, node, "expected a data variable, such as A.data");
