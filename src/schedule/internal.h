@@ -511,6 +511,9 @@ Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *block, bool write, in
 bool schedule_find_buffer(Schedule *schedule, const StepCall *call, Path *path, Buffer **out);
 // The extents of the buffer for an index map; NULL after a refusal, where one is too complex.
 const LayoutExpr **buffer_layout_shape(Schedule *schedule, SourcePos pos, const Buffer *buffer);
+// The layout of the map on a shape, whose extents are numbers or sizes. NULL: there is none.
+const Layout *layout_of_extents(Schedule *schedule, const IndexMap *map, Expr *const *extents,
+                                SourcePos pos);
 // Stores the buffer of the running step in the layout `map`; `content` is the value of the padding,
 // or NONE.
 bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffer *buffer,

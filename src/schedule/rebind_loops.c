@@ -307,12 +307,10 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
     return schedule_refuse(schedule, pos, "the map takes %d axes, block '%s' has %d variables",
                            map->input_count, block->name, count);
   int *all = arena_array(&context->arena, int, count);
-  int64_t *shape = arena_array(&context->arena, int64_t, count);
+  Expr **extents = arena_array(&context->arena, Expr *, count);
   for (int i = 0; i < count; i++) {
     all[i] = i;
-    if (!expr_as_int(block->vars[i].extent, &shape[i]))
-      return schedule_refuse(schedule, pos, "variable '%s' of block '%s' has a symbolic extent",
-                             block->vars[i].var->as.var->name, block->name);
+    extents[i] = block->vars[i].extent;
   }
   Rebinding rebinding;
   const char *why = NULL;
@@ -322,7 +320,7 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
         "block '%s' cannot be bound to new loops: %s; do this step before its loops "
         "are split or fused",
         block->name, why);
-  const Layout *layout = layout_static(context, map, shape, schedule->pos);
+  const Layout *layout = layout_of_extents(schedule, map, extents, schedule->pos);
   if (!layout)
     return schedule_refuse(schedule, pos, "the map does not fit block '%s'", block->name);
   if (!kinds_of_outputs(&rebinding, map))

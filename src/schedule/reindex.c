@@ -140,25 +140,28 @@ static bool indices_of_map(Reindexing *r, const IndexMap *map, Str name, Str sco
   if (map->input_count != block->var_count)
     return REFUSE(r, "the map takes %d axes, block '%s' has %d variables", map->input_count,
                   block->name, block->var_count);
-  int64_t *extents = arena_array(&context->arena, int64_t, block->var_count);
+  Expr **extents = arena_array(&context->arena, Expr *, block->var_count);
   Expr **vars = arena_array(&context->arena, Expr *, block->var_count);
   Analyzer *analyzer = analyzer_new(context);
   block_bind_domain(analyzer, block);
   for (int i = 0; i < block->var_count; i++) {
     vars[i] = block->vars[i].var;
-    if (!expr_is_int(block->vars[i].min, 0) || !expr_as_int(block->vars[i].extent, &extents[i]))
-      return REFUSE(r, "variable '%s' of block '%s' has a symbolic extent, or begins after 0",
-                    vars[i]->as.var->name, block->name);
+    extents[i] = block->vars[i].extent;
+    if (!expr_is_int(block->vars[i].min, 0))
+      return REFUSE(r, "variable '%s' of block '%s' begins after 0", vars[i]->as.var->name,
+                    block->name);
   }
-  const Layout *layout = layout_static(context, map, extents, r->at->pos);
+  const Layout *layout = layout_of_extents(r->schedule, map, extents, r->at->pos);
+  Map symbols = schedule_size_symbols(r->schedule);
   int rank = map->output_count;
   r->to = arena_array(&context->arena, Expr *, rank);
-  if (!layout || !index_map_apply_exprs(context, map, vars, NULL, r->to))
+  if (!layout || !index_map_apply_exprs(context, map, vars, &symbols, r->to))
     return REFUSE(r, "the map does not fit block '%s'", block->name);
   Expr **shape = arena_array(&context->arena, Expr *, rank);
   for (int i = 0; i < rank; i++) {
     r->to[i] = analyzer_simplify(analyzer, r->to[i]);
-    shape[i] = expr_int(context, r->to[i]->type, layout->physical_extents[i]);
+    shape[i] = expr_cast(context, r->to[i]->type,
+                         expr_from_layout(context, layout->physical[i], NULL, 0, &symbols));
   }
   choose_variables(r, rank);
   r->copy = buffer_new(context, name, r->buffer->type, shape, rank, scope);
@@ -177,20 +180,45 @@ static bool is_each_variable(const Reindexing *r, Expr *const *exprs, int count)
   return true;
 }
 
+typedef struct SizeSearch {
+  Map sizes; // by their names
+  bool foreign;
+} SizeSearch;
+
+static bool note_variable(Visitor *visitor, Expr *e) {
+  SizeSearch *search = visitor->env;
+  if (e->op == EXPR_VAR) search->foreign |= map_find(&search->sizes, e->as.var->name) != e;
+  return true;
+}
+
+// True when the expressions have no variables but those of the block and the function's sizes.
+static bool uses_sizes_alone(const Reindexing *r, Expr *const *exprs, int count) {
+  SizeSearch search = {schedule_size_symbols(r->schedule), false};
+  Map none = map_new(&r->schedule->context->arena);
+  for (int i = 0; i < r->block->var_count; i++)
+    map_put(&none, r->block->vars[i].var, expr_index(r->schedule->context, 0));
+  Visitor visitor = {.env = &search, .enter_expr = note_variable};
+  for (int i = 0; i < count; i++)
+    visit_expr(&visitor, substitute_expr(r->schedule->context, exprs[i], &none));
+  return !search.foreign;
+}
+
 // True when two points of the chosen variables never have the same values of the expressions.
 static bool tells_points(const Reindexing *r, Expr *const *exprs, int count) {
   Context *context = r->schedule->context;
   Expr **vars = arena_array(&context->arena, Expr *, r->count + 1);
-  int64_t *extents = arena_array(&context->arena, int64_t, r->count + 1);
+  Expr **extents = arena_array(&context->arena, Expr *, r->count + 1);
   if (is_each_variable(r, exprs, count)) return true;
   for (int k = 0; k < r->count; k++) {
     const BlockVar *v = &r->block->vars[r->chosen[k]];
     vars[k] = v->var;
-    if (!expr_is_int(v->min, 0) || !expr_as_int(v->extent, &extents[k])) return false;
+    extents[k] = v->extent;
+    if (!expr_is_int(v->min, 0)) return false;
   }
-  const IndexMap *map = index_map_from_exprs(context, vars, r->count, exprs, count, false);
+  if (!uses_sizes_alone(r, exprs, count)) return false;
+  const IndexMap *map = index_map_from_exprs(context, vars, r->count, exprs, count, true);
   int errors = context->error_count, diags = context->diags.count;
-  const Layout *layout = map ? layout_static(context, map, extents, r->at->pos) : NULL;
+  const Layout *layout = map ? layout_of_extents(r->schedule, map, extents, r->at->pos) : NULL;
   diag_forget(context, diags, errors); // a map that does not fit is no proof, and no error
   return layout && layout_is_injective(context, layout).verdict == VERDICT_YES;
 }

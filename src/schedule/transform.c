@@ -69,13 +69,24 @@ const LayoutExpr **buffer_layout_shape(Schedule *schedule, SourcePos pos, const 
   return shape;
 }
 
-static LayoutFacts size_facts(Context *context, const Buffer *buffer) {
-  LayoutFact *facts = arena_array(&context->arena, LayoutFact, buffer->rank);
+static LayoutFacts size_facts(Context *context, Expr *const *extents, int rank) {
+  LayoutFact *facts = arena_array(&context->arena, LayoutFact, rank);
   int count = 0;
-  for (int i = 0; i < buffer->rank; i++)
-    if (buffer->shape[i]->op == EXPR_VAR)
-      facts[count++] = (LayoutFact){buffer->shape[i]->as.var->name, 1, INT32_MAX, 1};
+  for (int i = 0; i < rank; i++)
+    if (extents[i]->op == EXPR_VAR)
+      facts[count++] = (LayoutFact){extents[i]->as.var->name, 1, INT32_MAX, 1};
   return (LayoutFacts){facts, count};
+}
+
+const Layout *layout_of_extents(Schedule *schedule, const IndexMap *map, Expr *const *extents,
+                                SourcePos pos) {
+  Context *context = schedule->context;
+  int rank = map->input_count;
+  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, rank + 1);
+  for (int i = 0; i < rank; i++)
+    if (!(shape[i] = layout_from_expr(context, extents[i], NULL, 0, true))) return NULL;
+  LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  return layout_new(context, map, shape, NULL, size_facts(context, extents, rank), any, pos);
 }
 
 static const char *point_text(Context *context, const int64_t *point, int rank) {
@@ -111,11 +122,9 @@ static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const 
                     buffer->name, buffer->rank);
     return NULL;
   }
-  const LayoutExpr **shape = buffer_layout_shape(schedule, at->pos, buffer);
-  if (!shape) return NULL;
-  LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
-  const Layout *layout = layout_new(context, map, shape, NULL, size_facts(context, buffer), any,
-                                    schedule->pos.file ? schedule->pos : at->pos);
+  if (!buffer_layout_shape(schedule, at->pos, buffer)) return NULL;
+  const Layout *layout =
+      layout_of_extents(schedule, map, buffer->shape, schedule->pos.file ? schedule->pos : at->pos);
   if (!layout) {
     schedule_refuse(schedule, at->pos, "the map does not fit the shape of '%s'", buffer->name);
     return NULL;

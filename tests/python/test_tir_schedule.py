@@ -754,3 +754,42 @@ def test_factored_loop_is_the_first_variable():
     partial = sch.rfactor(inner, 0)
     for block in (partial, sch.get_sblock("C")):
         assert sch.get(block).iter_vars[0].var.name == f"v{inner.name}"
+
+
+@T.prim_func
+def rows_doubled(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 6), "float32")
+    C = T.match_buffer(c, (n, 6), "float32")
+    for i, j in T.grid(n, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * T.float32(2)
+
+
+ROWS = rows_doubled.buffer_map[rows_doubled.params[0]].shape[0]
+
+
+@pytest.mark.parametrize("step, text", [
+    (lambda sch: sch.transform_block_layout("C", lambda i, j: [i * 6 + j]), "in range(n * 6)"),
+    (lambda sch: sch.transform_block_layout("C", lambda i, j: [j * ROWS + i]), "C[vj % n, vj // n]"),
+    (lambda sch: sch.transform_block_layout("C", lambda i, j: [i // 4, j, i % 4]), "T.grid((n + 3) // 4, 6, 4)"),
+    (lambda sch: sch.reindex_cache_read("C", 0, "local", lambda i, j: [j * ROWS + i]), "T.alloc_buffer((n * 6,)"),
+    (lambda sch: sch.reindex_cache_write("C", 0, "local", lambda i, j: [j, i]), "T.alloc_buffer((6, n)"),
+], ids=["fused", "fused by size", "split", "read", "write"])
+def test_maps_of_blocks_with_sizes(step, text):
+    sch = tir.Schedule(rows_doubled)
+    step(sch)
+    assert text in sch.func.script()
+    run = pleat.build(sch.mod, cache=False)
+    for n in (1, 5, 8):
+        a, c = np.arange(n * 6, dtype="float32").reshape(n, 6), np.zeros((n, 6), "float32")
+        run(a, c)
+        assert np.array_equal(c, a * 2)
+
+
+def test_maps_of_blocks_with_sizes_that_are_refused():
+    for step in (lambda sch: sch.transform_block_layout("C", lambda i, j: [i * 5 + j]),
+                 lambda sch: sch.reindex_cache_read("C", 0, "local", lambda i, j: [j * 5 + i])):
+        with pytest.raises(ScheduleError, match="no proved inverse|an index of its own"):
+            step(tir.Schedule(rows_doubled))
