@@ -793,3 +793,27 @@ def test_maps_of_blocks_with_sizes_that_are_refused():
                  lambda sch: sch.reindex_cache_read("C", 0, "local", lambda i, j: [j * 5 + i])):
         with pytest.raises(ScheduleError, match="no proved inverse|an index of its own"):
             step(tir.Schedule(rows_doubled))
+
+
+def test_offsets_without_a_factor_are_any_number():
+    text = '''
+@T.prim_func
+def f(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            T.reads(A[vi * 2:vi * 2 + 2, 0:4])
+            T.writes(B[vi * 2:vi * 2 + 2, 0:4])
+            {declaration}
+            for a, b in T.grid(2, 4):
+                B[vi * 2 + a, b] = part[a, b]
+'''
+    stated = "start = T.int32(); part = T.match_buffer(A[vi * 2:vi * 2 + 2, 0:4], (2, 4), elem_offset=start{more})"
+    free = "part = T.match_buffer(A[vi * 2:vi * 2 + 2, 0:4], (2, 4), offset_factor={factor})"
+
+    def program(declaration):
+        return pleat.script.from_source("from pleat.script import tir as T\n" + text.format(
+            declaration=declaration.replace("; ", "\n            ")))
+    pleat.ir.assert_structural_equal(program(stated.format(more="")), program(free.format(factor=1)))
+    pleat.ir.assert_structural_equal(program(stated.format(more=", offset_factor=4")), program(free.format(factor=4)))
+    assert not pleat.ir.structural_equal(program(stated.format(more="")), program(free.format(factor=4)))
