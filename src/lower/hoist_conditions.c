@@ -160,8 +160,17 @@ static Stmt *merge_ifs(Context *context, Stmt *s) {
   return stmt_if(context, both, inner->as.branch.then_body, NULL);
 }
 
+// The memory in which guards note faults: the caller reads it, whatever conditions hold.
+static bool holds_faults(const AccessGuards *guards, const Stmt *s) {
+  const Expr *data = s->kind == STMT_ALLOCATE      ? s->as.allocate.var
+                     : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer->data
+                                                   : NULL;
+  return guards && data == guards->data;
+}
+
 static Stmt *hoist_stmt(Rewriter *rewriter, Stmt *s) {
   Context *context = rewriter->context;
+  if (holds_faults(rewriter->env, s)) return s;
   if (s->kind == STMT_SEQ) return hoist_from_seq(context, s);
   if (s->kind == STMT_IF) return merge_ifs(context, s);
   Stmt *body = lower_body(s);
@@ -170,6 +179,6 @@ static Stmt *hoist_stmt(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func) {
-  Rewriter rewriter = {.stmt = hoist_stmt};
+  Rewriter rewriter = {.stmt = hoist_stmt, .env = (void *)func->guards};
   return lower_rewrite(state, func, &rewriter);
 }

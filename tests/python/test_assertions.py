@@ -80,3 +80,32 @@ def test_many_assertions():
     assert a[0] == 1000
     with pytest.raises(pleat.PleatError, match="assertion failed: is 399"):
         run(a, 399)
+
+
+@T.prim_func
+def sole(x: T.int32):
+    assert x > 0, ("ValueError", ["x is not positive"])
+
+
+@T.prim_func
+def one_access(A: T.Buffer((4,), "int32"), at: T.Buffer((1,), "int32"), x: T.int32):
+    if x == 0:
+        if A[3] == 0:
+            A[at[0]] = 1
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_programs_that_are_one_condition(target):
+    """The condition must not move out of the memory in which faults are noted."""
+    run = pleat.build(sole, target=target, cache=False)
+    run(1)
+    with pytest.raises(ValueError, match="x is not positive"):
+        run(0)
+    with pytest.raises(pleat.PleatError, match="x is not positive"):
+        pleat.compile(sole, target=target, cache=False)(0)
+    run, a = pleat.build(one_access, target=target, cache=False), np.zeros(4, "int32")
+    for x in (1, 0):
+        run(a, np.array([2 + x * 100], "int32"), x)
+    assert a.tolist() == [0, 0, 1, 0]
+    with pytest.raises(pleat.PleatError, match="index 100 of axis 0 is outside of"):
+        run(a, np.array([100], "int32"), 0)
