@@ -573,16 +573,16 @@ static void add_in_place(Planner *p, const Stage *stage, int output, const doubl
   choice->in_place = true;
   choice->cost = set_reads(p, stage, choice);
   demand_reads(p, stage, choice);
-  int placed = 0, fitting = 0;
-  for (int i = 0; i < pieces->count; i++) {
+  bool fits = true;
+  for (int i = 0; i < pieces->count && fits; i++) {
     const StagePiece *piece = &pieces->items[i];
     bool is_placed = planner_is_placed(p, stage, piece, choice);
     if (is_placed) bit_set_remove(&choice->gathers, stage_read_of(stage, piece->tensor));
-    if (!is_placed) choice->cost += planner_copy_cost(p, piece);
-    placed += is_placed;
-    fitting += planner_place(p, stage, i, choice, NULL, &placement);
+    fits = planner_place(p, stage, i, choice, NULL, &placement);
+    if (fits)
+      choice->cost += (is_placed ? planner_placed_cost : planner_copy_cost)(p, piece, &placement);
   }
-  if (!placed || fitting < pieces->count) p->choices[stage->index].count--;
+  if (!fits) p->choices[stage->index].count--;
 }
 
 static bool elementwise_choices(Planner *p, const Stage *stage) {

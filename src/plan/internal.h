@@ -259,7 +259,12 @@ bool planner_place(const Planner *planner, const Stage *stage, int number,
 bool planner_is_placed(const Planner *planner, const Stage *stage, const StagePiece *piece,
                        const StageChoice *choice);
 // The cycles of the piece's own kernel.
-double planner_copy_cost(const Planner *planner, const StagePiece *piece);
+double planner_copy_cost(const Planner *planner, const StagePiece *piece,
+                         const PlanPlacement *placement);
+// The cycles that an elementwise kernel takes longer when it writes a piece in place in rows that
+// are shorter than a vector.
+double planner_placed_cost(const Planner *planner, const StagePiece *piece,
+                           const PlanPlacement *placement);
 
 // constraints.c.
 // Does the user require a layout of the stage's tensors? Its loops then stay as they are.

@@ -201,7 +201,7 @@ static void add_copy(Grouping *g, const Stage *stage, const StagePiece *piece) {
       kernel->layouts[i].layout =
           layout_number(g, tensor, planner_read_in(g->planner, g->choice, tensor, stage));
   }
-  kernel->cost = planner_copy_cost(g->planner, piece);
+  kernel->cost = planner_copy_cost(g->planner, piece, placement);
   array_push(arena, &g->plan->kernels, kernel);
 }
 

@@ -263,6 +263,14 @@ static bool is_dense(const int64_t *extents, const int64_t *strides, int count) 
   return true;
 }
 
+// The elements of a row of the kernel that writes the piece: all where they have no gaps, otherwise
+// those of the innermost axis, because axes with strides do not run as one loop.
+static int64_t row_of(const int64_t *extents, int count, bool dense) {
+  int64_t row = 1;
+  for (int i = count - 1; i >= 0 && (dense || row == 1); i--) row *= MAX_OF(extents[i], 1);
+  return row;
+}
+
 // Are there no physical indices but those of elements?
 static bool has_no_padding(const ReadRelation *r, const int64_t *extents, int count) {
   double elements = 1, size = 1;
@@ -290,6 +298,7 @@ static bool place(Context *context, const ReadRelation *r, const Layout *part_la
       !strides_in_whole(&part, &whole, out->strides))
     return false;
   out->dense = is_dense(extents, out->strides, count);
+  out->row = row_of(extents, count, out->dense);
   return runs_along_memory(extents, out->strides, count);
 }
 
@@ -325,8 +334,27 @@ bool planner_place(const Planner *p, const Stage *stage, int number, const Stage
   return true;
 }
 
-double planner_copy_cost(const Planner *p, const StagePiece *piece) {
+// The cycles in which vectors are stored along the rows of a tensor.
+static double store_cycles(const Planner *p, const Buffer *buffer, int64_t row) {
+  int lanes = machine_lanes(p->machine, buffer->type);
+  double rows = nest_buffer_bytes(buffer) / dtype_bytes(buffer->type) / (double)MAX_OF(row, 1);
+  return rows * nest_vector_steps(row, lanes) / cost_model_of(p->machine)->row_moves_a_cycle;
+}
+
+double planner_copy_cost(const Planner *p, const StagePiece *piece, const PlanPlacement *at) {
   if (!piece->copy) return 0;
   double bytes = planner_tensor_bytes(piece->copy->output, NULL);
-  return cost_model_of(p->machine)->call_cycles + planner_move_cost(p, bytes, bytes);
+  double stores = store_cycles(p, piece->copy->output->buffer, at->row);
+  return cost_model_of(p->machine)->call_cycles +
+         overlapped_cycles(p->machine, stores, planner_move_cost(p, bytes, bytes));
+}
+
+double planner_placed_cost(const Planner *p, const StagePiece *piece, const PlanPlacement *at) {
+  const StageTensor *tensor = piece->tensor;
+  const Stage *producer = tensor->producer;
+  int lanes = machine_lanes(p->machine, tensor->buffer->type);
+  bool is_flat = producer && !stage_is_reduction(producer) && !producer->member_count;
+  if (at->dense || !is_flat || at->row >= lanes) return 0;
+  return MAX_OF(store_cycles(p, tensor->buffer, at->row) - store_cycles(p, tensor->buffer, lanes),
+                0);
 }

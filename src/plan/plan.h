@@ -109,6 +109,7 @@ typedef struct PlanPlacement {
   const Layout *whole_layout;
   int64_t offset;
   bool dense;                         // the strides are those that the layout has by itself
+  int64_t row;                        // the elements of a row of the kernel that writes it
   int64_t strides[PLAN_MAX_PHYSICAL]; // of each physical axis, in elements
 } PlanPlacement;
 

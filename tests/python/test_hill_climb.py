@@ -150,6 +150,20 @@ def test_gathering_from_a_layout_without_padding(size):
                                [pads, value]))
 
 
+def test_padding_between_short_rows_is_written_by_itself():
+    """The kernel of both tests each row of 5, although nothing computes the padded tensor."""
+    pads, value = (onnx.numpy_helper.from_array(np.array(v), n) for v, n in
+                   (([0, 0, 1, 0, 0, 0, 0, 0], "pads"), (np.float32(0.5), "value")))
+    model = make_model([onnx.helper.make_node("Pad", ["x", "pads", "value"], ["y"])],
+                       [value_info("x", [2, 17, 11, 5])], [value_info("y", [2, 17, 12, 5])],
+                       [pads, value]).SerializeToString()
+    assert hill_climb.pleat.plan(model, cpu="avx512")["kernels"] == 2
+    x = np.arange(2 * 17 * 11 * 5, dtype="float32").reshape(2, 17, 11, 5)
+    seen = np.asarray(hill_climb.pleat.compile(model)(x))
+    widths = [(0, 0), (0, 0), (1, 0), (0, 0)]
+    assert np.array_equal(seen, np.pad(x, widths, constant_values=0.5))
+
+
 def test_a_plan_is_optimal_only_where_all_was_chosen():
     """A product reads two parts of a tensor, which are views that the solver cannot store."""
     nodes = [onnx.helper.make_node("Sigmoid", ["x"], ["a"]),
