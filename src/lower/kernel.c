@@ -141,12 +141,26 @@ static ArenaItem slot_item(const Cutting *cutting, const Stmt *slot, int64_t byt
   return item;
 }
 
+// Guards without memory in the workspace must be gone from the code, since nobody reads what they
+// note elsewhere.
+static void check_guards(Cutting *cutting) {
+  const AccessGuards *guards = cutting->kernel->guards;
+  for (int i = 0; guards && i < cutting->slots.count; i++)
+    if (holds_faults(cutting, cutting->slots.items[i])) return;
+  for (int k = 0; guards && k < cutting->regions.count; k++)
+    if (stmt_uses(cutting->regions.items[k], guards->data))
+      bug(cutting->context, "the guards of %s note faults outside of the workspace",
+          cutting->kernel->func->name);
+  cutting->kernel->guards = NULL;
+}
+
 // Slots of constant size share memory when their lifetimes allow it. The other slots come after
 // them, one after the other.
 static void plan_workspace(Cutting *cutting) {
   Context *context = cutting->context;
   LowerKernel *kernel = cutting->kernel;
   int count = kernel->slot_count = cutting->slots.count, known = 0;
+  check_guards(cutting);
   ArenaItem *items = arena_array(&context->arena, ArenaItem, count);
   int *item_of = arena_array(&context->arena, int, count);
   kernel->slots = arena_array(&context->arena, LowerSlot, count);
