@@ -684,9 +684,15 @@ static Stmt *partition_long_body(Partition *partition, Stmt *loop) {
   return partition_body(partition, loop);
 }
 
+// A later part would read the memory again, which an earlier one may have changed.
+static bool reads_range(const Stmt *s) {
+  return expr_reads_memory(s->as.loop.min) || expr_reads_memory(s->as.loop.extent);
+}
+
 static Stmt *partition_loop(Partition *partition, Stmt *s) {
   LoopKind kind = s->as.loop.kind;
   bool hinted = has_hint(s);
+  if (reads_range(s)) return partition_body(partition, s);
   if (!hinted && keeps_conditions(s)) return partition_long_body(partition, s);
   if ((kind != LOOP_UNROLLED || hinted) && kind != LOOP_THREAD) {
     if (kind == LOOP_SERIAL && expr_is_int(s->as.loop.extent, 1)) {
