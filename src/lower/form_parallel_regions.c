@@ -276,6 +276,7 @@ PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   int errors = context->error_count;
   Forming forming = {.state = state, .context = context, .guards = func->guards};
+  if (!lower_lanes_are_split(context, func->body)) return NULL;
   split(&forming, func->body, true);
   Stmt *body = stmt_seq(context, (Stmt *const *)forming.regions.items, forming.regions.count);
   Expr *count = expr_index(context, forming.region_count);

@@ -48,6 +48,7 @@ typedef struct Guarding {
   Map wide;                    // variables of fewer than 32 bits to int32 ones of the same range
   SourcePos pos;
   Buffer *faults;
+  Map awaited; // the numbers of the guards, plus 1, whose faults end a loop
   int asserts; // that are checked at run time
   bool ok;
 } Guarding;
@@ -504,14 +505,19 @@ static Stmt *guard_let(Guarding *g, Stmt *s) {
   return lower_with_body(g->context, s, settle(g, first, body, may_leave_let, s));
 }
 
+// Where guard number k notes that it found a fault.
+static Expr *fault_at(const Guarding *g, int k) {
+  return expr_index(g->context, 2 * (int64_t)k + 1);
+}
+
 // No guard since `first` has noted a fault, whose statement may be the one that would have ended
 // the loop.
 static Expr *no_fault(Guarding *g, int first) {
   Context *context = g->context;
   Expr *all = expr_bool(context, true);
   for (int k = first; k < g->guards.count; k++) {
-    Expr *at = expr_index(context, 2 * (int64_t)k + 1);
-    Expr *noted = expr_load(context, g->faults, &at, 1);
+    Expr *at = fault_at(g, k), *noted = expr_load(context, g->faults, &at, 1);
+    map_set(&g->awaited, (uint64_t)k + 1, g->faults);
     all = expr_and(context, all,
                    expr_binary(context, EXPR_EQ, noted, expr_int(context, DTYPE_INT64, 0)));
   }
@@ -711,11 +717,25 @@ static Stmt *guarded(Guarding *g, Stmt *s) {
 
 // ---- The function
 
+// The body after stores of 0 for the faults that it reads, so that the function is whole by itself.
+static Stmt *with_no_faults(Guarding *g, Stmt *body) {
+  Context *context = g->context;
+  Stmt **items = arena_array(&context->scratch, Stmt *, g->guards.count + 1);
+  int count = 0;
+  for (int k = 0; k < g->guards.count; k++) {
+    Expr *at = fault_at(g, k), *zero = expr_int(context, DTYPE_INT64, 0);
+    if (map_get(&g->awaited, (uint64_t)k + 1))
+      items[count++] = stmt_store(context, g->faults, &at, 1, zero);
+  }
+  items[count++] = body;
+  return stmt_seq(context, items, count);
+}
+
 static PrimFunc *with_faults(Guarding *g, PrimFunc *func, Stmt *body) {
   Context *context = g->context;
   PrimFunc *next = prim_func_with_body(context, func, NULL);
   g->faults->shape[0] = expr_index(context, 2 * (int64_t)g->guards.count);
-  next->body = stmt_allocate(context, g->faults, body);
+  next->body = stmt_allocate(context, g->faults, with_no_faults(g, body));
   AccessGuards *guards = arena_new(&context->arena, AccessGuards);
   *guards = (AccessGuards){g->faults->data, g->guards.count, g->guards.items};
   next->guards = guards;
@@ -744,6 +764,7 @@ PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func) {
                 .memory = map_new(&context->arena),
                 .beyond = map_new(&context->arena),
                 .wide = map_new(&context->arena),
+                .awaited = map_new(&context->arena),
                 .ok = true};
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i])

@@ -23,6 +23,21 @@ static bool chooses_lanes(Stmt *s) { // not the statements below it
   return found;
 }
 
+static bool see_lanes(Visitor *visitor, Stmt *s) {
+  Context *context = visitor->env;
+  if (chooses_lanes(s))
+    diag_error(context, s->pos,
+               "T.if_then_else has a condition of several lanes and reads memory; run split_lanes "
+               "first, which makes a loop of it");
+  return true;
+}
+
+bool lower_lanes_are_split(Context *context, Stmt *body) {
+  int errors = context->error_count;
+  visit_stmt(&(Visitor){.env = context, .enter_stmt = see_lanes}, body);
+  return context->error_count == errors;
+}
+
 static Stmt *split_store(Rewriter *rewriter, Stmt *s) {
   bool *ok = rewriter->env;
   if (!*ok || !chooses_lanes(s)) return s;

@@ -65,7 +65,8 @@ static void print_term(Printer *printer, const GraphTerm *term, bool quoted) {
                 printer_valid_name(printer, term->text));
     break;
   case TERM_EXPR:
-    if (quoted && term->e->op != EXPR_STRING && !(term->plain && term->e->op == EXPR_INT))
+    if (quoted && term->e->op != EXPR_STRING && term->e->op != EXPR_FLOAT &&
+        !(term->plain && term->e->op == EXPR_INT))
       print_extent(printer, term->e, true);
     else if (term->plain)
       print_plain_value(printer, term->e);

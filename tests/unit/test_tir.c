@@ -399,12 +399,12 @@ static void test_passes(void **state) {
   PleatModule *lowered = with_passes(module, "lower");
   pleat_module_free(module); // the others go on to work
   assert_false(are_equal(loops, lowered));
-  assert_string_equal(pleat_pass_name(0), "convert_blocks");
+  assert_string_equal(pleat_pass_name(0), "lower_intrinsics");
   assert_true(strlen(pleat_pass_summary(0)) > 0);
   assert_null(pleat_pass_name(-1));
   assert_null(pleat_pass_name(1000));
   assert_null(pleat_pass_summary(1000));
-  assert_string_equal(pleat_pass_other_names(0), "LowerOpaqueBlock");
+  assert_string_equal(pleat_pass_other_names(0), "LowerIntrin");
   assert_string_equal(pleat_pass_arguments(0), "");
   assert_null(pleat_pass_arguments(1000));
   assert_null(pleat_pass_other_names(-1));
@@ -488,12 +488,13 @@ static void test_schedule_step_by_step(void **state) {
   assert_string_equal(trace, "b0 = sch.get_block(\"B\")\nl0, l1 = sch.get_loops(b0)\n"
                              "l2 = sch.fuse(l0, l1)\n");
   pleat_free(trace);
-  apply(schedule, "sch.transform_layout(b, ('write', 0), lambda i, j: [j, i])");
+  apply(schedule, "sch.transform_layout(b, ('write', 0), lambda i, j: [j, i], rewrite_loops=True)");
   status = pleat_schedule_trace_as(schedule, "axes", &trace, &messages);
   expect_ok(status, messages);
   assert_non_null(strstr(trace, "sch.reorder_axes(b0, \"B\", [1, 0])\n"));
   pleat_free(trace);
-  expect_last_step(schedule, "sch.transform_layout(None, (\"write\", 0), lambda i, j: [j, i])\n");
+  expect_last_step(schedule, "sch.transform_layout(None, (\"write\", 0), lambda i, j: [j, i], "
+                             "rewrite_loops=True)\n");
   status = pleat_schedule_trace_as(schedule, "axis", &trace, &messages);
   expect_refused(status, messages, "form: error: is not \"made\", \"axes\", \"maps\" or \"last\"");
   status = pleat_schedule_module(schedule, &result, &messages);

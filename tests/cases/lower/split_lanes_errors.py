@@ -1,5 +1,6 @@
-# Vectors that are chosen lane by lane, but not stored so.
+# Vectors that are chosen lane by lane, but not stored so, and before they are split.
 # RUN 1: pleat opt %s --pass split_lanes
+# RUN 1: pleat opt %s --pass form_parallel_regions
 from pleat.script import tir as T
 
 
