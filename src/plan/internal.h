@@ -154,10 +154,11 @@ struct Planner {
   double *passed_writer; // by tensor->index: by the end of the kernel that writes the tensor
   int64_t choices_left_out, choices_dominated;
   int64_t layouts_left_out; // beside those of candidates
-  const Tuning *tuning;     // NULL: no records
-  PtrArray *tuned;          // by stage->index: TunedKernel*, those that have the stage; NULL: none
-  bool *is_frozen;          // by stage->index: a record must be used; NULL as `tuned` is
-  int *given;               // by tensor->index: the candidate in which the caller has it
+  bool *copies_limited; // by tensor->index: the solver looks at fewer copies than it has readers
+  const Tuning *tuning; // NULL: no records
+  PtrArray *tuned;      // by stage->index: TunedKernel*, those that have the stage; NULL: none
+  bool *is_frozen;      // by stage->index: a record must be used; NULL as `tuned` is
+  int *given;           // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
 };
 

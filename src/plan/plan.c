@@ -117,6 +117,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   p->candidates = arena_array(&context->arena, Candidates, stages->tensors.count);
   other ? share_facts(p, other) : find_facts(p);
   p->given = arena_array(&context->arena, int, stages->tensors.count);
+  p->copies_limited = arena_array(&context->arena, bool, stages->tensors.count);
   for (int i = 0; i < stages->tensors.count; i++)
     candidates_add(p, stages->tensors.items[i],
                    planner_row_major(p, ((StageTensor *)stages->tensors.items[i])->buffer));
@@ -159,7 +160,7 @@ static PlanLimits limits_of(const Planner *p) {
                        .fusions_decided = p->stages->fusions_decided};
   for (int i = 0; i < p->stages->stages.count; i++) limits.choices += p->choices[i].count;
   for (int i = 0; i < p->stages->tensors.count; i++)
-    limits.layouts_left_out += p->candidates[i].left_out;
+    limits.layouts_left_out += p->candidates[i].left_out + p->copies_limited[i];
   return limits;
 }
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large weights: those beside a model are mapped, and several threads pack them."""
+"""Large weights: those beside a model are mapped, and several threads pack them. Tensors with many
+readers, for which not all sets of copies are looked at."""
+import itertools
+import json
 import os
 import pathlib
 import subprocess
@@ -10,6 +13,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 from command import pleat, save_model, value_info  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
+from test_models import Builder, check  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLEAT = str(pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve())
@@ -69,3 +73,24 @@ def run(arguments):
                           capture_output=True, text=True, timeout=60)
     output, _, peak = done.stdout.strip().rpartition("\n")
     return output, int(peak) * 1024
+
+
+def many_readers():
+    """Four tensors that eight products read, each in another order of the axes."""
+    shape, y = [3, 5, 4, 6], "x"
+    b, outputs = Builder(x=shape), []
+    for i in range(4):
+        y = b("Tanh", y)
+        for perm in itertools.islice(itertools.permutations(range(4)), i, 24, 3):
+            z = b("MatMul", b("Transpose", y, perm=list(perm)), b.weight(shape[perm[3]], 11))
+            outputs.append(b("ReduceSum", b("Softmax", z, axis=1), b.constant([0, 1, 2, 3])))
+    return b.model(*outputs)
+
+
+def test_tensors_with_many_readers(tmp_path):
+    check(many_readers(), tmp_path)
+    done = subprocess.run([PLEAT, "plan", tmp_path / "case.onnx", "--json"], check=True,
+                          capture_output=True, text=True)
+    plan = json.loads(done.stdout)
+    assert plan["layouts_left_out"] > 0 and not plan["optimal"]
+    assert plan["cost"] <= min(plan["cost_forward"], plan["cost_backward"])
