@@ -436,7 +436,7 @@ static bool pass(Planner *p, const Stage *stage, int read, bool forward, int fir
         !planner_related(p, stage, read, forward, &candidate, &found))
       continue;
     bool tiled = to->producer && stage_is_reduction(to->producer);
-    if (!tiled || found.requested || p->is_small || suits_tiles(p, to->buffer, &found))
+    if (!tiled || found.requested || suits_tiles(p, to->buffer, &found))
       candidates_add(p, to, found);
   }
   return p->candidates[to->index].count > before;

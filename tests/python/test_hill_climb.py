@@ -106,7 +106,7 @@ def test_convolutions_with_one_filter():
 # read as it is written, products that end the rows of what reads them, a tensor that is read beside
 # its transpose, tiles of a single vector, which scalar code for an axis of one element in blocks
 # was cheaper than, views and results that were inlined together, axes that end rows, few products
-# of bytes, copies in layouts that tiles do not write.
+# of bytes.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -118,7 +118,7 @@ def test_convolutions_with_one_filter():
     (93, "desired_layouts", "node11:input0=abcde"),
     (97, "desired_layouts", "node2:output0=abCd8c"),
     (101, "desired_layouts", "node6:output0=abcDe16d"),
-    (107, "keep_layouts", "v2"), (107, "desired_layouts", "node0:output0=abCd16c"), (124, "desired_layouts", "node0:input0=abdc"),
+    (107, "keep_layouts", "v2"), (124, "desired_layouts", "node0:input0=abdc"),
     (128, "desired_layouts", "node1:output0=abcd"),
     (147, "desired_layouts", "node0:output0=abcde"), (161, "desired_layouts", "node6:input0=acb"),
     (168, "desired_layouts", "node0:output0=aBc8b"),
