@@ -625,6 +625,8 @@ static bool stays_in_time(Move *move, int depth, int i, Expr *min, Expr *extent)
   Expr *end = expr_add(context, min, extent), *last = expr_add(context, v->min, v->extent);
   bool ends = at_most(move, last, end), begins = at_most(move, min, v->min);
   if (!ends && !w->whole) ends = at_most(move, expr_add(context, w->min, w->extent), end);
+  if (!ends && !w->whole && w->end)
+    ends = at_most(move, w->end, last) && at_most(move, w->end, end);
   if (!begins && !w->whole) begins = at_most(move, min, w->min);
   return ends && (begins || repeats_the_past(move, depth, min));
 }

@@ -137,8 +137,8 @@ def encoder(folder):
         helper.make_node("MatMul", ["g", "h"], ["y"], "last"),
         helper.make_node("Exp", ["d"], ["z"], "idle"),
     ]
-    return save(folder, nodes, [info("x", (2, 7, 24))], ["y"],
-                [weight("w1", 24, 24), weight("b1", 24), weight("scale", 24)])
+    return save(folder, nodes, [info("x", (1, 7, 16))], ["y"],
+                [weight("w1", 16, 16), weight("b1", 16), weight("scale", 16)])
 
 
 def test_plan_says_what_is_fused_and_what_is_not(tmp_path):
@@ -151,7 +151,7 @@ def test_plan_says_what_is_fused_and_what_is_not(tmp_path):
     assert kernels["first"]["because"] == "norm works on whole rows, first on tiles"
     assert kernels["norm"]["because"] == "2 operators read it"
     assert kernels["norm"]["read_by"] == sorted(kernels[k]["kernel"] for k in ("scores", "values"))
-    assert kernels["soft"]["because"] == "last needs each element 24 times"
+    assert kernels["soft"]["because"] == "last needs each element 16 times"
     assert kernels["last"]["because"] == "it is an output"
     assert 0 < kernels["first"]["cycles"] < kernels["scores"]["cycles"] * 100
     table = pleat("plan", path, "--fusion")
