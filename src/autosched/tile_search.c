@@ -263,18 +263,38 @@ double tile_cost(const HostMachine *machine, const Tile *tile) {
          memory_cycles(machine, tile->again, MEMORY_MAIN, MEMORY_READ);
 }
 
+// The bytes between two elements of an operand along the dimension, where that is one number.
+static int64_t read_pitch(const TileSearch *s, int i, int dimension) {
+  const NestRead *read = &s->nest->reads[i];
+  int64_t strides[TE_MAX_RANK], extent, pitch = 1;
+  bool has[TE_MAX_RANK];
+  if (s->layouts->reads[i]) {
+    layout_strides(s->context, s->layouts->reads[i], strides, has);
+    pitch = has[dimension] ? strides[dimension] : 0;
+  }
+  for (int d = read->buffer->rank - 1; d > dimension && !s->layouts->reads[i]; d--)
+    if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
+  return pitch * dtype_bytes(read->buffer->type);
+}
+
+// Do neighbours along a row axis of the tile map to the same sets of the first cache?
+static bool shares_sets(const TileSearch *s, int i, int axis) {
+  const NestRead *read = &s->nest->reads[i];
+  for (int d = 0; d < read->buffer->rank; d++) {
+    int64_t pitch = read->coefficient[d][axis] ? read_pitch(s, i, d) : 0;
+    if (pitch && pitch % s->costs->set_bytes == 0) return true;
+  }
+  return false;
+}
+
 // Do the rows of a tile map to the same sets of the first cache, and outnumber its ways?
 static bool rows_collide(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++) {
-    const NestRead *read = &s->nest->reads[i];
-    if (s->layouts->reads[i] || s->layouts->packed[i]) continue;
-    int64_t pitch = dtype_bytes(read->buffer->type), extent;
-    for (int d = read->buffer->rank - 1; d >= 0; d--) {
-      bool moves = tile->row_axis[1] >= 0 && read->coefficient[d][tile->row_axis[1]];
-      if (moves && pitch % s->costs->set_bytes == 0 && tile->rows[1] > s->machine->l1_ways - 1)
-        return true;
-      if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
-    }
+    int64_t rows = 1;
+    for (int r = 0; r < 2 && !s->layouts->packed[i]; r++)
+      if (tile->row_axis[r] >= 0 && tile->rows[r] > 1 && shares_sets(s, i, tile->row_axis[r]))
+        rows *= tile->rows[r];
+    if (rows > s->machine->l1_ways - 1) return true;
   }
   return false;
 }
