@@ -296,10 +296,11 @@ typedef struct PleatRequest {
   const struct PleatOperator *const *operators;
   size_t operator_count;
   /* How much the rounding of sums may grow by computing them with fewer products, as Winograd's
-   * algorithms do for convolutions. "default" (also for NULL): to 4 times the rounding of the
-   * direct sum; "exact": the operations and their order stay as they are; or a number such as
-   * "1e-6", the most error of a sum relative to all its results, in the root mean square over
-   * random operands. Both kinds of rounding are measured on sums as long as the model's. */
+   * algorithms do for convolutions and Strassen's for products of matrices. "default" (also for
+   * NULL): to 4 times the rounding of the direct sum; "exact": the operations and their order stay
+   * as they are; or a number such as "1e-6", the most error of a sum relative to all its results,
+   * in the root mean square over random operands. Both kinds of rounding are measured on sums as
+   * long as the model's. */
   const char *accuracy;
   /* "dnnl", or "dnnl=Conv,MatMul": convolutions and products of matrices, with bias, addition and
    * Relu that follow, are computed by oneDNN 2, which is loaded when the model is compiled; with

@@ -495,8 +495,9 @@ class Model(_Runner):
                 which layouts the function takes and gives, and what it costs. Such a model cannot
                 be saved
         accuracy: how much the rounding of sums may grow by computing them with fewer products, as
-                Winograd's algorithms do: "default" (also for None), to 4 times that of the direct
-                sum; "exact", not at all; or the most error relative to all results, such as 1e-6
+                Winograd's algorithms do for convolutions and Strassen's for products of matrices:
+                "default" (also for None), to 4 times that of the direct sum; "exact", not at all;
+                or the most error relative to all results, such as 1e-6
         offload: "dnnl", or "dnnl=Conv,MatMul": what oneDNN computes, if it is installed: convolutions
                 and products of matrices with what follows them, of these operators or nodes
         target: "llvm", "c", or for devices "opencl" or "cuda": what makes and runs the code; None: "llvm"
