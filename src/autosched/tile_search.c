@@ -141,18 +141,30 @@ static int output_dimension(const Nest *nest, int axis) {
   return -1;
 }
 
-// How many elements apart neighbours along dimension `d` of the output are; 0: it is not constant.
-static int64_t output_stride(const TileSearch *s, int d) {
-  const Buffer *output = s->nest->output;
+// How many elements apart neighbours along dimension `d` of a tensor are; 0: it is not constant.
+// Without `whole`, an extent was not known, and the distance is a multiple of this.
+static int64_t stride_of(const TileSearch *s, const Buffer *buffer, const Layout *layout, int d,
+                         bool *whole) {
   int64_t strides[TE_MAX_RANK], stride = 1, extent;
   bool has[TE_MAX_RANK];
-  if (s->layouts->output) {
-    layout_strides(s->context, s->layouts->output, strides, has);
+  *whole = true;
+  if (layout) {
+    layout_strides(s->context, layout, strides, has);
     return has[d] ? strides[d] : 0;
   }
-  for (int e = d + 1; e < output->rank; e++)
-    stride *= expr_as_int(output->shape[e], &extent) ? extent : 0;
+  for (int e = d + 1; e < buffer->rank; e++) {
+    bool known = expr_as_int(buffer->shape[e], &extent);
+    stride *= known ? extent : 1;
+    *whole &= known;
+  }
   return stride;
+}
+
+// That of the output; 0: it is not known.
+static int64_t output_stride(const TileSearch *s, int d) {
+  bool whole;
+  int64_t stride = stride_of(s, s->nest->output, s->layouts->output, d, &whole);
+  return whole ? stride : 0;
 }
 
 // The cycles that each vector of a tile which is transposed waits for lines of the output. A tile
@@ -263,26 +275,14 @@ double tile_cost(const HostMachine *machine, const Tile *tile) {
          memory_cycles(machine, tile->again, MEMORY_MAIN, MEMORY_READ);
 }
 
-// The bytes between two elements of an operand along the dimension, where that is one number.
-static int64_t read_pitch(const TileSearch *s, int i, int dimension) {
-  const NestRead *read = &s->nest->reads[i];
-  int64_t strides[TE_MAX_RANK], extent, pitch = 1;
-  bool has[TE_MAX_RANK];
-  if (s->layouts->reads[i]) {
-    layout_strides(s->context, s->layouts->reads[i], strides, has);
-    pitch = has[dimension] ? strides[dimension] : 0;
-  }
-  for (int d = read->buffer->rank - 1; d > dimension && !s->layouts->reads[i]; d--)
-    if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
-  return pitch * dtype_bytes(read->buffer->type);
-}
-
 // Do neighbours along a row axis of the tile map to the same sets of the first cache?
 static bool shares_sets(const TileSearch *s, int i, int axis) {
   const NestRead *read = &s->nest->reads[i];
   for (int d = 0; d < read->buffer->rank; d++) {
-    int64_t pitch = read->coefficient[d][axis] ? read_pitch(s, i, d) : 0;
-    if (pitch && pitch % s->costs->set_bytes == 0) return true;
+    if (!read->coefficient[d][axis]) continue;
+    bool whole;
+    int64_t stride = stride_of(s, read->buffer, s->layouts->reads[i], d, &whole);
+    if (stride && stride * dtype_bytes(read->buffer->type) % s->costs->set_bytes == 0) return true;
   }
   return false;
 }

@@ -180,23 +180,29 @@ static float block_weight(const double *factors, const float *blocks) {
   return (float)sum;
 }
 
-static float block_output(const BlockTrial *t, int output) {
-  float result = 0;
+static void multiply_blocks(const BlockTrial *t, float *products) {
   for (int p = 0; p < BLOCK_PRODUCTS; p++) {
     float sum = 0;
-    if (t->by->output.at[output][p] == 0) continue;
     for (int64_t k = 0; k < t->half; k++)
       sum = fused(block_sum(t->by->image.at[p], t->image + k * BLOCK_TERMS),
                   block_weight(t->by->weight.at[p], t->weights + k * BLOCK_TERMS), sum);
-    result = fused(t->by->output.at[output][p], sum, result);
+    products[p] = sum;
+  }
+}
+
+static float block_output(const BlockTrial *t, const float *products, int output) {
+  float result = 0;
+  for (int p = 0; p < BLOCK_PRODUCTS; p++) {
+    double factor = t->by->output.at[output][p];
+    if (factor != 0) result = fused(factor, products[p], result);
   }
   return result;
 }
 
-static void compare_block(BlockTrial *t, int output) {
+static void compare_block(BlockTrial *t, int output, float bilinear) {
   int row = output / 2, column = output % 2;
   double exact = 0;
-  float direct = 0, bilinear = block_output(t, output);
+  float direct = 0;
   for (int half = 0; half < 2; half++)
     for (int64_t k = 0; k < t->half; k++) {
       double x = t->image[k * BLOCK_TERMS + 2 * row + half];
@@ -220,7 +226,10 @@ BilinearErrors block_errors(Arena *scratch, int64_t terms, const BlockAlgorithm 
       t.image[i] = random_normal(&random);
       t.weights[i] = random_normal(&random);
     }
-    for (int output = 0; output < BLOCK_TERMS; output++) compare_block(&t, output);
+    float products[BLOCK_PRODUCTS];
+    multiply_blocks(&t, products);
+    for (int output = 0; output < BLOCK_TERMS; output++)
+      compare_block(&t, output, block_output(&t, products, output));
   }
   arena_reset(scratch, mark);
   double scale = sqrt(t.results);

@@ -117,33 +117,28 @@ static int longest_axis(const WeightedSum *p, int first, int end, bool image) {
   return best;
 }
 
-typedef struct LargestLoad {
-  double elements;
-} LargestLoad;
-
 static bool note_load(Visitor *visitor, Expr *e) {
-  LargestLoad *largest = visitor->env;
+  double *largest = visitor->env;
   if (e->op != EXPR_LOAD) return true;
   const Buffer *buffer = e->as.buffer;
   double elements = 1;
   int64_t extent;
   for (int i = 0; i < buffer->rank; i++)
     elements *= expr_as_int(buffer->shape[i], &extent) ? (double)extent : 0;
-  largest->elements = MAX_OF(largest->elements, elements);
+  *largest = MAX_OF(*largest, elements);
   return true;
 }
 
 // Does the sum use an element of the image in one row only? Where windows overlap, the blocks would
 // have a copy of it for each of them.
 static bool uses_elements_once(const WeightedSum *p) {
-  LargestLoad largest = {0};
+  double largest = 0, used = 1;
   Visitor visitor = {.env = &largest, .enter_expr = note_load};
   const TeStage *te = p->stage->te;
-  double used = 1;
   visit_expr(&visitor, p->image);
   for (int a = 0; a < te->axis_count + te->reduce_count; a++)
     if (weighted_sum_moves_image(p, a)) used *= (double)weighted_sum_extent(p, a);
-  return used <= largest.elements;
+  return used <= largest;
 }
 
 bool block_product_of(StageGraph *s, Stage *stage, BlockProduct *out) {
@@ -278,7 +273,6 @@ static Expr *image_term(const BlockRewriting *r, const TensorAxes *t, int e) {
 
 static TensorAxes make_data(BlockRewriting *r) {
   TensorAxes t = data_axes(r);
-  t.axes = te_axes(r->te, t.shape, t.rank);
   Expr *terms[BLOCK_TERMS];
   for (int e = 0; e < BLOCK_TERMS; e++) terms[e] = image_term(r, &t, e);
   r->out.data = compute_combinations(r, "blocks", &t, &r->by->image, terms);

@@ -6,11 +6,8 @@
 #include "graph/block_products.h"
 #include "interp/interp.h"
 #include "plan/internal.h"
-#include "script/script.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "graph_support.h"
 
 typedef struct Case {
   const char *x, *w; // shapes
@@ -18,21 +15,12 @@ typedef struct Case {
   bool found;
 } Case;
 
-static StageGraph *graph_of(Context *context, const char *type, const Case *c) {
-  const char *text =
-      arena_printf(&context->arena,
-                   "from pleat.script import relax as R\n@R.function\n"
-                   "def main(x: R.Tensor((%s), \"%s\"), w: R.Tensor((%s), \"%s\")):\n"
-                   "    with R.dataflow():\n        y = R.%s)\n        R.output(y)\n    return y\n",
-                   c->x, type, c->w, type, c->op);
-  SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
-  Module *module = script_parse(context, file);
-  bool ok = module && graph_infer(context, module->funcs.items[0].graph);
-  StageGraph *stages = ok ? stage_graph_new(context, module->funcs.items[0].graph) : NULL;
-  if (!stages) {
-    diag_print_all(context, stderr);
-    fail_msg("%s", text);
-  }
+static StageGraph *stages_of_case(Context *context, const char *type, const Case *c) {
+  const char *params =
+      arena_printf(&context->arena, "x: R.Tensor((%s), \"%s\"), w: R.Tensor((%s), \"%s\")", c->x,
+                   type, c->w, type);
+  const char *body = arena_printf(&context->arena, LINE "y = R.%s)\n" END("y"), c->op);
+  StageGraph *stages = stages_of(context, params, body);
   stage_graph_prune(stages);
   ((StageTensor *)stages->inputs.items[1])->constant = true;
   return stages;
@@ -75,7 +63,7 @@ static void test_the_algorithm_is_proved(void **unused) {
 static void test_the_form(void **unused) {
   for (int i = 0; i < COUNT_OF(cases); i++) {
     Context *context = context_new();
-    StageGraph *s = graph_of(context, "float32", &cases[i]);
+    StageGraph *s = stages_of_case(context, "float32", &cases[i]);
     BlockProduct product;
     bool found = block_product_of(s, s->stages.items[s->stages.count - 1], &product);
     if (found != cases[i].found) fail_msg("%s of %s", cases[i].op, cases[i].x);
@@ -87,7 +75,7 @@ static void test_other_types_have_no_form(void **unused) {
   static const char *const types[] = {"float64", "float16", "int32"};
   for (int i = 0; i < COUNT_OF(types); i++) {
     Context *context = context_new();
-    StageGraph *s = graph_of(context, types[i], &cases[0]);
+    StageGraph *s = stages_of_case(context, types[i], &cases[0]);
     BlockProduct product;
     assert_false(block_product_of(s, s->stages.items[0], &product));
     context_free(context);
@@ -96,7 +84,7 @@ static void test_other_types_have_no_form(void **unused) {
 
 static void check_equal(const Case *c) {
   Context *context = context_new();
-  StageGraph *s = graph_of(context, "float32", c);
+  StageGraph *s = stages_of_case(context, "float32", c);
   int count = s->stages.count;
   BlockProduct product;
   PrimFunc *before = program_of(s);

@@ -5,11 +5,8 @@
 #include "graph/window_products.h"
 #include "interp/interp.h"
 #include "plan/internal.h"
-#include "script/script.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "graph_support.h"
 
 typedef struct Case {
   const char *x, *w; // shapes
@@ -17,21 +14,12 @@ typedef struct Case {
   int windows;       // found
 } Case;
 
-static StageGraph *graph_of(Context *context, const char *types, const Case *c) {
-  const char *text =
-      arena_printf(&context->arena,
-                   "from pleat.script import relax as R\n@R.function\n"
-                   "def main(x: R.Tensor((%s), \"%s\"), w: R.Tensor((%s), \"%s\")):\n"
-                   "    with R.dataflow():\n        y = R.%s)\n        R.output(y)\n    return y\n",
-                   c->x, types, c->w, types, c->op);
-  SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
-  Module *module = script_parse(context, file);
-  bool ok = module && graph_infer(context, module->funcs.items[0].graph);
-  StageGraph *stages = ok ? stage_graph_new(context, module->funcs.items[0].graph) : NULL;
-  if (!stages) {
-    diag_print_all(context, stderr);
-    fail_msg("%s", text);
-  }
+static StageGraph *stages_of_case(Context *context, const char *type, const Case *c) {
+  const char *params =
+      arena_printf(&context->arena, "x: R.Tensor((%s), \"%s\"), w: R.Tensor((%s), \"%s\")", c->x,
+                   type, c->w, type);
+  const char *body = arena_printf(&context->arena, LINE "y = R.%s)\n" END("y"), c->op);
+  StageGraph *stages = stages_of(context, params, body);
   stage_graph_prune(stages);
   return stages;
 }
@@ -76,7 +64,7 @@ static void compare(Context *context, const Case *c, const PrimFunc *before,
 // Transforms the windows of the set `which` in tiles of so many outputs.
 static void check_transformed(const Case *c, int outputs, unsigned which) {
   Context *context = context_new();
-  StageGraph *s = graph_of(context, "float32", c);
+  StageGraph *s = stages_of_case(context, "float32", c);
   WindowProduct product;
   set_constant(s, 1);
   PrimFunc *before = program_of(s);
@@ -104,7 +92,7 @@ static void check_transformed(const Case *c, int outputs, unsigned which) {
 static void test_the_form(void **unused) {
   for (int i = 0; i < COUNT_OF(cases); i++) {
     Context *context = context_new();
-    StageGraph *s = graph_of(context, "float32", &cases[i]);
+    StageGraph *s = stages_of_case(context, "float32", &cases[i]);
     WindowProduct product;
     set_constant(s, 1);
     bool found = window_product_of(s, s->stages.items[0], &product);
@@ -117,7 +105,7 @@ static void test_the_form(void **unused) {
 static void test_weights_must_be_constant(void **unused) {
   for (int input = -1; input < 2; input++) {
     Context *context = context_new();
-    StageGraph *s = graph_of(context, "float32", &cases[0]);
+    StageGraph *s = stages_of_case(context, "float32", &cases[0]);
     WindowProduct product;
     if (input >= 0) set_constant(s, input);
     assert_true(window_product_of(s, s->stages.items[0], &product) == (input == 1));
@@ -129,7 +117,7 @@ static void test_other_types_have_no_form(void **unused) {
   static const char *const types[] = {"float64", "float16", "int32"};
   for (int i = 0; i < COUNT_OF(types); i++) {
     Context *context = context_new();
-    StageGraph *s = graph_of(context, types[i], &cases[0]);
+    StageGraph *s = stages_of_case(context, types[i], &cases[0]);
     WindowProduct product;
     set_constant(s, 1);
     assert_false(window_product_of(s, s->stages.items[0], &product));

@@ -231,16 +231,10 @@ def call_intrin(dtype, func_name, *args):
     return KINDS["Call"](dtype, str(getattr(func_name, "name", func_name)), [*map(as_expression, args)])
 
 
-def _llvm(name, description):
-    def make(dtype, name, *args):
-        return KINDS["Call"](dtype, f"tir.{make.__name__}", [nodes.StringImm(name), *map(as_expression, args)])
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = description
-    return make
-
-
-call_llvm_intrin = _llvm("call_llvm_intrin", "A call of an intrinsic of LLVM by its name, such as \"llvm.fma\".")
-call_llvm_pure_intrin = _llvm("call_llvm_pure_intrin", "The same for one without side effects.")
+call_llvm_intrin = _call_outside("call_llvm_intrin",
+                                 "A call of an intrinsic of LLVM by its name, such as \"llvm.fma\".")
+call_llvm_pure_intrin = _call_outside("call_llvm_pure_intrin",
+                                      "The same for one without side effects.")
 
 
 def is_buffer_var(value):
