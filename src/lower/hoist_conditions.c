@@ -9,7 +9,8 @@
 // A conjunct leaves a loop, let or declaration on which it does not depend, and a sequence in which
 // every item has it. Conditions that read memory, or that divide by a number which may be 0, do not
 // move. The bounds of vectorised and unrolled loops stay constants; those of parallel loops do not
-// change.
+// change. Conditions stay in loops over the threads of a block: such a loop may stand in another
+// one over threads, whose iterations would then disagree on the condition around it.
 #include "lower/pass.h"
 
 static bool divides_by_constants(Visitor *visitor, Expr *e) {
@@ -66,6 +67,11 @@ static bool may_narrow(const Stmt *loop, const ConditionBounds *bounds) {
   if (loop->as.loop.kind == LOOP_SERIAL) return true;
   bool constant = loop->as.loop.kind == LOOP_VECTORIZED || loop->as.loop.kind == LOOP_UNROLLED;
   return constant && bounds->low->op == EXPR_INT && bounds->end->op == EXPR_INT;
+}
+
+static bool is_over_threads(const Stmt *loop) {
+  bool is_block;
+  return loop_thread_axis(loop, &is_block) >= 0 && !is_block;
 }
 
 // ---- Statements
@@ -174,7 +180,7 @@ static Stmt *hoist_stmt(Rewriter *rewriter, Stmt *s) {
   if (s->kind == STMT_SEQ) return hoist_from_seq(context, s);
   if (s->kind == STMT_IF) return merge_ifs(context, s);
   Stmt *body = lower_body(s);
-  if (!body || !is_plain_if(body)) return s;
+  if (!body || !is_plain_if(body) || is_over_threads(s)) return s;
   return s->kind == STMT_FOR ? hoist_from_loop(context, s) : hoist_from_scope(context, s);
 }
 

@@ -255,6 +255,19 @@ void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, Access
   stmt_accesses_within(schedule, analyzer, s, s, out);
 }
 
+void loop_accesses_of_threads(Schedule *schedule, Analyzer *analyzer, const Path *loop,
+                              const char *scope, AccessArray *out) {
+  Stmt *body = path_end(loop)->as.loop.body;
+  Gather gather = {.schedule = schedule, .analyzer = analyzer, .out = out, .whole = body};
+  for (int i = path_scope(loop, loop->count - 1) + 1; i < loop->count; i++) {
+    const Stmt *s = loop->items[i];
+    if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD && strcmp(scope, "global") != 0 &&
+        scope_is_shared_by(scope, s->as.loop.thread))
+      array_push(&schedule->context->arena, &gather.loops, loop_range(s));
+  }
+  gather_accesses(&gather, body);
+}
+
 bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
                     Buffer *buffer, Region *out) {
   bool any = false;

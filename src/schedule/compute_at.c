@@ -703,7 +703,8 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   if (storage_is_opaque(schedule, block->writes[0].buffer, &why)) return refuse_move(&move, why);
   AccessArray accesses = {0};
   Stmt *body = path_end(&move.loop)->as.loop.body;
-  stmt_accesses_below(schedule, move.analyzer, body, &accesses);
+  loop_accesses_of_threads(schedule, move.analyzer, &move.loop, block->writes[0].buffer->scope,
+                           &accesses);
   Region needed;
   if (!needed_regions(&move, &accesses, block->writes[0].buffer, &needed))
     return refuse_move(&move, "no element of it is read there");

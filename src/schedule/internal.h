@@ -380,6 +380,11 @@ void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, Access
 // The same, where what other statements in `whole` write may change between the accesses.
 void stmt_accesses_within(Schedule *schedule, Analyzer *analyzer, Stmt *s, Stmt *whole,
                           AccessArray *out);
+// The accesses of the blocks below a loop, over all iterations of the loops inside of it and of the
+// loops around it over threads that share memory of this scope. For global memory these loops do
+// not count, as in TVM. The analyzer has the facts of the loops down to `loop`.
+void loop_accesses_of_threads(Schedule *schedule, Analyzer *analyzer, const Path *loop,
+                              const char *scope, AccessArray *out);
 // True when all loads in the expression are proved to be in bounds.
 bool loads_stay_within(Analyzer *analyzer, Context *context, Expr *e);
 // The union of the regions of the buffer that the block reads; false when there is none.

@@ -342,5 +342,43 @@ def test_swizzled_shared_memory():
     assert "__local float S[256]" in module.get_source() and "barrier(" in module.get_source()
 
 
+@pytest.mark.parametrize("m, n, k", [(64, 64, 16), (50, 37, 13), (5, 130, 1)])
+def test_threads_fill_shared_memory_together(m, n, k):
+    """TVM's schedule of a product for GPUs: tiles in shared memory, which all threads of a block fill."""
+    @T.prim_func
+    def product(A: T.Buffer((m, k), "float32"), B: T.Buffer((k, n), "float32"),
+                C: T.Buffer((m, n), "float32")):
+        for i, j, r in T.grid(m, n, k):
+            with T.block("C"):
+                vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+                with T.init():
+                    C[vi, vj] = 0.0
+                C[vi, vj] = C[vi, vj] + A[vi, vr] * B[vr, vj]
+    sch = pleat.tir.Schedule(product)
+    block = sch.get_block("C")
+    i, j, r = sch.get_loops(block)
+    sums = sch.cache_write(block, 0, "local")
+    copies = [sch.cache_read(block, at, "shared") for at in (0, 1)]
+    by, vy, ty, yi = sch.split(i, [None, 2, 4, 2])
+    bx, vx, tx, xi = sch.split(j, [None, 2, 4, 2])
+    r_0, r_1 = sch.split(r, [None, 4])
+    sch.reorder(by, bx, vy, vx, ty, tx, r_0, r_1, yi, xi)
+    for loop, thread in zip((by, bx, vy, vx, ty, tx), ("blockIdx.y", "blockIdx.x", "vthread.y", "vthread.x",
+                                                       "threadIdx.y", "threadIdx.x")):
+        sch.bind(loop, thread)
+    for copy in copies:
+        sch.compute_at(copy, r_0, preserve_unit_loops=True)
+        _, y, x, _ = sch.split(sch.fuse(*sch.get_loops(copy)[-2:]), [None, 4, 4, 2])
+        sch.bind(y, "threadIdx.y")
+        sch.bind(x, "threadIdx.x")
+    sch.reverse_compute_at(sums, tx, preserve_unit_loops=True)
+    sch.decompose_reduction(block, r_0)
+    a, b = (np.random.default_rng(m + n).random(s, "float32") for s in ((m, k), (k, n)))
+    for target in ("llvm", "opencl"):
+        c = np.zeros((m, n), "float32")
+        pleat.build(sch.mod, target=target)(a, b, c)
+        assert np.allclose(c, a @ b, rtol=1e-5)
+
+
 def test_model_runs_on_the_device():
     assert "agrees with the interpreter" in verified(ROOT / "examples" / "digits" / "digits.onnx")

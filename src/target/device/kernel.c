@@ -28,8 +28,17 @@ bool device_fail(CEmit *emit, SourcePos pos, const char *format, ...) {
 typedef struct Accesses {
   const DeviceKernel *kernel;
   Map read, written; // data variables of memory that threads share
-  bool crosses;      // there is a loop over threads, or a store to what several threads fill
+  bool has_threads;  // there is a loop over threads
+  bool crosses;      // there is one, or a store to what several threads fill
 } Accesses;
+
+static bool has_threads(const DeviceKernel *kernel) {
+  return kernel->launch.axes != 0;
+}
+
+static bool is_whole_block(const DeviceKernel *kernel) { // all threads are in one iteration
+  return kernel->bound != kernel->launch.axes;
+}
 
 static bool is_private(const DeviceKernel *kernel, const Buffer *buffer) {
   const DeviceMemory *memory = map_find(&kernel->memories, buffer->data);
@@ -39,7 +48,8 @@ static bool is_private(const DeviceKernel *kernel, const Buffer *buffer) {
 static bool access_stmt(Visitor *visitor, Stmt *s) {
   Accesses *a = visitor->env;
   bool is_block;
-  if (loop_thread_axis(s, &is_block) >= 0) a->crosses |= !is_block;
+  if (loop_thread_axis(s, &is_block) >= 0) a->has_threads |= !is_block;
+  a->crosses |= a->has_threads;
   if (s->kind != STMT_STORE || is_private(a->kernel, s->as.store.buffer)) return true;
   const DeviceMemory *memory = map_find(&a->kernel->memories, s->as.store.buffer->data);
   a->crosses |= memory && memory->depth > 0;
@@ -55,7 +65,7 @@ static bool access_expr(Visitor *visitor, Expr *e) {
 }
 
 static Accesses accesses_new(CEmit *emit) {
-  return (Accesses){kernel_of(emit), map_new(emit->arena), map_new(emit->arena), false};
+  return (Accesses){kernel_of(emit), map_new(emit->arena), map_new(emit->arena), false, false};
 }
 
 static void add_accesses(Accesses *a, Stmt *s) {
@@ -68,20 +78,15 @@ static bool meets(const Map *a, const Map *b) {
   return false;
 }
 
+// Whether threads must wait between both. Without loops over threads in them, several threads store
+// the same values in the same order, or elements of their own, so only reads need to wait for that.
 static bool conflicts(const Accesses *a, const Accesses *b) {
-  return meets(&a->written, &b->written) || meets(&a->written, &b->read) ||
+  bool over_threads = a->has_threads || b->has_threads || is_whole_block(a->kernel);
+  return (over_threads && meets(&a->written, &b->written)) || meets(&a->written, &b->read) ||
          meets(&a->read, &b->written);
 }
 
 // ---- Barriers ---------------------------------------------------------------------------------
-
-static bool has_threads(const DeviceKernel *kernel) {
-  return kernel->launch.axes != 0;
-}
-
-static bool is_whole_block(const DeviceKernel *kernel) { // all threads are in one iteration
-  return kernel->bound != kernel->launch.axes;
-}
 
 static void barrier(CEmit *emit, const Stmt *at) {
   DeviceKernel *kernel = kernel_of(emit);
@@ -323,7 +328,7 @@ static bool condition(CEmit *emit, const Stmt *s, Expr *test) {
     device_fail(emit, s->pos,
                 "the condition is read from memory that is written by the same "
                 "threads");
-  if (body.crosses && (varies(kernel, test) || s->kind == STMT_WHILE))
+  if ((body.has_threads && varies(kernel, test)) || (body.crosses && s->kind == STMT_WHILE))
     device_fail(emit, s->pos,
                 "a loop over threads stands under a condition that is not the same "
                 "for all threads of the block");
