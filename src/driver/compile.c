@@ -16,7 +16,8 @@ typedef struct Compiling {
 
 bool compile_use_target(Context *context, const char *name, CompileOptions *options) {
   if (!target_named(context, name, &options->target)) return false;
-  if (options->target && !options->target->level_flags) machine_use(&options->machine, "baseline");
+  options->lower.device = options->target && target_is_device(options->target);
+  if (options->lower.device) machine_use(&options->machine, "baseline");
   return true;
 }
 

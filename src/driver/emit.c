@@ -163,9 +163,10 @@ bool emit_program(Program *program, const EmitOptions *options, const char *path
 }
 
 static LowerKernel *lower_scheduled(Context *context, Kernel *kernel, const CompileOptions *options,
-                                    LowerReport *report) {
+                                    const TargetRow *target, LowerReport *report) {
   LowerOptions lower = options->lower;
   lower.report = report;
+  if (target) lower.device = target_is_device(target);
   PrimFunc *func = lower_prim_func(context, kernel->scheduled, &lower);
   if (!func) return NULL;
   kernel->scheduled = func;
@@ -180,16 +181,17 @@ bool emit_kernels(Context *context, Kernels *kernels, const EmitOptions *options
   LowerReport *lower = compile->lower.report;
   if (!emit_check(context, EMIT_KERNELS, options, path)) return false;
   bool script = is_script(path);
+  const TargetRow *target = script ? NULL : target_of(options, path);
   for (int i = 0; i < kernels->count && (!script || options->lowered); i++) {
     access[i] = kernels->items[i].access;
     hosts[i] = kernels->items[i].host;
-    lowered[i] = lower_scheduled(context, &kernels->items[i], compile, lower ? &lower[i] : NULL);
+    lowered[i] = lower_scheduled(context, &kernels->items[i], compile, target,
+                                 lower ? &lower[i] : NULL);
     if (!lowered[i]) return false;
   }
   if (script) return write_kernel_script(context, kernels, options, path);
   TargetProgramOptions write = {
       .target = {.machine = &compile->machine, .kernels = reports, .annotate = options->annotate},
       .openmp = options->openmp};
-  return kernels_write(context, lowered, access, hosts, kernels->count, target_of(options, path),
-                       &write, path);
+  return kernels_write(context, lowered, access, hosts, kernels->count, target, &write, path);
 }

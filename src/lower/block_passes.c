@@ -10,7 +10,9 @@
 //                       may hold it
 //   make_blocks_opaque  vi = T.axis.spatial(30, i)
 //                       B[vi] = 0                         →  B[i] = 0
+//   reduce_over_threads   see schedule/thread_reductions.c
 #include "lower/pass.h"
+#include "schedule/schedule.h"
 #include "script/script.h"
 
 static PrimFunc *with_blocks(LowerState *state, PrimFunc *func,
@@ -135,4 +137,12 @@ PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func) {
     return NULL;
   }
   return with_blocks(state, func, make_opaque);
+}
+
+// ---- Reductions over threads
+
+// Processors run the threads of a block one after the other, so that the blocks can stay.
+PrimFunc *lower_reduce_over_threads(LowerState *state, PrimFunc *func) {
+  bool stays = state->compiles && !state->options->device;
+  return stays ? func : schedule_reduce_over_threads(state->context, func);
 }

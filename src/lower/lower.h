@@ -103,6 +103,7 @@ typedef struct LowerOptions {
   const char *stop_after;  // a pass
   FILE *print_to;          // NULL: standard error
   bool guards;             // check accesses that are not proved to be in bounds at run time
+  bool device;             // the threads of a block run at the same time
   bool drop_result;        // the value that the function returns is of no interest
   const Module *module;    // of the functions that the function calls; NULL: none
   bool verify;             // look for the facts that passes promise in all builds

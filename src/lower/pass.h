@@ -49,6 +49,7 @@ PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 PrimFunc *lower_force_int32(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_reduce_over_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func);
 PrimFunc *lower_unpack_api(LowerState *state, PrimFunc *func);

@@ -18,6 +18,11 @@ const LowerPass lower_passes[] = {
      .other_names = "LowerIntrin",
      .run = lower_intrinsics,
      .summary = "functions such as T.clz and T.ldexp become other operations"},
+    {.name = "reduce_over_threads",
+     .other_names = "LowerCrossThreadReduction",
+     .run = lower_reduce_over_threads,
+     .summary = "reductions whose loops are bound to threads become reductions over threads, for "
+                "devices"},
     {.name = "split_lanes",
      .run = lower_split_lanes,
      .breaks = REGIONS | NO_VECTORIZED,

@@ -384,7 +384,7 @@ static void assume_sizes(RaceSearch *search, const PrimFunc *func) {
 }
 
 static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRacesList *out) {
-  static const char *const passes[] = {"split_lanes", "convert_blocks"};
+  static const char *const passes[] = {"reduce_over_threads", "split_lanes", "convert_blocks"};
   RaceSearch search = {.context = context,
                        .outer = {.context = context},
                        .analyzer = analyzer_new(context),
@@ -392,7 +392,7 @@ static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRaces
                        .out = out};
   LowerOptions options = {.drop_result = true};
   if (lower_is_packed(func)) return false;
-  func = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);
+  func = lower_run_passes(context, func, passes + !threads, COUNT_OF(passes) - !threads, &options);
   LowerState state = {.context = context, .options = &options};
   int errors = context->error_count;
   if (func && threads) func = lower_phases(&state, func);

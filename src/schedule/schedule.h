@@ -135,6 +135,11 @@ bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block);
 // Turns C += select(cond, a, 0) * b into C += a * b with the predicate cond. The block has no init.
 bool schedule_predicate_reduction(Schedule *schedule, BlockRef block);
 
+// `func` with reductions over threads (tvm_thread_allreduce) where the loops of a reduction are
+// bound to threads of a block, which then compute at the same time. It is no step, but a part of
+// lowering for devices.
+PrimFunc *schedule_reduce_over_threads(Context *context, PrimFunc *func);
+
 // ---- Accesses --------------------------------------------------------------------------------
 
 // How an access of a block steps through memory in a loop: the vectorized loop around the block, or

@@ -180,6 +180,10 @@ typedef struct TargetRow {
                          const TargetProgramOptions *options, const char *path);
   bool takes_sizes; // programs may have free sizes, and a file several programs
 } TargetRow;
+// Does it run the threads of a block at the same time, and have no levels of processors?
+static inline bool target_is_device(const TargetRow *row) {
+  return !row->level_flags;
+}
 extern const TargetRow target_table[];          // ends with a NULL name
 const TargetRow *target_find(const char *name); // NULL when there is none
 // The same with a diagnostic when there is none, which returns false. NULL has the row NULL.

@@ -380,5 +380,114 @@ def test_threads_fill_shared_memory_together(m, n, k):
         assert np.allclose(c, a @ b, rtol=1e-5)
 
 
+def sums_of_rows(n, m, dtype="float32"):
+    @T.prim_func
+    def sums(A: T.Buffer((n, m), dtype), B: T.Buffer((n,), dtype)):
+        for i, k in T.grid(n, m):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.Cast(dtype, 3)
+                B[vi] = B[vi] + A[vi, vk]
+    return sums
+
+
+def computes(program, expected, *inputs):
+    for target in ("llvm", "opencl"):
+        result = np.zeros_like(expected)
+        pleat.build(program, target=target)(*inputs, result)
+        assert np.allclose(result, expected, rtol=1e-5), target
+
+
+@pytest.mark.parametrize("threads", [1, 2, 32, 50])
+@pytest.mark.parametrize("n, m", [(64, 128), (5, 37), (3, 1)])
+def test_threads_reduce_together(n, m, threads):
+    """A loop of a reduction is bound to threads: inside of and outside of the other one, beside threads that
+    compute other elements, and behind partial results."""
+    a = np.random.default_rng(n + m).integers(-9, 9, (n, m)).astype("float32")
+    for axes in ("x", "xy", "rfactor") if m > 1 else ("x", "xy"):
+        sch = pleat.tir.Schedule(sums_of_rows(n, m))
+        i, k = sch.get_loops("B")
+        k_0, k_1 = sch.split(k, [None, threads])
+        if axes == "xy":
+            i, y = sch.split(i, [None, 3])
+            sch.bind(y, "threadIdx.y")
+        if axes == "rfactor":
+            partial = sch.rfactor(k_1, 0)
+            i, k_1 = sch.get_loops("B")
+            sch.compute_at(partial, k_1)
+            sch.set_scope(partial, 0, "local")
+        sch.bind(i, "blockIdx.x")
+        sch.bind(k_1, "threadIdx.x")
+        computes(sch.mod, a.sum(1) + 3, a)
+        assert "shared" in pleat.build(sch.mod, target="cuda").get_source() or threads == 1
+
+
+def test_a_softmax_in_one_kernel():
+    @T.prim_func
+    def softmax(A: T.Buffer((20, 70), "float32"), C: T.Buffer((20, 70), "float32")):
+        M = T.alloc_buffer((20,), scope="shared")
+        S = T.alloc_buffer((20,), scope="shared")
+        for i, k in T.grid(20, 70):
+            with T.block("M"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    M[vi] = T.min_value("float32")
+                M[vi] = T.max(M[vi], A[vi, vk])
+        for i, k in T.grid(20, 70):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = 0.0
+                S[vi] = S[vi] + T.exp(A[vi, vk] - M[vi])
+        for i, k in T.grid(20, 70):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                C[vi, vk] = T.exp(A[vi, vk] - M[vi]) / S[vi]
+    sch = pleat.tir.Schedule(softmax)
+    i, _ = sch.get_loops("C")
+    sch.bind(i, "blockIdx.x")
+    sch.compute_at("S", i)
+    sch.compute_at("M", i)
+    for block in "MSC":
+        _, k_1 = sch.split(sch.get_loops(block)[-1], [None, 32])
+        sch.bind(k_1, "threadIdx.x")
+    a = np.random.default_rng(1).random((20, 70), "float32")
+    e = np.exp(a - a.max(1, keepdims=True))
+    computes(sch.mod, e / e.sum(1, keepdims=True), a)
+
+
+def test_a_reduction_that_stays_in_order_is_refused():
+    """Loops of the data inside of the threads' loop need partial results for all elements."""
+    sch = pleat.tir.Schedule(sums_of_rows(6, 8))
+    i, k = sch.get_loops("B")
+    sch.reorder(k, i)
+    sch.bind(k, "threadIdx.x")
+    with pytest.raises(pleat.PleatError, match="share B"):
+        pleat.build(sch.mod, target="opencl")
+
+
+def test_a_te_schedule_reduces_over_threads():
+    """TVM's schedule of rfactor, whose partial results are each thread's own."""
+    from pleat import te
+    A = te.placeholder((70, 45), name="A")
+    k = te.reduce_axis((0, 45), name="k")
+    B = te.compute((70,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    _, inner = s[B].split(B.op.reduce_axis[0], factor=16)
+    partial = s.rfactor(B, inner)
+    outer, inner = s[B].split(s[B].op.axis[0], factor=32)
+    tx = te.thread_axis("threadIdx.x")
+    s[B].bind(outer, te.thread_axis("blockIdx.x"))
+    s[B].bind(inner, te.thread_axis("threadIdx.y"))
+    s[B].bind(s[B].op.reduce_axis[0], tx)
+    s[partial].compute_at(s[B], s[B].op.reduce_axis[0])
+    s[B].set_store_predicate(tx.var.equal(0))
+    module = pleat.lower(s, [A, B])
+    assert 'B_rf = T.alloc_buffer((16, 70), "float32", scope="local")' in module.script()
+    a = np.random.default_rng(2).integers(-9, 9, (70, 45)).astype("float32")
+    computes(module, a.sum(1), a)
+
+
 def test_model_runs_on_the_device():
     assert "agrees with the interpreter" in verified(ROOT / "examples" / "digits" / "digits.onnx")

@@ -176,6 +176,7 @@ class _Lowering:
         is_there = isinstance(scan, ScanOp) and stage.origin_op in scan.body
         if stage.attach_type == "at" and not is_there:
             self.sch.place = stage.attach_place
+            self._choose_scope(stage)
             if stage.attach_ivar not in self.loops:
                 raise ScheduleError(f"{stage.op.name} is computed at {stage.attach_ivar!r}, which is no "
                                     f"loop of {stage.attach_stage.op.name} in the end")
@@ -187,6 +188,16 @@ class _Lowering:
             self._take_loops(self._block(stage), self.variables[stage])
             self._step_reorder(stage, axes)
         self._steps(stage, stage.steps)
+
+    def _choose_scope(self, stage):
+        """Puts a tensor without a scope where TVM does: computed in a loop over threads, it is each thread's
+        own, and in one over blocks the threads of a block share it."""
+        scope, buffer = _scope_of_loops(stage), self.buffers[stage.origin_op]
+        given = [step.arguments[-1] for step, new in self.schedule.changes if new is stage and step.name != "rfactor"]
+        given += [step for step in stage.steps if step.name == "block" and step.arguments[0] == "set_scope"]
+        is_allocated = any(b.name == buffer for b in self.sch.func.body.block.alloc_buffers)
+        if scope and not given and is_allocated:
+            self.sch.set_scope(self._block(stage), 0, scope)
 
     def _take_loops(self, block, axes):
         """Notes the innermost loops of a block as those of axes."""
@@ -236,7 +247,10 @@ class _Lowering:
         """Stores the first values of a scheduled reduction in loops of their own."""
         if not stage.op.reduce_axis or not stage.steps or not self.blocks[stage]:
             return
-        outermost = next(a for a in stage.leaf_iter_vars if a.iter_type != DATA_PARALLEL)
+        reductions = [a for a in stage.leaf_iter_vars if a.iter_type != DATA_PARALLEL]
+        if any(_thread_of(stage, a).startswith("threadIdx") for a in reductions):
+            return  # each thread has a first value of its own
+        outermost = reductions[0]
         order = {id(a): at for at, a in enumerate(stage.leaf_iter_vars)}
         inside = [step.arguments[0] for step in stage.steps if step.name == "tensorize"]
         if any(order.get(id(a), 0) <= order[id(outermost)] for a in inside):
@@ -245,6 +259,31 @@ class _Lowering:
             self.sch.decompose_reduction(self._block(stage), self.loops[outermost])
         except ScheduleError:
             pass  # the block keeps its first values
+
+
+
+def _thread_of(stage, axis):
+    """The tag of the threads that a loop of a stage is bound to, or an empty text."""
+    for step in stage.steps:
+        if step.name == "mark" and step.arguments[0] is axis and step.arguments[1] == "bind":
+            return str(step.arguments[2][0])
+    return ""
+
+
+def _scope_of_loops(stage):
+    """The memory that the threads of the loops around a stage imply; None where there are no threads."""
+    scope = None
+    while stage.attach_type == "at":
+        parent = stage.attach_stage
+        for axis in parent.leaf_iter_vars:
+            thread = _thread_of(parent, axis)
+            if thread.startswith(("threadIdx", "vthread")):
+                return "local"
+            scope = "shared" if thread else scope
+            if axis is stage.attach_ivar:
+                break
+        stage = parent
+    return scope
 
 
 def _axes(op):
