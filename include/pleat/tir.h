@@ -128,6 +128,7 @@ int pleat_module_print(const PleatModule *module, const PleatPrintOptions *optio
  *                number n of the nodes. A variable, buffer or expression is one node however often
  *                it occurs
  *   "functions"  an object: the node of each tensor program by its name
+ *   "attrs"      an object: the attributes of the module by their names
  *
  * *json is owned. */
 int pleat_module_nodes(const PleatModule *module, char **json, PleatMessages **messages);
@@ -198,7 +199,8 @@ int pleat_module_remove(const PleatModule *module, const char *function, PleatMo
 int pleat_module_rename(const PleatModule *module, const char *function, const char *name,
                         PleatModule **result, PleatMessages **messages);
 /* The function with an attribute, whose value is an expression of constants, such as "16" or
- * "[1, 2]". NULL as value removes the attribute. */
+ * "[1, 2]". NULL as value removes the attribute. The function "" stands for the module, whose
+ * attributes are those of I.module_attrs. */
 int pleat_module_set_attribute(const PleatModule *module, const char *function, const char *key,
                                const char *value, PleatModule **result, PleatMessages **messages);
 /* The function for given values of its scalar parameters and the free sizes of its buffers, such as

@@ -26,7 +26,12 @@ _LAZY = {"IRModule": "pleat.ir", "build": "pleat.runtime", "cl": "pleat.nd", "cp
          "error": None, "get_global_func": "pleat.registry", "ir": None, "load_module": "pleat.runtime",
          "lower": "pleat.te.lowering", "nd": None, "opencl": "pleat.nd",
          "register_func": "pleat.registry", "register_global_func": "pleat.registry", "relax": None, "runtime": None,
-         "s_tir": None, "script": None, "target": None, "tirx": None, "topi": None, "transform": None}
+         "s_tir": None, "script": None, "target": None, "testing": None, "tirx": None, "topi": None,
+         "transform": None}
+
+
+def __dir__():
+    return sorted({*__all__, *_LAZY, "__version__"})
 
 
 def __getattr__(name):

@@ -160,24 +160,29 @@ static void put_attribute(Nodes *nodes, Text *out, const Expr *e) {
   }
 }
 
-// Writes `first`, unless it is NULL, before the attributes.
-static void field_attrs(NodeText *node, const char *name, const Attrs *attrs, const char *first,
-                        const char *first_value) {
+// Writes attributes as an object, `first`, unless it is NULL, before them.
+static void put_attrs(Nodes *nodes, Text *out, const Attrs *attrs, const char *first,
+                      const char *first_value) {
   int count = 0;
-  field(node, name);
-  text_puts(&node->text, "{");
+  text_puts(out, "{");
   if (first) {
-    text_printf(&node->text, "\"%s\": ", first);
-    put_string(&node->text, first_value);
+    text_printf(out, "\"%s\": ", first);
+    put_string(out, first_value);
     count++;
   }
   for (int i = 0; i < attrs->count; i++) {
-    if (count++) text_puts(&node->text, ", ");
-    put_string(&node->text, attrs->items[i].key);
-    text_puts(&node->text, ": ");
-    put_attribute(node->nodes, &node->text, attrs->items[i].value);
+    if (count++) text_puts(out, ", ");
+    put_string(out, attrs->items[i].key);
+    text_puts(out, ": ");
+    put_attribute(nodes, out, attrs->items[i].value);
   }
-  text_puts(&node->text, "}");
+  text_puts(out, "}");
+}
+
+static void field_attrs(NodeText *node, const char *name, const Attrs *attrs, const char *first,
+                        const char *first_value) {
+  field(node, name);
+  put_attrs(node->nodes, &node->text, attrs, first, first_value);
 }
 
 // ---- Expressions --------------------------------------------------------------------------------
@@ -631,9 +636,12 @@ static Text module_nodes(Context *context, const Module *module) {
     text_puts(&functions, ": ");
     put_number(&functions, prim_func_node(nodes, func));
   }
+  Text attrs = text_new(&context->scratch);
+  put_attrs(nodes, &attrs, &module->attrs, NULL, NULL); // before the nodes are printed: adds some
   text_puts(&out, "{\"nodes\": ");
   nodes_print(nodes, &out);
-  text_printf(&out, ",\n\"functions\": {%s}}\n", text_string(&functions));
+  text_printf(&out, ",\n\"functions\": {%s},\n\"attrs\": %s}\n", text_string(&functions),
+              text_string(&attrs));
   return out;
 }
 

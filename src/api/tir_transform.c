@@ -199,26 +199,40 @@ static Expr *attribute_value(Context *context, const char *value) {
   return NULL;
 }
 
+// Stores in *changed the attributes with the one of the call set or removed; false with an error.
+static bool change_attrs(const AttributeCall *call, Attrs attrs, Attrs *changed) {
+  Context *context = call->call.context;
+  Arena *arena = &context->arena;
+  if (!call->key)
+    return field_error(context, "key", "is NULL, expected the name of an attribute");
+  Expr *value = call->value ? attribute_value(context, call->value) : NULL;
+  if (call->value && !value) return false;
+  *changed = value ? attrs_with(arena, attrs, str_intern(context, call->key), value)
+                   : attrs_without(arena, attrs, call->key);
+  return true;
+}
+
+static void set_module_attribute(AttributeCall *call) {
+  const Module *module = call->call.on->module;
+  Module *result = module_copy(call->call.context, module, true);
+  // Only a class is printed with attributes.
+  if (!result->name || !*result->name) result->name = str_intern(call->call.context, "Module");
+  if (change_attrs(call, module->attrs, &result->attrs)) finish(&call->call, result);
+}
+
 static void set_attribute(void *arg) {
   AttributeCall *call = arg;
   Context *context = call->call.context;
   const Module *module = call->call.on->module;
-  const PrimFunc *func = module_prim(context, module, call->function);
-  if (!func) return;
-  if (!call->key) {
-    field_error(context, "key", "is NULL, expected the name of an attribute");
+  if (call->function && !*call->function) {
+    set_module_attribute(call);
     return;
   }
+  const PrimFunc *func = module_prim(context, module, call->function);
+  if (!func) return;
   PrimFunc *changed = prim_func_copy(context, func);
-  Arena *arena = &context->arena;
-  if (!call->value) {
-    changed->attrs = attrs_without(arena, func->attrs, call->key);
-  } else {
-    Expr *value = attribute_value(context, call->value);
-    if (!value) return;
-    changed->attrs = attrs_with(arena, func->attrs, str_intern(context, call->key), value);
-  }
-  finish(&call->call, module_with_prim(context, module, func, changed));
+  if (change_attrs(call, func->attrs, &changed->attrs))
+    finish(&call->call, module_with_prim(context, module, func, changed));
 }
 
 int pleat_module_set_attribute(const PleatModule *module, const char *function, const char *key,
@@ -281,9 +295,12 @@ static bool read_value(Context *context, const PrimFunc *func, const char *text,
   if (!is_int && !is_real)
     return field_error(context, "values", "'%s' is not a value of type %s", equals + 1,
                        dtype_name(context, var->type));
-  map_put(vars, var,
-          is_int ? expr_int(context, var->type, number)
-                 : expr_float(context, var->type, value->as.f));
+  Expr *given = is_int ? expr_int(context, var->type, number)
+                       : expr_float(context, var->type, value->as.f);
+  if (is_int && given->as.i != number)
+    return field_error(context, "values", "%lld is no value of '%s', which has the type %s",
+                       (long long)number, name, dtype_name(context, var->type));
+  map_put(vars, var, given);
   return true;
 }
 

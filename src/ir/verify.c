@@ -96,6 +96,16 @@ static void check_buffer(Verifier *verifier, const Buffer *buffer) {
   }
 }
 
+// A buffer of the caller: its tensor has extents of at least 0.
+static void check_parameter(Verifier *verifier, const Buffer *buffer) {
+  int64_t extent;
+  for (int i = 0; i < buffer->rank; i++)
+    if (expr_as_int(buffer->shape[i], &extent) && extent < 0)
+      report(verifier, "extent %lld in axis %d of buffer '%s' is negative", (long long)extent, i,
+             buffer->name);
+  check_buffer(verifier, buffer);
+}
+
 static void define_buffer(Verifier *verifier, const Buffer *buffer) {
   if (map_find(&verifier->buffers, buffer))
     report(verifier, "buffer '%s' is declared again inside its scope", buffer->name);
@@ -627,7 +637,7 @@ static bool verify(Context *context, const PrimFunc *func, IrLevel level) {
                        .left = 1};
   define_params(&verifier);
   for (int i = 0; i < func->param_count; i++)
-    if (func->buffers[i]) check_buffer(&verifier, func->buffers[i]);
+    if (func->buffers[i]) check_parameter(&verifier, func->buffers[i]);
   check_body(&verifier, func->body, "the function");
   arena_reset(&context->scratch, mark);
   return verifier.errors == 0;

@@ -158,6 +158,68 @@ def test_attributes():
         matmul.with_attr("x", object())
 
 
+@pytest.mark.parametrize("function", [add])
+def test_attributes_of_modules(function):
+    module = pleat.IRModule({"f": function}, attrs={"level": 1})
+    assert module.attrs == {"level": 1} and module.get_attr("level") == 1
+    assert module.get_attr("other") is None and module.get_attr("other", 3) == 3
+    more = module.with_attr("names", ["a", {"b": 2.5}]).with_attrs({"level": 2, "x": None})
+    assert more.attrs == {"level": 2, "names": ["a", {"b": 2.5}], "x": None}
+    assert module.attrs == {"level": 1}  # a new module has the changes
+    assert "I.module_attrs({" in more.script()
+    assert pleat.ir.load_json(pleat.ir.save_json(more)).attrs == more.attrs
+    assert pleat.tir.transform.Simplify()(more).attrs == more.attrs
+    assert not pleat.ir.structural_equal(more, module)
+    fewer = more.without_attr("names").without_attr("x").with_attr("level", 1)
+    assert pleat.ir.structural_equal(fewer, module)
+    assert pleat.IRModule.from_expr(function).with_attr("z", True).attrs == {"z": True}
+    assert list(more.without_attr("absent").attrs) == list(more.attrs)
+    with pytest.raises(TypeError, match="the name of an attribute is a string, not 3"):
+        module.with_attr(3, 1)
+
+
+def test_a_function_without_a_symbol_is_private():
+    @T.prim_func
+    def named(A: T.Buffer((4,), "float32")):
+        T.func_attr({"global_symbol": "main"})
+        A[0] = T.float32(1)
+
+    @T.prim_func(private=True)
+    def private(A: T.Buffer((4,), "float32")):
+        A[0] = T.float32(1)
+    assert pleat.ir.structural_equal(named.without_attr("global_symbol"), private)
+    other = named.with_attr("global_symbol", "other")
+    assert other.attrs == {"global_symbol": "other"} and other.__name__ == "other"
+    assert "main" not in other.script()
+
+
+def test_names_are_listed():
+    names = {pleat: "build", pleat.tir: "For", pleat.tirx: "Schedule", pleat.te: "exp",
+             pleat.tir.transform: "FlattenBuffer", pleat.arith: "Analyzer", pleat.relax: "BlockBuilder"}
+    for module, name in names.items():
+        assert name in dir(module)
+        for shown in dir(module):
+            assert shown.startswith("__") or hasattr(module, shown), shown
+
+
+@pytest.mark.parametrize("function", [add])
+def test_options_of_printing(function):
+    assert function.script(show_meta=True, verbose_expr=True) == function.script()
+    with pytest.raises(TypeError, match="script.* has no option 'colour'"):
+        function.script(colour=1)
+
+
+def test_values_that_do_not_fit_are_refused():
+    @T.prim_func
+    def double(A: T.Buffer(("n",), "float32"), n: T.int32):
+        for i in range(n):
+            A[i] = A[i] * T.float32(2)
+    for value, message in ((1 << 33, "8589934592 is no value of 'n', which has the type int32"),
+                           (-1, "extent -1 in axis 0 of buffer 'A' is negative")):
+        with pytest.raises(pleat.PleatError, match=message):
+            double.specialize({"n": value})
+
+
 def test_specialization():
     n = add.buffer_map[add.params[0]].shape[0]
     for given in ({"n": 13, "k": 3}, {n: 13, add.params[2]: 3}):
@@ -451,6 +513,20 @@ def test_pass_contexts():
     assert log == ["enter", "all", "LowerOpaqueBlock", "after LowerOpaqueBlock", "mark",
                    "after mark", "after all", "exit"]
     assert result.attrs["seen"] == 7
+
+
+@pytest.mark.parametrize("function", [add])
+def test_passes_refuse_other_objects(function):
+    simplify = pleat.tir.transform.Simplify()
+    with pytest.raises(TypeError, match="Simplify: expected an IRModule or a function, not str"):
+        simplify("function")
+    with pytest.raises(TypeError, match="sequential: expected passes, not 3"):
+        pleat.transform.Sequential([simplify, 3])
+    with pleat.transform.PassContext(config={"tir.UnrollLoop": 3}):
+        with pytest.raises(TypeError, match="options of tir.UnrollLoop are a dictionary, not 3"):
+            pleat.tir.transform.UnrollLoop()(pleat.IRModule({"f": function}))
+    with pytest.raises(TypeError, match="expected a text of TVMScript, not NoneType"):
+        pleat.script.from_source(None)
 
 
 def test_operations_are_counted():

@@ -582,6 +582,29 @@ static void test_attributes(void **state) {
   pleat_module_free(module);
 }
 
+static void test_attributes_of_modules(void **state) {
+  (void)state;
+  PleatModule *module = parsed(scale_text), *removed;
+  char *json;
+  TRANSFORM(pleat_module_set_attribute(module, "", "level", "[1, 'x']", &result, &messages));
+  expect_text(result, "class Module:\n    I.module_attrs({\"level\": [1, \"x\"]})");
+  status = pleat_module_nodes(result, &json, &messages);
+  expect_ok(status, messages);
+  assert_non_null(strstr(json, "\"attrs\": {\"level\": [1, \"x\"]}}"));
+  pleat_free(json);
+  status = pleat_module_set_attribute(result, "", "level", NULL, &removed, &messages);
+  expect_ok(status, messages);
+  char *text = printed(removed, NULL);
+  assert_null(strstr(text, "module_attrs"));
+  pleat_free(text);
+  assert_false(are_equal(removed, result));
+  pleat_module_free(removed);
+  pleat_module_free(result);
+  status = pleat_module_set_attribute(module, "", NULL, "1", &result, &messages);
+  expect_refused(status, messages, "expected the name of an attribute");
+  pleat_module_free(module);
+}
+
 static void test_specialization(void **state) {
   (void)state;
   PleatModule *module = parsed(copy_text);
@@ -738,6 +761,7 @@ int main(void) {
       cmocka_unit_test(test_functions_of_modules),
       cmocka_unit_test(analyzers_keep_facts),
       cmocka_unit_test(test_attributes),
+      cmocka_unit_test(test_attributes_of_modules),
       cmocka_unit_test(test_specialization),
       cmocka_unit_test(test_null_is_refused),
   };

@@ -22,6 +22,10 @@ _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = list(_NAMES)  # noqa: PLE0605
 
 
+def __dir__():
+    return sorted({*__all__, *(name.rpartition(".")[2] for name in _MODULES)})
+
+
 def __getattr__(name):
     if f"pleat.arith.{name}" in _MODULES:
         return importlib.import_module(f"pleat.arith.{name}")

@@ -14,6 +14,10 @@ __all__ = ["base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDiffere
 _NODES = {"Call", "PointerType", "PrimType", "Range"}  # of pleat.tir.nodes
 
 
+def __dir__():
+    return sorted({*__all__, *_NODES, "instrument"})
+
+
 def __getattr__(name):
     if name == "instrument":
         return importlib.import_module("pleat.ir.instrument")

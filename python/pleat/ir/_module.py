@@ -88,14 +88,25 @@ def unwrapped(handle):
 
 # ---- Objects --------------------------------------------------------------------------------------
 
+TVM_PRINT_OPTIONS = {"name", "show_meta", "ir_prefix", "tir_prefix", "tirx_prefix", "relax_prefix", "module_alias",
+                     "buffer_dtype", "int_dtype", "float_dtype", "verbose_expr", "indent_spaces",
+                     "print_line_numbers", "num_context_lines", "syntax_sugar", "show_object_address",
+                     "show_all_ty", "show_all_struct_info", "extra_config", "path_to_underline", "path_to_annotate",
+                     "obj_to_underline", "obj_to_annotate"}
+
+
 class _Printed:
     """Something with a handle of the library, which prints as TVMScript."""
 
-    def script(self, *, newer_names=False, no_imports=False, annotate=False, show_meta=False):
+    def script(self, *, newer_names=False, no_imports=False, annotate=False, **options):
         """The text of TVMScript, which reads back as an equal object, and needs no metadata beside it.
 
         newer_names: TVM's names since 2026, T.sblock and tirx
-        annotate: comments with the logical accesses that flat ones came from"""
+        annotate: comments with the logical accesses that flat ones came from
+        TVM's other options, such as show_meta and verbose_expr, change nothing."""
+        unknown = sorted(options.keys() - TVM_PRINT_OPTIONS)
+        if unknown:
+            raise TypeError(f"script() has no option '{unknown[0]}'")
         return print_handle(self._handle, newer_names, no_imports, annotate)
 
     def show(self, style=None, black_format=None, **options):
@@ -140,6 +151,13 @@ def _as_handle(thing):
     return thing._handle
 
 
+def _with_attribute(handle, function, name, value):
+    """A module with an attribute of a function, of its only one (None), or of its own ("")."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an attribute is a string, not {name!r}")
+    return transformed(_lib.pleat_module_set_attribute, handle, function, name, value)
+
+
 class GlobalVar(str):
     """The name of a function of a module; it is a string."""
 
@@ -172,13 +190,15 @@ class Op:
 class IRModule(_Printed):
     """Functions by their names. Assigning to an item replaces or adds a function."""
 
-    def __init__(self, functions=None, *, handle=None, kept=None):
+    def __init__(self, functions=None, attrs=None, *, handle=None, kept=None):
         self._kept = kept or (None, {})  # the functions of a handle that were asked for
         if handle is None:
             handle = parse("@I.ir_module\nclass Module:\n    pass\n")
         self._handle = handle
         for name, function in (functions or {}).items():
             self[name] = function
+        for name, value in (attrs or {}).items():
+            self._handle = _with_attribute(self._handle, "", name, text_of(value))
 
     @classmethod
     def from_expr(cls, function):
@@ -246,6 +266,30 @@ class IRModule(_Printed):
     def clone(self):
         """Another module with the same functions."""
         return IRModule(handle=self._handle)
+
+    @property
+    def attrs(self):
+        """The attributes of the module, those of I.module_attrs, by their names."""
+        from pleat.tir.node_table import module_attributes
+        return module_attributes(self._handle)
+
+    def get_attr(self, attr_key, default=None):
+        """An attribute of the module, or the default where it has none of this name."""
+        return self.attrs.get(attr_key, default)
+
+    def with_attr(self, attr_key_or_dict, attr_value=None):
+        """The module with an attribute, or several from a dictionary."""
+        given = attr_key_or_dict
+        made = self.clone()
+        for name, value in (given if isinstance(given, dict) else {given: attr_value}).items():
+            made._handle = _with_attribute(made._handle, "", name, text_of(value))
+        return made
+
+    with_attrs = with_attr
+
+    def without_attr(self, attr_key):
+        """The module without an attribute."""
+        return IRModule(handle=_with_attribute(self._handle, "", attr_key, None))
 
     def __repr__(self):
         return self.script(no_imports=True)
@@ -360,10 +404,10 @@ class PrimFunc(BaseFunc):
         for key, value in pairs.items():
             if key == "global_symbol":  # a name makes it public
                 handle = transformed(_lib.pleat_module_rename, handle, None, str(value))
-                handle = transformed(_lib.pleat_module_set_attribute, handle, None, "private", None)
+                for stated in ("private", "global_symbol"):
+                    handle = _with_attribute(handle, None, stated, None)
             else:
-                handle = transformed(_lib.pleat_module_set_attribute, handle, None, key,
-                                     text_of(value))
+                handle = _with_attribute(handle, None, key, text_of(value))
         return PrimFunc(handle)
 
     with_attrs = with_attr
@@ -374,9 +418,11 @@ class PrimFunc(BaseFunc):
         return PrimFunc(make_module({self.__name__: self.node.with_fields(body=new_body)}))
 
     def without_attr(self, attr_key):
-        """The function without an attribute."""
-        return PrimFunc(transformed(_lib.pleat_module_set_attribute, self._handle, None, attr_key,
-                                    None))
+        """The function without an attribute; without its global_symbol, it is private."""
+        handle = _with_attribute(self._handle, None, attr_key, None)
+        if attr_key == "global_symbol":
+            handle = _with_attribute(handle, None, "private", "True")
+        return PrimFunc(handle)
 
     def specialize(self, param_map):
         """The function for given values: a dictionary from scalar parameters, or variables in the

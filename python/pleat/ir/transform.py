@@ -87,6 +87,8 @@ class Pass:
         self.info, self._transform = PassInfo(opt_level, name), transform
 
     def __call__(self, thing):
+        if not isinstance(thing, (BaseFunc, IRModule)):
+            raise TypeError(f"{self.info.name}: expected an IRModule or a function, not {type(thing).__name__}")
         if isinstance(thing, BaseFunc):
             name = thing.__name__
             return self(IRModule(handle=thing._handle))[name]
@@ -117,6 +119,9 @@ class Sequential(Pass):
     def __init__(self, passes=(), opt_level=0, name="sequential", required=()):
         super().__init__(name, self._run, opt_level)
         self.passes = list(passes)
+        for one in self.passes:
+            if not callable(one):
+                raise TypeError(f"{name}: expected passes, not {one!r}")
 
     def _run(self, module, _):
         for one in self.passes:

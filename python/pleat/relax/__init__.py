@@ -19,9 +19,16 @@ _MODULES = {"pleat.relax.block_builder": ("BlockBuilder",),
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
+_PARTS = ("block_builder", "expr", "expr_functor", "frontend", "nodes", "op", "vm")
+
+
+def __dir__():
+    return sorted({*__all__, *_NAMES, *_PARTS})
+
+
 def __getattr__(name):
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
-    if name in ("block_builder", "expr", "expr_functor", "frontend", "nodes", "op", "vm"):
+    if name in _PARTS:
         return importlib.import_module(f"pleat.relax.{name}")
     raise AttributeError(f"module 'pleat.relax' has no attribute {name!r}")

@@ -167,6 +167,8 @@ def from_source(text, extra_vars=None):
     """The function or module in a text of TVMScript; with `extra_vars`, a dictionary of captured
     names. A single tensor program without a class is a PrimFunc, otherwise the result is an
     IRModule."""
+    if not isinstance(text, str):
+        raise TypeError(f"from_source: expected a text of TVMScript, not {type(text).__name__}")
     made = importlib.import_module("pleat.ir._module")
     return made.unwrapped(parse(text, names=extra_vars))
 

@@ -26,6 +26,10 @@ _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = ["AXIS_SEPARATOR", *_NAMES]  # noqa: PLE0604
 
 
+def __dir__():
+    return sorted({*__all__, *importlib.import_module("pleat.tir.op").__all__})
+
+
 def __getattr__(name):
     if not name.startswith("_"):
         module = importlib.import_module(_NAMES.get(name, "pleat.tir.op"))

@@ -49,21 +49,25 @@ min = _chooser("min", _expression.minimum)  # noqa: A001
 max = _chooser("max", _expression.maximum)  # noqa: A001
 
 
+# Names that are imported when they are first used, and their modules.
+_LAZY = {"PrimFunc": "pleat.ir._module", "build": "pleat.runtime", "CallEffectKind": "pleat.ir.op",
+         **dict.fromkeys(("BlockScope", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef",
+                          "TensorIntrin"), "pleat.tir.schedule"),
+         **dict.fromkeys(("Reduce", "comm_reducer", "sum"), "pleat.te")}
+
+
+def __dir__():
+    nodes, functions = (importlib.import_module(f"pleat.tir.{name}") for name in ("nodes", "op"))
+    return sorted({*__all__, *MODULES, *_LAZY, *_FUNCTIONS, "SizeVar", *nodes.KINDS, *functions.__all__})
+
+
 def __getattr__(name):
     if name in MODULES:
         return importlib.import_module(f"pleat.tir.{name}")
-    if name == "PrimFunc":
-        return importlib.import_module("pleat.ir._module").PrimFunc
-    if name == "build":
-        return importlib.import_module("pleat.runtime").build
-    if name in ("BlockScope", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef", "TensorIntrin"):
-        return getattr(importlib.import_module("pleat.tir.schedule"), name)
-    if name in ("Reduce", "comm_reducer", "sum"):
-        return getattr(importlib.import_module("pleat.te"), name)
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     if name == "SizeVar":
         return importlib.import_module("pleat.tir.nodes").Var
-    if name == "CallEffectKind":
-        return importlib.import_module("pleat.ir.op").CallEffectKind
     if not name.startswith("_"):
         nodes = importlib.import_module("pleat.tir.nodes")
         if name in nodes.KINDS or name in _FUNCTIONS:
@@ -75,7 +79,7 @@ def __getattr__(name):
 
 
 def _as_package(name):
-    """Makes the modules here those of a package with another name too; returns its __getattr__."""
+    """Makes the modules here those of a package with another name too; returns its __getattr__ and __dir__."""
     for module in MODULES:
         sys.modules[f"{name}.{module}"] = importlib.import_module(f"pleat.tir.{module}")
-    return functools.partial(getattr, sys.modules[__name__])
+    return functools.partial(getattr, sys.modules[__name__]), __dir__

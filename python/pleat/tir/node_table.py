@@ -19,8 +19,8 @@ def _value(field, made):
     return [_value(item, made) for item in field] if isinstance(field, list) else field
 
 
-def function_nodes(handle):
-    """The nodes of all tensor programs of a module by their names."""
+def _read_table(handle):
+    """The table of a module, and its nodes."""
     table, made = nodes_of(handle), []
     read_with = object(), sources_of(handle)
     for record in table["nodes"]:
@@ -28,7 +28,19 @@ def function_nodes(handle):
         made.append(KINDS[record["type"]].read(fields))
         if isinstance(made[-1], (Buffer, Var)):
             made[-1].read_with = read_with
+    return table, made
+
+
+def function_nodes(handle):
+    """The nodes of all tensor programs of a module by their names."""
+    table, made = _read_table(handle)
     return {name: made[item["node"]] for name, item in table["functions"].items()}
+
+
+def module_attributes(handle):
+    """The attributes of a module by their names."""
+    table, made = _read_table(handle)
+    return {name: _value(item, made) for name, item in table["attrs"].items()}
 
 
 def parts_of(value):

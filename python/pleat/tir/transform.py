@@ -58,8 +58,11 @@ def _configured(name, context):
     options = {}
     for key, value in context.config.items():
         dialect, _, shown = key.rpartition(".")
-        if dialect in ("tir", "tirx", "s_tir") and isinstance(value, dict) and _named(shown) == name:
-            options.update(value)
+        if dialect not in ("tir", "tirx", "s_tir") or _named(shown) != name:
+            continue
+        if not isinstance(value, dict):
+            raise TypeError(f"PassContext: the options of {key} are a dictionary, not {value!r}")
+        options.update(value)
     return options
 
 
@@ -68,6 +71,12 @@ def _pass(shown, name, given):
         arguments = {**_configured(name, context), **given}
         return run_passes(module, pass_text(name, arguments))
     return Pass(shown, transform)
+
+
+def __dir__():
+    from pleat.tir import module_passes
+    shown = {name.title().replace("_", "") for name in _texts()}
+    return sorted({*__all__, *module_passes.__all__, *shown, *(n for _, names in _texts().values() for n in names)})
 
 
 def __getattr__(shown):

@@ -3,4 +3,4 @@
 from pleat import tir
 from pleat.tir import *  # noqa: F403
 
-__getattr__ = tir._as_package(__name__)
+__getattr__, __dir__ = tir._as_package(__name__)
