@@ -615,10 +615,12 @@ class Session(_Runner):
 
 
 def _graphs_of(model):
-    """The number of graph functions of a pleat.IRModule; None for other models."""
+    """The number of graph functions of a pleat.IRModule or a function; None for other models."""
     module = sys.modules.get("pleat.ir._module")
-    if module is None or not isinstance(model, module.IRModule):
+    if module is None or not isinstance(model, (module.IRModule, module.BaseFunc)):
         return None
+    if isinstance(model, module.BaseFunc):
+        return int(not isinstance(model, module.PrimFunc))
     return sum(not isinstance(function, module.PrimFunc) for function in model.functions.values())
 
 
@@ -633,9 +635,9 @@ def compile_options(target):
 
 def compile(model, target=None, **options):
     """Compiles a model; the options are those of Model, and the target may be a pleat.target.Target.
-    A pleat.IRModule of tensor programs alone becomes a pleat.runtime.Module, as pleat.build makes it and
-    TVM does, and one of several graph functions a pleat.relax.Executable, unless `func` names one of its
-    functions; a single program becomes a Model. A graph of TVMScript may call the functions of
+    A PrimFunc, or a pleat.IRModule of tensor programs alone, becomes a pleat.runtime.Module, as pleat.build
+    makes it and TVM does, and a module of several graph functions a pleat.relax.Executable, unless `func`
+    names one of its functions, which then becomes a Model, as does what pleat.Model is called with. A graph of TVMScript may call the functions of
     pleat.register_func."""
     graphs = _graphs_of(model) if options.get("func") is None else None
     if graphs == 0:

@@ -25,6 +25,7 @@ from pleat._request import check_status
 from pleat.ir._module import BaseFunc, IRModule, print_handle
 from pleat.ir.op import lower_intrinsics
 from pleat.script._parse import parse
+from pleat.tir.lowering import with_added_passes
 
 np = Lazy("numpy")
 
@@ -116,7 +117,10 @@ def _numpy_tensor(parameter, array, keep):
     from pleat.model import dtype_of, element_of
     tensor = ffi.new("PleatTensor *")
     element = element_of(array.dtype)
-    if element is None or not array.dtype.isnative:
+    if not array.dtype.isnative:
+        raise TypeError(f"has element type {array.dtype}, whose bytes are in the order of other processors: "
+                        f"convert it with .astype('{array.dtype.newbyteorder('=')}')")
+    if element is None:
         raise TypeError(f"has element type {array.dtype}, which arrays of programs do not have")
     item = array.dtype.itemsize
     if any(stride % item for stride in array.strides):
@@ -150,11 +154,14 @@ def _bytes_before(parameter, array, address):
 
 def _tensor_of(parameter, value, keep):
     """The PleatTensor of an argument. `keep` gets the objects that own its memory."""
+    if parameter.shape is None and isinstance(value, np.generic):
+        value = value.item()  # of any width, as a number of Python
     if parameter.shape is None and isinstance(value, (bool, int, float)):
         from pleat.model import dtype_of
         if isinstance(value, float) and "float" not in parameter.dtype:
             raise TypeError(f"is the float {value}, expected {parameter.dtype}")
-        value = np.array(value, dtype_of(parameter.dtype))
+        with np.errstate(over="ignore"):  # a float becomes infinite, as when C converts it
+            value = np.array(value, dtype_of(parameter.dtype))
     if isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
@@ -162,8 +169,9 @@ def _tensor_of(parameter, value, keep):
     if hasattr(value, "__dlpack__"):
         keep.append(_Capsule(value))
         return keep[-1].tensor
-    raise TypeError(f"is a {type(value).__name__}, expected an array: of NumPy, of PyTorch, or with "
-                    "DLPack")
+    expected = "an array: of NumPy, of PyTorch, or with DLPack" if parameter.shape is not None else \
+        f"a number of type {parameter.dtype}"
+    raise TypeError(f"is a {type(value).__name__}, expected {expected}")
 
 
 def _strides(tensor):
@@ -345,13 +353,26 @@ class Function:
         run, _ = self._bind(values)
         return run()
 
-    def time_evaluator(self, number=10, repeat=1, min_repeat_ms=0):
+    def time_evaluator(self, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0,
+                       repeats_to_cooldown=1, cache_flush_bytes=0):
         """A function of the arguments that measures runs: `repeat` times the mean of `number` runs,
-        or of so many that they take min_repeat_ms."""
+        or of so many that they take min_repeat_ms. After each repeats_to_cooldown of them it waits for
+        cooldown_interval_ms, and before each it writes cache_flush_bytes of other memory."""
+        if min(number, repeat, repeats_to_cooldown) < 1:
+            raise ValueError(f"number={number}, repeat={repeat} and repeats_to_cooldown={repeats_to_cooldown} "
+                             "must be at least 1")
+        other = np.zeros(cache_flush_bytes, "uint8")
+
         def measure(*values):
             run, _keep = self._bind(values)
             run()
-            return Timing([_measure(run, number, min_repeat_ms / 1000) for _ in range(repeat)])
+            results = []
+            for i in range(repeat):
+                if i and i % repeats_to_cooldown == 0:
+                    time.sleep(cooldown_interval_ms / 1000)
+                other[:] = i % 256
+                results.append(_measure(run, number, min_repeat_ms / 1000))
+            return Timing(results)
         return measure
 
 
@@ -472,16 +493,24 @@ class Module:
     def __repr__(self):
         return f"Module({', '.join(map(repr, self._functions.values()))})"
 
-    def time_evaluator(self, name=None, dev=None, number=10, repeat=1, min_repeat_ms=0):
-        """Measures a program: see Function.time_evaluator. `dev` is the processor."""
-        function = self.entry if name is None else self[name]
-        return function.time_evaluator(number, repeat, min_repeat_ms)
+    def time_evaluator(self, func_name=None, dev=None, number=10, repeat=1, min_repeat_ms=0,
+                       limit_zero_time_iterations=100, cooldown_interval_ms=0, repeats_to_cooldown=1,
+                       cache_flush_bytes=0, f_preproc=""):
+        """Measures a program: see Function.time_evaluator. `dev` is the processor, and `f_preproc`
+        must be empty. limit_zero_time_iterations: unused, since the clock tells any two runs apart"""
+        if f_preproc:
+            raise ValueError(f"f_preproc={f_preproc!r}: there are no functions that prepare arguments; "
+                             "cache_flush_bytes clears the cache")
+        function = self.entry if func_name is None else self[func_name]
+        return function.time_evaluator(number, repeat, min_repeat_ms, cooldown_interval_ms,
+                                       repeats_to_cooldown, cache_flush_bytes)
 
     def get_source(self, fmt=None):
-        """The code of the module as text: "c", "ll" (LLVM), "s" (assembler), "cl" (OpenCL), "cu" (CUDA), "ptx"
+        """The code of the module as text: "c", "ll" (LLVM), "s" or "asm" (assembler), "cl" (OpenCL), "cu" (CUDA), "ptx"
         (which NVRTC makes), or "py" (TVMScript); None: that of the target."""
         from pleat.model import write
-        ending = fmt or {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}[self.target]
+        ending = {"asm": "s"}.get(fmt, fmt) or \
+            {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}[self.target]
         with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
             path = pathlib.Path(folder) / f"module.{ending}"
             write(self._source.encode(), path, func="", **self._options)
@@ -493,6 +522,17 @@ class Module:
     def imported_modules(self):
         """The modules with the code of devices; TVM has them apart from the code that starts them."""
         return [self] if self.target in DEVICES else []
+
+    imports = imported_modules
+
+    @property
+    def mod(self):
+        """The module itself; TVM's compile gives an object around it."""
+        return self
+
+    def jit(self, **_):
+        """The module itself, which is compiled already. TVM's options of linking change nothing."""
+        return self
 
     def export_library(self, path, *, workspace_dir=None):
         """Writes the module to a file. The ending of its name says how: load_module reads ".pleat" and
@@ -682,7 +722,7 @@ def _function(module, name, node, calls, options, at_once, calls_python):
 
 
 def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quick=False, cache=True,
-          unchecked=False):
+          unchecked=False, pipeline="default", tir_pipeline="default"):
     """Compiles the tensor programs of an IRModule, or a PrimFunc, for this machine; or a te.Schedule
     with its arguments `args`, tensors and scalar variables, as a program of this name.
 
@@ -692,6 +732,7 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
             gives the kernels, also without a device.
             Also a pleat.target.Target, or what makes one, whose mcpu and num-cores are `cpu` and
             `threads`. None: the target of the `with` around this, else "llvm"
+    pipeline, tir_pipeline: of TVM; "default", None, or a pass that runs first
     The other options are those of pleat.Model. A program without a schedule runs as the
     auto-scheduler schedules it. Calls of other programs of the module become their bodies; private
     programs, and those that return a value, are left out where others call them. Returns a
@@ -707,9 +748,13 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
         mod = filled_ahead(lower(mod, args, name))
     if not isinstance(mod, (IRModule, BaseFunc)):
         raise TypeError(f"expected an IRModule or a PrimFunc, not {type(mod).__name__}")
+    for one in (pipeline, tir_pipeline):
+        mod = one(mod) if callable(one) else mod
+        if isinstance(one, str) and one != "default":
+            raise PleatError(f"the pipeline is {one!r}, expected 'default' or a pass")
     if target not in TARGETS:
         raise PleatError(f"the target is {target!r}, expected one of {', '.join(TARGETS)}")
-    mod = lower_intrinsics(mod, target)
+    mod = lower_intrinsics(with_added_passes(mod), target)
     text = print_handle(mod._handle)
     options = {"threads": threads or stated.get("threads", 0), "cpu": cpu or stated.get("cpu"),
                "quick": quick, "cache": cache, "unchecked": unchecked}

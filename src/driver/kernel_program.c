@@ -6,7 +6,6 @@
 #include "arith/arith.h"
 #include "driver/kernel_arguments.h"
 
-#include <math.h>
 
 // The shape of a parameter, and what else its elements' addresses follow from.
 typedef struct ParamLayout {
@@ -47,35 +46,6 @@ static void set_usual(KernelCompiling *c, const Expr *e, int64_t value) {
     array_push(&c->context->arena, &c->known, ((InterpSize){e, value}));
 }
 
-static double stride_size(const ParamLayout *layout, int axis) {
-  return fabs((double)layout->strides[axis]);
-}
-
-// The axis of the smallest stride among those that are not taken and have several elements; -1 when
-// there is none.
-static int next_axis(const ParamLayout *layout, int rank, const bool *taken) {
-  int next = -1;
-  for (int d = 0; d < rank; d++)
-    if (!taken[d] && layout->shape[d] > 1 &&
-        (next < 0 || stride_size(layout, d) < stride_size(layout, next)))
-      next = d;
-  return next;
-}
-
-// Can two elements of a parameter have one address? Each axis must step over all elements of the
-// axes with smaller strides.
-static bool may_overlap(const ParamLayout *layout, int rank) {
-  bool taken[TENSOR_MAX_RANK] = {false};
-  double reach = 0;
-  for (int d = 0; d < rank; d++)
-    if (layout->shape[d] == 0) return false;
-  for (int d; (d = next_axis(layout, rank, taken)) >= 0; taken[d] = true) {
-    if (stride_size(layout, d) <= reach) return true;
-    reach += stride_size(layout, d) * (double)(layout->shape[d] - 1);
-  }
-  return false;
-}
-
 // Strides that are not given are those of rows without gaps, and an offset that is not given is 0.
 static bool read_strides(KernelCompiling *c, int i) {
   const Buffer *buffer = c->kernel->func->buffers[i];
@@ -97,7 +67,7 @@ static bool read_strides(KernelCompiling *c, int i) {
     return refuse(c, i, "has an elem_offset that is not a multiple of its offset_factor");
   layout->is_plain = !buffer->strides && !layout->offset;
   bool is_written = c->kernel->access[i] & PARAM_WRITTEN;
-  return !is_written || !may_overlap(layout, buffer->rank) ||
+  return !is_written || !strides_may_overlap(buffer->rank, layout->shape, layout->strides) ||
          refuse(c, i, "is written, and by its strides two elements may have one address");
 }
 
@@ -106,7 +76,8 @@ static bool read_layout(KernelCompiling *c, int i) {
   const Buffer *buffer = func->buffers[i];
   ElementType type;
   if (!element_type_parse(dtype_name(c->context, buffer ? buffer->type : func->params[i]->type),
-                          &type))
+                          &type) ||
+      type.code == ELEMENT_HANDLE)
     return refuse(c, i, "has a type that arrays cannot have");
   c->layouts[i].is_plain = true;
   if (!buffer) return true;

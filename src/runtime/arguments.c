@@ -97,23 +97,43 @@ static bool check_one(const Message *message, const ArgumentSpec *spec, const Te
          check_offset(message, spec, tensor) && check_alignment(message, spec, tensor);
 }
 
+typedef bool CheckArgument(const Message *message, const ArgumentSpec *spec, const Tensor *tensor);
+
+static bool check_output(const Message *message, const ArgumentSpec *spec, const Tensor *tensor) {
+  if (!check_one(message, spec, tensor)) return false;
+  return !tensor->strides || tensor_is_compact(tensor) ||
+         !strides_may_overlap(tensor->rank, tensor->shape, tensor->strides) ||
+         wrong(message, "it is written, and by its strides two elements may have one address");
+}
+
 // Writes which argument is wrong and how.
-static bool report_wrong(const char *function, const ArgumentSpec *specs, Tensor *const *tensors,
-                         int number, const Message *message) {
+static bool report_wrong(CheckArgument *check, const char *function, const ArgumentSpec *specs,
+                         Tensor *const *tensors, int number, const Message *message) {
   int n = snprintf(message->text, message->size, "argument %d '%s' of '%s': ", number,
                    specs[number].name, function);
   size_t used = MIN_OF((size_t)MAX_OF(n, 0), message->size);
-  return check_one(&(Message){message->text + used, message->size - used}, &specs[number],
-                   tensors[number]);
+  return check(&(Message){message->text + used, message->size - used}, &specs[number],
+               tensors[number]);
+}
+
+static bool check_all(CheckArgument *check, const char *function, const ArgumentSpec *specs,
+                      int expected, Tensor *const *tensors, int given, const Message *message) {
+  if (given != expected)
+    return wrong(message, "'%s' takes %d arguments, not %d", function, expected, given);
+  for (int i = 0; i < expected; i++)
+    if (!check(message, &specs[i], tensors[i]))
+      return report_wrong(check, function, specs, tensors, i, message);
+  return true;
 }
 
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,
                      Tensor *const *tensors, int given, char *message, size_t message_size) {
-  Message text = {message, message_size};
-  if (given != expected)
-    return wrong(&text, "'%s' takes %d arguments, not %d", function, expected, given);
-  for (int i = 0; i < expected; i++)
-    if (!check_one(&text, &specs[i], tensors[i]))
-      return report_wrong(function, specs, tensors, i, &text);
-  return true;
+  return check_all(check_one, function, specs, expected, tensors, given,
+                   &(Message){message, message_size});
+}
+
+bool outputs_check(const char *function, const ArgumentSpec *specs, int expected,
+                   Tensor *const *tensors, int given, char *message, size_t message_size) {
+  return check_all(check_output, function, specs, expected, tensors, given,
+                   &(Message){message, message_size});
 }

@@ -110,8 +110,8 @@ static bool check_arguments(Executable *e, Tensor *const *inputs, Tensor *const 
   char message[512];
   return (arguments_check(p->name, p->inputs, p->input_count, inputs, p->input_count, message,
                           sizeof message) &&
-          arguments_check(p->name, p->outputs, p->output_count, outputs, p->output_count, message,
-                          sizeof message)) ||
+          outputs_check(p->name, p->outputs, p->output_count, outputs, p->output_count, message,
+                        sizeof message)) ||
          diag_error(e->context, (SourcePos){NULL}, "%s", message);
 }
 

@@ -125,6 +125,9 @@ int64_t tensor_count(const Tensor *tensor); // elements
 int64_t tensor_bytes(const Tensor *tensor); // of its elements, gaps not counted
 void *tensor_data(const Tensor *tensor);    // its first element
 bool tensor_is_compact(const Tensor *tensor);
+// Can two elements with these strides have one address? Each axis must step over all elements of
+// the axes with smaller strides.
+bool strides_may_overlap(int rank, const int64_t *shape, const int64_t *strides);
 // The place of element number `i` in the order of rows.
 void *tensor_element(const Tensor *tensor, int64_t i);
 // Equal shapes and types; any strides on either side.
@@ -154,6 +157,9 @@ bool argument_check_description(const ArgumentSpec *spec, const Tensor *tensor, 
 // first thing that is wrong.
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,
                      Tensor *const *tensors, int given, char *message, size_t message_size);
+// The same for outputs, of which also each element has an address of its own.
+bool outputs_check(const char *function, const ArgumentSpec *specs, int expected,
+                   Tensor *const *tensors, int given, char *message, size_t message_size);
 
 // Deterministic: the same seed, type and shape give the same elements on every machine. Floats are
 // in [-1, 1), integers in their type's range within [-100, 100], unsigned ones in [0, 100].

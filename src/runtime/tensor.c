@@ -3,6 +3,7 @@
 // tensors are compact whatever their strides are.
 #include "runtime/runtime.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 // The block that tensor_new allocates. The tensor stands first, so that tensor_free finds the rest.
@@ -76,6 +77,33 @@ bool tensor_is_compact(const Tensor *tensor) {
     step *= tensor->shape[i];
   }
   return true;
+}
+
+static double stride_size(const int64_t *strides, int axis) {
+  return fabs((double)strides[axis]);
+}
+
+// The axis of the smallest stride among those that are not taken and have several elements; -1 when
+// there is none.
+static int next_axis(int rank, const int64_t *shape, const int64_t *strides, const bool *taken) {
+  int next = -1;
+  for (int d = 0; d < rank; d++)
+    if (!taken[d] && shape[d] > 1 &&
+        (next < 0 || stride_size(strides, d) < stride_size(strides, next)))
+      next = d;
+  return next;
+}
+
+bool strides_may_overlap(int rank, const int64_t *shape, const int64_t *strides) {
+  bool taken[TENSOR_MAX_RANK] = {false};
+  double reach = 0;
+  for (int d = 0; d < rank; d++)
+    if (shape[d] == 0) return false;
+  for (int d; (d = next_axis(rank, shape, strides, taken)) >= 0; taken[d] = true) {
+    if (stride_size(strides, d) <= reach) return true;
+    reach += stride_size(strides, d) * (double)(shape[d] - 1);
+  }
+  return false;
 }
 
 void *tensor_element(const Tensor *tensor, int64_t i) {

@@ -216,6 +216,12 @@ def test_times():
     times = run.time_evaluator(number=3, repeat=4)(*arrays)
     assert len(times.results) == 4 and 0 < times.min <= times.median <= times.max < 10
     assert run.time_evaluator("matmul", number=1, min_repeat_ms=2)(*arrays).mean > 0
+    cooled = run.time_evaluator(func_name="matmul", dev=pleat.cpu(), number=1, repeat=3, cooldown_interval_ms=1,
+                                repeats_to_cooldown=2, cache_flush_bytes=4096, limit_zero_time_iterations=10)
+    assert len(cooled(*arrays).results) == 3
+    for wrong in ({"number": 0}, {"repeat": 0}, {"f_preproc": "cache_flush_cpu_non_first_arg"}):
+        with pytest.raises(ValueError, match="must be at least 1|there are no functions that prepare"):
+            run.time_evaluator(**wrong)
 
 
 def test_sources():
@@ -223,6 +229,7 @@ def test_sources():
     assert "define" in run.get_source() and "int m_run" not in run.get_source()
     assert "#include" in pleat.build(product(5, 7, 3), target="c", cache=False).get_source()
     assert "def matmul(" in run.get_source("py")
+    assert ".text" in run.get_source("asm") and run.get_source("asm") == run.get_source("s")
 
 
 def test_export_and_load(tmp_path, adding):
@@ -291,9 +298,87 @@ def test_functions_are_callable_and_compile_takes_them():
     a, b, c = np.ones((2, 4), "float32"), np.ones((4, 3), "float32"), np.zeros((2, 3), "float32")
     function(a, b, c)
     assert (c == 4).all()
-    model = pleat.compile(function, cache=False)
-    assert (model(a, b) == 4).all()
+    for compiled in (pleat.compile(function, cache=False), pleat.compile(function, "llvm", cache=False)):
+        c[:] = 0
+        compiled(a, b, c)
+        assert (c == 4).all() and compiled.mod["matmul"] is compiled.jit()["matmul"]
+    assert (pleat.Model(function, cache=False)(a, b) == 4).all()
     assert pleat.compile(Two, func="second", cache=False)().tolist() == [9] * 3
+
+
+def test_lowering_as_tvm_lowers():
+    a, b, c = np.ones((2, 4), "float32"), np.ones((4, 3), "float32"), np.zeros((2, 3), "float32")
+    simple = pleat.lower(product(2, 3, 4), name="other", simple_mode=True)
+    assert list(simple) == ["other"] and "T.block" not in simple.script()
+    lowered = pleat.lower(pleat.IRModule({"matmul": product(2, 3, 4)}))
+    assert "T.block" not in lowered.script() and "C_1[i * 3 + j]" in lowered.script()
+    pleat.build(lowered, cache=False)(a, b, c)
+    assert (c == 4).all()
+    with pytest.raises(TypeError, match="needs the list of its arguments"):
+        pleat.lower(object())
+
+
+@pytest.mark.parametrize("phase", [0, 1, 3])
+def test_passes_that_a_context_adds_run(phase):
+    @pleat.tir.transform.prim_func_pass(opt_level=0)
+    def twice_as_much(function, module, context):
+        def doubled(node):
+            return pleat.tir.BufferStore(node.buffer, node.value * 2, node.indices)
+        body = pleat.tir.stmt_functor.ir_transform(function.body, None, doubled, ["tir.BufferStore"])
+        return function.with_body(body)
+
+    @T.prim_func
+    def copy(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi]
+    a, b = np.arange(4, dtype="float32"), np.zeros(4, "float32")
+    with pleat.transform.PassContext(config={"tir.add_lower_pass": [(phase, twice_as_much)]}):
+        pleat.build(copy, cache=False)(a, b)
+    assert b.tolist() == [0, 2, 4, 6]
+
+
+def test_pipelines_run_first():
+    run = pleat.build(add, pipeline="default", tir_pipeline=pleat.tir.transform.Simplify(), cache=False)
+    a, b = np.arange(3, dtype="int32"), np.zeros(3, "int32")
+    run(a, b, 5)
+    assert b.tolist() == [5, 6, 7]
+    with pytest.raises(pleat.PleatError, match="the pipeline is 'other', expected 'default' or a pass"):
+        pleat.build(add, pipeline="other", cache=False)
+
+
+def test_scalars_of_numpy_have_any_width(adding):
+    a, b = np.arange(3, dtype="int32"), np.zeros(3, "int32")
+    for number in (np.int64(4), np.uint8(4), np.int32(4)):
+        b[:] = 0
+        adding(a, b, number)
+        assert b.tolist() == [4, 5, 6]
+    for number, message in ((np.float32(4), "is the float 4.0, expected int32"), ("4", "a number of type int32"),
+                            (np.int64(1 << 40), "out of bounds for int32")):
+        with pytest.raises((TypeError, OverflowError), match=message):
+            adding(a, b, number)
+
+
+def test_elements_of_outputs_have_addresses_of_their_own(adding):
+    a, one = np.arange(3, dtype="int32"), np.zeros(1, "int32")
+    with pytest.raises(pleat.PleatError, match="'B' of 'add': it is written, and by its strides two elements"):
+        adding(a, np.lib.stride_tricks.as_strided(one, (3,), (0,)), 1)
+    b = np.zeros(3, "int32")
+    adding(np.lib.stride_tricks.as_strided(one, (3,), (0,)), b, 2)  # what is read may repeat
+    assert b.tolist() == [2, 2, 2]
+
+
+def test_other_arrays_are_refused_with_what_to_do(adding):
+    a, b = np.arange(3, dtype=">i4"), np.zeros(3, "int32")
+    with pytest.raises(TypeError, match="order of other processors: convert it with .astype.'int32'"):
+        adding(a, b, 1)
+
+    @T.prim_func
+    def pointers(A: T.Buffer((4,), "handle"), B: T.Buffer((4,), "handle")):
+        B[0] = A[0]
+    with pytest.raises(pleat.PleatError, match="parameter 'A' of 'pointers' has a type that arrays cannot"):
+        pleat.build(pointers, cache=False)
 
 
 def test_what_cannot_be_compiled_is_refused_at_its_printed_line():

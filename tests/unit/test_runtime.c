@@ -272,6 +272,30 @@ static void test_offsets_and_alignments_are_checked(void **state) {
   expect_shifted(3, 33, "expected a multiple of 32 bytes");
 }
 
+// Each element of an output has an address of its own; those of an input may share one.
+static void test_elements_of_outputs_do_not_overlap(void **state) {
+  static _Alignas(64) char data[400];
+  static const int64_t extents[] = {2, 3};
+  const ArgumentSpec spec = {"C", {ELEMENT_FLOAT, 32, 1}, 2, extents, NULL, .any_strides = true};
+  const struct {
+    int64_t shape[2], strides[2];
+    bool fits;
+  } rows[] = {{{2, 3}, {3, 1}, true},   {{2, 3}, {1, 2}, true},    {{2, 3}, {-8, -2}, true},
+              {{2, 3}, {0, 1}, false},  {{2, 3}, {2, 1}, false},   {{2, 3}, {1, 0}, false},
+              {{2, 3}, {-2, 1}, false}, {{2, 3}, {100, 0}, false}, {{2, 3}, {50, 25}, false}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    int64_t shape[2] = {rows[i].shape[0], rows[i].shape[1]};
+    int64_t strides[2] = {rows[i].strides[0], rows[i].strides[1]};
+    Tensor tensor = tensor_over(data + 200, spec.type, shape, 2), *tensors[] = {&tensor};
+    char message[200];
+    tensor.strides = strides;
+    assert_true(arguments_check("f", &spec, 1, tensors, 1, message, sizeof message));
+    bool ok = outputs_check("f", &spec, 1, tensors, 1, message, sizeof message);
+    assert_int_equal(ok, rows[i].fits);
+    if (!ok) assert_non_null(strstr(message, "'C' of 'f': it is written, and by its strides"));
+  }
+}
+
 // Vectors are aligned to one lane, where nothing else is stated.
 static void test_vectors_are_aligned_to_a_lane(void **state) {
   static _Alignas(64) char data[64];
@@ -433,6 +457,7 @@ int main(void) {
       cmocka_unit_test(test_copy_between_strides),
       cmocka_unit_test(test_arguments_are_checked),
       cmocka_unit_test(test_offsets_and_alignments_are_checked),
+      cmocka_unit_test(test_elements_of_outputs_do_not_overlap),
       cmocka_unit_test(test_vectors_are_aligned_to_a_lane),
       cmocka_unit_test(test_random_is_the_same_everywhere),
       cmocka_unit_test(test_random_covers_its_range),

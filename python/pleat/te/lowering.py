@@ -298,11 +298,18 @@ def schedule_of(schedule, args, name="main"):
     return _Lowering(schedule, args, name).apply()
 
 
-def lower(schedule, args, name="main", simple_mode=False):
+def lower(inp, args=None, name="main", simple_mode=False):
     """The module of a te.Schedule: the tensor program of the arguments, which are tensors and scalar
-    variables, with all steps applied. simple_mode: its loops alone, without blocks, to be read."""
-    module = with_double_buffers(schedule_of(schedule, args, name).mod)
-    if simple_mode:
-        from pleat.tir import transform
-        module = transform.LowerOpaqueBlock()(module)
-    return module
+    variables, with all steps applied. simple_mode: its loops alone, without blocks, to be read.
+    A pleat.IRModule or PrimFunc is lowered to flat loops, as TVM lowers it: see pleat.tir.lowering."""
+    from pleat.ir import IRModule
+    from pleat.tir import PrimFunc, transform
+    from pleat.tir.lowering import lower_module
+    if isinstance(inp, PrimFunc):
+        inp = IRModule({name: inp.with_attr("global_symbol", name)})
+    if isinstance(inp, IRModule):
+        return lower_module(inp, simple_mode)
+    if args is None:
+        raise TypeError("lower: a te.Schedule needs the list of its arguments, args=[A, B]")
+    module = with_double_buffers(schedule_of(inp, args, name).mod)
+    return transform.LowerOpaqueBlock()(module) if simple_mode else module

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowers modules of tensor programs by TVM's passes, and runs the passes that a context adds.
+
+PassContext(config={"tir.add_lower_pass": [(phase, pass), …]}) adds passes, as in TVM: those of phase 0
+run on the module as it is given, those of phase 1 once it has loops in place of blocks and flat buffers,
+and those of later phases at the end."""
+from pleat.tir import transform
+
+ADDED = tuple(f"{dialect}.add_lower_pass" for dialect in ("tir", "tirx", "s_tir"))
+SIMPLE = ("LowerOpaqueBlock", "Simplify")
+FLAT = ("InjectVirtualThread", "InjectDoubleBuffer", "FlattenBuffer")
+LOOPS = ("LoopPartition", "UnrollLoop", "VectorizeLoop", "StorageRewrite", "Simplify", "RemoveNoOp")
+
+
+def added_passes():
+    """The passes that the context adds: pairs of a phase and a pass, by their phases."""
+    config = transform.PassContext.current().config
+    pairs = [pair for key in ADDED for pair in config.get(key, ())]
+    return sorted(pairs, key=lambda pair: pair[0])
+
+
+def _run(module, names):
+    for name in names:
+        module = getattr(transform, name)()(module)
+    return module
+
+
+def _run_added(module, phases):
+    for phase, one in added_passes():
+        if phase in phases:
+            module = one(module)
+    return module
+
+
+def lower_module(module, simple_mode=False):
+    """The module as flat loops, after the passes that TVM runs before it makes code. simple_mode: its loops
+    before buffers become flat."""
+    module = _run(_run_added(module, (0,)), SIMPLE)
+    if simple_mode:
+        return module
+    module = _run_added(_run(module, FLAT), (1,))
+    return _run_added(_run(module, LOOPS), range(2, 100))
+
+
+def with_added_passes(module):
+    """The module after the passes that the context adds; where it adds later ones, the lowered module."""
+    added = added_passes()
+    if not added:
+        return module
+    return _run_added(module, (0,)) if added[-1][0] == 0 else lower_module(module)
