@@ -6,31 +6,9 @@
 //   for i: for j: B[i, j] = …          for i:
 //   for i: for j: C[i, j] = B[i, j]  =>    for ax in n: B[i, ax] = …
 //                                          for j: C[i, j] = B[i, j]
-#include "schedule/internal.h"
+#include "schedule/compute_at.h"
 
 // ---- New nests -------------------------------------------------------------------------------
-
-// The range of one of the block's variables at its new position: `min` is in terms of the loops
-// there, and the extent is constant or symbolic. `whole`: the range is the variable's domain.
-// `end`: no reader needs values from there on; NULL when that is not known.
-typedef struct Window {
-  bool whole;
-  Expr *min, *extent, *end;
-} Window;
-
-typedef struct Move {
-  Schedule *schedule;
-  Path block, loop; // the block, and the loop that it moves under
-  const Block *moved;
-  bool holds_blocks; // the moved block has blocks inside
-  PrimFunc *before;
-  Analyzer *analyzer; // has the facts of the loops down to the target
-  Window *windows;    // of the moved block's variables
-  bool keep_unit_loops;
-  const char
-      *complete; // why the new nest must run over the block's whole domain; NULL: it need not
-  bool partial;  // an iteration of the loop reduces a part of the domain
-} Move;
 
 static const char *base_name(const BlockVar *v) {
   if (v->binding->op == EXPR_VAR) return v->binding->as.var->name;
@@ -143,7 +121,7 @@ static Stmt *moved_nest(Move *move, const char **why) {
 
 // ---- Common conditions -------------------------------------------------------------------------
 
-static bool refuse_move(Move *move, const char *why) {
+bool move_refuse(Move *move, const char *why) {
   return schedule_refuse(move->schedule, path_end(&move->block)->pos,
                          "block '%s' cannot move under loop '%s': %s", move->moved->name,
                          loop_name(path_end(&move->loop)), why);
@@ -173,11 +151,11 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
   int scope = path_scope(&move->block, move->block.count - 1);
   if (scope < 0 || scope != path_scope(&move->loop, move->loop.count - 1) ||
       move->block.items[scope] != move->loop.items[scope])
-    return refuse_move(move, "they are not in the same block");
+    return move_refuse(move, "they are not in the same block");
   if (is_below(&move->block, path_end(&move->loop)))
-    return refuse_move(move, "it is already in that position");
+    return move_refuse(move, "it is already in that position");
   if (path_end(&move->loop)->as.loop.kind == LOOP_VECTORIZED)
-    return refuse_move(move, "that loop is vectorized");
+    return move_refuse(move, "that loop is vectorized");
   return true;
 }
 
@@ -188,12 +166,12 @@ static bool covers_domain(Move *move) {
   Analyzer *analyzer = path_analyzer(schedule, &move->block, move->block.count - 1);
   ExprArray of_domain = {0}, of_vars = {0};
   if (!predicate_divide(schedule, &move->block, &of_domain, &of_vars))
-    return refuse_move(move, "its predicate depends on its loops in a way that cannot be moved");
+    return move_refuse(move, "its predicate depends on its loops in a way that cannot be moved");
   Block *check = block_copy(schedule->context, move->moved);
   check->predicate = expr_conjunction(schedule->context, &of_domain);
   const char *why = path_bindings_check(schedule, &move->block, analyzer, check);
   if (!why) return true;
-  return refuse_move(move,
+  return move_refuse(move,
                      arena_printf(&schedule->context->arena,
                                   "its loops are not proved to run over its domain: %s", why));
 }
@@ -218,11 +196,11 @@ static void other_blocks(Move *move, StmtArray *out) {
 static bool is_done_at_once(Move *move) {
   const Block *block = move->moved;
   if (block->init || block_is_reduction(block))
-    return refuse_move(move, "it holds other blocks, and its executions are parts of a reduction");
+    return move_refuse(move, "it holds other blocks, and its executions are parts of a reduction");
   for (int i = 0; i < block->write_count; i++) {
     const Buffer *b = block->writes[i].buffer;
     if (block_touches(block, b, false) && !block_reads_own_writes(move->schedule, &move->block, b))
-      return refuse_move(move, "it holds other blocks, and is not proved to write what they read "
+      return move_refuse(move, "it holds other blocks, and is not proved to write what they read "
                                "of its result");
   }
   return true;
@@ -236,7 +214,7 @@ static bool leaves_loops(Move *move) {
     if (loop->kind != STMT_FOR || is_below(&move->loop, loop)) continue;
     const Expr *var = loop->as.loop.var;
     if (stmt_uses(block->body, var) || (block->init && stmt_uses(block->init, var)))
-      return refuse_move(move, arena_printf(&move->schedule->context->arena,
+      return move_refuse(move, arena_printf(&move->schedule->context->arena,
                                             "it uses variable '%s' of a loop around it",
                                             loop_name(loop)));
   }
@@ -250,16 +228,16 @@ static bool is_whole_computation(Move *move, const StmtArray *blocks) {
   const Block *block = move->moved;
   if (!leaves_loops(move) || (move->holds_blocks && !is_done_at_once(move))) return false;
   if (block_is_reduction(block) && !block->init)
-    return refuse_move(move, "its init is a block of its own; move it before decompose_reduction");
+    return move_refuse(move, "its init is a block of its own; move it before decompose_reduction");
   if (block_init_is_partial(block))
-    return refuse_move(move, "its init does not set all elements that it updates");
+    return move_refuse(move, "its init does not set all elements that it updates");
   for (int i = 0; i < block->write_count; i++) {
     if (!move->holds_blocks && block_touches(block, block->writes[i].buffer, false))
-      return refuse_move(move, "it reads what it writes");
+      return move_refuse(move, "it reads what it writes");
     for (int k = 0; k < blocks->count; k++) {
       const Block *other = blocks->items[k]->as.block;
       if (other != block && block_touches(other, block->writes[i].buffer, true))
-        return refuse_move(move, arena_printf(arena, "block '%s' writes '%s' too", other->name,
+        return move_refuse(move, arena_printf(arena, "block '%s' writes '%s' too", other->name,
                                               block->writes[i].buffer->name));
     }
   }
@@ -298,7 +276,7 @@ static int place_chosen(Move *move, const StepValue *index, int first, int last)
   if (chosen == -1) return last;
   if (chosen == -2) return first;
   if (chosen >= first && chosen <= last) return (int)chosen;
-  refuse_move(move, arena_printf(&move->schedule->context->arena,
+  move_refuse(move, arena_printf(&move->schedule->context->arena,
                                  "index %lld is not between its producers and its consumers there, "
                                  "which leave %d to %d; -1 is the last of these and -2 the first",
                                  (long long)chosen, first, last));
@@ -329,7 +307,7 @@ static bool keeps_kinds(Move *move) {
     bool was = loops_independent(schedule, &move->loop, i, (unsigned)allow, &before);
     schedule->func = after;
     if (!was) continue;
-    return refuse_move(move, arena_printf(&schedule->context->arena,
+    return move_refuse(move, arena_printf(&schedule->context->arena,
                                           "the iterations of loop '%s', which is %s, would not be "
                                           "proved to be independent: %s",
                                           loop_name(move->loop.items[i]),
@@ -524,7 +502,7 @@ static bool inputs_stay(Move *move, const PtrArray *inputs) {
     if (blocks.count == 1) return true;
     for (int i = 0; i < inputs->count; i++)
       if (!buffer_stays_below(move->schedule, path, depth, inputs->items[i]))
-        return refuse_move(move,
+        return move_refuse(move,
                            arena_printf(&move->schedule->context->arena,
                                         "a later iteration of loop '%s' is not proved to "
                                         "keep what it reads of '%s'",
@@ -549,7 +527,7 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
     for (int k = 0; k < move->moved->write_count; k++) {
       if (!block_touches(other, move->moved->writes[k].buffer, false)) continue;
       if (!below)
-        return refuse_move(
+        return move_refuse(
             move, arena_printf(arena, "its consumer '%s' is not below that loop", other->name));
       if (*first_consumer < 0) *first_consumer = i;
     }
@@ -557,130 +535,20 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
       const Buffer *input = inputs.items[k];
       if (block_touches(other, input, true) && (i > here || below) &&
           !writes_others(move, &path, input))
-        return refuse_move(move, arena_printf(arena, "block '%s' writes '%s', which it reads",
+        return move_refuse(move, arena_printf(arena, "block '%s' writes '%s', which it reads",
                                               other->name, input->name));
       if (block_touches(other, input, true) && common_loop(&move->block, &path) >= 0 &&
           block_is_guided_by(move->moved, input))
-        return refuse_move(move, arena_printf(arena,
+        return move_refuse(move, arena_printf(arena,
                                               "block '%s' in a loop around both stores '%s', by "
                                               "which it chooses elements, and it may run there "
                                               "before all that it needs is stored",
                                               other->name, input->name));
     }
   }
-  if (*first_consumer < 0) return refuse_move(move, "none of its consumers is below that loop");
-  if (*first_consumer < here) return refuse_move(move, "it runs after its consumers");
+  if (*first_consumer < 0) return move_refuse(move, "none of its consumers is below that loop");
+  if (*first_consumer < here) return move_refuse(move, "it runs after its consumers");
   return inputs_stay(move, &inputs);
-}
-
-// The number of statements around both the block and the target.
-static int shared_depth(const Move *move) {
-  const Path *path = &move->block, *loop = &move->loop;
-  int depth = 0;
-  while (depth < path->count && depth < loop->count && path->items[depth] == loop->items[depth])
-    depth++;
-  return depth;
-}
-
-static bool at_most(Move *move, Expr *a, Expr *b) {
-  return analyzer_prove(move->analyzer, expr_binary(move->schedule->context, EXPR_LE, a, b));
-}
-
-// The depth of the loop around both with which the value rises, a serial one: smaller values are
-// those of its earlier iterations. -1: there is none, or the value depends on several loops.
-static int rises_with_loop(Move *move, int depth, Expr *value) {
-  Context *context = move->schedule->context;
-  int found = -1;
-  for (int i = 0; i < depth; i++) {
-    const Stmt *s = move->block.items[i];
-    if (s->kind != STMT_FOR || !expr_uses(value, s->as.loop.var)) continue;
-    if (found >= 0 || s->as.loop.kind != LOOP_SERIAL) return -1;
-    found = i;
-  }
-  if (found < 0) return -1;
-  Map next = map_new(&context->arena);
-  Expr *var = move->block.items[found]->as.loop.var;
-  map_put(&next, var, expr_add(context, var, expr_int(context, var->type, 1)));
-  return at_most(move, value, substitute_expr(context, value, &next)) ? found : -1;
-}
-
-// True when smaller values are those of earlier iterations of a loop, after which what the block
-// read stays as it was.
-static bool repeats_the_past(Move *move, int depth, Expr *value) {
-  int loop = rises_with_loop(move, depth, value);
-  PtrArray inputs = {0};
-  block_inputs(move->schedule->context, move->moved, &inputs);
-  for (int k = 0; k < inputs.count && loop >= 0; k++)
-    if (!buffer_stays_below(move->schedule, &move->block, loop, inputs.items[k])) return false;
-  return loop >= 0;
-}
-
-// True when variable number `i` takes only values of this iteration, or values of earlier ones with
-// which the block computes the same again. Before the move it took those from `min` on. Values
-// outside of its domain are left out.
-static bool stays_in_time(Move *move, int depth, int i, Expr *min, Expr *extent) {
-  Context *context = move->schedule->context;
-  const BlockVar *v = &move->moved->vars[i];
-  const Window *w = &move->windows[i];
-  Expr *end = expr_add(context, min, extent), *last = expr_add(context, v->min, v->extent);
-  bool ends = at_most(move, last, end), begins = at_most(move, min, v->min);
-  if (!ends && !w->whole) ends = at_most(move, expr_add(context, w->min, w->extent), end);
-  if (!ends && !w->whole && w->end)
-    ends = at_most(move, w->end, last) && at_most(move, w->end, end);
-  if (!begins && !w->whole) begins = at_most(move, min, w->min);
-  return ends && (begins || repeats_the_past(move, depth, min));
-}
-
-// True when in each iteration of the loops around both the block and the target, the block computes
-// at the target only what it computed in this iteration or in earlier ones before it moved.
-static bool computes_in_time(Move *move, int depth) {
-  Context *context = move->schedule->context;
-  const Block *block = move->moved;
-  int count = block->var_count;
-  VarRange *ranges, *around;
-  int all = path_ranges(move->schedule, &move->block, move->block.count - 1, &ranges);
-  int outer = path_ranges(move->schedule, &move->block, depth, &around);
-  Expr **bindings = arena_array(&context->arena, Expr *, count + 1);
-  Expr **min = arena_array(&context->arena, Expr *, count + 1);
-  Expr **extent = arena_array(&context->arena, Expr *, count + 1);
-  for (int i = 0; i < count; i++) bindings[i] = block->vars[i].binding;
-  bool exact = true;
-  index_region(move->analyzer, bindings, count, ranges + outer, all - outer, min, extent, &exact);
-  for (int i = 0; i < count; i++)
-    if (!exact || !min[i] || !stays_in_time(move, depth, i, min[i], extent[i])) return false;
-  return true;
-}
-
-// Whether a loop around the first `depth` statements of the block's path is around the other block.
-static bool shares_loop(const Move *move, const Path *other, int depth) {
-  for (int i = 0; i < depth && i < other->count && move->block.items[i] == other->items[i]; i++)
-    if (other->items[i]->kind == STMT_FOR) return true;
-  return false;
-}
-
-// Refuses when the block would read elements that another block in a loop around both stores only
-// later, or has changed.
-static bool inputs_are_stored(Move *move, const StmtArray *blocks) {
-  int depth = shared_depth(move);
-  PtrArray inputs = {0};
-  block_inputs(move->schedule->context, move->moved, &inputs);
-  for (int i = 0; i < blocks->count; i++) {
-    const Block *other = blocks->items[i]->as.block;
-    Path path;
-    if (other == move->moved || !path_to_block(move->schedule, other->name, &path) ||
-        !shares_loop(move, &path, depth))
-      continue;
-    for (int k = 0; k < inputs.count; k++) {
-      const Buffer *input = inputs.items[k];
-      if (!block_touches(other, input, true)) continue;
-      return computes_in_time(move, depth) ||
-             refuse_move(move, arena_printf(&move->schedule->context->arena,
-                                            "it may read elements of '%s' there that block '%s' "
-                                            "stores in other iterations of a loop around both",
-                                            input->name, other->name));
-    }
-  }
-  return true;
 }
 
 bool step_compute_at(Schedule *schedule, StepCall *call) {
@@ -692,7 +560,7 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   StmtArray blocks = {0};
   other_blocks(&move, &blocks);
   const Block *block = move.moved;
-  if (block->write_count != 1) return refuse_move(&move, "it does not write exactly one buffer");
+  if (block->write_count != 1) return move_refuse(&move, "it does not write exactly one buffer");
   const char *why;
   int first;
   if (buffer_is_parameter(schedule, block->writes[0].buffer))
@@ -700,18 +568,18 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   if (!is_whole_computation(&move, &blocks) || !check_producer(&move, &blocks, &first) ||
       !covers_domain(&move))
     return false;
-  if (storage_is_opaque(schedule, block->writes[0].buffer, &why)) return refuse_move(&move, why);
+  if (storage_is_opaque(schedule, block->writes[0].buffer, &why)) return move_refuse(&move, why);
   AccessArray accesses = {0};
   Stmt *body = path_end(&move.loop)->as.loop.body;
   loop_accesses_of_threads(schedule, move.analyzer, &move.loop, block->writes[0].buffer->scope,
                            &accesses);
   Region needed;
   if (!needed_regions(&move, &accesses, block->writes[0].buffer, &needed))
-    return refuse_move(&move, "no element of it is read there");
+    return move_refuse(&move, "no element of it is read there");
   producer_windows(&move, &block->writes[0], &accesses, &needed);
-  if (!inputs_are_stored(&move, &blocks)) return false;
+  if (!move_inputs_are_stored(&move, &blocks)) return false;
   Stmt *nest = moved_nest(&move, &why);
-  if (!nest) return refuse_move(&move, why);
+  if (!nest) return move_refuse(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[first]->as.block);
   if (at < 0) bug(context, "a consumer is not in a child of the loop");
   return finish_move(&move, nest, place_chosen(&move, &call->args[3], 0, at));
@@ -789,19 +657,19 @@ static bool read_digit(Move *move, const Region *read, int d, ReadDigit *out) {
   Arena *arena = &move->schedule->context->arena;
   const char *name = read->buffer->name;
   if (!expr_is_int(read->extent[d], 1) || !digit_of(move->moved, read->min[d], out))
-    return refuse_move(move, arena_printf(arena,
+    return move_refuse(move, arena_printf(arena,
                                           "an iteration completes a part of axis %d of '%s', which "
                                           "it does not read by one of its variables",
                                           d, name));
   if (block_reads_conditionally(move->moved, read->buffer))
-    return refuse_move(move, arena_printf(arena,
+    return move_refuse(move, arena_printf(arena,
                                           "it reads '%s' under a condition, so not each of its "
                                           "points reads a completed element",
                                           name));
   if (move->moved->vars[out->var].kind == ITER_SPATIAL) return true;
   move->partial |= !out->modulus && out->cut == 1;
   return (!out->modulus && out->cut == 1) ||
-         refuse_move(move, arena_printf(arena,
+         move_refuse(move, arena_printf(arena,
                                         "it reduces over axis %d of '%s', of which an "
                                         "iteration completes a part",
                                         d, name));
@@ -914,12 +782,12 @@ static bool windows_of_read(Move *move, const Region *read, const Region *writte
       if (!narrow_window(move, &digit, part, w)) continue;
       if (!digit.modulus && !before.whole &&
           (!analyzer_prove_equal(move->analyzer, before.min, w->min) || before.extent != w->extent))
-        return refuse_move(move, "its producers complete different parts there");
+        return move_refuse(move, "its producers complete different parts there");
       done[d] = true;
     }
   for (int d = 0; d < read->buffer->rank; d++)
     if (!done[d])
-      return refuse_move(move,
+      return move_refuse(move,
                          arena_printf(arena,
                                       "an iteration completes a part of axis %d of '%s', "
                                       "which it reads by a digit of a variable of which other "
@@ -940,7 +808,7 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
     if (next->whole) continue;
     if (!w->whole &&
         (!analyzer_prove_equal(move->analyzer, w->min, next->min) || w->extent != next->extent))
-      return refuse_move(move, "its producers complete different parts there");
+      return move_refuse(move, "its producers complete different parts there");
     *w = *next;
   }
   return true;
@@ -963,11 +831,11 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
     for (int k = 0; k < inputs.count; k++) {
       if (!block_touches(other, inputs.items[k], true)) continue;
       if (below && expr_reads(move->moved->predicate, inputs.items[k]))
-        return refuse_move(move,
+        return move_refuse(move,
                            arena_printf(arena, "its T.where reads '%s', which '%s' writes",
                                         ((const Buffer *)inputs.items[k])->name, other->name));
       if (!below && !before_loop)
-        return refuse_move(move, arena_printf(arena,
+        return move_refuse(move, arena_printf(arena,
                                               "its producer '%s' is neither before that "
                                               "loop nor below it",
                                               other->name));
@@ -975,11 +843,11 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
     }
     for (int k = 0; k < move->moved->write_count; k++)
       if (block_touches(other, move->moved->writes[k].buffer, false) && !before_loop && i < here)
-        return refuse_move(move, arena_printf(arena, "block '%s' reads '%s' before", other->name,
+        return move_refuse(move, arena_printf(arena, "block '%s' reads '%s' before", other->name,
                                               move->moved->writes[k].buffer->name));
   }
-  if (*last_producer < 0) return refuse_move(move, "none of its producers is below that loop");
-  if (*last_producer > here) return refuse_move(move, "it runs before its producers");
+  if (*last_producer < 0) return move_refuse(move, "none of its producers is below that loop");
+  if (*last_producer > here) return move_refuse(move, "it runs before its producers");
   return true;
 }
 
@@ -999,10 +867,10 @@ static bool reduces_in_parts(Move *move) {
     for (int k = 0; k < move->moved->write_count && strcmp(other->name, move->moved->name); k++)
       if (block_touches(other, move->moved->writes[k].buffer, false) ||
           block_touches(other, move->moved->writes[k].buffer, true))
-        return refuse_move(move, "an iteration reduces a part, and another block below the loops "
+        return move_refuse(move, "an iteration reduces a part, and another block below the loops "
                                  "uses its result");
   }
-  return path_reduces_in_order(schedule, &path, top) || refuse_move(move, why);
+  return path_reduces_in_order(schedule, &path, top) || move_refuse(move, why);
 }
 
 // True when elements of the buffer have values that no iteration of the loop writes, so that the
@@ -1023,7 +891,7 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Move move;
   if (!move_begin(schedule, call, &move)) return false;
-  if (move.holds_blocks) return refuse_move(&move, "it holds other blocks");
+  if (move.holds_blocks) return move_refuse(&move, "it holds other blocks");
   StmtArray blocks = {0};
   blocks_innermost(&context->arena, schedule->func->body, &blocks);
   const Block *block = move.moved;
@@ -1042,12 +910,12 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
         accesses_written(schedule, move.analyzer, &accesses, block->reads[i].buffer, &written);
     if (found == WRITTEN_NOTHING) continue;
     if (found == WRITTEN_PARTS)
-      return refuse_move(&move, arena_printf(&context->arena,
+      return move_refuse(&move, arena_printf(&context->arena,
                                              "the elements of '%s' that one of its iterations "
                                              "writes are not proved to be a full box",
                                              block->reads[i].buffer->name));
     if (!path_completes_buffer(schedule, &move.loop, block->reads[i].buffer))
-      return refuse_move(&move, arena_printf(&context->arena,
+      return move_refuse(&move, arena_printf(&context->arena,
                                              "'%s' is not proved to be complete within one of its "
                                              "iterations; choose a loop outside of the reduction",
                                              block->reads[i].buffer->name));
@@ -1059,7 +927,7 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   if (elsewhere) move.complete = "reads values that the loop does not write";
   if (move.partial) move.complete = "reduces a part in each iteration";
   Stmt *nest = moved_nest(&move, &why);
-  if (!nest) return refuse_move(&move, why);
+  if (!nest) return move_refuse(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[last]->as.block);
   if (at < 0) bug(context, "a producer is not in a child of the loop");
   int end = body->kind == STMT_SEQ ? body->as.seq.count : 1;

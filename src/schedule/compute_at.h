@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The move of a block under a loop of another nest, for compute_at and the proof that what the
+// block reads is stored by then.
+#ifndef PLEAT_SCHEDULE_COMPUTE_AT_H
+#define PLEAT_SCHEDULE_COMPUTE_AT_H
+
+#include "schedule/internal.h"
+
+// The range of one of the block's variables at its new position: `min` is in terms of the loops
+// there, and the extent is constant or symbolic. `whole`: the range is the variable's domain.
+// `end`: no reader needs values from there on; NULL when that is not known.
+typedef struct Window {
+  bool whole;
+  Expr *min, *extent, *end;
+} Window;
+
+typedef struct Move {
+  Schedule *schedule;
+  Path block, loop; // the block, and the loop that it moves under
+  const Block *moved;
+  bool holds_blocks; // the moved block has blocks inside
+  PrimFunc *before;
+  Analyzer *analyzer; // has the facts of the loops down to the target
+  Window *windows;    // of the moved block's variables
+  bool keep_unit_loops;
+  const char
+      *complete; // why the new nest must run over the block's whole domain; NULL: it need not
+  bool partial;  // an iteration of the loop reduces a part of the domain
+} Move;
+
+// Refuses the move; always false.
+bool move_refuse(Move *move, const char *why);
+// Refuses when the block would read elements that another block in a loop around both stores only
+// later, or has changed. `blocks` are those of the function, and the windows are known.
+bool move_inputs_are_stored(Move *move, const StmtArray *blocks);
+
+#endif
