@@ -5,6 +5,7 @@ An expression is immutable; operators build larger expressions and fold constant
 exchanged with the library as text in Python's notation.
 """
 import ast
+import functools
 import operator
 
 # name -> (precedence, function on integers)
@@ -39,7 +40,7 @@ class Expr:
     """An integer expression of named variables: `op` with its `args`, which are expressions.
 
     `op` is "var" (args: the name), "const" (args: the value), an operator of Python, "not", or a
-    function (min, max, select). Comparison with == is structural.
+    function (min, max, select). Comparison with == gives an Equality.
     """
 
     __slots__ = ("op", "args")
@@ -48,8 +49,10 @@ class Expr:
         self.op, self.args = op, args
 
     def __eq__(self, other):
-        other = to_expr(other)
-        return self.op == other.op and self.args == other.args
+        return _equality("==", self, other)
+
+    def __ne__(self, other):
+        return _equality("!=", self, other)
 
     def __hash__(self):
         return hash((self.op, self.args))
@@ -87,6 +90,26 @@ class Expr:
         if self.op == "const":
             return self
         return make(self.op, *(a.substitute(values) for a in self.args))
+
+
+class Equality(Expr):
+    """The result of == or != of expressions: the condition where an expression is expected, and for
+    Python's `if`, whether both are the same expression, or are not."""
+
+    __slots__ = ()
+
+    def __bool__(self):
+        a, b = self.args
+        return (a.op == b.op and a.args == b.args) == (self.op == "==")
+
+
+def _equality(op, a, b):
+    try:
+        b = to_expr(b)
+    except TypeError:
+        return NotImplemented
+    both = a.op == "const" and b.op == "const"
+    return make(op, a, b) if both else Equality(op, a, b)
 
 
 def _operator(name, reflected):
@@ -153,6 +176,16 @@ def select(condition, a, b):
     return make("select", condition, a, b)
 
 
+def all_of(*conditions):
+    """Are all conditions true?"""
+    return functools.reduce(functools.partial(make, "and"), conditions)
+
+
+def any_of(*conditions):
+    """Is one of the conditions true?"""
+    return functools.reduce(functools.partial(make, "or"), conditions)
+
+
 def minimum(a, b):
     return make("min", a, b)
 
@@ -208,3 +241,14 @@ def _of_node(node):
 def parse(text):
     """The expression of a text in Python's notation, which the library also writes."""
     return _of_node(ast.parse(text.strip(), mode="eval").body)
+
+
+# The functions of pleat.tir that index maps have, by their names.
+FUNCTIONS = {
+    "Select": select, "all": all_of, "any": any_of, "if_then_else": select, "max": maximum, "min": minimum,
+    **{name: functools.partial(make, op) for name, op in {
+        "add": "+", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "floordiv": "//", "floormod": "%",
+        "indexdiv": "//", "indexmod": "%", "multiply": "*", "shift_left": "<<", "shift_right": ">>",
+        "subtract": "-"}.items()},
+    "ceildiv": lambda a, b: make("//", make("-", make("+", a, b), 1), b),
+}

@@ -242,6 +242,17 @@ def test_index_maps_on_symbols():
     assert blocked.map_shape(["C"], where="C % 16 == 0") == ["C//16", 16]
 
 
+def test_comparisons_of_indices():
+    from pleat import tir
+    seen = []
+    made = IndexMap.from_func(lambda i, j: [seen.extend([i == i, i == j, i != j]) or
+                                            tir.if_then_else(i != 3, tir.floordiv(i, 4), tir.ceildiv(j, 2))])
+    assert str(made) == "i, j -> select(i != 3, i // 4, (j + 2 - 1) // 2)"
+    assert list(map(bool, seen)) == [True, False, True] and str(seen[1]) == "i == j"
+    assert [made.map_indices([i, 5])[0] for i in (3, 9)] == [3, 2]
+    assert made.final_indices[0] != 3 and made.initial_indices[0] in made.initial_indices
+
+
 def test_what_it_shows():
     assert BLOCKED._repr_svg_().startswith("<svg")
     assert repr(SKEWED) == "Layout('i, j -> i, (i + j) % 8', (4, 8))"

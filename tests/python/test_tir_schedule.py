@@ -3,6 +3,7 @@
 programs that compute the same after every step."""
 import json
 import pathlib
+import re
 import subprocess
 
 import numpy as np
@@ -397,12 +398,21 @@ def test_places_of_blocks_and_loops():
 
 @pytest.mark.parametrize("pad_value", [
     3, lambda *indices: 3, lambda i, j, k: [3], T.int8(3), lambda i, j, k: (T.int32(3),),
-    tir.IndexMap.from_func(lambda i, j, k: [3])],
-    ids=["number", "any indices", "list", "typed", "tuple", "map"])
+    tir.IndexMap.from_func(lambda i, j, k: [3]), T.float32(3), tir.const(3, "float32"), tir.FloatImm("float32", 3),
+    lambda i, j, k: tir.IntImm("int32", 3)],
+    ids=["number", "any indices", "list", "typed", "tuple", "map", "float", "constant", "node", "node of indices"])
 def test_constant_padding(pad_value):
     sch = tir.Schedule(matmul)
     sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8 + T.int64(0)], pad_value)
-    assert "pad_value=3" in str(sch.trace)
+    assert re.search(r"pad_value=(3|3\.0)\D", str(sch.trace))
+    check(sch)
+
+
+@pytest.mark.parametrize("undefined", [lambda i, j, k: T.undef(dtype="float32"), tir.undef(), lambda *_: tir.undef()])
+def test_undefined_padding(undefined):
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=undefined)
+    assert "pad_value='unknown'" in str(sch.trace) or 'pad_value="unknown"' in str(sch.trace)
     check(sch)
 
 
@@ -439,6 +449,16 @@ def test_maps_of_sizes():
             assert "A = T.match_buffer(p_A, (k * 5,)" in sch.func.script()
     with pytest.raises(TypeError, match="is no index expression: an integer, a size"):
         tir.Schedule(free_product).transform_layout("C", "C", lambda i, j: [i, tir.Cast("int32", k)])
+
+
+@pytest.mark.parametrize("choose", [tir.Select, tir.if_then_else])
+def test_padding_that_is_chosen_by_indices(choose):
+    """A comparison of indices is a condition, not whether both are the same expression."""
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8],
+                         pad_value=lambda i, j, k: choose(tir.all(i == 3, k != 7), 1, 2))
+    assert "select(i == 3 and k != 7, 1, 2)" in str(sch.trace)
+    check(sch)
 
 
 def test_padding_that_differs():

@@ -8,6 +8,7 @@ import functools
 import math
 import re
 
+from pleat import _expression
 from pleat.script._values import Value
 from pleat.tir import nodes
 from pleat.tir.nodes import KINDS, Node, PrimExpr, const
@@ -34,11 +35,16 @@ def _of_script(value):
 
 
 def _or_in_script(function, name):
-    """The function; of expressions of a script that is read, the call of T.NAME in it."""
+    """The function; of expressions of a script that is read, the call of T.NAME in it, and of those of an
+    index map, the expression there."""
+    of_indices = _expression.FUNCTIONS.get(name)
+
     @functools.wraps(function)
     def call(*arguments):
         if builtins.any(map(_of_script, arguments)):
             return Value(f"T.{name}")(*arguments)
+        if of_indices and builtins.any(isinstance(a, _expression.Expr) for a in arguments):
+            return of_indices(*arguments)
         return function(*arguments)
     return call
 

@@ -12,6 +12,7 @@ import inspect
 import json
 import operator
 import random
+import re
 import sys
 import weakref
 
@@ -20,7 +21,7 @@ from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
 from pleat.script._values import Value, text_of
-from pleat.tir import stmt_functor
+from pleat.tir import nodes, stmt_functor
 from pleat.tir.index_map import IndexMap
 from pleat.tir.references import REFERENCES, BlockRV, ExprRV, LoopRV, Reference, Step, references_in, text_of_reference
 from pleat.tir.schedule_state import BlockScope, DepKind, Dependency, ScheduleState, StmtSRef  # noqa: F401
@@ -552,6 +553,20 @@ class TensorIntrin:
         return IRModule({"desc": self.desc, "impl": self.impl}).script()
 
 
+def _constant(value):
+    """The number that a constant of a program stands for, "unknown" for T.undef(), and other values as they are."""
+    if isinstance(value, nodes.FloatImm):
+        return value.value
+    if isinstance(value, nodes.Call) and value.op.name == "tir.undef":
+        return "unknown"
+    if not isinstance(value, Value):
+        return value
+    number = re.fullmatch(r"T\.(?:u?int|float|bfloat)\d+\(([-+.\de]+)\)", text_of(value))
+    if number:
+        return json.loads(number[1])
+    return "unknown" if text_of(value).startswith("T.undef(") else value
+
+
 def _padding(value, rank):
     """The number that a function of `rank` indices, or a map, gives for all indices, or else the map; other values
     as they are."""
@@ -564,7 +579,8 @@ def _padding(value, rank):
         result = value.final_indices
     if result is not value and isinstance(result, (list, tuple)) and len(result) == 1:
         result, = result
-    if result is value and not isinstance(value, Value) or isinstance(result, float):
+    result = _constant(result)
+    if result is value or isinstance(result, (float, str)):
         return result
     try:
         return operator.index(result)
