@@ -183,13 +183,20 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
   return STATUS_DONE;
 }
 
+// Is this the name in NAME or NAME=LAYOUT?
+static bool is_asked(const char *name, const char *asked) {
+  size_t size = strlen(name);
+  return !strncmp(name, asked, size) && (!asked[size] || asked[size] == '=');
+}
+
 // The operator whose result has the name that --why gives; NULL: there is none.
 static const Node *asked_node(const View *v) {
   const GraphFunc *graph = v->report.plan->stages->graph;
+  const char *asked = v->options->model.asked;
   for (int i = 0; i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
     for (int k = 0; k < node->output_count; k++)
-      if (node->outputs[k] && !strcmp(node->outputs[k]->name, v->options->model.asked)) return node;
+      if (node->outputs[k] && is_asked(node->outputs[k]->name, asked)) return node;
   }
   return NULL;
 }

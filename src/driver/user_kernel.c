@@ -137,9 +137,14 @@ static bool no_such_function(Context *context, const char *path, const Module *m
                        name, names.count ? more : "");
 }
 
+// Can only other functions of the module call this graph function?
+static bool is_private_graph(const ModuleFunc *func) {
+  return attrs_int(&func->graph->options, "private", 0) != 0;
+}
+
 bool module_choose(Context *context, const char *path, const Module *module, const char *name,
                    GraphFunc **graph) {
-  int graphs = 0;
+  int graphs = 0, public_graphs = 0;
   *graph = NULL;
   if (name) {
     const ModuleFunc *func = module_find(module, name);
@@ -148,11 +153,14 @@ bool module_choose(Context *context, const char *path, const Module *module, con
     return true;
   }
   for (int i = 0; i < module->funcs.count; i++) {
-    if (!module->funcs.items[i].graph) continue;
-    *graph = module->funcs.items[i].graph;
+    const ModuleFunc *func = &module->funcs.items[i];
+    if (!func->graph) continue;
+    bool is_public = !is_private_graph(func);
+    if (is_public || !public_graphs) *graph = func->graph;
+    public_graphs += is_public;
     graphs++;
   }
-  return graphs < 2 || diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+  return graphs < 2 || public_graphs == 1 || diag_error_as(context, DIAG_OPTION, (SourcePos){0},
                                      "%s holds %d graph functions; say which by its name: %s", path,
                                      graphs, function_names(context, module, true));
 }

@@ -495,6 +495,16 @@ static GraphTerm *result_of(GraphFlattening *f, const GraphFunc *func) {
   return term_of_items(f->context, TERM_TUPLE, NULL, items, NULL, func->output_count);
 }
 
+// A result that the call computes has the name that the caller gives it.
+static void name_result(const GraphFlattening *f, const Node *node, int first,
+                        const GraphTerm *result) {
+  Value *value = term_tensor(result);
+  Str name = node->outputs[0]->name;
+  bool is_named = strcmp(name, "lv") != 0;
+  for (int i = first; value && is_named && i < f->nodes.count; i++)
+    if (value->producer == f->nodes.items[i]) value->name = name;
+}
+
 static bool flatten_call(GraphFlattening *f, const Node *node) {
   const GraphFunc *func = function_called(f, node);
   if (!func)
@@ -513,13 +523,17 @@ static bool flatten_call(GraphFlattening *f, const Node *node) {
     map_put(&f->values, func->params[i], given);
     bind_sizes(f, func->params[i], term_tensor(given));
   }
+  int first = f->nodes.count;
   f->depth++;
   map_put(&f->called, func, node);
   bool done = flatten_nodes(f, func);
   map_put(&f->called, func, NULL);
   f->depth--;
-  if (done) map_put(&f->values, node->outputs[0], result_of(f, func));
-  return done;
+  if (!done) return false;
+  GraphTerm *result = result_of(f, func);
+  name_result(f, node, first, result);
+  map_put(&f->values, node->outputs[0], result);
+  return true;
 }
 
 // ---- If --------------------------------------------------------------------------------------
